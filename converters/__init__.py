@@ -36,7 +36,9 @@ def convert(
     try:
         from converters.onnx.translate import translate
     except ImportError as error:
-        raise ConversionError(f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True) from None
+        raise ConversionError(
+            f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True
+        ) from None
     return translate(model, dict((inputs or {}).items()), strict, warn or _warn)
 
 
@@ -50,7 +52,9 @@ def examine(model: str | Path | bytes | Any, inputs: NamedShapes | None = None) 
     try:
         from converters.onnx import examine
     except ImportError as error:
-        raise ConversionError(f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True) from None
+        raise ConversionError(
+            f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True
+        ) from None
     return examine.examine(model, dict((inputs or {}).items()))
 
 

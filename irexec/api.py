@@ -73,7 +73,9 @@ def read_model(
     source = _source(model)
     if isinstance(source, Source):
         if inputs:
-            raise InputError(f"{source.name} is an IR: it takes other shapes of inputs when it has been read, by reshape")
+            raise InputError(
+                f"{source.name} is an IR: it takes other shapes of inputs when it has been read, by reshape"
+            )
         return Model.of(io.read(source, weights, mmap=mmap, progress=progress))
     _refuse_bin(source.name, weights, mmap)
     texts: list[str] = []
@@ -142,7 +144,10 @@ def _source(model: io.ModelSource) -> Source | _OnnxSource:
 
 def _refuse_bin(name: str, weights: io.WeightsSource, mmap: bool) -> None:
     """Raise InputError for what is given for the .bin of an ONNX model."""
-    for given, what in ((weights is not None, "whose weights could be given"), (not mmap, "that could be read at once")):
+    for given, what in (
+        (weights is not None, "whose weights could be given"),
+        (not mmap, "that could be read at once"),
+    ):
         if given:
             raise InputError(f"{name} is an ONNX model: it has no .bin {what}")
 
@@ -152,7 +157,9 @@ def _converters(name: str) -> Any:
     try:
         import converters.onnx.translate
     except ImportError as error:
-        raise ConversionError(f"{name}: an ONNX model needs the package onnx (pip install onnx): {error}", unsupported=True) from None
+        raise ConversionError(
+            f"{name}: an ONNX model needs the package onnx (pip install onnx): {error}", unsupported=True
+        ) from None
     return converters
 
 
@@ -181,7 +188,9 @@ def validate(
     read, before = (as_model(model), []) if isinstance(model, ir.Model) else read_tolerant(model)
     if read is None:
         return Findings(before)
-    found = checking.validate(read, weights=weights, portability=portability, release=release, inference=inference, progress=progress)
+    found = checking.validate(
+        read, weights=weights, portability=portability, release=release, inference=inference, progress=progress
+    )
     return Findings([*before, *found])
 
 
@@ -244,4 +253,6 @@ def compile_model(
         model = read_model(model, bin, mmap=mmap)
     elif bin is not None:
         raise InputError("weights are given for a model that has its own")
-    return CompiledModel(model, threads=threads, optimize=optimize, weights=weights, precision=precision, max_memory=max_memory)
+    return CompiledModel(
+        model, threads=threads, optimize=optimize, weights=weights, precision=precision, max_memory=max_memory
+    )

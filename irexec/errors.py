@@ -93,7 +93,9 @@ class RunTimeoutError(IrexecError, TimeoutError):
     @staticmethod
     def at(node: str, seconds: float) -> RunTimeoutError:
         """The error of a run that was stopped before a layer."""
-        return RunTimeoutError(f"the run took longer than {seconds:g} s and was stopped at layer {node!r}", seconds=seconds, node=node)
+        return RunTimeoutError(
+            f"the run took longer than {seconds:g} s and was stopped at layer {node!r}", seconds=seconds, node=node
+        )
 
 
 class ConversionError(IrexecError):

@@ -14,7 +14,9 @@ from irexec.compile.rewriting import Rewriting
 # The laws are asserted there, not in the tests: what differs is to be shown all the same.
 pytest.register_assert_rewrite("tests.support.laws", "tests.onnx.control")
 
-settings.register_profile("irexec", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "irexec", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("irexec")
 # For tests that are to fail: a failing example is not made smaller, which takes minutes.
 settings.register_profile("unshrunk", settings.get_profile("irexec"), phases=[Phase.explicit, Phase.generate])

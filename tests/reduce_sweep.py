@@ -30,7 +30,16 @@ from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Input, Node, Value
 from irexec.tools.input_sources import InputSource
-from irexec.tools.reduce import Check, DoesNotFail, FindingCheck, ReduceOptions, Reduction, RuntimeCheck, ValuesCheck, reduce
+from irexec.tools.reduce import (
+    Check,
+    DoesNotFail,
+    FindingCheck,
+    ReduceOptions,
+    Reduction,
+    RuntimeCheck,
+    ValuesCheck,
+    reduce,
+)
 from tests.support.networks import feeds, unpacked
 from tests.support.paths import ROOT
 
@@ -81,7 +90,12 @@ class Editing:
 
     def layer(self, type: str, version: str, inputs: Sequence[Value], fact: Fact, **attributes: str) -> Node:
         node = Node(
-            self.next, f"planted {type} {self.next}", type, version, [Input(value, value.fact) for value in inputs], attributes=attributes
+            self.next,
+            f"planted {type} {self.next}",
+            type,
+            version,
+            [Input(value, value.fact) for value in inputs],
+            attributes=attributes,
         )
         node.outputs.append(Value(node, 0, fact))
         self.next += 1
@@ -158,7 +172,11 @@ def division(model: irexec.Model, rng: np.random.Generator) -> Planted:
     value, edit = floats(model, rng), Editing(model)
     shape = infer_shapes(model).facts[value].shape
     scaled = edit.layer(
-        "Multiply", "opset1", [value, edit.constant(np.array(-50, np.float32), F32)], Fact(F32, shape), auto_broadcast="numpy"
+        "Multiply",
+        "opset1",
+        [value, edit.constant(np.array(-50, np.float32), F32)],
+        Fact(F32, shape),
+        auto_broadcast="numpy",
     )
     whole = edit.layer("Convert", "opset1", [scaled.outputs[0]], Fact(I32, shape), destination_type="i32")
     divided = edit.layer(
@@ -178,7 +196,9 @@ def nan(model: irexec.Model, rng: np.random.Generator) -> Planted:
     """The root of negative values."""
     value, edit = floats(model, rng), Editing(model)
     fact = Fact(F32, infer_shapes(model).facts[value].shape)
-    less = edit.layer("Subtract", "opset1", [value, edit.constant(np.array(1e4, np.float32), F32)], fact, auto_broadcast="numpy")
+    less = edit.layer(
+        "Subtract", "opset1", [value, edit.constant(np.array(1e4, np.float32), F32)], fact, auto_broadcast="numpy"
+    )
     root = edit.layer("Sqrt", "opset1", [less.outputs[0]], fact)
     edit.put_after(value, root.outputs[0], [less, root])
     return Planted((root.name,), lambda: ValuesCheck(["nan"]), lambda code, output: code == 1 and "NaN" in output)
@@ -191,7 +211,10 @@ def nan_weight(model: irexec.Model, rng: np.random.Generator) -> Planted:
         for node in model.nodes
         if node.type in ("Convolution", "MatMul", "GroupConvolution", "Add", "Multiply")
         for i, source in enumerate(node.inputs)
-        if source is not None and source.node.constant is not None and source.node.constant.element is F32 and source.node.constant.count
+        if source is not None
+        and source.node.constant is not None
+        and source.node.constant.element is F32
+        and source.node.constant.count
     ]
     positions = [position for position in positions if not follows_constants(position[0].outputs[0], set())]
     if not positions:
@@ -202,7 +225,9 @@ def nan_weight(model: irexec.Model, rng: np.random.Generator) -> Planted:
     array.reshape(-1)[:] = np.nan
     source.constant = packed(array, F32)
     readers = [n.name for n in model.nodes if any(v is not None and v.node is source for v in n.inputs)]
-    return Planted((*readers, node.name), lambda: ValuesCheck(["nan"]), lambda code, output: code == 1 and "NaN" in output)
+    return Planted(
+        (*readers, node.name), lambda: ValuesCheck(["nan"]), lambda code, output: code == 1 and "NaN" in output
+    )
 
 
 def declared_shape(model: irexec.Model, rng: np.random.Generator) -> Planted:
@@ -213,7 +238,9 @@ def declared_shape(model: irexec.Model, rng: np.random.Generator) -> Planted:
         for node in model.nodes
         if node.type not in ("Parameter", "Constant", "Result")
         for value in node.outputs
-        if value.fact is not None and value.fact.shape and any(isinstance(size, int) for size in facts[value].shape or ())
+        if value.fact is not None
+        and value.fact.shape
+        and any(isinstance(size, int) for size in facts[value].shape or ())
     ]
     node, value = positions[int(rng.integers(len(positions)))]
     assert value.fact is not None and value.fact.shape is not None
@@ -239,7 +266,11 @@ _WRONG = {
 def wrong_attribute(model: irexec.Model, rng: np.random.Generator) -> Planted:
     """An attribute that its operation does not take."""
     node = _with_wrong_attribute(model, rng)
-    codes = [finding.code for finding in irexec.validate(model) if finding.layer_name == node.name and finding.code.startswith("IR1")]
+    codes = [
+        finding.code
+        for finding in irexec.validate(model)
+        if finding.layer_name == node.name and finding.code.startswith("IR1")
+    ]
     if not codes:
         raise Unsuitable("it is taken")
     return Planted((node.name,), lambda: FindingCheck(codes[0]), lambda code, output: code == 1 and codes[0] in output)
@@ -253,7 +284,10 @@ def wrong_attribute_for_openvino(model: irexec.Model, rng: np.random.Generator) 
 
 def _with_wrong_attribute(model: irexec.Model, rng: np.random.Generator) -> Node:
     positions = [
-        (node, name) for node in model.nodes for name in node.attributes if name in _WRONG and node.type not in ("Constant", "Parameter")
+        (node, name)
+        for node in model.nodes
+        for name in node.attributes
+        if name in _WRONG and node.type not in ("Constant", "Parameter")
     ]
     if not positions:
         raise Unsuitable("no such attribute")
@@ -283,7 +317,9 @@ def run(name: str, plant: str, seed: int, folder: Path, reproduce: bool = True) 
     start = time.perf_counter()
     try:
         with planted.check() as check:
-            report = reduce(faulty, check, [InputSource(None, str(inputs))], ReduceOptions(output=str(folder / "min.xml")))
+            report = reduce(
+                faulty, check, [InputSource(None, str(inputs))], ReduceOptions(output=str(folder / "min.xml"))
+            )
     except DoesNotFail:
         raise Unsuitable("the fault has no effect") from None
     except IrexecError as error:
@@ -303,7 +339,9 @@ def judged(report: Reduction, planted: Planted, folder: Path, reproduce: bool) -
     if not reproduce:
         return ""
     command = [sys.executable, "-m", *report.command]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
     return (
         ""
         if planted.shown(done.returncode, done.stdout)
@@ -316,10 +354,16 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="networks, or beginnings of their names; all unless given")
     parser.add_argument("--plants", nargs="+", choices=PLANTS, default=list(PLANTS))
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--each", action="store_true", help="every plant in every network; by default the plants in turns")
+    parser.add_argument(
+        "--each", action="store_true", help="every plant in every network; by default the plants in turns"
+    )
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    names = sorted(path.stem for path in NETWORKS.glob("*.zip") if not arguments.names or path.stem.startswith(tuple(arguments.names)))
+    names = sorted(
+        path.stem
+        for path in NETWORKS.glob("*.zip")
+        if not arguments.names or path.stem.startswith(tuple(arguments.names))
+    )
     rows: list[Row] = []
     for i, name in enumerate(names):
         plants = arguments.plants[i % len(arguments.plants) :] + arguments.plants[: i % len(arguments.plants)]
@@ -331,7 +375,10 @@ def main() -> None:
                     continue
             rows.append(row)
             layers = f"{row.before:5} -> {row.after} {' '.join(row.types)}"
-            print(f"{row.network:24} {row.plant:24} {layers:50} {row.checks:4} checks {row.seconds:7.2f} s  {row.problem}", flush=True)
+            print(
+                f"{row.network:24} {row.plant:24} {layers:50} {row.checks:4} checks {row.seconds:7.2f} s  {row.problem}",
+                flush=True,
+            )
             if not arguments.each:
                 break
     failed = [row for row in rows if row.problem]

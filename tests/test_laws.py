@@ -29,7 +29,11 @@ def test_ids_are_unique() -> None:
 
 
 def test_every_recorded_answer_is_to_a_row() -> None:
-    asked = {(family, f"{row.id}|{row.digest}") for family, row in _ROWS if isinstance(row, Case | FactsCase) and row.gives is None}
+    asked = {
+        (family, f"{row.id}|{row.digest}")
+        for family, row in _ROWS
+        if isinstance(row, Case | FactsCase) and row.gives is None
+    }
     found = {(path.stem, name) for path in FOLDER.glob("*.npz") for name in kept(path.stem)}
     assert not found ^ asked, "run python -m tests.oracle.record"
 
@@ -86,7 +90,9 @@ def _assert_as_tight(ours: object, theirs: object, text: str) -> None:
             low_a, high_a = (a, a) if isinstance(a, int) else (a.lo, a.hi)
             low_b, high_b = (b, b) if isinstance(b, int) else (b.lo, b.hi)
             assert low_a >= low_b, f"{shape_text(ours)} is looser than OpenVINO's {text}"
-            assert high_b is None or (high_a is not None and high_a <= high_b), f"{shape_text(ours)} is looser than OpenVINO's {text}"
+            assert high_b is None or (high_a is not None and high_a <= high_b), (
+                f"{shape_text(ours)} is looser than OpenVINO's {text}"
+            )
 
 
 @pytest.mark.parametrize("row", _RUNNABLE_REFUSALS)

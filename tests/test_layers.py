@@ -156,7 +156,9 @@ def _imported_files(source: str, known: set[str]) -> set[str]:
 
 def test_no_file_imports_itself_by_way_of_others() -> None:
     known = {_module_name(path) for path in _FILES}
-    assert _cycle({_module_name(path): _imported_files(path.read_text(encoding="utf-8"), known) for path in _FILES}) == []
+    assert (
+        _cycle({_module_name(path): _imported_files(path.read_text(encoding="utf-8"), known) for path in _FILES}) == []
+    )
 
 
 def test_a_cycle_is_found() -> None:
@@ -182,7 +184,10 @@ def test_a_cycle_is_found() -> None:
         ("irexec/schema/registry.py", "def load():\n    import irexec.ops"),
         ("irexec/ops/gather.py", "def facts():\n    from irexec.analysis.shape_inference import infer_shapes"),
         ("irexec/ops/convolution.py", "from irexec.backend.winograd import convolve_tiles"),
-        ("irexec/ops/gather.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from irexec.compile.plan import Step"),
+        (
+            "irexec/ops/gather.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from irexec.compile.plan import Step",
+        ),
         ("irexec/backend/winograd.py", "from irexec.ops.convolution import convolution_1"),
         ("irexec/tools/profile.py", "import rich.table"),
         ("irexec/runtime/session.py", "import irexec.cli.main"),

@@ -28,20 +28,29 @@ def test_what_a_terminal_obeys_is_escaped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "limit", "expected"), [("abcdefghijkl", 12, "abcdefghijkl"), ("abcdefghijklm", 9, "abc...klm"), ("", 3, "")]
+    ("text", "limit", "expected"),
+    [("abcdefghijkl", 12, "abcdefghijkl"), ("abcdefghijklm", 9, "abc...klm"), ("", 3, "")],
 )
 def test_cut_in_the_middle(text: str, limit: int, expected: str) -> None:
     assert cut(text, limit) == expected
 
 
-@pytest.mark.parametrize(("count", "expected"), [(0, "0 layers"), (1, "1 layer"), (2, "2 layers"), (2000, "2,000 layers")])
+@pytest.mark.parametrize(
+    ("count", "expected"), [(0, "0 layers"), (1, "1 layer"), (2, "2 layers"), (2000, "2,000 layers")]
+)
 def test_counted(count: int, expected: str) -> None:
     assert counted(count, "layer") == expected
 
 
 @pytest.mark.parametrize(
     ("texts", "expected"),
-    [([], ""), (["a"], "a"), (["a", "b"], "a, b"), (["a", "b", "c"], "a, b and 1 more"), (["a"] * 1002, "a, a and 1,000 more")],
+    [
+        ([], ""),
+        (["a"], "a"),
+        (["a", "b"], "a, b"),
+        (["a", "b", "c"], "a, b and 1 more"),
+        (["a"] * 1002, "a, a and 1,000 more"),
+    ],
 )
 def test_listed(texts: list[str], expected: str) -> None:
     assert listed(texts, 2) == expected
@@ -56,7 +65,9 @@ def test_a_message_is_one_line() -> None:
     assert str(pickle.loads(pickle.dumps(error.__class__("x\x1b")))) == "x\\x1b"
 
 
-@pytest.mark.parametrize("name", ["n" * 10_000_000, "n m" * 3_000_000, " " * 10_000_000, "\x1b" * 10_000_000, "a\n" * 5_000_000])
+@pytest.mark.parametrize(
+    "name", ["n" * 10_000_000, "n m" * 3_000_000, " " * 10_000_000, "\x1b" * 10_000_000, "a\n" * 5_000_000]
+)
 def test_long_names_are_cut_and_the_rest_of_the_message_stays(name: str) -> None:
     start = time.process_time()
     text = str(IrexecError(f"layer '{name}' (Relu): axis 5 is out of range"))

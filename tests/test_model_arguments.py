@@ -36,7 +36,9 @@ REFERENCE = CompareOptions(b_runtime="reference")
 FUNCTIONS: dict[str, Callable[[Any, Path], Any]] = {
     "validate": lambda model, folder: irexec.validate(model),
     "compile_model": lambda model, folder: irexec.compile_model(model)([X])[0].tolist(),
-    "save_model": lambda model, folder: (irexec.save_model(model, folder / "m.xml"), (folder / "m.bin").read_bytes())[1],
+    "save_model": lambda model, folder: (irexec.save_model(model, folder / "m.xml"), (folder / "m.bin").read_bytes())[
+        1
+    ],
     "diff, as a": lambda model, folder: diff(model, XML).counts,
     "diff, as b": lambda model, folder: irexec.diff(XML, model).counts,
     "compare": lambda model, folder: compare(model, options=REFERENCE).agrees,
@@ -76,7 +78,8 @@ def test_every_public_function_of_a_model_is_in_the_table() -> None:
     taking = {
         name
         for name in irexec.__all__
-        if inspect.isfunction(value := getattr(irexec, name)) and {"model", "a"} & inspect.signature(value).parameters.keys()
+        if inspect.isfunction(value := getattr(irexec, name))
+        and {"model", "a"} & inspect.signature(value).parameters.keys()
     }
     assert taking - {"read_model"} == {name.partition(",")[0] for name in FUNCTIONS} & set(irexec.__all__)
 
@@ -96,7 +99,9 @@ def test_bytes_and_files() -> None:
         assert [irexec.validate(data), irexec.validate(file)] == [irexec.validate(irexec.read_model(data))] * 2
 
 
-@pytest.mark.parametrize("call", [irexec.validate, lambda m: irexec.save_model(m, "m.xml"), lambda m: irexec.diff(XML, m), cost])
+@pytest.mark.parametrize(
+    "call", [irexec.validate, lambda m: irexec.save_model(m, "m.xml"), lambda m: irexec.diff(XML, m), cost]
+)
 def test_what_is_no_model(call: Callable[[Any], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(irexec.InputError, match="the model is a int, expected a path"):

@@ -111,7 +111,10 @@ def test_bytes_that_are_not_onnx(data: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("options", "reason"),
-    [({"weights": b""}, "it has no .bin whose weights could be given"), ({"mmap": False}, "that could be read at once")],
+    [
+        ({"weights": b""}, "it has no .bin whose weights could be given"),
+        ({"mmap": False}, "that could be read at once"),
+    ],
 )
 def test_what_is_for_a_bin_is_refused(tmp_path: Path, options: dict[str, object], reason: str) -> None:
     path = saved(tmp_path / "m.onnx")
@@ -166,7 +169,9 @@ def test_onnx_is_imported_only_for_an_onnx_model(tmp_path: Path) -> None:
 
 def test_an_engine_process_takes_one(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=WEIGHTS)
-    with EngineProcess(Job("irexec", str(saved(tmp_path / "m.onnx")), str(tmp_path / "x.npz"), outputs=str(tmp_path / "y.npz"))):
+    with EngineProcess(
+        Job("irexec", str(saved(tmp_path / "m.onnx")), str(tmp_path / "x.npz"), outputs=str(tmp_path / "y.npz"))
+    ):
         assert np.load(tmp_path / "y.npz")["arr_0"].tolist() == [2, 0]
 
 
@@ -209,9 +214,7 @@ def test_a_folder_has_models_of_both_kinds(tmp_path: Path, capsys: Capture) -> N
     assert [one["error"] is None for one in models] == [False, True, True]
 
 
-STATIC_ONLY = (
-    "(float[1,1,H,W] x, float[1,1,3,3] k) => (float[1,1,8,8] y) { y = ConvTranspose <strides = [2, 2], output_shape = [8, 8]> (x, k) }"
-)
+STATIC_ONLY = "(float[1,1,H,W] x, float[1,1,3,3] k) => (float[1,1,8,8] y) { y = ConvTranspose <strides = [2, 2], output_shape = [8, 8]> (x, k) }"
 
 
 def test_shapes_of_inputs_are_for_an_onnx_model(tmp_path: Path) -> None:

@@ -91,10 +91,17 @@ def fill(tmp_path: Path) -> Callable[[str, Row], list[str]]:
             shapes[name or None] = sizes
         model = converters.convert(path, inputs=shapes)
         irexec.save_model(model, tmp_path / "ir.xml")
-        arrays = {port.name: np.ones([size for size in port.shape or () if isinstance(size, int)], np.float32) for port in model.inputs}
+        arrays = {
+            port.name: np.ones([size for size in port.shape or () if isinstance(size, int)], np.float32)
+            for port in model.inputs
+        }
         np.savez(tmp_path / "recorded.npz", y=irexec.compile_model(model)(arrays)["y"])
         np.savez(tmp_path / "items.npz", **arrays)
-        names = {"model": path, "folder": tmp_path, **{name: tmp_path / f"{name}.npz" for name in ("recorded", "items")}}
+        names = {
+            "model": path,
+            "folder": tmp_path,
+            **{name: tmp_path / f"{name}.npz" for name in ("recorded", "items")},
+        }
         given = " ".join(f"--shape {text}" for text in row.shapes)
         line = command.format(shapes=given, ir=tmp_path / "ir.xml", **names)
         return shlex.split(line)
@@ -148,7 +155,9 @@ def test_the_model_is_converted_with_the_sizes_of_the_inputs_that_are_given(
     assert "error" not in "".join(capsys.readouterr())
 
 
-def test_sizes_that_are_given_are_not_taken_from_inputs(fill: Callable[[str, Row], list[str]], tmp_path: Path, capsys: Capture) -> None:
+def test_sizes_that_are_given_are_not_taken_from_inputs(
+    fill: Callable[[str, Row], list[str]], tmp_path: Path, capsys: Capture
+) -> None:
     given = fill("infer {model} -i {items}", ROWS["two inputs"])
     assert run([*given, "--shape", "x[1,1,5,5]"]) == 2
     assert "x: f32[1,1,5,5]" in capsys.readouterr().err
@@ -174,9 +183,7 @@ def test_the_inputs_have_the_shapes(fill: Callable[[str, Row], list[str]], row: 
 
 def test_inputs_that_another_model_calls_otherwise(tmp_path: Path, capsys: Capture) -> None:
     """--shape has the names of A; in B they are of the same name, or of the same place among those that are left."""
-    one = (
-        "(float[1,1,H,W] x, float[1,1,3,3] k) => (float[1,1,8,8] y) { y = ConvTranspose <strides = [2, 2], output_shape = [8, 8]> (x, k) }"
-    )
+    one = "(float[1,1,H,W] x, float[1,1,3,3] k) => (float[1,1,8,8] y) { y = ConvTranspose <strides = [2, 2], output_shape = [8, 8]> (x, k) }"
     onnx.save(model_of(one), tmp_path / "a.onnx")
     onnx.save(model_of(one.replace(" x", " image").replace("(x", "(image")), tmp_path / "b.onnx")
     for command in ("compare", "diff"):
@@ -221,7 +228,9 @@ def test_a_shape_without_a_name_for_several_inputs(fill: Callable[[str, Row], li
 
 def test_validate_reports_what_is_wrong_with_a_shape(tmp_path: Path, capsys: Capture) -> None:
     """A model that is right as it is, whose Reshape does not take other sizes."""
-    onnx.save(model_of("(float[N,4] x) => (float[2,M] y) <int64[2] s = {2, 6}> { y = Reshape (x, s) }"), tmp_path / "m.onnx")
+    onnx.save(
+        model_of("(float[N,4] x) => (float[2,M] y) <int64[2] s = {2, 6}> { y = Reshape (x, s) }"), tmp_path / "m.onnx"
+    )
     assert run(["validate", str(tmp_path / "m.onnx"), "--shape", "x[3,4]"]) == 0
     assert run(["validate", str(tmp_path / "m.onnx"), "--shape", "x[4,4]"]) == 1
     assert "IR107" in capsys.readouterr().out

@@ -17,8 +17,17 @@ import irexec
 def test_all_is_exact() -> None:
     """What is imported when it is asked for is neither more nor less than what type checkers see."""
     tree = ast.parse(Path(irexec.__file__).read_text("utf-8"))
-    imported = {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
-    public = {name for name in dir(irexec) if not name.startswith("_") and not isinstance(getattr(irexec, name), types.ModuleType)}
+    imported = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    public = {
+        name
+        for name in dir(irexec)
+        if not name.startswith("_") and not isinstance(getattr(irexec, name), types.ModuleType)
+    }
     assert public - {"Any", "TYPE_CHECKING"} == imported - {"Any", "TYPE_CHECKING"} == set(irexec.__all__)
     assert len(set(irexec.__all__)) == len(irexec.__all__)
 

@@ -20,7 +20,9 @@ def _model() -> irexec.Model:
     builder = irexec.Builder("net")
     x = builder.parameter(irexec.f32, "1..8,3", "x")
     k = builder.parameter(np.int64, (), "k")
-    first, second = builder.emit("TopK", x, k, axis=1, mode="max", sort="value", index_element_type=np.int32, version=11)
+    first, second = builder.emit(
+        "TopK", x, k, axis=1, mode="max", sort="value", index_element_type=np.int32, version=11
+    )
     builder.result(builder.emit("Relu", first, name="act"), "values")
     builder.result(second)
     return builder.model()
@@ -31,7 +33,9 @@ def test_a_model_is_compiled_from_a_path_or_a_model(model: Any) -> None:
     assert irexec.compile_model(model)([np.ones((1, 3), np.float32)])[0].tolist() == [[1, 1, 1]]
 
 
-@pytest.mark.parametrize("weights", [XML.with_suffix(".bin").read_bytes(), XML.with_suffix(".bin"), str(XML.with_suffix(".bin"))], ids=type)
+@pytest.mark.parametrize(
+    "weights", [XML.with_suffix(".bin").read_bytes(), XML.with_suffix(".bin"), str(XML.with_suffix(".bin"))], ids=type
+)
 def test_a_model_is_read_and_compiled_from_bytes(weights: Any) -> None:
     text = XML.read_bytes()
     assert irexec.validate(irexec.read_model(text, weights)) == []
@@ -83,7 +87,9 @@ def test_ports_are_found_by_name_and_position() -> None:
     assert compiled.input() is compiled.inputs[0]
     assert compiled.input("k") is compiled.inputs[1]
     assert compiled.output(1) is compiled.outputs[1]
-    with pytest.raises(irexec.InputError, match=r"there is no output 'prob': the model has values: f32\[1..8,0..3\]; TopK:1"):
+    with pytest.raises(
+        irexec.InputError, match=r"there is no output 'prob': the model has values: f32\[1..8,0..3\]; TopK:1"
+    ):
         compiled.output("prob")
 
 
@@ -108,7 +114,10 @@ def test_a_profile_has_the_rows_that_there_are() -> None:
 
 def test_a_wrong_output_name_lists_the_names() -> None:
     result = irexec.compile_model(_model())([np.ones((1, 3), np.float32), 2])
-    for key, message in (("prob", "there is no output 'prob': the model has values: f32"), (7, "there is no output 7: the model has 2")):
+    for key, message in (
+        ("prob", "there is no output 'prob': the model has values: f32"),
+        (7, "there is no output 7: the model has 2"),
+    ):
         for error in (KeyError, irexec.InputError):
             with pytest.raises(error) as caught:
                 result[key]
@@ -120,9 +129,14 @@ def test_a_wrong_output_name_lists_the_names() -> None:
 def test_reprs_are_short_and_readable() -> None:
     model = _model()
     compiled = irexec.compile_model(model)
-    assert repr(model) == "<Model 'net': 6 layers, x: f32[1..8,3], k: i64[] -> values: f32[1..8,0..3], TopK:1: i32[1..8,0..3]>"
+    assert (
+        repr(model)
+        == "<Model 'net': 6 layers, x: f32[1..8,3], k: i64[] -> values: f32[1..8,0..3], TopK:1: i32[1..8,0..3]>"
+    )
     assert repr(model.inputs[0]) == "<Port x: f32[1..8,3]>"
-    assert repr(compiled) == ("<CompiledModel 'net': x: f32[1..8,3], k: i64[] -> values: f32[1..8,0..3], TopK:1: i32[1..8,0..3]>")
+    assert repr(compiled) == (
+        "<CompiledModel 'net': x: f32[1..8,3], k: i64[] -> values: f32[1..8,0..3], TopK:1: i32[1..8,0..3]>"
+    )
     assert repr(compiled.session()) == "<Session of 'net': variables none>"
     assert repr(compiled([np.ones((1, 3), np.float32), 2])) == "Outputs('values': float32[1, 2], 'TopK:1': int32[1, 2])"
     body = next(node for node in irexec.read_model(IRS / "loop.xml").nodes if node.bodies).bodies["body"]
@@ -178,7 +192,9 @@ def test_one_grammar_of_shapes(given: Any, shape: Any) -> None:
     assert model.outputs[0].shape == shape
 
 
-@pytest.mark.parametrize("given", ["[1,3", "1,3]", "1,,3", "a", "5..2", 5, [1.5], [-2], [(5, 2)], [(1, 2, 3)], [("a", 2)], [(-3, 2)], {1}])
+@pytest.mark.parametrize(
+    "given", ["[1,3", "1,3]", "1,,3", "a", "5..2", 5, [1.5], [-2], [(5, 2)], [(1, 2, 3)], [("a", 2)], [(-3, 2)], {1}]
+)
 def test_what_is_not_a_shape_is_refused(given: Any) -> None:
     with pytest.raises(irexec.InputError, match="shape of input 'x'"):
         irexec.Builder().parameter("f32", given, "x")

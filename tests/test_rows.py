@@ -34,16 +34,26 @@ EXCEPT: dict[tuple[str, str], str] = {
     **{(f"{image}toNV12", "NaN or infinity"): _IMAGES for image in ("BGR", "RGB")},
     **{(f"{layout}to{image}", "NaN or infinity"): _IMAGES for layout in ("NV12", "I420") for image in ("BGR", "RGB")},
     **{(type, "NaN or infinity"): _FOURIER for type in ("DFT", "IDFT", "RDFT", "IRDFT", "STFT", "ISTFT")},
-    **{(type, f"sort_result={order}"): _SPELLED for type in ("MatrixNms", "MulticlassNms") for order in ("none", "score")},
+    **{
+        (type, f"sort_result={order}"): _SPELLED
+        for type in ("MatrixNms", "MulticlassNms")
+        for order in ("none", "score")
+    },
     ("BinaryConvolution", "NaN or infinity"): "data are bits",
     ("GatherND", "negative batch_dims"): "refused, and there is a row that says so",
     ("Identity", "refusal"): "whatever it is given it gives",
-    ("Interpolate", "mode=area"): "no implementation computes it: only its shape is inferred, and there is a row for that",
+    (
+        "Interpolate",
+        "mode=area",
+    ): "no implementation computes it: only its shape is inferred, and there is a row for that",
     ("Interpolate", "scalar"): "there is no axis to resize",
     ("Interpolate", "negative axes"): "the axes of Interpolate-1 are a set of those counted from the front",
     ("Multinomial", "NaN or infinity"): "a chance is a number",
     ("Proposal", "empty"): "OpenVINO allows no empty batch",
-    ("ROIAlignRotated", "NaN or infinity"): "whether a point beside an infinity is NaN depends on whether weights of 0 count",
+    (
+        "ROIAlignRotated",
+        "NaN or infinity",
+    ): "whether a point beside an infinity is NaN depends on whether weights of 0 count",
     ("RandomUniform", "NaN or infinity"): "there is no uniform distribution between infinities",
     ("Range", "NaN or infinity"): "refused, and there is a row that says so",
     ("ShapeOf", "NaN or infinity"): "it does not look at numbers",
@@ -106,7 +116,9 @@ def _takes(row: Case, name: str) -> bool:
     """Whether the shape rule allows the row's floating-point inputs to be of another type."""
     if not any(x.element.is_float for x in row.inputs):
         return False
-    facts = [Fact(element(name), fact.shape) if fact.element and fact.element.is_float else fact for fact in exact_facts(row)]
+    facts = [
+        Fact(element(name), fact.shape) if fact.element and fact.element.is_float else fact for fact in exact_facts(row)
+    ]
     try:
         infer(row, facts)
     except OpError:
@@ -119,7 +131,9 @@ def _corners(definition: OpDef, rows: list[Case]) -> Iterator[str]:
         yield "empty"
     if not any(row.inputs[0].array.ndim == 0 for row in rows if row.inputs) and any(map(_takes_a_scalar, rows)):
         yield "scalar"
-    if not any(_is_odd(x) for row in rows for x in row.inputs) and any(x.element.is_float for row in rows for x in row.inputs):
+    if not any(_is_odd(x) for row in rows for x in row.inputs) and any(
+        x.element.is_float for row in rows for x in row.inputs
+    ):
         yield "NaN or infinity"
 
 
@@ -149,7 +163,9 @@ def _axes(definition: OpDef, rows: list[Case]) -> Iterator[str]:
                 yield f"negative {spec.name}"
     for attribute in definition.attributes:
         if attribute.name in ("axis", "axes", "seq_axis", "batch_axis", "batch_dims"):
-            values = [definition.ungrouped(definition.read_attributes(row.attributes))[attribute.parameter] for row in rows]
+            values = [
+                definition.ungrouped(definition.read_attributes(row.attributes))[attribute.parameter] for row in rows
+            ]
             if not any(np.any(np.asarray(value) < 0) for value in values):
                 yield f"negative {attribute.name}"
 
@@ -169,7 +185,11 @@ def _knowledge(definition: OpDef, rows: list[Case]) -> Iterator[str]:
 def missing(definition: OpDef) -> list[str]:
     """What no row of the operation asks."""
     rows = _cases(definition)
-    return [what for look in (_choices, _inputs, _variety, _floats, _corners, _axes, _knowledge) for what in look(definition, rows)]
+    return [
+        what
+        for look in (_choices, _inputs, _variety, _floats, _corners, _axes, _knowledge)
+        for what in look(definition, rows)
+    ]
 
 
 _DEFINITIONS = [definition for definition in definitions() if definition.type not in _IN_GRAPHS]

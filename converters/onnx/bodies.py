@@ -151,7 +151,9 @@ class BodyBuilder:
             node.id = number
         maps = [PortMap("input", index, node.id, dict(more)) for node, index, more in used]
         first = len(self.inputs)
-        maps += [PortMap("output", -1 if i is None else first + i, node.id, dict(more)) for node, i, more in self._results]
+        maps += [
+            PortMap("output", -1 if i is None else first + i, node.id, dict(more)) for node, i, more in self._results
+        ]
         return Body(self._builder.graph, maps, [BackEdge(result.id, parameter.id) for result, parameter in self._backs])
 
 
@@ -205,7 +207,9 @@ def build_loop(
         given = [builder.add_input(state, fact) for state, fact in zip(states, facts, strict=True)]
         slices = [builder.add_input(value, _slice_fact(b.fact(value), part), part) for value, part in sliced]
         done = iteration(builder, given, [*counters, *slices])
-        widened = [_widened(fact, builder.inner.fact(value), attempt) for fact, value in zip(facts, done.states, strict=True)]
+        widened = [
+            _widened(fact, builder.inner.fact(value), attempt) for fact, value in zip(facts, done.states, strict=True)
+        ]
         if all(old.shape == new.shape for old, new in zip(facts, widened, strict=True)):
             break
         facts = widened
@@ -220,7 +224,9 @@ def build_loop(
     if bounds is None and (nested or not builder.depends_on_slices):
         return _loop_over_slices(b, states, sliced, iteration)
     body = builder.body()
-    outputs: tuple[Value, ...] = b.emit("TensorIterator" if bounds is None else "Loop", *builder.inputs, bodies={"body": body})
+    outputs: tuple[Value, ...] = b.emit(
+        "TensorIterator" if bounds is None else "Loop", *builder.inputs, bodies={"body": body}
+    )
     if bounds is None:
         return outputs
     read = {value.node for node in body.graph.nodes for value in node.inputs if value is not None}
@@ -239,7 +245,9 @@ def _unless_idle(b: Context, bounds: tuple[Value, Value], initial: Value, last: 
     for name, value in (("then_body", last), ("else_body", initial)):
         bodies[name] = builder = BodyBuilder(b, inputs, reserved=1)
         builder.result(builder.captured(value), 0)
-    outputs: tuple[Value, ...] = b.emit("If", *inputs, bodies={name: builder.body() for name, builder in bodies.items()})
+    outputs: tuple[Value, ...] = b.emit(
+        "If", *inputs, bodies={name: builder.body() for name, builder in bodies.items()}
+    )
     return outputs[0]
 
 
@@ -252,10 +260,14 @@ def _loop_over_slices(
     def from_first(builder: BodyBuilder, given: list[Value], parts: list[Value]) -> IterationResult:
         done = iteration(builder, given, parts[1:])
         output_slices[:] = [part for _, part in done.slices]
-        return IterationResult(done.states, [(value, IterationSlice(part.axis)) for value, part in done.slices], done.condition)
+        return IterationResult(
+            done.states, [(value, IterationSlice(part.axis)) for value, part in done.slices], done.condition
+        )
 
     ordered = [(_reversed(b, value, part), IterationSlice(part.axis)) for value, part in sliced]
-    outputs = build_loop(b, states, ordered, from_first, bounds=(b.size(sliced[0][0], sliced[0][1].axis), b.constant(True)))
+    outputs = build_loop(
+        b, states, ordered, from_first, bounds=(b.size(sliced[0][0], sliced[0][1].axis), b.constant(True))
+    )
     rest = zip(outputs[len(states) :], output_slices, strict=True)
     return (*outputs[: len(states)], *(_reversed(b, value, part) for value, part in rest))
 

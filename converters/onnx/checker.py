@@ -92,7 +92,9 @@ def _inference_findings(model: onnx.ModelProto) -> Iterator[Finding]:
 
 def _at_node(model: onnx.ModelProto, operator: str, name: str, reason: str) -> Finding:
     """The finding at the node that a message names, if there is one."""
-    nodes = [node for _, graph in graphs_of(model) for node in graph.node if node.op_type == operator and node.name == name]
+    nodes = [
+        node for _, graph in graphs_of(model) for node in graph.node if node.op_type == operator and node.name == name
+    ]
     if len(nodes) == 1:
         return location(nodes[0]).finding(codes.SHAPE_INFERENCE, reason)
     return in_model(codes.SHAPE_INFERENCE, f"{operator} {name!r}: {reason}" if name else f"{operator}: {reason}")

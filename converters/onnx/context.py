@@ -93,7 +93,9 @@ class Context:
         outputs = self.subgraph_values(graph, inputs)
         values = [output for output in outputs if isinstance(output, Value)]
         if len(values) < len(outputs):
-            raise ConversionError(f"an output of subgraph {graph.name!r} is not a tensor, and IR has tensors only", unsupported=True)
+            raise ConversionError(
+                f"an output of subgraph {graph.name!r} is not a tensor, and IR has tensors only", unsupported=True
+            )
         return values
 
     def subgraph_values(self, graph: onnx.GraphProto, inputs: Sequence[OnnxValue] = ()) -> list[OnnxValue]:
@@ -191,7 +193,9 @@ class Context:
             return self.emit("Reshape", value, list(shape), special_zero=False)
         if constant.count != int(np.prod(shape, dtype=object)):
             raise OpError(f"a constant of shape {list(constant.shape)} cannot become {list(shape)}")
-        return self.builder.raw_constant(Constant(constant.element, tuple(shape), constant.fetch, constant.size), value.node.name)
+        return self.builder.raw_constant(
+            Constant(constant.element, tuple(shape), constant.fetch, constant.size), value.node.name
+        )
 
     def unsqueeze(self, value: Value, axes: Sequence[int]) -> Value:
         """The value with axes of size 1 inserted, counted in the result."""

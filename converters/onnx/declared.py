@@ -58,14 +58,18 @@ class Contradiction:
         """The finding in the graph of that path."""
         is_type = not _same_element(self.declared, self.inferred)
         code = _CODES[self.kind][is_type]
-        return at_value(code, path, self.name, "output" if self.kind == "output" else "value_info", f"it is {self._reason}")
+        return at_value(
+            code, path, self.name, "output" if self.kind == "output" else "value_info", f"it is {self._reason}"
+        )
 
 
 # The code of a wrong shape and that of a wrong type.
 _CODES = {"value": (codes.VALUE_SHAPE, codes.VALUE_TYPE), "output": (codes.OUTPUT_SHAPE, codes.OUTPUT_TYPE)}
 
 
-def contradictions(graph: onnx.GraphProto, values: Mapping[str, OnnxValue], fact: Callable[[Value], Fact]) -> Iterator[Contradiction]:
+def contradictions(
+    graph: onnx.GraphProto, values: Mapping[str, OnnxValue], fact: Callable[[Value], Fact]
+) -> Iterator[Contradiction]:
     """Each output and intermediate value whose declared type or shape its node cannot give.
 
     Args:

@@ -82,7 +82,9 @@ def _refusal(source: Source, inputs: Shapes) -> Iterator[Finding]:
         yield in_model(codes.UNSUPPORTED_USE, str(error))
 
 
-def _translated(model: onnx.ModelProto, folder: Path | None, inputs: Shapes, *, is_checked: bool) -> tuple[Model | None, list[Finding]]:
+def _translated(
+    model: onnx.ModelProto, folder: Path | None, inputs: Shapes, *, is_checked: bool
+) -> tuple[Model | None, list[Finding]]:
     """The IR, None if it cannot be made, and the findings of its nodes and declarations."""
     try:
         graph = _ExaminedGraph(model, folder, inputs, is_checked=is_checked)

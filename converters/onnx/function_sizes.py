@@ -49,11 +49,15 @@ def size_when_inlined(model: onnx.ModelProto, where: str) -> InlinedSize:
     if len(functions) < len(model.functions):
         raise ConversionError(f"{where}: two of the model's own functions have the same name")
     numbers = {key: i for i, key in enumerate(functions)}
-    called = [{numbers[key] for key in map(_identity, every_node(function)) if key in numbers} for function in model.functions]
+    called = [
+        {numbers[key] for key in map(_identity, every_node(function)) if key in numbers} for function in model.functions
+    ]
     order, stuck = sort_by_producers(called)
     if stuck:
         function = model.functions[stuck[0]]
-        raise ConversionError(f"{where}: the model's own function {f'{function.domain}.{function.name}'!r} calls itself, or one that does")
+        raise ConversionError(
+            f"{where}: the model's own function {f'{function.domain}.{function.name}'!r} calls itself, or one that does"
+        )
     sizes: dict[_Identity, InlinedSize] = {}
     for i in order:
         sizes[_identity(model.functions[i])] = _of_function(model.functions[i], sizes)

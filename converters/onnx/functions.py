@@ -32,7 +32,9 @@ def inlined(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
             model = inliner.inline_local_functions(_of_one_opset(model))
         except Exception as error:
             # The inliner is C++ and raises classes of its own, which have no common base but Exception.
-            raise ConversionError(f"{where}: the model's own functions cannot be inlined: {' '.join(str(error).split())}") from None
+            raise ConversionError(
+                f"{where}: the model's own functions cannot be inlined: {' '.join(str(error).split())}"
+            ) from None
     for operator in sorted(_untranslated(model)):
         model = _expanded(model, operator, where)
     return model
@@ -44,7 +46,11 @@ def _of_one_opset(model: onnx.ModelProto) -> onnx.ModelProto:
     sklearn-onnx writes such functions, and the inliner leaves them out.
     """
     opsets = opsets_of(model)
-    if all(opsets.get(domain_of(item), item.version) == item.version for function in model.functions for item in function.opset_import):
+    if all(
+        opsets.get(domain_of(item), item.version) == item.version
+        for function in model.functions
+        for item in function.opset_import
+    ):
         return model
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
@@ -52,7 +58,9 @@ def _of_one_opset(model: onnx.ModelProto) -> onnx.ModelProto:
         nodes = [(domain_of(node), node.op_type) for node in every_node(function)]
         for item in function.opset_import:
             domain, version = domain_of(item), opsets.get(domain_of(item), item.version)
-            if all(find(type, domain, item.version) is find(type, domain, version) for own, type in nodes if own == domain):
+            if all(
+                find(type, domain, item.version) is find(type, domain, version) for own, type in nodes if own == domain
+            ):
                 item.version = version
     return changed
 
@@ -78,7 +86,9 @@ def _untranslated(model: onnx.ModelProto) -> set[tuple[str, str]]:
     """The operators without a translator, each with its domain."""
     opsets = opsets_of(model)
     operators = {(domain_of(node), node.op_type) for node in every_node(model.graph)}
-    return {(domain, operator) for domain, operator in operators if find(operator, domain, opsets.get(domain, 1)) is None}
+    return {
+        (domain, operator) for domain, operator in operators if find(operator, domain, opsets.get(domain, 1)) is None
+    }
 
 
 def _with_body(domain: str, operator: str, opset: int) -> defs.OpSchema | None:
@@ -100,7 +110,9 @@ def _expanded(model: onnx.ModelProto, operator: tuple[str, str], where: str) -> 
     calls = sum((domain_of(node), node.op_type) == operator for node in every_node(model.graph))
     if calls * _NODES_OF_A_SCHEMA_FUNCTION > MAX_INLINED_NODES:
         allowed = MAX_INLINED_NODES // _NODES_OF_A_SCHEMA_FUNCTION
-        raise ConversionError(f"{where}: it has {calls} nodes of {schema.name}, which is a function; at most {allowed} can be inlined")
+        raise ConversionError(
+            f"{where}: it has {calls} nodes of {schema.name}, which is a function; at most {allowed} can be inlined"
+        )
     if not _all_have_inputs(model, schema):
         # The builder of the body reads inputs that do not exist; the nodes are reported when they are checked.
         return model
@@ -118,7 +130,9 @@ def _expanded(model: onnx.ModelProto, operator: tuple[str, str], where: str) -> 
 
 def _all_have_inputs(model: onnx.ModelProto, schema: defs.OpSchema) -> bool:
     """Whether all nodes of an operator have its minimum number of inputs and outputs."""
-    nodes = [node for node in every_node(model.graph) if (domain_of(node), node.op_type) == (schema.domain, schema.name)]
+    nodes = [
+        node for node in every_node(model.graph) if (domain_of(node), node.op_type) == (schema.domain, schema.name)
+    ]
     return all(len(node.input) >= schema.min_input and len(node.output) >= schema.min_output for node in nodes)
 
 
@@ -134,7 +148,9 @@ def _prepared(model: onnx.ModelProto, schema: defs.OpSchema) -> onnx.ModelProto:
         if isinstance(graph, onnx.GraphProto):
             typed = {info.name for info in (*graph.input, *graph.value_info)}
             fixed = (tensor for tensor in graph.initializer if tensor.name not in typed)
-            graph.value_info.extend(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims) for tensor in fixed)
+            graph.value_info.extend(
+                helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims) for tensor in fixed
+            )
     for node in every_node(copy.graph):
         if (domain_of(node), node.op_type) != (schema.domain, schema.name):
             continue

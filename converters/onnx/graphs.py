@@ -32,7 +32,9 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 def graphs_in(attribute: AttributeProto) -> Sequence[onnx.GraphProto]:
     """The graphs in an attribute; its type is not in files of ONNX IR version 1."""
-    is_graph = attribute.type == AttributeProto.GRAPH or (attribute.type == AttributeProto.UNDEFINED and attribute.HasField("g"))
+    is_graph = attribute.type == AttributeProto.GRAPH or (
+        attribute.type == AttributeProto.UNDEFINED and attribute.HasField("g")
+    )
     return [attribute.g] if is_graph else attribute.graphs
 
 

@@ -40,7 +40,9 @@ def infer_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelP
     """
     for equation in _equations(model):
         if not _READABLE.fullmatch(equation.split(b"->")[0]):
-            raise ConversionError(f"Einsum: equation {equation.decode(errors='replace')!r} has terms of other characters than letters")
+            raise ConversionError(
+                f"Einsum: equation {equation.decode(errors='replace')!r} has terms of other characters than letters"
+            )
     if model.ByteSize() > LARGEST_MESSAGE:
         raise ConversionError("the model is too large for the shape inference of the package onnx")
     try:

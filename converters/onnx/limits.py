@@ -43,7 +43,9 @@ def check_generated(shape: Sequence[int], element: Element, what: str) -> None:
     if any(length < 0 for length in shape):
         raise OpError(f"{what} has the shape {list(shape)}")
     if size > MAX_GENERATED_BYTES:
-        raise OpError(f"{what} of shape {list(shape)} would take {size} bytes, more than the {MAX_GENERATED_BYTES} allowed")
+        raise OpError(
+            f"{what} of shape {list(shape)} would take {size} bytes, more than the {MAX_GENERATED_BYTES} allowed"
+        )
     # NumPy takes an axis of size 0 as 1.
     if math.prod(max(length, 1) for length in shape) * element.carrier.itemsize >= 1 << 63:
         raise OpError(f"{what} of shape {list(shape)} is empty, but with other sizes that are too large for an array")

@@ -138,7 +138,9 @@ def prepared(model: onnx.ModelProto, where: str, warn: Callable[[str], object]) 
     check_written_names(model.graph, where)
     version = opsets_of(model)[""]
     if version > NEWEST_OPSET:
-        warn(f"opset {version} is newer than {NEWEST_OPSET}, the newest supported opset, by whose rules it is converted")
+        warn(
+            f"opset {version} is newer than {NEWEST_OPSET}, the newest supported opset, by whose rules it is converted"
+        )
     return model
 
 
@@ -147,7 +149,9 @@ def _check_versions(model: onnx.ModelProto, where: str) -> None:
         raise ConversionError(f"{where}: not a valid ONNX model: its IR version is {model.ir_version}")
     for opset in [*model.opset_import, *(opset for function in model.functions for opset in function.opset_import)]:
         if not 0 <= opset.version < _NO_VERSION:
-            raise ConversionError(f"{where}: not a valid ONNX model: it imports opset {opset.version} of {opset.domain or 'ai.onnx'}")
+            raise ConversionError(
+                f"{where}: not a valid ONNX model: it imports opset {opset.version} of {opset.domain or 'ai.onnx'}"
+            )
 
 
 def translation_of(node: onnx.NodeProto, opsets: Mapping[str, int]) -> Translation | None:
@@ -170,7 +174,9 @@ def unsupported(model: onnx.ModelProto) -> list[str]:
     return [describe(node, opsets) + because(domain_of(node), node.op_type) for node in missing]
 
 
-def in_order(nodes: Sequence[onnx.NodeProto], taken: Mapping[str, str], opsets: Mapping[str, int], used: UsedNames) -> list[onnx.NodeProto]:
+def in_order(
+    nodes: Sequence[onnx.NodeProto], taken: Mapping[str, str], opsets: Mapping[str, int], used: UsedNames
+) -> list[onnx.NodeProto]:
     """The nodes with every producer before its consumers, whatever their order in the file.
 
     Args:
@@ -183,9 +189,13 @@ def in_order(nodes: Sequence[onnx.NodeProto], taken: Mapping[str, str], opsets: 
         ConversionError: the graph has a cycle, or a value has two producers.
     """
     producers = _producers(nodes, taken, opsets)
-    order, stuck = sort_by_producers([{producers[name] for name in used.of(node) if name in producers} for node in nodes])
+    order, stuck = sort_by_producers(
+        [{producers[name] for name in used.of(node) if name in producers} for node in nodes]
+    )
     if stuck:
-        raise WithoutValueError(f"{describe(nodes[stuck[0]], opsets)}: it is part of a cycle of nodes, or depends on one")
+        raise WithoutValueError(
+            f"{describe(nodes[stuck[0]], opsets)}: it is part of a cycle of nodes, or depends on one"
+        )
     return [nodes[i] for i in order]
 
 

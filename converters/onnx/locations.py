@@ -34,7 +34,9 @@ class Location:
 
     def finding(self, code: str, message: str) -> Finding:
         """A finding at the node."""
-        return Finding(code, CODES[code].severity, self.index, f"{self.path}{self.name}", self.type, None, None, message)
+        return Finding(
+            code, CODES[code].severity, self.index, f"{self.path}{self.name}", self.type, None, None, message
+        )
 
 
 def at_value(code: str, path: str, name: str, kind: str, message: str) -> Finding:
@@ -54,7 +56,8 @@ def graphs_of(model: onnx.ModelProto) -> Iterator[tuple[str, Graphs]]:
     """Every graph of a model, also those of functions, with the path that leads to it."""
     waiting: list[tuple[str, Graphs]] = [("", model.graph)]
     waiting += [
-        (f"{function.domain}.{function.name}/" if function.domain else f"{function.name}/", function) for function in model.functions
+        (f"{function.domain}.{function.name}/" if function.domain else f"{function.name}/", function)
+        for function in model.functions
     ]
     while waiting:
         path, graph = waiting.pop(0)
@@ -84,7 +87,13 @@ def carry_marks(before: onnx.ModelProto, after: onnx.ModelProto) -> None:
 
     The inliner puts them where the node was, and the last of them that has an output of the node gives it its name.
     """
-    marks = {name: mark for graph in every_graph(before.graph) for node in graph.node if (mark := _mark_of(node)) for name in node.output}
+    marks = {
+        name: mark
+        for graph in every_graph(before.graph)
+        for node in graph.node
+        if (mark := _mark_of(node))
+        for name in node.output
+    }
     for graph in every_graph(after.graph) if marks else ():
         text = ""
         for node in reversed(graph.node):

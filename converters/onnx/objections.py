@@ -84,5 +84,7 @@ def _code(reasons: list[IrexecError]) -> str:
         return codes.UNSUPPORTED_TYPE
     if isinstance(last, WrongAttributeError):
         return codes.WRONG_ATTRIBUTE
-    is_unsupported = isinstance(last, NotKnownError | UnsupportedError) or (isinstance(last, ConversionError) and last.unsupported)
+    is_unsupported = isinstance(last, NotKnownError | UnsupportedError) or (
+        isinstance(last, ConversionError) and last.unsupported
+    )
     return codes.UNSUPPORTED_USE if is_unsupported else codes.INPUTS_DO_NOT_FIT

@@ -34,12 +34,18 @@ def _reason(node: onnx.NodeProto, opsets: Mapping[str, int]) -> tuple[str, str]:
     if since is not None and opset is not None and opset < since:
         return codes.OPERATOR_VERSION, f"{shown}.{operator} exists since opset {since}, the model imports opset {opset}"
     if since is not None:
-        return codes.UNSUPPORTED_OPERATOR, f"{shown}.{operator} of opset {opset} cannot be converted{because(domain, operator)}"
+        return (
+            codes.UNSUPPORTED_OPERATOR,
+            f"{shown}.{operator} of opset {opset} cannot be converted{because(domain, operator)}",
+        )
     known = _operators()
     if domain not in known:
         return codes.UNKNOWN_OPERATOR, f"the domain {shown!r} of operator {operator!r} is not known"
     near = difflib.get_close_matches(operator, known[domain], 3)
-    return codes.UNKNOWN_OPERATOR, f"{shown} has no operator {operator!r}{f'; similar operators are {_listed(near)}' if near else ''}"
+    return (
+        codes.UNKNOWN_OPERATOR,
+        f"{shown} has no operator {operator!r}{f'; similar operators are {_listed(near)}' if near else ''}",
+    )
 
 
 def _listed(names: list[str]) -> str:
@@ -49,7 +55,9 @@ def _listed(names: list[str]) -> str:
 def _first_opset(domain: str, operator: str) -> int | None:
     """The opset in which an operator first appeared; None if it is not known."""
     versions = [
-        schema.since_version for schema in defs.get_all_schemas_with_history() if (schema.domain, schema.name) == (domain, operator)
+        schema.since_version
+        for schema in defs.get_all_schemas_with_history()
+        if (schema.domain, schema.name) == (domain, operator)
     ]
     first = first_opset(operator, domain)
     return min([*versions, *([] if first is None else [first])], default=None)
@@ -59,6 +67,9 @@ def _first_opset(domain: str, operator: str) -> int | None:
 def _operators() -> dict[str, set[str]]:
     """The operators that are known, by domain."""
     found: dict[str, set[str]] = {}
-    for domain, operator in [*operators(), *((schema.domain, schema.name) for schema in defs.get_all_schemas_with_history())]:
+    for domain, operator in [
+        *operators(),
+        *((schema.domain, schema.name) for schema in defs.get_all_schemas_with_history()),
+    ]:
         found.setdefault(domain, set()).add(operator)
     return found

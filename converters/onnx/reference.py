@@ -100,7 +100,9 @@ def _by_onnx(path: str) -> OnnxReference:
 
     model = onnx.load(path)
     evaluator = ReferenceEvaluator(model, new_ops=_flattening() if _opset(model) < 13 else None)
-    return OnnxReference("onnx.reference", _shapes(model), lambda inputs: evaluator.run(None, inputs), tuple(evaluator.output_names))
+    return OnnxReference(
+        "onnx.reference", _shapes(model), lambda inputs: evaluator.run(None, inputs), tuple(evaluator.output_names)
+    )
 
 
 def _opset(model: onnx.ModelProto) -> int:

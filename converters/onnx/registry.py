@@ -108,7 +108,9 @@ def add(
     versions[since] = _translation(since, function, schema or function, more)
 
 
-def _translation(since: int, function: Callable[..., Any], schema: Callable[..., Any], more: Mapping[str, tuple[str, ...]]) -> Translation:
+def _translation(
+    since: int, function: Callable[..., Any], schema: Callable[..., Any], more: Mapping[str, tuple[str, ...]]
+) -> Translation:
     hints = get_type_hints(schema, include_extras=True)
     parameters = list(inspect.signature(schema).parameters.values())[1:]
     keyword = [p for p in parameters if p.kind is p.KEYWORD_ONLY]

@@ -56,7 +56,9 @@ class Scope:
         self._outer, self._capture = outer, None if inside is None else inside.capture
         self._settled = SettledStates() if inside is None else inside.settled
         self._used: UsedNames = UsedNames() if outer is None else outer._used
-        self._translations: Translations = Translations(sum(1 for _ in every_node(graph))) if outer is None else outer._translations
+        self._translations: Translations = (
+            Translations(sum(1 for _ in every_node(graph))) if outer is None else outer._translations
+        )
         self._in_place = outer is not None and outer.builder is builder
         self.names: set[str] = outer.names if outer is not None and self._in_place else own_names(graph)
 
@@ -75,14 +77,18 @@ class Scope:
     def subgraph(self, b: Context, graph: onnx.GraphProto, inputs: Sequence[OnnxValue]) -> list[OnnxValue]:
         """The outputs of a graph inside one of this graph's nodes; see Context.subgraph."""
         if len(inputs) != len(graph.input):
-            raise OpError(f"subgraph {graph.name!r} has {counted(len(graph.input), 'input')}, but is given {len(inputs)}")
+            raise OpError(
+                f"subgraph {graph.name!r} has {counted(len(graph.input), 'input')}, but is given {len(inputs)}"
+            )
         inner = Scope(graph, self.opsets, self.folder, b.builder, self.warn, self, b, self.objections)
         inner.values.update(zip((info.name for info in graph.input), inputs, strict=True))
         inner.nodes("an input of the subgraph")
         if inner.objections is not None:
             inner.compare_declared(inner.objections)
             inner.require(output.name for output in graph.output)
-        return [inner.lookup(output.name, f"output {output.name!r} of subgraph {graph.name!r}") for output in graph.output]
+        return [
+            inner.lookup(output.name, f"output {output.name!r} of subgraph {graph.name!r}") for output in graph.output
+        ]
 
     def _check_tensors(self, objections: Objections) -> None:
         for name, finding in tensor_findings(self.graph, self.folder):
@@ -171,7 +177,9 @@ class Scope:
         if isinstance(found, EmptyOptional) or self._in_place:
             return found
         if isinstance(found, LoopSequence):
-            raise ConversionError(f"{where}: a loop around this body appends to {name!r}, which cannot be converted", unsupported=True)
+            raise ConversionError(
+                f"{where}: a loop around this body appends to {name!r}, which cannot be converted", unsupported=True
+            )
         if isinstance(found, StackedSequence):
             return StackedSequence(tuple(self._capture(item) for item in found.first), self._capture(found.rest))
         if isinstance(found, TensorSequence):
@@ -186,7 +194,14 @@ class Scope:
         look = self.lookup if translation.takes_sequences else self.value
         inputs = [look(name, where) if name else None for name in node.input]
         first_layer = len(self.builder.graph.nodes)
-        context = Context(self.builder, node, self.opsets.get(domain_of(node), 1), self.subgraph, self._warning_of(node), self._settled)
+        context = Context(
+            self.builder,
+            node,
+            self.opsets.get(domain_of(node), 1),
+            self.subgraph,
+            self._warning_of(node),
+            self._settled,
+        )
         try:
             self._translations.count()
             _check_arity(translation, inputs)
@@ -238,7 +253,10 @@ def _check_arity(translation: Translation, inputs: Sequence[OnnxValue | None]) -
     given = len(inputs)
     if given < translation.min_inputs or (translation.max_inputs is not None and given > translation.max_inputs):
         raise OpError(f"it has {counted(given, 'input')}, expected {_expected(translation)}")
-    if any(value is None and required for value, required in zip_longest(inputs, translation.required_inputs[:given], fillvalue=True)):
+    if any(
+        value is None and required
+        for value, required in zip_longest(inputs, translation.required_inputs[:given], fillvalue=True)
+    ):
         raise OpError("a required input is missing")
 
 

@@ -23,7 +23,9 @@ from irexec.ir.order import sort_by_producers
 def structure_findings(model: onnx.ModelProto) -> Iterator[Finding]:
     """Findings about every graph of a model whose nodes are marked, those of functions and subgraphs included."""
     if not model.graph.output:
-        yield at_value(codes.NO_OUTPUT, "", model.graph.name, "graph", "the graph has no output, so that it computes nothing")
+        yield at_value(
+            codes.NO_OUTPUT, "", model.graph.name, "graph", "the graph has no output, so that it computes nothing"
+        )
     used = UsedNames()
     for path, graph in graphs_of(model):
         yield from _duplicates(path, graph)
@@ -67,7 +69,9 @@ def _order(graph: Graphs, used: UsedNames) -> Iterator[Finding]:
         late = max(before, default=-1)
         if late > i:
             after = location(graph.node[late]).name
-            yield location(graph.node[i]).finding(codes.ORDER, f"it reads an output of node {after!r}, which comes after it")
+            yield location(graph.node[i]).finding(
+                codes.ORDER, f"it reads an output of node {after!r}, which comes after it"
+            )
 
 
 def _unused(graph: Graphs, used: UsedNames) -> Iterator[Finding]:
@@ -98,7 +102,9 @@ def _missing(model: onnx.ModelProto) -> Iterator[Finding]:
         outputs = [info.name for info in graph.output] if isinstance(graph, onnx.GraphProto) else graph.output
         for name in outputs:
             if name not in known:
-                yield at_value(codes.MISSING_VALUE, path, name, "output", f"nothing produces {name!r}, an output of the graph")
+                yield at_value(
+                    codes.MISSING_VALUE, path, name, "output", f"nothing produces {name!r}, an output of the graph"
+                )
 
 
 def _names(function: onnx.FunctionProto) -> set[str]:
@@ -111,7 +117,13 @@ def _values(path: str, graph: onnx.GraphProto) -> Iterator[Finding]:
     for info in graph.input:
         declared, found = fact_of(info.type.tensor_type), initializers.get(info.name)
         if found is not None and not agree(declared, found):
-            yield at_value(codes.INITIALIZER, path, info.name, "input", f"it is declared as {declared}, but its initializer is {found}")
+            yield at_value(
+                codes.INITIALIZER,
+                path,
+                info.name,
+                "input",
+                f"it is declared as {declared}, but its initializer is {found}",
+            )
     known = own_names(graph)
     for info in graph.value_info:
         if info.name not in known:

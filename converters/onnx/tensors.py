@@ -30,7 +30,9 @@ def element_of(data_type: int) -> Element:
     """
     if data_type not in _TYPES:
         known = TensorProto.DataType.values()
-        raise UnknownTypeError(f"ONNX type {TensorProto.DataType.Name(data_type) if data_type in known else data_type} is not a type of IR")
+        raise UnknownTypeError(
+            f"ONNX type {TensorProto.DataType.Name(data_type) if data_type in known else data_type} is not a type of IR"
+        )
     return _TYPES[data_type]
 
 
@@ -56,7 +58,9 @@ def constant_of(tensor: TensorProto | onnx.SparseTensorProto, folder: Path | Non
         return packed(*array_of(tensor))
     raw, needed = np.frombuffer(tensor.raw_data, np.uint8), packed_size_of(kind, tensor.dims)
     if len(raw) != needed:
-        raise ConversionError(f"tensor {tensor.name!r} has {counted(len(raw), 'byte')}, {kind}{list(tensor.dims)} takes {needed}")
+        raise ConversionError(
+            f"tensor {tensor.name!r} has {counted(len(raw), 'byte')}, {kind}{list(tensor.dims)} takes {needed}"
+        )
     return Constant(kind, tuple(tensor.dims), Bytes(raw), needed)
 
 
@@ -76,7 +80,10 @@ def array_of(tensor: TensorProto) -> tuple[np.ndarray, Element]:
     except (ValueError, TypeError, OverflowError) as error:
         raise ConversionError(f"tensor {tensor.name!r} is damaged: {error}") from None
     if kind.kind == "string":
-        texts = [value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in array.ravel().tolist()]
+        texts = [
+            value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+            for value in array.ravel().tolist()
+        ]
         return np.array(texts, object).reshape(array.shape), kind
     return np.asarray(array).astype(kind.carrier), kind
 
@@ -97,7 +104,9 @@ def _external(tensor: TensorProto, folder: Path | None) -> Constant:
     offset = _integer(tensor.name, entries, "offset", 0)
     size = _integer(tensor.name, entries, "length", needed)
     if size != needed:
-        raise ConversionError(f"tensor {tensor.name!r} has {size} bytes of external data, {kind}{list(tensor.dims)} takes {needed}")
+        raise ConversionError(
+            f"tensor {tensor.name!r} has {size} bytes of external data, {kind}{list(tensor.dims)} takes {needed}"
+        )
     if path.stat().st_size < offset + size:
         has = f"{path.name}, which has {path.stat().st_size} bytes"
         raise ConversionError(f"the data of tensor {tensor.name!r} is at {offset}..{offset + size} of {has}")
@@ -125,7 +134,9 @@ def external_path(tensor: TensorProto, folder: Path | None) -> Path:
             raise ConversionError(f"tensor {name!r} has its data in {location!r}, which does not exist")
         if inside and path.stat().st_nlink > 1:
             # Another name of the same file may lie outside.
-            raise ConversionError(f"tensor {name!r} has its data in {location!r}, a file with several hard links, which is not allowed")
+            raise ConversionError(
+                f"tensor {name!r} has its data in {location!r}, a file with several hard links, which is not allowed"
+            )
     except (OSError, ValueError) as error:
         # ValueError is what a name with NUL gives.
         reason = getattr(error, "strerror", None) or error

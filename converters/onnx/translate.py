@@ -31,7 +31,9 @@ def translate(source: Source, inputs: Shapes, strict: bool, warn: Warn) -> Model
     model, folder = load(source, warn)
     missing = unsupported(model)
     if missing:
-        raise ConversionError(f"{counted(len(missing), 'node')} cannot be converted: {'; '.join(missing)}", unsupported=True)
+        raise ConversionError(
+            f"{counted(len(missing), 'node')} cannot be converted: {'; '.join(missing)}", unsupported=True
+        )
     return with_path(MainGraph(model, folder, inputs, warn).model(strict), source, model)
 
 
@@ -52,15 +54,24 @@ class MainGraph(Scope):
     """The graph of a model."""
 
     def __init__(
-        self, model: onnx.ModelProto, folder: Path | None, inputs: Shapes, warn: Warn, objections: Objections | None = None
+        self,
+        model: onnx.ModelProto,
+        folder: Path | None,
+        inputs: Shapes,
+        warn: Warn,
+        objections: Objections | None = None,
     ) -> None:
-        super().__init__(model.graph, opsets_of(model), folder, Builder(model.graph.name or "model"), warn, objections=objections)
+        super().__init__(
+            model.graph, opsets_of(model), folder, Builder(model.graph.name or "model"), warn, objections=objections
+        )
         self._given = inputs
         self.inputs: dict[str, PartialShape] = {}
 
     def model(self, strict: bool) -> Model:
         if not self.graph.output:
-            raise ConversionError(f"graph {self.graph.name!r} has no outputs, and a model without a Result computes nothing")
+            raise ConversionError(
+                f"graph {self.graph.name!r} has no outputs, and a model without a Result computes nothing"
+            )
         self._parameters()
         self.nodes("an input of the graph")
         self._check_declared(strict)
@@ -91,7 +102,9 @@ class MainGraph(Scope):
         for given, shape in self._given.items():
             name = names[0] if given is None and len(names) == 1 else given
             if name is None:
-                raise InputError(f"the shape {shape_text(partial_shape('', shape))} is for no input in particular: the model has {known}")
+                raise InputError(
+                    f"the shape {shape_text(partial_shape('', shape))} is for no input in particular: the model has {known}"
+                )
             if name not in names:
                 raise InputError(f"input {name!r} does not exist: the model has {known}")
             self.inputs[name] = partial_shape(name, shape)

@@ -64,7 +64,9 @@ class BodyFacts:
         values = (value for node in graph.nodes for value in node.outputs)
         bodies = (body.graph for node in graph.nodes for body in node.bodies.values())
         inside = tuple((body, self._current[body]) for body in bodies if body in self._current)
-        self._made.setdefault(graph, {})[key] = _Inferred({value: self._facts[value] for value in values if value in self._facts}, inside)
+        self._made.setdefault(graph, {})[key] = _Inferred(
+            {value: self._facts[value] for value in values if value in self._facts}, inside
+        )
         self._current[graph] = key
 
 
@@ -78,4 +80,9 @@ def _key(fact: Fact) -> Hashable:
     if value is None:
         return fact.element, fact.shape
     # An object array holds integers, Dims or texts: all hashable, and other for other values.
-    return fact.element, fact.shape, value.dtype.str, tuple(value.ravel().tolist()) if value.dtype == object else value.tobytes()
+    return (
+        fact.element,
+        fact.shape,
+        value.dtype.str,
+        tuple(value.ravel().tolist()) if value.dtype == object else value.tobytes(),
+    )

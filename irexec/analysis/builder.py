@@ -52,7 +52,13 @@ class Builder:
         return f"<Builder {self.graph.name!r}: {counted(len(self.graph.nodes), 'layer')}>"
 
     def parameter(
-        self, element: ElementLike, shape: ShapeLike, name: str, names: Sequence[str] = (), *, value: np.ndarray | None = None
+        self,
+        element: ElementLike,
+        shape: ShapeLike,
+        name: str,
+        names: Sequence[str] = (),
+        *,
+        value: np.ndarray | None = None,
     ) -> Value:
         """An input of the model.
 
@@ -67,7 +73,9 @@ class Builder:
         node = self._node("Parameter", "opset1", name, {"shape": write_shape(sizes), "element_type": kind.name})
         return self._output(node, 0, Fact(kind, sizes, value), names)
 
-    def constant(self, array: Any, element: ElementLike | None = None, name: str | None = None, names: Sequence[str] = ()) -> Value:
+    def constant(
+        self, array: Any, element: ElementLike | None = None, name: str | None = None, names: Sequence[str] = ()
+    ) -> Value:
         """A constant with a copy of the values in ``array``: Python ints are i64 and floats f32 unless ``element`` says otherwise."""
         values = _array(array, None if element is None else as_element(element))
         kind = element_of(values.dtype) if element is None else as_element(element)
@@ -107,7 +115,11 @@ class Builder:
             NodeError: the inputs or attributes are wrong; the graph is then as it was before.
             OpError, ModelError: an input is a value of another builder or no tensor; there is no such operation or attribute.
         """
-        definition = newest(type) if version is None else resolve(type, version if isinstance(version, str) else f"opset{version}")
+        definition = (
+            newest(type)
+            if version is None
+            else resolve(type, version if isinstance(version, str) else f"opset{version}")
+        )
         texts = _attribute_texts(definition, definition.ungrouped(attributes))
         trailing = list(inputs)
         while trailing and trailing[-1] is None:
@@ -276,7 +288,12 @@ def _array(array: Any, element: Element | None) -> np.ndarray:
             values = values.astype(np.int64)
     if values.dtype.kind in "US":
         values = values.astype(object)
-    if values.dtype.kind in "iub" and element is None and not isinstance(array, np.ndarray | np.generic) and values.dtype != np.bool_:
+    if (
+        values.dtype.kind in "iub"
+        and element is None
+        and not isinstance(array, np.ndarray | np.generic)
+        and values.dtype != np.bool_
+    ):
         values = values.astype(np.int64)
     return values if element is None else _cast(values, element)
 

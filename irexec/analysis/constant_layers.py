@@ -13,7 +13,12 @@ def constant_layers(graph: Graph) -> set[Node]:
     found: set[Node] = set()
     for node in topological(graph)[0]:
         sources = [value.node for value in node.inputs if value is not None]
-        if node.outputs and sources and all(s.constant is not None or s in found for s in sources) and _gives_the_same(node):
+        if (
+            node.outputs
+            and sources
+            and all(s.constant is not None or s in found for s in sources)
+            and _gives_the_same(node)
+        ):
             found.add(node)
     return found
 

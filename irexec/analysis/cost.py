@@ -65,7 +65,10 @@ class Cost(Record):
     def __add__(self, other: Cost) -> Cost:
         """The cost of both together; what is not known of one is not known of the sum."""
         return Cost(
-            plus(self.macs, other.macs), self.parameters + other.parameters, plus(self.read, other.read), plus(self.written, other.written)
+            plus(self.macs, other.macs),
+            self.parameters + other.parameters,
+            plus(self.read, other.read),
+            plus(self.written, other.written),
         )
 
 
@@ -102,7 +105,9 @@ class Costs:
             bodies: count what is in the bodies of the layers too.
         """
         together = dict.fromkeys(layers)
-        read = dict.fromkeys(value for node in together for value in node.inputs if value is not None and value.node not in together)
+        read = dict.fromkeys(
+            value for node in together for value in node.inputs if value is not None and value.node not in together
+        )
         written = [value for node in together for value in node.outputs if self._leaves(value, together)]
         counted = [node for node in together if bodies or not node.bodies]
         return Cost(
@@ -173,7 +178,9 @@ class Costs:
         return any(reader not in together for reader in self._readers.get(value, ()))
 
     def _parameters(self, node: Node) -> int:
-        return self._own_parameters(node) + sum(self._parameters(inner) for body in node.bodies.values() for inner in body.graph.nodes)
+        return self._own_parameters(node) + sum(
+            self._parameters(inner) for body in node.bodies.values() for inner in body.graph.nodes
+        )
 
     def _own_parameters(self, node: Node) -> int:
         constants = {value.node for value in node.inputs if value is not None and self._readers[value][0] is node}
@@ -307,7 +314,9 @@ def _cell(states: int) -> Callable[[Shapes, Sizes, Any], int]:
 
 def _sequence(states: int) -> Callable[[Shapes, Sizes, Any], int]:
     """X (B, T, I), the states, lengths, W and R, both with an axis of directions."""
-    return lambda inputs, output, attributes: math.prod(inputs[0][:2]) * sum(math.prod(inputs[2 + states + i]) for i in range(2))
+    return lambda inputs, output, attributes: (
+        math.prod(inputs[0][:2]) * sum(math.prod(inputs[2 + states + i]) for i in range(2))
+    )
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,9 @@ def without_elements(facts: Sequence[Fact]) -> tuple[np.ndarray, ...] | None:
     return tuple(np.empty(fact.static_shape, fact.dtype) for fact in facts)
 
 
-def evaluate(definition: OpDef, inputs: Sequence[np.ndarray], attributes: dict[str, Any], facts: Sequence[Fact]) -> tuple[np.ndarray, ...]:
+def evaluate(
+    definition: OpDef, inputs: Sequence[np.ndarray], attributes: dict[str, Any], facts: Sequence[Fact]
+) -> tuple[np.ndarray, ...]:
     """The outputs of the reference kernel, rounded to the element types of ``facts``."""
     # Constants have no inputs, and their data is to be read.
     empty = without_elements(facts) if inputs else None
@@ -64,7 +66,9 @@ def evaluate(definition: OpDef, inputs: Sequence[np.ndarray], attributes: dict[s
     return tuple(rounded(out, fact.element) for out, fact in zip(outputs, facts, strict=True))
 
 
-def with_values(definition: OpDef, inputs: Sequence[Fact], attributes: dict[str, Any], outputs: Sequence[Fact]) -> tuple[Fact, ...]:
+def with_values(
+    definition: OpDef, inputs: Sequence[Fact], attributes: dict[str, Any], outputs: Sequence[Fact]
+) -> tuple[Fact, ...]:
     """``outputs`` with the values that follow from those of ``inputs``, found by the kernel itself.
 
     Nothing is computed that is large, random or depends on state, or takes large arrays on the way; what bounds leave undecided is
@@ -101,7 +105,9 @@ def _is_small(fact: Fact) -> bool:
     return maximum is not None and maximum <= LARGEST_VALUE
 
 
-def _symbolic(definition: OpDef, inputs: Sequence[Fact], attributes: dict[str, Any], outputs: Sequence[Fact]) -> tuple[Fact, ...]:
+def _symbolic(
+    definition: OpDef, inputs: Sequence[Fact], attributes: dict[str, Any], outputs: Sequence[Fact]
+) -> tuple[Fact, ...]:
     if not all(fact.element is not None and fact.element.is_integer for fact in inputs if _has_dims(fact)):
         return tuple(outputs)
     arrays = [_as_objects(fact) for fact in inputs]
@@ -120,7 +126,9 @@ def _as_objects(fact: Fact) -> np.ndarray:
     value = fact.value
     if value is None:
         raise OpError("the value is not known")
-    return value if value.dtype == object or fact.element is None or not fact.element.is_integer else value.astype(object)
+    return (
+        value if value.dtype == object or fact.element is None or not fact.element.is_integer else value.astype(object)
+    )
 
 
 def _settled(fact: Fact, value: np.ndarray) -> Fact:

@@ -55,7 +55,9 @@ class TypeTime(Record):
 def is_execution_graph(graph: Graph) -> bool:
     """Whether the file is an execution graph: no layer has a version, and some say what they were made from and how long they took."""
     nodes = graph.nodes
-    return not any(node.version for node in nodes) and any({_TIME, _ORIGINAL} <= node.attributes.keys() for node in nodes)
+    return not any(node.version for node in nodes) and any(
+        {_TIME, _ORIGINAL} <= node.attributes.keys() for node in nodes
+    )
 
 
 def description(graph: Graph) -> str:

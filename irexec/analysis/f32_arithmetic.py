@@ -43,7 +43,9 @@ def compute_in_f32(graph: Graph, facts: Mapping[Value, Fact]) -> set[Node] | Non
         The Converts that were inserted; None if nothing has changed.
     """
     halves = {value: fact.element for value, fact in facts.items() if fact.element in HALVES}
-    types = [fact.element for node in graph.parameters for value in node.outputs if (fact := facts.get(value)) is not None]
+    types = [
+        fact.element for node in graph.parameters for value in node.outputs if (fact := facts.get(value)) is not None
+    ]
     if not halves or None in types:
         return None
     rewriting = _Rewriting(halves)
@@ -143,7 +145,9 @@ class _Converts:
         if node is None:
             name = f"{source.label}/{element.name}"
             attributes = {"destination_type": element.name}
-            node = Node(self._first_id + len(self._made), name, "Convert", "opset1", [Input(source)], attributes=attributes)
+            node = Node(
+                self._first_id + len(self._made), name, "Convert", "opset1", [Input(source)], attributes=attributes
+            )
             shape = None if source.fact is None else source.fact.shape
             node.outputs.append(Value(node, 0, Fact(element, shape)))
             self._made[source, element] = node

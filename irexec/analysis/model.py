@@ -85,7 +85,9 @@ class Model(ir.Model):
         facts = infer_shapes(self, tolerant=True).facts
         return output_ports(self, facts)
 
-    def reshape(self, shapes: Mapping[str | int, ShapeLike] | Mapping[Port, ShapeLike] | ShapeLike, *, tolerant: bool = False) -> None:
+    def reshape(
+        self, shapes: Mapping[str | int, ShapeLike] | Mapping[Port, ShapeLike] | ShapeLike, *, tolerant: bool = False
+    ) -> None:
         """Give Parameters new shapes and declare on every port what follows from them.
 
         Args:
@@ -110,11 +112,15 @@ class Model(ir.Model):
             raise
         declare(self, inference)
 
-    def _new_shapes(self, shapes: Mapping[str | int, ShapeLike] | Mapping[Port, ShapeLike] | ShapeLike) -> dict[Node, PartialShape]:
+    def _new_shapes(
+        self, shapes: Mapping[str | int, ShapeLike] | Mapping[Port, ShapeLike] | ShapeLike
+    ) -> dict[Node, PartialShape]:
         inputs = self.inputs
         if not isinstance(shapes, Mapping):
             if len(inputs) != 1:
-                raise InputError(f"one shape is given, but the model has {counted(len(inputs), 'input')}: {expected(inputs)}")
+                raise InputError(
+                    f"one shape is given, but the model has {counted(len(inputs), 'input')}: {expected(inputs)}"
+                )
             return {inputs[0].node: partial_shape(inputs[0].name, shapes)}
         ports = [(find_port(inputs, key), shape) for key, shape in shapes.items()]
         return {port.node: partial_shape(port.name, shape) for port, shape in ports}
@@ -122,7 +128,9 @@ class Model(ir.Model):
 
 def input_ports(model: ir.Model, facts: Mapping[Value, Fact]) -> list[Port]:
     """The Parameters of a model whose values have the facts given."""
-    ports = [_port(node, node.outputs[0], facts[node.outputs[0]], node.name) for node in model.parameters if node.outputs]
+    ports = [
+        _port(node, node.outputs[0], facts[node.outputs[0]], node.name) for node in model.parameters if node.outputs
+    ]
     if model.version != version_10.VERSION:
         return ports
     return [replace(port, element=version_10.input_element(port.element)) for port in ports]

@@ -198,7 +198,9 @@ class ShapeInference:
         texts = [f"{name}={text}" for name, text in node.attributes.items() if len(str(text)) < 80]
         inside = f"; attributes {', '.join(texts)}" if texts else ""
         given = f"; inputs {', '.join(map(str, inputs))}" if inputs else ""
-        return NodeError(f"{self.where(node)}: {error}{given}{inside}", node="/".join([*self._path, node.name]), reason=str(error))
+        return NodeError(
+            f"{self.where(node)}: {error}{given}{inside}", node="/".join([*self._path, node.name]), reason=str(error)
+        )
 
     def enter(self, step: str) -> Entered:
         """The walk is inside the body ``step`` while the context lasts."""

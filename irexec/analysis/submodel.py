@@ -69,7 +69,9 @@ def frontier(graph: Graph, keep: Collection[Node], bypass: Mapping[Value, Value]
     for node in graph.nodes:
         if node not in inside and node not in bypassed:
             found |= dict.fromkeys(
-                source for value in node.inputs if value is not None and (source := resolved(value, through)).node in inside
+                source
+                for value in node.inputs
+                if value is not None and (source := resolved(value, through)).node in inside
             )
     return sorted(found, key=_position(graph))
 
@@ -172,7 +174,13 @@ class _Extraction:
         """The Parameter or Constant of a fact, under the tensor names of the value."""
         if fact.element is None:
             raise ModelError(f"the element type of {value.node.name!r}:{value.index} is not known")
-        node = Node(number, name, "Parameter", "opset1", attributes={"shape": write_shape(fact.shape), "element_type": fact.element.name})
+        node = Node(
+            number,
+            name,
+            "Parameter",
+            "opset1",
+            attributes={"shape": write_shape(fact.shape), "element_type": fact.element.name},
+        )
         if fact.known is not None:
             node.type, node.constant = "Constant", packed(fact.known, fact.element)
         else:
@@ -183,14 +191,21 @@ class _Extraction:
     def _results(self, original: Value) -> Iterator[Node]:
         """The Results of the model that give a value, or a new one."""
         value = self._value(original)
-        found = [node for node in self.model.results for source in node.inputs if source is not None and self._is(source, original)]
+        found = [
+            node
+            for node in self.model.results
+            for source in node.inputs
+            if source is not None and self._is(source, original)
+        ]
         for node in found:
             copied = node.detached()
             copied.ports[0].source = value
             self.given[copied] = original
             yield copied
         if not found:
-            result = Node(self._id(), self._names.free(f"{value.node.name}/sink_port_{value.index}"), "Result", "opset1")
+            result = Node(
+                self._id(), self._names.free(f"{value.node.name}/sink_port_{value.index}"), "Result", "opset1"
+            )
             result.ports.append(Input(value, value.fact))
             self.given[result] = original
             yield result
@@ -227,7 +242,14 @@ def with_shapes(model: Model, shapes: Mapping[int, Sequence[int]]) -> Model:
 
 def _refined(declared: Fact | None, inferred: Fact) -> Fact | None:
     """What a port declares, with the sizes that it leaves open as inferred."""
-    if declared is None or declared.shape is None or inferred.shape is None or len(declared.shape) != len(inferred.shape):
+    if (
+        declared is None
+        or declared.shape is None
+        or inferred.shape is None
+        or len(declared.shape) != len(inferred.shape)
+    ):
         return declared
-    sizes = tuple(size if isinstance(size, int) else known for size, known in zip(declared.shape, inferred.shape, strict=True))
+    sizes = tuple(
+        size if isinstance(size, int) else known for size, known in zip(declared.shape, inferred.shape, strict=True)
+    )
     return replace(declared, shape=sizes)

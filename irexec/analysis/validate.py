@@ -53,7 +53,9 @@ def _sorted(findings: Iterable[Finding]) -> Findings:
     return Findings(sorted(dict.fromkeys(findings), key=lambda f: (f.line or 0, f.layer_id or 0, f.code, f.port or 0)))
 
 
-def _of_other_implementations(model: Model, inference: Inference, portability: bool, release: Release | None) -> list[Finding]:
+def _of_other_implementations(
+    model: Model, inference: Inference, portability: bool, release: Release | None
+) -> list[Finding]:
     found: list[Finding] = []
     if portability or release is not None:
         # Not before: most models are validated without.

@@ -65,7 +65,11 @@ class _Sizes:
         used = [i for i in (3, 5) if task.has_input(i) and not (i == 3 and task.attributes["causal"])]
         scores = [np.broadcast_shapes((rows, columns), task.shape(i)[-2:]) for i in used]
         leading = np.broadcast_shapes(*(task.shape(i)[:-2] for i in (0, 1, 2, *used)))
-        if not leading or 0 in (*leading, rows, columns, query[-1], value[-1]) or any(shape != (rows, columns) for shape in scores):
+        if (
+            not leading
+            or 0 in (*leading, rows, columns, query[-1], value[-1])
+            or any(shape != (rows, columns) for shape in scores)
+        ):
             return None
         return _Sizes(leading, rows, columns, query[-1], value[-1])
 
@@ -156,7 +160,9 @@ class RowAttention(Kernel):
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
         operands, out = _Operands.of(self.task, self.sizes, inputs), outputs[0]
-        context.parallel(len(self.blocks), lambda index, scratch: attend_rows(scratch, operands, self.blocks[index], out))
+        context.parallel(
+            len(self.blocks), lambda index, scratch: attend_rows(scratch, operands, self.blocks[index], out)
+        )
 
 
 def attend_rows(scratch: Scratch, operands: _Operands, block: _Block, out: np.ndarray) -> None:
@@ -204,7 +210,10 @@ class TiledAttention(Kernel):
         self._counted.reshape(-1)[: sizes.columns] = 1
         groups = len(self.blocks) * -(-self._tiles // self._group) * -(-row_tiles // parts)
         super().__init__(
-            "attention by tiles", one * sizes.matrices + _OVERHEAD * groups, workspace=self._bytes(together), splits=len(self.blocks) > 1
+            "attention by tiles",
+            one * sizes.matrices + _OVERHEAD * groups,
+            workspace=self._bytes(together),
+            splits=len(self.blocks) > 1,
         )
 
     def _bytes(self, together: int) -> int:
@@ -238,7 +247,9 @@ class TiledAttention(Kernel):
         packed[..., columns:, :] = 0
         return packed.reshape(*leading, self._tiles, self._tile, width)
 
-    def _attend(self, scratch: Scratch, operands: _Operands, block: _Block, key: np.ndarray, value: np.ndarray, out: np.ndarray) -> bool:
+    def _attend(
+        self, scratch: Scratch, operands: _Operands, block: _Block, key: np.ndarray, value: np.ndarray, out: np.ndarray
+    ) -> bool:
         """Write the result for some rows, given the tiles of key and value; False if that needs a maximum subtracted."""
         query = operands.query[block.part]
         *leading, rows, width = query.shape
@@ -250,7 +261,9 @@ class TiledAttention(Kernel):
         for tiles in self._groups(operands, block):
             mark = scratch.mark()
             scores = np.matmul(
-                key[..., tiles, :, :], scaled, out=scratch.take((*leading, tiles.stop - tiles.start, self._tile, rows), _F32)
+                key[..., tiles, :, :],
+                scaled,
+                out=scratch.take((*leading, tiles.stop - tiles.start, self._tile, rows), _F32),
             )
             self._exponentiate(scratch, operands, block, tiles, scores)
             total += np.matmul(self._counted[tiles], scores).sum(-3)
@@ -274,7 +287,9 @@ class TiledAttention(Kernel):
         for first in range(0, count, self._group):
             yield slice(first, min(first + self._group, count))
 
-    def _exponentiate(self, scratch: Scratch, operands: _Operands, block: _Block, tiles: slice, scores: np.ndarray) -> None:
+    def _exponentiate(
+        self, scratch: Scratch, operands: _Operands, block: _Block, tiles: slice, scores: np.ndarray
+    ) -> None:
         """exp of masked scores (..., tiles, tile, rows) in place."""
         mask = None if operands.mask is None else self._mask_tiles(scratch, operands.mask[block.part], tiles)
         boolean = operands.mask is not None and operands.mask.dtype == np.bool_

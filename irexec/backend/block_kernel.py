@@ -34,7 +34,13 @@ class BlockKernel(ChainKernel):
         result = task.outputs[0]
         dtypes = [np.dtype(fact.element.carrier) for fact in (*facts, result) if fact.element is not None]
         instruction = Instruction(
-            task.definition.type, operation.function, arguments, dtypes[-1], operation.in_place, operation.temporaries, operation.passes
+            task.definition.type,
+            operation.function,
+            arguments,
+            dtypes[-1],
+            operation.in_place,
+            operation.temporaries,
+            operation.passes,
         )
         orders = [
             None if shape is not None or i >= len(task.input_orders) else task.input_orders[i]

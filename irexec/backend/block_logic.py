@@ -28,7 +28,12 @@ _LOGICAL: dict[str, np.ufunc] = {
 _BITWISE: dict[str, np.ufunc] = {"BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor}
 _SHIFTS: dict[str, np.ufunc] = {"BitwiseLeftShift": np.left_shift, "BitwiseRightShift": np.right_shift}
 
-for _ufuncs, _since, _kinds in ((_COMPARISONS, 1, "fiub"), (_LOGICAL, 1, "b"), (_BITWISE, 13, "iub"), (_SHIFTS, 15, "iu")):
+for _ufuncs, _since, _kinds in (
+    (_COMPARISONS, 1, "fiub"),
+    (_LOGICAL, 1, "b"),
+    (_BITWISE, 13, "iub"),
+    (_SHIFTS, 15, "iu"),
+):
     for _type, _ufunc in _ufuncs.items():
         define_binary(_type, _since, by_ufunc(_ufunc), kinds=_kinds)
 

@@ -27,7 +27,13 @@ def _batch_norm(task: Task, reads: tuple[int, ...]) -> BlockOperation:
     epsilon = task.attributes["epsilon"]
 
     def normalize(
-        scratch: Scratch, out: np.ndarray, x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, mean: np.ndarray, variance: np.ndarray
+        scratch: Scratch,
+        out: np.ndarray,
+        x: np.ndarray,
+        gamma: np.ndarray,
+        beta: np.ndarray,
+        mean: np.ndarray,
+        variance: np.ndarray,
     ) -> None:
         scale = gamma / np.sqrt(variance + x.dtype.type(epsilon))
         centred = scratch.take(out.shape, out.dtype)

@@ -75,7 +75,9 @@ def _broadcasts_alike(own: tuple[int, ...], wanted: tuple[int, ...], rank: int) 
 def _has_native_types(task: Task) -> bool:
     elements = [fact.element for fact in (*task.inputs, *task.outputs)]
     present = [element for element in elements if element is not None]
-    return task.inputs[0].element is not None and all(element.native and element.kind != "string" for element in present)
+    return task.inputs[0].element is not None and all(
+        element.native and element.kind != "string" for element in present
+    )
 
 
 def _has(task: Task, element: Element) -> bool:
@@ -87,11 +89,21 @@ def _widened(task: Task, make: Make) -> BlockOperation | None:
     if any(fact.element is not None and fact.element.is_float and fact.element is not F16 for fact in task.inputs):
         return None
     constants = tuple(map(_wide_constant, task.constants))
-    made = make(replace(task, inputs=tuple(map(_wide, task.inputs)), outputs=tuple(map(_wide, task.outputs)), constants=constants))
+    made = make(
+        replace(
+            task, inputs=tuple(map(_wide, task.inputs)), outputs=tuple(map(_wide, task.outputs)), constants=constants
+        )
+    )
     if made is None:
         return None
     function = _through_f32(made.function)
-    return replace(made, function=function, in_place=True, temporaries=made.temporaries + 1 + len(made.reads), passes=made.passes + 40)
+    return replace(
+        made,
+        function=function,
+        in_place=True,
+        temporaries=made.temporaries + 1 + len(made.reads),
+        passes=made.passes + 40,
+    )
 
 
 def _wide(fact: Fact) -> Fact:

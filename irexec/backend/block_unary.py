@@ -15,7 +15,15 @@ from irexec.backend.registry import BlockOperation
 from irexec.backend.scratch import Scratch
 
 
-def _define(type: str, since: int, ufunc: Callable[..., Any], passes: float, *, integers: str = "reference", in_place: bool = True) -> None:
+def _define(
+    type: str,
+    since: int,
+    ufunc: Callable[..., Any],
+    passes: float,
+    *,
+    integers: str = "reference",
+    in_place: bool = True,
+) -> None:
     """Register a function of floating-point numbers.
 
     Args:

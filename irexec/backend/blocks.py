@@ -27,7 +27,12 @@ def _is_contiguous(shape: Sequence[int], strides: Sequence[int], itemsize: int) 
 
 
 def finish_block(
-    result: np.ndarray, target: np.ndarray, epilogue: Epilogue, operands: Sequence[np.ndarray], region: Sequence[slice], scratch: Scratch
+    result: np.ndarray,
+    target: np.ndarray,
+    epilogue: Epilogue,
+    operands: Sequence[np.ndarray],
+    region: Sequence[slice],
+    scratch: Scratch,
 ) -> None:
     """Run the chain on ``result``, which was computed for ``target``, and copy it there if it is an array of its own.
 

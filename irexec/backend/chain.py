@@ -119,7 +119,9 @@ class Chain:
         """
         self.run_blocks(scratch, ((out, arguments),), shared)
 
-    def run_blocks(self, scratch: Scratch, blocks: Iterable[tuple[np.ndarray, Sequence[np.ndarray]]], shared: Shared = -1) -> None:
+    def run_blocks(
+        self, scratch: Scratch, blocks: Iterable[tuple[np.ndarray, Sequence[np.ndarray]]], shared: Shared = -1
+    ) -> None:
         """``run`` for several blocks: the output and the arguments of each. Blocks of one shape share what is prepared for them."""
         mark = scratch.mark()
         shape: tuple[int, ...] | None = None
@@ -208,7 +210,9 @@ def has_short_rows(array: np.ndarray) -> bool:
     return array.ndim > 0 and 1 < array.shape[-1] <= _NARROW
 
 
-def run_block(chain: Chain, scratch: Scratch, out: np.ndarray, arguments: Sequence[np.ndarray], shared: Shared = -1) -> None:
+def run_block(
+    chain: Chain, scratch: Scratch, out: np.ndarray, arguments: Sequence[np.ndarray], shared: Shared = -1
+) -> None:
     """``chain.run`` on a block whose rows may be short.
 
     Where a short row is combined with the same operand on every row (a bias), NumPy spends more time on beginning a row than on its
@@ -247,7 +251,8 @@ def _run_rows(chain: Chain, scratch: Scratch, out: np.ndarray, operands: Sequenc
         if first < last:
             piece = out[first:last].reshape(-1, count * width)
             blocks = [
-                piece if i in own else _joined(scratch, operand, slice(first, last), count, width) for i, operand in enumerate(operands)
+                piece if i in own else _joined(scratch, operand, slice(first, last), count, width)
+                for i, operand in enumerate(operands)
             ]
             chain.run(scratch, piece, blocks, shared)
             scratch.release(mark)

@@ -40,7 +40,12 @@ class CompressedSource(ConstantSource):
     """
 
     def __init__(
-        self, packed: Constant, zero_point: np.ndarray | None, scale: np.ndarray, shape: tuple[int, ...], computed: Element = F32
+        self,
+        packed: Constant,
+        zero_point: np.ndarray | None,
+        scale: np.ndarray,
+        shape: tuple[int, ...],
+        computed: Element = F32,
     ) -> None:
         super().__init__(F32, shape, self._decompressed)
         self.packed, self._in_f16 = packed, computed is F16
@@ -58,7 +63,11 @@ class CompressedSource(ConstantSource):
     def _by_group(self, parameter: np.ndarray, grouped: int) -> np.ndarray:
         shape = self.packed.shape
         kept = ((1,) * (len(shape) - parameter.ndim) + parameter.shape)[:grouped]
-        return np.broadcast_to(parameter.reshape(kept), shape[:grouped]).reshape(self.count, self.groups).astype(np.float32)
+        return (
+            np.broadcast_to(parameter.reshape(kept), shape[:grouped])
+            .reshape(self.count, self.groups)
+            .astype(np.float32)
+        )
 
     @property
     def row(self) -> int:
@@ -89,7 +98,9 @@ class CompressedSource(ConstantSource):
             self._unpack(first, last, out.reshape(last - first, self.row), self.middle)
             return
         packed = self._bytes(first, last).reshape(last - first, self.groups, self.group // 2)
-        _unpack_nibbles(packed, out[..., : self.group // 2], out[..., self.group // 2 :], self.packed.element is I4, self.middle)
+        _unpack_nibbles(
+            packed, out[..., : self.group // 2], out[..., self.group // 2 :], self.packed.element is I4, self.middle
+        )
 
     def _unpack(self, first: int, last: int, out: np.ndarray, middle: int = 0) -> None:
         """The integers less ``middle`` of some rows in order, as f32 (rows, row)."""

@@ -23,7 +23,12 @@ _BLOCK = 16
 def _gather_rows(task: Task) -> Iterator[Kernel]:
     """For rows of a matrix, by indices of any values."""
     source, axis = task.constants[0], task.inputs[2].known
-    if not isinstance(source, CompressedSource) or not source.has_rows or axis is None or task.attributes.get("batch_dims", 0):
+    if (
+        not isinstance(source, CompressedSource)
+        or not source.has_rows
+        or axis is None
+        or task.attributes.get("batch_dims", 0)
+    ):
         return
     if int(axis.reshape(-1)[0]) in (0, -2) and task.outputs[0].element is source.element:
         yield GatherRows(task, source)

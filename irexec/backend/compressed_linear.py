@@ -84,7 +84,9 @@ class GroupedLinear(LinearKernel):
         ordered = np.ascontiguousarray(split.transpose(0, 2, 4, 3, 1)).reshape(shape)
         return ordered, None if self._zero_point is None else ordered.sum(2)
 
-    def compute(self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]) -> None:
+    def compute(
+        self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]
+    ) -> None:
         source, (first, last) = self.source, (block.features.start, block.features.stop)
         ordered, sums = x[0][block.sheet], None if x[1] is None else x[1][block.sheet]
         count, tokens = last - first, ordered.shape[-1]

@@ -66,7 +66,9 @@ class Deformable(Kernel):
         dtype = _float_type(task)
         assert dtype is not None
         windows = attributes.windows(sizes, kernel)
-        g = self.geometry = Geometry(dtype, images, attributes.group, outputs // attributes.group, inputs, tuple(sizes), windows)
+        g = self.geometry = Geometry(
+            dtype, images, attributes.group, outputs // attributes.group, inputs, tuple(sizes), windows
+        )
         self.deformable = attributes.deformable_group
         self.zero_pad: bool = getattr(attributes, "bilinear_interpolation_pad", False)
         self.has_mask = task.has_input(3)
@@ -82,7 +84,9 @@ class Deformable(Kernel):
         self.workspace = self._workspace()
         gathered = images * g.pixels * g.points * g.groups * g.inputs * self.corners
         product = g.groups * pixel_product_cost(g.outputs, g.depth, g.pixels, True)
-        copied = images * g.groups * g.inputs * math.prod(sizes) * (0.2 if is_channels_last(task.input_orders[0]) else 0.9)
+        copied = (
+            images * g.groups * g.inputs * math.prod(sizes) * (0.2 if is_channels_last(task.input_orders[0]) else 0.9)
+        )
         self.cost = gathered * 0.7 + images * product + copied + 100_000 * images * len(self.positions)
 
     def _workspace(self) -> int:
@@ -134,7 +138,10 @@ class Deformable(Kernel):
         windows = np.indices(w.counts).reshape(len(w.kernel), -1)
         axes = zip(taps, windows, w.strides, w.dilations, w.pads_begin, strict=True)
         dtype = self.geometry.computed
-        return [((tap * dilation).astype(dtype), (window * stride - pad).astype(dtype)) for tap, window, stride, dilation, pad in axes]
+        return [
+            ((tap * dilation).astype(dtype), (window * stride - pad).astype(dtype))
+            for tap, window, stride, dilation, pad in axes
+        ]
 
     def _pixels(self, image: np.ndarray) -> np.ndarray:
         """The pixels as rows (pixel, deformable group) of channels, and a last row of zeros."""

@@ -166,7 +166,9 @@ class DepthwiseProducts(Kernel):
         length = rows * self._horizontal.size
         flops = 2 * self._outputs * self._horizontal.kernel * length * axis.covered(rows)
         added = (self._horizontal.kernel - 1) * self._outputs * (_LOOP + length * _ADD)
-        return -(-axis.count // rows) * (_PRODUCT + flops / _FLOPS + added) + (8 * _CALL / self._groups) * (axis.count % rows > 0)
+        return -(-axis.count // rows) * (_PRODUCT + flops / _FLOPS + added) + (8 * _CALL / self._groups) * (
+            axis.count % rows > 0
+        )
 
     def _split(self, threads: int) -> None:
         """Blocks of some groups, or of one group's chunks where it is large; two for each thread where they are worth it."""
@@ -207,7 +209,9 @@ class DepthwiseProducts(Kernel):
             self._matrices[rows] = store.get(
                 [source],
                 ("banded", rows, axis.stride, axis.dilation, self._dtype.str),
-                lambda weights, rows=rows: banded(weights.astype(self._dtype, copy=False), axis.stride, axis.dilation, rows),
+                lambda weights, rows=rows: banded(
+                    weights.astype(self._dtype, copy=False), axis.stride, axis.dilation, rows
+                ),
             )
 
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
@@ -259,7 +263,9 @@ class DepthwiseProducts(Kernel):
             views.append(as_strided(x[:, :, part.first :], shape, strides, writeable=False))
         return views
 
-    def _convolve(self, below: Sequence[np.ndarray], groups: slice, chunk: _Chunk, out: np.ndarray, scratch: Scratch) -> None:
+    def _convolve(
+        self, below: Sequence[np.ndarray], groups: slice, chunk: _Chunk, out: np.ndarray, scratch: Scratch
+    ) -> None:
         """The input rows (groups, tiles, rows, W) below each tile to ``out`` (groups * O, tiles * rows, W')."""
         axis, count = self._horizontal, len(below[0])
         matrix = self._matrices[chunk.rows][groups]

@@ -39,7 +39,11 @@ class DepthwiseWindows(Kernel):
         counts = windows.counts
         self._row = math.prod(counts[1:])
         step = max(1, _CACHED // (self._row * self._channels * dtype.itemsize))
-        if task.threads > 1 and self._images == 1 and math.prod(counts) * math.prod(windows.kernel) * self._channels >= _WORTH:
+        if (
+            task.threads > 1
+            and self._images == 1
+            and math.prod(counts) * math.prod(windows.kernel) * self._channels >= _WORTH
+        ):
             step = min(step, -(-counts[0] // task.threads))
         work = math.prod(counts) * math.prod(windows.kernel) * (_LOOP + _WEIGHT * self._channels)
         self._blocks = split(counts[0], step, task.threads, work)
@@ -62,7 +66,9 @@ class DepthwiseWindows(Kernel):
         """How many positions of the padded data the windows of a block of rows cover along each axis."""
         w = self._windows
         counts = [rows.stop - rows.start, *w.counts[1:]]
-        return [(n - 1) * s + (k - 1) * d + 1 for n, k, s, d in zip(counts, w.kernel, w.strides, w.dilations, strict=True)]
+        return [
+            (n - 1) * s + (k - 1) * d + 1 for n, k, s, d in zip(counts, w.kernel, w.strides, w.dilations, strict=True)
+        ]
 
     def pack(self, store: ConstantStore) -> None:
         assert self._source is not None
@@ -85,7 +91,14 @@ class DepthwiseWindows(Kernel):
             self._convolve(x[image], rows, result, scratch)
             scratch.release(mark)
             pixels = slice(rows.start * self._row, rows.stop * self._row)
-            finish_block(result, target, self._epilogue, operands, (slice(image, image + 1), pixels, slice(0, self._channels)), scratch)
+            finish_block(
+                result,
+                target,
+                self._epilogue,
+                operands,
+                (slice(image, image + 1), pixels, slice(0, self._channels)),
+                scratch,
+            )
 
         context.parallel(self._images * len(self._blocks), block)
 

@@ -104,7 +104,10 @@ def _blocks(shape: _Shape, elements: int) -> Iterator[_Index]:
 
 def _fitted(index: _Index, shape: _Shape) -> _Index:
     """The index for a tensor of which some axes are of size 1."""
-    return tuple(i if size != 1 else 0 if isinstance(i, int) else slice(None) for i, size in zip(index, shape[: len(index)], strict=True))
+    return tuple(
+        i if size != 1 else 0 if isinstance(i, int) else slice(None)
+        for i, size in zip(index, shape[: len(index)], strict=True)
+    )
 
 
 class ChainKernel(Kernel):
@@ -134,7 +137,9 @@ class ChainKernel(Kernel):
         full = [fact.shape == output.shape for fact in inputs]
         same = [one and order == output_order for one, order in zip(full, orders, strict=True)]
         self.shared = tuple(i for i, fact in enumerate(inputs) if same[i] and fact.element is output.element)
-        super().__init__(algorithm="chain of element-wise operations", runs_chain=True, overwrites=self.shared, records=True)
+        super().__init__(
+            algorithm="chain of element-wise operations", runs_chain=True, overwrites=self.shared, records=True
+        )
         self.chain = chain
         self._elements = block_elements(chain, size, threads)
         self._pieces = _piece_size(chain, size, self._elements)
@@ -148,7 +153,15 @@ class ChainKernel(Kernel):
         """See Kernel.run; an input may be the very memory of the output if ``overwrites`` names it."""
         out = outputs[0]
         shared = tuple(i for i in self.shared if np.may_share_memory(inputs[i], out))
-        _run(self.chain, out, inputs, shared[0] if len(shared) == 1 else shared or -1, context, self._elements, self._pieces)
+        _run(
+            self.chain,
+            out,
+            inputs,
+            shared[0] if len(shared) == 1 else shared or -1,
+            context,
+            self._elements,
+            self._pieces,
+        )
 
 
 def block_elements(chain: Chain, size: int, threads: int) -> int:
@@ -187,7 +200,15 @@ def run_chain_in_place(chain: Chain, array: np.ndarray, operands: Sequence[np.nd
     _run(chain, array, [array, *operands], 0, context, elements, _piece_size(chain, array.size, elements))
 
 
-def _run(chain: Chain, out: np.ndarray, inputs: Sequence[np.ndarray], shared: Shared, context: Context, elements: int, piece: int) -> None:
+def _run(
+    chain: Chain,
+    out: np.ndarray,
+    inputs: Sequence[np.ndarray],
+    shared: Shared,
+    context: Context,
+    elements: int,
+    piece: int,
+) -> None:
     if out.size <= elements and out.flags.c_contiguous and all(array.flags.c_contiguous for array in inputs):
         # NumPy itself sees axes of contiguous arrays as one.
         own = shared if isinstance(shared, tuple) else (shared,)

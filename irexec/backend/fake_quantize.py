@@ -29,7 +29,11 @@ def _fake_quantize_1(task: Task) -> BlockOperation | None:
     """For constant, finite bounds of f32 or f16 with input_low < input_high whose levels are those of the reference kernel."""
     dtype, levels = task.dtype(0), task.attributes["levels"]
     sources = [source for source in task.constants[1:5] if source is not None]
-    if dtype not in (np.float32, np.float16) or len(sources) < 4 or task.attributes.get("auto_broadcast", "numpy") == "pdpd":
+    if (
+        dtype not in (np.float32, np.float16)
+        or len(sources) < 4
+        or task.attributes.get("auto_broadcast", "numpy") == "pdpd"
+    ):
         return None
     bounds = tuple(np.asarray(source.array()) for source in sources)
     if not all(np.isfinite(values).all() for values in bounds) or not (bounds[0] < bounds[1]).all():
@@ -104,7 +108,9 @@ class _Levels:
 
     def reshaped(self, shape: tuple[int, ...]) -> _Levels:
         """The same with arrays of another shape."""
-        arrays: dict[str, Any] = {name: None if values is None else values.reshape(shape) for name, values in vars(self).items()}
+        arrays: dict[str, Any] = {
+            name: None if values is None else values.reshape(shape) for name, values in vars(self).items()
+        }
         return replace(self, **arrays)
 
     def quantize(self, scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
@@ -122,7 +128,9 @@ class _Levels:
             np.multiply(level, self.factor, out=level)
         np.multiply(level, self.scale, out=level)
         np.rint(level, out=level)
-        others = None if self.zero is None else np.not_equal(level, self.zero, out=scratch.take(out.shape, np.dtype(bool)))
+        others = (
+            None if self.zero is None else np.not_equal(level, self.zero, out=scratch.take(out.shape, np.dtype(bool)))
+        )
         np.multiply(level, self.step, out=level)
         np.add(level, self.offset, out=level)
         np.copyto(out, level, casting="same_kind")
@@ -145,7 +153,9 @@ def _factors(low: np.ndarray, high: np.ndarray, levels: int) -> np.ndarray:
     expected, distance = nearest_levels(data, low, high, levels), np.subtract(data, low, dtype=_F64)
     factor = np.zeros(span.shape)
     for candidate in _FACTORS:
-        is_right = (np.rint(distance * candidate * ((levels - 1) / (span * candidate))) == expected).all(axis=1, keepdims=True)
+        is_right = (np.rint(distance * candidate * ((levels - 1) / (span * candidate))) == expected).all(
+            axis=1, keepdims=True
+        )
         factor[(factor == 0) & is_right] = candidate
         if factor.all():
             break

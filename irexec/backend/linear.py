@@ -18,7 +18,14 @@ import numpy as np
 from irexec.backend.chain import Epilogue, Groups, merged
 from irexec.backend.constants import ConstantSource, ConstantStore
 from irexec.backend.kernel import Context, Kernel, Order, Task
-from irexec.backend.product_cost import COPY, LONGEST_BLOCK, TRANSPOSED_COPY, UNPACKED_LIMIT, product_cost, unpacked_product_cost
+from irexec.backend.product_cost import (
+    COPY,
+    LONGEST_BLOCK,
+    TRANSPOSED_COPY,
+    UNPACKED_LIMIT,
+    product_cost,
+    unpacked_product_cost,
+)
 from irexec.backend.scratch import Scratch
 
 # Elements to which the chain is applied at once.
@@ -69,11 +76,22 @@ class Geometry:
         tokens, features = axes[activation], axes[1 - activation]
         own = [*range(len(shape) - 2), *([len(shape) - (1 if swapped else 2)] if len(shape) > 1 else [])]
         groups: Groups = (leading, tokens, features)
-        if merges((*leading, *tokens), out, task.output_orders[0]) and merges(own, shape, task.input_orders[activation]):
+        if merges((*leading, *tokens), out, task.output_orders[0]) and merges(
+            own, shape, task.input_orders[activation]
+        ):
             groups = ((), (*leading, *tokens), features)
         sizes = [math.prod(out[axis] for axis in group) for group in groups]
         inner = shape[-2 if swapped else -1]
-        return Geometry(sizes[0], sizes[1], inner, sizes[2], activation, swapped, groups, _innermost(groups, out, task.output_orders[0]))
+        return Geometry(
+            sizes[0],
+            sizes[1],
+            inner,
+            sizes[2],
+            activation,
+            swapped,
+            groups,
+            _innermost(groups, out, task.output_orders[0]),
+        )
 
     def matrices(self, x: np.ndarray) -> np.ndarray:
         """The activations as (sheets, tokens, inner)."""
@@ -177,13 +195,16 @@ class LinearKernel(Kernel):
         groups = (sheets, features, tokens) if self._by_features else geometry.groups
         self.epilogue = Epilogue(chain, task.output_shape(), groups)
         self.blocks = self._cut(task.threads)
-        self.weights_cost = weights.cost * geometry.features * geometry.inner * len({(b.sheet, b.tokens.start) for b in self.blocks})
+        self.weights_cost = (
+            weights.cost * geometry.features * geometry.inner * len({(b.sheet, b.tokens.start) for b in self.blocks})
+        )
         block = self.blocks[0]
         self.block_shape = block.tokens.stop - block.tokens.start, block.features.stop - block.features.start
         super().__init__(
             reads=(geometry.activation,),
             runs_chain=chain is task.chain,
-            workspace=self.epilogue.workspace(min(2 * _CHAINED, math.prod(self.block_shape))) + weights.workspace(self.block_shape[1]),
+            workspace=self.epilogue.workspace(min(2 * _CHAINED, math.prod(self.block_shape)))
+            + weights.workspace(self.block_shape[1]),
             splits=len(self.blocks) > 1,
         )
 
@@ -228,10 +249,14 @@ class LinearKernel(Kernel):
         return x
 
     @abstractmethod
-    def compute(self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]) -> None:
+    def compute(
+        self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]
+    ) -> None:
         """Write a block of ``target`` (sheets, tokens, features), given what ``prepare`` made."""
 
-    def transpose(self, scratch: Scratch, product: np.ndarray, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]) -> None:
+    def transpose(
+        self, scratch: Scratch, product: np.ndarray, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]
+    ) -> None:
         """Copy (features, tokens) to a block of ``target`` and apply the chain, in pieces that stay in cache."""
         part = target[block.sheet, block.tokens, block.features]
         count, tokens = product.shape
@@ -242,7 +267,9 @@ class LinearKernel(Kernel):
                 features = slice(first, min(first + _TRANSPOSED, stop))
                 np.copyto(part[:, features], product[features].T)
             offset = block.features.start
-            self.finish(scratch, target, Block(block.sheet, block.tokens, slice(offset + start, offset + stop)), operands)
+            self.finish(
+                scratch, target, Block(block.sheet, block.tokens, slice(offset + start, offset + stop)), operands
+            )
 
     def finish(self, scratch: Scratch, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]) -> None:
         """Apply the chain to a block of ``target``, in pieces that stay in cache."""
@@ -268,7 +295,9 @@ class DirectLinear(LinearKernel):
         if g.contiguous == 0:
             self.cost += TRANSPOSED_COPY * g.sheets * g.tokens * g.features
 
-    def compute(self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]) -> None:
+    def compute(
+        self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]
+    ) -> None:
         x = contiguous(scratch, x[block.sheet, block.tokens])
         part = target[block.sheet, block.tokens, block.features]
         weights = self.weights.rows(scratch, block.features)
@@ -293,7 +322,9 @@ class TransposedLinear(LinearKernel):
         self.cost = self.weights_cost + len(self.blocks) * product_cost(features, tokens, g.inner, self.dtype.itemsize)
         self.cost += copy * g.sheets * g.tokens * g.features
 
-    def compute(self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]) -> None:
+    def compute(
+        self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]
+    ) -> None:
         x = contiguous(scratch, x[block.sheet, block.tokens])
         weights = self.weights.rows(scratch, block.features)
         product = scratch.take((len(weights), len(x)), self.dtype)
@@ -313,7 +344,9 @@ class NarrowLinear(LinearKernel):
         if self._tile < 16:
             self.cost = math.inf
 
-    def compute(self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]) -> None:
+    def compute(
+        self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]
+    ) -> None:
         x = contiguous(scratch, x[block.sheet, block.tokens])
         part = target[block.sheet, block.tokens, block.features]
         weights = self.weights.rows(scratch, block.features)

@@ -135,7 +135,11 @@ class MatrixProducts(Kernel):
             *stack, rows = self.blocks[index]
             part = out[(*stack, rows)]
             left = contiguous(scratch, a[(*stack, rows)])
-            if self._is_right_shared and (stacked := _one_matrix(left)) is not None and (rows_of_part := _one_matrix(part)) is not None:
+            if (
+                self._is_right_shared
+                and (stacked := _one_matrix(left)) is not None
+                and (rows_of_part := _one_matrix(part)) is not None
+            ):
                 _multiply(scratch, stacked, contiguous(scratch, b[(0,) * len(stack)]), rows_of_part)
             else:
                 _multiply(scratch, left, contiguous(scratch, b[tuple(stack)]), part)

@@ -35,7 +35,9 @@ def _moves(task: Task) -> bool:
 class _Movement(Kernel):
     """A kernel that fills regions of the output, each followed by the chain on it."""
 
-    def __init__(self, task: Task, algorithm: str, regions: Sequence[Index], reads: tuple[int, ...] | None = None) -> None:
+    def __init__(
+        self, task: Task, algorithm: str, regions: Sequence[Index], reads: tuple[int, ...] | None = None
+    ) -> None:
         super().__init__(algorithm, reads=reads, runs_chain=True, splits=len(regions) > 1, records=True)
         shape = task.output_shape()
         self._own, self._regions = len(task.inputs), list(regions)
@@ -81,7 +83,9 @@ class Concat(_Movement):
         regions, start = [], 0
         for i in range(len(task.inputs)):
             stop = start + task.shape(i)[self._axis]
-            regions.append(tuple(slice(start, stop) if axis == self._axis else slice(0, size) for axis, size in enumerate(shape)))
+            regions.append(
+                tuple(slice(start, stop) if axis == self._axis else slice(0, size) for axis, size in enumerate(shape))
+            )
             start = stop
         super().__init__(task, "copies side by side", regions)
         self.joins = True
@@ -118,7 +122,9 @@ class Pad(_Movement):
             step = -(-shape[self._axis] // max(1, math.prod(shape) // _BLOCK))
             whole, axis = regions[0], self._axis
             starts = range(0, shape[axis], step)
-            regions = [(*whole[:axis], slice(start, min(start + step, shape[axis])), *whole[axis + 1 :]) for start in starts]
+            regions = [
+                (*whole[:axis], slice(start, min(start + step, shape[axis])), *whole[axis + 1 :]) for start in starts
+            ]
         super().__init__(task, f"copy and {mode} borders", regions)
 
     def _cut_axis(self, shape: Sequence[int]) -> int | None:

@@ -83,7 +83,9 @@ def _mvn_6(task: Task) -> list[Kernel]:
 
 @kernels("NormalizeL2", since=1)
 def _normalize_l2_1(task: Task) -> list[Kernel]:
-    return _normalizations(task, _axes(task), Formula(False, _by_length(task.attributes["eps"], task.attributes["eps_mode"] == "add")))
+    return _normalizations(
+        task, _axes(task), Formula(False, _by_length(task.attributes["eps"], task.attributes["eps_mode"] == "add"))
+    )
 
 
 def _axes(task: Task) -> Collection[int]:
@@ -182,7 +184,9 @@ class _Normalization(Kernel):
             np.copyto(view, target.reshape(view.shape))
 
     @abstractmethod
-    def normalize(self, scratch: Scratch, x: np.ndarray, out: np.ndarray, region: Sequence[slice], inputs: Sequence[Any]) -> None:
+    def normalize(
+        self, scratch: Scratch, x: np.ndarray, out: np.ndarray, region: Sequence[slice], inputs: Sequence[Any]
+    ) -> None:
         """Write a piece. ``out`` may be the memory of ``x``."""
 
 
@@ -225,7 +229,9 @@ class RowNormalization(_Normalization):
         row = math.prod(task.shape(0)[axis] for axis in groups[1])
         super().__init__(task, groups, formula, (max(1, _CACHED // row), row), _ROW_COST)
 
-    def normalize(self, scratch: Scratch, x: np.ndarray, out: np.ndarray, region: Sequence[slice], inputs: Sequence[Any]) -> None:
+    def normalize(
+        self, scratch: Scratch, x: np.ndarray, out: np.ndarray, region: Sequence[slice], inputs: Sequence[Any]
+    ) -> None:
         factor = _normalize_rows(scratch, self.formula, x, out)
         if factor is not None:
             np.multiply(out if self.formula.centers else x, factor, out=out)
@@ -241,7 +247,9 @@ class GroupRows(_Normalization):
         together = max(1, min(count, _CACHED // (channels * pixels)))
         super().__init__(task, groups, formula, (1, together * channels, pixels), _ROW_COST)
 
-    def normalize(self, scratch: Scratch, x: np.ndarray, out: np.ndarray, region: Sequence[slice], inputs: Sequence[Any]) -> None:
+    def normalize(
+        self, scratch: Scratch, x: np.ndarray, out: np.ndarray, region: Sequence[slice], inputs: Sequence[Any]
+    ) -> None:
         _, channels, pixels = x.shape
         shape = channels // self._channels, self._channels * pixels
         rows = scratch.take(shape, x.dtype)
@@ -266,9 +274,13 @@ class ColumnNormalization(_Normalization):
         # Short pieces of rows cost more than what leaves the nearest cache.
         wanted = max(_SHORTEST, 4 * _CACHED // length)
         self._width = width
-        super().__init__(task, groups, formula, (1, length, max(width, min(columns, wanted) // width * width)), _COLUMN_COST)
+        super().__init__(
+            task, groups, formula, (1, length, max(width, min(columns, wanted) // width * width)), _COLUMN_COST
+        )
 
-    def normalize(self, scratch: Scratch, x: np.ndarray, out: np.ndarray, region: Sequence[slice], inputs: Sequence[Any]) -> None:
+    def normalize(
+        self, scratch: Scratch, x: np.ndarray, out: np.ndarray, region: Sequence[slice], inputs: Sequence[Any]
+    ) -> None:
         x, out = x[0], out[0]
         size = x.dtype.type(len(x) * self._width)
         centered = x
@@ -297,4 +309,8 @@ def _column_sums(x: np.ndarray) -> np.ndarray:
     if len(x) <= _LONG_SUM:
         return np.asarray(np.matmul(np.ones(len(x), x.dtype), x))
     parts = range(0, len(x), _LONG_SUM)
-    return np.asarray(np.add.reduce(np.stack([np.add.reduce(x[i : i + _LONG_SUM], 0, dtype=np.float64) for i in parts]), 0).astype(x.dtype))
+    return np.asarray(
+        np.add.reduce(np.stack([np.add.reduce(x[i : i + _LONG_SUM], 0, dtype=np.float64) for i in parts]), 0).astype(
+            x.dtype
+        )
+    )

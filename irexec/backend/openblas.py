@@ -53,7 +53,9 @@ def _libraries() -> Iterator[Path]:
             yield from (file for file in sorted(folder.iterdir()) if "openblas" in file.name)
     with contextlib.suppress(OSError):
         maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
-        paths = {line.split(None, 5)[5] for line in maps.splitlines() if "openblas" in line and len(line.split(None, 5)) == 6}
+        paths = {
+            line.split(None, 5)[5] for line in maps.splitlines() if "openblas" in line and len(line.split(None, 5)) == 6
+        }
         yield from map(Path, sorted(path for path in paths if "scipy.libs" not in path))
 
 

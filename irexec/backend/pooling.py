@@ -82,10 +82,22 @@ class Pool(Kernel):
     """
 
     def __init__(
-        self, task: Task, windows: SlidingWindows, dtype: np.dtype, function: Any, start: float, factors: np.ndarray | None = None
+        self,
+        task: Task,
+        windows: SlidingWindows,
+        dtype: np.dtype,
+        function: Any,
+        start: float,
+        factors: np.ndarray | None = None,
     ) -> None:
         super().__init__(algorithm="pooling by shifted rows", reads=(0,), runs_chain=True, records=True)
-        self._windows, self._dtype, self._function, self._start, self._factors = windows, dtype, function, start, factors
+        self._windows, self._dtype, self._function, self._start, self._factors = (
+            windows,
+            dtype,
+            function,
+            start,
+            factors,
+        )
         self._images, self._channels, *self._sizes = task.shape(0)
         rank = len(self._sizes)
         self._own = len(task.inputs)
@@ -118,7 +130,9 @@ class Pool(Kernel):
         blocks, passes = self._images * self._slices, sum(_passes(kernel) for kernel in self._windows.kernel)
         elements = self._images * self._channels * math.prod(self._padded)
         results = self._images * self._channels * math.prod(self._windows.counts)
-        self.cost = blocks * (passes + 6) * _CALL + elements * (passes * _PASS + _COPY * self._copies) + results * _STRIDED
+        self.cost = (
+            blocks * (passes + 6) * _CALL + elements * (passes * _PASS + _COPY * self._copies) + results * _STRIDED
+        )
 
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
         x, out = inputs[0], outputs[0]
@@ -184,7 +198,9 @@ class Pool(Kernel):
             scratch.do(np.multiply, target, factors, out=target)
 
 
-def _combined(function: Any, points: np.ndarray, count: int, step: int, spare: Sequence[np.ndarray], scratch: Scratch) -> np.ndarray:
+def _combined(
+    function: Any, points: np.ndarray, count: int, step: int, spare: Sequence[np.ndarray], scratch: Scratch
+) -> np.ndarray:
     """For each position of a row the values at ``count`` positions from it on, ``step`` apart, combined.
 
     The last positions, for which the row is too short, hold anything. The result is one of the spare arrays, or ``points``.

@@ -159,7 +159,11 @@ def _gru_cell_3(task: Task) -> list[Kernel]:
 def _cell(task: Task, default: Names, pack: Pack, states: int, biases: int) -> list[Kernel]:
     """With constant weights only: packing them takes longer than a step."""
     weights = [i for i in range(1 + states, 4 + states) if task.has_input(i)]
-    if not _has_work(task) or any(task.constants[i] is None for i in weights) or not _is_default(task.attributes["attributes"], default):
+    if (
+        not _has_work(task)
+        or any(task.constants[i] is None for i in weights)
+        or not _is_default(task.attributes["attributes"], default)
+    ):
         return []
     return [_Cell(task, pack, states, biases)]
 

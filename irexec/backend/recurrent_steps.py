@@ -81,7 +81,11 @@ def pack_gru_linear_before_reset(w: np.ndarray, r: np.ndarray, b: np.ndarray, si
     size = r.shape[2]
     recurrence = (_pack_recurrence(r, _ZRH, single),)
     return PackedWeights(
-        _run_gru_linear_before_reset, _pack_inputs(w, _ZRH), _reorder(b[:, : 3 * size], _ZRH), recurrence, b[:, 3 * size :]
+        _run_gru_linear_before_reset,
+        _pack_inputs(w, _ZRH),
+        _reorder(b[:, : 3 * size], _ZRH),
+        recurrence,
+        b[:, 3 * size :],
     )
 
 
@@ -145,7 +149,9 @@ def workspace(packed_rows: int, batch: int, steps: int, count: int, size: int, i
     return elements * itemsize + 64 * 8
 
 
-def run_cell(packed: PackedWeights, x: np.ndarray, states: Sequence[np.ndarray], outputs: Sequence[np.ndarray | None]) -> None:
+def run_cell(
+    packed: PackedWeights, x: np.ndarray, states: Sequence[np.ndarray], outputs: Sequence[np.ndarray | None]
+) -> None:
     """One step: X (B, I) and states (B, S) to the new states (B, S)."""
     hidden = np.empty((2, *states[0].T.shape), x.dtype)
     hidden[0], *cells = (state.T for state in states)
@@ -164,7 +170,11 @@ def _reverse(x: np.ndarray, indices: np.ndarray | None) -> np.ndarray:
 
 
 def _write_steps(
-    out: np.ndarray, computed: np.ndarray, lengths: np.ndarray, reversed_directions: Sequence[bool], indices: np.ndarray | None
+    out: np.ndarray,
+    computed: np.ndarray,
+    lengths: np.ndarray,
+    reversed_directions: Sequence[bool],
+    indices: np.ndarray | None,
 ) -> None:
     """The hidden states of the steps (B, D, steps, S) to ``out`` (B, D, T, S), and zeros beyond each sequence's length."""
     steps = computed.shape[2]
@@ -202,7 +212,9 @@ def _run_all(
     return finals
 
 
-def _project(packed: PackedWeights, inputs: Sequence[np.ndarray], start: int, stop: int, scratch: Scratch) -> np.ndarray:
+def _project(
+    packed: PackedWeights, inputs: Sequence[np.ndarray], start: int, stop: int, scratch: Scratch
+) -> np.ndarray:
     """The inputs of steps ``start`` to ``stop`` multiplied by their weights (T, G, D, S, B)."""
     batch, _, size = inputs[0].shape
     steps = stop - start
@@ -228,7 +240,11 @@ def _run_lstm(packed: PackedWeights, gates: np.ndarray, hidden: np.ndarray, cell
     total = np.empty(gates.shape[1:], gates.dtype)
     # Forget, input and output gate; the first two multiply (cell state, candidate) in one call.
     sigmoids, forget_input, output, candidate = total[:3], total[:2], total[2], total[3]
-    state_and_candidate, products, ones = np.empty_like(forget_input), np.empty_like(forget_input), np.ones_like(sigmoids)
+    state_and_candidate, products, ones = (
+        np.empty_like(forget_input),
+        np.empty_like(forget_input),
+        np.ones_like(sigmoids),
+    )
     (state, activated), (kept, added) = state_and_candidate, products
     state[...] = cell
     multiply_hidden = _product(packed.recurrence[0], total)
@@ -247,7 +263,9 @@ def _run_lstm(packed: PackedWeights, gates: np.ndarray, hidden: np.ndarray, cell
         cell[...] = state
 
 
-def _run_gru_linear_before_reset(packed: PackedWeights, gates: np.ndarray, hidden: np.ndarray, cell: np.ndarray | None) -> None:
+def _run_gru_linear_before_reset(
+    packed: PackedWeights, gates: np.ndarray, hidden: np.ndarray, cell: np.ndarray | None
+) -> None:
     total = np.empty(gates.shape[1:], gates.dtype)
     update_reset, update, reset, candidate = total[:2], total[0], total[1], total[2]
     ones, bias = np.ones_like(update_reset), np.empty_like(candidate)
@@ -265,7 +283,10 @@ def _run_gru(packed: PackedWeights, gates: np.ndarray, hidden: np.ndarray, cell:
     total = np.empty(gates.shape[1:], gates.dtype)
     update_reset, update, reset, candidate = total[:2], total[0], total[1], total[2]
     ones, reset_hidden = np.ones_like(update_reset), np.empty_like(candidate)
-    multiply_hidden, multiply_reset = _product(packed.recurrence[0], update_reset), _product(packed.recurrence[1], total[2:])
+    multiply_hidden, multiply_reset = (
+        _product(packed.recurrence[0], update_reset),
+        _product(packed.recurrence[1], total[2:]),
+    )
     for gate, projected, before, after in zip(gates[:, :2], gates[:, 2], hidden, hidden[1:], strict=False):
         multiply_hidden(before)
         _add_and_activate(update_reset, gate, ones)
@@ -282,7 +303,9 @@ def _add_and_activate(gates: np.ndarray, projected: np.ndarray, ones: np.ndarray
     divide(ones, gates, gates)
 
 
-def _next_hidden(candidate: np.ndarray, projected: np.ndarray, update: np.ndarray, before: np.ndarray, after: np.ndarray) -> None:
+def _next_hidden(
+    candidate: np.ndarray, projected: np.ndarray, update: np.ndarray, before: np.ndarray, after: np.ndarray
+) -> None:
     """after = update * before + (1 - update) * tanh(candidate + projected)."""
     add(candidate, projected, candidate)
     tanh(candidate, candidate)

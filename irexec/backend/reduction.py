@@ -91,7 +91,14 @@ class Reduction(Kernel):
     """
 
     def __init__(
-        self, task: Task, dtype: np.dtype, order: Order, axes: Sequence[int], merged: tuple[int, int, int], type: str, keep: bool
+        self,
+        task: Task,
+        dtype: np.dtype,
+        order: Order,
+        axes: Sequence[int],
+        merged: tuple[int, int, int],
+        type: str,
+        keep: bool,
     ) -> None:
         algorithm = "reduction of rows" if merged[2] == 1 else "reduction of columns"
         super().__init__(algorithm, reads=(0,), runs_chain=True, records=True)
@@ -104,7 +111,10 @@ class Reduction(Kernel):
         # The axes of the output, those that are kept in the order of the data's memory.
         self._result = (*axes, *kept) if keep else tuple(numbers[axis] for axis in kept)
         split = _split(task.shape(0), kept, self._outer)
-        first, second = self._result[: len(self._result) - len(kept) + split], self._result[len(self._result) - len(kept) + split :]
+        first, second = (
+            self._result[: len(self._result) - len(kept) + split],
+            self._result[len(self._result) - len(kept) + split :],
+        )
         self._epilogue = Epilogue(task.chain, result, (first, second))
         size = self._reduced * dtype.itemsize
         if self._outer > 1:
@@ -118,7 +128,9 @@ class Reduction(Kernel):
         own = type not in ("ReduceSum", "ReduceMean")
         self.cost = self._blocks * _CALL * 4 + elements * (_COMBINED if own else _ADDED)
         partial = self._reduced // _LONG_SUM * 2 + 2
-        self.workspace = (results * (2 + self._reduced + partial)) * dtype.itemsize + 512 + self._epilogue.workspace(results)
+        self.workspace = (
+            (results * (2 + self._reduced + partial)) * dtype.itemsize + 512 + self._epilogue.workspace(results)
+        )
 
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
         x = context.view(inputs[0], inputs[0].transpose(self._order).reshape(self._outer, self._reduced, self._inner))

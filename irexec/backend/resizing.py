@@ -42,7 +42,12 @@ def interpolate(task: Task) -> Iterator[Kernel]:
     attributes, shape, out = task.attributes["attributes"], task.shape(0), task.output_shape()
     since = task.definition.since
     given = _inputs_of(task)
-    if given is None or any(map(any, attributes.pads(len(shape)))) or not has_elements(task) or not chain_keeps_type(task):
+    if (
+        given is None
+        or any(map(any, attributes.pads(len(shape))))
+        or not has_elements(task)
+        or not chain_keeps_type(task)
+    ):
         return
     axes, scales = given
     params = attributes.params(axes, len(shape)) if since == 1 else attributes.params
@@ -196,7 +201,9 @@ class Resize(Kernel):
             calls += len(step.pieces) + len(step.copies)
         self.cost = self._blocks * calls * _CALL + flops + math.prod(self._sizes) * _COPY
         elements = self._rows * self._columns * largest
-        self.workspace = (len(self._steps) + 2) * (elements * max(4, self._dtype.itemsize) + 64) + self._epilogue.workspace(elements)
+        self.workspace = (len(self._steps) + 2) * (
+            elements * max(4, self._dtype.itemsize) + 64
+        ) + self._epilogue.workspace(elements)
 
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
         x = context.view(inputs[0], inputs[0].transpose(self._order).reshape(self._data))

@@ -63,7 +63,9 @@ class Softmax(Kernel):
             + 512
             + self._epilogue.workspace(elements)
         )
-        self.cost = self._blocks * 6 * _CALL + outer * 4 * _ROW + math.prod(self._sizes) * (_ELEMENT + _REORDERED * reordered)
+        self.cost = (
+            self._blocks * 6 * _CALL + outer * 4 * _ROW + math.prod(self._sizes) * (_ELEMENT + _REORDERED * reordered)
+        )
 
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
         x = context.view(inputs[0], inputs[0].transpose(self._order).reshape(self._sizes))
@@ -76,7 +78,11 @@ class Softmax(Kernel):
             rows = slice(row * self._rows, min(self._sizes[0], (row + 1) * self._rows))
             columns = slice(column * self._columns, min(self._sizes[2], (column + 1) * self._columns))
             target = out[rows, :, columns]
-            result = target if target.dtype == self._dtype and _has_long_rows(target) else scratch.take(target.shape, self._dtype)
+            result = (
+                target
+                if target.dtype == self._dtype and _has_long_rows(target)
+                else scratch.take(target.shape, self._dtype)
+            )
             mark = scratch.mark()
             scratch.work(self._normalize, x[rows, :, columns], result)
             scratch.release(mark)

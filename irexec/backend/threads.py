@@ -56,7 +56,10 @@ def _affinity() -> set[int]:
 
 def _cores(processors: set[int], root: Path) -> int:
     """How many cores the logical processors belong to; each is one of its own where the system does not say."""
-    siblings = {text_of(root / f"sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list") or str(number) for number in processors}
+    siblings = {
+        text_of(root / f"sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list") or str(number)
+        for number in processors
+    }
     return max(1, len(siblings))
 
 

@@ -32,36 +32,72 @@ _FAILURES_SHOWN = 20
 @click.command()
 @click.argument("model", type=FilePath())
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=FilePath())
-@click.option("-o", "--output", required=True, type=FilePath(), help="A new .npz, .npy, .parquet or .jsonl, or a new folder/.")
-@click.option("--format", "form", type=click.Choice(FORMATS), help="Of the files in a folder; default: npz.")
-@click.option("--jobs", type=click.IntRange(1, 4096), help="How many processes; default: as many as there are cores to run on.")
 @click.option(
-    "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True, help="Processes here, or of a Ray cluster."
+    "-o", "--output", required=True, type=FilePath(), help="A new .npz, .npy, .parquet or .jsonl, or a new folder/."
+)
+@click.option("--format", "form", type=click.Choice(FORMATS), help="Of the files in a folder; default: npz.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 4096), help="How many processes; default: as many as there are cores to run on."
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Processes here, or of a Ray cluster.",
 )
 @click.option("--address", help="The Ray cluster: auto, or HOST:PORT of its head; default: one that is started here.")
-@click.option("--batch-size", type=click.IntRange(1), help="Items of a run, where the model takes any number; default: 8.")
+@click.option(
+    "--batch-size", type=click.IntRange(1), help="Items of a run, where the model takes any number; default: 8."
+)
 @click.option("--rebatch", is_flag=True, help="Let a model of a fixed batch take any number of items.")
 @click.option("--resume", is_flag=True, help="Go on with the job that writes this output, if it was begun.")
 @click.option(
-    "--errors", type=click.Choice(["skip", "stop"]), default="skip", show_default=True, help="After an item that cannot be read or run."
+    "--errors",
+    type=click.Choice(["skip", "stop"]),
+    default="skip",
+    show_default=True,
+    help="After an item that cannot be read or run.",
 )
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N items.")
-@click.option("--shuffle-seed", type=click.IntRange(0), metavar="SEED", help="Take the items in a random order, before --limit.")
+@click.option(
+    "--shuffle-seed", type=click.IntRange(0), metavar="SEED", help="Take the items in a random order, before --limit."
+)
 @click.option("--column", help="The column of a .parquet that has the items; default: the only one.")
-@click.option("--tensor", "tensors", multiple=True, metavar="NAME", help="Give this tensor, not the results; may be repeated.")
-@click.option("--topk", type=click.IntRange(1), metavar="K", help="Give the K most probable classes of each result, not its values.")
+@click.option(
+    "--tensor", "tensors", multiple=True, metavar="NAME", help="Give this tensor, not the results; may be repeated."
+)
+@click.option(
+    "--topk",
+    type=click.IntRange(1),
+    metavar="K",
+    help="Give the K most probable classes of each result, not its values.",
+)
 @click.option("--axis", "class_axis", type=int, help="The axis of the classes for --topk, of a result of all items.")
 @click.option("--labels", type=FilePath(), help="Names of the classes of --topk, one per line.")
 @image_options
-@click.option("--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="Give an input this shape; may be repeated.")
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    type=ShapeType(),
+    metavar=METAVAR,
+    help="Give an input this shape; may be repeated.",
+)
 @click.option("--bin", type=FilePath(), help="The weights, if not beside the model under the same name.")
 @no_mmap
 @click.option(
-    "--weights", type=click.Choice(["auto", "packed", "unpacked"]), default="auto", show_default=True, help="As for irexec infer."
+    "--weights",
+    type=click.Choice(["auto", "packed", "unpacked"]),
+    default="auto",
+    show_default=True,
+    help="As for irexec infer.",
 )
 @precision_option()
 @max_memory_option("How much memory each process may hold, such as 2G; default: all that is left.")
-@click.option("--json", "as_json", is_flag=True, help="A line of versioned JSON for each part that is done, and one in the end.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="A line of versioned JSON for each part that is done, and one in the end."
+)
 def batch(model: str, sources: tuple[str, ...], shapes: tuple[ShapeOptions, ...], as_json: bool, **options: Any) -> int:
     """Run MODEL (an .xml or .onnx) over all items of each SOURCE.
 
@@ -81,7 +117,9 @@ def batch(model: str, sources: tuple[str, ...], shapes: tuple[ShapeOptions, ...]
         refuse_without("topk", "labels", "class_axis")
     labels = options.pop("labels")
     names = ("bin", "rebatch", "tensors", "weights", "precision", "max_memory", "mmap")
-    predictor = PredictorOptions(shapes=shapes_by_input(shapes, "--shape"), **{name: options.pop(name) for name in names})
+    predictor = PredictorOptions(
+        shapes=shapes_by_input(shapes, "--shape"), **{name: options.pop(name) for name in names}
+    )
     job = Job(
         model=model,
         predictor=predictor,

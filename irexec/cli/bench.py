@@ -35,11 +35,24 @@ _LINES: tuple[tuple[str, Callable[[EngineResult], str]], ...] = (
 
 @click.command()
 @click.argument("model", type=FilePath())
-@measuring_options(50, runs="How many runs of each engine are measured.", threads="How many threads each engine uses; default: its own.")
+@measuring_options(
+    50,
+    runs="How many runs of each engine are measured.",
+    threads="How many threads each engine uses; default: its own.",
+)
 @precision_option("Of irexec: ")
-@max_memory_option("Refuse tensors that would make irexec's process hold more memory than this, such as 2G; default: all that is left.")
-@click.option("--against", multiple=True, type=click.Choice(OTHERS), help="Measure this runtime too, if it is installed; may be repeated.")
-@click.option("--onnx", type=FilePath(), help="The ONNX model for --against onnxruntime; default: MODEL with the suffix .onnx.")
+@max_memory_option(
+    "Refuse tensors that would make irexec's process hold more memory than this, such as 2G; default: all that is left."
+)
+@click.option(
+    "--against",
+    multiple=True,
+    type=click.Choice(OTHERS),
+    help="Measure this runtime too, if it is installed; may be repeated.",
+)
+@click.option(
+    "--onnx", type=FilePath(), help="The ONNX model for --against onnxruntime; default: MODEL with the suffix .onnx."
+)
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of a table.")
 def bench(
     model: str, inputs: tuple[str, ...], weights: str | None, shapes: tuple[ShapeOptions, ...], seed: int, runs: int, threads: int | None,
@@ -73,7 +86,9 @@ def bench(
 
 def _show(report: BenchReport) -> None:
     names = [f"{one.engine} {one.version.split('-')[0]}" for one in report.engines]
-    render.table(("", *names), [(title, *map(cell, report.engines)) for title, cell in _LINES], right=range(1, len(names) + 1))
+    render.table(
+        ("", *names), [(title, *map(cell, report.engines)) for title, cell in _LINES], right=range(1, len(names) + 1)
+    )
     render.line()
     inputs = " ".join(f"{name}{render.sizes(shape)}" for name, shape in report.shapes.items())
     threads = "the default number of threads" if report.threads is None else counted(report.threads, "thread")

@@ -57,31 +57,78 @@ def _runtime_option(side: str) -> Callable[[Any], Any]:
 @click.argument("b", type=FilePath(), required=False)
 @_runtime_option("a")
 @_runtime_option("b")
-@click.option("-i", "--input", "inputs", multiple=True, metavar="[NAME=]SOURCE", help="As for infer: a file, or random, zeros or ones.")
 @click.option(
-    "--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="Give an input of both this shape; may be repeated."
+    "-i",
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="[NAME=]SOURCE",
+    help="As for infer: a file, or random, zeros or ones.",
+)
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    type=ShapeType(),
+    metavar=METAVAR,
+    help="Give an input of both this shape; may be repeated.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs.")
-@click.option("--runs", type=click.IntRange(1, 1000), help="Run so many times, with state from run to run; default: 2 with state, else 1.")
-@click.option("--metric", type=click.Choice(METRICS), help="What decides whether tensors agree; default: max, or snr after quantisation.")
-@click.option("--rtol", type=float, help="Relative tolerance of max; default: 1e-4 for f32, 0.01 for f16, 0.05 for bf16.")
-@click.option("--atol", type=float, help="Absolute tolerance of max; default: rtol times the root mean square of A's tensor.")
-@click.option("--threshold", type=float, help="Of the other metrics: at most 0.001 (rel), at least 0.999 (cosine) or 30 dB (snr).")
-@click.option("--map", "maps", multiple=True, type=PairOfNames(), metavar="A=B", help="These tensors are the same one; may be repeated.")
+@click.option(
+    "--runs",
+    type=click.IntRange(1, 1000),
+    help="Run so many times, with state from run to run; default: 2 with state, else 1.",
+)
+@click.option(
+    "--metric",
+    type=click.Choice(METRICS),
+    help="What decides whether tensors agree; default: max, or snr after quantisation.",
+)
+@click.option(
+    "--rtol", type=float, help="Relative tolerance of max; default: 1e-4 for f32, 0.01 for f16, 0.05 for bf16."
+)
+@click.option(
+    "--atol", type=float, help="Absolute tolerance of max; default: rtol times the root mean square of A's tensor."
+)
+@click.option(
+    "--threshold", type=float, help="Of the other metrics: at most 0.001 (rel), at least 0.999 (cosine) or 30 dB (snr)."
+)
+@click.option(
+    "--map",
+    "maps",
+    multiple=True,
+    type=PairOfNames(),
+    metavar="A=B",
+    help="These tensors are the same one; may be repeated.",
+)
 @click.option(
     "--from-inputs-of",
     "inputs_of",
     type=click.Choice(["A", "B"]),
     help="The inputs of the other model are tensors of this one.",
 )
-@click.option("--isolate", is_flag=True, help="Run each layer of B alone, with the tensors of A as inputs: errors do not add up.")
 @click.option(
-    "--tries", type=click.IntRange(1, 1000), default=1, show_default=True, help="Compare with so many inputs, until a fault is found."
+    "--isolate", is_flag=True, help="Run each layer of B alone, with the tensors of A as inputs: errors do not add up."
 )
-@click.option("--strict", is_flag=True, help="Count tensors that are paired by structure alone, even if what follows from them agrees.")
-@click.option("--all", "shows_all", is_flag=True, help="Show every tensor, not only those around the first that differs.")
+@click.option(
+    "--tries",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="Compare with so many inputs, until a fault is found.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Count tensors that are paired by structure alone, even if what follows from them agrees.",
+)
+@click.option(
+    "--all", "shows_all", is_flag=True, help="Show every tensor, not only those around the first that differs."
+)
 @click.option("--a-bin", "a_weights", type=FilePath(), help="The weights of A, if not beside it under the same name.")
-@click.option("--b-bin", "b_weights", type=FilePath(), help="The weights of B; default: the .bin of the same name beside it.")
+@click.option(
+    "--b-bin", "b_weights", type=FilePath(), help="The weights of B; default: the .bin of the same name beside it."
+)
 @precision_option("Of irexec: ", default="as the other runtime does, or f32")
 @threads_option("How many threads each runtime uses; default: its own.")
 @max_memory_option()
@@ -113,8 +160,16 @@ def compare(
     else:
         _show(found, shows_all)
         has_weights = request.a_weights is not None or request.b_weights is not None
-        if found.first is not None and found.whole is None and len(found.rows) > 1 and not has_weights and not reads_stdin(inputs):
-            after_compare(a, b, request.a_runtime, request.b_runtime, list(as_given(inputs, request.shapes, request.seed)))
+        if (
+            found.first is not None
+            and found.whole is None
+            and len(found.rows) > 1
+            and not has_weights
+            and not reads_stdin(inputs)
+        ):
+            after_compare(
+                a, b, request.a_runtime, request.b_runtime, list(as_given(inputs, request.shapes, request.seed))
+            )
     return 0 if found.agrees else 1
 
 
@@ -200,7 +255,11 @@ def _show_divergence(first: Divergence, found: Comparison) -> None:
     _show_between(first)
     others = [layer for layer in found.independent if layer.name != row.b.name]
     if others:
-        title = "also differing by themselves" if found.isolated else "also differing although what they are computed from agrees"
+        title = (
+            "also differing by themselves"
+            if found.isolated
+            else "also differing although what they are computed from agrees"
+        )
         say(f"{title}: {listed([f'{layer.name} ({layer.type})' for layer in others], _NAMES)}")
 
 
@@ -211,7 +270,9 @@ def _show_between(first: Divergence) -> None:
         say(f"in front of it, and not compared: {suspect.layer}", "  ")
         for text in _differences(suspect):
             say(text, "    ")
-    others = [f"{suspect.layer.name} ({suspect.layer.type})" for suspect in first.between if suspect not in described[:_NAMES]]
+    others = [
+        f"{suspect.layer.name} ({suspect.layer.type})" for suspect in first.between if suspect not in described[:_NAMES]
+    ]
     if others:
         say(f"in front of it, and not compared: {listed(others, _NAMES)}", "  ")
 

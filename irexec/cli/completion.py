@@ -11,7 +11,14 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from click.shell_completion import BashComplete, CompletionItem, FishComplete, ShellComplete, ZshComplete, add_completion_class
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+)
 
 from irexec.cli.commands import COMMANDS
 from irexec.io.model_names import ModelNames, model_names
@@ -51,7 +58,10 @@ class _Bash(_Completion, BashComplete):
         """The same, as bash inserts it."""
         start = max(incomplete.rfind("="), incomplete.rfind(":")) + 1
         items = super().get_completions(args, incomplete)
-        return [CompletionItem(_quoted(item.value[start:]), item.type, item.help) if item.type == "plain" else item for item in items]
+        return [
+            CompletionItem(_quoted(item.value[start:]), item.type, item.help) if item.type == "plain" else item
+            for item in items
+        ]
 
 
 class _Zsh(_Completion, ZshComplete):
@@ -90,7 +100,11 @@ def completions(words: Words, incomplete: str) -> list[CompletionItem[str]] | No
     command = next((word for word in words if word in COMMANDS), None)
     if command is None:
         options = [] if not incomplete.startswith("-") else ["--help", "--version", "--debug"]
-        found = [CompletionItem(name, help=COMMANDS[name]) for name in sorted(COMMANDS)] if not options else [*map(CompletionItem, options)]
+        found = (
+            [CompletionItem(name, help=COMMANDS[name]) for name in sorted(COMMANDS)]
+            if not options
+            else [*map(CompletionItem, options)]
+        )
         return [item for item in found if str(item.value).startswith(incomplete)]
     before = ""
     option = words[-1] if words[-1].startswith("-") else ""
@@ -104,7 +118,11 @@ def completions(words: Words, incomplete: str) -> list[CompletionItem[str]] | No
         return None
     if values in (_any_file, _folder):
         return [CompletionItem(incomplete, type="file" if values is _any_file else "dir")]
-    return [CompletionItem(f"{before}{value}") for value in dict.fromkeys(values(words, incomplete)) if _fits(value, incomplete)]
+    return [
+        CompletionItem(f"{before}{value}")
+        for value in dict.fromkeys(values(words, incomplete))
+        if _fits(value, incomplete)
+    ]
 
 
 def _fits(value: str, incomplete: str) -> bool:

@@ -31,7 +31,11 @@ from irexec.tools.verify import Verification, check_shapes, verify
     "--input", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR,
     help="Give an input of the IR this shape; may be repeated. NAME=1,3,?,2..8 means the same: ? is any size, 2..8 a range.",
 )  # fmt: skip
-@click.option("--strict", is_flag=True, help="Refuse a model that declares types or shapes which its nodes contradict; default: warn.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Refuse a model that declares types or shapes which its nodes contradict; default: warn.",
+)
 @click.option(
     "--verify", "wants_verify", is_flag=True,
     help="Run the ONNX model (by ONNX Runtime if installed, else by onnx.reference) and the IR on the same random inputs and compare "
@@ -41,7 +45,9 @@ from irexec.tools.verify import Verification, check_shapes, verify
     "--verify-shape", "verify_shapes", multiple=True, type=ShapeType(), metavar=METAVAR,
     help="The shape of an input for --verify only; the IR is not changed. Implies --verify; may be repeated.",
 )  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For the random inputs and sizes of --verify.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="For the random inputs and sizes of --verify."
+)
 @click.option("--rtol", default=1e-3, show_default=True, help="Relative tolerance of --verify.")
 @click.option("--atol", default=1e-4, show_default=True, help="Absolute tolerance of --verify.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of a table.")
@@ -86,7 +92,9 @@ def convert(
     return code
 
 
-def _converted(converters: Any, path: str, shapes: Mapping[str, PartialShape], strict: bool, warn: Callable[[str], object]) -> Model:
+def _converted(
+    converters: Any, path: str, shapes: Mapping[str, PartialShape], strict: bool, warn: Callable[[str], object]
+) -> Model:
     """The IR.
 
     Raises:
@@ -188,7 +196,9 @@ def _converters() -> Any:
     try:
         import converters.onnx.translate
     except ImportError as error:
-        raise ConversionError(f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True) from None
+        raise ConversionError(
+            f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True
+        ) from None
     return converters
 
 

@@ -43,7 +43,12 @@ class Kinds(click.ParamType):
 @click.option("--a-bin", type=FilePath(), help="The weights of A; default: the .bin of the same name beside it.")
 @click.option("--b-bin", type=FilePath(), help="The same of B.")
 @click.option(
-    "--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="Give an input of both this shape; may be repeated."
+    "--shape",
+    "shapes",
+    multiple=True,
+    type=ShapeType(),
+    metavar=METAVAR,
+    help="Give an input of both this shape; may be repeated.",
 )
 @no_mmap
 @click.option("--weights", is_flag=True, help="Also a table of the constants whose values changed, with statistics.")
@@ -89,7 +94,9 @@ def diff(
     with progress_bar("comparing", 1) as advance:
         found = find_differences(one, other, ignore=[kind for kinds in ignore for kind in kinds], progress=advance)
     if found.unread:
-        render.warning_line(f"the values of {counted(found.unread, 'constant')} cannot be read: only their types and shapes are compared")
+        render.warning_line(
+            f"the values of {counted(found.unread, 'constant')} cannot be read: only their types and shapes are compared"
+        )
     if as_json:
         render.as_json(found.as_dict())
     else:
@@ -108,7 +115,15 @@ def _show(found: Diff, weights: bool, verbose: bool) -> None:
 
 def _table(found: Diff) -> None:
     rows: list[Sequence[object]] = [
-        (str(layer.layer), v.elements, v.changed, f"{v.changed / max(1, v.elements):.1%}", v.largest, v.relative, v.not_finite or None)
+        (
+            str(layer.layer),
+            v.elements,
+            v.changed,
+            f"{v.changed / max(1, v.elements):.1%}",
+            v.largest,
+            v.relative,
+            v.not_finite or None,
+        )
         for layer in found.layers
         for change in layer.changes
         if (v := change.values) is not None

@@ -117,7 +117,11 @@ def _changes(changes: Iterable[Change]) -> Iterator[Line]:
 def value_text(values: ValueChange) -> str:
     """How much values changed, in one line."""
     if not values.changed:
-        return "values: equal but for signs of zero or bits of NaN" if not values.decompressed else "values: equal, decompressed"
+        return (
+            "values: equal but for signs of zero or bits of NaN"
+            if not values.decompressed
+            else "values: equal, decompressed"
+        )
     parts = [f"{values.changed:,} of {values.elements:,} changed"]
     if values.largest is not None:
         parts.append(f"by at most {render.number(values.largest)}")

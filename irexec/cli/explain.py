@@ -28,7 +28,9 @@ def explain(names: tuple[str, ...], as_json: bool) -> None:
         for number, row in enumerate(rows):
             render.lines([*([""] if number else []), *explanation(row).split("\n")])
     else:
-        render.table(("code", "severity", "meaning"), [(row.code, row.severity, row.meaning) for row in rows], sentences=(2,))
+        render.table(
+            ("code", "severity", "meaning"), [(row.code, row.severity, row.meaning) for row in rows], sentences=(2,)
+        )
 
 
 def _row(name: str) -> Code:

@@ -16,7 +16,16 @@ from irexec.messages import counted
 from irexec.runtime.precision import Precision
 from irexec.tools.graph.create import GraphOptions, create
 from irexec.tools.graph.drawing import Drawing
-from irexec.tools.graph.files import FORMATS, Format, GraphFile, check_format, check_graph_file, format_of, rendered, write_graph
+from irexec.tools.graph.files import (
+    FORMATS,
+    Format,
+    GraphFile,
+    check_format,
+    check_graph_file,
+    format_of,
+    rendered,
+    write_graph,
+)
 from irexec.tools.input_sources import files_read, parse_input_source
 
 _FOR_PROFILE = ("inputs", "seed", "runs", "threads", "precision", "max_memory", "timeout", "no_optimize")
@@ -26,24 +35,44 @@ _TEXT_FORMATS = [name for name in FORMATS if name != "png"]
 @click.command()
 @click.argument("model", type=FilePath())
 @click.option("-o", "--output", type=FilePath(), help="The file: .svg, .html, .png, .mmd (Mermaid) or .dot (Graphviz).")
-@click.option("--format", "form", type=click.Choice(_TEXT_FORMATS), help="What is printed without -o.", show_default="mmd")
-@click.option("--around", multiple=True, metavar="LAYER", help="Draw only what is near this layer or tensor; may be repeated.")
-@click.option("--hops", type=click.IntRange(0), default=3, show_default=True, help="For --around: at most so many edges away.")
-@click.option("--from", "from_", multiple=True, metavar="LAYER", help="Draw only what depends on this layer or tensor; may be repeated.")
-@click.option("--to", multiple=True, metavar="LAYER", help="Draw only what this layer or tensor depends on; may be repeated.")
+@click.option(
+    "--format", "form", type=click.Choice(_TEXT_FORMATS), help="What is printed without -o.", show_default="mmd"
+)
+@click.option(
+    "--around", multiple=True, metavar="LAYER", help="Draw only what is near this layer or tensor; may be repeated."
+)
+@click.option(
+    "--hops", type=click.IntRange(0), default=3, show_default=True, help="For --around: at most so many edges away."
+)
+@click.option(
+    "--from",
+    "from_",
+    multiple=True,
+    metavar="LAYER",
+    help="Draw only what depends on this layer or tensor; may be repeated.",
+)
+@click.option(
+    "--to", multiple=True, metavar="LAYER", help="Draw only what this layer or tensor depends on; may be repeated."
+)
 @click.option("--bodies", is_flag=True, help="Draw the bodies of loops and branches in their layers.")
 @click.option("--cluster", is_flag=True, help="Fold layers of a common name, such as encoder/layer.3, into a block.")
 @click.option("--findings", is_flag=True, help="Mark what irexec validate finds.")
 @click.option("--profile", "times", is_flag=True, help="Run the model and mark the time of each layer.")
-@click.option("--no-statistics", is_flag=True, help="For .html: do not read constants for minimum, maximum, mean and deviation.")
+@click.option(
+    "--no-statistics", is_flag=True, help="For .html: do not read constants for minimum, maximum, mean and deviation."
+)
 @click.option("--scale", type=click.FloatRange(0.01, 10), default=1.0, show_default=True, help="For .png: its size.")
-@measuring_options(5, runs="For --profile: how many runs are measured.", threads="For --profile: how many threads work on a step.")
+@measuring_options(
+    5, runs="For --profile: how many runs are measured.", threads="For --profile: how many threads work on a step."
+)
 @no_mmap
 @precision_option("For --profile: ")
 @max_memory_option()
 @timeout_option("For --profile: stop after this time in all runs together; exit code 124.")
 @click.option(
-    "--no-optimize", is_flag=True, help="For --profile: run only the reference kernels, which gives every layer a time of its own."
+    "--no-optimize",
+    is_flag=True,
+    help="For --profile: run only the reference kernels, which gives every layer a time of its own.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON: what is drawn, and what was written.")
 def graph(
@@ -107,4 +136,6 @@ def _show(path: str, drawing: Drawing, written: GraphFile | None, format: Format
             else f"{len(drawing.layers):,} of {counted(drawing.total, 'layer')}"
         )
         blocks = f", {counted(folds, 'block')} that {'folds' if folds == 1 else 'fold'}" if folds else ""
-        render.line(f"{written.path}: {drawn}, {counted(drawing.constants, 'constant')} drawn in others{blocks}; {written.bytes:,} bytes")
+        render.line(
+            f"{written.path}: {drawn}, {counted(drawing.constants, 'constant')} drawn in others{blocks}; {written.bytes:,} bytes"
+        )

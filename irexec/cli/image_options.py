@@ -37,7 +37,12 @@ class Values(click.ParamType):
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--layout", help="Axes of the input that takes an image, such as NCHW."),
-    click.option("--mean", type=Values(), default="0", help="Subtracted from every pixel (0..255): one value, or one per channel."),
+    click.option(
+        "--mean",
+        type=Values(),
+        default="0",
+        help="Subtracted from every pixel (0..255): one value, or one per channel.",
+    ),
     click.option("--scale", type=Values(zero=False), default="1", help="Every pixel is divided by it, after --mean."),
     click.option("--bgr", is_flag=True, help="The model's channels are in BGR order."),
     click.option(

@@ -56,17 +56,31 @@ _NAMES_SHOWN = 10
     help="Give an input this shape; may be repeated. NAME=1,3,?,2..8 means the same, NAME may be left out for the only input.",
 )
 @image_options
-@click.option("-o", "--output", type=FilePath(), help="Write the results to a .npz, or a result that is an image to a .png.")
+@click.option(
+    "-o", "--output", type=FilePath(), help="Write the results to a .npz, or a result that is an image to a .png."
+)
 @click.option("--topk", type=click.IntRange(1), help="Show the most probable classes of each result.")
 @click.option("--axis", type=int, help="The axis of the classes for --topk; guessed from the shape by default.")
 @click.option("--labels", type=FilePath(), help="Names of the classes of --topk, one per line.")
 @click.option(
-    "--tensor", "tensors", multiple=True, metavar="NAME", help="Give this tensor, by tensor name, layer, id or layer:port, not the results."
+    "--tensor",
+    "tensors",
+    multiple=True,
+    metavar="NAME",
+    help="Give this tensor, by tensor name, layer, id or layer:port, not the results.",
 )
 @click.option("--all", "every_tensor", is_flag=True, help="Give every tensor, not only the results.")
 @click.option("--histogram", "show_histograms", is_flag=True, help="The values of each tensor that is shown as bars.")
-@click.option("--bins", type=click.IntRange(1, 10_000), default=BINS, show_default=True, help="For --histogram: how many bars at most.")
-@click.option("--dump-layers", "dump_folder", type=FilePath(), help="Write every tensor, inputs too, to a .npy in this folder.")
+@click.option(
+    "--bins",
+    type=click.IntRange(1, 10_000),
+    default=BINS,
+    show_default=True,
+    help="For --histogram: how many bars at most.",
+)
+@click.option(
+    "--dump-layers", "dump_folder", type=FilePath(), help="Write every tensor, inputs too, to a .npy in this folder."
+)
 @click.option("--save-inputs", type=FilePath(), help="Write the inputs to a .npz, with which -i repeats the run.")
 @click.option(
     "--assert",
@@ -119,11 +133,15 @@ def infer(
         note_mapping(model, request.weights)
     with spinner_then_bar(f"running {model}", 1) as advance:
         report = run_once(model, sources, request, Messages(render.note_line, render.warning_line), advance)
-    histograms = [histogram(array, bins, name=name) for name, array in report.tensors.items()] if show_histograms else []
+    histograms = (
+        [histogram(array, bins, name=name) for name, array in report.tensors.items()] if show_histograms else []
+    )
     if report.dumped is not None:
         render.remark(f"{request.dump_folder}: {counted(report.dumped, 'tensor')}")
     if as_json:
-        render.as_json(_document(report) | ({"histograms": list(map(histogram_document, histograms))} if show_histograms else {}))
+        render.as_json(
+            _document(report) | ({"histograms": list(map(histogram_document, histograms))} if show_histograms else {})
+        )
     else:
         _show(report)
         show_histograms_below(histograms)
@@ -198,7 +216,13 @@ def _show_predictions(predictions: Sequence[Prediction]) -> None:
     many, labelled = len(positions) > 1, any(p.label for p in predictions)
     headers = [*(("output",) if many else ()), "rank", "class", *(("label",) if labelled else ()), "score"]
     rows = [
-        [*((p.output + render.sizes(p.position),) if many else ()), p.rank, p.index, *((p.label,) if labelled else ()), p.score]
+        [
+            *((p.output + render.sizes(p.position),) if many else ()),
+            p.rank,
+            p.index,
+            *((p.label,) if labelled else ()),
+            p.score,
+        ]
         for p in predictions
         if (p.output, p.position) in shown
     ]

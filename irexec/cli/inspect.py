@@ -8,7 +8,13 @@ from typing import Any
 
 import click
 
-from irexec.analysis.execution_graph import ExecutedLayer, description, executed_layers, is_execution_graph, times_by_type
+from irexec.analysis.execution_graph import (
+    ExecutedLayer,
+    description,
+    executed_layers,
+    is_execution_graph,
+    times_by_type,
+)
 from irexec.analysis.model import Model, port_cells
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.cli import inspect_views as views
@@ -37,27 +43,73 @@ from irexec.tools.weights import WeightLine, weights
 
 @click.command()
 @click.argument("model", type=FilePath())
-@click.option("--bin", "weights_path", type=FilePath(), help="The weights; default: the .bin of the same name beside the model.")
+@click.option(
+    "--bin", "weights_path", type=FilePath(), help="The weights; default: the .bin of the same name beside the model."
+)
 @no_mmap
-@click.option("--layers", "show_layers", is_flag=True, help="Every layer: inputs and where they come from, outputs, attributes.")
+@click.option(
+    "--layers", "show_layers", is_flag=True, help="Every layer: inputs and where they come from, outputs, attributes."
+)
 @click.option("--ops", "show_ops", is_flag=True, help="The number of layers of each operation.")
 @click.option("--weights", "show_weights", is_flag=True, help="Statistics of every constant.")
-@click.option("--cost", "show_cost", is_flag=True, help="MACs, parameters, bytes and arithmetic intensity of layers and types.")
-@click.option("--tree", "show_tree", is_flag=True, help="The same for each branch of the layers' names, which / and . separate.")
-@click.option("--depth", type=click.IntRange(1), default=3, show_default=True, help="For --tree: how many levels of branches.")
-@click.option("--precision", "show_precision", is_flag=True, help="The element types of weights and activations, and bits per weight.")
-@click.option("--memory", "show_memory", is_flag=True, help="Peak of the tensors between layers, where it is, and what would be held.")
-@click.option("--histogram", "histograms", multiple=True, metavar="NAME", help="The values of this constant as bars; may be repeated.")
-@click.option("--bins", type=click.IntRange(1, 10_000), default=BINS, show_default=True, help="For --histogram: how many bars at most.")
 @click.option(
-    "--plan", "show_plan", is_flag=True, help="What would run: every step with its layers, kernel and memory, and what the passes did."
+    "--cost", "show_cost", is_flag=True, help="MACs, parameters, bytes and arithmetic intensity of layers and types."
 )
-@click.option("--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="Give an input this shape first.")
+@click.option(
+    "--tree", "show_tree", is_flag=True, help="The same for each branch of the layers' names, which / and . separate."
+)
+@click.option(
+    "--depth", type=click.IntRange(1), default=3, show_default=True, help="For --tree: how many levels of branches."
+)
+@click.option(
+    "--precision",
+    "show_precision",
+    is_flag=True,
+    help="The element types of weights and activations, and bits per weight.",
+)
+@click.option(
+    "--memory",
+    "show_memory",
+    is_flag=True,
+    help="Peak of the tensors between layers, where it is, and what would be held.",
+)
+@click.option(
+    "--histogram",
+    "histograms",
+    multiple=True,
+    metavar="NAME",
+    help="The values of this constant as bars; may be repeated.",
+)
+@click.option(
+    "--bins",
+    type=click.IntRange(1, 10_000),
+    default=BINS,
+    show_default=True,
+    help="For --histogram: how many bars at most.",
+)
+@click.option(
+    "--plan",
+    "show_plan",
+    is_flag=True,
+    help="What would run: every step with its layers, kernel and memory, and what the passes did.",
+)
+@click.option(
+    "--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="Give an input this shape first."
+)
 @threads_option("For --plan and --memory: how many threads would work on a step.")
-@max_memory_option("For --plan and --memory: refuse a model that takes more memory than this, such as 2G; default: all that is left.")
-@click.option("-v", "--verbose", is_flag=True, help="For --plan: also all layers of each step, and why passes left layers as they are.")
+@max_memory_option(
+    "For --plan and --memory: refuse a model that takes more memory than this, such as 2G; default: all that is left."
+)
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="For --plan: also all layers of each step, and why passes left layers as they are.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
-def inspect(model: str, weights_path: str | None, mmap: bool, shapes: tuple[ShapeOptions, ...], as_json: bool, **options: Any) -> None:
+def inspect(
+    model: str, weights_path: str | None, mmap: bool, shapes: tuple[ShapeOptions, ...], as_json: bool, **options: Any
+) -> None:
     """Show what MODEL (an .xml or .onnx) consists of.
 
     \b
@@ -221,7 +273,9 @@ def _summary(path: str, summary: Summary) -> None:
     render.line(f"{counted(summary.layers, 'layer')} of {counted(len(summary.ops), 'operation')}{bodies}")
     elements = counted(summary.weight_elements, "element")
     render.line(f"{counted(summary.constants, 'constant')}, {elements}, {counted(summary.weight_bytes, 'byte')}")
-    rows = [("input", *port_cells(port)) for port in summary.inputs] + [("output", *port_cells(port)) for port in summary.outputs]
+    rows = [("input", *port_cells(port)) for port in summary.inputs] + [
+        ("output", *port_cells(port)) for port in summary.outputs
+    ]
     render.table(("", "name", "type", "shape", "other names"), rows, whole=(2, 3))
     for sentence in summary.unsupported:
         render.line(f"not supported: {sentence}")
@@ -233,7 +287,9 @@ def _layer_lines(layer: LayerLine) -> Iterator[str]:
     yield f"{layer.id} {layer.path}{layer.name} ({layer.type}, {layer.version or 'no version'}{line})"
     inputs = zip(layer.input_ports, layer.inputs, layer.sources, strict=True)
     outputs = zip(layer.output_ports, layer.outputs, layer.tensor_names, strict=True)
-    ports = [(f"input {port}", fact, f"from {source}" if source else "no edge arrives") for port, fact, source in inputs]
+    ports = [
+        (f"input {port}", fact, f"from {source}" if source else "no edge arrives") for port, fact, source in inputs
+    ]
     ports += [(f"output {port}", fact, ", ".join(names)) for port, fact, names in outputs]
     widths = [max((len(port[column]) for port in ports), default=0) for column in (0, 1)]
     for name, fact, text in ports:
@@ -245,7 +301,19 @@ def _layer_lines(layer: LayerLine) -> Iterator[str]:
 def _weight_table(constants: Sequence[WeightLine]) -> None:
     headers = ("id", "constant", "type", "shape", "bytes", "min", "max", "mean", "std", "zeros", "NaN/Inf")
     rows = [
-        (w.id, w.name, w.element, render.sizes(w.shape), w.bytes, w.min, w.max, w.mean, w.std, f"{w.zeros:.1%}", w.not_finite or None)
+        (
+            w.id,
+            w.name,
+            w.element,
+            render.sizes(w.shape),
+            w.bytes,
+            w.min,
+            w.max,
+            w.mean,
+            w.std,
+            f"{w.zeros:.1%}",
+            w.not_finite or None,
+        )
         for w in constants
     ]
     render.table(headers, rows, right=(0, 4, 5, 6, 7, 8, 9, 10), whole=(2, 3))
@@ -256,7 +324,12 @@ def _execution_graph(path: str, model: Model, show_layers: bool, show_ops: bool,
     types = times_by_type(executed)
     total = sum(line.microseconds for line in types)
     if as_json:
-        document: dict[str, Any] = {"name": model.name, "execution_graph": True, "layer_count": len(executed), "microseconds": total}
+        document: dict[str, Any] = {
+            "name": model.name,
+            "execution_graph": True,
+            "layer_count": len(executed),
+            "microseconds": total,
+        }
         document |= {"types": [asdict(line) for line in types]} if show_ops else {}
         document |= {"layers": [asdict(layer) for layer in executed]} if show_layers else {}
         render.as_json(document)
@@ -268,7 +341,9 @@ def _execution_graph(path: str, model: Model, show_layers: bool, show_ops: bool,
     render.line(times if measured else "no layer has a time: it was not measured")
     if show_ops:
         render.line()
-        render.table(("operation", "layers", "µs"), [(line.type, line.layers, line.microseconds) for line in types], right=(1, 2))
+        render.table(
+            ("operation", "layers", "µs"), [(line.type, line.layers, line.microseconds) for line in types], right=(1, 2)
+        )
     if show_layers:
         render.line()
         headers = ("id", "layer", "operation", "µs", "type", "kernel", "fused layers")
@@ -305,7 +380,12 @@ def _plain_summary(summary: Summary) -> dict[str, Any]:
     document = {name: value for name, value in vars(summary).items() if name not in ("inputs", "outputs")}
     for side, ports in (("inputs", summary.inputs), ("outputs", summary.outputs)):
         document[side] = [
-            {"name": p.name, "names": list(p.names), "type": str(p.element) if p.element else None, "shape": shape_text(p.shape)}
+            {
+                "name": p.name,
+                "names": list(p.names),
+                "type": str(p.element) if p.element else None,
+                "shape": shape_text(p.shape),
+            }
             for p in ports
         ]
     return document

@@ -20,7 +20,12 @@ def show_cost(report: CostReport) -> None:
     """The layers and the types, the most expensive first, and the sums."""
     render.table(cost.HEADERS, [cost.cells(row, report) for row in report.rows()], right=cost.RIGHT, hide_empty=True)
     render.line()
-    render.table(cost.TYPE_HEADERS, [cost.type_cells(row, report) for row in report.types], right=cost.TYPE_RIGHT, hide_empty=True)
+    render.table(
+        cost.TYPE_HEADERS,
+        [cost.type_cells(row, report) for row in report.types],
+        right=cost.TYPE_RIGHT,
+        hide_empty=True,
+    )
     render.line()
     render.lines(cost.totals(report))
 
@@ -35,13 +40,19 @@ def show_tree(report: TreeReport) -> None:
 
 def show_precision(report: PrecisionReport) -> None:
     """The layers in the order of the file, how weights are stored, the types of activations, and the sums."""
-    render.table(precision.HEADERS, [precision.cells(row) for row in report.layers], right=precision.RIGHT, hide_empty=True)
+    render.table(
+        precision.HEADERS, [precision.cells(row) for row in report.layers], right=precision.RIGHT, hide_empty=True
+    )
     if report.weights:
         render.line()
         rows = [precision.storage_cells(row) for row in report.weights]
         render.table(precision.STORAGE_HEADERS, rows, right=precision.STORAGE_RIGHT, sentences=(1,), hide_empty=True)
     render.line()
-    render.table(precision.ACTIVATION_HEADERS, map(precision.activation_cells, report.activations), right=precision.ACTIVATION_RIGHT)
+    render.table(
+        precision.ACTIVATION_HEADERS,
+        map(precision.activation_cells, report.activations),
+        right=precision.ACTIVATION_RIGHT,
+    )
     render.line()
     render.lines(precision.totals(report))
 
@@ -79,7 +90,13 @@ def tree_document(report: TreeReport) -> dict[str, Any]:
 
 
 def _branch(branch: Branch) -> dict[str, Any]:
-    document = {"name": branch.name, "path": branch.path, "type": branch.type, "layers": branch.layers, **asdict(branch.cost)}
+    document = {
+        "name": branch.name,
+        "path": branch.path,
+        "type": branch.type,
+        "layers": branch.layers,
+        **asdict(branch.cost),
+    }
     return document | {"branches": [_branch(below) for below in branch.branches]}
 
 

@@ -11,7 +11,17 @@ import click
 
 from irexec.backend.threads import MAX_THREADS
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
+_UNITS = {
+    "": 1,
+    "k": 10**3,
+    "m": 10**6,
+    "g": 10**9,
+    "t": 10**12,
+    "ki": 1 << 10,
+    "mi": 1 << 20,
+    "gi": 1 << 30,
+    "ti": 1 << 40,
+}
 _SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([kmgt]i?)?b?\s*", re.IGNORECASE | re.ASCII)
 
 
@@ -49,7 +59,10 @@ class Seconds(click.ParamType):
 
 def max_memory_option(help: str = "") -> Callable[[Any], Any]:
     """``--max-memory``; ``help`` replaces its help."""
-    text = help or "Refuse tensors that would make the process hold more memory than this, such as 2G; default: all that is left."
+    text = (
+        help
+        or "Refuse tensors that would make the process hold more memory than this, such as 2G; default: all that is left."
+    )
     return click.option("--max-memory", type=MemorySize(), metavar="SIZE", help=text)
 
 

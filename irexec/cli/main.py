@@ -25,7 +25,11 @@ _KINDS = {"integer range": "an integer", "integer": "an integer", "float range":
 FINDINGS, USAGE, INVALID, UNSUPPORTED, INTERNAL, TIMED_OUT = 1, 2, 3, 4, 70, 124
 
 
-@click.group(cls=Commands, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Commands,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(irexec.__version__, prog_name="irexec")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def cli(debug: bool) -> None:

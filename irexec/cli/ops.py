@@ -17,7 +17,10 @@ from irexec.tools.operations import Coverage, OperationLine, coverage, matching,
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option(
-    "--check", type=FilePath(), metavar="MODEL", help="An .xml or .onnx: list what of it is not supported; exit code 4 if anything is."
+    "--check",
+    type=FilePath(),
+    metavar="MODEL",
+    help="An .xml or .onnx: list what of it is not supported; exit code 4 if anything is.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of a table.")
 def ops(names: tuple[str, ...], check: str | None, as_json: bool) -> int:
@@ -32,7 +35,9 @@ def ops(names: tuple[str, ...], check: str | None, as_json: bool) -> int:
     """
     if check is not None:
         if names:
-            raise click.UsageError(f"--check looks at every operation of the model, {names[0]!r} cannot be given with it")
+            raise click.UsageError(
+                f"--check looks at every operation of the model, {names[0]!r} cannot be given with it"
+            )
         return _check(check, as_json)
     lines = matching(names) if names else supported()
     if as_json:
@@ -40,13 +45,17 @@ def ops(names: tuple[str, ...], check: str | None, as_json: bool) -> int:
     elif names:
         _details(lines)
     else:
-        render.table(("type", "version", "summary"), [(line.type, line.version, line.summary) for line in lines], sentences=(2,))
+        render.table(
+            ("type", "version", "summary"), [(line.type, line.version, line.summary) for line in lines], sentences=(2,)
+        )
         render.line(_total(coverage()))
     return 0
 
 
 def _details(lines: Sequence[OperationLine]) -> None:
-    rows = [(line.type, line.version, ", ".join(line.inputs), ", ".join(line.attributes), line.summary) for line in lines]
+    rows = [
+        (line.type, line.version, ", ".join(line.inputs), ", ".join(line.attributes), line.summary) for line in lines
+    ]
     render.table(("type", "version", "inputs", "attributes", "summary"), rows, sentences=(2, 3, 4))
 
 

@@ -20,7 +20,9 @@ def show_report(report: PlanReport, verbose: bool) -> None:
 
 
 def _show_details(report: PlanReport) -> None:
-    rows = [(row.number, row.path + row.layers[0], ", ".join(row.layers[1:])) for row in report.steps if len(row.layers) > 1]
+    rows = [
+        (row.number, row.path + row.layers[0], ", ".join(row.layers[1:])) for row in report.steps if len(row.layers) > 1
+    ]
     if rows:
         render.line()
         render.table(("step", "layer", "layers computed with it"), rows, right=(0,), sentences=(2,))

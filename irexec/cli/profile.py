@@ -24,27 +24,46 @@ from irexec.tools.input_sources import parse_input_source
 from irexec.tools.profile import ProfileOptions, StaticProfile, static_profile
 from irexec.tools.profile import profile as measure
 
-_FOR_RUNNING = ("inputs", "mmap", "seed", "runs", "threads", "precision", "no_optimize", "trace", "max_memory", "timeout")
+_FOR_RUNNING = (
+    "inputs",
+    "mmap",
+    "seed",
+    "runs",
+    "threads",
+    "precision",
+    "no_optimize",
+    "trace",
+    "max_memory",
+    "timeout",
+)
 
 
 @click.command()
 @click.argument("model", type=FilePath())
 @measuring_options(
-    20, runs="How many runs are measured.", threads="How many threads work on a step; default: as many as the process has cores."
+    20,
+    runs="How many runs are measured.",
+    threads="How many threads work on a step; default: as many as the process has cores.",
 )
 @no_mmap
 @precision_option()
 @max_memory_option()
-@timeout_option("Stop after this time in all runs together, between two layers or two iterations of a loop; exit code 124.")
+@timeout_option(
+    "Stop after this time in all runs together, between two layers or two iterations of a loop; exit code 124."
+)
 @click.option("--no-optimize", is_flag=True, help="Run only the reference kernels, every layer as a step of its own.")
 @click.option(
     "--by",
     type=click.Choice(["step", "layer", "type"]),
     help="A row for each step (default), each layer (default with --static) or each type of operation.",
 )
-@click.option("--sort", type=click.Choice(["time", "macs", "memory"]), help="The largest first; default: in the order of running.")
+@click.option(
+    "--sort", type=click.Choice(["time", "macs", "memory"]), help="The largest first; default: in the order of running."
+)
 @click.option("--trace", type=FilePath(), help="Write every time to this .json in Chrome's trace event format.")
-@click.option("--static", "is_static", is_flag=True, help="Only what layers cost, without running them; needs no weights.")
+@click.option(
+    "--static", "is_static", is_flag=True, help="Only what layers cost, without running them; needs no weights."
+)
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of tables.")
 def profile(
     model: str, inputs: tuple[str, ...], weights: str | None, mmap: bool, shapes: tuple[ShapeOptions, ...], seed: int, runs: int,
@@ -86,14 +105,18 @@ def _refuse_running(by: Grouping | None, sort: SortKey | None) -> None:
         if parameter.name in _FOR_RUNNING and is_given(parameter.name):
             raise click.UsageError(f"{parameter.opts[-1]} is about running the model, which --static does not")
     if by == "step" or sort == "time":
-        raise click.UsageError(f"--static does not run the model, so there are no {'steps' if by == 'step' else 'times'}")
+        raise click.UsageError(
+            f"--static does not run the model, so there are no {'steps' if by == 'step' else 'times'}"
+        )
 
 
 def _show(path: str, found: Profile, by: Grouping, sort: SortKey | None, as_json: bool) -> None:
     rows = found.rows(by, sort)
     if as_json:
         document = {name: getattr(found, name) for name in ("threads", "runs", "milliseconds", "minimum", "in_steps")}
-        render.as_json({"model": path} | document | {"cost": asdict(found.cost), "by": by, "rows": list(map(_row, rows))})
+        render.as_json(
+            {"model": path} | document | {"cost": asdict(found.cost), "by": by, "rows": list(map(_row, rows))}
+        )
         return
     _table(rows, by)
     for text in totals(found):
@@ -105,12 +128,22 @@ def _show(path: str, found: Profile, by: Grouping, sort: SortKey | None, as_json
 def _show_static(path: str, costs: StaticProfile, by: Grouping, sort: SortKey | None, as_json: bool) -> None:
     rows = costs.rows(by, sort)
     if as_json:
-        render.as_json({"model": path, "cost": asdict(costs.cost), "by": by, "unknown": costs.unknown, "rows": list(map(_row, rows))})
+        render.as_json(
+            {
+                "model": path,
+                "cost": asdict(costs.cost),
+                "by": by,
+                "unknown": costs.unknown,
+                "rows": list(map(_row, rows)),
+            }
+        )
         return
     _table(rows, by)
     render.line(cost_line(costs.cost))
     if costs.unknown:
-        render.line(f"the shapes of {counted(len(costs.unknown), 'layer')} with MACs are not known; --shape gives those of inputs")
+        render.line(
+            f"the shapes of {counted(len(costs.unknown), 'layer')} with MACs are not known; --shape gives those of inputs"
+        )
 
 
 def _table(rows: Sequence[ProfileRow], by: Grouping) -> None:

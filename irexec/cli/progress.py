@@ -71,7 +71,9 @@ class _Bar:
             self._show()
         if self._shown is not None:
             rate = self._done / max(time.monotonic() - self._start, 1e-9)
-            self._shown.update(self._task, completed=self._done, total=self._total, description=self._text, rate=f"{rate:.3g}")
+            self._shown.update(
+                self._task, completed=self._done, total=self._total, description=self._text, rate=f"{rate:.3g}"
+            )
 
     def _show(self) -> None:
         # Imported here because no command without a bar should wait for it.
@@ -80,7 +82,12 @@ class _Bar:
 
         amounts = (MofNCompleteColumn(), TextColumn(f"{self._unit}, {{task.fields[rate]}}/s"))
         share = (TextColumn("{task.percentage:>3.0f}%"),)
-        columns = (TextColumn("{task.description}"), BarColumn(None), *(amounts if self._unit else share), TimeRemainingColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(None),
+            *(amounts if self._unit else share),
+            TimeRemainingColumn(),
+        )
         console = Console(file=sys.stderr, highlight=False)
         self._shown = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
         self._stack.enter_context(showing(self._shown))

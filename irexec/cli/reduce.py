@@ -52,12 +52,23 @@ class Kinds(click.ParamType):
 
 @click.command()
 @click.argument("model", type=FilePath())
-@click.option("-o", "--output", type=FilePath(), required=True, help="The .xml to write; its .bin and its inputs (.npz) have its name.")
 @click.option(
-    "--check", "command", metavar="COMMAND", help="It fails where this command does; {} stands for the .xml, {inputs} for the .npz."
+    "-o",
+    "--output",
+    type=FilePath(),
+    required=True,
+    help="The .xml to write; its .bin and its inputs (.npz) have its name.",
 )
 @click.option(
-    "--finding", metavar="CODE", help="It fails where irexec validate has this finding, such as IR107, or IR911 of --portability."
+    "--check",
+    "command",
+    metavar="COMMAND",
+    help="It fails where this command does; {} stands for the .xml, {inputs} for the .npz.",
+)
+@click.option(
+    "--finding",
+    metavar="CODE",
+    help="It fails where irexec validate has this finding, such as IR107, or IR911 of --portability.",
 )
 @click.option("--for", "release", metavar="RELEASE", help="For --finding: of this release of OpenVINO, such as 2023.3.")
 @click.option(
@@ -67,17 +78,43 @@ class Kinds(click.ParamType):
     help="It fails where it gives other values than this version of it (.xml, .onnx), than recorded tensors (a .npz or folder), or "
     "where openvino, onnxruntime, onnx or reference refuses it, or gives other results.",
 )
-@click.option("--trap", type=Kinds(), help="It fails where results have NaN (nan) or infinities (inf), and its inputs have none.")
-@click.option("--expect-text", metavar="TEXT", help="The output of --check has this text where it fails, whatever the exit code is.")
-@click.option("--rtol", type=click.FloatRange(0), help="Relative tolerance of --against; default: as for irexec compare.")
-@click.option("--atol", type=click.FloatRange(0), help="Absolute tolerance of --against; default: as for irexec compare.")
 @click.option(
-    "-i", "--input", "inputs", multiple=True, metavar="[NAME=]SOURCE", help="As for irexec infer; may be repeated. Default: random."
+    "--trap", type=Kinds(), help="It fails where results have NaN (nan) or infinities (inf), and its inputs have none."
+)
+@click.option(
+    "--expect-text",
+    metavar="TEXT",
+    help="The output of --check has this text where it fails, whatever the exit code is.",
+)
+@click.option(
+    "--rtol", type=click.FloatRange(0), help="Relative tolerance of --against; default: as for irexec compare."
+)
+@click.option(
+    "--atol", type=click.FloatRange(0), help="Absolute tolerance of --against; default: as for irexec compare."
+)
+@click.option(
+    "-i",
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="[NAME=]SOURCE",
+    help="As for irexec infer; may be repeated. Default: random.",
 )
 @click.option("--bin", "weights", type=FilePath(), help="The weights, if not beside the model under the same name.")
-@click.option("--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="Give an input this shape; may be repeated.")
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    type=ShapeType(),
+    metavar=METAVAR,
+    help="Give an input this shape; may be repeated.",
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs.")
-@click.option("--keep-shapes", is_flag=True, help="Keep sizes that the model leaves open; by default they become those of the run.")
+@click.option(
+    "--keep-shapes",
+    is_flag=True,
+    help="Keep sizes that the model leaves open; by default they become those of the run.",
+)
 @click.option("--resume", is_flag=True, help="Go on from where an interrupted reduction of the same -o was.")
 @precision_option("Of irexec: ", default="as the runtime of --against does, or f32")
 @timeout_option("Each check may take so long; what takes longer fails in a way of its own.  [default: 60]")
@@ -173,7 +210,9 @@ def _check(
 
 
 def _document(model: str, report: Reduction) -> dict[str, Any]:
-    document: dict[str, Any] = {field.name: getattr(report, field.name) for field in fields(report) if field.name != "found"}
+    document: dict[str, Any] = {
+        field.name: getattr(report, field.name) for field in fields(report) if field.name != "found"
+    }
     document |= {"model": model, "layers": [asdict(layer) for layer in report.layers]}
     document["blame"] = None if report.blame is None else asdict(report.blame)
     document["command"] = {"arguments": list(report.command), "text": shlex.join(report.command)}

@@ -189,7 +189,13 @@ def width() -> int | None:
 
 
 def _cell(value: Any, limit: int) -> str:
-    return "" if value is None else number(value) if isinstance(value, float) else cut(visible(cut(str(value), limit)), limit)
+    return (
+        ""
+        if value is None
+        else number(value)
+        if isinstance(value, float)
+        else cut(visible(cut(str(value), limit)), limit)
+    )
 
 
 def number(value: float) -> str:

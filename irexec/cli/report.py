@@ -27,23 +27,50 @@ _SWITCH = click.Choice(["on", "off"])
 @click.argument("model", type=FilePath())
 @click.option("-o", "--output", type=FilePath(), required=True, help="The .html to write.")
 @click.option("--title", help="The heading of the page; default: the name of the file.")
-@click.option("--bin", "weights_path", type=FilePath(), help="The weights, if not beside the model under the same name.")
+@click.option(
+    "--bin", "weights_path", type=FilePath(), help="The weights, if not beside the model under the same name."
+)
 @no_mmap
 @click.option(
-    "--weights", type=_SWITCH, default="on", show_default=True, help="Statistics and histograms of all constants, which are read for it."
+    "--weights",
+    type=_SWITCH,
+    default="on",
+    show_default=True,
+    help="Statistics and histograms of all constants, which are read for it.",
 )
-@click.option("--graph", type=_SWITCH, default="on", show_default=True, help="A drawing of the graph, if what it needs is installed.")
-@click.option("--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="Give an input this shape; may be repeated.")
+@click.option(
+    "--graph",
+    type=_SWITCH,
+    default="on",
+    show_default=True,
+    help="A drawing of the graph, if what it needs is installed.",
+)
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    type=ShapeType(),
+    metavar=METAVAR,
+    help="Give an input this shape; may be repeated.",
+)
 @click.option("--profile", "is_run", is_flag=True, help="Run the model and show the time of each step.")
 @click.option(
     "-i", "--input", "inputs", multiple=True, metavar="[NAME=]SOURCE",
     help="For --profile: as for irexec infer; may be repeated. Default: random.",
 )  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For --profile: for random inputs.")
-@click.option("--runs", type=click.IntRange(1, 1_000_000), default=20, show_default=True, help="For --profile: how many runs are measured.")
+@click.option(
+    "--runs",
+    type=click.IntRange(1, 1_000_000),
+    default=20,
+    show_default=True,
+    help="For --profile: how many runs are measured.",
+)
 @threads_option("For --profile: how many threads work on a step.")
 @precision_option("For --profile: ")
-@max_memory_option("For --profile: refuse tensors that take more memory than this, such as 2G; default: all that is left.")
+@max_memory_option(
+    "For --profile: refuse tensors that take more memory than this, such as 2G; default: all that is left."
+)
 @timeout_option("For --profile: stop after this time in all runs together; the report then has no times.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON about what was written.")
 def report(
@@ -77,7 +104,9 @@ def _show(model: str, written: WrittenReport, as_json: bool) -> None:
         document = {"model": model, "report": written.path, "bytes": written.bytes, "layers": written.layers}
         render.as_json(document | {"findings": written.findings, "sections": written.sections, "notes": written.notes})
         return
-    counts = [f"{count:,} {name}{'s' if count > 1 and name != 'info' else ''}" for name, count in written.findings.items()]
+    counts = [
+        f"{count:,} {name}{'s' if count > 1 and name != 'info' else ''}" for name, count in written.findings.items()
+    ]
     found = ", ".join(counts) or "no findings"
     render.line(f"{written.path}: {amount(written.bytes)}, {counted(written.layers, 'layer')}, {found}")
     for note in written.notes:

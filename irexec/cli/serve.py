@@ -19,17 +19,51 @@ from irexec.runtime.precision import Precision
 @click.command()
 @click.argument("models", metavar="[NAME=]MODEL...", nargs=-1, required=True)
 @click.option(
-    "--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="Give an input of the model this shape; may be repeated."
+    "--shape",
+    "shapes",
+    multiple=True,
+    type=ShapeType(),
+    metavar=METAVAR,
+    help="Give an input of the model this shape; may be repeated.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; 0.0.0.0 is every address of this machine.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="For HTTP; 0 is any that is free.")
-@click.option("--grpc-port", type=click.IntRange(0, 65535), default=8081, show_default=True, help="For gRPC; 0 is any that is free.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on; 0.0.0.0 is every address of this machine.",
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="For HTTP; 0 is any that is free."
+)
+@click.option(
+    "--grpc-port",
+    type=click.IntRange(0, 65535),
+    default=8081,
+    show_default=True,
+    help="For gRPC; 0 is any that is free.",
+)
 @click.option("--no-grpc", is_flag=True, help="Answer HTTP only.")
-@click.option("--max-batch", type=click.IntRange(1), default=32, show_default=True, help="Items that run together; 1 for no batches.")
-@click.option("--max-delay-ms", type=click.FloatRange(0, 60_000), default=5, show_default=True, help="How long a request waits for others.")
-@click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="How many runs may be under way at once.")
+@click.option(
+    "--max-batch",
+    type=click.IntRange(1),
+    default=32,
+    show_default=True,
+    help="Items that run together; 1 for no batches.",
+)
+@click.option(
+    "--max-delay-ms",
+    type=click.FloatRange(0, 60_000),
+    default=5,
+    show_default=True,
+    help="How long a request waits for others.",
+)
+@click.option(
+    "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="How many runs may be under way at once."
+)
 @threads_option("How many threads work on each run; default: those of the cores that a job has.")
-@click.option("--max-request-mb", type=click.IntRange(1, 2047), default=64, show_default=True, help="The largest request.")
+@click.option(
+    "--max-request-mb", type=click.IntRange(1, 2047), default=64, show_default=True, help="The largest request."
+)
 @precision_option()
 @no_mmap
 @max_memory_option()

@@ -76,6 +76,8 @@ def shapes_by_name(shapes: Iterable[ShapeOptions], option: str) -> dict[str, Par
     found: dict[str, PartialShape] = {}
     for name, shape in shapes_by_input(shapes, option).items():
         if name is None:
-            raise click.BadParameter(f"a shape has no name, expected {METAVAR} or NAME=1,3,?,2..8", param_hint=f"'{option}'")
+            raise click.BadParameter(
+                f"a shape has no name, expected {METAVAR} or NAME=1,3,?,2..8", param_hint=f"'{option}'"
+            )
         found[name] = shape
     return found

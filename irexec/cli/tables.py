@@ -51,11 +51,15 @@ class Band:
 def layout(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> list[Band]:
     """The bands of a table at most ``width`` wide; None is unlimited."""
     natural = [
-        max(cell_len(line) for text in (c.header, *(row[i] for row in rows)) for line in _lines(text)) for i, c in enumerate(columns)
+        max(cell_len(line) for text in (c.header, *(row[i] for row in rows)) for line in _lines(text))
+        for i, c in enumerate(columns)
     ]
     if width is None:
         return [Band(tuple(range(len(columns))), tuple(natural), 0)]
-    minimum = [min(size, _minimum(column)) if column.kind != "value" else size for column, size in zip(columns, natural, strict=True)]
+    minimum = [
+        min(size, _minimum(column)) if column.kind != "value" else size
+        for column, size in zip(columns, natural, strict=True)
+    ]
     bands: list[Band] = []
     for indices in _split(minimum, width):
         indent = _INDENT if bands else 0
@@ -99,7 +103,9 @@ def row_lines(
 ) -> Iterator[list[tuple[int | None, str]]]:
     """The lines of one row, each as pieces of text with the column that they come from; None for the space between."""
     for band in bands:
-        fitted = [_fitted(columns[i], cells[i], width, ellipsis) for i, width in zip(band.columns, band.widths, strict=True)]
+        fitted = [
+            _fitted(columns[i], cells[i], width, ellipsis) for i, width in zip(band.columns, band.widths, strict=True)
+        ]
         for k in range(max(map(len, fitted))):
             pieces: list[tuple[int | None, str]] = [(None, " " * band.indent)]
             for texts, i, width in zip(fitted, band.columns, band.widths, strict=True):

@@ -27,7 +27,9 @@ class Kinds(click.ParamType):
 
     name = "kind"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[tuple[Kind, str | None], ...]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[tuple[Kind, str | None], ...]:
         """Each kind, with its file."""
         if isinstance(value, tuple):
             return value
@@ -39,7 +41,9 @@ class Kinds(click.ParamType):
                 self.fail(f"{part!r} is none of {', '.join(KINDS[:-1])} and range=FILE", param, ctx)
             if (kind == "range") != bool(file):
                 self.fail(
-                    "range takes the file that --record-range has written: range=FILE" if kind == "range" else f"{kind} takes no file",
+                    "range takes the file that --record-range has written: range=FILE"
+                    if kind == "range"
+                    else f"{kind} takes no file",
                     param,
                     ctx,
                 )
@@ -87,7 +91,9 @@ def trap_from(options: dict[str, Any]) -> TrapOptions | None:
     if not pairs and record is None:
         return None
     if is_given("compressed"):
-        raise click.UsageError("--weights says how weights are held in a run; with --trap and --record-range every layer runs by itself")
+        raise click.UsageError(
+            "--weights says how weights are held in a run; with --trap and --record-range every layer runs by itself"
+        )
     kinds = tuple(dict.fromkeys(kind for kind, _ in pairs))
     return TrapOptions(kinds=kinds, ranges=files[0] if files else None, margin=margin, ignore=ignore, record=record)
 
@@ -102,16 +108,28 @@ def show_trap(report: TrapReport) -> None:
         return
     render.line(_sentence(found))
     for layer, body, iteration in found.iterations:
-        render.line(f"in iteration {iteration + 1} of {body} of layer {layer!r}" if body == "body" else f"in {body} of layer {layer!r}")
+        render.line(
+            f"in iteration {iteration + 1} of {body} of layer {layer!r}"
+            if body == "body"
+            else f"in {body} of layer {layer!r}"
+        )
     where = f"the first at {render.sizes(found.index)}: {render.number(found.value)}"
     none = "; none in its inputs" if found.origin == "layer" and found.kind != "range" else ""
     render.line(f"{found.count:,} of {found.output.statistics.count:,} elements, {where}{none}")
     if found.limits is not None:
-        render.line(f"the range is {render.number(found.limits[0])} to {render.number(found.limits[1])}, margin included")
-    render.line(f"{counted(found.fine, 'layer')} before it had nothing to report" if found.fine else "no layer has run before it")
+        render.line(
+            f"the range is {render.number(found.limits[0])} to {render.number(found.limits[1])}, margin included"
+        )
+    render.line(
+        f"{counted(found.fine, 'layer')} before it had nothing to report"
+        if found.fine
+        else "no layer has run before it"
+    )
     render.line()
     tensors = [(f"input {i}", tensor) for i, tensor in enumerate(found.inputs)] + [("output", found.output)]
-    render.table(_HEADERS, [_cells(what, tensor) for what, tensor in tensors], right=range(4, 9), whole=(3,), hide_empty=True)
+    render.table(
+        _HEADERS, [_cells(what, tensor) for what, tensor in tensors], right=range(4, 9), whole=(3,), hide_empty=True
+    )
     _show_notes(report)
 
 
@@ -120,7 +138,17 @@ _HEADERS = ("", "tensor", "operation", "type", "min", "max", "mean", "NaN", "inf
 
 def _cells(what: str, tensor: Tensor) -> tuple[Any, ...]:
     s = tensor.statistics
-    return what, tensor.name, tensor.source, tensor.fact, s.min, s.max, s.mean, s.nans or None, s.infinities + s.negative_infinities or None
+    return (
+        what,
+        tensor.name,
+        tensor.source,
+        tensor.fact,
+        s.min,
+        s.max,
+        s.mean,
+        s.nans or None,
+        s.infinities + s.negative_infinities or None,
+    )
 
 
 def _sentence(found: Trap) -> str:
@@ -135,11 +163,17 @@ def _sentence(found: Trap) -> str:
 
 def _show_notes(report: TrapReport) -> None:
     if report.recorded:
-        render.remark(f"{report.recorded.path}: ranges of {report.recorded.tensors} tensors in {counted(report.recorded.runs, 'run')}")
+        render.remark(
+            f"{report.recorded.path}: ranges of {report.recorded.tensors} tensors in {counted(report.recorded.runs, 'run')}"
+        )
     if report.infinite:
-        render.note_line(f"infinities in inputs: {listed(report.infinite, _SHOWN)}; those that come of them are not reported")
+        render.note_line(
+            f"infinities in inputs: {listed(report.infinite, _SHOWN)}; those that come of them are not reported"
+        )
     if report.without_range:
-        render.note_line(f"no range is recorded of {counted(len(report.without_range), 'tensor')}: {listed(report.without_range, _SHOWN)}")
+        render.note_line(
+            f"no range is recorded of {counted(len(report.without_range), 'tensor')}: {listed(report.without_range, _SHOWN)}"
+        )
 
 
 def trap_document(report: TrapReport) -> dict[str, Any]:

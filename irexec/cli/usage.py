@@ -24,4 +24,6 @@ def refuse_without(options: str | Sequence[str], *names: str) -> None:
     for parameter in click.get_current_context().command.params:
         if parameter.name in names and is_given(parameter.name):
             needed = " or ".join(f"--{option}" for option in wanted)
-            raise click.UsageError(f"{parameter.opts[-1]} is for {needed}, which {'is' if len(wanted) == 1 else 'are'} not given")
+            raise click.UsageError(
+                f"{parameter.opts[-1]} is for {needed}, which {'is' if len(wanted) == 1 else 'are'} not given"
+            )

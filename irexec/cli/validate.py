@@ -29,18 +29,33 @@ _CLEAN, _FINDINGS, _UNREADABLE = 0, 1, 3
 
 @click.command()
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=FilePath(allow_dash=True))
-@click.option("--bin", "bin_path", type=FilePath(), help="The weights; default: the .bin of the same name beside the model.")
+@click.option(
+    "--bin", "bin_path", type=FilePath(), help="The weights; default: the .bin of the same name beside the model."
+)
 @no_mmap
 @click.option("--weights", is_flag=True, help="Also read every constant and report NaN and infinities.")
 @click.option(
-    "--portability", is_flag=True, help="Also report, as info, layers on which OpenVINO's own implementations differ from each other."
+    "--portability",
+    is_flag=True,
+    help="Also report, as info, layers on which OpenVINO's own implementations differ from each other.",
 )
-@click.option("--for", "release", metavar="RELEASE", help="Also report what this release of OpenVINO does not read, such as 2023.3.")
+@click.option(
+    "--for",
+    "release",
+    metavar="RELEASE",
+    help="Also report what this release of OpenVINO does not read, such as 2023.3.",
+)
 @click.option(
     "--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR,
     help="Also report what is wrong if an input has this shape; may be repeated.",
 )  # fmt: skip
-@click.option("--ignore", "ignored", multiple=True, metavar="CODE", help="Leave out findings of this code, such as IR302; may be repeated.")
+@click.option(
+    "--ignore",
+    "ignored",
+    multiple=True,
+    metavar="CODE",
+    help="Leave out findings of this code, such as IR302; may be repeated.",
+)
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
     help="A table; or what programs read: versioned JSON, SARIF 2.1.0, workflow commands of GitHub, JUnit XML.",
@@ -81,7 +96,9 @@ def validate(
             check = report if form in ("table", "json") else report_always
             found = [check(files[0], bin_path=bin_path, progress=advance, **options)]
     elif bin_path is not None or shapes:
-        raise click.UsageError(f"--{'shape' if bin_path is None else 'bin'} is for a single model, here are {len(files)}")
+        raise click.UsageError(
+            f"--{'shape' if bin_path is None else 'bin'} is for a single model, here are {len(files)}"
+        )
     else:
         found = _many(files, options)
     for one in found:
@@ -163,7 +180,10 @@ def _layer(finding: Finding) -> str:
 
 def _document(found: Sequence[Report]) -> dict[str, Any]:
     models = [{"model": one.path, "counts": one.counts, "ignored": one.ignored, "error": one.error} for one in found]
-    return {"models": models, "findings": [{"model": one.path, **finding.as_dict()} for one in found for finding in one.findings]}
+    return {
+        "models": models,
+        "findings": [{"model": one.path, **finding.as_dict()} for one in found for finding in one.findings],
+    }
 
 
 _WRITERS: dict[str, Callable[[Sequence[Report]], None]] = {

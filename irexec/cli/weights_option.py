@@ -25,4 +25,6 @@ def note_mapping(model: str, bin: str | None = None) -> None:
         path = path.with_suffix(".bin")
     is_mapped = not model.lower().endswith(".onnx") and path.is_file() and os.path.getsize(path) > weights.READ_AT_ONCE
     if is_mapped and hasattr(signal, "SIGBUS"):
-        render.note_line(f"{path} is mapped: if another program shortens it, the system ends this one; --no-mmap reads it at once")
+        render.note_line(
+            f"{path} is mapped: if another program shortens it, the system ends this one; --no-mmap reads it at once"
+        )

@@ -96,7 +96,9 @@ def _group_convolution(operation: Operation) -> Product | None:
     groups, outputs, inputs, *kernel = shape
     rank, ones = len(shape) - 1, (1,) * len(kernel)
     to = Channels(1, rank, groups * outputs, (groups, outputs, 1, *ones))
-    return Product(operation, 0, 1, to, Channels(1, rank, groups * inputs, (groups, 1, inputs, *ones)), _is_unpadded(operation))
+    return Product(
+        operation, 0, 1, to, Channels(1, rank, groups * inputs, (groups, 1, inputs, *ones)), _is_unpadded(operation)
+    )
 
 
 def _is_unpadded(operation: Operation) -> bool:
@@ -112,7 +114,9 @@ def _backprop(operation: Operation) -> Product | None:
         return None
     inputs, outputs, *kernel = shape
     rank, ones = len(shape), (1,) * len(kernel)
-    return Product(operation, 0, 1, Channels(1, rank, outputs, (1, outputs, *ones)), Channels(1, rank, inputs, (inputs, 1, *ones)))
+    return Product(
+        operation, 0, 1, Channels(1, rank, outputs, (1, outputs, *ones)), Channels(1, rank, inputs, (inputs, 1, *ones))
+    )
 
 
 def _group_backprop(operation: Operation) -> Product | None:
@@ -135,7 +139,9 @@ def _matmul(operation: Operation) -> Product | None:
     transposed = operation.attributes["transpose_b" if right else "transpose_a"]
     along = len(shape) - (1 if right != transposed else 2)
     vector = tuple(size if axis == along else 1 for axis, size in enumerate(shape))
-    return Product(operation, 1 - int(right), int(right), Channels(rank - (1 if right else 2), rank, shape[along], vector))
+    return Product(
+        operation, 1 - int(right), int(right), Channels(rank - (1 if right else 2), rank, shape[along], vector)
+    )
 
 
 _PRODUCTS: dict[str, Callable[[Operation], Product | None]] = {
@@ -177,7 +183,9 @@ def affine_of(operation: Operation, channels: Channels) -> tuple[Value, Affine] 
     """The data of an element-wise operation that scales and shifts each channel, and how; None if it does something else."""
     if operation.chain is not None:
         return None
-    found = _batch_norm(operation, channels) if operation.type == "BatchNormInference" else _arithmetic(operation, channels)
+    found = (
+        _batch_norm(operation, channels) if operation.type == "BatchNormInference" else _arithmetic(operation, channels)
+    )
     if found is None:
         return None
     data, shape = found[0].fact, found[0].fact.shape

@@ -271,7 +271,9 @@ def problems(graph: Graph) -> list[str]:
         for index, value in enumerate(operation.outputs):
             if value.producer is not operation or value.index != index:
                 found.append(f"{value} does not name {operation} as its producer")
-            found += [f"{value} is said to be used by {reader}" for reader, at in value.uses if reader.inputs[at] is not value]
+            found += [
+                f"{value} is said to be used by {reader}" for reader, at in value.uses if reader.inputs[at] is not value
+            ]
         if operation.chain is not None and operation.chain.inputs != len(operation.inputs) - (
             operation.own - 1 if operation.definition else 0
         ):

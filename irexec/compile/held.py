@@ -68,7 +68,9 @@ def _in_arena(storage: Storage, steps: Sequence[int]) -> Iterator[Held]:
             whole = whole.parent
         layers.setdefault(whole, []).append(value.producer.node.name if value.producer is not None else value.name)
     for buffer, names in layers.items():
-        yield Held(tuple(dict.fromkeys(names)), "arena", buffer.offset, buffer.size, *_steps(buffer.first, buffer.last, steps))
+        yield Held(
+            tuple(dict.fromkeys(names)), "arena", buffer.offset, buffer.size, *_steps(buffer.first, buffer.last, steps)
+        )
 
 
 def _own(drafts: Sequence[Draft], storage: Storage, targets: set[Value], steps: Sequence[int]) -> Iterator[Held]:

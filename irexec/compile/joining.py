@@ -31,7 +31,9 @@ def join_concatenations(drafts: Sequence[Draft], storage: Storage, probes: Mappi
 
 def may_join(operation: Operation) -> bool:
     """Whether all parts of a Concat could lie in its output from the start."""
-    return is_outermost(operation) and all(value.order == operation.output.order and value.constant is None for value in operation.inputs)
+    return is_outermost(operation) and all(
+        value.order == operation.output.order and value.constant is None for value in operation.inputs
+    )
 
 
 def is_outermost(operation: Operation) -> bool:
@@ -79,7 +81,9 @@ def _can_join(i: int, part: Buffer, whole: Buffer, producers: Mapping[Buffer, Se
     return len(producers[whole]) == 1 or part.last <= i
 
 
-def _covered(operation: Operation, index: int, storage: Storage, probes: Mapping[Value, np.ndarray]) -> tuple[Value | None, int]:
+def _covered(
+    operation: Operation, index: int, storage: Storage, probes: Mapping[Value, np.ndarray]
+) -> tuple[Value | None, int]:
     """The value whose memory the inputs from ``index`` on are, all of it and in order, and how many inputs that are."""
     value, order = operation.inputs[index], operation.output.order
     if value in storage.buffers:

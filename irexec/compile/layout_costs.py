@@ -33,7 +33,9 @@ class Costs:
 
     def of(self, operation: Operation) -> float:
         """What the cheapest kernel takes with the orders that the values have now; 0 where only the reference kernel can."""
-        if not is_static(operation) or (operation.definition is not None and (operation.bodies or operation.definition.stateful)):
+        if not is_static(operation) or (
+            operation.definition is not None and (operation.bodies or operation.definition.stateful)
+        ):
             return 0.0
         key = (
             self._name(operation),
@@ -50,14 +52,26 @@ class Costs:
         """The same for operations that cost the same."""
         if operation not in self._names:
             values = (*operation.inputs, *operation.outputs)
-            shapes = tuple((value.fact.static_shape, value.fact.element, value.constant is not None) for value in values)
-            self._names[operation] = (operation.type, str(operation.attributes), str(operation.chain), operation.own, shapes)
+            shapes = tuple(
+                (value.fact.static_shape, value.fact.element, value.constant is not None) for value in values
+            )
+            self._names[operation] = (
+                operation.type,
+                str(operation.attributes),
+                str(operation.chain),
+                operation.own,
+                shapes,
+            )
         return self._names[operation]
 
     def view(self, operation: Operation) -> tuple[Order | None, ...] | None:
         """The orders of the outputs of an operation for which ``may_give_views`` holds; None if it copies."""
         data = operation.inputs[0]
-        key = (self._name(operation), tuple(v.known.tobytes() for v in operation.inputs[1:] if v.known is not None), data.order)
+        key = (
+            self._name(operation),
+            tuple(v.known.tobytes() for v in operation.inputs[1:] if v.known is not None),
+            data.order,
+        )
         if key not in self._views:
             self._views[key] = _orders_of_views(operation, data)
         return self._views[key]

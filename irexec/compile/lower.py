@@ -54,8 +54,15 @@ def _converted(graph: Graph, elements: Sequence[Element | None]) -> list[Value]:
     """The targets of a graph in these element types; None for any."""
     made: dict[Value, Value] = {}
     for value, element in zip(graph.targets, elements, strict=True):
-        if element is not None and value.producer is not None and value.fact.element not in (None, element) and value not in made:
-            made[value] = create(graph, "Convert", "opset1", [value], {"destination_type": element}, [value.producer]).output
+        if (
+            element is not None
+            and value.producer is not None
+            and value.fact.element not in (None, element)
+            and value not in made
+        ):
+            made[value] = create(
+                graph, "Convert", "opset1", [value], {"destination_type": element}, [value.producer]
+            ).output
     return [made.get(value, value) for value in graph.targets]
 
 
@@ -118,12 +125,16 @@ class _Lowering:
             definition.check_input_count(len(facts))
             attributes = typed_attributes(node, definition).require()
         except OpError as error:
-            raise NodeError(f"layer {node.id} {node.name!r} ({node.type}): {error}", node=node.name, reason=str(error)) from error
+            raise NodeError(
+                f"layer {node.id} {node.name!r} ({node.type}): {error}", node=node.name, reason=str(error)
+            ) from error
         if definition.elements_parameter is not None:
             attributes[definition.elements_parameter] = ElementTypes(fact.element for fact in facts)
         inputs = [self.values[value] for value in node.inputs if value is not None]
         outputs = [self._value(value) for value in node.outputs]
-        bodies = {name: self._body(node, node.bodies[name]) for name, kind in definition.injected.items() if kind is Runner}
+        bodies = {
+            name: self._body(node, node.bodies[name]) for name, kind in definition.injected.items() if kind is Runner
+        }
         return Operation(definition, attributes, inputs, outputs, node, (node,), len(inputs), bodies=bodies)
 
     def _body(self, node: ir.Node, body: ir.Body) -> LoweredBody:
@@ -140,7 +151,9 @@ def _definition(node: ir.Node) -> OpDef:
 def _constant_source(node: ir.Node, fact: Fact) -> ConstantSource:
     """The constant of a layer, read and unpacked each time it is asked for; the mapped .bin is all that is held."""
     definition = _definition(node)
-    attributes: dict[str, Any] = typed_attributes(node, definition).require() | dict.fromkeys(definition.injected, node.constant)
+    attributes: dict[str, Any] = typed_attributes(node, definition).require() | dict.fromkeys(
+        definition.injected, node.constant
+    )
 
     def compute() -> np.ndarray:
         array = rounded(as_tuple(located(node, definition, [], attributes))[0], fact.element)

@@ -34,7 +34,9 @@ def place(buffers: Sequence[Buffer]) -> int:
     """
     arena = _Arena()
     ends: list[Buffer] = []
-    for buffer in sorted((buffer for buffer in buffers if buffer.parent is None), key=lambda buffer: (buffer.first, -buffer.size)):
+    for buffer in sorted(
+        (buffer for buffer in buffers if buffer.parent is None), key=lambda buffer: (buffer.first, -buffer.size)
+    ):
         while ends and ends[0].last < buffer.first:
             done = ends.pop(0)
             arena.free(done.offset, _aligned(done.size))

@@ -61,7 +61,9 @@ class MemoryLimit:
         check_address(size, what)
         available = self._available(size)
         if size > available:
-            raise OpError(f"{what} takes {size} bytes ({amount(size)}), and {amount(available)} of memory are available")
+            raise OpError(
+                f"{what} takes {size} bytes ({amount(size)}), and {amount(available)} of memory are available"
+            )
         if self.maximum is not None:
             used = memory_in_use(self._root)
             if size > self.maximum - used:
@@ -101,7 +103,9 @@ def check_arena(plan: Plan, memory: MemoryLimit) -> None:
     if plan.arena < SMALL:
         return
     try:
-        memory.check_memory(plan.arena, f"what is held at once, {results_text(_largest(plan).facts)} and workspace included,")
+        memory.check_memory(
+            plan.arena, f"what is held at once, {results_text(_largest(plan).facts)} and workspace included,"
+        )
     except OpError as error:
         raise arena_error(plan, error) from error
 
@@ -112,7 +116,9 @@ def arena_error(plan: Plan, error: OpError) -> NodeError:
 
 
 def _largest(plan: Plan) -> Step:
-    return max(plan.steps, key=lambda step: sum(fact.known_nbytes for fact in step.facts) + plan.threads * step.workspace[1])
+    return max(
+        plan.steps, key=lambda step: sum(fact.known_nbytes for fact in step.facts) + plan.threads * step.workspace[1]
+    )
 
 
 def _check(memory: MemoryLimit, node: Node, size: int, what: str) -> None:
@@ -130,7 +136,10 @@ def allocated_by(operation: Operation) -> int:
     if operation.bodies:
         return 0
     viewed = operation.inputs if operation.definition is not None and operation.definition.view else []
-    return max(0, sum(value.fact.known_nbytes for value in operation.outputs) - sum(value.fact.known_nbytes for value in viewed))
+    return max(
+        0,
+        sum(value.fact.known_nbytes for value in operation.outputs) - sum(value.fact.known_nbytes for value in viewed),
+    )
 
 
 def results_text(facts: Sequence[Fact]) -> str:

@@ -97,7 +97,9 @@ class Pattern(ABC):
         return call("Divide", self, other) if isinstance(other, Pattern) else _product(self, 1 / other)
 
     def __rtruediv__(self, other: float) -> Pattern:
-        return either(call("Divide", other, self), call("Power", self, -1)) if other == 1 else call("Divide", other, self)
+        return (
+            either(call("Divide", other, self), call("Power", self, -1)) if other == 1 else call("Divide", other, self)
+        )
 
     def __pow__(self, exponent: int) -> Pattern:
         return either(call("Power", self, exponent), Product(1, (self,) * exponent))
@@ -279,7 +281,11 @@ def _sum(a: Pattern, b: Pattern | float) -> Pattern:
 
 
 def _terms(
-    kind: type[Product] | type[Sum], neutral: float, a: Pattern, b: Pattern | float, joined: Callable[[float, float], float]
+    kind: type[Product] | type[Sum],
+    neutral: float,
+    a: Pattern,
+    b: Pattern | float,
+    joined: Callable[[float, float], float],
 ) -> tuple[float | str, tuple[Pattern, ...]]:
     """The number and the terms of two operands of a sum or product, which may be sums or products themselves."""
     total: float | str = neutral
@@ -377,12 +383,16 @@ Splitter = Callable[[Value, int], Iterator[Terms]]
 Joiner = Callable[[float, float], float]
 
 
-def _with_number(operation: Operation, number: float, rest: Value, count: int, split: Splitter, join: Joiner) -> Iterator[Terms]:
+def _with_number(
+    operation: Operation, number: float, rest: Value, count: int, split: Splitter, join: Joiner
+) -> Iterator[Terms]:
     for other, terms, inner in split(rest, count):
         yield join(number, other), terms, (operation, *inner)
 
 
-def _both(operation: Operation, left: Value, right: Value, count: int, split: Splitter, join: Joiner) -> Iterator[Terms]:
+def _both(
+    operation: Operation, left: Value, right: Value, count: int, split: Splitter, join: Joiner
+) -> Iterator[Terms]:
     for constant, rest in ((left, right), (right, left)):
         number = _number(constant)
         if number is not None:

@@ -69,7 +69,12 @@ class Compilation:
         return min(FOLDING_BUDGET, self.memory.left())
 
 
-def plan(graph: ir.Graph, inference: Inference, targets: Sequence[ir.Value] | None = None, compilation: Compilation | None = None) -> Plan:
+def plan(
+    graph: ir.Graph,
+    inference: Inference,
+    targets: Sequence[ir.Value] | None = None,
+    compilation: Compilation | None = None,
+) -> Plan:
     """Plan the computation of ``targets`` (by default the Results) and of everything that has an effect.
 
     What tolerant inference could not infer is left out: an Assign after it has no effect.
@@ -117,7 +122,12 @@ class _Planner:
         targets = tuple(self._slot(value) for value in self.graph.targets)
         aliases = self._aliases(storage)
         sources = tuple(value.constant for value in self.graph.constants() if value.constant is not None)
-        read = [value for draft in drafts for value, wanted in zip(draft.operation.outputs, draft.wanted, strict=True) if wanted]
+        read = [
+            value
+            for draft in drafts
+            for value, wanted in zip(draft.operation.outputs, draft.wanted, strict=True)
+            if wanted
+        ]
         sized = [value for value in read if value.fact.is_static and value.fact.element is not None]
         return Plan(
             steps=steps,
@@ -126,7 +136,9 @@ class _Planner:
             parameters=tuple(self.slots.get(value, -1) for value in self.graph.inputs),
             targets=targets,
             copied=self._copied(storage),
-            places=tuple(place_of(v, self.slots[v], buffer.offset) for v, buffer in storage.buffers.items() if v in self.slots),
+            places=tuple(
+                place_of(v, self.slots[v], buffer.offset) for v, buffer in storage.buffers.items() if v in self.slots
+            ),
             aliases=aliases,
             late_aliases=tuple(alias for value in self.graph.inputs for alias in late.get(value, ())),
             arena=storage.arena,
@@ -146,7 +158,9 @@ class _Planner:
         wanted = tuple(bool(value.uses) or value in self.targets for value in operation.outputs)
         kernel = None
         try:
-            optimized = self.compilation.optimize is not False and (operation.definition is None or operation.empty_outputs is None)
+            optimized = self.compilation.optimize is not False and (
+                operation.definition is None or operation.empty_outputs is None
+            )
             if optimized and is_static(operation) and is_native(operation):
                 kernel = select_kernel(operation, wanted, self.compilation.threads, self.compilation.unpack)
             if kernel is not None:
@@ -157,7 +171,9 @@ class _Planner:
 
     def _constants(self) -> tuple[tuple[int, np.ndarray], ...]:
         store = self.compilation.store
-        return tuple((slot, store.array(value.constant)) for value, slot in self.slots.items() if value.constant is not None)
+        return tuple(
+            (slot, store.array(value.constant)) for value, slot in self.slots.items() if value.constant is not None
+        )
 
     def _aliases(self, storage: Storage) -> tuple[Alias, ...]:
         """The views that steps read, each after the one that it is a view of."""
@@ -165,7 +181,9 @@ class _Planner:
             if value in self.slots:
                 self._slot(source)
         return tuple(
-            Alias(self.slots[value], self.slots[source], view) for value, (source, view) in storage.views.items() if value in self.slots
+            Alias(self.slots[value], self.slots[source], view)
+            for value, (source, view) in storage.views.items()
+            if value in self.slots
         )
 
     def _late(self, planned: Sequence[Draft], storage: Storage) -> dict[Value, list[Alias]]:
@@ -182,7 +200,12 @@ class _Planner:
         last: dict[Value, Draft] = {}
         for draft in planned:
             for value in (*draft.operation.outputs, *draft.operation.inputs):
-                if value.constant is None and value not in self.targets and value not in storage.buffers and value not in storage.views:
+                if (
+                    value.constant is None
+                    and value not in self.targets
+                    and value not in storage.buffers
+                    and value not in storage.views
+                ):
                     last[value] = draft
         frees: dict[Draft, list[Value]] = {}
         for value, draft in last.items():
@@ -206,7 +229,9 @@ class _Planner:
             call=call,
             algorithm=algorithm,
             inputs=tuple(-1 if value is None else self._slot(value) for value in read),
-            outputs=tuple(self._slot(v) if wanted else -1 for v, wanted in zip(operation.outputs, draft.wanted, strict=True)),
+            outputs=tuple(
+                self._slot(v) if wanted else -1 for v, wanted in zip(operation.outputs, draft.wanted, strict=True)
+            ),
             fresh=fresh,
             aliases=tuple(alias for value in operation.outputs for alias in late.get(value, ())),
             frees=tuple(self.slots[value] for value in frees if value in self.slots),
@@ -219,7 +244,9 @@ class _Planner:
             facts=tuple(Fact(value.fact.element, value.fact.shape) for value in operation.outputs),
             orders=tuple(value.order for value in operation.outputs),
             size=allocated_by(operation) if kernel is None else sum(place.size for place in fresh),
-            chain=() if operation.chain is None else tuple(instruction.type for instruction in operation.chain.instructions),
+            chain=()
+            if operation.chain is None
+            else tuple(instruction.type for instruction in operation.chain.instructions),
         )
 
     def _body(self, body: LoweredBody) -> BodyPlan:
@@ -240,7 +267,9 @@ class _Planner:
             return functools.partial(definition.first_output_kernel, **operation.attributes), "reference", read
         call = reference_call(definition, operation.attributes, widen=may_be_f16(operation))
         if optimize and has_candidates(definition) and not is_static(operation) and not _is_of_integers(operation):
-            special = Specialising(operation, call, self.compilation.store, self.compilation.threads, self.compilation.unpack)
+            special = Specialising(
+                operation, call, self.compilation.store, self.compilation.threads, self.compilation.unpack
+            )
             return special, "by shape", [None if value.constant is not None else value for value in operation.inputs]
         return call, "reference", read
 
@@ -271,7 +300,10 @@ def _state(definition: OpDef) -> str | None:
 
 def _rounding(operation: Operation) -> tuple[Element | None, ...] | None:
     """What each output is to be rounded to, if NumPy lacks any of their types."""
-    elements = tuple(None if value.fact.element is None or value.fact.element.native else value.fact.element for value in operation.outputs)
+    elements = tuple(
+        None if value.fact.element is None or value.fact.element.native else value.fact.element
+        for value in operation.outputs
+    )
     return elements if any(elements) and operation.definition is not None and not operation.definition.view else None
 
 
@@ -290,7 +322,9 @@ def _check_of(operation: Operation) -> Callable[..., Any] | None:
     return functools.partial(_check, definition, operation.attributes, [value.fact for value in operation.outputs])
 
 
-def _check(definition: OpDef, attributes: dict[str, Any], planned: Sequence[Fact], *inputs: Fact) -> tuple[Fact, ...] | None:
+def _check(
+    definition: OpDef, attributes: dict[str, Any], planned: Sequence[Fact], *inputs: Fact
+) -> tuple[Fact, ...] | None:
     """The facts of the outputs that are to be allocated; None where they may be views of the inputs, or are not known.
 
     Raises:

@@ -125,7 +125,9 @@ class PlanReport:
         lines = [element("p", line) for line in totals(self)]
         reasons = [(reason.pass_name, reason.reason, len(reason.layers)) for reason in self.reasons()]
         left = table(["pass", "reason", Column("layers", is_number=True)], reasons, limit=ROWS)
-        parts = [("steps", _steps_table(self.steps))] + ([("why passes left layers as they are", left)] if reasons else [])
+        parts = [("steps", _steps_table(self.steps))] + (
+            [("why passes left layers as they are", left)] if reasons else []
+        )
         return display(f"plan of {self.name or 'the model'}", lines, sections(*parts))
 
 
@@ -142,14 +144,24 @@ def cells(row: StepRow) -> tuple[str, ...]:
     """The cells of a row; of several layers the first is named, and how many more there are."""
     more = f" +{len(row.layers) - 1}" if len(row.layers) > 1 else ""
     size = "?" if row.bytes is None else amount(row.bytes)
-    return str(row.number), f"{row.path}{row.layers[0]}{more}", row.operation, row.algorithm, row.layout, row.output, size
+    return (
+        str(row.number),
+        f"{row.path}{row.layers[0]}{more}",
+        row.operation,
+        row.algorithm,
+        row.layout,
+        row.output,
+        size,
+    )
 
 
 def totals(report: PlanReport) -> list[str]:
     """The lines below the table: what became of the layers, what the passes did, and memory."""
     lines = [f"{counted(len(report.steps), 'step')} for {report.layers} layers, {counted(report.threads, 'thread')}"]
     if report.viewed or report.removed:
-        lines.append(f"layers without a step: {counted(report.viewed, 'view')}, {report.removed} computed when compiling or not needed")
+        lines.append(
+            f"layers without a step: {counted(report.viewed, 'view')}, {report.removed} computed when compiling or not needed"
+        )
     lines += [f"pass {name!r}: {counted(count, 'change')}" for name, count in report.passes.items()]
     lines.append(f"arena {amount(report.arena)} with workspace; all intermediate tensors {amount(report.intermediate)}")
     lines.append(f"constants: {amount(report.packed)} packed, {amount(report.kept)} as they are")

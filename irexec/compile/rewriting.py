@@ -32,7 +32,12 @@ class DerivedConstants:
         self._lock = threading.Lock()
 
     def get(
-        self, key: Hashable, sources: Sequence[ConstantSource], element: Element, shape: tuple[int, ...], compute: Callable[..., np.ndarray]
+        self,
+        key: Hashable,
+        sources: Sequence[ConstantSource],
+        element: Element,
+        shape: tuple[int, ...],
+        compute: Callable[..., np.ndarray],
     ) -> ConstantSource:
         """The constant that ``compute`` gives of the values of ``sources``, when it is asked for.
 
@@ -48,7 +53,9 @@ class DerivedConstants:
 
         return self.share(key, sources, lambda: ConstantSource(element, shape, value))
 
-    def share(self, key: Hashable, sources: Sequence[ConstantSource], make: Callable[[], ConstantSource]) -> ConstantSource:
+    def share(
+        self, key: Hashable, sources: Sequence[ConstantSource], make: Callable[[], ConstantSource]
+    ) -> ConstantSource:
         """The constant of this key and these sources, made unless a plan reads it already."""
         whole = (key, tuple(map(id, sources)))
         with self._lock:
@@ -104,16 +111,24 @@ class Report:
     @property
     def reasons(self) -> list[list[tuple[str, str]]]:
         """For each operation that was left alone the passes and their reasons, in the order in which operations were first looked at."""
-        found = sorted((each for operations in self.refusals.values() for each in operations.values()), key=lambda each: each[0])
+        found = sorted(
+            (each for operations in self.refusals.values() for each in operations.values()), key=lambda each: each[0]
+        )
         return [reasons for _, reasons in found]
 
     def refusals_of(self, graph: Graph) -> tuple[Refusal, ...]:
         """The refusals of operations whose layers are still computed in the graph, by these operations or by what replaced them."""
         layers = {node for operation in graph for node in operation.origins}
-        found = [(number, operation, reasons) for node in layers for operation, (number, reasons) in self.refusals.get(node, {}).items()]
+        found = [
+            (number, operation, reasons)
+            for node in layers
+            for operation, (number, reasons) in self.refusals.get(node, {}).items()
+        ]
         found.sort(key=lambda each: each[0])
         return tuple(
-            Refusal(name, reason, operation.type, operation.node.name) for _, operation, reasons in found for name, reason in reasons
+            Refusal(name, reason, operation.type, operation.node.name)
+            for _, operation, reasons in found
+            for name, reason in reasons
         )
 
 
@@ -146,7 +161,12 @@ class Rewriting:
         self.report.refuse(operation, self.name, reason)
 
     def derived(
-        self, key: Hashable, inputs: Sequence[Value], like: Element, shape: tuple[int, ...], compute: Callable[..., np.ndarray]
+        self,
+        key: Hashable,
+        inputs: Sequence[Value],
+        like: Element,
+        shape: tuple[int, ...],
+        compute: Callable[..., np.ndarray],
     ) -> Value:
         """A constant value that ``compute`` gives of constant ``inputs``; see DerivedConstants.get."""
         sources = [value.constant for value in inputs if value.constant is not None]
@@ -180,7 +200,12 @@ def _frozen(attribute: Any) -> Hashable:
 
 
 def create(
-    graph: Graph, type: str, version: str, inputs: Sequence[Value], attributes: dict[str, Any], origins: Sequence[Operation]
+    graph: Graph,
+    type: str,
+    version: str,
+    inputs: Sequence[Value],
+    attributes: dict[str, Any],
+    origins: Sequence[Operation],
 ) -> Operation:
     """Insert an operation; its facts follow from those of its inputs.
 
@@ -196,7 +221,9 @@ def create(
     facts = as_tuple(definition.infer([value.fact for value in inputs], arguments))
     outputs = [Value(fact, name=origins[-1].output.name if i == 0 else "") for i, fact in enumerate(facts)]
     layers = tuple(dict.fromkeys(node for operation in origins for node in operation.origins))
-    made = Operation(definition, arguments, list(inputs), outputs, origins[-1].node, layers, len(inputs), rank=origins[-1].rank)
+    made = Operation(
+        definition, arguments, list(inputs), outputs, origins[-1].node, layers, len(inputs), rank=origins[-1].rank
+    )
     return graph.insert(made)
 
 

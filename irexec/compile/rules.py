@@ -75,7 +75,11 @@ def apply_rules(graph: Graph, rewriting: Rewriting, rules: Iterable[Rule], *, ou
     order = graph.order()
     for operation in reversed(order) if outermost_first else order:
         for rule in by_type.get(operation.type, ()):
-            if operation in graph and operation.output.fact.element in (F32, F64) and _apply(graph, rewriting, rule, operation):
+            if (
+                operation in graph
+                and operation.output.fact.element in (F32, F64)
+                and _apply(graph, rewriting, rule, operation)
+            ):
                 break
 
 

@@ -22,15 +22,22 @@ CHAIN_COST = 0.5
 
 def is_static(operation: Operation) -> bool:
     """Whether types and shapes of all inputs and outputs are known."""
-    return all(value.fact.is_static and value.fact.element is not None for value in (*operation.inputs, *operation.outputs))
+    return all(
+        value.fact.is_static and value.fact.element is not None for value in (*operation.inputs, *operation.outputs)
+    )
 
 
 def is_native(operation: Operation) -> bool:
     """Whether NumPy has the types of all inputs and outputs: fast kernels round to no other."""
-    return all(value.fact.element is not None and value.fact.element.native for value in (*operation.inputs, *operation.outputs))
+    return all(
+        value.fact.element is not None and value.fact.element.native
+        for value in (*operation.inputs, *operation.outputs)
+    )
 
 
-def task_of(operation: Operation, threads: int = 1, unpack: bool = True, wanted: tuple[bool, ...] | None = None) -> Task:
+def task_of(
+    operation: Operation, threads: int = 1, unpack: bool = True, wanted: tuple[bool, ...] | None = None
+) -> Task:
     """The task of an operation that has a definition, and whose shapes are known."""
     if operation.definition is None:
         raise AssertionError("a chain has no definition, and so no task")
@@ -98,7 +105,11 @@ class ChainBehind(Kernel):
         if task.chain is None:
             raise AssertionError("there is a chain")
         self.algorithm, self.cost = kernel.algorithm, kernel.cost
-        self.reads, self.workspace, self.splits = kernel.reads, max(kernel.workspace, workspace_of(task.chain)), kernel.splits
+        self.reads, self.workspace, self.splits = (
+            kernel.reads,
+            max(kernel.workspace, workspace_of(task.chain)),
+            kernel.splits,
+        )
         self.records = kernel.records
         self._kernel, self._chain, self._own = kernel, task.chain, len(task.inputs)
 

@@ -31,10 +31,17 @@ class Specialising:
         reference: arrays in, array or tuple of arrays out.
     """
 
-    def __init__(self, operation: Operation, reference: Callable[..., Any], store: ConstantStore, threads: int, unpack: bool) -> None:
+    def __init__(
+        self, operation: Operation, reference: Callable[..., Any], store: ConstantStore, threads: int, unpack: bool
+    ) -> None:
         if operation.definition is None:
             raise AssertionError("a chain is planned for known shapes")
-        self._definition, self._attributes, self._reference, self._store = operation.definition, operation.attributes, reference, store
+        self._definition, self._attributes, self._reference, self._store = (
+            operation.definition,
+            operation.attributes,
+            reference,
+            store,
+        )
         self._facts = tuple(value.fact for value in operation.inputs)
         self._constants = tuple(value.constant for value in operation.inputs)
         self._threads, self._unpack = threads, unpack
@@ -63,7 +70,9 @@ class Specialising:
         return array if constant is None or array is not None else self._store.array(constant)
 
     def _find(self, arrays: Sequence[np.ndarray | None]) -> tuple[Kernel, Task] | None:
-        facts = tuple(fact if a is None else _fact(fact.element, a) for fact, a in zip(self._facts, arrays, strict=True))
+        facts = tuple(
+            fact if a is None else _fact(fact.element, a) for fact, a in zip(self._facts, arrays, strict=True)
+        )
         outputs = as_tuple(self._definition.infer(facts, self._attributes))
         if not all(fact.is_static and fact.element is not None and fact.element.native for fact in (*facts, *outputs)):
             return None

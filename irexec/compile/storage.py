@@ -101,7 +101,11 @@ def _overwritten(i: int, draft: Draft, output: Value, storage: Storage, last: di
         return None
     for index in draft.kernel.overwrites:
         value = draft.operation.inputs[index]
-        same = value.fact.shape == output.fact.shape and value.fact.element is output.fact.element and value.order == output.order
+        same = (
+            value.fact.shape == output.fact.shape
+            and value.fact.element is output.fact.element
+            and value.order == output.order
+        )
         if same and value in storage.buffers and last[value] == i and _times_read(value, draft, storage) == 1:
             return storage.buffers[value]
     return None

@@ -25,7 +25,9 @@ class Draft:
     def read(self) -> list[Value | None]:
         """The inputs, None where the kernel does not read one."""
         own, reads = self.operation.own, None if self.kernel is None else self.kernel.reads
-        return [value if reads is None or i in reads or i >= own else None for i, value in enumerate(self.operation.inputs)]
+        return [
+            value if reads is None or i in reads or i >= own else None for i, value in enumerate(self.operation.inputs)
+        ]
 
     @property
     def gives_views(self) -> bool:

@@ -62,7 +62,11 @@ def may_give_views(operation: Operation) -> bool:
         return False
     if operation.empty_outputs is not None:
         return False
-    return is_static(operation) and all(value.known is not None for value in operation.inputs[1:]) and operation.chain is None
+    return (
+        is_static(operation)
+        and all(value.known is not None for value in operation.inputs[1:])
+        and operation.chain is None
+    )
 
 
 def outputs_of(operation: Operation) -> Outputs:

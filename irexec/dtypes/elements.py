@@ -16,7 +16,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
-from irexec.dtypes.codecs import BFloat16Codec, BooleanCodec, Codec, MiniFloatCodec, NativeCodec, SmallIntegerCodec, StringCodec
+from irexec.dtypes.codecs import (
+    BFloat16Codec,
+    BooleanCodec,
+    Codec,
+    MiniFloatCodec,
+    NativeCodec,
+    SmallIntegerCodec,
+    StringCodec,
+)
 from irexec.dtypes.layouts import Bytes, HighBitFirst, LowBitsFirst, SplitPlanes
 from irexec.dtypes.minifloats import Exponent8, Float4, Float8, NormalFloat4
 from irexec.errors import InputError, UnsupportedError
@@ -87,16 +95,30 @@ ElementLike: TypeAlias = Element | str | np.dtype | type[np.generic]
 
 
 def _native(
-    name: str, precision: str, kind: Kind, dtype: DTypeLike, onnx: tuple[str, int], codec: Callable[[np.dtype], Codec] = NativeCodec
+    name: str,
+    precision: str,
+    kind: Kind,
+    dtype: DTypeLike,
+    onnx: tuple[str, int],
+    codec: Callable[[np.dtype], Codec] = NativeCodec,
 ) -> Element:
     carrier = np.dtype(dtype)
     return Element(name, precision, 8 * carrier.itemsize, kind, carrier, codec(carrier), OnnxType(*onnx), None)
 
 
 def _coded(
-    name: str, precision: str, bits: int, kind: Kind, dtype: DTypeLike, codec: Codec, onnx: tuple[str, int] | None, extension: str | None
+    name: str,
+    precision: str,
+    bits: int,
+    kind: Kind,
+    dtype: DTypeLike,
+    codec: Codec,
+    onnx: tuple[str, int] | None,
+    extension: str | None,
 ) -> Element:
-    return Element(name, precision, bits, kind, np.dtype(dtype), codec, None if onnx is None else OnnxType(*onnx), extension)
+    return Element(
+        name, precision, bits, kind, np.dtype(dtype), codec, None if onnx is None else OnnxType(*onnx), extension
+    )
 
 
 BOOLEAN = _native("boolean", "BOOL", "boolean", np.bool_, ("BOOL", 9), BooleanCodec)

@@ -20,7 +20,11 @@ def check_code_points(texts: np.ndarray) -> None:
 
     NumPy keeps them, but making a str of one beyond Unicode is a SystemError.
     """
-    codes = np.ascontiguousarray(texts, texts.dtype.newbyteorder("=")).ravel().view(np.uint32) if texts.itemsize else np.zeros(0, np.uint32)
+    codes = (
+        np.ascontiguousarray(texts, texts.dtype.newbyteorder("=")).ravel().view(np.uint32)
+        if texts.itemsize
+        else np.zeros(0, np.uint32)
+    )
     wrong = (codes > 0x10FFFF) | (codes >> 11 == 0xD800 >> 11)
     if wrong.any():
         raise OpError(f"it holds the code point 0x{int(codes[wrong][0]):X}, which is no character of Unicode")
@@ -35,7 +39,9 @@ def encoded(values: np.ndarray) -> list[bytes]:
     try:
         return [str(value).encode() for value in values.ravel().tolist()]
     except UnicodeEncodeError as error:
-        raise OpError(f"it holds the code point 0x{ord(error.object[error.start]):X}, which is no character of Unicode") from None
+        raise OpError(
+            f"it holds the code point 0x{ord(error.object[error.start]):X}, which is no character of Unicode"
+        ) from None
 
 
 def unpack_strings(raw: np.ndarray, count: int) -> np.ndarray:

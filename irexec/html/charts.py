@@ -22,7 +22,9 @@ def histogram(counts: Sequence[int], low: float, high: float, *, width: int = _W
     text = f"histogram of {total:,} elements from {low:.4g} to {high:.4g}"
     starts, wide = _places(len(counts), width)
     bars = [
-        f"M{starts[i]} {height}v-{_short(max(1.0, count / highest * height))}h{wide}V{height}z" for i, count in enumerate(counts) if count
+        f"M{starts[i]} {height}v-{_short(max(1.0, count / highest * height))}h{wide}V{height}z"
+        for i, count in enumerate(counts)
+        if count
     ]
     drawn = [element("title", text), element("path", d="".join(bars)) if bars else None]
     return _svg(drawn, width, height, text, "histogram")
@@ -53,11 +55,17 @@ def area(values: Sequence[float], text: str) -> Html:
     highest = max(drawn, default=0.0) or 1.0
     across = width / max(1, len(drawn))
     path = "".join(f"V{_short(height - value / highest * height)}h{_short(across, 2)}" for value in drawn)
-    return _svg([element("title", text), element("path", d=f"M0 {height}{path}V{height}z")], width, height, text, "area")
+    return _svg(
+        [element("title", text), element("path", d=f"M0 {height}{path}V{height}z")], width, height, text, "area"
+    )
 
 
 def bars(
-    rows: Sequence[tuple[str, float, str]], *, titles: tuple[str, str] = ("", ""), caption: Content = None, limit: int | None = None
+    rows: Sequence[tuple[str, float, str]],
+    *,
+    titles: tuple[str, str] = ("", ""),
+    caption: Content = None,
+    limit: int | None = None,
 ) -> Html:
     """A table with a bar in each row.
 
@@ -68,7 +76,9 @@ def bars(
     """
     highest = max((value for _, value, _ in rows), default=0.0)
     columns = [Column(titles[0], is_code=True), Column(titles[1], is_number=True), ""]
-    cells = [(label, text, bar(value / highest if highest > 0 else 0.0, f"{label}: {text}")) for label, value, text in rows]
+    cells = [
+        (label, text, bar(value / highest if highest > 0 else 0.0, f"{label}: {text}")) for label, value, text in rows
+    ]
     return table(columns, cells, caption=caption, limit=limit, class_="bars")
 
 

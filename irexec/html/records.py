@@ -91,7 +91,9 @@ def cell(value: Any) -> Content:
             return listed([f"{name}: {_text(inner)}" for name, inner in value.items()], _MEMBERS)
         case list() | tuple() | set() | frozenset():
             numbers = bool(value) and all(isinstance(member, int) for member in value)
-            return f"[{','.join(map(str, value))}]" if numbers else listed([_text(member) for member in value], _MEMBERS)
+            return (
+                f"[{','.join(map(str, value))}]" if numbers else listed([_text(member) for member in value], _MEMBERS)
+            )
     return _text(value)
 
 

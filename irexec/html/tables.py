@@ -86,19 +86,28 @@ def table(
     used = [i for i in range(len(all_columns)) if not hide_empty or any(not _is_empty(cells[i]) for cells in inside)]
     chosen = [all_columns[i] for i in used]
     titles = [
-        element("th", column.title, scope="col", class_=column.style_class, title=column.hint, style=column.style) for column in chosen
+        element("th", column.title, scope="col", class_=column.style_class, title=column.hint, style=column.style)
+        for column in chosen
     ]
     is_stacked = class_ is not None and "stacked" in class_.split()
     body = [
-        element("tr", [_cell(cells[i], all_columns[i], is_stacked) for i in used], id=row.id if isinstance(row, Row) else None)
+        element(
+            "tr",
+            [_cell(cells[i], all_columns[i], is_stacked) for i in used],
+            id=row.id if isinstance(row, Row) else None,
+        )
         for row, cells in zip(shown, inside, strict=True)
     ]
     if len(all_rows) > len(shown):
-        body.append(element("tr", element("td", f"and {len(all_rows) - len(shown):,} more", colspan=len(chosen), class_="more")))
+        body.append(
+            element("tr", element("td", f"and {len(all_rows) - len(shown):,} more", colspan=len(chosen), class_="more"))
+        )
     head = element("thead", element("tr", titles)) if any(column.title for column in chosen) else None
     title = None if caption is None else element("caption", caption)
     region: dict[str, str] = {} if label is None else {"role": "region", "aria_label": label, "tabindex": "0"}
-    return element("div", element("table", title, head, element("tbody", body), class_=class_), class_="scroll", **region)
+    return element(
+        "div", element("table", title, head, element("tbody", body), class_=class_), class_="scroll", **region
+    )
 
 
 @dataclass(frozen=True)
@@ -131,8 +140,15 @@ def _cell(content: Content, column: Column, is_stacked: bool) -> Html:
 
 
 _CLASSES = {
-    (is_number, is_code, is_long): f' class="{" ".join(filter(None, (names, "long" if is_long else "")))}"' if names or is_long else ""
-    for is_number, is_code, names in ((False, False, ""), (False, True, "code"), (True, False, "number"), (True, True, "number"))
+    (is_number, is_code, is_long): f' class="{" ".join(filter(None, (names, "long" if is_long else "")))}"'
+    if names or is_long
+    else ""
+    for is_number, is_code, names in (
+        (False, False, ""),
+        (False, True, "code"),
+        (True, False, "number"),
+        (True, True, "number"),
+    )
     for is_long in (False, True)
 }
 """The attribute of cells of each kind of column and content."""
@@ -151,7 +167,11 @@ def _shortened(content: Content) -> Content:
 def definitions(pairs: Mapping[str, Content] | Iterable[tuple[str, Content]]) -> Html:
     """A list of terms and what they are; a pair with None or an empty text is left out."""
     items = pairs.items() if isinstance(pairs, Mapping) else pairs
-    shown = [element("div", element("dt", term), element("dd", _shortened(what))) for term, what in items if not _is_empty(what)]
+    shown = [
+        element("div", element("dt", term), element("dd", _shortened(what)))
+        for term, what in items
+        if not _is_empty(what)
+    ]
     return element("dl", shown)
 
 

@@ -29,7 +29,9 @@ def infer_request(body: bytes, headers: Mapping[str, str], model: str) -> Any:
 
     length = headers.get(_LENGTH, str(len(body)))
     if not (length.isascii() and length.isdigit() and int(length) <= len(body)):
-        raise InputError(f"the header {_LENGTH} is {length[:40]!r}, expected at most the {counted(len(body), 'byte')} of the request")
+        raise InputError(
+            f"the header {_LENGTH} is {length[:40]!r}, expected at most the {counted(len(body), 'byte')} of the request"
+        )
     request = _parsed(body[: int(length)])
     inputs, start = [], int(length)
     for tensor in _objects(request, "inputs"):
@@ -37,8 +39,13 @@ def infer_request(body: bytes, headers: Mapping[str, str], model: str) -> Any:
         inputs.append(made)
     if start != len(body):
         raise InputError(f"the request has {len(body) - start} bytes after those of its tensors")
-    outputs = [RequestedOutput(_text(output, "name"), output.get("parameters")) for output in _objects(request, "outputs", optional=True)]
-    return InferRequest(model, inputs, request.get("id"), parameters=request.get("parameters"), request_outputs=outputs or None)
+    outputs = [
+        RequestedOutput(_text(output, "name"), output.get("parameters"))
+        for output in _objects(request, "outputs", optional=True)
+    ]
+    return InferRequest(
+        model, inputs, request.get("id"), parameters=request.get("parameters"), request_outputs=outputs or None
+    )
 
 
 def _parsed(text: bytes) -> dict[str, Any]:
@@ -77,7 +84,9 @@ def _input(tensor: dict[str, Any], body: bytes, start: int) -> tuple[Any, int]:
         return made, start
     size = parameters[_SIZE]
     if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= len(body) - start:
-        raise InputError(f"input {name!r} has a {_SIZE} of {size!r}, and {len(body) - start} bytes are left in the request")
+        raise InputError(
+            f"input {name!r} has a {_SIZE} of {size!r}, and {len(body) - start} bytes are left in the request"
+        )
     made._raw_data = body[start : start + size]
     return made, start + size
 

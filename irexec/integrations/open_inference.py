@@ -103,7 +103,9 @@ class _Server:
         self._metrics = _Metrics()
         for model in models:
             ran = self._metrics.of(model.name)
-            batcher = Batcher(model, self._executor, self._slots, max_batch=options.max_batch, max_delay=options.max_delay, ran=ran)
+            batcher = Batcher(
+                model, self._executor, self._slots, max_batch=options.max_batch, max_delay=options.max_delay, ran=ran
+            )
             self._registry.update(_model_class()(model, batcher))
 
     async def run(self, started: Callable[[str, str | None], None]) -> None:
@@ -195,7 +197,9 @@ async def _grpc_server(dataplane: Any, options: ServeOptions, interceptor: Any) 
 
     limits = [(f"grpc.max_{which}_message_length", options.max_request) for which in ("receive", "send")]
     # Without it two servers can listen on one port, and share its requests.
-    server = aio.server(interceptors=(interceptor, ExceptionToStatusInterceptor()), options=[*limits, ("grpc.so_reuseport", 0)])
+    server = aio.server(
+        interceptors=(interceptor, ExceptionToStatusInterceptor()), options=[*limits, ("grpc.so_reuseport", 0)]
+    )
     grpc_predict_v2_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(InferenceServicer(dataplane, _Fixed()), server)
     try:
         port = server.add_insecure_port(f"{options.host}:{options.grpc_port}")
@@ -261,7 +265,9 @@ def _model_class() -> Any:
             if not isinstance(payload, InferRequest):
                 raise InvalidInput("the request is not one of the Open Inference Protocol")
             try:
-                given = {tensor.name: array_of(tensor, _port(self._served.inputs, tensor.name)) for tensor in payload.inputs}
+                given = {
+                    tensor.name: array_of(tensor, _port(self._served.inputs, tensor.name)) for tensor in payload.inputs
+                }
                 if len(given) < len(payload.inputs):
                     raise InputError(f"an input is given twice: {', '.join(tensor.name for tensor in payload.inputs)}")
                 results = await self._batcher.submit(self._served.bound(given))

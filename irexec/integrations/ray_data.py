@@ -79,7 +79,10 @@ class RayActors:
         Raises:
             ModelError, InputError: a part cannot be written, or a node does not see what this machine does.
         """
-        rows = [{_TASK: pickle.dumps(_Work(replace(task, file=Path(os.path.abspath(task.file))), _seen(task)))} for task in tasks]
+        rows = [
+            {_TASK: pickle.dumps(_Work(replace(task, file=Path(os.path.abspath(task.file))), _seen(task)))}
+            for task in tasks
+        ]
         data = self._ray.data
         # Rows of results are small; their order is that in which parts are done.
         size = max(1, min(_PARTS, len(rows) // (_CALLS * self.count)))
@@ -229,4 +232,6 @@ class _Actor:
 
 
 def _unseen(path: str) -> ModelError:
-    return ModelError(f"the node {socket.gethostname()} of the cluster has no {path}: model, sources and output need the same paths on all")
+    return ModelError(
+        f"the node {socket.gethostname()} of the cluster has no {path}: model, sources and output need the same paths on all"
+    )

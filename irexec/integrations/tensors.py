@@ -47,7 +47,9 @@ def array_of(tensor: Any, port: Port | None) -> np.ndarray:
     if port is not None and port.element is not None and kind != datatype_of(port.element):
         raise InputError(f"{what} has datatype {kind}, the model expects {datatype_of(port.element)} ({port})")
     if len(shape) > _AXES or not all(isinstance(size, int) and 0 <= size < 1 << 31 for size in shape):
-        raise InputError(f"{what} has shape [{listed([repr(size) for size in shape], 8)}], expected at most {_AXES} sizes of 0 and more")
+        raise InputError(
+            f"{what} has shape [{listed([repr(size) for size in shape], 8)}], expected at most {_AXES} sizes of 0 and more"
+        )
     raw = tensor._raw_data
     values = _from_bytes(what, kind, raw) if raw is not None else _from_list(what, kind, tensor.data)
     if values.size != math.prod(shape):
@@ -60,7 +62,9 @@ def _from_bytes(what: str, kind: str, raw: bytes) -> np.ndarray:
         return _texts(what, _pieces(what, raw))
     dtype = np.dtype(_DTYPES[kind]).newbyteorder("<")
     if len(raw) % dtype.itemsize:
-        raise InputError(f"{what} has {counted(len(raw), 'byte')}, expected a multiple of the {dtype.itemsize} of {kind}")
+        raise InputError(
+            f"{what} has {counted(len(raw), 'byte')}, expected a multiple of the {dtype.itemsize} of {kind}"
+        )
     if kind == "BOOL":
         return np.frombuffer(raw, np.uint8) != 0
     return np.frombuffer(raw, dtype).astype(dtype.newbyteorder("="), copy=False)

@@ -48,10 +48,14 @@ def _element_type(context: ReadContext, layer: Element, node: Node) -> ElementTy
         return None
 
 
-def _integers(context: ReadContext, layer: Element, node: Node, key: str, texts: Sequence[str]) -> tuple[int, ...] | None:
+def _integers(
+    context: ReadContext, layer: Element, node: Node, key: str, texts: Sequence[str]
+) -> tuple[int, ...] | None:
     numbers = [parse_integer(text) for text in texts]
     if any(number is None or number < 0 for number in numbers):
-        context.problem(codes.CONSTANT_ATTRIBUTE, f"the constant's {key} {node.attributes[key][:60]!r} is wrong", layer, node)
+        context.problem(
+            codes.CONSTANT_ATTRIBUTE, f"the constant's {key} {node.attributes[key][:60]!r} is wrong", layer, node
+        )
         return None
     return context.shared_shape(tuple([number or 0 for number in numbers]))
 

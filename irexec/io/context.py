@@ -45,7 +45,9 @@ class ReadContext:
         """The same sizes, held once."""
         return self._shapes.setdefault(shape, shape)
 
-    def problem(self, code: str, message: str, element: Element, node: Node | None = None, port: int | None = None) -> None:
+    def problem(
+        self, code: str, message: str, element: Element, node: Node | None = None, port: int | None = None
+    ) -> None:
         """Add what is wrong at an element."""
         if node is None:
             self.problems.append(in_model(code, message, port=port, line=element.line))
@@ -62,7 +64,9 @@ class ReadContext:
             self.problem(code, f"{key} {text[:40]!r} is not an integer of 64 bits", element, node)
         return value
 
-    def integers(self, element: Element, keys: Sequence[str], node: Node | None = None, code: str = codes.BAD_NUMBER) -> list[int] | None:
+    def integers(
+        self, element: Element, keys: Sequence[str], node: Node | None = None, code: str = codes.BAD_NUMBER
+    ) -> list[int] | None:
         """Integers from several attributes; None, and problems, if one is not an integer."""
         values = [value for key in keys if (value := self.integer(element, key, node, code)) is not None]
         return values if len(values) == len(keys) else None

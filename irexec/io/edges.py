@@ -85,16 +85,22 @@ def _by_id(context: ReadContext, graph: Graph) -> dict[int, Node]:
     return found
 
 
-def _report(context: ReadContext, nodes: dict[int, Node], edge: Edge, value: Value | None, target: Input | None) -> None:
+def _report(
+    context: ReadContext, nodes: dict[int, Node], edge: Edge, value: Value | None, target: Input | None
+) -> None:
     """Add what is wrong with an edge of which a port does not exist, or both."""
     if value is None:
         layer = f"an edge to layer {edge.to_layer} comes from layer {edge.from_layer}"
         port = f"an edge comes from output port {edge.from_port}"
-        context.problems.append(_missing_end(codes.EDGE_FROM_NOTHING, nodes.get(edge.from_layer), layer, port, edge.from_port, edge.line))
+        context.problems.append(
+            _missing_end(codes.EDGE_FROM_NOTHING, nodes.get(edge.from_layer), layer, port, edge.from_port, edge.line)
+        )
     if target is None:
         layer = f"an edge from layer {edge.from_layer} goes to layer {edge.to_layer}"
         port = f"an edge goes to input port {edge.to_port}"
-        context.problems.append(_missing_end(codes.EDGE_TO_NOTHING, nodes.get(edge.to_layer), layer, port, edge.to_port, edge.line))
+        context.problems.append(
+            _missing_end(codes.EDGE_TO_NOTHING, nodes.get(edge.to_layer), layer, port, edge.to_port, edge.line)
+        )
 
 
 def _missing_end(code: str, node: Node | None, layer: str, port: str, number: int, line: int | None) -> Finding:

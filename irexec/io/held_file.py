@@ -72,6 +72,8 @@ class HeldFile:
     def _check_unchanged(self) -> None:
         state = os.fstat(self._file.fileno())
         if state.st_size != self.size:
-            raise ModelError(f"{self.path} has been changed since it was opened: it had {self.size} bytes, now {state.st_size}")
+            raise ModelError(
+                f"{self.path} has been changed since it was opened: it had {self.size} bytes, now {state.st_size}"
+            )
         if state.st_mtime_ns != self._modified:
             raise ModelError(f"{self.path} has been changed since it was opened: it was written to again")

@@ -30,7 +30,12 @@ class LineProcess:
         self._name = name
         command = [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), module, *arguments]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, preexec_fn=prepare
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            preexec_fn=prepare,
         )
         self._timed_out = False
 
@@ -62,7 +67,9 @@ class LineProcess:
             raise RunTimeoutError(f"{self._name} took longer than {timeout:g} s for {what}", seconds=timeout or 0)
         if not line:
             code = self._process.wait()
-            raise EngineError(f"the process of {self._name} ended with exit code {code}", engine=self._name, exit_code=code)
+            raise EngineError(
+                f"the process of {self._name} ended with exit code {code}", engine=self._name, exit_code=code
+            )
         document = json.loads(line)
         if isinstance(document, dict) and "error" in document:
             raise self._error(document["error"], document["message"], what)

@@ -17,7 +17,9 @@ from irexec.io.regular_files import open_regular
 
 _LARGEST_XML = 256 << 20
 _BODY = rb"(?:then_|else_)?body"
-_PIECES = re.compile(rb"<(?P<end>/?)" + _BODY + rb"\b|<layer\b(?P<layer>[^>]*)>|<data\b(?P<data>[^>]*)>|\bnames=\"(?P<names>[^\"]*)\"")
+_PIECES = re.compile(
+    rb"<(?P<end>/?)" + _BODY + rb"\b|<layer\b(?P<layer>[^>]*)>|<data\b(?P<data>[^>]*)>|\bnames=\"(?P<names>[^\"]*)\""
+)
 _ATTRIBUTE = re.compile(rb"\b(name|type|shape)=\"([^\"]*)\"")
 # A comma that is part of a name has a backslash before it.
 _COMMA = re.compile(r"(?<!\\),")

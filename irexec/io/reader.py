@@ -33,7 +33,9 @@ _LAYER_CHILDREN = frozenset(("data", "input", "output"))
 _PORTS = frozenset(("input", "output"))
 
 
-def read(model: ModelSource | Source, weights: WeightsSource = None, *, mmap: bool = True, progress: Progress | None = None) -> Model:
+def read(
+    model: ModelSource | Source, weights: WeightsSource = None, *, mmap: bool = True, progress: Progress | None = None
+) -> Model:
     """Read a model.
 
     Args:
@@ -80,7 +82,9 @@ class _ModelReader:
         net = self._source.parse(self._open, {"layers": self._layer, "edges": self._edge}, progress)
         connect(context, model, self._edges)
         record = Record.of(net.attributes)
-        model.payload = _graph_payload(net, net.without({"name", "version", *(RECORD_ATTRIBUTES if record is not None else ())}))
+        model.payload = _graph_payload(
+            net, net.without({"name", "version", *(RECORD_ATTRIBUTES if record is not None else ())})
+        )
         model.bin_path = weights.path if weights.defect is None else None
         model.problems += weights_problems(weights, context.unreadable)
         if record is not None and self._is_beside and weights.defect is None and not context.unreadable:
@@ -150,7 +154,9 @@ def _layer(context: ReadContext, element: Element, depth: int) -> Node:
     if _LAYER_CHILDREN.issuperset(layout):
         node.payload = _plain_payload(context, element, layout)
     else:
-        known = _LAYER_CHILDREN | read_bodies(context, element, node, lambda body: _body_graph(context, body, depth + 1))
+        known = _LAYER_CHILDREN | read_bodies(
+            context, element, node, lambda body: _body_graph(context, body, depth + 1)
+        )
         tags = [tag for name in node.bodies for tag in body_tags(name)[1:]]
         others = element_texts(child for child in element.children if child.tag not in known)
         parts = attributes_by_tag(element, *_PORTS, *tags)
@@ -180,5 +186,7 @@ def _named(context: ReadContext, element: Element) -> Node:
         if text is None or (not text and key == "type"):
             context.problem(codes.LAYER_ATTRIBUTE, f"the layer has no {key}", element, node)
         elif key == "id" and (number is None or number < 0):
-            context.problem(codes.BAD_NUMBER, f"the layer's id {text[:40]!r} is not an integer of at least 0", element, node)
+            context.problem(
+                codes.BAD_NUMBER, f"the layer's id {text[:40]!r} is not an integer of at least 0", element, node
+            )
     return node

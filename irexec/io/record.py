@@ -52,7 +52,11 @@ class Record:
             return f"it has {found.size} bytes, expected {self.size}"
         if found.checksum is not None and self.checksum is not None and found.checksum != self.checksum:
             return f"its CRC-32 is {found.checksum:08x}, expected {self.checksum:08x}"
-        return None if found.sample == self.sample else f"the CRC-32 of its sample is {found.sample:08x}, expected {self.sample:08x}"
+        return (
+            None
+            if found.sample == self.sample
+            else f"the CRC-32 of its sample is {found.sample:08x}, expected {self.sample:08x}"
+        )
 
 
 def record_of(size: int, read: Callable[[int, int], Any], *, whole: bool) -> Record:

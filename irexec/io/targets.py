@@ -29,5 +29,7 @@ def _files(model: Model, xml: Path) -> set[Path]:
     constants = [node.constant for node in model.walk() if node.constant is not None]
     # What was read from an IR has an offset. A model that was built of it may replace that IR.
     fetches = [constant.fetch for constant in constants if is_other or constant.offset is None]
-    used = {fetch.weights.path for fetch in fetches if isinstance(fetch, WeightsSlice) and fetch.weights.path is not None}
+    used = {
+        fetch.weights.path for fetch in fetches if isinstance(fetch, WeightsSlice) and fetch.weights.path is not None
+    }
     return used.union(model.external_files)

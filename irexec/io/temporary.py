@@ -86,7 +86,11 @@ def _remove_abandoned(target: Path) -> None:
     prefix = _prefix(target)
     name = re.compile(re.escape(prefix) + r"(\d{1,9})-[0-9a-f]{8}")
     with os.scandir(target.parent) as entries:
-        found = [(entry.path, named) for entry in entries if (named := name.fullmatch(entry.name)) and entry.is_dir(follow_symlinks=False)]
+        found = [
+            (entry.path, named)
+            for entry in entries
+            if (named := name.fullmatch(entry.name)) and entry.is_dir(follow_symlinks=False)
+        ]
     for path, named in found:
         if not _is_running(int(named[1])):
             _put_back(Path(path) / "old", target)

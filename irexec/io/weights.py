@@ -53,7 +53,9 @@ class Weights:
         ModelError: the file is changed while it is read at once.
     """
 
-    def __init__(self, path: Path | None = None, data: bytes | np.ndarray | None = None, *, mapped: bool = True) -> None:
+    def __init__(
+        self, path: Path | None = None, data: bytes | np.ndarray | None = None, *, mapped: bool = True
+    ) -> None:
         self.path, self.mapped = path, mapped
         self._data = None if data is None else _flat(data)
         self._mapping: mmap.mmap | None = None
@@ -163,7 +165,14 @@ class Weights:
         """What is pickled: of a file, what it must be where it is opened again."""
         data = self._data if self.path is None else None
         record = self.record(whole=False) if self.path is not None and self.size else None
-        return {"path": self.path, "mapped": self.mapped, "size": self.size, "defect": self.defect, "_data": data, "_unpickled": record}
+        return {
+            "path": self.path,
+            "mapped": self.mapped,
+            "size": self.size,
+            "defect": self.defect,
+            "_data": data,
+            "_unpickled": record,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.Lock(), _mapping=None, _file=None)

@@ -90,13 +90,17 @@ class Writer:
         payload = _payload(graph.payload, GraphPayload)
         _set(parent, payload.attributes, where)
         # Of the layers and edges of the model itself only the text is held. They stand two levels below its root.
-        kept: Callable[[Element], Element] = partial(WrittenElement, depth=2) if isinstance(graph, Model) else lambda element: element
+        kept: Callable[[Element], Element] = (
+            partial(WrittenElement, depth=2) if isinstance(graph, Model) else lambda element: element
+        )
         layers, edges = (_element(tag, payload.parts.get(tag, {}), f"of {tag}") for tag in ("layers", "edges"))
         parent.children += [layers, edges]
         for node in graph.nodes:
             layers.children.append(kept(self._layer(node)))
         for ids, attributes in _edges(graph):
-            edge = _element("edge", dict(zip(EDGE_ATTRIBUTES, map(str, ids), strict=True)) | dict(attributes), "of an edge")
+            edge = _element(
+                "edge", dict(zip(EDGE_ATTRIBUTES, map(str, ids), strict=True)) | dict(attributes), "of an edge"
+            )
             edges.children.append(kept(edge))
         parent.children += parsed_elements(payload.elements)
 
@@ -117,7 +121,9 @@ class Writer:
         if attributes or "data" in payload.layout:
             parts["data"] = [_element("data", attributes, f"of {node.name!r}")]
         if node.ports or "input" in payload.layout:
-            parts["input"] = [_ports("input", payload, (_input(node.input_id(i), port) for i, port in enumerate(node.ports)))]
+            parts["input"] = [
+                _ports("input", payload, (_input(node.input_id(i), port) for i, port in enumerate(node.ports)))
+            ]
         if node.outputs or "output" in payload.layout:
             parts["output"] = [_ports("output", payload, map(_output, node.outputs))]
         for name, body in node.bodies.items():
@@ -131,7 +137,12 @@ class Writer:
             return node.attributes
         constant = node.constant
         shape = ", ".join(map(str, constant.shape))
-        fresh = {"element_type": constant.element.name, "shape": shape, "offset": str(self._offset(constant)), "size": str(constant.size)}
+        fresh = {
+            "element_type": constant.element.name,
+            "shape": shape,
+            "offset": str(self._offset(constant)),
+            "size": str(constant.size),
+        }
         # What was written keeps its spelling, unless the node has been given another constant since.
         if _spaceless(node.attributes.get("shape", "")) == _spaceless(shape):
             fresh["shape"] = node.attributes.get("shape", shape)
@@ -183,7 +194,9 @@ def _back_edges(tag: str, body: Body) -> Element:
     edges = Element(tag, {})
     for edge in body.back_edges:
         ids = {"from-layer": str(edge.source), "to-layer": str(edge.target)}
-        edges.children.append(_element("edge", ids | dict(_payload(edge.payload, BackEdgePayload).attributes), "of a back edge"))
+        edges.children.append(
+            _element("edge", ids | dict(_payload(edge.payload, BackEdgePayload).attributes), "of a back edge")
+        )
     return edges
 
 
@@ -241,7 +254,11 @@ def _output(value: Value) -> Element:
 
 def _port(number: int, fact: Fact | None, payload: PortPayload, names: dict[str, str], *, is_new: bool) -> Element:
     precision = _precision(None if fact is None else fact.element, payload.attributes.get("precision"), is_new)
-    port = _element("port", {"id": str(number)} | precision | names | dict(payload.attributes) | names | precision, f"of port {number}")
+    port = _element(
+        "port",
+        {"id": str(number)} | precision | names | dict(payload.attributes) | names | precision,
+        f"of port {number}",
+    )
     for size in (fact.shape if fact is not None else None) or ():
         dim = Element("dim", {})
         dim.text = str(size) if isinstance(size, int) else "-1"

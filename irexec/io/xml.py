@@ -40,7 +40,11 @@ Progress = Callable[[float], None]
 
 
 def parse(
-    data: bytes, name: str, opened: Reader | None = None, parts: Mapping[str, Reader] | None = None, progress: Progress | None = None
+    data: bytes,
+    name: str,
+    opened: Reader | None = None,
+    parts: Mapping[str, Reader] | None = None,
+    progress: Progress | None = None,
 ) -> Element:
     """Parse a file.
 
@@ -102,7 +106,9 @@ class _Target:
         if end - self._event > LARGEST_TAG:
             raise ModelError(f"{self._name}: a tag, text or comment is longer than {LARGEST_TAG >> 20} MiB")
 
-    def start(self, tag: str, attributes: Mapping[str, str], namespaces: Mapping[str | None, str] | None = None) -> None:
+    def start(
+        self, tag: str, attributes: Mapping[str, str], namespaces: Mapping[str | None, str] | None = None
+    ) -> None:
         # lxml has one empty mapping for all elements without attributes.
         given = dict(attributes) if attributes else {}
         if self._has_prefixes:
@@ -149,7 +155,9 @@ class _Target:
     def close(self) -> None:
         """Nothing is left to do at the end of the file."""
 
-    def _as_written(self, tag: str, attributes: dict[str, str], namespaces: Mapping[str | None, str]) -> tuple[str, dict[str, str]]:
+    def _as_written(
+        self, tag: str, attributes: dict[str, str], namespaces: Mapping[str | None, str]
+    ) -> tuple[str, dict[str, str]]:
         """Names with their prefixes, and the declarations of these, which lxml takes apart."""
         declared = {}
         for prefix, uri in namespaces.items():

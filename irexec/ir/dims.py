@@ -341,9 +341,13 @@ def check_sizes(shape: PartialShape) -> None:
         if top is not None and top < 0:
             raise OpError(f"the result would have shape {shape_text(shape)}, of which size {size} is negative")
         if low(size) > LARGEST_SIZE:
-            raise OpError(f"the result would have shape {shape_text(shape)}, of which size {size} is larger than 2**63 - 1")
+            raise OpError(
+                f"the result would have shape {shape_text(shape)}, of which size {size} is larger than 2**63 - 1"
+            )
     if shape is not None and 0 in shape and not has_room(tuple(map(low, shape))):
-        raise OpError(f"the result would have shape {shape_text(shape)}, empty, but with other sizes that are too large for an array")
+        raise OpError(
+            f"the result would have shape {shape_text(shape)}, empty, but with other sizes that are too large for an array"
+        )
 
 
 def has_room(shape: Sequence[int]) -> bool:

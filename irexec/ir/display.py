@@ -36,7 +36,14 @@ class Layer(Protocol):
 
 def layers_table(nodes: Iterable[Layer]) -> Html:
     """The first layers of a graph, as they are declared."""
-    columns = [Column("id", is_number=True), "name", "type", Column("inputs", is_code=True), Column("outputs", is_code=True), "attributes"]
+    columns = [
+        Column("id", is_number=True),
+        "name",
+        "type",
+        Column("inputs", is_code=True),
+        Column("outputs", is_code=True),
+        "attributes",
+    ]
     return table(columns, [_cells(node) for node in nodes], limit=ROWS, hide_empty=True)
 
 
@@ -53,11 +60,20 @@ def layer_details(node: Layer, sources: Sequence[str], names: Sequence[str]) -> 
         sources: where each input comes from.
         names: the tensor names of each output.
     """
-    ports: list[list[Content]] = [[f"input {i}", _fact(p), f"from {s}"] for i, (p, s) in enumerate(zip(node.ports, sources, strict=True))]
+    ports: list[list[Content]] = [
+        [f"input {i}", _fact(p), f"from {s}"] for i, (p, s) in enumerate(zip(node.ports, sources, strict=True))
+    ]
     ports += [[f"output {i}", _fact(p), n] for i, (p, n) in enumerate(zip(node.outputs, names, strict=True))]
-    general: dict[str, Content] = {"id": str(node.id), "version": node.version, "line": None if node.line is None else str(node.line)}
+    general: dict[str, Content] = {
+        "id": str(node.id),
+        "version": node.version,
+        "line": None if node.line is None else str(node.line),
+    }
     bodies = {name: repr(body) for name, body in node.bodies.items()}
-    return joined(definitions({**general, **node.attributes, **bodies}), table(["", Column("", is_code=True), ""], ports, limit=ROWS))
+    return joined(
+        definitions({**general, **node.attributes, **bodies}),
+        table(["", Column("", is_code=True), ""], ports, limit=ROWS),
+    )
 
 
 def types_chart(nodes: Iterable[Layer]) -> Html:

@@ -76,7 +76,9 @@ class Fact:
     @property
     def known(self) -> np.ndarray | None:
         """The value if every element of it is known, else None."""
-        if self.value is None or (self.value.dtype == object and self.element is not None and self.element.kind != "string"):
+        if self.value is None or (
+            self.value.dtype == object and self.element is not None and self.element.kind != "string"
+        ):
             return None
         return self.value
 

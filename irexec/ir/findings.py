@@ -72,7 +72,11 @@ class Findings(Records[Finding]):
 def count_text(findings: Iterable[Finding]) -> str:
     """How many findings there are of each severity: "2 errors, 1 warning"."""
     counts = Counter(finding.severity for finding in findings)
-    parts = [f"{counts[name]:,} {name}{'s' if counts[name] > 1 and name != 'info' else ''}" for name in _SEVERITIES if counts[name]]
+    parts = [
+        f"{counts[name]:,} {name}{'s' if counts[name] > 1 and name != 'info' else ''}"
+        for name in _SEVERITIES
+        if counts[name]
+    ]
     return ", ".join(parts) or "no findings"
 
 
@@ -87,7 +91,9 @@ def findings_table(findings: Sequence[Finding], *, limit: int | None = None, lin
     if not findings:
         return Html()
     columns = [Column("line", is_number=True), "severity", "code", "layer", Column("port", is_number=True), "finding"]
-    return table(columns, [_cells(finding, link) for finding in findings], limit=limit, hide_empty=True, class_="stacked")
+    return table(
+        columns, [_cells(finding, link) for finding in findings], limit=limit, hide_empty=True, class_="stacked"
+    )
 
 
 def _cells(finding: Finding, link: Link | None) -> list[Content]:

@@ -229,7 +229,9 @@ class Graph:
         return f"<{type(self).__name__} {self.name!r}: {counted(len(self.nodes), 'layer')}>"
 
     def _repr_html_(self) -> str:
-        return display(f"{self.name or type(self).__name__}: {counted(len(self.nodes), 'layer')}", layers_table(self.nodes))
+        return display(
+            f"{self.name or type(self).__name__}: {counted(len(self.nodes), 'layer')}", layers_table(self.nodes)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,9 @@ def topological(graph: Graph) -> tuple[list[Node], list[Node]]:
     graph do not count.
     """
     position = {node: i for i, node in enumerate(graph.nodes)}
-    producers = [{position[v.node] for v in node.inputs if v is not None and v.node in position} for node in graph.nodes]
+    producers = [
+        {position[v.node] for v in node.inputs if v is not None and v.node in position} for node in graph.nodes
+    ]
     order, stuck = sort_by_producers(producers)
     return [graph.nodes[i] for i in order], [graph.nodes[i] for i in stuck]
 

@@ -40,7 +40,12 @@ def unwritable(model: Model) -> Iterator[Finding]:
         reported = {(problem.code, problem.layer_id) for problem in graph.problems}
         ids: dict[int, Node] = {}
         for node in graph.nodes:
-            found = [*_of_id(node, ids.setdefault(node.id, node)), *_of_texts(node), *_of_ports(node), *_of_constant(node)]
+            found = [
+                *_of_id(node, ids.setdefault(node.id, node)),
+                *_of_texts(node),
+                *_of_ports(node),
+                *_of_constant(node),
+            ]
             yield from (finding for finding in found if (finding.code, finding.layer_id) not in reported)
 
 
@@ -55,7 +60,9 @@ def _graphs(model: Model) -> Iterator[Graph]:
 def _of_id(node: Node, first: Node) -> Iterator[Finding]:
     is_integer = isinstance(node.id, int | np.integer) and not isinstance(node.id, bool)
     if not is_integer or not 0 <= node.id <= _LARGEST_ID:
-        finding = node.finding(codes.BAD_NUMBER, f"the id is {node.id!r:.60}, expected an integer from 0 to {_LARGEST_ID}")
+        finding = node.finding(
+            codes.BAD_NUMBER, f"the id is {node.id!r:.60}, expected an integer from 0 to {_LARGEST_ID}"
+        )
         yield finding if is_integer else replace(finding, layer_id=None)
     elif first is not node:
         yield node.finding(codes.DUPLICATE_LAYER, f"layer {first.name!r} has the id {node.id}, too")
@@ -66,7 +73,9 @@ def _of_texts(node: Node) -> Iterator[Finding]:
     texts += [("a tensor name", name) for value in node.outputs for name in value.names]
     for body in node.bodies.values():
         texts += [("the name of a body", body.graph.name)] if body.graph.name else []
-        texts += [(f"{key!r} of a port map", text) for entry in body.port_maps for key, text in entry.attributes.items()]
+        texts += [
+            (f"{key!r} of a port map", text) for entry in body.port_maps for key, text in entry.attributes.items()
+        ]
     if _are_fine(node, [text for _, text in texts]):
         return
     wrong = [each for what, text in texts for each in _of_text(what, text)]
@@ -88,7 +97,10 @@ def attribute_problems(key: object, text: object) -> Iterator[tuple[str, str]]:
     if not isinstance(key, str):
         yield codes.NOT_TEXT, f"the name of an attribute is {key!r:.60} of type {type(key).__name__}, expected text"
     elif not is_name(key):
-        yield codes.UNWRITABLE_TEXT, f"the name of an attribute, {key[:60]!r}, has characters that XML cannot contain there"
+        yield (
+            codes.UNWRITABLE_TEXT,
+            f"the name of an attribute, {key[:60]!r}, has characters that XML cannot contain there",
+        )
     else:
         yield from _of_text(f"attribute {key!r}", text)
 
@@ -104,7 +116,9 @@ def _of_edges(node: Node, inside: set[Node]) -> Iterator[Finding]:
     for index, port in enumerate(node.ports):
         source, number = port.source, node.input_id(index)
         if source is None:
-            yield node.finding(codes.MISSING_EDGE, f"no edge arrives at input port {number}", port=number, line=port.line)
+            yield node.finding(
+                codes.MISSING_EDGE, f"no edge arrives at input port {number}", port=number, line=port.line
+            )
         elif source.node not in inside or all(value is not source for value in source.node.outputs):
             what = "which is not in the graph" if source.node not in inside else "which has no such output"
             text = f"input {index} comes from {source.node.name!r}, {what}"
@@ -112,7 +126,10 @@ def _of_edges(node: Node, inside: set[Node]) -> Iterator[Finding]:
 
 
 def _of_ports(node: Node) -> Iterator[Finding]:
-    for ports in ([node.input_id(index) for index in range(len(node.ports))], [value.port_id for value in node.outputs]):
+    for ports in (
+        [node.input_id(index) for index in range(len(node.ports))],
+        [value.port_id for value in node.outputs],
+    ):
         for number in _repeated(ports):
             yield node.finding(codes.DUPLICATE_PORT, f"two ports have the id {number}", port=number)
 
@@ -127,4 +144,6 @@ def _of_constant(node: Node) -> Iterator[Finding]:
     """Of bytes in memory; those of a file are looked at where it is read. One of another shape can be written, and is found again."""
     constant = node.constant
     if constant is not None and isinstance(constant.fetch, Bytes) and constant.fetch.data.nbytes < constant.size:
-        yield node.finding(codes.CONSTANT_SIZE, f"the constant has {constant.fetch.data.nbytes} bytes, expected {constant.size}")
+        yield node.finding(
+            codes.CONSTANT_SIZE, f"the constant has {constant.fetch.data.nbytes} bytes, expected {constant.size}"
+        )

@@ -100,7 +100,9 @@ def _prelu_1_facts(data: Fact, slope: Fact) -> Fact:
         unify_elements(data, slope)
     if data.is_static and slope.is_static and data.shape is not None and slope.shape is not None:
         channels = len(slope.shape) == 1 and len(data.shape) > 1 and slope.shape[0] == data.shape[1]
-        check(channels or broadcastable_to(slope.shape, data.shape), f"slope {slope} cannot be broadcast to data {data}")
+        check(
+            channels or broadcastable_to(slope.shape, data.shape), f"slope {slope} cannot be broadcast to data {data}"
+        )
     return Fact(data.element, data.shape)
 
 

@@ -80,7 +80,9 @@ define("SquaredDifference", 1, _squared_difference, "(a - b) squared; integers w
 
 
 @op("Divide", since=1, symbolic=True)
-def divide_1(a: NumericTensor, b: NumericTensor, *, m_pythondiv: bool = True, auto_broadcast: Broadcasting = "numpy") -> np.ndarray:
+def divide_1(
+    a: NumericTensor, b: NumericTensor, *, m_pythondiv: bool = True, auto_broadcast: Broadcasting = "numpy"
+) -> np.ndarray:
     """a / b. Integers are rounded down, or towards zero if ``m_pythondiv`` is false.
 
     Source: Divide-1. OpenVINO's reference rounds down where m_pythondiv is true, its CPU plugin truncates.

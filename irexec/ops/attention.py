@@ -44,7 +44,9 @@ def scaled_dot_product_attention_13(
     with np.errstate(invalid="ignore", over="ignore"):
         scores = matmul(query * factor, np.swapaxes(key, -1, -2))
         if causal:
-            scores = np.where(np.tri(*scores.shape[-2:], dtype=np.bool_), scores, -np.inf).astype(scores.dtype, copy=False)
+            scores = np.where(np.tri(*scores.shape[-2:], dtype=np.bool_), scores, -np.inf).astype(
+                scores.dtype, copy=False
+            )
         elif attention_mask is not None:
             scores = _masked(scores, attention_mask)
         weights = softmax_with_sink(scores, sink)
@@ -78,11 +80,20 @@ def _scaled_dot_product_attention_13_facts(
         check(allowed, f"attention_mask has element type {attention_mask.element}, expected {kind} or boolean")
         batch, rows = _with_mask(batch, attention_mask.shape, rows, source)
     if sink is not None and sink.shape is not None:
-        check(query.rank in (None, len(sink.shape)), f"sink {shape_text(sink.shape)} does not have the rank of query, {query.rank}")
-        check(len(sink.shape) < 1 or may_equal(sink.shape[-1], 1), f"the last axis of sink is {sink.shape[-1]}, expected 1")
+        check(
+            query.rank in (None, len(sink.shape)),
+            f"sink {shape_text(sink.shape)} does not have the rank of query, {query.rank}",
+        )
+        check(
+            len(sink.shape) < 1 or may_equal(sink.shape[-1], 1),
+            f"the last axis of sink is {sink.shape[-1]}, expected 1",
+        )
         if batch is not None:
             target = (*batch, rows, 1)
-            check(broadcastable_to(sink.shape, target), f"sink {shape_text(sink.shape)} cannot be broadcast to {shape_text(target)}")
+            check(
+                broadcastable_to(sink.shape, target),
+                f"sink {shape_text(sink.shape)} cannot be broadcast to {shape_text(target)}",
+            )
     return Fact(kind, None if batch is None else (*batch, rows, _size(value.shape, -1)))
 
 

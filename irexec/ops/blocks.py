@@ -24,7 +24,9 @@ Vector = Annotated[IntegerTensor, Rank(1)]
 
 
 @op("SpaceToBatch", since=2)
-def space_to_batch_2(data: Annotated[Tensor, Rank(2, None)], block_shape: Vector, pads_begin: Vector, pads_end: Vector) -> np.ndarray:
+def space_to_batch_2(
+    data: Annotated[Tensor, Rank(2, None)], block_shape: Vector, pads_begin: Vector, pads_end: Vector
+) -> np.ndarray:
     """``data``, padded by zeros, with blocks of every axis but the first moved into the batch.
 
     ``block_shape`` and the pads have one value for each axis; those of the batch are 1 and 0.
@@ -41,7 +43,9 @@ def space_to_batch_2(data: Annotated[Tensor, Rank(2, None)], block_shape: Vector
 
 
 @op("BatchToSpace", since=2, view=True)
-def batch_to_space_2(data: Annotated[Tensor, Rank(2, None)], block_shape: Vector, crops_begin: Vector, crops_end: Vector) -> np.ndarray:
+def batch_to_space_2(
+    data: Annotated[Tensor, Rank(2, None)], block_shape: Vector, crops_begin: Vector, crops_end: Vector
+) -> np.ndarray:
     """Blocks of the batch laid out along every other axis, and cropped: SpaceToBatch undone. Source: BatchToSpace-2."""
     blocks = integers(block_shape, "block_shape")[1:]
     batch, *sizes = data.shape
@@ -72,7 +76,9 @@ def _block_values(data: Fact, given: Sequence[tuple[Fact, str]]) -> list[tuple[i
 
 @space_to_batch_2.shape_rule
 def _space_to_batch_2_facts(data: Fact, block_shape: Fact, pads_begin: Fact, pads_end: Fact) -> Fact:
-    blocks, begins, ends = _block_values(data, [(block_shape, "block_shape"), (pads_begin, "pads_begin"), (pads_end, "pads_end")])
+    blocks, begins, ends = _block_values(
+        data, [(block_shape, "block_shape"), (pads_begin, "pads_begin"), (pads_end, "pads_end")]
+    )
     if data.shape is None:
         return Fact(data.element, None)
     if blocks is None:
@@ -94,7 +100,9 @@ def _batch_to_space_2_facts(data: Fact, block_shape: Fact, crops_begin: Fact, cr
         if begins is None or ends is None:
             return Fact(data.element, (ANY,) * len(data.shape))
         cuts = map(sum, zip(begins[1:], ends[1:], strict=True))
-        return Fact(data.element, (ANY, *(Dim(max(low(size) - cut, 0)) for size, cut in zip(data.shape[1:], cuts, strict=True))))
+        return Fact(
+            data.element, (ANY, *(Dim(max(low(size) - cut, 0)) for size, cut in zip(data.shape[1:], cuts, strict=True)))
+        )
     batch = exact_quotient(data.shape[0], math.prod(blocks))
     if begins is None or ends is None:
         return Fact(data.element, (batch, *((ANY,) * (len(data.shape) - 1))))
@@ -208,5 +216,8 @@ def _col2im_15_shape(data: Fact, output_size: Fact, kernel_size: Fact, *, attrib
     sizes = [size for size in image if isinstance(size, int)]
     if kernel is not None and len(sizes) == 2:
         expected = math.prod(attributes.windows(sizes, kernel).counts)
-        check(may_equal(count, expected), f"data {data} has {count} columns, an image of {sizes[0]} x {sizes[1]} gives {expected}")
+        check(
+            may_equal(count, expected),
+            f"data {data} has {count} columns, an image of {sizes[0]} x {sizes[1]} gives {expected}",
+        )
     return Fact(data.element, (*batch, channels, *(at_least(size, 0) for size in image)))

@@ -32,7 +32,10 @@ def _target_shape(target: Fact) -> PartialShape:
     sizes = target.sizes("target_shape")
     if sizes is None:
         return open_shape(vector_length(target))
-    check(all(low(size) >= 0 for size in sizes if isinstance(size, int)), f"target_shape {list(sizes)} has a negative size")
+    check(
+        all(low(size) >= 0 for size in sizes if isinstance(size, int)),
+        f"target_shape {list(sizes)} has a negative size",
+    )
     return tuple(at_least(size, 0) for size in sizes)
 
 
@@ -49,7 +52,10 @@ def _broadcast_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None, 
         check(len(data.shape) <= len(target), f"data {shape_text(data.shape)} has more axes than {shape_text(target)}")
         _check_explicit(data.shape, target, tuple(range(len(data.shape))))
     elif mode == "numpy":
-        check(broadcastable_to(data.shape, target), f"data {shape_text(data.shape)} cannot be broadcast to {shape_text(target)}")
+        check(
+            broadcastable_to(data.shape, target),
+            f"data {shape_text(data.shape)} cannot be broadcast to {shape_text(target)}",
+        )
         return Fact(data.element, _narrowed(data.shape, target))
     return Fact(data.element, target)
 
@@ -66,7 +72,10 @@ def _narrowed(shape: Shape, target: Shape) -> Shape:
 def _check_explicit(shape: Shape, target: Shape, axes: tuple[int, ...] | None) -> None:
     if axes is None:
         return
-    check(len(axes) == len(shape), f"axes_mapping {list(axes)} does not have one axis for each of data {shape_text(shape)}")
+    check(
+        len(axes) == len(shape),
+        f"axes_mapping {list(axes)} does not have one axis for each of data {shape_text(shape)}",
+    )
     check(len(set(axes)) == len(axes), f"axes_mapping {list(axes)} has an axis twice")
     for axis, size in zip(axes, shape, strict=True):
         check(0 <= axis < len(target), f"axes_mapping {list(axes)} is out of range for {shape_text(target)}")
@@ -74,7 +83,10 @@ def _check_explicit(shape: Shape, target: Shape, axes: tuple[int, ...] | None) -
             try:
                 meet(size, target[axis])
             except OpError:
-                check(not isinstance(size, int), f"data {shape_text(shape)} does not fit {shape_text(target)} at axis {axis}")
+                check(
+                    not isinstance(size, int),
+                    f"data {shape_text(shape)} does not fit {shape_text(target)} at axis {axis}",
+                )
 
 
 @op("Broadcast", since=1, symbolic=True)
@@ -99,7 +111,9 @@ def broadcast_1(
 
 
 @broadcast_1.shape_rule
-def _broadcast_1_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None = None, *, mode: str = "numpy") -> Fact:
+def _broadcast_1_facts(
+    data: Fact, target_shape: Fact, axes_mapping: Fact | None = None, *, mode: str = "numpy"
+) -> Fact:
     return _broadcast_facts(data, target_shape, axes_mapping, "explicit" if mode == "none" else mode)
 
 
@@ -124,7 +138,9 @@ def broadcast_3(
 
 
 @broadcast_3.shape_rule
-def _broadcast_3_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None = None, *, mode: str = "numpy") -> Fact:
+def _broadcast_3_facts(
+    data: Fact, target_shape: Fact, axes_mapping: Fact | None = None, *, mode: str = "numpy"
+) -> Fact:
     return _broadcast_facts(data, target_shape, axes_mapping, mode)
 
 
@@ -157,7 +173,9 @@ def _pad(data: np.ndarray, begin: np.ndarray, end: np.ndarray, value: np.ndarray
     largest = max((max(pair) for pair in pairs), default=0)
     check(largest <= np.iinfo(np.intp).max, f"a pad of {largest} is more than an axis can have")
     added = [(max(a, 0), max(b, 0)) for a, b in pairs]
-    check_memory([size + sum(pair) for size, pair in zip(data.shape, added, strict=True)], data.dtype, "the uncropped data")
+    check_memory(
+        [size + sum(pair) for size, pair in zip(data.shape, added, strict=True)], data.dtype, "the uncropped data"
+    )
     default = "" if data.dtype == object else np.zeros((), data.dtype)
     result = padded(data, added, mode, default if value is None else value.reshape(-1)[0])
     # A copy, so that this is not a view of the data.
@@ -174,7 +192,10 @@ def _pad_facts(data: Fact, begin: Fact, end: Fact, value: Fact | None, mode: str
         check(pads is None or len(pads) == len(data.shape), f"{what} has {len(pads or ())} elements for data {data}")
     if begins is None or ends is None:
         return Fact(data.element, (ANY,) * len(data.shape))
-    return Fact(data.element, tuple(_padded(size, a, b, mode, negative) for size, a, b in zip(data.shape, begins, ends, strict=True)))
+    return Fact(
+        data.element,
+        tuple(_padded(size, a, b, mode, negative) for size, a, b in zip(data.shape, begins, ends, strict=True)),
+    )
 
 
 def _padded(size: Size, begin: Size, end: Size, mode: str, negative: bool) -> Size:
@@ -196,7 +217,12 @@ def _padded(size: Size, begin: Size, end: Size, mode: str, negative: bool) -> Si
 
 @op("Pad", since=1)
 def pad_1(
-    data: AnyTensor, pads_begin: IntegerVector, pads_end: IntegerVector, pad_value: PadValue | None = None, *, pad_mode: PadMode
+    data: AnyTensor,
+    pads_begin: IntegerVector,
+    pads_end: IntegerVector,
+    pad_value: PadValue | None = None,
+    *,
+    pad_mode: PadMode,
 ) -> np.ndarray:
     """``data`` padded by a constant, by its edge elements, or by its reflection. Source: Pad-1."""
     return _pad(data, pads_begin, pads_end, pad_value, pad_mode)
@@ -209,7 +235,12 @@ def _pad_1_facts(data: Fact, pads_begin: Fact, pads_end: Fact, pad_value: Fact |
 
 @op("Pad", since=12)
 def pad_12(
-    data: AnyTensor, pads_begin: IntegerVector, pads_end: IntegerVector, pad_value: PadValue | None = None, *, pad_mode: PadMode
+    data: AnyTensor,
+    pads_begin: IntegerVector,
+    pads_end: IntegerVector,
+    pad_value: PadValue | None = None,
+    *,
+    pad_mode: PadMode,
 ) -> np.ndarray:
     """As Pad-1; negative pads remove elements, after the positive pads are added.
 
@@ -219,5 +250,7 @@ def pad_12(
 
 
 @pad_12.shape_rule
-def _pad_12_facts(data: Fact, pads_begin: Fact, pads_end: Fact, pad_value: Fact | None = None, *, pad_mode: str) -> Fact:
+def _pad_12_facts(
+    data: Fact, pads_begin: Fact, pads_end: Fact, pad_value: Fact | None = None, *, pad_mode: str
+) -> Fact:
     return _pad_facts(data, pads_begin, pads_end, pad_value, pad_mode, negative=True)

@@ -77,7 +77,10 @@ def if_8(cond: Condition, *inputs: AnyTensor, then_body: Runner, else_body: Runn
 @if_8.shape_rule
 def _if_8_shapes(cond: Fact, *inputs: Fact, then_body: Runner, else_body: Runner) -> tuple[Fact, ...]:
     branches = [_run_branch(runner, [cond, *inputs]) for runner in (then_body, else_body)]
-    check(len(branches[0]) == len(branches[1]), f"then_body gives {counted(len(branches[0]), 'output')}, else_body {len(branches[1])}")
+    check(
+        len(branches[0]) == len(branches[1]),
+        f"then_body gives {counted(len(branches[0]), 'output')}, else_body {len(branches[1])}",
+    )
     known = cond.known
     if known is not None and known.size == 1:
         return tuple(Fact(fact.element, fact.shape) for fact in branches[0 if bool(known.reshape(-1)[0]) else 1])
@@ -103,7 +106,9 @@ class Slice:
         """The slice that a port map entry asks for; None if it passes the whole tensor."""
         if "axis" not in entry.attributes:
             return None
-        axis, start, end, stride, part = (_integer(key, entry.attributes.get(key, default)) for key, default in _SLICE_DEFAULTS)
+        axis, start, end, stride, part = (
+            _integer(key, entry.attributes.get(key, default)) for key, default in _SLICE_DEFAULTS
+        )
         check(stride != 0 and part > 0, f"port map: stride {stride} and part_size {part} give no slices")
         return Slice(axis, start, end, stride, part)
 
@@ -129,7 +134,9 @@ class Slice:
         def at(iteration: int) -> np.ndarray:
             first = start + iteration * stride
             if first < 0 or first + part > size:
-                raise OpError(f"port map: iteration {iteration} takes {first}..{first + part} of axis {axis} of size {size}")
+                raise OpError(
+                    f"port map: iteration {iteration} takes {first}..{first + part} of axis {axis} of size {size}"
+                )
             return array[(*before, slice(first, first + part))]
 
         return at
@@ -171,7 +178,11 @@ class Wiring:
             check(edge.source in results, f"back edge: layer {edge.source} is not a Result of the body")
             check(edge.target in parameters, f"back edge: layer {edge.target} is not a Parameter of the body")
         backs = {edge.target: results[edge.source] for edge in body.back_edges}
-        condition = [e.internal for e in body.port_maps if e.kind == "output" and e.attributes.get("purpose") == "execution_condition"]
+        condition = [
+            e.internal
+            for e in body.port_maps
+            if e.kind == "output" and e.attributes.get("purpose") == "execution_condition"
+        ]
         return Wiring(
             sources=[_source(parameter, entries.get(parameter.id), node) for parameter in body.graph.parameters],
             backs=[backs.get(parameter.id) for parameter in body.graph.parameters],
@@ -203,10 +214,18 @@ def _iterate(runner: Runner, inputs: Sequence[np.ndarray], trips: int, condition
     wiring, parameters = Wiring.of(runner.node, runner.body), runner.body.graph.parameters
     merged = [None if source is None else inputs[source[0]] for source in wiring.sources]
     # What changes from one iteration to the next: counters and slices, values fed back, results to concatenate.
-    varying = [(i, _per_iteration(source, inputs, parameters[i])) for i, source in enumerate(wiring.sources) if source is None or source[1]]
+    varying = [
+        (i, _per_iteration(source, inputs, parameters[i]))
+        for i, source in enumerate(wiring.sources)
+        if source is None or source[1]
+    ]
     backs = [(i, back) for i, back in enumerate(wiring.backs) if back is not None]
     collected: list[list[np.ndarray]] = [[] for _ in wiring.outputs]
-    collect = [(parts.append, result) for parts, (result, cut) in zip(collected, wiring.outputs, strict=True) if cut is not None]
+    collect = [
+        (parts.append, result)
+        for parts, (result, cut) in zip(collected, wiring.outputs, strict=True)
+        if cut is not None
+    ]
     arguments: list[Any] = merged.copy()
     results: list[np.ndarray] | None = None
     iteration = 0
@@ -223,7 +242,9 @@ def _iterate(runner: Runner, inputs: Sequence[np.ndarray], trips: int, condition
     return tuple(_output(runner, wiring, i, results, collected[i], merged) for i in range(len(wiring.outputs)))
 
 
-def _per_iteration(source: tuple[int, Slice | None] | None, inputs: Sequence[np.ndarray], parameter: Node) -> Callable[[int], np.ndarray]:
+def _per_iteration(
+    source: tuple[int, Slice | None] | None, inputs: Sequence[np.ndarray], parameter: Node
+) -> Callable[[int], np.ndarray]:
     """A function from the index of an iteration to the value of a Parameter that is a counter or a slice."""
     if source is None or source[1] is None:
         return lambda iteration: _counter(parameter, iteration)
@@ -252,7 +273,11 @@ def _output(
             return _empty_output(runner, index, cut)
         axis = normalize_axis(cut.axis, parts[0].ndim)
         others = {part.shape[:axis] + part.shape[axis + 1 :] for part in parts}
-        shapes = " and ".join(str(list(shape)) for shape in dict.fromkeys(part.shape for part in parts)) if len(others) > 1 else ""
+        shapes = (
+            " and ".join(str(list(shape)) for shape in dict.fromkeys(part.shape for part in parts))
+            if len(others) > 1
+            else ""
+        )
         check(len(others) == 1, f"iterations give shapes {shapes}, which cannot be concatenated along axis {axis}")
         return np.concatenate(parts[::-1] if cut.stride < 0 else parts, axis)
     if results is not None:
@@ -279,7 +304,9 @@ def _empty_output(runner: Runner, index: int, cut: Slice | None) -> np.ndarray:
 
 
 @op("Loop", since=5, view=True)
-def loop_5(trip_count: TripCount, execution_condition: LoopCondition, *inputs: AnyTensor, body: Runner) -> tuple[np.ndarray, ...]:
+def loop_5(
+    trip_count: TripCount, execution_condition: LoopCondition, *inputs: AnyTensor, body: Runner
+) -> tuple[np.ndarray, ...]:
     """Runs ``body`` until its condition is false, at most ``trip_count`` times (-1: without limit).
 
     Merged inputs are replaced by the results of their back edges, sliced ones by the slice of the iteration; outputs are the last
@@ -302,7 +329,10 @@ def _loop_5_shapes(trip_count: Fact, execution_condition: Fact, *inputs: Fact, b
     continues = wiring.condition is None or _is_true(results[wiring.condition])
     exact = continues and condition is not None
     times = limit if exact else span(0, high(limit))
-    return tuple(_output_fact(wiring, i, results, times, [trip_count, execution_condition, *inputs]) for i in range(len(wiring.outputs)))
+    return tuple(
+        _output_fact(wiring, i, results, times, [trip_count, execution_condition, *inputs])
+        for i in range(len(wiring.outputs))
+    )
 
 
 def _is_true(fact: Fact) -> bool:
@@ -313,7 +343,10 @@ def _is_true(fact: Fact) -> bool:
 def tensor_iterator_1(*inputs: AnyTensor, body: Runner) -> tuple[np.ndarray, ...]:
     """Runs ``body`` once for each slice of its sliced inputs; see Loop. Source: TensorIterator-1."""
     wiring = Wiring.of(body.node, body.body)
-    counts = {cut.iterations(inputs[index].shape[normalize_axis(cut.axis, inputs[index].ndim)]) for index, cut in _cuts(wiring)}
+    counts = {
+        cut.iterations(inputs[index].shape[normalize_axis(cut.axis, inputs[index].ndim)])
+        for index, cut in _cuts(wiring)
+    }
     check(len(counts) <= 1, f"the sliced inputs have different numbers of slices: {sorted(map(str, counts))}")
     return _iterate(body, inputs, int(counts.pop()) if counts else 1, True)
 
@@ -328,7 +361,9 @@ def _tensor_iterator_1_shapes(*inputs: Fact, body: Runner) -> tuple[Fact, ...]:
         shape = inputs[index].shape
         one = ANY if shape is None else cut.iterations(shape[normalize_axis(cut.axis, len(shape))])
         times = one if times is None or isinstance(times, Dim) else times
-    return tuple(_output_fact(wiring, i, results, 1 if times is None else times, inputs) for i in range(len(wiring.outputs)))
+    return tuple(
+        _output_fact(wiring, i, results, 1 if times is None else times, inputs) for i in range(len(wiring.outputs))
+    )
 
 
 def _cuts(wiring: Wiring) -> Iterator[tuple[int, Slice]]:
@@ -346,15 +381,23 @@ def _settle(runner: Runner, wiring: Wiring, inputs: Sequence[Fact]) -> list[Fact
     for attempt in range(8):
         results = runner(*arguments)
         widened = [
-            fact if back is None else _widen(fact, results[back], attempt) for fact, back in zip(arguments, wiring.backs, strict=True)
+            fact if back is None else _widen(fact, results[back], attempt)
+            for fact, back in zip(arguments, wiring.backs, strict=True)
         ]
         if all(a.element is b.element and a.shape == b.shape for a, b in zip(arguments, widened, strict=True)):
             return results
         arguments = widened
-    return runner(*[fact if back is None else Fact(fact.element, None) for fact, back in zip(arguments, wiring.backs, strict=True)])
+    return runner(
+        *[
+            fact if back is None else Fact(fact.element, None)
+            for fact, back in zip(arguments, wiring.backs, strict=True)
+        ]
+    )
 
 
-def _argument(source: tuple[int, Slice | None] | None, back: int | None, parameter: Node, inputs: Sequence[Fact]) -> Fact:
+def _argument(
+    source: tuple[int, Slice | None] | None, back: int | None, parameter: Node, inputs: Sequence[Fact]
+) -> Fact:
     if source is None:
         return _shape_of_counter(parameter)
     index, cut = source

@@ -46,7 +46,9 @@ def conv_transpose(
     """
     weights = filter_by_group(filter, groups, filter_format or weights_format or "XIO")
     data = channels_first(input, data_format)
-    return add_bias(convolve_transposed(data, weights, attributes.windows(data.shape[2:], weights.shape[3:])), bias, data_format)
+    return add_bias(
+        convolve_transposed(data, weights, attributes.windows(data.shape[2:], weights.shape[3:])), bias, data_format
+    )
 
 
 @conv_transpose.shape_rule
@@ -86,10 +88,16 @@ def _channels_first_shape(shape: PartialShape, rank: int, data_format: str) -> t
 def _channels(data: Size, inputs: Size, outputs: Size, groups: int, bias: Fact | None) -> Size:
     """The output channels; OpError if channels, groups and bias do not go together."""
     for size, name in ((data, "input"), (inputs, "filter")):
-        check(not isinstance(size, int) or size % groups == 0, f"{size} channels of the {name} do not divide into {groups} groups")
+        check(
+            not isinstance(size, int) or size % groups == 0,
+            f"{size} channels of the {name} do not divide into {groups} groups",
+        )
     check(may_equal(data, inputs), f"input has {data} channels, the filter takes {inputs}")
     channels = outputs * groups
     if bias is None or bias.shape is None:
         return channels
-    check(may_equal(bias.shape[0], channels), f"bias has length {bias.shape[0]}, expected {channels}: one value for each output channel")
+    check(
+        may_equal(bias.shape[0], channels),
+        f"bias has length {bias.shape[0]}, expected {channels}: one value for each output channel",
+    )
     return meet(channels, bias.shape[0])

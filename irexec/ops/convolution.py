@@ -21,7 +21,10 @@ from irexec.schema.windows import spatial_rank, spatial_sizes
 # Model Optimizer of 2020 wrote output_padding for these two.
 @op("Convolution", since=1, widen=True, tolerance=TOLERANCE, ignores=("output_padding",))
 def convolution_1(
-    data: Annotated[NumericTensor, Rank(3, 5)], filter: Annotated[NumericTensor, Rank(3, 5)], *, attributes: ConvolutionAttributes
+    data: Annotated[NumericTensor, Rank(3, 5)],
+    filter: Annotated[NumericTensor, Rank(3, 5)],
+    *,
+    attributes: ConvolutionAttributes,
 ) -> np.ndarray:
     """Cross-correlation of data [N, C_IN, Z, Y, X] with filter [C_OUT, C_IN, Z, Y, X], in 1 to 3 spatial axes.
 
@@ -38,7 +41,10 @@ def _convolution_shape(data: Fact, filter: Fact, *, attributes: ConvolutionAttri
 
 @op("GroupConvolution", since=1, widen=True, tolerance=TOLERANCE, ignores=("output_padding",))
 def group_convolution_1(
-    data: Annotated[NumericTensor, Rank(3, 5)], filter: Annotated[NumericTensor, Rank(4, 6)], *, attributes: ConvolutionAttributes
+    data: Annotated[NumericTensor, Rank(3, 5)],
+    filter: Annotated[NumericTensor, Rank(4, 6)],
+    *,
+    attributes: ConvolutionAttributes,
 ) -> np.ndarray:
     """Convolution of each group: data [N, GROUPS * C_IN, ...], filter [GROUPS, C_OUT, C_IN, Z, Y, X]. Source: GroupConvolution-1."""
     return convolve(data, filter, attributes.windows(data.shape[2:], filter.shape[3:]))
@@ -70,12 +76,22 @@ def binary_convolution_1(
 
 
 @binary_convolution_1.shape_rule
-def _binary_convolution_shape(data: Fact, filter: Fact, *, attributes: ConvolutionAttributes, mode: str, pad_value: float) -> Fact:
+def _binary_convolution_shape(
+    data: Fact, filter: Fact, *, attributes: ConvolutionAttributes, mode: str, pad_value: float
+) -> Fact:
     found = _convolution_shape(Fact(data.element, data.shape), Fact(data.element, filter.shape), attributes=attributes)
     return Fact(found.element, found.shape if found.shape is not None else (ANY,) * 4)
 
 
-def _shape(data: Fact, filter: Fact, leading: int, channels: Size, inputs: Size, of_groups: str, attributes: ConvolutionAttributes) -> Fact:
+def _shape(
+    data: Fact,
+    filter: Fact,
+    leading: int,
+    channels: Size,
+    inputs: Size,
+    of_groups: str,
+    attributes: ConvolutionAttributes,
+) -> Fact:
     """The result of a forward convolution whose filter has ``leading`` axes that are not spatial."""
     element = unify_elements(data, filter)
     rank = spatial_rank(data.shape, filter.shape, leading, attributes.strides, attributes.dilations)

@@ -35,11 +35,15 @@ def convolution_backprop_data_1(
 
     Source: ConvolutionBackpropData-1, OpenVINO's shape inference and CPU plugin.
     """
-    return convolve_transposed(data, filter[None], attributes.windows(data.shape[2:], filter.shape[2:], _sizes(output_shape)))
+    return convolve_transposed(
+        data, filter[None], attributes.windows(data.shape[2:], filter.shape[2:], _sizes(output_shape))
+    )
 
 
 @convolution_backprop_data_1.shape_rule
-def _backprop_shape(data: Fact, filter: Fact, output_shape: Fact | None = None, *, attributes: BackpropAttributes) -> Fact:
+def _backprop_shape(
+    data: Fact, filter: Fact, output_shape: Fact | None = None, *, attributes: BackpropAttributes
+) -> Fact:
     inputs, channels = (ANY, ANY) if filter.shape is None else filter.shape[:2]
     return _shape(data, filter, output_shape, 2, inputs, channels, "", attributes)
 
@@ -61,7 +65,9 @@ def group_convolution_backprop_data_1(
 
 
 @group_convolution_backprop_data_1.shape_rule
-def _group_backprop_shape(data: Fact, filter: Fact, output_shape: Fact | None = None, *, attributes: BackpropAttributes) -> Fact:
+def _group_backprop_shape(
+    data: Fact, filter: Fact, output_shape: Fact | None = None, *, attributes: BackpropAttributes
+) -> Fact:
     groups, inputs, channels = (ANY, ANY, ANY) if filter.shape is None else filter.shape[:3]
     of_groups = f" of {groups} groups of {inputs}"
     groups = group_count(data, groups, inputs)
@@ -106,5 +112,8 @@ def _given_sizes(output_shape: Fact) -> tuple[Size, ...] | None:
         return tuple(non_negative(size, "a size of output_shape") for size in sizes)
     if output_shape.shape is None or not isinstance(output_shape.shape[0], int):
         return None
-    check(output_shape.shape[0] <= MAX_AXES, f"output_shape has {output_shape.shape[0]} values, more than a shape can have")
+    check(
+        output_shape.shape[0] <= MAX_AXES,
+        f"output_shape has {output_shape.shape[0]} values, more than a shape can have",
+    )
     return (ANY,) * output_shape.shape[0]

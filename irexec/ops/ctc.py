@@ -41,7 +41,9 @@ def ctc_greedy_decoder_1(
 def _ctc_greedy_decoder_1_shapes(data: Fact, sequence_mask: Fact, *, ctc_merge_repeated: bool = True) -> Fact:
     element = unify_elements(data, sequence_mask)
     (steps, batch, _), (mask_steps, mask_batch) = sizes_of(data, 3, "data"), sizes_of(sequence_mask, 2, "sequence_mask")
-    return Fact(element, (unify_sizes("batch", batch, mask_batch), unify_sizes("number of steps", steps, mask_steps), 1, 1))
+    return Fact(
+        element, (unify_sizes("batch", batch, mask_batch), unify_sizes("number of steps", steps, mask_steps), 1, 1)
+    )
 
 
 @op("CTCGreedyDecoderSeqLen", since=6)

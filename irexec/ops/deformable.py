@@ -39,7 +39,9 @@ class ModulatedAttributes(DeformableAttributes):
 
 
 @op("DeformableConvolution", since=1, widen=True, tolerance=TOLERANCE)
-def deformable_convolution_1(data: Planar, offsets: Planar, filter: Planar, *, attributes: DeformableAttributes) -> np.ndarray:
+def deformable_convolution_1(
+    data: Planar, offsets: Planar, filter: Planar, *, attributes: DeformableAttributes
+) -> np.ndarray:
     """Convolution of data [N, C, Y, X] with filter [O, C / group, Y, X] whose points ``offsets`` move.
 
     As DeformableConvolution-8 without mask and with ``bilinear_interpolation_pad`` false. Source: DeformableConvolution-1.
@@ -89,14 +91,18 @@ def _deformable_1_shape(data: Fact, offsets: Fact, filter: Fact, *, attributes: 
 
 
 @deformable_convolution_8.shape_rule
-def _planar_shape(data: Fact, offsets: Fact, filter: Fact, mask: Fact | None = None, *, attributes: DeformableAttributes) -> Fact:
+def _planar_shape(
+    data: Fact, offsets: Fact, filter: Fact, mask: Fact | None = None, *, attributes: DeformableAttributes
+) -> Fact:
     if data.shape is None:
         data = Fact(data.element, (ANY,) * 4)
     return _shape(data, offsets, filter, mask, attributes=attributes)
 
 
 @deformable_convolution.shape_rule
-def _shape(data: Fact, offsets: Fact, filter: Fact, mask: Fact | None = None, *, attributes: DeformableAttributes) -> Fact:
+def _shape(
+    data: Fact, offsets: Fact, filter: Fact, mask: Fact | None = None, *, attributes: DeformableAttributes
+) -> Fact:
     others = {"offsets": offsets, "filter": filter} | ({} if mask is None else {"mask": mask})
     element = unify_elements(data, *others.values())
     rank = next((fact.rank - 2 for fact in (data, *others.values()) if fact.rank is not None), None)
@@ -117,7 +123,9 @@ def _shape(data: Fact, offsets: Fact, filter: Fact, mask: Fact | None = None, *,
     return Fact(element, (shape[0], ANY if filter.shape is None else filter.shape[0], *shape[1:]))
 
 
-def _unify(shape: tuple[Size, ...], fact: Fact, name: str, kernel: tuple[Size, ...], groups: int, per_point: int) -> tuple[Size, ...]:
+def _unify(
+    shape: tuple[Size, ...], fact: Fact, name: str, kernel: tuple[Size, ...], groups: int, per_point: int
+) -> tuple[Size, ...]:
     """Batch and spatial sizes as offsets or mask have them too; OpError if they or their channels cannot be right."""
     if fact.shape is None:
         return shape
@@ -134,7 +142,10 @@ def _unify(shape: tuple[Size, ...], fact: Fact, name: str, kernel: tuple[Size, .
 
 def _check_channels(data: PartialShape, filter: PartialShape, group: int, deformable_group: int) -> None:
     if data is not None and isinstance(data[1], int):
-        check(data[1] % deformable_group == 0, f"{data[1]} channels of data do not divide into {deformable_group} deformable groups")
+        check(
+            data[1] % deformable_group == 0,
+            f"{data[1]} channels of data do not divide into {deformable_group} deformable groups",
+        )
         check(data[1] % group == 0, f"{data[1]} channels of data do not divide into {group} groups")
     if filter is None:
         return
@@ -142,4 +153,6 @@ def _check_channels(data: PartialShape, filter: PartialShape, group: int, deform
         check(filter[0] % group == 0, f"{filter[0]} filters do not divide into {group} groups")
     if data is not None:
         expected = filter[1] * group
-        check(may_equal(data[1], expected), f"data has {data[1]} channels, the filter takes {expected} in {group} groups")
+        check(
+            may_equal(data[1], expected), f"data has {data[1]} channels, the filter takes {expected} in {group} groups"
+        )

@@ -54,7 +54,12 @@ class DetectionOutputAttributes:
     def limits(self) -> DetectionLimits:
         """Which boxes are detections."""
         return DetectionLimits(
-            self.confidence_threshold, self.nms_threshold, self.top_k, self.keep_top_k[0], self.background_label_id, self.decrease_label_id
+            self.confidence_threshold,
+            self.nms_threshold,
+            self.top_k,
+            self.keep_top_k[0],
+            self.background_label_id,
+            self.decrease_label_id,
         )
 
 
@@ -82,7 +87,9 @@ def detection_output_1(
 
     As DetectionOutput-8, which counts the classes itself. Source: DetectionOutput-1.
     """
-    return _detect(box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, attributes.num_classes, attributes)
+    return _detect(
+        box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, attributes.num_classes, attributes
+    )
 
 
 @op("DetectionOutput", since=8, tolerance=1e-5, ignores=(*_OF_CAFFE, "num_classes"))
@@ -184,7 +191,9 @@ def _detection_output_shape(
     check(len(attributes.keep_top_k) > 0, "keep_top_k is empty")
     check((aux_class_preds is None) == (aux_box_preds is None), "there are 4 inputs, expected 3 or 5")
     # Proposals may be of another float type than the predictions.
-    element: Element | None = unify_elements(*(f for f in (box_logits, class_preds, aux_class_preds, aux_box_preds) if f is not None))
+    element: Element | None = unify_elements(
+        *(f for f in (box_logits, class_preds, aux_class_preds, aux_box_preds) if f is not None)
+    )
     batch, parts, width = sizes_of(proposals, 3, "proposals")
     expected = 1 if attributes.variance_encoded_in_target else 2
     check(may_equal(parts, expected), f"proposals have size {parts} on axis 1, expected {expected}")
@@ -196,7 +205,9 @@ def _detection_output_shape(
     return Fact(element, (1, 1, _row_count(attributes, images, classes, meet(boxes * classes, scores[0][2])), 7))
 
 
-def _counts(boxes: Size, logits: list[Row], scores: list[Row], attributes: DetectionOutputAttributes) -> tuple[Size, Size]:
+def _counts(
+    boxes: Size, logits: list[Row], scores: list[Row], attributes: DetectionOutputAttributes
+) -> tuple[Size, Size]:
     """The numbers of boxes of each image and of classes."""
     num_classes = attributes.num_classes if isinstance(attributes, DetectionOutput1Attributes) else None
     locations = 1 if attributes.share_location else num_classes

@@ -13,7 +13,17 @@ from irexec.ir.dims import ANY, Shape, Size, may_equal
 from irexec.ir.facts import Fact
 from irexec.messages import counted
 from irexec.ops.proposals import TOLERANCE, check_corners
-from irexec.reference.proposals import MAX_LOG_SCALE, areas, as_f32, clip, decode, descending, sides, suppress, zero_unless
+from irexec.reference.proposals import (
+    MAX_LOG_SCALE,
+    areas,
+    as_f32,
+    clip,
+    decode,
+    descending,
+    sides,
+    suppress,
+    zero_unless,
+)
 from irexec.reference.roi_align import pool_boxes
 from irexec.reference.roi_sampling import Boxes
 from irexec.schema.attributes import Floats, NonNegative, Positive, Positives
@@ -74,7 +84,9 @@ class FeatureAttributes:
 
 
 @op("ExperimentalDetectronPriorGridGenerator", since=6, tolerance=TOLERANCE, widen=True)
-def prior_grid_generator_6(priors: Matrix, feature_map: Maps, im_data: Maps, *, attributes: PriorGridAttributes) -> np.ndarray:
+def prior_grid_generator_6(
+    priors: Matrix, feature_map: Maps, im_data: Maps, *, attributes: PriorGridAttributes
+) -> np.ndarray:
     """The priors (N, 4) moved to the centre of every cell of a grid over the image: (H, W, N, 4), or (H * W * N, 4) if ``flatten``.
 
     The grid has as many cells as the feature map [1, C, H, W], or ``h`` and ``w``; the boxes of a smaller grid come first in the
@@ -96,7 +108,9 @@ def prior_grid_generator_6(priors: Matrix, feature_map: Maps, im_data: Maps, *, 
 
 
 @prior_grid_generator_6.shape_rule
-def _prior_grid_generator_6_shape(priors: Fact, feature_map: Fact, im_data: Fact, *, attributes: PriorGridAttributes) -> Fact:
+def _prior_grid_generator_6_shape(
+    priors: Fact, feature_map: Fact, im_data: Fact, *, attributes: PriorGridAttributes
+) -> Fact:
     element = unify_elements(priors, feature_map, im_data)
     number, corners = sizes_of(priors, 2, "priors")
     check_corners(corners, "priors")
@@ -122,7 +136,9 @@ def generate_proposals_single_image_6(
     boxes = anchors.reshape(*grid, count, 4)
     changes = deltas.reshape(count, 4, *grid).transpose(2, 3, 0, 1)
     height, width = im_info[:2].tolist()
-    found = clip(decode(boxes, changes, 1, inclusive=True, max_log_scale=MAX_LOG_SCALE), width - 1, height - 1).reshape(-1, 4)
+    found = clip(decode(boxes, changes, 1, inclusive=True, max_log_scale=MAX_LOG_SCALE), width - 1, height - 1).reshape(
+        -1, 4
+    )
     widths, heights = sides(found, 1)
     minimum, limit = as_f32(attributes.min_size), attributes.post_nms_count
     points = zero_unless((widths >= minimum) & (heights >= minimum), scores.transpose(1, 2, 0).ravel())
@@ -150,7 +166,10 @@ def _generate_proposals_single_image_6_shapes(
     check_corners(corners, "anchors")
     changes, points = sizes_of(deltas, 3, "deltas"), sizes_of(scores, 3, "scores")
     height, width = unify_sizes("height", changes[1], points[1]), unify_sizes("width", changes[2], points[2])
-    check(may_equal(changes[0], points[0] * 4), f"deltas has {changes[0]} channels, expected {points[0] * 4}: 4 for each score")
+    check(
+        may_equal(changes[0], points[0] * 4),
+        f"deltas has {changes[0]} channels, expected {points[0] * 4}: 4 for each score",
+    )
     total = points[0] * height * width
     check(may_equal(rows, total), f"there are {rows} anchors for {total} scores")
     return Fact(element, (attributes.post_nms_count, 4)), Fact(element, (attributes.post_nms_count,))
@@ -183,7 +202,11 @@ def detection_output_6(
     if len(indices) > count:
         order = np.lexsort((indices, -points[indices, classes]))
         indices, classes = indices[order], classes[order]
-    return _padded(boxes[indices, classes], count), _padded(classes.astype(np.int32), count), _padded(points[indices, classes], count)
+    return (
+        _padded(boxes[indices, classes], count),
+        _padded(classes.astype(np.int32), count),
+        _padded(points[indices, classes], count),
+    )
 
 
 def _decode_classes(
@@ -203,13 +226,19 @@ def _detection_output_6_shapes(
     rois: Fact, deltas: Fact, scores: Fact, im_info: Fact, *, attributes: DetectionAttributes
 ) -> tuple[Fact, Fact, Fact]:
     element = unify_elements(rois, deltas, scores, im_info)
-    weights, classes, count = len(attributes.deltas_weights), attributes.num_classes, attributes.max_detections_per_image
+    weights, classes, count = (
+        len(attributes.deltas_weights),
+        attributes.num_classes,
+        attributes.max_detections_per_image,
+    )
     check(weights == 4, f"deltas_weights has {weights} values, expected 4")
     number, corners = sizes_of(rois, 2, "rois")
     check_corners(corners, "rois")
     changes, points = sizes_of(deltas, 2, "deltas"), sizes_of(scores, 2, "scores")
     unify_sizes("number of rois", number, changes[0], points[0])
-    check(may_equal(changes[1], classes * 4), f"deltas has {changes[1]} columns, expected {classes * 4}: 4 for each class")
+    check(
+        may_equal(changes[1], classes * 4), f"deltas has {changes[1]} columns, expected {classes * 4}: 4 for each class"
+    )
     check(may_equal(points[1], classes), f"scores has {points[1]} columns for {classes} classes")
     images, values = sizes_of(im_info, 2, "im_info")
     check(may_equal(images, 1) and may_equal(values, 3), f"im_info {im_info} does not have shape [1,3]")
@@ -217,7 +246,9 @@ def _detection_output_6_shapes(
 
 
 @op("ExperimentalDetectronROIFeatureExtractor", since=6, tolerance=TOLERANCE, widen=True)
-def roi_feature_extractor_6(rois: Matrix, *features: Maps, attributes: FeatureAttributes) -> tuple[np.ndarray, np.ndarray]:
+def roi_feature_extractor_6(
+    rois: Matrix, *features: Maps, attributes: FeatureAttributes
+) -> tuple[np.ndarray, np.ndarray]:
     """Features of each roi from the level of the pyramid that fits its size, by ROI Align; and the rois unchanged.
 
     ``rois`` are (N, 4), each level is (1, C, H, W); gives (N, C, output_size, output_size). A roi of 224 by 224 pixels belongs to
@@ -232,7 +263,9 @@ def roi_feature_extractor_6(rois: Matrix, *features: Maps, attributes: FeatureAt
         chosen = np.flatnonzero(levels == level)
         scaled = rois[chosen] * (number(1) / number(scale)) - number(0.5 if attributes.aligned else 0)
         boxes = Boxes(scaled[:, 0], scaled[:, 1], *np.maximum(sides(scaled, 0), number(1)))
-        result[chosen] = pool_boxes(feature, boxes, np.zeros(len(chosen), np.int64), (size, size), attributes.sampling_ratio, "avg")
+        result[chosen] = pool_boxes(
+            feature, boxes, np.zeros(len(chosen), np.int64), (size, size), attributes.sampling_ratio, "avg"
+        )
     return result, rois.copy()
 
 

@@ -71,7 +71,10 @@ def einsum_7(*inputs: NumericTensor, equation: str) -> np.ndarray:
     labels of sizes 1 and n. Source: Einsum-7.
     """
     parsed = parse_equation(equation)
-    covered = [data.ndim - len(labels) + 1 if ELLIPSIS in labels else 0 for data, labels in zip(inputs, parsed.operands, strict=True)]
+    covered = [
+        data.ndim - len(labels) + 1 if ELLIPSIS in labels else 0
+        for data, labels in zip(inputs, parsed.operands, strict=True)
+    ]
     axis_of = _label_axes(parsed, max(covered))
     arguments: list[Any] = []
     for data, labels, rank in zip(inputs, parsed.operands, covered, strict=True):
@@ -117,7 +120,10 @@ def _einsum_7_facts(*inputs: Fact, equation: str) -> Fact:
         before = labels.index(ELLIPSIS) if ELLIPSIS in labels else len(labels)
         if ELLIPSIS in labels:
             covered_shapes.append(fact.shape[before : before + covered])
-        letters = [*zip(labels[:before], fact.shape, strict=False), *zip(labels[:before:-1], fact.shape[::-1], strict=False)]
+        letters = [
+            *zip(labels[:before], fact.shape, strict=False),
+            *zip(labels[:before:-1], fact.shape[::-1], strict=False),
+        ]
         _note_sizes(sizes, _diagonals(letters, equation), equation)
     return Fact(kind, _result_shape(parsed.result, sizes, broadcast(covered_shapes) if covered_shapes else ()))
 
@@ -125,7 +131,10 @@ def _einsum_7_facts(*inputs: Fact, equation: str) -> Fact:
 def _check_rank(labels: Labels, shape: Shape, equation: str) -> None:
     letters = len(labels) - (ELLIPSIS in labels)
     fits = len(shape) >= letters if ELLIPSIS in labels else len(shape) == letters
-    check(fits, f"an input of shape {shape_text(shape)} does not have the {letters} axes of {''.join(labels)!r} in equation {equation!r}")
+    check(
+        fits,
+        f"an input of shape {shape_text(shape)} does not have the {letters} axes of {''.join(labels)!r} in equation {equation!r}",
+    )
 
 
 def _diagonals(letters: Sequence[tuple[str, Size]], equation: str) -> dict[str, Size]:
@@ -135,7 +144,9 @@ def _diagonals(letters: Sequence[tuple[str, Size]], equation: str) -> dict[str, 
         try:
             sizes[label] = meet(sizes.get(label, size), size)
         except OpError:
-            raise OpError(f"label {label!r} of equation {equation!r} has sizes {sizes[label]} and {size} in one input") from None
+            raise OpError(
+                f"label {label!r} of equation {equation!r} has sizes {sizes[label]} and {size} in one input"
+            ) from None
     return sizes
 
 

@@ -59,7 +59,9 @@ def _fake_convert_13_facts(
         fits = broadcastable_to(scale.shape, shape)
         check(fits, f"scale {shape_text(scale.shape)} cannot be broadcast to data {shape_text(shape)}")
         lead = len(shape) - len(scale.shape)
-        sizes = (size if may_equal(by, 1) else meet(size, by) for size, by in zip(shape[lead:], scale.shape, strict=True))
+        sizes = (
+            size if may_equal(by, 1) else meet(size, by) for size, by in zip(shape[lead:], scale.shape, strict=True)
+        )
         shape = (*shape[:lead], *sizes)
     if shift is not None and shift.shape is not None and scale.shape is not None:
         meet_shapes(scale.shape, shift.shape)

@@ -34,7 +34,9 @@ def _gather(data: np.ndarray, indices: np.ndarray, axis: np.ndarray, batch_dims:
     taken = np.take(data, safe, along) if batch == 0 else _take_batched(data, safe, along, batch)
     if inside.all():
         return taken
-    mask = inside.reshape(inside.shape[:batch] + (1,) * (along - batch) + inside.shape[batch:] + (1,) * (data.ndim - along - 1))
+    mask = inside.reshape(
+        inside.shape[:batch] + (1,) * (along - batch) + inside.shape[batch:] + (1,) * (data.ndim - along - 1)
+    )
     return np.where(mask, taken, _zero(data)).astype(data.dtype)
 
 
@@ -65,7 +67,10 @@ def _gather_facts(data: Fact, indices: Fact, axis: Fact, batch_dims: int) -> Fac
         return Fact(data.element, None)
     rank = len(data.shape)
     batch = batch_dims + len(indices.shape) if batch_dims < 0 else batch_dims
-    check(0 <= batch <= min(rank, len(indices.shape)), f"batch_dims {batch_dims} is out of range for data {data} and indices {indices}")
+    check(
+        0 <= batch <= min(rank, len(indices.shape)),
+        f"batch_dims {batch_dims} is out of range for data {data} and indices {indices}",
+    )
     if given is None:
         shared = meet_shapes(data.shape[:batch], indices.shape[:batch]) or ()
         return Fact(data.element, (*shared, *((ANY,) * (rank + len(indices.shape) - 2 * batch - 1))))
@@ -159,12 +164,18 @@ def _gather_nd_facts(data: Fact, indices: Fact, batch: int, *, merged: bool) -> 
     check(batch >= 0, f"batch_dims {batch} is negative")
     if data.shape is None or indices.shape is None:
         return Fact(data.element, None)
-    check(batch < min(len(data.shape), len(indices.shape)), f"batch_dims {batch} is out of range for data {data} and indices {indices}")
+    check(
+        batch < min(len(data.shape), len(indices.shape)),
+        f"batch_dims {batch} is out of range for data {data} and indices {indices}",
+    )
     depth = indices.shape[-1]
     front = meet_shapes(data.shape[:batch], indices.shape[:batch]) or ()
     if not isinstance(depth, int):
         return Fact(data.element, None)
-    check(depth + batch <= len(data.shape), f"indices {indices} have {depth} columns, data {data} has fewer axes after {batch}")
+    check(
+        depth + batch <= len(data.shape),
+        f"indices {indices} have {depth} columns, data {data} has fewer axes after {batch}",
+    )
     if merged and batch > 1:
         front = (count(front),)
     return Fact(data.element, (*front, *indices.shape[batch:-1], *data.shape[batch + depth :]))
@@ -203,7 +214,10 @@ def _gather_nd_8_facts(data: Fact, indices: Fact, *, batch_dims: int = 0) -> Fac
 
 @op("GatherTree", since=1)
 def gather_tree_1(
-    step_ids: Beams, parent_idx: Beams, max_seq_len: Annotated[NumericTensor, VECTOR], end_token: Annotated[NumericTensor, SCALAR]
+    step_ids: Beams,
+    parent_idx: Beams,
+    max_seq_len: Annotated[NumericTensor, VECTOR],
+    end_token: Annotated[NumericTensor, SCALAR],
 ) -> np.ndarray:
     """The beams [time, batch, beam] of a search, each traced back from its last step through its parents.
 

@@ -57,7 +57,9 @@ def _range_facts(start: Fact, stop: Fact, step: Fact, kind: Element | None) -> F
     values = _values(start, stop, step, truncate=kind is not None and kind.is_integer)
     if values is None:
         return Fact(kind, (ANY,))
-    check(all(isinstance(value, Dim) or math.isfinite(value) for value in values), "start, stop and step must be finite")
+    check(
+        all(isinstance(value, Dim) or math.isfinite(value) for value in values), "start, stop and step must be finite"
+    )
     check(isinstance(values[2], Dim) or values[2] != 0, "step is 0")
     return Fact(kind, (_length(*values),))
 
@@ -101,7 +103,9 @@ def _range_4_facts(start: Fact, stop: Fact, step: Fact, *, output_type: Element)
     return _range_facts(start, stop, step, output_type)
 
 
-def _one_hot(indices: np.ndarray, depth: np.ndarray, on: np.ndarray, off: np.ndarray, axis: int, *, wrap: bool) -> np.ndarray:
+def _one_hot(
+    indices: np.ndarray, depth: np.ndarray, on: np.ndarray, off: np.ndarray, axis: int, *, wrap: bool
+) -> np.ndarray:
     size = integer(depth, "depth")
     new_axis = normalize_axis(axis, indices.ndim + 1)
     if indices.size == 0:
@@ -123,7 +127,9 @@ def _one_hot_facts(indices: Fact, depth: Fact, on: Fact, off: Fact, axis: int) -
 
 
 @op("OneHot", since=1)
-def one_hot_1(indices: IntegerTensor, depth: IntegerScalar, on_value: AnyScalar, off_value: AnyScalar, *, axis: int) -> np.ndarray:
+def one_hot_1(
+    indices: IntegerTensor, depth: IntegerScalar, on_value: AnyScalar, off_value: AnyScalar, *, axis: int
+) -> np.ndarray:
     """on_value at the position of the index along the new axis, off_value elsewhere; negative indices are ignored.
 
     Source: OneHot-1.
@@ -152,7 +158,13 @@ def one_hot_16(
 
 @one_hot_16.shape_rule
 def _one_hot_16_facts(
-    indices: Fact, depth: Fact, on_value: Fact, off_value: Fact, *, axis: int, negative_indices_mode: str = "ignore_negative"
+    indices: Fact,
+    depth: Fact,
+    on_value: Fact,
+    off_value: Fact,
+    *,
+    axis: int,
+    negative_indices_mode: str = "ignore_negative",
 ) -> Fact:
     return _one_hot_facts(indices, depth, on_value, off_value, axis)
 
@@ -167,18 +179,26 @@ def eye_9(
     output_type: Element,
 ) -> np.ndarray:
     """Ones on a diagonal, zeros elsewhere, for every batch. Source: Eye-9."""
-    rows, columns, diagonal = integer(num_rows, "num_rows"), integer(num_columns, "num_columns"), integer(diagonal_index, "diagonal_index")
+    rows, columns, diagonal = (
+        integer(num_rows, "num_rows"),
+        integer(num_columns, "num_columns"),
+        integer(diagonal_index, "diagonal_index"),
+    )
     matrix = np.eye(rows, columns, diagonal, dtype=output_type.carrier)
     batch = () if batch_shape is None else integers(batch_shape, "batch_shape")
     return np.broadcast_to(matrix, (*batch, rows, columns)).copy()
 
 
 @eye_9.shape_rule
-def _eye_9_facts(num_rows: Fact, num_columns: Fact, diagonal_index: Fact, batch_shape: Fact | None = None, *, output_type: Element) -> Fact:
+def _eye_9_facts(
+    num_rows: Fact, num_columns: Fact, diagonal_index: Fact, batch_shape: Fact | None = None, *, output_type: Element
+) -> Fact:
     sizes = [scalar_size(num_rows, "num_rows"), scalar_size(num_columns, "num_columns")]
     if batch_shape is None:
         return Fact(output_type, tuple(sizes))
     known = batch_shape.sizes("batch_shape")
     what = "a size of batch_shape"
-    batch = open_shape(vector_length(batch_shape)) if known is None else tuple(non_negative(size, what) for size in known)
+    batch = (
+        open_shape(vector_length(batch_shape)) if known is None else tuple(non_negative(size, what) for size in known)
+    )
     return Fact(output_type, None if batch is None else (*batch, *sizes))

@@ -89,7 +89,9 @@ class Attributes11(_PaddedAttributes):
 
     @property
     def params(self) -> ResizeParams:
-        return ResizeParams(self.mode, self.coordinate_transformation_mode, self.nearest_mode, self.antialias, self.cube_coeff)
+        return ResizeParams(
+            self.mode, self.coordinate_transformation_mode, self.nearest_mode, self.antialias, self.cube_coeff
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +115,8 @@ def _resized_shape(
     given = scales if scales is not None else sizes
     length = given.shape[0] if given is not None and given.shape else None
     check(
-        not isinstance(length, int) or length >= len(positions), f"there are {length} sizes or scales for {counted(len(positions), 'axis')}"
+        not isinstance(length, int) or length >= len(positions),
+        f"there are {length} sizes or scales for {counted(len(positions), 'axis')}",
     )
     for i, axis in enumerate(positions):
         shape[axis] = _scaled(shape[axis], scales, i) if scales is not None else _sized(sizes, i)
@@ -165,7 +168,10 @@ def interpolate_1(data: NumericTensor, target_spatial_shape: IntegerTensor, *, a
 def _interpolate_1_shape(data: Fact, target_spatial_shape: Fact, *, attributes: Attributes1) -> Fact:
     if target_spatial_shape.shape is not None and all(isinstance(size, int) for size in target_spatial_shape.shape):
         count = math.prod(size for size in target_spatial_shape.shape if isinstance(size, int))
-        check(count == len(attributes.axes), f"target_spatial_shape has {count} values for {counted(len(attributes.axes), 'axis')}")
+        check(
+            count == len(attributes.axes),
+            f"target_spatial_shape has {count} values for {counted(len(attributes.axes), 'axis')}",
+        )
     return Fact(data.element, _resized_shape(data, attributes, attributes.axes, target_spatial_shape, None))
 
 
@@ -175,7 +181,9 @@ def _axes(axes: Fact | None, data: Fact) -> Sequence[int] | None:
     return None if data.shape is None else range(len(data.shape))
 
 
-def _by_sizes_or_scales(data: np.ndarray, attributes: Attributes11, axes: np.ndarray | None, given: np.ndarray) -> np.ndarray:
+def _by_sizes_or_scales(
+    data: np.ndarray, attributes: Attributes11, axes: np.ndarray | None, given: np.ndarray
+) -> np.ndarray:
     """The data resized along the axes, all of them unless given, to values that are sizes or scales."""
     padded = attributes.padded(data)
     positions = normalize_axes(range(data.ndim) if axes is None else integers(axes, "axes"), data.ndim)
@@ -188,14 +196,21 @@ def _by_sizes_or_scales(data: np.ndarray, attributes: Attributes11, axes: np.nda
 
 @op("Interpolate", since=4, tolerance=1e-5)
 def interpolate_4(
-    data: NumericTensor, output_shape: Sizes, scales: Annotated[FloatTensor, Rank(1)], axes: Sizes | None = None, *, attributes: Attributes4
+    data: NumericTensor,
+    output_shape: Sizes,
+    scales: Annotated[FloatTensor, Rank(1)],
+    axes: Sizes | None = None,
+    *,
+    attributes: Attributes4,
 ) -> np.ndarray:
     """``data`` resized along ``axes`` (all unless given), to sizes or by scales. Source: Interpolate-4."""
     return _by_sizes_or_scales(data, attributes, axes, scales if attributes.by_scales else output_shape)
 
 
 @interpolate_4.shape_rule
-def _interpolate_4_shape(data: Fact, output_shape: Fact, scales: Fact, axes: Fact | None = None, *, attributes: Attributes4) -> Fact:
+def _interpolate_4_shape(
+    data: Fact, output_shape: Fact, scales: Fact, axes: Fact | None = None, *, attributes: Attributes4
+) -> Fact:
     by_scales = scales if attributes.by_scales else None
     return Fact(data.element, _resized_shape(data, attributes, _axes(axes, data), output_shape, by_scales))
 
@@ -206,7 +221,11 @@ _SIZES = input_spec("scales_or_sizes", IntegerTensor)
 
 @op("Interpolate", since=11, tolerance=1e-5)
 def interpolate_11(
-    data: NumericTensor, scales_or_sizes: Annotated[NumericTensor, Rank(1)], axes: Sizes | None = None, *, attributes: Attributes11
+    data: NumericTensor,
+    scales_or_sizes: Annotated[NumericTensor, Rank(1)],
+    axes: Sizes | None = None,
+    *,
+    attributes: Attributes11,
 ) -> np.ndarray:
     """``data`` resized along ``axes`` (all unless given), to sizes or by scales; also by the filters of Pillow.
 
@@ -216,7 +235,9 @@ def interpolate_11(
 
 
 @interpolate_11.shape_rule
-def _interpolate_11_shape(data: Fact, scales_or_sizes: Fact, axes: Fact | None = None, *, attributes: Attributes11) -> Fact:
+def _interpolate_11_shape(
+    data: Fact, scales_or_sizes: Fact, axes: Fact | None = None, *, attributes: Attributes11
+) -> Fact:
     (_SCALES if attributes.by_scales else _SIZES).check(scales_or_sizes)
     by_scales = scales_or_sizes if attributes.by_scales else None
     return Fact(data.element, _resized_shape(data, attributes, _axes(axes, data), scales_or_sizes, by_scales))

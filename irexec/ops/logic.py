@@ -61,7 +61,9 @@ def _bitwise_not_13_facts(data: Fact) -> Fact:
 
 
 @op("Select", since=1, symbolic=True)
-def select_1(cond: BooleanTensor, then: AnyTensor, else_: AnyTensor, *, auto_broadcast: Broadcasting = "numpy") -> np.ndarray:
+def select_1(
+    cond: BooleanTensor, then: AnyTensor, else_: AnyTensor, *, auto_broadcast: Broadcasting = "numpy"
+) -> np.ndarray:
     """``then`` where ``cond`` is true, ``else`` elsewhere.
 
     With pdpd ``cond`` and ``else`` are broadcast to ``then`` from its first axis on. Source: Select-1.

@@ -48,7 +48,9 @@ def _product(a: PartialShape, b: PartialShape, transpose_a: bool, transpose_b: b
     try:
         meet(inner_a, inner_b)
     except OpError:
-        raise OpError(f"the inner sizes of {shape_text(a)} and {shape_text(b)} are {inner_a} and {inner_b}, they must be equal") from None
+        raise OpError(
+            f"the inner sizes of {shape_text(a)} and {shape_text(b)} are {inner_a} and {inner_b}, they must be equal"
+        ) from None
     return (*(broadcast([a[:-2], b[:-2]]) or ()), *rows, *columns)
 
 
@@ -61,7 +63,9 @@ def _outer_and_inner(shape: Shape, transpose: bool, *, left: bool) -> tuple[tupl
 
 
 @op("GroupedMatMul", since=17, widen=True, tolerance=1e-5)
-def grouped_matmul_17(mat_a: GroupedMatrices, mat_b: GroupedMatrices, offsets: IntegerVector | None = None) -> np.ndarray:
+def grouped_matmul_17(
+    mat_a: GroupedMatrices, mat_b: GroupedMatrices, offsets: IntegerVector | None = None
+) -> np.ndarray:
     """Products of groups of rows, each with a matrix of its own; ``offsets`` are the stops of the groups.
 
     [G, M, K] and [G, N, K] to [G, M, N]. [T, K] and [G, N, K] to [T, N], rows after the last offset are 0.
@@ -89,17 +93,24 @@ def _grouped_matmul_17_facts(mat_a: Fact, mat_b: Fact, offsets: Fact | None = No
     kind, a, b = unify_elements(mat_a, mat_b), mat_a.shape, mat_b.shape
     if a is None or b is None:
         return Fact(kind, None)
-    check((len(a), len(b)) in ((3, 3), (2, 3), (2, 2)), f"mat_a of rank {len(a)} cannot be multiplied with mat_b of rank {len(b)}")
+    check(
+        (len(a), len(b)) in ((3, 3), (2, 3), (2, 2)),
+        f"mat_a of rank {len(a)} cannot be multiplied with mat_b of rank {len(b)}",
+    )
     check(len(a) == 3 or offsets is not None, "offsets are missing")
     check(len(a) == 2 or offsets is None, "offsets are given, which mat_a of rank 3 does not have")
     _check_offsets(offsets, a[-1] if len(b) == 2 else a[0])
     groups = ANY if offsets is None or offsets.shape is None else offsets.shape[0]
     if len(b) == 2:
-        check(may_equal(a[1], b[0]), f"mat_a {shape_text(a)} and mat_b {shape_text(b)} have different numbers of tokens")
+        check(
+            may_equal(a[1], b[0]), f"mat_a {shape_text(a)} and mat_b {shape_text(b)} have different numbers of tokens"
+        )
         return Fact(kind, (groups, a[0], b[1]))
     check(may_equal(a[-1], b[2]), f"the inner sizes of mat_a {shape_text(a)} and mat_b {shape_text(b)} differ")
     if len(a) == 3:
-        check(may_equal(a[0], b[0]), f"mat_a {shape_text(a)} and mat_b {shape_text(b)} have different numbers of groups")
+        check(
+            may_equal(a[0], b[0]), f"mat_a {shape_text(a)} and mat_b {shape_text(b)} have different numbers of groups"
+        )
         return Fact(kind, (meet(a[0], b[0]), a[1], b[1]))
     check(may_equal(groups, b[0]), f"mat_b has {b[0]} matrices, offsets have {groups} groups")
     return Fact(kind, (a[0], b[1]))
@@ -111,4 +122,7 @@ def _check_offsets(offsets: Fact | None, tokens: Size) -> None:
         return
     ascending = all(a <= b for a, b in zip((0, *stops), stops, strict=False))
     limit = high(tokens)
-    check(ascending and (limit is None or max(stops, default=0) <= limit), f"offsets {list(stops)} do not ascend within 0 to {tokens}")
+    check(
+        ascending and (limit is None or max(stops, default=0) <= limit),
+        f"offsets {list(stops)} do not ascend within 0 to {tokens}",
+    )

@@ -16,7 +16,16 @@ from irexec.messages import counted
 from irexec.schema.attributes import Positive
 from irexec.schema.axes import normalize_axes, normalize_axis
 from irexec.schema.element_checks import unify_elements
-from irexec.schema.inputs import INTEGER_OR_BOOLEAN, VECTOR, AnyTensor, AxesTensor, IntegerScalar, IntegerVector, NumericTensor, Rank
+from irexec.schema.inputs import (
+    INTEGER_OR_BOOLEAN,
+    VECTOR,
+    AnyTensor,
+    AxesTensor,
+    IntegerScalar,
+    IntegerVector,
+    NumericTensor,
+    Rank,
+)
 from irexec.schema.registry import op
 from irexec.schema.sizes import open_shape, vector_length
 
@@ -92,7 +101,9 @@ def _split_1_facts(data: Fact, axis: Fact, *, num_splits: int) -> tuple[Fact, ..
     if given is None:
         return (Fact(data.element, (ANY,) * len(data.shape)),) * num_splits
     along = normalize_axis(given, len(data.shape))
-    part = _divided(data.shape[along], num_splits, f"axis {along} of {data} cannot be split into {num_splits} equal parts")
+    part = _divided(
+        data.shape[along], num_splits, f"axis {along} of {data} cannot be split into {num_splits} equal parts"
+    )
     return (Fact(data.element, (*data.shape[:along], part, *data.shape[along + 1 :])),) * num_splits
 
 
@@ -195,7 +206,10 @@ def _space_to_depth_1_facts(data: Fact, *, mode: str, block_size: int = 1) -> Fa
     if data.shape is None:
         return Fact(data.element, None)
     n, c, *spatial = data.shape
-    parts = [_divided(size, block_size, f"spatial size {size} is not a multiple of block_size {block_size}") for size in spatial]
+    parts = [
+        _divided(size, block_size, f"spatial size {size} is not a multiple of block_size {block_size}")
+        for size in spatial
+    ]
     return Fact(data.element, (n, c * block_size ** len(spatial), *parts))
 
 
@@ -231,7 +245,9 @@ def reverse_1(data: AnyTensor, axes: AxesOrMask, *, mode: Literal["index", "mask
 def _reverse_1_facts(data: Fact, axes: Fact, *, mode: str) -> Fact:
     known = axes.ints("axes")
     if data.shape is not None and axes.shape is not None and mode == "mask":
-        check(may_equal(count(axes.shape), len(data.shape)), f"the mask has {count(axes.shape)} elements for data {data}")
+        check(
+            may_equal(count(axes.shape), len(data.shape)), f"the mask has {count(axes.shape)} elements for data {data}"
+        )
     elif data.shape is not None and known is not None:
         normalize_axes(known, len(data.shape))
     return Fact(data.element, data.shape)
@@ -239,7 +255,11 @@ def _reverse_1_facts(data: Fact, axes: Fact, *, mode: str) -> Fact:
 
 @op("ReverseSequence", since=1)
 def reverse_sequence_1(
-    data: Annotated[AnyTensor, Rank(2, None)], seq_lengths: Annotated[NumericTensor, VECTOR], *, batch_axis: int = 0, seq_axis: int = 1
+    data: Annotated[AnyTensor, Rank(2, None)],
+    seq_lengths: Annotated[NumericTensor, VECTOR],
+    *,
+    batch_axis: int = 0,
+    seq_axis: int = 1,
 ) -> np.ndarray:
     """For each index along ``batch_axis`` the first ``seq_lengths[index]`` elements along ``seq_axis`` reversed.
 
@@ -267,7 +287,10 @@ def _lengths(seq_lengths: np.ndarray, longest: int | None) -> np.ndarray:
 def _reverse_sequence_1_facts(data: Fact, seq_lengths: Fact, *, batch_axis: int = 0, seq_axis: int = 1) -> Fact:
     if data.shape is None:
         return Fact(data.element, None)
-    batch, along = (normalize_axis(axis, len(data.shape), what) for axis, what in ((batch_axis, "batch_axis"), (seq_axis, "seq_axis")))
+    batch, along = (
+        normalize_axis(axis, len(data.shape), what)
+        for axis, what in ((batch_axis, "batch_axis"), (seq_axis, "seq_axis"))
+    )
     if seq_lengths.known is not None:
         _lengths(seq_lengths.known, high(data.shape[along]))
     shape = list(data.shape)
@@ -301,5 +324,8 @@ def _roll_7_facts(data: Fact, shift: Fact, axes: Fact) -> Fact:
     if data.shape is not None and known is not None:
         normalize_axes(known, len(data.shape))
         if shift.shape and isinstance(shift.shape[0], int):
-            check(shift.shape[0] in (1, len(known)), f"shift has {shift.shape[0]} elements for {counted(len(known), 'axis')}")
+            check(
+                shift.shape[0] in (1, len(known)),
+                f"shift has {shift.shape[0]} elements for {counted(len(known), 'axis')}",
+            )
     return Fact(data.element, data.shape)

@@ -96,7 +96,9 @@ class Thresholds:
         """From inputs of one element each; 0 where one is absent. A negative maximum does not limit."""
         limit = 0 if max_boxes is None else integer(max_boxes, "max_output_boxes_per_class")
         iou, score, sigma, *_ = (*(_scalar(x, name) for x, name in zip(values, _THRESHOLDS, strict=False)), 0.0)
-        return Thresholds(boxes.shape[1] if limit < 0 else min(limit, boxes.shape[1]), np.float32(iou), np.float32(score), sigma)
+        return Thresholds(
+            boxes.shape[1] if limit < 0 else min(limit, boxes.shape[1]), np.float32(iou), np.float32(score), sigma
+        )
 
 
 _THRESHOLDS = ("iou_threshold", "score_threshold", "soft_nms_sigma")
@@ -128,7 +130,9 @@ def _select(images: Sequence[BoxSet], scores: np.ndarray, thresholds: Thresholds
     return np.concatenate(triplets), np.concatenate(selected)
 
 
-def _select_class(scores: np.ndarray, cache: OverlapCache, thresholds: Thresholds, classes: int) -> tuple[np.ndarray, np.ndarray]:
+def _select_class(
+    scores: np.ndarray, cache: OverlapCache, thresholds: Thresholds, classes: int
+) -> tuple[np.ndarray, np.ndarray]:
     """The boxes selected for one of several classes by its scores [boxes], and their scores."""
     limit = thresholds.max_boxes
     if thresholds.sigma > 0:
@@ -150,7 +154,9 @@ def _outputs(triplets: np.ndarray, scores: np.ndarray, sort: bool, index: Elemen
     return triplets.astype(index.carrier), rows, np.array([len(scores)], index.carrier)
 
 
-def _suppress(boxes: np.ndarray, scores: np.ndarray, thresholds: Thresholds, attributes: NonMaxSuppression1Attributes) -> Selected:
+def _suppress(
+    boxes: np.ndarray, scores: np.ndarray, thresholds: Thresholds, attributes: NonMaxSuppression1Attributes
+) -> Selected:
     read: Callable[[np.ndarray], BoxSet] = by_centre if attributes.box_encoding == "center" else by_corners
     found = _select([read(image) for image in boxes.astype(np.float32)], scores.astype(np.float32), thresholds)
     return _outputs(*found, attributes.sort_result_descending, attributes.index_element)
@@ -169,7 +175,9 @@ def non_max_suppression_1(
     says: not below), and is dropped if an overlap is above ``iou_threshold`` (specification and reference; the CPU plugin: or
     equal, so that at 0 it keeps one box of each class). A negative maximum does not limit. Source: NonMaxSuppression-1.
     """
-    return _suppress(boxes, scores, Thresholds.of(boxes, max_output_boxes_per_class, iou_threshold, score_threshold), attributes)[0]
+    return _suppress(
+        boxes, scores, Thresholds.of(boxes, max_output_boxes_per_class, iou_threshold, score_threshold), attributes
+    )[0]
 
 
 @op("NonMaxSuppression", since=3, tolerance=1e-5, propagate_value=False)
@@ -178,7 +186,9 @@ def non_max_suppression_3(
     score_threshold: Threshold | None = None, *, attributes: NonMaxSuppressionAttributes,
 ) -> np.ndarray:  # fmt: skip
     """NonMaxSuppression-1 with a choice of the element type of the indices. Source: NonMaxSuppression-3 and -4."""
-    return _suppress(boxes, scores, Thresholds.of(boxes, max_output_boxes_per_class, iou_threshold, score_threshold), attributes)[0]
+    return _suppress(
+        boxes, scores, Thresholds.of(boxes, max_output_boxes_per_class, iou_threshold, score_threshold), attributes
+    )[0]
 
 
 @op("NonMaxSuppression", since=5, tolerance=1e-5)
@@ -195,7 +205,9 @@ def non_max_suppression_5(
     return _suppress(boxes, scores, thresholds, attributes)
 
 
-non_max_suppression_4 = op("NonMaxSuppression", since=4, tolerance=1e-5, propagate_value=False)(non_max_suppression_3.kernel)
+non_max_suppression_4 = op("NonMaxSuppression", since=4, tolerance=1e-5, propagate_value=False)(
+    non_max_suppression_3.kernel
+)
 non_max_suppression_9 = op("NonMaxSuppression", since=9, tolerance=1e-5)(non_max_suppression_5.kernel)
 
 

@@ -88,7 +88,9 @@ def _limit(count: int) -> int | None:
 
 def _join(classes: list[tuple[int, np.ndarray, np.ndarray]]) -> Found:
     """The boxes of an image from those of its classes: each its class, indices and scores."""
-    numbers = np.repeat(np.array([number for number, _, _ in classes], np.int64), [len(indices) for _, indices, _ in classes])
+    numbers = np.repeat(
+        np.array([number for number, _, _ in classes], np.int64), [len(indices) for _, indices, _ in classes]
+    )
     scores = np.concatenate([np.zeros(0, np.float32), *(scores for _, _, scores in classes)])
     return numbers, _concatenate([indices for _, indices, _ in classes]), scores
 
@@ -111,7 +113,11 @@ def _concatenate(parts: list[np.ndarray]) -> np.ndarray:
 
 
 def _outputs(
-    images: list[Found], corners: list[np.ndarray], flat_indices: list[np.ndarray], boxes: np.ndarray, attributes: SelectionAttributes
+    images: list[Found],
+    corners: list[np.ndarray],
+    flat_indices: list[np.ndarray],
+    boxes: np.ndarray,
+    attributes: SelectionAttributes,
 ) -> Selected:
     """The three outputs, the first in the type of ``boxes``, from what was found in each image, with corners and flat indices."""
     index = element(attributes.output_type).carrier
@@ -153,7 +159,9 @@ def matrix_nms_8(boxes: Boxes, scores: Boxes, *, attributes: MatrixNmsAttributes
     """
     images = []
     for image, rows in zip(boxes.astype(np.float32), scores.astype(np.float32), strict=True):
-        classes = [(number, *_decayed(image, row, attributes)) for number, row in _classes(rows, attributes.background_class)]
+        classes = [
+            (number, *_decayed(image, row, attributes)) for number, row in _classes(rows, attributes.background_class)
+        ]
         images.append(_best(_join(classes), attributes.keep_top_k))
     return _outputs_of_shared(images, boxes, attributes)
 
@@ -164,7 +172,9 @@ def _decayed(boxes: np.ndarray, scores: np.ndarray, attributes: MatrixNmsAttribu
     def decay(overlaps: np.ndarray, max_overlap: np.ndarray) -> np.ndarray:
         if attributes.decay_function == "gaussian":
             return np.exp((max_overlap * max_overlap - overlaps * overlaps) * np.float32(attributes.gaussian_sigma))
-        return ((1 - overlaps.astype(np.float64)) / (1 - max_overlap.astype(np.float64) + np.float32(1e-10))).astype(np.float32)
+        return ((1 - overlaps.astype(np.float64)) / (1 - max_overlap.astype(np.float64) + np.float32(1e-10))).astype(
+            np.float32
+        )
 
     order = descending(scores, scores > np.float32(attributes.score_threshold))[: _limit(attributes.nms_top_k)]
     lowered = decays(boxes[order], attributes.normalized, decay) * scores[order]
@@ -216,7 +226,9 @@ def _select_shared(boxes: np.ndarray, scores: np.ndarray, attributes: Multiclass
     return _outputs_of_shared([_select(image[None], rows, attributes) for image, rows in images], boxes, attributes)
 
 
-def _select_own(boxes: np.ndarray, scores: np.ndarray, roisnum: np.ndarray, attributes: MulticlassNmsAttributes) -> Selected:
+def _select_own(
+    boxes: np.ndarray, scores: np.ndarray, roisnum: np.ndarray, attributes: MulticlassNmsAttributes
+) -> Selected:
     """Each class has boxes of its own, [classes, boxes, 4], of which ``roisnum`` belong to each image."""
     counts = [max(count, 0) for count in integers(roisnum, "roisnum")]
     check(sum(counts) <= boxes.shape[1], f"roisnum asks for {sum(counts)} boxes, there are {boxes.shape[1]}")
@@ -243,19 +255,27 @@ def multiclass_nms_8(boxes: Boxes, scores: Boxes, *, attributes: MulticlassNmsAt
 
 
 @op("MulticlassNms", since=9, tolerance=1e-5)
-def multiclass_nms_9(boxes: Boxes, scores: Scores, roisnum: Counts | None = None, *, attributes: MulticlassNmsAttributes) -> Selected:
+def multiclass_nms_9(
+    boxes: Boxes, scores: Scores, roisnum: Counts | None = None, *, attributes: MulticlassNmsAttributes
+) -> Selected:
     """MulticlassNms-8, or with ``roisnum`` of classes with boxes [classes, boxes, 4] and scores [classes, boxes] of their own.
 
     ``roisnum`` says how many of these boxes belong to each batch, one after the other; then the index of a box is its index among
     the boxes of its class times the number of classes plus its class (implementations; the specification has the index into the
     flattened boxes). Source: MulticlassNms-9.
     """
-    return _select_shared(boxes, scores, attributes) if roisnum is None else _select_own(boxes, scores, roisnum, attributes)
+    return (
+        _select_shared(boxes, scores, attributes)
+        if roisnum is None
+        else _select_own(boxes, scores, roisnum, attributes)
+    )
 
 
 @multiclass_nms_8.shape_rule
 @multiclass_nms_9.shape_rule
-def _multiclass_nms_shapes(boxes: Fact, scores: Fact, roisnum: Fact | None = None, *, attributes: MulticlassNmsAttributes) -> Facts:
+def _multiclass_nms_shapes(
+    boxes: Fact, scores: Fact, roisnum: Fact | None = None, *, attributes: MulticlassNmsAttributes
+) -> Facts:
     check(0 <= attributes.nms_eta <= 1, f"nms_eta {attributes.nms_eta:g} is not between 0 and 1")
     sizes = shared_sizes(boxes, scores) if roisnum is None else _own_sizes(boxes, scores, roisnum)
     return _shapes(boxes, scores, sizes, attributes)

@@ -50,7 +50,9 @@ def _mvn(data: np.ndarray, axes: tuple[int, ...], normalize_variance: bool, eps:
 
 
 @op("MVN", since=2, widen=True, tolerance=1e-5, ignores=("reduction_axes",))
-def mvn_2(data: FloatTensor, *, across_channels: bool = False, normalize_variance: bool = True, eps: float) -> np.ndarray:
+def mvn_2(
+    data: FloatTensor, *, across_channels: bool = False, normalize_variance: bool = True, eps: float
+) -> np.ndarray:
     """(x - mean) / sqrt(variance + eps) over the spatial axes, and the channels if ``across_channels``.
 
     Source: MVN-1 of the specification, first in opset 2. The reduction_axes that OpenVINO writes say the same.
@@ -66,7 +68,9 @@ def _mvn_2_facts(data: Fact, *, across_channels: bool = False, normalize_varianc
 
 
 @op("MVN", since=6, widen=True, tolerance=1e-5)
-def mvn_6(data: FloatTensor, axes: AxesTensor, *, normalize_variance: bool, eps: float, eps_mode: EpsMode) -> np.ndarray:
+def mvn_6(
+    data: FloatTensor, axes: AxesTensor, *, normalize_variance: bool, eps: float, eps_mode: EpsMode
+) -> np.ndarray:
     """(x - mean) / standard deviation along ``axes``; eps is added before or after the square root. Source: MVN-6."""
     return _mvn(data, _known_axes(axes, data.ndim), normalize_variance, eps, eps_mode == "inside_sqrt")
 
@@ -97,7 +101,13 @@ def _batch_norm(
 
 @op("BatchNormInference", since=1, widen=True, tolerance=1e-5)
 def batch_norm_inference_1(
-    gamma: FloatVector, beta: FloatVector, data: ChannelsTensor, mean: FloatVector, variance: FloatVector, *, epsilon: float
+    gamma: FloatVector,
+    beta: FloatVector,
+    data: ChannelsTensor,
+    mean: FloatVector,
+    variance: FloatVector,
+    *,
+    epsilon: float,
 ) -> np.ndarray:
     """gamma * (data - mean) / sqrt(variance + epsilon) + beta, channel by channel.
 
@@ -108,21 +118,31 @@ def batch_norm_inference_1(
 
 
 @batch_norm_inference_1.shape_rule
-def _batch_norm_inference_1_facts(gamma: Fact, beta: Fact, data: Fact, mean: Fact, variance: Fact, *, epsilon: float) -> Fact:
+def _batch_norm_inference_1_facts(
+    gamma: Fact, beta: Fact, data: Fact, mean: Fact, variance: Fact, *, epsilon: float
+) -> Fact:
     check(epsilon >= 0, f"epsilon {epsilon:g} is negative")
     return _by_channel(data, {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance})
 
 
 @op("BatchNormInference", since=5, widen=True, tolerance=1e-5)
 def batch_norm_inference_5(
-    data: ChannelsTensor, gamma: FloatVector, beta: FloatVector, mean: FloatVector, variance: FloatVector, *, epsilon: float
+    data: ChannelsTensor,
+    gamma: FloatVector,
+    beta: FloatVector,
+    mean: FloatVector,
+    variance: FloatVector,
+    *,
+    epsilon: float,
 ) -> np.ndarray:
     """gamma * (data - mean) / sqrt(variance + epsilon) + beta, channel by channel. Source: BatchNormInference-5."""
     return _batch_norm(data, gamma, beta, mean, variance, epsilon)
 
 
 @batch_norm_inference_5.shape_rule
-def _batch_norm_inference_5_facts(data: Fact, gamma: Fact, beta: Fact, mean: Fact, variance: Fact, *, epsilon: float) -> Fact:
+def _batch_norm_inference_5_facts(
+    data: Fact, gamma: Fact, beta: Fact, mean: Fact, variance: Fact, *, epsilon: float
+) -> Fact:
     check(epsilon >= 0, f"epsilon {epsilon:g} is negative")
     return _by_channel(data, {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance})
 
@@ -148,7 +168,9 @@ def _normalize_l2_1_facts(data: Fact, axes: Fact, *, eps: float, eps_mode: str) 
 
 
 @op("LRN", since=1, widen=True, tolerance=4e-6)
-def lrn_1(data: FloatTensor, axes: IntegerVector, *, alpha: float, beta: float, bias: float, size: Positive) -> np.ndarray:
+def lrn_1(
+    data: FloatTensor, axes: IntegerVector, *, alpha: float, beta: float, bias: float, size: Positive
+) -> np.ndarray:
     """x / (bias + alpha * mean square of the neighbours along ``axes``) ** beta.
 
     The window has (size - 1) // 2 elements on each side, so that an even size is reduced by one; elements outside
@@ -159,7 +181,9 @@ def lrn_1(data: FloatTensor, axes: IntegerVector, *, alpha: float, beta: float, 
     for axis in known:
         side = (size - 1) // 2
         padded = pad(np.moveaxis(total, axis, -1), ((side,), (side,)))
-        total = np.moveaxis(windows(padded, (2 * side + 1,), (1,), (1,), (data.shape[axis],)).sum(-1, dtype=data.dtype), -1, axis)
+        total = np.moveaxis(
+            windows(padded, (2 * side + 1,), (1,), (1,), (data.shape[axis],)).sum(-1, dtype=data.dtype), -1, axis
+        )
     kind = data.dtype.type
     return data / (kind(bias) + kind(alpha / size ** len(known)) * total) ** kind(beta)
 

@@ -14,7 +14,14 @@ from irexec.ir.dims import ANY, Shape, may_equal
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
 from irexec.reference.integers import through_float
-from irexec.reference.pooling import adaptive_max, adaptive_mean, max_pool, max_pool_indices, window_populations, window_sums
+from irexec.reference.pooling import (
+    adaptive_max,
+    adaptive_mean,
+    max_pool,
+    max_pool_indices,
+    window_populations,
+    window_sums,
+)
 from irexec.schema.axes import normalize_axis
 from irexec.schema.injected import ElementTypes
 from irexec.schema.inputs import IntegerTensor, NumericTensor, Rank
@@ -54,7 +61,9 @@ def _lowest(data: np.ndarray, elements: ElementTypes) -> float | int:
     return lowest((elements[0] if elements else None) or element_of(data.dtype))
 
 
-def _max_with_indices(data: np.ndarray, *, attributes: IndexedAttributes, elements: ElementTypes) -> tuple[np.ndarray, np.ndarray]:
+def _max_with_indices(
+    data: np.ndarray, *, attributes: IndexedAttributes, elements: ElementTypes
+) -> tuple[np.ndarray, np.ndarray]:
     axis = normalize_axis(attributes.axis, data.ndim)
     values, indices = max_pool_indices(data, attributes.windows(data.shape[2:]), axis, _lowest(data, elements))
     return values, indices.astype(element(attributes.index_element_type).carrier)
@@ -66,20 +75,26 @@ def _max_alone(
     return max_pool(data, attributes.windows(data.shape[2:]), _lowest(data, elements))
 
 
-def _max_with_indices_shape(data: Fact, *, attributes: IndexedAttributes, elements: ElementTypes = ElementTypes()) -> tuple[Fact, Fact]:
+def _max_with_indices_shape(
+    data: Fact, *, attributes: IndexedAttributes, elements: ElementTypes = ElementTypes()
+) -> tuple[Fact, Fact]:
     shape = attributes.output_shape(data)
     normalize_axis(attributes.axis, len(shape))
     return Fact(data.element, shape), Fact(element(attributes.index_element_type), shape)
 
 
 @op("MaxPool", since=8)
-def max_pool_8(data: Data, *, attributes: IndexedAttributes8, elements: ElementTypes = ElementTypes()) -> tuple[np.ndarray, np.ndarray]:
+def max_pool_8(
+    data: Data, *, attributes: IndexedAttributes8, elements: ElementTypes = ElementTypes()
+) -> tuple[np.ndarray, np.ndarray]:
     """The maximum of each window, as of MaxPool-1, and its index in the data flattened from ``axis`` on. Source: MaxPool-8."""
     return _max_with_indices(data, attributes=attributes, elements=elements)
 
 
 @op("MaxPool", since=14)
-def max_pool_14(data: Data, *, attributes: IndexedAttributes, elements: ElementTypes = ElementTypes()) -> tuple[np.ndarray, np.ndarray]:
+def max_pool_14(
+    data: Data, *, attributes: IndexedAttributes, elements: ElementTypes = ElementTypes()
+) -> tuple[np.ndarray, np.ndarray]:
     """As MaxPool-8, with ceil_torch: rounded up, but no window starts after the data. Source: MaxPool-14."""
     return _max_with_indices(data, attributes=attributes, elements=elements)
 
@@ -135,7 +150,8 @@ def _adaptive_shape(data: Fact, output_shape: Fact) -> Shape | None:
     rank = len(data.shape) - 2
     length = output_shape.shape[0] if output_shape.shape else None
     check(
-        not isinstance(length, int) or length == rank, f"output_shape has length {length}, expected {rank}: one value for each spatial axis"
+        not isinstance(length, int) or length == rank,
+        f"output_shape has length {length}, expected {rank}: one value for each spatial axis",
     )
     if sizes is None:
         return (*data.shape[:2], *(ANY,) * rank)

@@ -203,7 +203,9 @@ def _box_count(attributes: PriorBoxAttributes) -> int:
     elif sizes:
         made += sizes + ratios - 1
     rounded = _rounded_ratio_count(attributes)
-    counted = _count_without_density(attributes, rounded) + (fixed_ratios or rounded) * sum(square - 1 for square in squares)
+    counted = _count_without_density(attributes, rounded) + (fixed_ratios or rounded) * sum(
+        square - 1 for square in squares
+    )
     check(made == counted, f"the sizes and ratios make {made} boxes in each cell, but count as {counted}")
     return counted
 
@@ -211,7 +213,10 @@ def _box_count(attributes: PriorBoxAttributes) -> int:
 def _check_values(attributes: PriorBoxAttributes) -> None:
     ratios = (("aspect_ratio", attributes.aspect_ratio, 1e-6), ("fixed_ratio", attributes.fixed_ratio, 1e-6))
     for name, values, minimum in (*ratios, ("density", attributes.density, 1)):
-        check(all(minimum <= value < 1e9 for value in values), f"{name} has values that are not positive, or below {minimum:g}")
+        check(
+            all(minimum <= value < 1e9 for value in values),
+            f"{name} has values that are not positive, or below {minimum:g}",
+        )
     fixed, densities = attributes.fixed_size, len(attributes.density)
     check(all(0 <= size < 1e9 for size in fixed), f"fixed_size {fixed} has values that are not sizes")
     check(densities == len(fixed) or not fixed, f"density has {densities} values for {len(fixed)} fixed sizes")
@@ -232,7 +237,9 @@ def _rounded_ratio_count(attributes: PriorBoxAttributes) -> int:
 
 
 @op("PriorBoxClustered", since=1, ignores=("img_h", "img_w", "img_size", "flip"))
-def prior_box_clustered_1(output_size: Sizes, image_size: Sizes, *, attributes: PriorBoxClusteredAttributes) -> np.ndarray:
+def prior_box_clustered_1(
+    output_size: Sizes, image_size: Sizes, *, attributes: PriorBoxClusteredAttributes
+) -> np.ndarray:
     """Boxes of given widths and heights in every cell of a grid, and their variances: f32 [2, 4 * rows * columns * boxes].
 
     A step of 0 along an axis is ``step``; if then both are 0, the cells cover the image. All is in f32.
@@ -254,7 +261,9 @@ def prior_box_clustered_1(output_size: Sizes, image_size: Sizes, *, attributes: 
 
 
 @prior_box_clustered_1.shape_rule
-def _prior_box_clustered_1_shape(output_size: Fact, image_size: Fact, *, attributes: PriorBoxClusteredAttributes) -> Fact:
+def _prior_box_clustered_1_shape(
+    output_size: Fact, image_size: Fact, *, attributes: PriorBoxClusteredAttributes
+) -> Fact:
     widths, heights = len(attributes.width), len(attributes.height)
     check(widths == heights, f"width has {widths} values, height {heights}")
     return _grid_shape(output_size, image_size, widths, attributes.variance)

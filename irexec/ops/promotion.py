@@ -65,7 +65,9 @@ def _convert_promote_types_14_facts(
     return Fact(common, input_0.shape), Fact(common, input_1.shape)
 
 
-def _common_of_any_rank(a: Fact, b: Fact, first: Element, second: Element, rules: tuple[bool, bool, Element]) -> Element | None:
+def _common_of_any_rank(
+    a: Fact, b: Fact, first: Element, second: Element, rules: tuple[bool, bool, Element]
+) -> Element | None:
     """The common type; None if it depends on ranks that are not known. OpError if no ranks are allowed."""
     found: set[Element] = set()
     refused: OpError | None = None
@@ -79,7 +81,9 @@ def _common_of_any_rank(a: Fact, b: Fact, first: Element, second: Element, rules
     return found.pop() if len(found) == 1 else None
 
 
-def _common(first: Element, second: Element, scalars: tuple[bool, bool], unsafe: bool, pytorch: bool, beyond: Element) -> Element:
+def _common(
+    first: Element, second: Element, scalars: tuple[bool, bool], unsafe: bool, pytorch: bool, beyond: Element
+) -> Element:
     if first is second or BOOLEAN in (first, second):
         return second if first is BOOLEAN else first
     if first.is_float != second.is_float:

@@ -110,7 +110,9 @@ def _anchors(probs: np.ndarray, attributes: ProposalAttributes) -> np.ndarray:
     if not attributes.is_tensorflow:
         positions = positions[..., ::-1]
     shifts = np.tile((positions * attributes.feat_stride).astype(probs.dtype), 2)[:, :, None]
-    return shifts + make_anchors(attributes.base_size, attributes.ratio, attributes.scale, centred=attributes.is_tensorflow)
+    return shifts + make_anchors(
+        attributes.base_size, attributes.ratio, attributes.scale, centred=attributes.is_tensorflow
+    )
 
 
 def _propose_for_image(
@@ -122,7 +124,9 @@ def _propose_for_image(
     limits = (height, width) if attributes.is_tensorflow else (width, height)
     offset = 0 if attributes.is_tensorflow else 1
     start = clip(boxes, *limits) if attributes.is_tensorflow else boxes
-    divisors = np.repeat([as_f32(attributes.box_coordinate_scale), as_f32(attributes.box_size_scale)], 2).astype(deltas.dtype)
+    divisors = np.repeat([as_f32(attributes.box_coordinate_scale), as_f32(attributes.box_size_scale)], 2).astype(
+        deltas.dtype
+    )
     with np.errstate(all="ignore"):
         found = decode(start, deltas / divisors, offset)
     if attributes.clip_before_nms:
@@ -145,7 +149,9 @@ def _check_image(image: np.ndarray) -> None:
 
 
 @op("Proposal", since=1, tolerance=TOLERANCE, ignores=("for_deformable",))
-def proposal_1(class_probs: Maps, bbox_deltas: Maps, image_shape: Vector, *, attributes: ProposalAttributes) -> np.ndarray:
+def proposal_1(
+    class_probs: Maps, bbox_deltas: Maps, image_shape: Vector, *, attributes: ProposalAttributes
+) -> np.ndarray:
     """The boxes most likely to contain an object: anchors of each point, moved by deltas, without overlaps.
 
     ``class_probs`` are (N, 2 * K, H, W), of which the second half are those of the foreground, ``bbox_deltas`` (N, 4 * K, H, W),
@@ -166,7 +172,9 @@ def proposal_4(
 
 
 @proposal_4.shape_rule
-def _proposal_4_shapes(class_probs: Fact, bbox_deltas: Fact, image_shape: Fact, *, attributes: ProposalAttributes) -> tuple[Fact, Fact]:
+def _proposal_4_shapes(
+    class_probs: Fact, bbox_deltas: Fact, image_shape: Fact, *, attributes: ProposalAttributes
+) -> tuple[Fact, Fact]:
     probs, deltas = sizes_of(class_probs, 4, "class_probs"), sizes_of(bbox_deltas, 4, "bbox_deltas")
     (values,) = sizes_of(image_shape, 1, "image_shape")
     check(may_equal(values, 3) or may_equal(values, 4), f"image_shape has {values} values, expected 3 or 4")
@@ -185,7 +193,9 @@ def _proposal_4_shapes(class_probs: Fact, bbox_deltas: Fact, image_shape: Fact, 
 
 
 @proposal_1.shape_rule
-def _proposal_1_shape(class_probs: Fact, bbox_deltas: Fact, image_shape: Fact, *, attributes: ProposalAttributes) -> Fact:
+def _proposal_1_shape(
+    class_probs: Fact, bbox_deltas: Fact, image_shape: Fact, *, attributes: ProposalAttributes
+) -> Fact:
     return _proposal_4_shapes(class_probs, bbox_deltas, image_shape, attributes=attributes)[0]
 
 
@@ -214,12 +224,18 @@ def generate_proposals_9(
 
 
 def _generate_for_image(
-    boxes: np.ndarray, deltas: np.ndarray, scores: np.ndarray, image: list[float], attributes: GenerateProposalsAttributes
+    boxes: np.ndarray,
+    deltas: np.ndarray,
+    scores: np.ndarray,
+    image: list[float],
+    attributes: GenerateProposalsAttributes,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The boxes (M, 4) of an image (height, width, scales), and the indices (M,) of their scores (H, W, A) in row-major order."""
     height, width, *scales = image
     offset = 0 if attributes.normalized else 1
-    found = clip(decode(boxes, deltas, offset, inclusive=True, max_log_scale=MAX_LOG_SCALE), width - offset, height - offset)
+    found = clip(
+        decode(boxes, deltas, offset, inclusive=True, max_log_scale=MAX_LOG_SCALE), width - offset, height - offset
+    )
     order = descending(scores.ravel())[: attributes.pre_nms_count]
     found = found.reshape(-1, 4)[order]
     widths, heights = sides(found, offset)
@@ -246,7 +262,14 @@ def _generate_proposals_9_shapes(
     unify_sizes("height", rows, deltas[2], points[2])
     unify_sizes("width", columns, deltas[3], points[3])
     count = unify_sizes("number of anchors", count, points[1])
-    check(may_equal(deltas[1], count * 4), f"boxesdeltas has {deltas[1]} channels, expected {count * 4}: 4 for each of {count} anchors")
+    check(
+        may_equal(deltas[1], count * 4),
+        f"boxesdeltas has {deltas[1]} channels, expected {count * 4}: 4 for each of {count} anchors",
+    )
     maximum = high(batch)
     found = span(0, None if maximum is None else maximum * attributes.post_nms_count)
-    return Fact(im_info.element, (found, 4)), Fact(im_info.element, (found,)), Fact(element(attributes.roi_num_type), (batch,))
+    return (
+        Fact(im_info.element, (found, 4)),
+        Fact(im_info.element, (found,)),
+        Fact(element(attributes.roi_num_type), (batch,)),
+    )

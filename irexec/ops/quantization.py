@@ -35,7 +35,9 @@ def fake_quantize_1(
     computed in f64 and rounded once; the one that is 0 but for the rounding of the bounds is 0 (see ``zero_level``).
     Source: FakeQuantize-1 and openvino ``reference/fake_quantize.hpp``.
     """
-    low, high, out_low, out_high = (align(data, bound, auto_broadcast, 0)[1] for bound in (input_low, input_high, output_low, output_high))
+    low, high, out_low, out_high = (
+        align(data, bound, auto_broadcast, 0)[1] for bound in (input_low, input_high, output_low, output_high)
+    )
     with np.errstate(all="ignore"):
         inside = level_values(nearest_levels(data, low, high, levels), out_low, out_high, levels)
     np.copyto(inside, out_low, where=data <= np.minimum(low, high))

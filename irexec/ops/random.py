@@ -62,7 +62,9 @@ def _seeds(global_seed: int, op_seed: int) -> tuple[int, int]:
     return int(np.random.default_rng().integers(1, 1 << 31)), 0
 
 
-def _numbers(count: int, low: np.ndarray, high: np.ndarray, kind: str, alignment: str, seeds: tuple[int, int]) -> np.ndarray:
+def _numbers(
+    count: int, low: np.ndarray, high: np.ndarray, kind: str, alignment: str, seeds: tuple[int, int]
+) -> np.ndarray:
     pytorch = alignment == "PYTORCH"
     two_words = kind == "f64" or (kind == "i64" and not _fits_one_word(int(low), int(high), pytorch))
     words = _words(count * 2 if two_words else count, seeds, pytorch)
@@ -157,7 +159,9 @@ def multinomial_13(
     """
     rows = np.exp(probs) if log_probs else probs
     count, batch = integer(num_samples, "num_samples"), rows.shape[:-1]
-    unit = _numbers(math.prod(batch) * count, np.array(0.0), np.array(1.0), "f64", "TENSORFLOW", _seeds(global_seed, op_seed))
+    unit = _numbers(
+        math.prod(batch) * count, np.array(0.0), np.array(1.0), "f64", "TENSORFLOW", _seeds(global_seed, op_seed)
+    )
     unit, rows = unit.reshape(math.prod(batch), count), rows.reshape(math.prod(batch), rows.shape[-1])
     with np.errstate(invalid="ignore", divide="ignore"):
         classes = _first_reached(_cumulative(rows), unit) if with_replacement else _without_replacement(rows, unit)
@@ -203,5 +207,8 @@ def _multinomial_13_shape(
         return Fact(kind, None)
     classes = high(probs.shape[-1])
     if not with_replacement and classes is not None:
-        check(low(count) <= classes, f"num_samples {count} is more than the {classes} classes, each of which is chosen at most once")
+        check(
+            low(count) <= classes,
+            f"num_samples {count} is more than the {classes} classes, each of which is chosen at most once",
+        )
     return Fact(kind, (*probs.shape[:-1], count))

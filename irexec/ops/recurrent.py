@@ -128,7 +128,14 @@ def lstm_cell_4(
 
 @lstm_cell_4.shape_rule
 def _lstm_cell_4_shapes(
-    x: Fact, initial_hidden_state: Fact, initial_cell_state: Fact, w: Fact, r: Fact, b: Fact | None = None, *, attributes: CellAttributes
+    x: Fact,
+    initial_hidden_state: Fact,
+    initial_cell_state: Fact,
+    w: Fact,
+    r: Fact,
+    b: Fact | None = None,
+    *,
+    attributes: CellAttributes,
 ) -> tuple[Fact, Fact]:
     _functions(attributes, LSTM_ACTIVATIONS)
     states = {"initial_hidden_state": initial_hidden_state, "initial_cell_state": initial_cell_state}
@@ -139,7 +146,13 @@ def _lstm_cell_4_shapes(
 
 @op("GRUCell", since=3, widen=True, tolerance=TOLERANCE, ignores=_OLD)
 def gru_cell_3(
-    x: Matrix, initial_hidden_state: Matrix, w: Matrix, r: Matrix, b: Vector | None = None, *, attributes: GRUCellAttributes
+    x: Matrix,
+    initial_hidden_state: Matrix,
+    w: Matrix,
+    r: Matrix,
+    b: Vector | None = None,
+    *,
+    attributes: GRUCellAttributes,
 ) -> np.ndarray:
     """One step of a GRU: the hidden state [B, S]. Source: GRUCell-3."""
     functions = _functions(attributes, GRU_ACTIVATIONS)
@@ -159,7 +172,13 @@ def _gru_cell_3_shapes(
 
 @op("RNNCell", since=1, widen=True, tolerance=TOLERANCE, ignores=_OLD)
 def rnn_cell_1(
-    x: Matrix, initial_hidden_state: Matrix, w: Matrix, r: Matrix, b: Vector | None = None, *, attributes: CellAttributes
+    x: Matrix,
+    initial_hidden_state: Matrix,
+    w: Matrix,
+    r: Matrix,
+    b: Vector | None = None,
+    *,
+    attributes: CellAttributes,
 ) -> np.ndarray:
     """One step of a recurrent network without gates: the hidden state [B, S]. Source: RNNCell-1."""
     functions = _functions(attributes, RNN_ACTIVATIONS)
@@ -168,7 +187,9 @@ def rnn_cell_1(
 
 
 @rnn_cell_1.shape_rule
-def _rnn_cell_1_shapes(x: Fact, initial_hidden_state: Fact, w: Fact, r: Fact, b: Fact | None = None, *, attributes: CellAttributes) -> Fact:
+def _rnn_cell_1_shapes(
+    x: Fact, initial_hidden_state: Fact, w: Fact, r: Fact, b: Fact | None = None, *, attributes: CellAttributes
+) -> Fact:
     _functions(attributes, RNN_ACTIVATIONS)
     inputs = {"x": x, "initial_hidden_state": initial_hidden_state, "w": w, "r": r, "b": b}
     return _cell_shapes(inputs, attributes.hidden_size, 1, 1)
@@ -186,13 +207,17 @@ def _sequence(
     limits = np.minimum(lengths.astype(np.int64), x.shape[1])
     outputs, finals = [], []
     for d, reverse in enumerate(attributes.reversed_directions):
-        y, final = recurrent.over_time(x, w[d], cell(d), tuple(state[:, d] for state in states), limits, reverse=reverse)
+        y, final = recurrent.over_time(
+            x, w[d], cell(d), tuple(state[:, d] for state in states), limits, reverse=reverse
+        )
         outputs.append(y)
         finals.append(final)
     return np.stack(outputs, 1), *(np.stack([final[k] for final in finals], 1) for k in range(len(states)))
 
 
-def _sequence_shapes(inputs: Mapping[str, Fact | None], attributes: SequenceAttributes, gates: int, biases: int) -> tuple[Fact, Fact]:
+def _sequence_shapes(
+    inputs: Mapping[str, Fact | None], attributes: SequenceAttributes, gates: int, biases: int
+) -> tuple[Fact, Fact]:
     """Y [B, D, T, S] and a final state [B, D, S]; ``biases`` is the number of biases of each hidden unit."""
     size, count = attributes.hidden_size, len(attributes.reversed_directions)
     element = _element({name: fact for name, fact in inputs.items() if name != "sequence_lengths"})
@@ -214,7 +239,14 @@ def lstm_sequence_5(
     """An LSTM over X [B, T, I], each sequence of its own length: Y [B, D, T, S] and both final states. Source: LSTMSequence-5."""
     functions = _functions(attributes, LSTM_ACTIVATIONS)
     states = (initial_hidden_state, initial_cell_state)
-    return _sequence(x, states, sequence_lengths, w, attributes, lambda d: recurrent.lstm(r[d], b[d], None, functions, attributes.clip))
+    return _sequence(
+        x,
+        states,
+        sequence_lengths,
+        w,
+        attributes,
+        lambda d: recurrent.lstm(r[d], b[d], None, functions, attributes.clip),
+    )
 
 
 @lstm_sequence_5.shape_rule
@@ -231,7 +263,14 @@ def _lstm_sequence_5_shapes(
 
 @op("GRUSequence", since=5, widen=True, tolerance=TOLERANCE)
 def gru_sequence_5(
-    x: Stack, initial_hidden_state: Stack, sequence_lengths: Lengths, w: Stack, r: Stack, b: Matrix, *, attributes: GRUSequenceAttributes
+    x: Stack,
+    initial_hidden_state: Stack,
+    sequence_lengths: Lengths,
+    w: Stack,
+    r: Stack,
+    b: Matrix,
+    *,
+    attributes: GRUSequenceAttributes,
 ) -> tuple[np.ndarray, ...]:
     """A GRU over X [B, T, I], each sequence of its own length: Y [B, D, T, S] and the final state. Source: GRUSequence-5."""
     functions = _functions(attributes, GRU_ACTIVATIONS)
@@ -244,16 +283,37 @@ def gru_sequence_5(
 
 @gru_sequence_5.shape_rule
 def _gru_sequence_5_shapes(
-    x: Fact, initial_hidden_state: Fact, sequence_lengths: Fact, w: Fact, r: Fact, b: Fact, *, attributes: GRUSequenceAttributes
+    x: Fact,
+    initial_hidden_state: Fact,
+    sequence_lengths: Fact,
+    w: Fact,
+    r: Fact,
+    b: Fact,
+    *,
+    attributes: GRUSequenceAttributes,
 ) -> tuple[Fact, Fact]:
     _functions(attributes, GRU_ACTIVATIONS)
-    inputs = {"x": x, "initial_hidden_state": initial_hidden_state, "sequence_lengths": sequence_lengths, "w": w, "r": r, "b": b}
+    inputs = {
+        "x": x,
+        "initial_hidden_state": initial_hidden_state,
+        "sequence_lengths": sequence_lengths,
+        "w": w,
+        "r": r,
+        "b": b,
+    }
     return _sequence_shapes(inputs, attributes, 3, attributes.bias_count)
 
 
 @op("RNNSequence", since=5, widen=True, tolerance=TOLERANCE)
 def rnn_sequence_5(
-    x: Stack, initial_hidden_state: Stack, sequence_lengths: Lengths, w: Stack, r: Stack, b: Matrix, *, attributes: SequenceAttributes
+    x: Stack,
+    initial_hidden_state: Stack,
+    sequence_lengths: Lengths,
+    w: Stack,
+    r: Stack,
+    b: Matrix,
+    *,
+    attributes: SequenceAttributes,
 ) -> tuple[np.ndarray, ...]:
     """A recurrent network without gates over X [B, T, I], each sequence of its own length: Y [B, D, T, S] and the final state.
 
@@ -261,13 +321,29 @@ def rnn_sequence_5(
     """
     functions = _functions(attributes, RNN_ACTIVATIONS)
     states = (initial_hidden_state,)
-    return _sequence(x, states, sequence_lengths, w, attributes, lambda d: recurrent.rnn(r[d], b[d], functions, attributes.clip))
+    return _sequence(
+        x, states, sequence_lengths, w, attributes, lambda d: recurrent.rnn(r[d], b[d], functions, attributes.clip)
+    )
 
 
 @rnn_sequence_5.shape_rule
 def _rnn_sequence_5_shapes(
-    x: Fact, initial_hidden_state: Fact, sequence_lengths: Fact, w: Fact, r: Fact, b: Fact, *, attributes: SequenceAttributes
+    x: Fact,
+    initial_hidden_state: Fact,
+    sequence_lengths: Fact,
+    w: Fact,
+    r: Fact,
+    b: Fact,
+    *,
+    attributes: SequenceAttributes,
 ) -> tuple[Fact, Fact]:
     _functions(attributes, RNN_ACTIVATIONS)
-    inputs = {"x": x, "initial_hidden_state": initial_hidden_state, "sequence_lengths": sequence_lengths, "w": w, "r": r, "b": b}
+    inputs = {
+        "x": x,
+        "initial_hidden_state": initial_hidden_state,
+        "sequence_lengths": sequence_lengths,
+        "w": w,
+        "r": r,
+        "b": b,
+    }
     return _sequence_shapes(inputs, attributes, 1, 1)

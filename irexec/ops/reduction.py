@@ -129,5 +129,17 @@ _define(
 )
 _define("ReduceL1", 4, _l1, "The sum of absolute values.", widen=True, tolerance=4e-6)
 _define("ReduceL2", 4, _l2, "The square root of the sum of squares.", widen=True, tolerance=4e-6)
-_define("ReduceLogicalAnd", 1, lambda x, axes, keep: np.all(x, axis=axes, keepdims=keep), "Whether all are true.", BOOLEAN_TYPE)
-_define("ReduceLogicalOr", 1, lambda x, axes, keep: np.any(x, axis=axes, keepdims=keep), "Whether any is true.", BOOLEAN_TYPE)
+_define(
+    "ReduceLogicalAnd",
+    1,
+    lambda x, axes, keep: np.all(x, axis=axes, keepdims=keep),
+    "Whether all are true.",
+    BOOLEAN_TYPE,
+)
+_define(
+    "ReduceLogicalOr",
+    1,
+    lambda x, axes, keep: np.any(x, axis=axes, keepdims=keep),
+    "Whether any is true.",
+    BOOLEAN_TYPE,
+)

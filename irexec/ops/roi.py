@@ -124,7 +124,9 @@ def _roi_align_shape(data: Fact, rois: Fact, batch_indices: Fact, *, attributes:
 
 
 @op("ROIAlignRotated", since=15, widen=True, tolerance=TOLERANCE)
-def roi_align_rotated_15(data: Features, rois: Rois, batch_indices: Indices, *, attributes: ROIAlignRotatedAttributes) -> np.ndarray:
+def roi_align_rotated_15(
+    data: Features, rois: Rois, batch_indices: Indices, *, attributes: ROIAlignRotatedAttributes
+) -> np.ndarray:
     """The mean of points interpolated in each bin of each box (centre x, centre y, width, height, angle in radians).
 
     ``data`` is [N, C, H, W], ``rois`` [R, 5]; gives [R, C, pooled_h, pooled_w]. Source: ROIAlignRotated-15.
@@ -134,7 +136,9 @@ def roi_align_rotated_15(data: Features, rois: Rois, batch_indices: Indices, *, 
 
 
 @roi_align_rotated_15.shape_rule
-def _roi_align_rotated_15_shape(data: Fact, rois: Fact, batch_indices: Fact, *, attributes: ROIAlignRotatedAttributes) -> Fact:
+def _roi_align_rotated_15_shape(
+    data: Fact, rois: Fact, batch_indices: Fact, *, attributes: ROIAlignRotatedAttributes
+) -> Fact:
     return _aligned_shape(data, rois, batch_indices, 5, attributes)
 
 
@@ -159,7 +163,13 @@ def _channels(data: Fact) -> Size:
 
 @op("ROIPooling", since=2, widen=True, tolerance=TOLERANCE, ignores=("output_size", "output_roi"))
 def roi_pooling_2(
-    data: Features, rois: Rois, *, pooled_h: Positive, pooled_w: Positive, spatial_scale: Scale, method: Literal["max", "bilinear"] = "max"
+    data: Features,
+    rois: Rois,
+    *,
+    pooled_h: Positive,
+    pooled_w: Positive,
+    spatial_scale: Scale,
+    method: Literal["max", "bilinear"] = "max",
 ) -> np.ndarray:
     """The maximum pixel of each bin of each box (image, x1, y1, x2, y2), or with ``bilinear`` one interpolated point of it.
 
@@ -173,7 +183,9 @@ def roi_pooling_2(
 
 
 @roi_pooling_2.shape_rule
-def _roi_pooling_2_shape(data: Fact, rois: Fact, *, pooled_h: int, pooled_w: int, spatial_scale: float, method: str = "max") -> Fact:
+def _roi_pooling_2_shape(
+    data: Fact, rois: Fact, *, pooled_h: int, pooled_w: int, spatial_scale: float, method: str = "max"
+) -> Fact:
     return Fact(unify_elements(data, rois), (_box_count(rois, 5, spatial_scale), _channels(data), pooled_h, pooled_w))
 
 
@@ -199,7 +211,9 @@ def psroi_pooling_1(data: Features, rois: Rois, *, attributes: PSROIPoolingAttri
     features, boxes, outputs, size = _widen(data), _widen(rois), attributes.output_dim, attributes.group_size
     if attributes.mode == "average":
         return _narrow(pool_sensitive(features, boxes, outputs, size, attributes.spatial_scale), data.dtype)
-    return _narrow(pool_sensitive_bilinear(features, boxes, outputs, size, attributes.parts, attributes.spatial_scale), data.dtype)
+    return _narrow(
+        pool_sensitive_bilinear(features, boxes, outputs, size, attributes.parts, attributes.spatial_scale), data.dtype
+    )
 
 
 @psroi_pooling_1.shape_rule
@@ -211,7 +225,10 @@ def _psroi_pooling_1_shape(data: Fact, rois: Fact, *, attributes: PSROIPoolingAt
 
 def _check_channels(data: Fact, output_dim: int, each: int) -> None:
     channels = _channels(data)
-    check(may_equal(channels, output_dim * each), f"data has {channels} channels, expected {each} for each of {output_dim} outputs")
+    check(
+        may_equal(channels, output_dim * each),
+        f"data has {channels} channels, expected {each} for each of {output_dim} outputs",
+    )
 
 
 @op("DeformablePSROIPooling", since=1, tolerance=TOLERANCE)
@@ -231,7 +248,9 @@ def deformable_psroi_pooling_1(
         with np.errstate(invalid="ignore", over="ignore"):
             moves = pairs[:, :, :, part[:, None], part] * pairs.dtype.type(attributes.trans_std)
     scale, outputs = attributes.spatial_scale, attributes.output_dim
-    return _narrow(pool_deformable(_widen(data), _widen(rois), moves, outputs, size, attributes.parts, scale), data.dtype)
+    return _narrow(
+        pool_deformable(_widen(data), _widen(rois), moves, outputs, size, attributes.parts, scale), data.dtype
+    )
 
 
 @deformable_psroi_pooling_1.shape_rule
@@ -252,7 +271,10 @@ def _check_offsets(offsets: Fact, count: Size, output_dim: int, part_size: int) 
     """The number of boxes, which the offsets may know more precisely."""
     boxes, channels, *sizes = sizes_of(offsets, 4, "offsets")
     check(may_equal(boxes, count), f"there are {count} boxes and offsets of {boxes}")
-    check(all(may_equal(size, part_size) for size in sizes), f"offsets {offsets} are not of {part_size} by {part_size} parts")
+    check(
+        all(may_equal(size, part_size) for size in sizes),
+        f"offsets {offsets} are not of {part_size} by {part_size} parts",
+    )
     if isinstance(channels, int):
         message = f"{channels} channels of offsets are not x and y of classes into which {output_dim} outputs divide"
         check(channels > 0 and channels % 2 == 0 and output_dim % (channels // 2) == 0, message)

@@ -55,7 +55,9 @@ def _check_fits(updates: PartialShape, expected: Shape, what: str) -> None:
 
 
 @op("ScatterUpdate", since=3, symbolic=True)
-def scatter_update_3(data: UpdatedTensor, indices: IntegerTensor, updates: AnyTensor, axis: IntegerScalar) -> np.ndarray:
+def scatter_update_3(
+    data: UpdatedTensor, indices: IntegerTensor, updates: AnyTensor, axis: IntegerScalar
+) -> np.ndarray:
     """``data`` with the slices at ``indices`` along ``axis`` replaced; negative indices are out of range.
 
     ``updates`` have the shape of ``data`` with ``axis`` replaced by the shape of ``indices``. Source: ScatterUpdate-3.
@@ -75,7 +77,10 @@ def _scatter_update_3_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact
     if data.shape is None or indices.shape is None:
         return Fact(kind, data.shape)
     rank = len(data.shape) + len(indices.shape) - 1
-    check(updates.rank in (None, rank), f"updates have rank {updates.rank}, expected {rank} for data {data} and indices {indices}")
+    check(
+        updates.rank in (None, rank),
+        f"updates have rank {updates.rank}, expected {rank} for data {data} and indices {indices}",
+    )
     given = axis.scalar("axis")
     if given is not None:
         along = normalize_axis(given, len(data.shape))
@@ -129,12 +134,17 @@ def _scatter_elements_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact
         for i, (size, count) in enumerate(zip(data.shape, shape or (), strict=False)):
             top = high(size)
             fits = i == along or top is None or low(count) <= top
-            check(fits, f"indices {indices} are larger than data {data} along axis {i}, which is not the axis {along} of the indices")
+            check(
+                fits,
+                f"indices {indices} are larger than data {data} along axis {i}, which is not the axis {along} of the indices",
+            )
     return Fact(kind, data.shape if data.shape is not None or shape is None else open_shape(len(shape)))
 
 
 @op("ScatterElementsUpdate", since=3, symbolic=True)
-def scatter_elements_update_3(data: UpdatedTensor, indices: IndicesTensor, updates: UpdatedTensor, axis: IntegerScalar) -> np.ndarray:
+def scatter_elements_update_3(
+    data: UpdatedTensor, indices: IndicesTensor, updates: UpdatedTensor, axis: IntegerScalar
+) -> np.ndarray:
     """``data`` with each element of ``updates`` at its own position, but at the given index along ``axis``.
 
     ``indices`` and ``updates`` have the same shape, of the rank of ``data``; negative indices are counted from the end.
@@ -198,7 +208,10 @@ def _scatter_nd_facts(data: Fact, indices: Fact, updates: Fact) -> Fact:
     if expected or updates.rank != 1:
         _check_fits(updates.shape, expected, f"data {data} and indices {indices}")
     else:
-        check(may_equal(updates.shape[0] if updates.shape else 1, 1), f"updates {updates} have more than the one element that is updated")
+        check(
+            may_equal(updates.shape[0] if updates.shape else 1, 1),
+            f"updates {updates} have more than the one element that is updated",
+        )
     return Fact(kind, data.shape)
 
 

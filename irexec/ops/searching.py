@@ -38,13 +38,19 @@ def _not_below(boundary: np.ndarray, value: np.ndarray) -> np.ndarray:
 
 
 @bucketize_3.shape_rule
-def _bucketize_3_shape(data: Fact, buckets: Fact, *, output_type: IndexType = "i64", with_right_bound: bool = True) -> Fact:
+def _bucketize_3_shape(
+    data: Fact, buckets: Fact, *, output_type: IndexType = "i64", with_right_bound: bool = True
+) -> Fact:
     return Fact(element(output_type), data.shape)
 
 
 @op("SearchSorted", since=15)
 def search_sorted_15(
-    sorted_sequence: Annotated[Tensor, Rank(1, None)], values: Tensor, *, right_mode: bool = False, output_type: IndexType = "i64"
+    sorted_sequence: Annotated[Tensor, Rank(1, None)],
+    values: Tensor,
+    *,
+    right_mode: bool = False,
+    output_type: IndexType = "i64",
 ) -> np.ndarray:
     """The index at which each value would be inserted to keep its sequence sorted: the first, or the last in ``right_mode``.
 
@@ -56,14 +62,19 @@ def search_sorted_15(
 
 
 @search_sorted_15.shape_rule
-def _search_sorted_15_shape(sorted_sequence: Fact, values: Fact, *, right_mode: bool = False, output_type: IndexType = "i64") -> Fact:
+def _search_sorted_15_shape(
+    sorted_sequence: Fact, values: Fact, *, right_mode: bool = False, output_type: IndexType = "i64"
+) -> Fact:
     unify_elements(sorted_sequence, values)
     index, sequence = element(output_type), sorted_sequence.shape
     if sequence is None or len(sequence) == 1:
         return Fact(index, values.shape)
     if values.shape is None:
         return Fact(index, (*sequence[:-1], ANY))
-    check(len(sequence) == len(values.shape), f"sorted_sequence {sorted_sequence} and values {values} have different ranks")
+    check(
+        len(sequence) == len(values.shape),
+        f"sorted_sequence {sorted_sequence} and values {values} have different ranks",
+    )
     lead = [meet(a, b) for a, b in zip(sequence[:-1], values.shape[:-1], strict=True)]
     return Fact(index, (*lead, *values.shape[-1:]))
 
@@ -121,5 +132,7 @@ def _distinct_count(size: Size) -> Size:
     return span(min(low(size), 1), high(size))
 
 
-def _outputs(kind: Element | None, shape: Shape, size: Size, axis: int, index: Element, amount: Element) -> tuple[Fact, Fact, Fact, Fact]:
+def _outputs(
+    kind: Element | None, shape: Shape, size: Size, axis: int, index: Element, amount: Element
+) -> tuple[Fact, Fact, Fact, Fact]:
     return Fact(kind, shape), Fact(index, (shape[axis],)), Fact(index, (size,)), Fact(amount, (shape[axis],))

@@ -65,7 +65,9 @@ def reshape_1(data: AnyTensor, shape: AxesTensor, *, special_zero: bool) -> np.n
         rest = [size for i, size in enumerate(data.shape) if i not in copied]
         known = [size for i, size in enumerate(target) if i not in copied and size != -1]
         target = [
-            _inferred_size(list(rest), list(known), f"{data.shape} cannot be reshaped to {sizes}") if size == -1 else size
+            _inferred_size(list(rest), list(known), f"{data.shape} cannot be reshaped to {sizes}")
+            if size == -1
+            else size
             for size in target
         ]
     return data.reshape(target)
@@ -81,7 +83,10 @@ def _reshape_1_facts(data: Fact, shape: Fact, *, special_zero: bool) -> Fact:
 
 def _reshaped(data: PartialShape, pattern: tuple[Size, ...], special_zero: bool) -> Shape:
     check(sum(size == -1 for size in pattern) <= 1, f"pattern {list(pattern)} has more than one -1")
-    check(all(low(size) >= -1 for size in pattern if isinstance(size, int)), f"pattern {list(pattern)} has a size below -1")
+    check(
+        all(low(size) >= -1 for size in pattern if isinstance(size, int)),
+        f"pattern {list(pattern)} has a size below -1",
+    )
     target, copied = _copied(data, pattern, special_zero)
     known = [size for i, size in enumerate(target) if pattern[i] != -1 and i not in copied]
     rest = None if data is None else [size for i, size in enumerate(data) if i not in copied]
@@ -98,19 +103,30 @@ def _copied(data: PartialShape, pattern: tuple[Size, ...], special_zero: bool) -
     copied: set[int] = set()
     for i, size in enumerate(pattern):
         if size == 0 and special_zero and isinstance(size, int):
-            check(data is None or i < len(data), f"pattern {list(pattern)} copies size {i}, which data {shape_text(data)} does not have")
+            check(
+                data is None or i < len(data),
+                f"pattern {list(pattern)} copies size {i}, which data {shape_text(data)} does not have",
+            )
             target.append(ANY if data is None else data[i])
             copied.add(i)
         elif isinstance(size, Dim) and size.lo < 1:
             # It may be 0 or -1.
             wide: Size = ANY if size.lo < 0 else size
-            target.append(join(wide, data[i]) if special_zero and data is not None and i < len(data) else ANY if special_zero else wide)
+            target.append(
+                join(wide, data[i])
+                if special_zero and data is not None and i < len(data)
+                else ANY
+                if special_zero
+                else wide
+            )
         else:
             target.append(size)
     return target, copied
 
 
-def _check_count(data: PartialShape, target: list[Size], rest: list[Size] | None, known: list[Size], pattern: tuple[Size, ...]) -> None:
+def _check_count(
+    data: PartialShape, target: list[Size], rest: list[Size] | None, known: list[Size], pattern: tuple[Size, ...]
+) -> None:
     if data is None or rest is None or -1 in pattern:
         return
     total, expected = count(rest), count(known)
@@ -199,7 +215,9 @@ def _squeeze_1_facts(data: Fact, axes: Fact | None = None) -> Fact:
 @op("Squeeze", since=15, symbolic=True, view=True)
 def squeeze_15(data: AnyTensor, axes: AxesTensor | None = None, *, allow_axis_skip: bool = False) -> np.ndarray:
     """As Squeeze-1; with ``allow_axis_skip`` sizes that are not known are not assumed to be 1. Source: Squeeze-15."""
-    return data.reshape(_squeezed(data.shape, None if axes is None else integers(axes, "axes"), skip=allow_axis_skip) or ())
+    return data.reshape(
+        _squeezed(data.shape, None if axes is None else integers(axes, "axes"), skip=allow_axis_skip) or ()
+    )
 
 
 @squeeze_15.shape_rule

@@ -251,7 +251,14 @@ def istft_16(
 
 @istft_16.shape_rule
 def _istft_16_facts(
-    data: Fact, window: Fact, frame_size: Fact, frame_step: Fact, signal_length: Fact | None = None, *, center: bool, normalized: bool
+    data: Fact,
+    window: Fact,
+    frame_size: Fact,
+    frame_step: Fact,
+    signal_length: Fact | None = None,
+    *,
+    center: bool,
+    normalized: bool,
 ) -> Fact:
     kind = unify_elements(data, window)
     size, step = _check_frames(window, frame_size, frame_step)
@@ -261,11 +268,16 @@ def _istft_16_facts(
     meet(data.shape[-1], 2)
     if size is not None:
         bins = data.shape[-3]
-        check(may_equal(bins, size // 2 + 1), f"data has {bins} points per frame, expected {size // 2 + 1} for frame_size {size}")
+        check(
+            may_equal(bins, size // 2 + 1),
+            f"data has {bins} points per frame, expected {size // 2 + 1} for frame_size {size}",
+        )
     return Fact(kind, (*data.shape[:-3], length))
 
 
-def _signal_length(shape: PartialShape, size: int | None, step: int | None, signal_length: Fact | None, center: bool) -> Size:
+def _signal_length(
+    shape: PartialShape, size: int | None, step: int | None, signal_length: Fact | None, center: bool
+) -> Size:
     if signal_length is not None:
         return scalar_size(signal_length, "signal_length")
     if shape is None or len(shape) < 2 or step is None:

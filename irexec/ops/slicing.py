@@ -33,7 +33,9 @@ def slice_8(
     return data[_region(data.shape, start, stop, step, axes)]
 
 
-def _region(sizes: Sequence[int], start: np.ndarray, stop: np.ndarray, step: np.ndarray, axes: np.ndarray | None) -> tuple[slice, ...]:
+def _region(
+    sizes: Sequence[int], start: np.ndarray, stop: np.ndarray, step: np.ndarray, axes: np.ndarray | None
+) -> tuple[slice, ...]:
     """A slice for every axis, by the inputs of Slice."""
     sliced = range(start.size) if axes is None else integers(axes, "axes")
     index = [slice(None)] * len(sizes)
@@ -116,7 +118,9 @@ def slice_scatter_15(
 
 
 @slice_scatter_15.shape_rule
-def _slice_scatter_15_facts(data: Fact, updates: Fact, start: Fact, stop: Fact, step: Fact, axes: Fact | None = None) -> Fact:
+def _slice_scatter_15_facts(
+    data: Fact, updates: Fact, start: Fact, stop: Fact, step: Fact, axes: Fact | None = None
+) -> Fact:
     kind = unify_elements(data, updates)
     region = _sliced(data, start, stop, step, axes)
     if region is not None and updates.shape is not None:

@@ -138,7 +138,11 @@ def _non_zero_3_shape(data: Fact, *, output_type: IndexType = "i64") -> Fact:
 
 @op("CumSum", since=3, widen=True, tolerance=4e-6)
 def cum_sum_3(
-    data: NumericTensor, axis: Annotated[IntegerTensor, SCALAR] | None = None, *, exclusive: bool = False, reverse: bool = False
+    data: NumericTensor,
+    axis: Annotated[IntegerTensor, SCALAR] | None = None,
+    *,
+    exclusive: bool = False,
+    reverse: bool = False,
 ) -> np.ndarray:
     """Cumulative sums along ``axis`` (default 0), without the element itself if ``exclusive``, from the last one if ``reverse``.
 

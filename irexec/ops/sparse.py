@@ -17,7 +17,16 @@ from irexec.reference.indexing import from_front
 from irexec.reference.integers import truncated_quotient
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.injected import ElementTypes
-from irexec.schema.inputs import SCALAR, VECTOR, AnyTensor, IntegerScalar, IntegerTensor, IntegerVector, NumericTensor, Rank
+from irexec.schema.inputs import (
+    SCALAR,
+    VECTOR,
+    AnyTensor,
+    IntegerScalar,
+    IntegerTensor,
+    IntegerVector,
+    NumericTensor,
+    Rank,
+)
 from irexec.schema.registry import op
 from irexec.schema.sizes import scalar_size
 
@@ -103,7 +112,11 @@ def embedding_bag_offsets_sum_3(
 
 @embedding_bag_offsets_sum_3.shape_rule
 def _embedding_bag_offsets_sum_3_facts(
-    emb_table: Fact, indices: Fact, offsets: Fact, default_index: Fact | None = None, per_sample_weights: Fact | None = None
+    emb_table: Fact,
+    indices: Fact,
+    offsets: Fact,
+    default_index: Fact | None = None,
+    per_sample_weights: Fact | None = None,
 ) -> Fact:
     return _offsets_facts(emb_table, indices, offsets, per_sample_weights)
 
@@ -145,7 +158,9 @@ def _packed(table: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, 
 
 
 @op("EmbeddingBagPackedSum", since=3, widen=True, tolerance=2e-6)
-def embedding_bag_packed_sum_3(emb_table: Table, indices: IntegerMatrix, per_sample_weights: NumericMatrix | None = None) -> np.ndarray:
+def embedding_bag_packed_sum_3(
+    emb_table: Table, indices: IntegerMatrix, per_sample_weights: NumericMatrix | None = None
+) -> np.ndarray:
     """For each row of ``indices`` [bags, rows] the sum of those rows of ``emb_table``, each times its weight.
 
     Source: EmbeddingBagPackedSum-3.
@@ -160,7 +175,11 @@ def _embedding_bag_packed_sum_3_facts(emb_table: Fact, indices: Fact, per_sample
 
 @op("EmbeddingBagPacked", since=15, widen=True, tolerance=2e-6)
 def embedding_bag_packed_15(
-    emb_table: Table, indices: IntegerMatrix, per_sample_weights: NumericMatrix | None = None, *, reduction: Pooling = "sum"
+    emb_table: Table,
+    indices: IntegerMatrix,
+    per_sample_weights: NumericMatrix | None = None,
+    *,
+    reduction: Pooling = "sum",
 ) -> np.ndarray:
     """As EmbeddingBagPackedSum-3, or the mean of the rows. Source: EmbeddingBagPacked-15."""
     return _packed(emb_table, indices, per_sample_weights, reduction)
@@ -189,7 +208,9 @@ def embedding_segments_sum_3(
     as in OpenVINO. Source: EmbeddingSegmentsSum-3.
     """
     count = integer(num_segments, "num_segments")
-    return _pooled(_gathered(emb_table, indices, per_sample_weights), segment_ids, count, emb_table, default_index, "sum")
+    return _pooled(
+        _gathered(emb_table, indices, per_sample_weights), segment_ids, count, emb_table, default_index, "sum"
+    )
 
 
 @embedding_segments_sum_3.shape_rule
@@ -236,13 +257,24 @@ def segment_max_16(
 
 @segment_max_16.shape_rule
 def _segment_max_16_facts(
-    data: Fact, segment_ids: Fact, num_segments: Fact | None = None, *, fill_mode: str, elements: ElementTypes = ElementTypes()
+    data: Fact,
+    segment_ids: Fact,
+    num_segments: Fact | None = None,
+    *,
+    fill_mode: str,
+    elements: ElementTypes = ElementTypes(),
 ) -> Fact:
     if data.shape is not None and segment_ids.shape:
-        check(may_equal(data.shape[0], segment_ids.shape[0]), f"segment_ids {segment_ids} do not have one id for each row of data {data}")
+        check(
+            may_equal(data.shape[0], segment_ids.shape[0]),
+            f"segment_ids {segment_ids} do not have one id for each row of data {data}",
+        )
     ids = segment_ids.ints("segment_ids")
     if ids is not None:
-        check(list(ids) == sorted(ids) and (not ids or ids[0] >= 0), f"segment_ids {list(ids)[:8]} are not ascending from 0")
+        check(
+            list(ids) == sorted(ids) and (not ids or ids[0] >= 0),
+            f"segment_ids {list(ids)[:8]} are not ascending from 0",
+        )
     count: Size = ANY
     if num_segments is not None:
         count = scalar_size(num_segments, "num_segments")
@@ -272,9 +304,13 @@ def sparse_fill_empty_rows_16(
 
 
 @sparse_fill_empty_rows_16.shape_rule
-def _sparse_fill_empty_rows_16_facts(values: Fact, dense_shape: Fact, indices: Fact, default_value: Fact) -> tuple[Fact, Fact, Fact]:
+def _sparse_fill_empty_rows_16_facts(
+    values: Fact, dense_shape: Fact, indices: Fact, default_value: Fact
+) -> tuple[Fact, Fact, Fact]:
     kind, index_kind = unify_elements(values, default_value), unify_elements(dense_shape, indices)
-    check(not dense_shape.shape or may_equal(dense_shape.shape[0], 2), f"dense_shape {dense_shape} must have 2 elements")
+    check(
+        not dense_shape.shape or may_equal(dense_shape.shape[0], 2), f"dense_shape {dense_shape} must have 2 elements"
+    )
     given: Size = values.shape[0] if values.shape else ANY
     if indices.shape:
         check(may_equal(indices.shape[1], 2), f"indices {indices} must have 2 columns")

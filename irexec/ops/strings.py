@@ -25,11 +25,15 @@ def string_tensor_pack_15(begins: IntegerTensor, ends: IntegerTensor, symbols: B
     inside = (begins >= 0) & (begins <= ends) & (ends <= len(symbols))
     check(bool(inside.all()), f"begins and ends are not ascending within the {len(symbols)} bytes of symbols")
     # Strings may overlap: a few bytes can be the characters of any number of them.
-    check_memory((int((ends.astype(np.int64) - begins.astype(np.int64)).sum()),), symbols.dtype, "the text of the strings")
+    check_memory(
+        (int((ends.astype(np.int64) - begins.astype(np.int64)).sum()),), symbols.dtype, "the text of the strings"
+    )
     text = symbols.tobytes()
     strings = np.empty(begins.size, object)
     try:
-        strings[:] = [text[begin:end].decode() for begin, end in zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)]
+        strings[:] = [
+            text[begin:end].decode() for begin, end in zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)
+        ]
     except UnicodeDecodeError as error:
         raise OpError(f"symbols are not UTF-8: {error.reason} at byte {error.start} of a string") from None
     return strings.reshape(begins.shape)

@@ -17,7 +17,9 @@ from irexec.schema.registry import op
 Kinds = Literal["any", "rounded", "float"]
 
 
-def _define(type: str, since: int, function: Callable[[np.ndarray], Any], doc: str, *, kinds: Kinds = "any", **flags: Any) -> None:
+def _define(
+    type: str, since: int, function: Callable[[np.ndarray], Any], doc: str, *, kinds: Kinds = "any", **flags: Any
+) -> None:
     """Register a version of ``type``.
 
     ``kinds``: "any": ``function`` takes arrays of any numeric type; "rounded": it takes floats, and results of integers are
@@ -89,7 +91,9 @@ _define("HSwish", 4, lambda x: x * _hsigmoid(x), "x * min(max(x + 3, 0), 6) / 6.
 
 
 @op("Round", since=5)
-def round_5(data: NumericTensor, *, mode: Literal["half_to_even", "half_away_from_zero"] = "half_to_even") -> np.ndarray:
+def round_5(
+    data: NumericTensor, *, mode: Literal["half_to_even", "half_away_from_zero"] = "half_to_even"
+) -> np.ndarray:
     """The nearest integer; halves are rounded to the even one or away from zero. Source: Round-5."""
     if data.dtype.kind in "iu":
         return data.copy()

@@ -55,7 +55,12 @@ def region_yolo_1(data: Annotated[FloatTensor, Rank(4)], *, attributes: RegionYo
     are unchanged with ``do_softmax``, and left out without; OpenVINO then mixes up the images of a batch.
     Source: RegionYolo-1; OpenVINO's reader takes an absent ``do_softmax`` for false, the specification for true.
     """
-    regions, each, coords, do_softmax = attributes.regions, attributes.region_channels, attributes.coords, attributes.do_softmax
+    regions, each, coords, do_softmax = (
+        attributes.regions,
+        attributes.region_channels,
+        attributes.coords,
+        attributes.do_softmax,
+    )
     result = data.copy() if do_softmax else data[:, : regions * each].copy()
     parts = result[:, : regions * each].reshape(len(data), regions, each, *data.shape[2:])
     scores = parts[:, :, coords + 1 :].copy()
@@ -116,6 +121,12 @@ def _reorg_yolo_2_shape(data: Fact, *, stride: Positives) -> Fact:
     step = stride[0]
     shape = sizes_of(data, 4, "data")
     maximum = high(shape[1])
-    check(maximum is None or maximum >= step * step, f"data has {shape[1]} channels, expected stride {step} squared or more")
+    check(
+        maximum is None or maximum >= step * step,
+        f"data has {shape[1]} channels, expected stride {step} squared or more",
+    )
     channels: Size = span(max(low(shape[1]), step * step), maximum)
-    return Fact(data.element, (shape[0], channels * (step * step), exact_quotient(shape[2], step), exact_quotient(shape[3], step)))
+    return Fact(
+        data.element,
+        (shape[0], channels * (step * step), exact_quotient(shape[2], step), exact_quotient(shape[3], step)),
+    )

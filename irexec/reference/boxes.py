@@ -118,13 +118,18 @@ class Rotated:
         back = self._clip_edges(other, one, -tolerance)[2]
         return np.maximum(sums / 2 + self.areas[other] / 4 * back.sum(-1), 0)
 
-    def _clip_edges(self, one: np.ndarray, other: np.ndarray, tolerance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _clip_edges(
+        self, one: np.ndarray, other: np.ndarray, tolerance: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The edges of ``one`` in the coordinates of ``other``: start and vector [pairs, 4], and the fraction of each that is inside."""
         away = self.centres[one] - self.centres[other]
         start = (self.corners[one] + away[:, None]) * self.rotations[other].conj()[:, None]
         edge = start[:, [1, 2, 3, 0]] - start
         enter, leave = np.zeros(start.shape), np.ones(start.shape)
-        for position, direction, half in ((start.real, edge.real, self.halves[other, 0]), (start.imag, edge.imag, self.halves[other, 1])):
+        for position, direction, half in (
+            (start.real, edge.real, self.halves[other, 0]),
+            (start.imag, edge.imag, self.halves[other, 1]),
+        ):
             limit = (half + tolerance)[:, None]
             with np.errstate(all="ignore"):
                 first, second = (-limit - position) / direction, (limit - position) / direction

@@ -48,7 +48,9 @@ def convolve_transposed(x: np.ndarray, weights: np.ndarray, placed: TransposedWi
         parts = np.matmul(matrix, x.reshape(n, groups, inputs, math.prod(sizes)))
     parts = parts.reshape(n, groups * outputs, *kernel, *sizes)
     # The result may end after the natural one, where it is zero.
-    whole = [max(size, begin + out) for size, begin, out in zip(placed.natural, placed.begins, placed.counts, strict=True)]
+    whole = [
+        max(size, begin + out) for size, begin, out in zip(placed.natural, placed.begins, placed.counts, strict=True)
+    ]
     check_memory((n, groups * outputs, *whole), parts.dtype, "the uncropped result")
     full = np.zeros((n, groups * outputs, *whole), parts.dtype)
     for tap in np.ndindex(*kernel):

@@ -41,7 +41,9 @@ def targets(labels: np.ndarray, lengths: np.ndarray, collapse: bool, unique: boo
     return move_to_front(labels, keep, 0), keep.sum(1)
 
 
-def loss(logits: np.ndarray, steps: np.ndarray, labels: np.ndarray, counts: np.ndarray, blank: int, merge: bool) -> np.ndarray:
+def loss(
+    logits: np.ndarray, steps: np.ndarray, labels: np.ndarray, counts: np.ndarray, blank: int, merge: bool
+) -> np.ndarray:
     """Minus the logarithm of the probability of all the paths that read as the labels, for each of a batch.
 
     ``logits`` are (batch, steps, classes), ``labels`` (batch, maximum), of which ``counts`` count. The states are the labels

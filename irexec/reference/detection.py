@@ -41,7 +41,9 @@ def grid_of_boxes(rows: Edges, columns: Edges, clip: bool, variance: Sequence[fl
     return boxes.reshape(2, -1)
 
 
-def decode(priors: np.ndarray, variances: np.ndarray | None, offsets: np.ndarray, *, corner: bool, clip: bool) -> np.ndarray:
+def decode(
+    priors: np.ndarray, variances: np.ndarray | None, offsets: np.ndarray, *, corner: bool, clip: bool
+) -> np.ndarray:
     """Boxes at ``offsets`` from ``priors``, all (..., 4); corners of both, x first.
 
     With ``corner`` the offsets are added to the corners, else to the centre, relative to the size, and to the logarithm of the size.
@@ -131,7 +133,9 @@ def suppress_groups(groups: list[np.ndarray], max_overlap: float) -> list[np.nda
         kept[rows, first] = True
         candidates[np.arange(len(rows)), first] = False
         start = int(first.min())
-        candidates[:, start:] &= ~(_overlaps(boxes[..., start:], areas[:, start:], first - start) > np.float32(max_overlap))
+        candidates[:, start:] &= ~(
+            _overlaps(boxes[..., start:], areas[:, start:], first - start) > np.float32(max_overlap)
+        )
     return [mask[: len(group)] for mask, group in zip(kept, groups, strict=True)]
 
 

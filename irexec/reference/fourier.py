@@ -43,10 +43,14 @@ def transform(x: np.ndarray, axes: Sequence[int], inverse: bool) -> np.ndarray:
     """The transform of complex numbers along axes; the inverse is divided by the number of points."""
     if x.size == 0 or not axes:
         return x
-    return _by_blocks(x, axes, x.shape, lambda part: np.fft.ifftn(part, axes=axes) if inverse else np.fft.fftn(part, axes=axes))
+    return _by_blocks(
+        x, axes, x.shape, lambda part: np.fft.ifftn(part, axes=axes) if inverse else np.fft.fftn(part, axes=axes)
+    )
 
 
-def _by_blocks(x: np.ndarray, axes: Sequence[int], shape: Sequence[int], compute: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def _by_blocks(
+    x: np.ndarray, axes: Sequence[int], shape: Sequence[int], compute: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
     """``compute`` of an array, which gives ``shape``, by blocks along an axis that is not among ``axes``.
 
     NumPy takes several times the memory of what it transforms.
@@ -73,7 +77,9 @@ def from_real(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
     sizes[axes[-1]] = x.shape[axes[-1]] // 2 + 1 if x.shape[axes[-1]] else 0
     if x.size == 0:
         return np.zeros(sizes, np.result_type(x.dtype, np.complex64))
-    return _by_blocks(x, axes, sizes, lambda part: transform(np.fft.rfft(part, axis=axes[-1]), axes[:-1], inverse=False))
+    return _by_blocks(
+        x, axes, sizes, lambda part: transform(np.fft.rfft(part, axis=axes[-1]), axes[:-1], inverse=False)
+    )
 
 
 def to_real(x: np.ndarray, axes: Sequence[int], size: int) -> np.ndarray:
@@ -83,7 +89,9 @@ def to_real(x: np.ndarray, axes: Sequence[int], size: int) -> np.ndarray:
     if x.size == 0 or size == 0:
         return np.zeros(sizes, x.real.dtype)
     last = axes[-1]
-    return _by_blocks(x, axes, sizes, lambda part: np.fft.irfft(transform(part, axes[:-1], inverse=True), size, axis=last))
+    return _by_blocks(
+        x, axes, sizes, lambda part: np.fft.irfft(transform(part, axes[:-1], inverse=True), size, axis=last)
+    )
 
 
 def centered(window: np.ndarray, size: int) -> np.ndarray:

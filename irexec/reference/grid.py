@@ -42,7 +42,9 @@ def sample_grid(data: np.ndarray, grid: np.ndarray, params: SampleParams) -> np.
             it is only copied or is of a floating-point type at least as wide as the grid's, else the grid's.
     """
     n, channels, height, width = data.shape
-    dtype = data.dtype if params.mode == "nearest" else np.result_type(data, grid) if data.dtype.kind == "f" else grid.dtype
+    dtype = (
+        data.dtype if params.mode == "nearest" else np.result_type(data, grid) if data.dtype.kind == "f" else grid.dtype
+    )
     result = np.zeros((*grid.shape[:3], channels), dtype)
     if data.size and result.size:
         rows = _rows(data, dtype)
@@ -64,13 +66,20 @@ def _rows(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return rows
 
 
-def _sampled(rows: np.ndarray, starts: np.ndarray, sizes: tuple[int, int], points: np.ndarray, params: SampleParams) -> np.ndarray:
+def _sampled(
+    rows: np.ndarray, starts: np.ndarray, sizes: tuple[int, int], points: np.ndarray, params: SampleParams
+) -> np.ndarray:
     """The values (P, C) at points (P, 2), whose images begin at ``starts`` among the rows."""
-    down, across = (_taps(_position(points[:, 1 - axis], size, params.align_corners), size, params) for axis, size in enumerate(sizes))
+    down, across = (
+        _taps(_position(points[:, 1 - axis], size, params.align_corners), size, params)
+        for axis, size in enumerate(sizes)
+    )
     parts = []
     for line, has_line, weight in down:
         begins = starts + line * sizes[1]
-        pixels = [(np.where(has_line & there, begins + column, len(rows) - 1), counts) for column, there, counts in across]
+        pixels = [
+            (np.where(has_line & there, begins + column, len(rows) - 1), counts) for column, there, counts in across
+        ]
         parts.append(_weighted(_sum([_weighted(rows.take(pixel, axis=0), counts) for pixel, counts in pixels]), weight))
     return _sum(parts)
 

@@ -51,7 +51,11 @@ def _taps(params: ResizeParams, size: int, out: int, scale: float) -> Taps:
 
 
 def interpolate(
-    data: np.ndarray, params: ResizeParams, axes: Sequence[int], sizes: Sequence[int], scales: Sequence[float] | None = None
+    data: np.ndarray,
+    params: ResizeParams,
+    axes: Sequence[int],
+    sizes: Sequence[int],
+    scales: Sequence[float] | None = None,
 ) -> np.ndarray:
     """``data`` resized along ``axes`` to ``sizes``; coordinates go by ``scales``, unless given by the sizes in float32."""
     if 0 in data.shape or 0 in sizes:
@@ -97,7 +101,9 @@ def _in_order(axes: Sequence[int], tables: Sequence[Taps]) -> list[tuple[int, Ta
     return sorted(zip(axes, tables, strict=True), key=lambda one: (len(one[1].index) / one[1].size, -one[0]))
 
 
-def _for_floats(params: ResizeParams, axes: Sequence[int], tables: Sequence[Taps]) -> tuple[Sequence[int], Sequence[Taps]]:
+def _for_floats(
+    params: ResizeParams, axes: Sequence[int], tables: Sequence[Taps]
+) -> tuple[Sequence[int], Sequence[Taps]]:
     """The axes that are computed and their tables: Pillow leaves out those that keep their size."""
     if params.is_pillow:
         kept = [len(taps.index) != taps.size for taps in tables]
@@ -125,7 +131,9 @@ def _rounded_to_even(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.clip(np.rint(values), limits.min, limits.max).astype(dtype)
 
 
-def _bytes(data: np.ndarray, params: ResizeParams, axes: Sequence[int], tables: Sequence[Taps], factor: float) -> np.ndarray:
+def _bytes(
+    data: np.ndarray, params: ResizeParams, axes: Sequence[int], tables: Sequence[Taps], factor: float
+) -> np.ndarray:
     """8-bit integers as OpenVINO's reference rounds them: linear to the nearest, others towards zero, wrapping on overflow."""
     start = np.asarray(factor if params.mode == "linear" and params.antialias else 1, np.float32)
     total, weights = resize.together(data.astype(np.float32), axes, tables, start)
@@ -138,6 +146,8 @@ def _bytes_by_pillow(data: np.ndarray, axes: Sequence[int], tables: Sequence[Tap
     """The last axis given first, rounded and clipped after each, in double precision."""
     limits = np.iinfo(data.dtype)
     work = data.astype(np.float64)
-    for axis, taps in reversed([(axis, taps) for axis, taps in zip(axes, tables, strict=True) if len(taps.index) != taps.size]):
+    for axis, taps in reversed(
+        [(axis, taps) for axis, taps in zip(axes, tables, strict=True) if len(taps.index) != taps.size]
+    ):
         work = np.clip(round_half_away(resize.by_taps(work, axis, taps)), limits.min, limits.max)
     return work.astype(data.dtype)

@@ -26,7 +26,10 @@ def _by_elimination(x: np.ndarray) -> np.ndarray:
             check_time()
             pivot = k + np.abs(upper[:, k:, k]).argmax(1)
             for matrices in (upper, right):
-                matrices[matrix_index, k], matrices[matrix_index, pivot] = matrices[matrix_index, pivot], matrices[matrix_index, k].copy()
+                matrices[matrix_index, k], matrices[matrix_index, pivot] = (
+                    matrices[matrix_index, pivot],
+                    matrices[matrix_index, k].copy(),
+                )
             factor = upper[:, k + 1 :, k] / upper[:, k, k, None]
             upper[:, k + 1 :] -= factor[:, :, None] * upper[:, k, None]
             right[:, k + 1 :] -= factor[:, :, None] * right[:, k, None]

@@ -44,7 +44,13 @@ def _fill(out: np.ndarray, data: np.ndarray, pads: Pads, mode: Mode, value: Any)
         inside = (rows >= 0) & (rows < len(data))
         if target.size > _BLOCK:
             # Of an entry outside of the data no axis has any.
-            _fill(target[0], data[rows[0]] if inside[0] else np.empty((0, *data.shape[2:]), data.dtype), pads[1:], mode, value)
+            _fill(
+                target[0],
+                data[rows[0]] if inside[0] else np.empty((0, *data.shape[2:]), data.dtype),
+                pads[1:],
+                mode,
+                value,
+            )
             continue
         target[~inside] = value
         target[inside] = _padded(data[rows[inside]], [(0, 0), *pads[1:]], mode, value)

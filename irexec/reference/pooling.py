@@ -29,7 +29,9 @@ def lowest(dtype: np.dtype) -> float | int:
 def _padded(x: np.ndarray, w: SlidingWindows, value: float) -> np.ndarray:
     """``x`` padded, at the end also by as much as the last windows reach beyond the padding when counts are rounded up."""
     axes = zip(w.counts, w.strides, w.kernel, w.dilations, strict=True)
-    covered = [(count - 1) * stride + effective_kernel_size(kernel, dilation) for count, stride, kernel, dilation in axes]
+    covered = [
+        (count - 1) * stride + effective_kernel_size(kernel, dilation) for count, stride, kernel, dilation in axes
+    ]
     ends = zip(w.pads_end, covered, x.shape[2:], w.pads_begin, strict=True)
     return pad(x, (w.pads_begin, tuple(max(end, span - size - begin) for end, span, size, begin in ends)), value)
 
@@ -48,7 +50,9 @@ def max_pool(x: np.ndarray, w: SlidingWindows, start: float) -> np.ndarray:
 def _reduce(function: np.ufunc, padded: np.ndarray, w: SlidingWindows) -> np.ndarray:
     """The points of each window combined by a function of two; one axis after the other."""
     result = padded
-    for axis, (taps, count, stride, dilation) in enumerate(zip(w.kernel, w.counts, w.strides, w.dilations, strict=True), 2):
+    for axis, (taps, count, stride, dilation) in enumerate(
+        zip(w.kernel, w.counts, w.strides, w.dilations, strict=True), 2
+    ):
         slices = [(slice(None),) * axis + tap_slices((tap,), (count,), (stride,), (dilation,)) for tap in range(taps)]
         reduced = result[slices[0]].copy() if taps == 1 else function(result[slices[0]], result[slices[1]])
         for index in slices[2:]:
@@ -94,7 +98,9 @@ def window_populations(sizes: Sizes, w: SlidingWindows) -> np.ndarray:
         OpError: positions on an axis, padding included, are beyond 64 bits.
     """
     total = np.ones((), np.int64)
-    for size, k, s, d, begin, end, count in zip(sizes, w.kernel, w.strides, w.dilations, w.pads_begin, w.pads_end, w.counts, strict=True):
+    for size, k, s, d, begin, end, count in zip(
+        sizes, w.kernel, w.strides, w.dilations, w.pads_begin, w.pads_end, w.counts, strict=True
+    ):
         check(size + begin + end <= ADDRESSABLE, f"an axis of size {size} with pads {begin} and {end} is too long")
         start = np.arange(count) * s - begin
         # The first point that is not before the data, and the one after the last that is not beyond it.

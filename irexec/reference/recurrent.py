@@ -40,7 +40,11 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
         return 1 / (1 + np.exp(-x))
 
 
-_ACTIVATIONS: dict[str, Activation] = {"sigmoid": _sigmoid, "tanh": np.tanh, "relu": lambda x: np.maximum(x, x.dtype.type(0))}
+_ACTIVATIONS: dict[str, Activation] = {
+    "sigmoid": _sigmoid,
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(x, x.dtype.type(0)),
+}
 
 
 def clipped(x: np.ndarray, clip: float) -> np.ndarray:
@@ -76,7 +80,9 @@ def lstm(
     return step
 
 
-def gru(recurrence: np.ndarray, bias: np.ndarray, functions: Sequence[Activation], clip: float, linear_before_reset: bool) -> Cell:
+def gru(
+    recurrence: np.ndarray, bias: np.ndarray, functions: Sequence[Activation], clip: float, linear_before_reset: bool
+) -> Cell:
     """A GRU cell: R (3 * S, S), B (3 * S,), or (4 * S,) with ``linear_before_reset``, which applies the reset gate after the product."""
     f_act, g_act = functions
     size = recurrence.shape[1]
@@ -127,7 +133,9 @@ def over_time(
     return outputs, state
 
 
-def _over_equal_lengths(gates: np.ndarray, cell: Cell, state: State, outputs: np.ndarray, reverse: bool) -> tuple[np.ndarray, State]:
+def _over_equal_lengths(
+    gates: np.ndarray, cell: Cell, state: State, outputs: np.ndarray, reverse: bool
+) -> tuple[np.ndarray, State]:
     """``over_time`` where every sequence has all the steps."""
     steps = outputs.shape[1]
     for t in reversed(range(steps)) if reverse else range(steps):

@@ -196,7 +196,9 @@ def _weight(taps: Taps, tap: int, axis: int, rank: int) -> np.ndarray:
     return weight.reshape((1,) * axis + (-1,) + (1,) * (rank - axis - 1))
 
 
-def together(x: np.ndarray, axes: Sequence[int], tables: Sequence[Taps], factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def together(
+    x: np.ndarray, axes: Sequence[int], tables: Sequence[Taps], factor: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The weighted sum over all axes at once, and the sum of weights, each weight times ``factor``.
 
     In the order of OpenVINO's reference and in float32, for integers, where the last bit decides a rounding.

@@ -31,7 +31,10 @@ def boxes_before_end(rois: np.ndarray, images: int) -> np.ndarray:
     marked = np.flatnonzero(batch == -1)
     boxes = rois[: marked[0]] if len(marked) else rois
     wrong = ~((batch >= 0) & (batch < images))[: len(boxes)]
-    check(not wrong.any(), f"batch index {batch[: len(boxes)][wrong][:1].tolist()} is out of range for a batch of {images}")
+    check(
+        not wrong.any(),
+        f"batch index {batch[: len(boxes)][wrong][:1].tolist()} is out of range for a batch of {images}",
+    )
     return boxes
 
 
@@ -89,7 +92,9 @@ def _pixel_windows(first: np.ndarray, last: np.ndarray, bins: int, size: int) ->
     return np.clip(starts + first[:, None], 0, size), np.clip(stops + first[:, None], 0, size)
 
 
-def _max_of_windows(rows: np.ndarray, starts: np.ndarray, vertical: Windows, horizontal: Windows, width: int) -> np.ndarray:
+def _max_of_windows(
+    rows: np.ndarray, starts: np.ndarray, vertical: Windows, horizontal: Windows, width: int
+) -> np.ndarray:
     """The maximum of windows, one pixel of each at a time; a smaller window repeats its last pixel."""
     last_row, last_column = (np.maximum(stops - 1, 0) for _, stops in (vertical, horizontal))
     result = np.full((*_grid(vertical, horizontal), rows.shape[1]), -np.inf, rows.dtype)
@@ -97,12 +102,16 @@ def _max_of_windows(rows: np.ndarray, starts: np.ndarray, vertical: Windows, hor
         line = starts + np.minimum(vertical[0] + i, last_row)[:, :, None] * width
         for j in range(_longest(horizontal)):
             check_time()
-            np.maximum(result, rows.take(line + np.minimum(horizontal[0] + j, last_column)[:, None, :], axis=0), out=result)
+            np.maximum(
+                result, rows.take(line + np.minimum(horizontal[0] + j, last_column)[:, None, :], axis=0), out=result
+            )
     result[_areas(vertical, horizontal) == 0] = 0
     return result
 
 
-def _mean_of_windows(rows: np.ndarray, starts: np.ndarray, vertical: Windows, horizontal: Windows, width: int) -> np.ndarray:
+def _mean_of_windows(
+    rows: np.ndarray, starts: np.ndarray, vertical: Windows, horizontal: Windows, width: int
+) -> np.ndarray:
     """The mean of windows, one pixel of each at a time; 0 for an empty one."""
     last_row, last_column = (np.maximum(stops - 1, 0) for _, stops in (vertical, horizontal))
     result = np.zeros((*_grid(vertical, horizontal), rows.shape[1]), rows.dtype)
@@ -144,7 +153,9 @@ def _bin_positions(start: np.ndarray, stop: np.ndarray, bins: int, size: int) ->
     return positions
 
 
-def _interpolate_inside(rows: np.ndarray, starts: np.ndarray, sizes: tuple[int, ...], y: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _interpolate_inside(
+    rows: np.ndarray, starts: np.ndarray, sizes: tuple[int, ...], y: np.ndarray, x: np.ndarray
+) -> np.ndarray:
     """The features at points; 0 outside the outermost pixels and for NaN."""
     inside = (y >= 0) & (y <= sizes[0] - 1) & (x >= 0) & (x <= sizes[1] - 1)
     values = interpolate(rows, starts, sizes, y, x)
@@ -163,14 +174,18 @@ def pool_sensitive(features: np.ndarray, rois: np.ndarray, outputs: int, bins: i
         last = round_half_away(rois[block, 3:] + 1) * rois.dtype.type(spatial_scale)
         vertical = _touched_windows(first[:, 1], last[:, 1], bins, height)
         horizontal = _touched_windows(first[:, 0], last[:, 0], bins, width)
-        result[block] = _mean_of_windows(rows, _starts_by_bin(rois[block], bins, height * width), vertical, horizontal, width)
+        result[block] = _mean_of_windows(
+            rows, _starts_by_bin(rois[block], bins, height * width), vertical, horizontal, width
+        )
     return np.ascontiguousarray(np.moveaxis(result, -1, 1))
 
 
 def _rows_by_bin(features: np.ndarray, outputs: int, bins: int) -> np.ndarray:
     """Features (N, outputs * bins * bins, H, W) as rows of the outputs, by image, row and column of the bin, row, column."""
     n, _, height, width = features.shape
-    return np.ascontiguousarray(np.moveaxis(features.reshape(n, outputs, bins, bins, height, width), 1, -1)).reshape(-1, outputs)
+    return np.ascontiguousarray(np.moveaxis(features.reshape(n, outputs, bins, bins, height, width), 1, -1)).reshape(
+        -1, outputs
+    )
 
 
 def _starts_by_bin(rois: np.ndarray, bins: int, pixels: int) -> np.ndarray:
@@ -197,7 +212,9 @@ def pool_sensitive_bilinear(
     """
     n, _, height, width = features.shape
     lines, columns = parts
-    rows = np.ascontiguousarray(np.moveaxis(features.reshape(n, lines * columns, outputs, height, width), 2, -1)).reshape(-1, outputs)
+    rows = np.ascontiguousarray(
+        np.moveaxis(features.reshape(n, lines * columns, outputs, height, width), 2, -1)
+    ).reshape(-1, outputs)
     result = np.zeros((len(rois), pooled, pooled, outputs), features.dtype)
     for block in blocks(len(boxes_before_end(rois, n)) if height * width else 0, pooled * pooled * outputs):
         images = rois[block, 0].astype(np.int64)[:, None, None] * (lines * columns)
@@ -239,14 +256,22 @@ def pool_deformable(
     n, _, height, width = features.shape
     classes = 1 if offsets is None else offsets.shape[1]
     each = outputs // classes
-    rows = np.ascontiguousarray(np.moveaxis(features.reshape(n, classes, each, bins, bins, height, width), 2, -1)).reshape(-1, each)
+    rows = np.ascontiguousarray(
+        np.moveaxis(features.reshape(n, classes, each, bins, bins, height, width), 2, -1)
+    ).reshape(-1, each)
     result = np.zeros((len(rois), classes, bins, bins, each), features.dtype)
     for block in blocks(len(boxes_before_end(rois, n)) if height * width else 0, outputs * bins * bins):
         moves = np.zeros((1, 1, 2, 1, 1), rois.dtype) if offsets is None else offsets[block].astype(rois.dtype)
-        y, step_y = _moved_bins(rois[block, 2], rois[block, 4], np.arange(bins)[:, None], spatial_scale, moves[:, :, 1], bins * parts[0])
-        x, step_x = _moved_bins(rois[block, 1], rois[block, 3], np.arange(bins), spatial_scale, moves[:, :, 0], bins * parts[1])
+        y, step_y = _moved_bins(
+            rois[block, 2], rois[block, 4], np.arange(bins)[:, None], spatial_scale, moves[:, :, 1], bins * parts[0]
+        )
+        x, step_x = _moved_bins(
+            rois[block, 1], rois[block, 3], np.arange(bins), spatial_scale, moves[:, :, 0], bins * parts[1]
+        )
         points = ((y + i * step_y, x + j * step_x) for i, j in np.ndindex(*parts))
-        result[block] = _mean_of_points(rows, _starts_by_class(rois[block], classes, bins, height * width), (height, width), points)
+        result[block] = _mean_of_points(
+            rows, _starts_by_class(rois[block], classes, bins, height * width), (height, width), points
+        )
     return np.ascontiguousarray(np.moveaxis(result, -1, 2)).reshape(len(rois), outputs, bins, bins)
 
 

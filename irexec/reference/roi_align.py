@@ -27,7 +27,12 @@ _MAX_VALUES = 1 << 34
 
 @np.errstate(invalid="ignore", over="ignore")
 def pool_boxes(
-    features: np.ndarray, boxes: Boxes, batch_indices: np.ndarray, pooled: tuple[int, int], sampling_ratio: int, mode: str
+    features: np.ndarray,
+    boxes: Boxes,
+    batch_indices: np.ndarray,
+    pooled: tuple[int, int],
+    sampling_ratio: int,
+    mode: str,
 ) -> np.ndarray:
     """Features (N, C, H, W) pooled over R boxes: (R, C, pooled height, pooled width).
 
@@ -70,7 +75,10 @@ def _pool(result: np.ndarray, pooling: BoxPooling) -> None:
     separable = are_separable(pooling, result.shape[1:3]) if maximum > _FEW_POINTS else np.zeros(len(result), np.bool_)
     points = int(per_bin[~separable].astype(object).sum())
     values = points * result[0].size
-    check(values <= _MAX_VALUES, f"the bins of the boxes have {points} points, {values} values, expected {_MAX_VALUES} at most")
+    check(
+        values <= _MAX_VALUES,
+        f"the bins of the boxes have {points} points, {values} values, expected {_MAX_VALUES} at most",
+    )
     for part in blocks(len(result), result[0].size):
         block = pooling.take(part)
         passes = int(block.rows_per_bin.max()) * int(block.columns_per_bin.max())
@@ -120,5 +128,8 @@ def _point_counts(lengths: np.ndarray, bins: int, sampling_ratio: int) -> np.nda
     if sampling_ratio:
         return np.full(lengths.shape, min(sampling_ratio, MAX_POINTS + 1), np.int64)
     counts = np.ceil(lengths / lengths.dtype.type(bins))
-    check(bool(np.isfinite(counts).all()), "the size of a box is not finite, so that the number of points of its bins is not known")
+    check(
+        bool(np.isfinite(counts).all()),
+        "the size of a box is not finite, so that the number of points of its bins is not known",
+    )
     return np.clip(counts, 0, MAX_POINTS + 1).astype(np.int64)

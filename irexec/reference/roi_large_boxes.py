@@ -49,7 +49,9 @@ def _mean(one: BoxPooling, pooled: Sequence[int]) -> np.ndarray:
     """The mean of each bin of one box, (height, width, C)."""
     rows, sizes, box = one.rows, one.sizes, one.boxes
     first_row, vertical = _axis_weights(box.top[0], box.height[0], pooled[0], int(one.rows_per_bin[0]), sizes[0])
-    first_column, horizontal = _axis_weights(box.left[0], box.width[0], pooled[1], int(one.columns_per_bin[0]), sizes[1])
+    first_column, horizontal = _axis_weights(
+        box.left[0], box.width[0], pooled[1], int(one.columns_per_bin[0]), sizes[1]
+    )
     image = int(one.starts[0])
     pixels = rows[image : image + sizes[0] * sizes[1]].reshape(*sizes, -1)
     window = pixels[first_row : first_row + vertical.shape[1], first_column : first_column + horizontal.shape[1]]
@@ -57,7 +59,9 @@ def _mean(one: BoxPooling, pooled: Sequence[int]) -> np.ndarray:
     return np.matmul(horizontal.astype(rows.dtype), lines)
 
 
-def _axis_weights(start: np.floating[Any], length: np.floating[Any], bins: int, points: int, size: int) -> tuple[int, np.ndarray]:
+def _axis_weights(
+    start: np.floating[Any], length: np.floating[Any], bins: int, points: int, size: int
+) -> tuple[int, np.ndarray]:
     """The weights of the pixels of an axis in the mean of each bin: the first pixel with a weight, and (bins, pixels) from it on."""
     total = np.zeros(bins * size)
     step = max(BLOCK // bins, 1)

@@ -35,7 +35,12 @@ class Boxes:
         rotation = (
             None
             if self.rotation is None
-            else (self.rotation[0][indices], self.rotation[1][indices], self.rotation[2][indices], self.rotation[3][indices])
+            else (
+                self.rotation[0][indices],
+                self.rotation[1][indices],
+                self.rotation[2][indices],
+                self.rotation[3][indices],
+            )
         )
         return Boxes(self.left[indices], self.top[indices], self.width[indices], self.height[indices], rotation)
 
@@ -114,10 +119,16 @@ def positions(start: np.ndarray, length: np.ndarray, bins: int, points: np.ndarr
     number = start.dtype.type
     bin_length = length / number(bins)
     distance = bin_length / points.astype(start.dtype)
-    return start[:, None] + np.arange(bins, dtype=start.dtype) * bin_length[:, None] + (distance * number(point + 0.5))[:, None]
+    return (
+        start[:, None]
+        + np.arange(bins, dtype=start.dtype) * bin_length[:, None]
+        + (distance * number(point + 0.5))[:, None]
+    )
 
 
-def positions_of_box(start: np.floating[Any], length: np.floating[Any], bins: int, points: int, chosen: np.ndarray) -> np.ndarray:
+def positions_of_box(
+    start: np.floating[Any], length: np.floating[Any], bins: int, points: int, chosen: np.ndarray
+) -> np.ndarray:
     """The positions of some points of each bin of one box along an axis, (bins, chosen); the same as those of ``positions``."""
     number = start.dtype.type
     bin_length = length / number(bins)

@@ -78,7 +78,9 @@ def pad(x: np.ndarray, pads: Pads, value: float = 0) -> np.ndarray:
     lead = x.ndim - len(begins)
     sizes = [size + b + e for size, b, e in zip(x.shape[lead:], begins, ends, strict=True)]
     check_memory((*x.shape[:lead], *sizes), x.dtype, "the padded input")
-    padded = np.full((*x.shape[:lead], *sizes), value, x.dtype) if value else np.zeros((*x.shape[:lead], *sizes), x.dtype)
+    padded = (
+        np.full((*x.shape[:lead], *sizes), value, x.dtype) if value else np.zeros((*x.shape[:lead], *sizes), x.dtype)
+    )
     inner = tuple(slice(b, b + size) for b, size in zip(begins, x.shape[lead:], strict=True))
     padded[(slice(None),) * lead + inner] = x
     return padded

@@ -114,7 +114,9 @@ def _set_up(plan: Plan, buffer: np.ndarray) -> Frame:
 
 def _context(step: Step, slots: list[Any], pool: Pool, buffer: np.ndarray) -> Context:
     scratches = [Scratch(part) for part in _workspaces(step.workspace, pool.threads, buffer)]
-    return Context(pool, scratches, fixed=all(slot < 0 or slots[slot] is not None for slot in (*step.inputs, *step.outputs)))
+    return Context(
+        pool, scratches, fixed=all(slot < 0 or slots[slot] is not None for slot in (*step.inputs, *step.outputs))
+    )
 
 
 def _workspaces(workspace: tuple[int, int], threads: int, buffer: np.ndarray) -> list[np.ndarray]:

@@ -58,7 +58,13 @@ class CompiledModel(Session):
         max_memory: int | None = None,
     ) -> None:
         program = Program(
-            model, threads=threads, optimize=optimize, weights=weights, precision=precision, tolerant=tolerant, max_memory=max_memory
+            model,
+            threads=threads,
+            optimize=optimize,
+            weights=weights,
+            precision=precision,
+            tolerant=tolerant,
+            max_memory=max_memory,
         )
         super().__init__(program)
         self.model: Model = program.model
@@ -74,7 +80,11 @@ class CompiledModel(Session):
         return f"<CompiledModel {self.model.name!r}: {brief(self.inputs)} -> {brief(self.outputs)}>"
 
     def _repr_html_(self) -> str:
-        general = {"layers": f"{len(self.model.nodes):,}", "threads": str(self.threads), "variables": ", ".join(self.program.variables)}
+        general = {
+            "layers": f"{len(self.model.nodes):,}",
+            "threads": str(self.threads),
+            "variables": ", ".join(self.program.variables),
+        }
         ports = ports_table({"input": self.inputs, "output": self.outputs})
         return display(f"{self.model.name or 'model'}, compiled", definitions(general), ports)
 
@@ -130,7 +140,11 @@ class CompiledModel(Session):
             raise InputError(f"runs is {runs!r}, expected a whole number of at least 1")
         arrays = bind_inputs(self.inputs, inputs, allow_cast=allow_cast)
         shapes = tuple(array.shape for array in arrays)
-        session, planned, limits = self.session(), self.program.plan(shapes, None), RunLimits(self.program.memory, timeout)
+        session, planned, limits = (
+            self.session(),
+            self.program.plan(shapes, None),
+            RunLimits(self.program.memory, timeout),
+        )
 
         def run_once(observer: Observer) -> None:
             session.reset()

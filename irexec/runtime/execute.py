@@ -114,7 +114,12 @@ class _Runner:
     """Runs steps on the slots of one run."""
 
     def __init__(
-        self, slots: list[Any], state: VariableTransaction, arenas: Arenas, limits: RunLimits, watcher: Watcher | None = None
+        self,
+        slots: list[Any],
+        state: VariableTransaction,
+        arenas: Arenas,
+        limits: RunLimits,
+        watcher: Watcher | None = None,
     ) -> None:
         self.slots, self.state, self.arenas, self.limits, self.watcher = slots, state, arenas, limits, watcher
 
@@ -155,7 +160,9 @@ class _Runner:
         for i, slot in enumerate(step.outputs):
             if slot >= 0:
                 is_whole = step.elements is None and isinstance(results[i], np.ndarray)
-                self.slots[slot] = results[i] if is_whole else rounded(results[i], None if step.elements is None else step.elements[i])
+                self.slots[slot] = (
+                    results[i] if is_whole else rounded(results[i], None if step.elements is None else step.elements[i])
+                )
 
     def _injected(self, step: Step) -> dict[str, Any]:
         injected: dict[str, Any] = {
@@ -181,7 +188,9 @@ def _raise_located(step: Step, arrays: Sequence[Any], error: Exception) -> NoRet
     if isinstance(error, NodeError):
         if not step.bodies:
             raise error
-        raise NodeError(f"in layer {step.node.name!r}: {error}", node=f"{step.node.name}/{error.node}", reason=error.reason) from error
+        raise NodeError(
+            f"in layer {step.node.name!r}: {error}", node=f"{step.node.name}/{error.node}", reason=error.reason
+        ) from error
     if isinstance(error, OpError):
         raise node_error(step.node, arrays, error) from error
     if isinstance(error, MemoryError | OverflowError):

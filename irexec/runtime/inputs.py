@@ -60,7 +60,9 @@ def _pairs(ports: Sequence[Port], given: Inputs) -> list[tuple[Any, Any]]:
     return list(enumerate(given))
 
 
-def bind_shapes(ports: Sequence[Port], given: Mapping[str | int, Sequence[int]] | Sequence[int]) -> tuple[tuple[int, ...], ...]:
+def bind_shapes(
+    ports: Sequence[Port], given: Mapping[str | int, Sequence[int]] | Sequence[int]
+) -> tuple[tuple[int, ...], ...]:
     """One shape per input of the model, in order.
 
     Args:
@@ -139,7 +141,9 @@ def _from_python(what: str, port: Port, element: Element, value: Any, allow_cast
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{what} is not an array of {element}: {error}") from None
     if array.dtype.kind not in "biuf":
-        raise InputError(f"{what} is not an array of {element}: it holds {array.dtype if array.dtype != object else 'objects'} ({port})")
+        raise InputError(
+            f"{what} is not an array of {element}: it holds {array.dtype if array.dtype != object else 'objects'} ({port})"
+        )
     if array.size == 0 or (element.is_float and array.dtype.kind == "f"):
         return _representable(what, element, array.astype(element.carrier), allow_cast)
     return _converted(what, port, element, array, allow_cast)

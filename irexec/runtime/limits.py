@@ -23,7 +23,9 @@ class RunLimits:
     """
 
     def __init__(self, memory: MemoryLimit, timeout: float | None = None) -> None:
-        if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0):
+        if timeout is not None and (
+            isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0
+        ):
             raise InputError(f"timeout is {timeout!r}, expected a number of seconds above 0")
         self._memory, self._timeout = memory, timeout
         self._deadline = None if timeout is None else time.monotonic() + timeout

@@ -38,7 +38,11 @@ class StepRun:
         return f"<StepRun {self.operation} {', '.join(map(repr, self.layers))}: {results}, {self.seconds * 1e3:.3g} ms>"
 
     def _repr_html_(self) -> str:
-        general = {"layers": ", ".join(self.layers), "algorithm": self.algorithm, "time": f"{self.seconds * 1e3:.3g} ms"}
+        general = {
+            "layers": ", ".join(self.layers),
+            "algorithm": self.algorithm,
+            "time": f"{self.seconds * 1e3:.3g} ms",
+        }
         outputs = [(f"output {index}", array) for index, array in enumerate(self.outputs)]
         return display(self.operation, definitions(general), arrays_table(outputs))
 

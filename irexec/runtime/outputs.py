@@ -36,7 +36,9 @@ class Outputs(Mapping[str, np.ndarray]):
             key = key.name
         if isinstance(key, int):
             if not -len(self._arrays) <= key < len(self._arrays):
-                raise UnknownOutputError(f"there is no output {key}: the model has {len(self._arrays)} ({expected(self._ports)})")
+                raise UnknownOutputError(
+                    f"there is no output {key}: the model has {len(self._arrays)} ({expected(self._ports)})"
+                )
             return self._arrays[key]
         if key in self._by_name:
             return self._by_name[key]

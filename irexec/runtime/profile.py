@@ -56,7 +56,9 @@ def measure(run_once: Callable[[Observer], None], steps: int, runs: int) -> Time
     return Times(begins - start, ends - start, done - seconds_of - start, seconds_of)
 
 
-def followed(run_once: Callable[[Observer], None], runs: int, progress: Callable[[float], object]) -> Callable[[Observer], None]:
+def followed(
+    run_once: Callable[[Observer], None], runs: int, progress: Callable[[float], object]
+) -> Callable[[Observer], None]:
     """``run_once`` that reports progress after each run, those of the warm-up included.
 
     It is reported before the next run begins, so that it is not measured with the steps.
@@ -234,7 +236,11 @@ def totals(profile: Profile) -> list[str]:
 
 def cost_line(cost: Cost) -> str:
     """The cost of a whole model."""
-    macs = "an unknown number of MACs" if cost.macs is None else f"{metric(cost.macs)}{'MACs' if cost.macs > 999 else ' MACs'}"
+    macs = (
+        "an unknown number of MACs"
+        if cost.macs is None
+        else f"{metric(cost.macs)}{'MACs' if cost.macs > 999 else ' MACs'}"
+    )
     return f"{macs}, {metric(cost.parameters)} parameters"
 
 
@@ -303,7 +309,9 @@ def _step_row(step: Step, layers: Sequence[Node], ms: float, whole: float, costs
     )
 
 
-def _layer_rows(plan: Plan, steps: Sequence[ProfileRow], owners: dict[Node, Step], costs: Costs) -> Iterator[ProfileRow]:
+def _layer_rows(
+    plan: Plan, steps: Sequence[ProfileRow], owners: dict[Node, Step], costs: Costs
+) -> Iterator[ProfileRow]:
     """Rows of layers; a layer that is the main one of several steps has the sum of their times."""
     main: dict[Node, list[ProfileRow]] = {}
     for step, row in zip(plan.steps, steps, strict=True):
@@ -328,7 +336,9 @@ def static_rows(costs: Costs) -> list[ProfileRow]:
     rows = []
     for node in costs.layers:
         cost = costs.of([node])
-        rows.append(ProfileRow(node.name, (node.name,), node.type, None, None, None, cost.macs, cost.parameters, cost.bytes))
+        rows.append(
+            ProfileRow(node.name, (node.name,), node.type, None, None, None, cost.macs, cost.parameters, cost.bytes)
+        )
     return rows
 
 

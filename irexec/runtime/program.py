@@ -73,7 +73,12 @@ class Program:
         refuse_execution_graph(model)
         _refuse_damage(model, tolerant=tolerant)
         self.model, self._copies = _snapshot(model)
-        self.threads, self.optimize, self.precision, self.tolerant = thread_count(threads), optimize, precision, tolerant
+        self.threads, self.optimize, self.precision, self.tolerant = (
+            thread_count(threads),
+            optimize,
+            precision,
+            tolerant,
+        )
         self.memory = MemoryLimit(max_memory)
         unpack = are_unpacked(weights, self.model, self.memory)
         self.arenas = Arenas(self.memory)
@@ -81,7 +86,9 @@ class Program:
         self.inserted: set[ir.Node] = set()
         self.runs_as_read = self.model.version == getattr(model, "version", self.model.version)
         declared = self._compute_in_f32() if precision == "f32" else {}
-        self.compilation = Compilation(self.memory, optimize=optimize, threads=self.threads, unpack=unpack, declared=declared)
+        self.compilation = Compilation(
+            self.memory, optimize=optimize, threads=self.threads, unpack=unpack, declared=declared
+        )
         self.inputs: list[Port] = input_ports(self.model, self.inference.facts)
         given = {value: Fact(element, self.inference[value].shape) for value, element in declared.items()}
         self.outputs: list[Port] = output_ports(self.model, self.inference.facts | given)
@@ -132,7 +139,9 @@ class Program:
         """
         own = self._copies.get(value)
         if own is None:
-            raise InputError(f"{value.node.name!r} is not a layer of the graph itself, only tensors of that can be given")
+            raise InputError(
+                f"{value.node.name!r} is not a layer of the graph itself, only tensors of that can be given"
+            )
         return own
 
     def report(self, shapes: InputShapes) -> PlanReport:
@@ -156,7 +165,9 @@ class Program:
         """What is known of every value where the inputs have these shapes; () stands for those of the model."""
         if not shapes or self._is_static:
             return self.inference
-        facts = [Fact(_fact(self.inference, port).element, shape) for port, shape in zip(self.inputs, shapes, strict=True)]
+        facts = [
+            Fact(_fact(self.inference, port).element, shape) for port, shape in zip(self.inputs, shapes, strict=True)
+        ]
         found = infer_shapes(self.model, dict(zip(self.model.parameters, facts, strict=True)), tolerant=self.tolerant)
         if not self.tolerant:
             self._check_as_inferred(found)

@@ -33,7 +33,10 @@ class State(dict[str, np.ndarray]):
         port = self._ports.get(name)
         if port is not None:
             fits = admits(port.shape, array.shape)
-            check(fits, f"variable {name!r} of shape {shape_text(port.shape)} is assigned a value of shape {shape_text(array.shape)}")
+            check(
+                fits,
+                f"variable {name!r} of shape {shape_text(port.shape)} is assigned a value of shape {shape_text(array.shape)}",
+            )
 
 
 class VariableTransaction(MutableMapping[str, np.ndarray]):

@@ -50,10 +50,20 @@ def watched_values(
     memory = compiled.program.memory
     kernels = False if compiled.program.optimize is False else ()
     declared = compiled.program.compilation.declared
-    compilation = Compilation(memory, optimize=kernels, threads=compiled.threads, unpack=False, declared=declared, observed=True)
+    compilation = Compilation(
+        memory, optimize=kernels, threads=compiled.threads, unpack=False, declared=declared, observed=True
+    )
     inference = compiled.program.infer(tuple(array.shape for array in arrays))
     with one_blas_thread(), limited(memory):
         planned = plan(compiled.model, inference, targets, compilation)
     with one_blas_thread():
         observer = None if progress is None else progress_observer(planned, progress)
-        return run(planned, arrays, State(compiled.program.variables), Arenas(memory), observer, RunLimits(memory, timeout), watcher)
+        return run(
+            planned,
+            arrays,
+            State(compiled.program.variables),
+            Arenas(memory),
+            observer,
+            RunLimits(memory, timeout),
+            watcher,
+        )

@@ -26,7 +26,9 @@ def are_unpacked(mode: WeightsMode, model: Model, memory: MemoryLimit) -> bool:
     """
     if mode not in get_args(WeightsMode):
         given = "a path or bytes" if not isinstance(mode, str) else repr(mode)
-        raise InputError(f"weights is {given}, expected 'auto', 'packed' or 'unpacked'; the .bin is the argument before it, bin")
+        raise InputError(
+            f"weights is {given}, expected 'auto', 'packed' or 'unpacked'; the .bin is the argument before it, bin"
+        )
     if mode == "auto":
         return unpacked_size(model) * SHARE <= memory.left()
     return mode == "unpacked"

@@ -21,5 +21,7 @@ def group_count(data: Fact, groups: Size, inputs: Size) -> Size:
     smallest, largest = max(1, low(inputs)), high(inputs)
     minimum = min(1, low(channels)) if largest is None else -(-low(channels) // max(1, largest))
     top = high(channels)
-    check(top is None or minimum <= top // smallest, f"{channels} channels of data do not divide into groups of {inputs}")
+    check(
+        top is None or minimum <= top // smallest, f"{channels} channels of data do not divide into groups of {inputs}"
+    )
     return meet(groups, span(minimum, None if top is None else top // smallest))

@@ -105,7 +105,9 @@ class BackpropAttributes(_SpatialAttributes):
         paddings = per_axis(self.output_padding, rank, 0)
         return tuple(map(cropped_size, self.natural_sizes(sizes, kernel), *self._explicit_pads(rank), paddings))
 
-    def windows(self, sizes: Sequence[int], kernel: Sequence[int], output_shape: Sequence[int] | None) -> TransposedWindows:
+    def windows(
+        self, sizes: Sequence[int], kernel: Sequence[int], output_shape: Sequence[int] | None
+    ) -> TransposedWindows:
         """What is cropped at the start of each spatial axis, and the sizes that result."""
         rank = len(sizes)
         natural = known_sizes(self.natural_sizes(sizes, kernel))
@@ -119,7 +121,9 @@ class BackpropAttributes(_SpatialAttributes):
 
     def _explicit_pads(self, rank: int) -> Pads:
         explicit = self.auto_pad == "explicit"
-        return per_axis(self.pads_begin if explicit else (), rank, 0), per_axis(self.pads_end if explicit else (), rank, 0)
+        return per_axis(self.pads_begin if explicit else (), rank, 0), per_axis(
+            self.pads_end if explicit else (), rank, 0
+        )
 
 
 @dataclass(frozen=True)
@@ -144,10 +148,19 @@ class ConvTransposeAttributes(_SpatialAttributes):
         if text.strip().lower() in ("", "none"):
             return (0,) * rank
         parts = [part.strip() for part in text.split(",")]
-        check(all(part.isascii() and part.isdigit() for part in parts), f"output_padding {text!r} is not a list of non-negative integers")
-        check(len(parts) >= rank, f"output_padding has length {len(parts)}, expected {rank}: one value for each spatial axis")
+        check(
+            all(part.isascii() and part.isdigit() for part in parts),
+            f"output_padding {text!r} is not a list of non-negative integers",
+        )
+        check(
+            len(parts) >= rank,
+            f"output_padding has length {len(parts)}, expected {rank}: one value for each spatial axis",
+        )
         values = [int(part) for part in parts]
-        check(not any(values[rank:]), f"output_padding {text!r} has more values than {rank} spatial axes, and the surplus is not zero")
+        check(
+            not any(values[rank:]),
+            f"output_padding {text!r} has more values than {rank} spatial axes, and the surplus is not zero",
+        )
         return tuple(values[:rank])
 
     def output_sizes(self, sizes: Sequence[Size], kernel: Sequence[Size]) -> tuple[Size, ...]:
@@ -192,6 +205,11 @@ def check_filter(data: Fact, filter: Fact, rank: int, leading: int, inputs: Size
         rank: the number of spatial axes.
         inputs: how many channels the filter takes; ``of_groups`` says how many groups they are.
     """
-    check(filter.rank in (None, rank + leading), f"data of rank {rank + 2} does not go with a filter of rank {filter.rank}")
+    check(
+        filter.rank in (None, rank + leading),
+        f"data of rank {rank + 2} does not go with a filter of rank {filter.rank}",
+    )
     if data.shape is not None:
-        check(may_equal(data.shape[1], inputs), f"data has {data.shape[1]} channels, the filter takes {inputs}{of_groups}")
+        check(
+            may_equal(data.shape[1], inputs), f"data has {data.shape[1]} channels, the filter takes {inputs}{of_groups}"
+        )

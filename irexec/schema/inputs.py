@@ -59,7 +59,11 @@ class Rank:
             return f"{self.minimum} or more"
         ranks = [str(rank) for rank in range(self.minimum, self._last + 1)]
         return (
-            ranks[0] if len(ranks) == 1 else f"{', '.join(ranks[:-1])} or {ranks[-1]}" if len(ranks) < 4 else f"{ranks[0]} to {ranks[-1]}"
+            ranks[0]
+            if len(ranks) == 1
+            else f"{', '.join(ranks[:-1])} or {ranks[-1]}"
+            if len(ranks) < 4
+            else f"{ranks[0]} to {ranks[-1]}"
         )
 
     @property
@@ -84,7 +88,9 @@ NOT_STRING = element_set("any element type but string", *(e for e in ELEMENTS if
 NUMERIC = element_set("a numeric type", *(e for e in ELEMENTS if e.is_float or e.is_integer))
 FLOAT = element_set("a floating-point type", *(e for e in ELEMENTS if e.is_float))
 INTEGER = element_set("an integer type", *(e for e in ELEMENTS if e.is_integer))
-INTEGER_OR_BOOLEAN = element_set("an integer type or boolean", *(e for e in ELEMENTS if e.is_integer or e.kind == "boolean"))
+INTEGER_OR_BOOLEAN = element_set(
+    "an integer type or boolean", *(e for e in ELEMENTS if e.is_integer or e.kind == "boolean")
+)
 BOOLEAN_TYPE = element_set("boolean", *(e for e in ELEMENTS if e.kind == "boolean"))
 STRING_TYPE = element_set("string", *(e for e in ELEMENTS if e.kind == "string"))
 INDEX = element_set("i32 or i64", I32, I64)

@@ -113,7 +113,9 @@ class OpDef:
     @functools.cached_property
     def _input_count(self) -> tuple[int, bool]:
         """The minimum number of inputs, and whether any number may follow."""
-        return sum(not spec.optional and not spec.variadic for spec in self.inputs), any(spec.variadic for spec in self.inputs)
+        return sum(not spec.optional and not spec.variadic for spec in self.inputs), any(
+            spec.variadic for spec in self.inputs
+        )
 
     @property
     def inputs(self) -> tuple[InputSpec, ...]:
@@ -193,15 +195,21 @@ class OpDef:
                     code = codes.ATTRIBUTE_OUT_OF_RANGE if isinstance(error, RangeError) else codes.ILL_TYPED_ATTRIBUTE
                     problems.append(AttributeProblem(code, f"attribute {attribute.name!r}: {error}"))
             elif attribute.required:
-                problems.append(AttributeProblem(codes.MISSING_ATTRIBUTE, f"required attribute {attribute.name!r} is missing"))
+                problems.append(
+                    AttributeProblem(codes.MISSING_ATTRIBUTE, f"required attribute {attribute.name!r} is missing")
+                )
             if not attribute.required:
                 values[attribute.parameter] = attribute.default
         for name in texts:
             if name not in self.by_name and name not in self.ignores:
-                problems.append(AttributeProblem(codes.UNKNOWN_ATTRIBUTE, f"attribute {name!r} is not known to {self.type}"))
+                problems.append(
+                    AttributeProblem(codes.UNKNOWN_ATTRIBUTE, f"attribute {name!r} is not known to {self.type}")
+                )
         return ParsedAttributes(self._grouped(values), tuple(problems))
 
-    def read_attributes(self, texts: Mapping[str, str], elements: Iterable[Element | None] | None = None) -> dict[str, Any]:
+    def read_attributes(
+        self, texts: Mapping[str, str], elements: Iterable[Element | None] | None = None
+    ) -> dict[str, Any]:
         """Attribute values by the kernel's parameter, with the element types of the inputs where the operation asks for them.
 
         Raises:

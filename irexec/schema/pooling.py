@@ -88,7 +88,9 @@ class PoolingAttributes:
 
     def _explicit_pads(self) -> Pads:
         explicit, rank = self.auto_pad == "explicit", len(self.kernel)
-        return per_axis(self.pads_begin if explicit else (), rank, 0), per_axis(self.pads_end if explicit else (), rank, 0)
+        return per_axis(self.pads_begin if explicit else (), rank, 0), per_axis(
+            self.pads_end if explicit else (), rank, 0
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -91,7 +91,11 @@ def _versions(type: str) -> dict[int | str, OpDef] | None:
 def opset_number(version: str) -> int | None:
     """N of "opsetN"; None for any other text."""
     digits = version.removeprefix("opset")
-    return int(digits) if version.startswith("opset") and digits.isascii() and digits.isdigit() and len(digits) < 6 else None
+    return (
+        int(digits)
+        if version.startswith("opset") and digits.isascii() and digits.isdigit() and len(digits) < 6
+        else None
+    )
 
 
 def is_known_type(type: str) -> bool:
@@ -102,7 +106,11 @@ def is_known_type(type: str) -> bool:
 def definitions() -> list[OpDef]:
     """Every definition, by type and then by version."""
     loader.load()
-    return [d for _, versions in sorted(_REGISTRY.items()) for _, d in sorted(versions.items(), key=lambda item: str(item[0]).zfill(8))]
+    return [
+        d
+        for _, versions in sorted(_REGISTRY.items())
+        for _, d in sorted(versions.items(), key=lambda item: str(item[0]).zfill(8))
+    ]
 
 
 @functools.cache

@@ -33,7 +33,9 @@ def read_signature(kernel: Callable[..., Any]) -> Signature:
     for name, p in inspect.signature(kernel).parameters.items():
         hint = hints[name]
         if p.kind is not p.KEYWORD_ONLY:
-            inputs.append(input_spec(name, hint, optional=p.default is not p.empty, variadic=p.kind is p.VAR_POSITIONAL))
+            inputs.append(
+                input_spec(name, hint, optional=p.default is not p.empty, variadic=p.kind is p.VAR_POSITIONAL)
+            )
         elif any(hint is kind for kind in INJECTED):
             injected[name] = hint
         elif dataclasses.is_dataclass(hint) and hint is not Element:

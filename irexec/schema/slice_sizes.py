@@ -31,7 +31,14 @@ def slice_size(size: Size, begin: Bound, end: Bound, step: int) -> Size:
     begin, end = _without_unreachable(size, begin, end, step)
     if step == 1 and end is None and begin in (None, 0):
         return size
-    if step == 1 and isinstance(end, Dim) and begin in (None, 0) and end.lo >= 0 and end.hi is not None and end.hi <= low(size):
+    if (
+        step == 1
+        and isinstance(end, Dim)
+        and begin in (None, 0)
+        and end.lo >= 0
+        and end.hi is not None
+        and end.hi <= low(size)
+    ):
         return end
     begins, ends = _extreme_points(begin), _extreme_points(end)
     counts = [_count(n, b, e, step) for b, e in product(begins, ends) for n in _sizes(size, b, e)]

@@ -15,7 +15,9 @@ from irexec.reference.windows import Pads, effective_kernel_size
 AutoPad = Literal["explicit", "same_upper", "same_lower", "valid"]
 
 
-def spatial_rank(data: PartialShape, kernel: PartialShape = None, leading: int = 2, *lists: Sequence[object]) -> int | None:
+def spatial_rank(
+    data: PartialShape, kernel: PartialShape = None, leading: int = 2, *lists: Sequence[object]
+) -> int | None:
     """The number of spatial axes: of the data, else of the kernel (``leading`` axes of it are not spatial), else of a list."""
     if data is not None:
         return len(data) - 2
@@ -53,7 +55,9 @@ def known_sizes(sizes: Sequence[Size]) -> tuple[int, ...]:
     return tuple(low(size) for size in sizes)
 
 
-def window_count(size: Size, kernel: Size, stride: int, dilation: int, begin: int, end: int, *, ceil: bool = False) -> Size:
+def window_count(
+    size: Size, kernel: Size, stride: int, dilation: int, begin: int, end: int, *, ceil: bool = False
+) -> Size:
     """The number of windows along one padded axis; rounded up with ``ceil``.
 
     Raises:
@@ -129,7 +133,10 @@ def resolve_pads(
     """
     rank = len(sizes)
     if auto_pad in ("same_upper", "same_lower"):
-        pairs = [same_pads(*axis, upper=auto_pad == "same_upper") for axis in zip(sizes, kernel, strides, dilations, strict=True)]
+        pairs = [
+            same_pads(*axis, upper=auto_pad == "same_upper")
+            for axis in zip(sizes, kernel, strides, dilations, strict=True)
+        ]
         return tuple(begin for begin, _ in pairs), tuple(end for _, end in pairs)
     explicit = auto_pad == "explicit"
     return per_axis(pads_begin if explicit else (), rank, 0), per_axis(pads_end if explicit else (), rank, 0)

@@ -47,7 +47,9 @@ class Tolerance:
         for name in ("rtol", "atol", "threshold"):
             value = getattr(self, name)
             if not math.isfinite(value) or (value < 0 and name != "threshold"):
-                raise InputError(f"{name} is {value}, expected a finite value{'' if name == 'threshold' else ' of at least 0'}")
+                raise InputError(
+                    f"{name} is {value}, expected a finite value{'' if name == 'threshold' else ' of at least 0'}"
+                )
 
     def __str__(self) -> str:
         """The condition, for people."""
@@ -122,7 +124,9 @@ class _Sums:
         return 10 * math.log10(self.reference / self.difference) if self.reference else -math.inf
 
 
-def agreement_of(name: str, actual: np.ndarray, reference: np.ndarray, tolerance: Tolerance, other: str = "the reference") -> Agreement:
+def agreement_of(
+    name: str, actual: np.ndarray, reference: np.ndarray, tolerance: Tolerance, other: str = "the reference"
+) -> Agreement:
     """Whether a tensor agrees with its reference; NaN equals NaN, and infinities of the same sign are equal.
 
     Args:
@@ -157,7 +161,9 @@ def _agrees(sums: _Sums, tolerance: Tolerance, exact: bool) -> bool:
     return found is not None and found >= tolerance.threshold
 
 
-def _message(actual: np.ndarray, reference: np.ndarray, sums: _Sums, tolerance: Tolerance, exact: bool, other: str) -> str:
+def _message(
+    actual: np.ndarray, reference: np.ndarray, sums: _Sums, tolerance: Tolerance, exact: bool, other: str
+) -> str:
     where = np.unravel_index(sums.first or 0, actual.shape)
     at = f" at {[int(i) for i in where]}" if actual.ndim else ""
     mine, theirs = _texts(actual[where], reference[where])
@@ -204,7 +210,9 @@ def _measured(actual: np.ndarray, reference: np.ndarray, tolerance: Tolerance, *
     return sums
 
 
-def _add(sums: _Sums, start: int, one: np.ndarray, other: np.ndarray, rtol: float, atol: float, fill: float, exactly: bool) -> None:
+def _add(
+    sums: _Sums, start: int, one: np.ndarray, other: np.ndarray, rtol: float, atol: float, fill: float, exactly: bool
+) -> None:
     """Take a block into account.
 
     Args:

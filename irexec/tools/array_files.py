@@ -61,7 +61,9 @@ class ArrayFile:
     def __enter__(self) -> ArrayFile:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -102,7 +104,11 @@ class ArrayFile:
         if member.compress_type != zipfile.ZIP_STORED:
             return None
         header = self.bytes_at(member.header_offset, _LOCAL_HEADER)
-        return member.header_offset + _LOCAL_HEADER + sum(int.from_bytes(header[lengths], "little") for lengths in _LENGTHS)
+        return (
+            member.header_offset
+            + _LOCAL_HEADER
+            + sum(int.from_bytes(header[lengths], "little") for lengths in _LENGTHS)
+        )
 
     def bytes_at(self, offset: int, count: int) -> bytes:
         """Bytes of the file; raises ModelError if there are not so many, or they cannot be read."""
@@ -110,7 +116,9 @@ class ArrayFile:
             self._file.seek(offset)
             data = self._file.read(count)
         if len(data) < count:
-            raise ModelError(f"{self._label}: ends at byte {offset + len(data):,}, expected {offset + count:,} and more")
+            raise ModelError(
+                f"{self._label}: ends at byte {offset + len(data):,}, expected {offset + count:,} and more"
+            )
         return data
 
     def _member(self, member: zipfile.ZipInfo, where: str) -> IO[bytes]:
@@ -198,7 +206,9 @@ def _check_member(member: zipfile.ZipInfo, where: str) -> None:
     if member.flag_bits & _ENCRYPTED:
         raise ModelError(f"{where}: is encrypted")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ModelError(f"{where}: is compressed by method {member.compress_type} of .zip, expected 0 (stored) or 8 (deflated)")
+        raise ModelError(
+            f"{where}: is compressed by method {member.compress_type} of .zip, expected 0 (stored) or 8 (deflated)"
+        )
 
 
 def _reader(file: IO[bytes], where: str) -> Read:
@@ -246,7 +256,9 @@ def npz_member(archive: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
     """
     filename = f"{_member_name(name)}{_SUFFIX}"
     if len(filename.encode()) > _LONGEST_NAME:
-        raise ModelError(f"array {name[:40]!r}...: its name has {len(name)} characters, a .npz takes {_LONGEST_NAME} bytes of UTF-8")
+        raise ModelError(
+            f"array {name[:40]!r}...: its name has {len(name)} characters, a .npz takes {_LONGEST_NAME} bytes of UTF-8"
+        )
     with archive.open(filename, "w", force_zip64=True) as member:
         yield member
 

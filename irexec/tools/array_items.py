@@ -77,7 +77,9 @@ class ArrayItems:
 def _array(file: ArrayFile, name: str, path: str) -> _Array:
     header, start = file.header(name), file.start(name)
     if not header.shape:
-        raise ModelError(f"{path}{f', array {name!r}' if name else ''}: is a scalar, expected items along the first axis")
+        raise ModelError(
+            f"{path}{f', array {name!r}' if name else ''}: is a scalar, expected items along the first axis"
+        )
     by_columns = header.fortran_order and len(header.shape) > 1
     return _Array(header, None if start is None or by_columns else start + header.length)
 

@@ -126,10 +126,14 @@ def bench(
 def _require(engine: str) -> None:
     """Raise UnsupportedError unless the package is installed."""
     if importlib.util.find_spec(engine) is None:
-        raise UnsupportedError(f"--against {engine} needs the package {engine} (pip install {engine}), which is not installed")
+        raise UnsupportedError(
+            f"--against {engine} needs the package {engine} (pip install {engine}), which is not installed"
+        )
 
 
-def _job(engine: str, path: str, ports: Sequence[Port], arrays: Mapping[str, np.ndarray], options: BenchOptions, folder: Path) -> Job:
+def _job(
+    engine: str, path: str, ports: Sequence[Port], arrays: Mapping[str, np.ndarray], options: BenchOptions, folder: Path
+) -> Job:
     if engine != "irexec":
         _refuse_carriers(engine, ports)
     inputs = folder / f"{engine}.npz"
@@ -145,7 +149,9 @@ def _refuse_carriers(engine: str, ports: Sequence[Port]) -> None:
     """Raise UnsupportedError for an input of a type that NumPy lacks, whose arrays another runtime would not understand."""
     for port in ports:
         if port.element is not None and not port.element.native:
-            raise UnsupportedError(f"--against {engine}: input {port} is of a type that NumPy lacks, of which {engine} takes no arrays")
+            raise UnsupportedError(
+                f"--against {engine}: input {port} is of a type that NumPy lacks, of which {engine} takes no arrays"
+            )
 
 
 def _onnx_model(path: str, given: str | None) -> str:

@@ -122,7 +122,9 @@ class CostReport:
         columns = [html.Column(header, is_number=i in RIGHT, is_code=i == 1) for i, header in enumerate(HEADERS)]
         rows = [cells(row, self) for row in self.rows()]
         return html.display(
-            repr(self), html.table(columns, rows, limit=200, hide_empty=True), *(html.element("p", t) for t in totals(self))
+            repr(self),
+            html.table(columns, rows, limit=200, hide_empty=True),
+            *(html.element("p", t) for t in totals(self)),
         )
 
 
@@ -169,7 +171,9 @@ def _rows(graph: Graph, path: str, times: int | None, costs: Costs) -> Iterator[
 def _row(node: Node, together: Sequence[Node], path: str, times: int | None, own: Cost) -> LayerCost:
     counts = [product(count, times) for count in (own.macs, own.read, own.written)]
     names = tuple(one.name for one in together)
-    return LayerCost(node.id, node.name, node.type, node.line, path, names, times, counts[0], own.parameters, counts[1], counts[2])
+    return LayerCost(
+        node.id, node.name, node.type, node.line, path, names, times, counts[0], own.parameters, counts[1], counts[2]
+    )
 
 
 def _first_readers(graph: Graph, costs: Costs) -> dict[Node, Node]:

@@ -75,7 +75,14 @@ def _write_tensor(folder: Path, name: str, value: Value, array: np.ndarray) -> d
     with open(folder / file, "xb") as opened:
         np.save(opened, storable(array), allow_pickle=False)
     layer = {"id": value.node.id, "layer": value.node.name, "type": value.node.type, "port": value.index}
-    return {"file": file, "name": name, "tensor_names": list(value.names), **layer, "shape": list(array.shape), "dtype": str(array.dtype)}
+    return {
+        "file": file,
+        "name": name,
+        "tensor_names": list(value.names),
+        **layer,
+        "shape": list(array.shape),
+        "dtype": str(array.dtype),
+    }
 
 
 def _file_name(name: str) -> str:

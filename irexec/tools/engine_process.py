@@ -74,11 +74,15 @@ class EngineProcess:
     def __enter__(self) -> EngineProcess:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
 
-def take_turns(processes: Iterable[EngineProcess], runs: int, advance: Callable[[int], None] = lambda runs: None) -> None:
+def take_turns(
+    processes: Iterable[EngineProcess], runs: int, advance: Callable[[int], None] = lambda runs: None
+) -> None:
     """Let every process run so many times, a few at a time; ``advance`` is called with the number of runs that are done."""
     processes = list(processes)
     for start in range(0, runs, TURN):

@@ -65,14 +65,20 @@ def load_openvino(job: Job, feeds: Feeds) -> Run:
 
     core = openvino.Core()
     model = core.read_model(job.model, job.bin) if job.bin else core.read_model(job.model)
-    index = {name: i for i, port in enumerate(model.inputs) for name in (*port.get_names(), port.get_node().get_friendly_name())}
+    index = {
+        name: i
+        for i, port in enumerate(model.inputs)
+        for name in (*port.get_names(), port.get_node().get_friendly_name())
+    }
     if job.reshape:
         model.reshape({index[name]: array.shape for name, array in feeds.items()})
     properties = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY", **job.options}
     if job.threads:
         properties["INFERENCE_NUM_THREADS"] = job.threads
     request = core.compile_model(model, "CPU", properties).create_infer_request()
-    return lambda feeds: list(request.infer({index[name]: array for name, array in feeds.items()}, share_inputs=True).to_tuple())
+    return lambda feeds: list(
+        request.infer({index[name]: array for name, array in feeds.items()}, share_inputs=True).to_tuple()
+    )
 
 
 def load_onnxruntime(job: Job, feeds: Feeds) -> Run:

@@ -41,7 +41,10 @@ class GivenInputs:
             InputError, ModelError: as for input_arrays.
         """
         files = [source for source in self.sources if source.kind != "generated" and source.source != STDIN]
-        found = {name: {array.shape} for name, array in input_arrays(files, ports, image=self.image, notify=lambda text: None).items()}
+        found = {
+            name: {array.shape}
+            for name, array in input_arrays(files, ports, image=self.image, notify=lambda text: None).items()
+        }
         for key, array in (pair for run in self.arrays for pair in run.items()):
             try:
                 found.setdefault(find_port(ports, key).name, set()).add(np.shape(array))

@@ -54,7 +54,9 @@ class Histogram:
         return self.are_integers and len(self.edges) > 1 and self.edges[1] - self.edges[0] == 1
 
     def __repr__(self) -> str:
-        return f"<Histogram {self.name!r}: {self.statistics.count:,} elements in {counted(len(self.counts), 'interval')}>"
+        return (
+            f"<Histogram {self.name!r}: {self.statistics.count:,} elements in {counted(len(self.counts), 'interval')}>"
+        )
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -62,7 +64,9 @@ class Histogram:
     def _repr_html_(self) -> str:
         low, high = (self.edges[0], self.edges[-1]) if self.edges else (0.0, 0.0)
         chart = html.histogram(self.counts, low, high, width=320, height=80) if self.edges else None
-        return html.display(repr(self), html.element("p", title(self)), chart, html.element("p", "; ".join(remarks(self))))
+        return html.display(
+            repr(self), html.element("p", title(self)), chart, html.element("p", "; ".join(remarks(self)))
+        )
 
     def lines(self, width: int = 80, *, ascii: bool = False) -> list[str]:
         """The histogram as text: a title, a bar for each interval, and what is in none of them.
@@ -72,7 +76,10 @@ class Histogram:
             ascii: draw with ASCII characters only.
         """
         shaded = self.statistics.zeros and not self.are_values
-        notes = [note.replace(" zero", f" zero (drawn {'.' if ascii else SHADE})", 1) if shaded else note for note in remarks(self)]
+        notes = [
+            note.replace(" zero", f" zero (drawn {'.' if ascii else SHADE})", 1) if shaded else note
+            for note in remarks(self)
+        ]
         return [title(self), *_bars(self, width, ascii), *notes]
 
 
@@ -104,7 +111,9 @@ def constant_histogram(node: Node, bins: int = BINS, advance: Callable[[int], No
     """
     constant = node.constant
     if constant is None:
-        raise InputError(f"layer {node.id} {node.name!r} is of type {node.type}, expected a Constant: infer shows the histograms of others")
+        raise InputError(
+            f"layer {node.id} {node.name!r} is of type {node.type}, expected a Constant: infer shows the histograms of others"
+        )
     found = _histogram(lambda: blocks_of(node), bins, node.name, constant.element.name, constant.shape)
     advance(constant.size)
     return found
@@ -123,11 +132,15 @@ def find_constant(model: Graph, name: str) -> Node:
                 return node
             others.append(node)
     if others:
-        raise InputError(f"{name!r} is a {others[0].type}, not a Constant: irexec infer --tensor NAME --histogram shows what it computes")
+        raise InputError(
+            f"{name!r} is a {others[0].type}, not a Constant: irexec infer --tensor NAME --histogram shows what it computes"
+        )
     raise InputError(f"there is no constant {name!r}; irexec inspect --weights lists those that there are")
 
 
-def _histogram(blocks: Callable[[], Iterable[np.ndarray]], bins: int, name: str, element: str, shape: tuple[int, ...]) -> Histogram:
+def _histogram(
+    blocks: Callable[[], Iterable[np.ndarray]], bins: int, name: str, element: str, shape: tuple[int, ...]
+) -> Histogram:
     if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= _MAX_BINS:
         raise InputError(f"bins is {bins!r}, expected an integer from 1 to {_MAX_BINS}")
     moments, low, high = Moments(), None, None
@@ -151,7 +164,9 @@ def _histogram(blocks: Callable[[], Iterable[np.ndarray]], bins: int, name: str,
     zero = next((i for i in range(len(edges) - 1) if edges[i] <= 0 < edges[i + 1]), None)
     if zero is None and edges[-1] == 0:
         zero = len(edges) - 2
-    return Histogram(name, element, shape, tuple(edges), tuple(counter.counts.tolist()), zero, counter.are_integers, found)
+    return Histogram(
+        name, element, shape, tuple(edges), tuple(counter.counts.tolist()), zero, counter.are_integers, found
+    )
 
 
 class _Integers:
@@ -168,7 +183,9 @@ class _Integers:
     def add(self, block: np.ndarray) -> None:
         """Count the elements of a block."""
         # Differences to the minimum fit 64 bits without a sign, whatever the type: arithmetic is modulo 2^64.
-        above = block.astype(np.int64 if block.dtype.kind == "i" else np.uint64).view(np.uint64) - np.uint64(self._low % (1 << 64))
+        above = block.astype(np.int64 if block.dtype.kind == "i" else np.uint64).view(np.uint64) - np.uint64(
+            self._low % (1 << 64)
+        )
         bins = above // np.uint64(self._width) if self._width < 1 << 64 else np.zeros_like(above)
         self.counts += np.bincount(bins.astype(np.int64), minlength=self.counts.size)
 
@@ -207,7 +224,12 @@ def title(found: Histogram) -> str:
 def remarks(found: Histogram) -> list[str]:
     """What the bars do not show: zeros, NaN and infinities, as far as there are any."""
     s = found.statistics
-    counts = (("zero", 0 if found.are_values else s.zeros), ("NaN", s.nans), ("inf", s.infinities), ("-inf", s.negative_infinities))
+    counts = (
+        ("zero", 0 if found.are_values else s.zeros),
+        ("NaN", s.nans),
+        ("inf", s.infinities),
+        ("-inf", s.negative_infinities),
+    )
     parts = [f"{count:,} ({count / s.count:.1%}) {name}" for name, count in counts if count]
     if not s.count:
         return ["there are no elements"]
@@ -219,7 +241,9 @@ def remarks(found: Histogram) -> list[str]:
 def _bars(found: Histogram, width: int, ascii: bool) -> list[str]:
     """A line for each interval. Zeros are drawn lighter, at the end of their bar, and do not shorten the other bars."""
     labels = _labels(found)
-    zeros = [found.statistics.zeros if i == found.zero and not found.are_values else 0 for i in range(len(found.counts))]
+    zeros = [
+        found.statistics.zeros if i == found.zero and not found.are_values else 0 for i in range(len(found.counts))
+    ]
     others = [count - zero for count, zero in zip(found.counts, zeros, strict=True)]
     highest = max(others, default=0) or max(found.counts, default=1)
     numbers = [f"{count:,}" for count in found.counts]

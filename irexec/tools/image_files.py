@@ -138,7 +138,9 @@ def _floats(pillow: Any, image: Any, path: str, channels: int, notify: Notify) -
         raise InputError(f"{path} has one channel of more than 8 bits, the model expects 4 channels")
     with np.errstate(all="ignore"):
         values = np.asarray(image).astype(np.float32)
-    notify(f"{path} has values of more than 8 bits ({values.min():g}..{values.max():g}), which are taken as they are, not as 0..255")
+    notify(
+        f"{path} has values of more than 8 bits ({values.min():g}..{values.max():g}), which are taken as they are, not as 0..255"
+    )
     return pillow.Image.fromarray(values)
 
 
@@ -158,14 +160,18 @@ def _damage(pillow: Any, path: str, notify: Notify) -> Iterator[None]:
     except pillow.UnidentifiedImageError:
         raise ModelError(f"{path}: not a readable image: it is none of {', '.join(_FORMATS)}") from None
     except pillow.Image.DecompressionBombError:
-        raise ModelError(f"{path}: has more than {2 * pillow.Image.MAX_IMAGE_PIXELS:,} pixels, which are not read") from None
+        raise ModelError(
+            f"{path}: has more than {2 * pillow.Image.MAX_IMAGE_PIXELS:,} pixels, which are not read"
+        ) from None
     except _DAMAGED as error:
         raise ModelError(f"{path}: not a readable image: {str(error) or type(error).__name__}") from None
     for text in dict.fromkeys(str(warning.message) for warning in caught):
         notify(f"{path}: {text}")
 
 
-def _check_memory(path: str, size: tuple[int, int], wanted: tuple[int | None, int | None], channels: int, memory: MemoryLimit) -> None:
+def _check_memory(
+    path: str, size: tuple[int, int], wanted: tuple[int | None, int | None], channels: int, memory: MemoryLimit
+) -> None:
     """Raise ModelError if the image cannot be decoded, or not resized to what is wanted, in the memory that it may take."""
     (width, height), target = size, (wanted[0] or size[0], wanted[1] or size[1])
     if not width or not height:

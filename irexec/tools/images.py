@@ -74,12 +74,16 @@ def _input_layout(port: Port, options: ImageOptions) -> tuple[str, tuple[Any, ..
     layout = options.layout.upper() if options.layout else _guessed_layout(shape)
     if layout is None or not _fits(layout, len(shape)):
         hint = f"layout {options.layout!r} does not fit it" if options.layout else "name its axes with --layout"
-        raise InputError(f"input {port.name!r} has shape {shape_text(shape)}, which does not look like an image: {hint}")
+        raise InputError(
+            f"input {port.name!r} has shape {shape_text(shape)}, which does not look like an image: {hint}"
+        )
     if 0 in shape:
         raise InputError(f"input {port.name!r} has shape {shape_text(shape)}, which has no pixels")
     batch = dict(zip(layout, shape, strict=True)).get("N", 1)
     if isinstance(batch, int) and batch != 1:
-        raise InputError(f"input {port.name!r} takes {batch} images at once: give an array, or --shape with a batch of 1")
+        raise InputError(
+            f"input {port.name!r} takes {batch} images at once: give an array, or --shape with a batch of 1"
+        )
     return layout, shape
 
 
@@ -101,7 +105,9 @@ def _guessed_layout(shape: PartialShape) -> str | None:
 def _per_channel(options: ImageOptions, channels: int) -> tuple[np.ndarray, np.ndarray]:
     for name, values in (("mean", options.mean), ("scale", options.scale)):
         if len(values) not in (1, channels):
-            raise InputError(f"--{name} has {counted(len(values), 'value')}, the image has {counted(channels, 'channel')}")
+            raise InputError(
+                f"--{name} has {counted(len(values), 'value')}, the image has {counted(channels, 'channel')}"
+            )
     with np.errstate(all="ignore"):
         mean, scale = np.asarray(options.mean, np.float32), np.asarray(options.scale, np.float32)
     if not np.isfinite(mean).all():
@@ -172,7 +178,9 @@ def result_pixels(name: str, result: np.ndarray, options: ImageOptions, notify: 
         raise InputError(f"result {name!r} has NaN or infinities, which no pixel has")
     outside = int(((pixels < -0.5) | (pixels >= 255.5)).sum())
     if outside:
-        notify(f"{outside} of {pixels.size} pixel values of result {name!r} are outside 0..255 and are cut; see --scale and --mean")
+        notify(
+            f"{outside} of {pixels.size} pixel values of result {name!r} are outside 0..255 and are cut; see --scale and --mean"
+        )
     rounded = np.clip(np.rint(pixels[:, :, ::-1] if options.bgr else pixels), 0, 255).astype(np.uint8)
     return rounded[:, :, 0] if rounded.shape[2] == 1 else rounded
 
@@ -183,7 +191,9 @@ def _as_image(name: str, result: np.ndarray, given: str | None) -> np.ndarray:
     sizes = dict(zip(layout, result.shape, strict=False))
     fits = bool(layout) and sizes.get("C", 1) in MODES and sizes.get("N", 1) == 1
     if not fits or result.size == 0 or result.dtype.kind not in "fiub":
-        raise InputError(f"result {name!r} is {result.dtype}{shape_text(result.shape)}, which is not one image of 1, 3 or 4 channels")
+        raise InputError(
+            f"result {name!r} is {result.dtype}{shape_text(result.shape)}, which is not one image of 1, 3 or 4 channels"
+        )
     image = result.squeeze(layout.index("N")) if "N" in layout else result
     axes = layout.replace("N", "")
     arranged = image.transpose([axes.index(axis) for axis in "HWC" if axis in axes])

@@ -170,7 +170,11 @@ class _Wanted:
 
 
 def infer(
-    path: str, sources: Sequence[InputSource], options: InferOptions, messages: Messages | None = None, progress: RunProgress | None = None
+    path: str,
+    sources: Sequence[InputSource],
+    options: InferOptions,
+    messages: Messages | None = None,
+    progress: RunProgress | None = None,
 ) -> InferReport:
     """Run a model once and give, write and compare whatever ``options`` ask for.
 
@@ -192,7 +196,9 @@ def infer(
     model = _model(path, sources, options)
     check_outputs(options.output, options.dump_folder, external_files(model))
     if options.save_inputs is not None:
-        check_saved_inputs(options.save_inputs, options.output, _files_read(path, sources, options) | external_files(model))
+        check_saved_inputs(
+            options.save_inputs, options.output, _files_read(path, sources, options) | external_files(model)
+        )
     compiled = CompiledModel(
         model,
         threads=options.threads,
@@ -206,7 +212,9 @@ def infer(
     _require(compiled, wanted.required, options)
     _warn(model, compiled, messages)
     memory = MemoryLimit(options.max_memory)
-    inputs = input_arrays(sources, compiled.inputs, seed=options.seed, image=options.image, notify=messages.note, memory=memory)
+    inputs = input_arrays(
+        sources, compiled.inputs, seed=options.seed, image=options.image, notify=messages.note, memory=memory
+    )
     if options.save_inputs is not None:
         write_results(options.save_inputs, inputs, options.image, messages.note)
     trapped: TrapReport | None = None
@@ -214,7 +222,9 @@ def infer(
         found = compiled.values(inputs, wanted.values, timeout=options.timeout, progress=progress)
     else:
         read = _files_read(path, sources, options) | external_files(model)
-        trapped, found = run_with_trap(compiled, inputs, wanted.values, options.trap, read=read, timeout=options.timeout, progress=progress)
+        trapped, found = run_with_trap(
+            compiled, inputs, wanted.values, options.trap, read=read, timeout=options.timeout, progress=progress
+        )
         if trapped.trap is not None:
             return InferReport({}, trap=trapped)
     arrays = dict(zip(wanted.values, found, strict=True))
@@ -226,7 +236,9 @@ def infer(
     return report
 
 
-def _report(wanted: _Wanted, arrays: Mapping[Value, np.ndarray], labels: Sequence[str] | None, options: InferOptions) -> InferReport:
+def _report(
+    wanted: _Wanted, arrays: Mapping[Value, np.ndarray], labels: Sequence[str] | None, options: InferOptions
+) -> InferReport:
     """What is reported of the arrays of a run."""
     ranked = {name: arrays[value] for name, value in wanted.ranked.items()}
     return InferReport(
@@ -240,7 +252,9 @@ def _report(wanted: _Wanted, arrays: Mapping[Value, np.ndarray], labels: Sequenc
 def _files_read(path: str, sources: Sequence[InputSource], options: InferOptions) -> dict[str, str]:
     """Every file that the run reads, with what it is: none of them may be overwritten."""
     files = files_read(path, options.weights, sources)
-    return files | {file: what for file, what in ((options.labels, "the labels"), (options.reference, "the reference")) if file}
+    return files | {
+        file: what for file, what in ((options.labels, "the labels"), (options.reference, "the reference")) if file
+    }
 
 
 def _model(path: str, sources: Sequence[InputSource], options: InferOptions) -> Model:
@@ -314,7 +328,9 @@ def _reference(compiled: CompiledModel, options: InferOptions) -> _Reference | N
         if not keys:
             raise InputError(f"{options.reference} has no arrays to compare with")
         if not known:
-            raise InputError(f"no array of {options.reference} ({listed(list(keys), 5)}) has the name of a tensor or layer of the model")
+            raise InputError(
+                f"no array of {options.reference} ({listed(list(keys), 5)}) has the name of a tensor or layer of the model"
+            )
         arrays = {name: file.read(keys[name]) for name in known}
     return _Reference(arrays, known, tuple(name for name in keys if name not in known))
 
@@ -326,8 +342,14 @@ def _only_result(compiled: CompiledModel, path: str) -> str:
     return next(iter(results))
 
 
-def _compared(reference: _Reference, selected: Mapping[str, Value], arrays: Mapping[Value, np.ndarray], options: InferOptions) -> Assertion:
+def _compared(
+    reference: _Reference, selected: Mapping[str, Value], arrays: Mapping[Value, np.ndarray], options: InferOptions
+) -> Assertion:
     tolerance = Tolerance(rtol=options.rtol, atol=options.atol)
-    agreements = tuple(agreement_of(name, arrays[value], reference.arrays[name], tolerance) for name, value in reference.values.items())
+    agreements = tuple(
+        agreement_of(name, arrays[value], reference.arrays[name], tolerance) for name, value in reference.values.items()
+    )
     compared = set(reference.values.values())
-    return Assertion(agreements, reference.unknown, tuple(name for name, value in selected.items() if value not in compared))
+    return Assertion(
+        agreements, reference.unknown, tuple(name for name, value in selected.items() if value not in compared)
+    )

@@ -166,7 +166,9 @@ def _order(source: InputSource, files: Mapping[InputSource, ArrayFile]) -> int:
 class _Reader:
     """What has been read so far, and what reading depends on."""
 
-    def __init__(self, ports: Sequence[Port], seed: int, image: ImageOptions, notify: Notify, memory: MemoryLimit) -> None:
+    def __init__(
+        self, ports: Sequence[Port], seed: int, image: ImageOptions, notify: Notify, memory: MemoryLimit
+    ) -> None:
         self.ports, self.seed, self.image, self.notify, self.memory = ports, seed, image, notify, memory
         self.found: dict[str, np.ndarray] = {}
 
@@ -181,11 +183,15 @@ class _Reader:
         return {port.name: _only(files[source], source)}
 
     def _generated(self, source: InputSource) -> dict[str, np.ndarray]:
-        ports = [find_port(self.ports, source.name)] if source.name else [p for p in self.ports if p.name not in self.found]
+        ports = (
+            [find_port(self.ports, source.name)] if source.name else [p for p in self.ports if p.name not in self.found]
+        )
         arrays = {}
         for port, shape in zip(ports, _assumed_shapes(ports), strict=True):
             if not is_static(port.shape):
-                self.notify(f"input {port} gets the shape {shape_text(shape)}: unknown sizes are 1 or their minimum; --shape sets them")
+                self.notify(
+                    f"input {port} gets the shape {shape_text(shape)}: unknown sizes are 1 or their minimum; --shape sets them"
+                )
             self._check_memory(port, shape)
             arrays[port.name] = generated_array(source.source, port, shape, self.seed + self.ports.index(port))
         return arrays
@@ -207,7 +213,9 @@ class _Reader:
             except InputError as error:
                 raise InputError(f"{source.source}: {error}") from None
             if port.name in named:
-                raise InputError(f"input {port.name!r} is given twice by {source.source!r}, as {named[port.name]!r} and {key!r}")
+                raise InputError(
+                    f"input {port.name!r} is given twice by {source.source!r}, as {named[port.name]!r} and {key!r}"
+                )
             named[port.name] = key
         return {name: file.read(key) for name, key in named.items()}
 
@@ -237,7 +245,9 @@ def _assumed_shapes(ports: Iterable[Port]) -> list[tuple[int, ...]]:
     shapes = []
     for port in ports:
         if port.shape is None:
-            raise InputError(f'the rank of input {port.name!r} is not known: give it a shape with --shape "{port.name}[...]"')
+            raise InputError(
+                f'the rank of input {port.name!r} is not known: give it a shape with --shape "{port.name}[...]"'
+            )
         shapes.append(tuple(size if isinstance(size, int) else max(1, low(size)) for size in port.shape))
     return shapes
 
@@ -250,7 +260,9 @@ def random_array(port: Port, seed: int) -> np.ndarray:
     """
     shape = static(port.shape)
     if shape is None:
-        raise InputError(f'input {port.name!r} has shape {shape_text(port.shape)}: give it one with --shape "{port.name}[...]"')
+        raise InputError(
+            f'input {port.name!r} has shape {shape_text(port.shape)}: give it one with --shape "{port.name}[...]"'
+        )
     return generated_array("random", port, shape, seed)
 
 

@@ -71,7 +71,10 @@ class Liveness:
 
     def every_tensor(self) -> list[LiveTensor]:
         """The tensors, and those of bodies."""
-        return [*self.tensors, *(tensor for bodies in self.bodies.values() for one in bodies for tensor in one.every_tensor())]
+        return [
+            *self.tensors,
+            *(tensor for bodies in self.bodies.values() for one in bodies for tensor in one.every_tensor()),
+        ]
 
     def _curve(self) -> list[int]:
         """Bytes that are alive during each layer, as far as they are known."""

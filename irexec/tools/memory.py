@@ -100,7 +100,9 @@ class MemoryReport:
         return f"<MemoryReport {self.name!r}: {totals(self)[0]}>"
 
     def __str__(self) -> str:
-        return "\n".join([*aligned(HEADERS, [cells(tensor) for tensor in self.alive], RIGHT), "", *drawn(self), *totals(self)])
+        return "\n".join(
+            [*aligned(HEADERS, [cells(tensor) for tensor in self.alive], RIGHT), "", *drawn(self), *totals(self)]
+        )
 
     def _repr_html_(self) -> str:
         columns = [html.Column(header, is_number=i in RIGHT, is_code=i != 1) for i, header in enumerate(HEADERS)]
@@ -160,13 +162,19 @@ def memory(
 
 def _bytes(values: Iterable[Value | None], facts: dict[Value, Fact]) -> int | None:
     found = [facts.get(value) if value is not None else None for value in values]
-    sizes = [fact.nbytes if fact is not None and fact.is_static and fact.element is not None else None for fact in found]
+    sizes = [
+        fact.nbytes if fact is not None and fact.is_static and fact.element is not None else None for fact in found
+    ]
     return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def _planned(model: Model, threads: int | None, precision: Precision, max_memory: int | None) -> tuple[PlannedMemory | None, str]:
+def _planned(
+    model: Model, threads: int | None, precision: Precision, max_memory: int | None
+) -> tuple[PlannedMemory | None, str]:
     try:
-        return planned_memory(CompiledModel(model, threads=threads, precision=precision, max_memory=max_memory).plan), ""
+        return planned_memory(
+            CompiledModel(model, threads=threads, precision=precision, max_memory=max_memory).plan
+        ), ""
     except IrexecError as error:
         return None, str(error)
 
@@ -214,7 +222,11 @@ def drawn(report: MemoryReport, width: int = 80, *, ascii: bool = False) -> list
 def totals(report: MemoryReport) -> list[str]:
     """The lines below the table."""
     at_least = "at least " if report.unknown else ""
-    where = "" if report.at is None else f" during layer {report.at + 1} of {len(report.order)}, {report.layer} ({report.type})"
+    where = (
+        ""
+        if report.at is None
+        else f" during layer {report.at + 1} of {len(report.order)}, {report.layer} ({report.type})"
+    )
     lines = [
         f"peak {at_least}{amount(report.peak)}{where}; all tensors {at_least}{amount(report.total)}",
         f"inputs {_amount(report.inputs)}, outputs {_amount(report.outputs)}, constants {amount(report.weights)}",

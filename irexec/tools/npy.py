@@ -29,7 +29,9 @@ _HEADER_LIMIT = 10_000
 
 _MAX_RANK = 64
 _CHUNK = 1 << 20
-_ITEM = re.compile(r"""\s*(['"])(\w+)\1\s*:\s*(True|False|'[^']*'|"[^"]*"|\([^()]*\)|\[.*\])\s*(?:,|(?=\}))""", re.DOTALL)
+_ITEM = re.compile(
+    r"""\s*(['"])(\w+)\1\s*:\s*(True|False|'[^']*'|"[^"]*"|\([^()]*\)|\[.*\])\s*(?:,|(?=\}))""", re.DOTALL
+)
 _SIZE = re.compile(r"\s*(\d{1,19})L?\s*")
 _TYPE = re.compile(r"([<>=|]?)([a-zA-Z?])(\d{0,10})(\[.*\])?")
 _REFUSED = {"c": "complex numbers", "O": "Python objects", "V": "raw bytes", "M": "dates", "m": "time differences"}
@@ -79,7 +81,9 @@ def read_array(read: Read, size: int, where: str, memory: MemoryLimit) -> np.nda
     header = read_header(read, size, where)
     # Bytes that are decoded take four more each.
     try:
-        memory.check_memory(header.bytes * (5 if header.dtype.kind == "S" else 1), f"{header.dtype.name} of shape {list(header.shape)}")
+        memory.check_memory(
+            header.bytes * (5 if header.dtype.kind == "S" else 1), f"{header.dtype.name} of shape {list(header.shape)}"
+        )
     except OpError as error:
         raise ModelError(f"{where}: {error}") from None
     elements = _elements(read, header, where)
@@ -95,7 +99,9 @@ def read_header(read: Read, size: int, where: str) -> Header:
     header = _header(read, where)
     if header.length + header.bytes != size:
         expected = f"{header.bytes:,} bytes of {header.dtype.name} of shape {list(header.shape)}"
-        raise ModelError(f"{where}: has {size - header.length:,} bytes after its header, which says that it has {expected}")
+        raise ModelError(
+            f"{where}: has {size - header.length:,} bytes after its header, which says that it has {expected}"
+        )
     return header
 
 
@@ -110,7 +116,9 @@ def _header(read: Read, where: str) -> Header:
         raise ModelError(f"{where}: is not a .npy: it starts with {start[: len(MAGIC)]!r}")
     version = tuple(start[len(MAGIC) :])
     if version not in ((1, 0), (2, 0), (3, 0)):
-        raise ModelError(f"{where}: has version {'.'.join(map(str, version))} of the .npy format, expected 1.0, 2.0 or 3.0")
+        raise ModelError(
+            f"{where}: has version {'.'.join(map(str, version))} of the .npy format, expected 1.0, 2.0 or 3.0"
+        )
     count = 2 if version == (1, 0) else 4
     length = int.from_bytes(_exactly(read, count, where), "little")
     if length > _HEADER_LIMIT:
@@ -151,7 +159,9 @@ def _items(text: str, where: str) -> dict[str, str]:
             raise ModelError(f"{where}: its header cannot be read at {_short(text[position:])}")
         items[item[2]], position = item[3], item.end()
     if items.keys() != {"descr", "fortran_order", "shape"}:
-        raise ModelError(f"{where}: its header has {', '.join(sorted(items)) or 'nothing'}, expected descr, fortran_order and shape")
+        raise ModelError(
+            f"{where}: its header has {', '.join(sorted(items)) or 'nothing'}, expected descr, fortran_order and shape"
+        )
     return items
 
 

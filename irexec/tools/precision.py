@@ -186,7 +186,10 @@ def _storages(stored: Sequence[StoredWeights]) -> list[Storage]:
     groups: dict[tuple[str, str, str], list[StoredWeights]] = {}
     for weights in stored:
         groups.setdefault((weights.element, weights.scheme, weights.computed), []).append(weights)
-    found = [Storage(*key, len(g), sum(w.elements for w in g), sum(w.bytes for w in g), _decompressed(g)) for key, g in groups.items()]
+    found = [
+        Storage(*key, len(g), sum(w.elements for w in g), sum(w.bytes for w in g), _decompressed(g))
+        for key, g in groups.items()
+    ]
     return sorted(found, key=lambda storage: -storage.elements)
 
 
@@ -228,7 +231,13 @@ def cells(row: LayerPrecision) -> tuple[str, ...]:
         return (*start, "", "", "", "")
     types = ", ".join(dict.fromkeys(weights.element for weights in row.weights))
     elements, size = sum(w.elements for w in row.weights), sum(w.bytes for w in row.weights)
-    return (*start, types, f"{8 * size / elements:.3g}", amount(size), _computed(row.weights[0].computed, _decompressed(row.weights)))
+    return (
+        *start,
+        types,
+        f"{8 * size / elements:.3g}",
+        amount(size),
+        _computed(row.weights[0].computed, _decompressed(row.weights)),
+    )
 
 
 def storage_cells(row: Storage) -> tuple[str, ...]:

@@ -33,7 +33,11 @@ def _peak_on_windows() -> int:
     )  # fmt: skip
 
     class Counters(ctypes.Structure):
-        _fields_ = [("cb", wintypes.DWORD), ("page_faults", wintypes.DWORD), *((name, ctypes.c_size_t) for name in sizes)]
+        _fields_ = [
+            ("cb", wintypes.DWORD),
+            ("page_faults", wintypes.DWORD),
+            *((name, ctypes.c_size_t) for name in sizes),
+        ]
 
     kernel = windows["WinDLL"]("kernel32", use_last_error=True)
     kernel.GetCurrentProcess.restype = wintypes.HANDLE

@@ -13,7 +13,17 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.html import display, element, sections
 from irexec.messages import counted
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.profile import Grouping, Profile, ProfileRow, SortKey, by_type, cost_line, rows_table, sorted_rows, static_rows
+from irexec.runtime.profile import (
+    Grouping,
+    Profile,
+    ProfileRow,
+    SortKey,
+    by_type,
+    cost_line,
+    rows_table,
+    sorted_rows,
+    static_rows,
+)
 from irexec.runtime.run_progress import RunProgress
 from irexec.tools.given_inputs import GivenInputs
 from irexec.tools.image_files import Notify
@@ -68,7 +78,11 @@ _GROUPINGS: tuple[Grouping, ...] = ("type", "layer")
 
 
 def profile(
-    path: str, sources: Sequence[InputSource], options: ProfileOptions, notify: Notify, progress: RunProgress | None = None
+    path: str,
+    sources: Sequence[InputSource],
+    options: ProfileOptions,
+    notify: Notify,
+    progress: RunProgress | None = None,
 ) -> Profile:
     """Run a model several times and measure every step.
 
@@ -91,7 +105,11 @@ def profile(
         check_trace(options.trace, external_files(model))
     reshape(model, options.shapes or {})
     compiled = CompiledModel(
-        model, threads=options.threads, optimize=options.optimize, precision=options.precision, max_memory=options.max_memory
+        model,
+        threads=options.threads,
+        optimize=options.optimize,
+        precision=options.precision,
+        max_memory=options.max_memory,
     )
     inputs = sample_inputs(sources, compiled.inputs, options.seed, notify, MemoryLimit(options.max_memory))
     found = compiled.profile(inputs, options.runs, timeout=options.timeout, progress=progress)

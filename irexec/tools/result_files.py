@@ -101,6 +101,8 @@ def write_results(path: str, results: Mapping[str, np.ndarray], image: ImageOpti
 
 def _pixels(path: str, results: Mapping[str, np.ndarray], image: ImageOptions, notify: Notify) -> np.ndarray:
     if len(results) != 1:
-        raise InputError(f"-o {path} takes one result, there are {len(results)} ({', '.join(results)}): choose one with --tensor")
+        raise InputError(
+            f"-o {path} takes one result, there are {len(results)} ({', '.join(results)}): choose one with --tensor"
+        )
     ((name, result),) = results.items()
     return result_pixels(name, result, image, notify)

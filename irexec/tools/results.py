@@ -45,7 +45,9 @@ def describe(name: str, array: np.ndarray) -> TensorLine:
         finite = values[~np.isnan(values)]
         if finite.size == 0:
             return TensorLine(name, kind, array.shape, None, None, None, nans, first)
-        return TensorLine(name, kind, array.shape, float(finite.min()), float(finite.max()), float(finite.mean()), nans, first)
+        return TensorLine(
+            name, kind, array.shape, float(finite.min()), float(finite.max()), float(finite.mean()), nans, first
+        )
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,9 @@ def predictions(
             f"{counted(sizes[name], 'class')} would be listed for result {name!r} of shape {list(ranked[name].shape)}, "
             f"and {PREDICTIONS:,} in all is the limit: -o writes the values themselves"
         )
-    return Records(prediction for name, array in ranked.items() for prediction in _listed(name, array, count, labels, axis))
+    return Records(
+        prediction for name, array in ranked.items() for prediction in _listed(name, array, count, labels, axis)
+    )
 
 
 def has_classes(array: np.ndarray) -> bool:
@@ -113,7 +117,9 @@ def has_classes(array: np.ndarray) -> bool:
     return array.ndim > 0 and array.size > 0 and array.dtype.kind in "fiu"
 
 
-def ranking(name: str, array: np.ndarray, count: int, labels: Sequence[str] | None, axis: int | None) -> tuple[np.ndarray, np.ndarray]:
+def ranking(
+    name: str, array: np.ndarray, count: int, labels: Sequence[str] | None, axis: int | None
+) -> tuple[np.ndarray, np.ndarray]:
     """The ``count`` classes of the highest scores at each position of one result, and their scores: both (positions..., classes).
 
     Arguments and errors are those of ``predictions``; among equal scores the lower class is first, and NaN is last.
@@ -143,7 +149,9 @@ def _listed_size(name: str, array: np.ndarray, count: int, axis: int | None) -> 
     return array.size // classes * min(count, classes)
 
 
-def _listed(name: str, array: np.ndarray, count: int, labels: Sequence[str] | None, axis: int | None) -> Iterator[Prediction]:
+def _listed(
+    name: str, array: np.ndarray, count: int, labels: Sequence[str] | None, axis: int | None
+) -> Iterator[Prediction]:
     order, scores = ranking(name, array, count, labels, axis)
     for position in np.ndindex(*order.shape[:-1]):
         for rank, (index, score) in enumerate(zip(order[position].tolist(), scores[position].tolist(), strict=True), 1):
@@ -162,4 +170,6 @@ def read_labels(path: str) -> list[str]:
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
-        raise ModelError(f"{path}: not a list of labels in UTF-8: it has the byte 0x{error.object[error.start]:02x}") from None
+        raise ModelError(
+            f"{path}: not a list of labels in UTF-8: it has the byte 0x{error.object[error.start]:02x}"
+        ) from None

@@ -45,7 +45,9 @@ def trace_events(profile: Profile, name: str) -> Iterator[dict[str, Any]]:
     for run in range(profile.runs):
         yield _event(f"run {run + 1}", "run", times.begins[run], times.ends[run] - times.begins[run], {})
         for step, row in enumerate(profile.steps):
-            yield _event(row.name, row.type, times.step_begins[run, step], times.step_seconds[run, step], _arguments(row))
+            yield _event(
+                row.name, row.type, times.step_begins[run, step], times.step_seconds[run, step], _arguments(row)
+            )
 
 
 def _event(name: str, category: str, begin: float, seconds: float, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -54,4 +56,10 @@ def _event(name: str, category: str, begin: float, seconds: float, arguments: di
 
 
 def _arguments(row: ProfileRow) -> dict[str, Any]:
-    return {"layers": list(row.layers), "operation": row.type, "algorithm": row.algorithm, "macs": row.macs, "bytes": row.bytes}
+    return {
+        "layers": list(row.layers),
+        "operation": row.type,
+        "algorithm": row.algorithm,
+        "macs": row.macs,
+        "bytes": row.bytes,
+    }

@@ -162,7 +162,9 @@ class TrapWatcher:
     def report(self, trap: Trap | None = None) -> TrapReport:
         """What was found."""
         ignored = tuple(dict.fromkeys(node.name for node in self._ignored))
-        return TrapReport(tuple(self._kinds), trap, self._layers, ignored, tuple(self._without_range), tuple(self._infinite))
+        return TrapReport(
+            tuple(self._kinds), trap, self._layers, ignored, tuple(self._without_range), tuple(self._infinite)
+        )
 
     def check_inputs(self, inputs: Mapping[Node, np.ndarray]) -> None:
         """Look at the inputs of the model: NaN and what leaves its range stop the run before it begins; infinities are noted.
@@ -228,12 +230,17 @@ class TrapWatcher:
         brought = [source for i, source in enumerate(sources) if _has(kind, source.node, _at(inputs, i))]
         if not brought:
             self._stop(kind, "layer", node, value, array, wrong, inputs)
-        constant = next((source for source in brought if source.node.constant is not None and source.node not in self._ignored), None)
+        constant = next(
+            (source for source in brought if source.node.constant is not None and source.node not in self._ignored),
+            None,
+        )
         # Infinities in a constant are masks, as those in an input are. Finite values beyond f16 are lost when the constant is stored in it.
         if kind != "inf" and constant is not None:
             self._stop(kind, "constant", node, value, array, wrong, inputs, constant.node.name)
 
-    def _check_range(self, node: Node, value: Value, array: np.ndarray, inputs: Sequence[Any], extremes: tuple[float, float]) -> None:
+    def _check_range(
+        self, node: Node, value: Value, array: np.ndarray, inputs: Sequence[Any], extremes: tuple[float, float]
+    ) -> None:
         name = self._names[value]
         recorded = self._ranges.get(name)
         if recorded is None:
@@ -323,7 +330,10 @@ def _matching(graph: Graph, patterns: Collection[str]) -> set[Node]:
     Raises:
         InputError: a pattern names none.
     """
-    nodes = [(node, {node.name, str(node.id), *(name for value in node.outputs for name in value.names)}) for node in graph.walk()]
+    nodes = [
+        (node, {node.name, str(node.id), *(name for value in node.outputs for name in value.names)})
+        for node in graph.walk()
+    ]
     found: set[Node] = set()
     for pattern in patterns:
         matches = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL).fullmatch

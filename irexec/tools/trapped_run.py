@@ -83,7 +83,12 @@ def trap(
 
 
 def record_ranges(
-    model: ModelLike, runs: Sequence[Inputs], path: str, *, precision: Precision = DEFAULT_PRECISION, threads: int | None = None
+    model: ModelLike,
+    runs: Sequence[Inputs],
+    path: str,
+    *,
+    precision: Precision = DEFAULT_PRECISION,
+    threads: int | None = None,
 ) -> Ranges:
     """Record the range of every tensor over several runs, and add them to those in a file, which need not exist.
 
@@ -150,9 +155,13 @@ def run_with_trap(
     Returns:
         What was found, and the arrays of the values; none if the run was stopped.
     """
-    record = None if options.record is None else check_ranges_file(options.record, {**(read or {}), **options.files_read()})
+    record = (
+        None if options.record is None else check_ranges_file(options.record, {**(read or {}), **options.files_read()})
+    )
     ranges = None if options.ranges is None else read_ranges(options.ranges)
-    watcher = TrapWatcher(compiled, options.kinds, ignore=options.ignore, ranges=ranges, margin=options.margin, record=record)
+    watcher = TrapWatcher(
+        compiled, options.kinds, ignore=options.ignore, ranges=ranges, margin=options.margin, record=record
+    )
     try:
         found = _run(compiled, inputs, values, watcher, timeout, progress)
     except Trapped as trapped:

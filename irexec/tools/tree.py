@@ -61,12 +61,20 @@ class TreeReport:
         return f"<TreeReport {self.name!r}: {self.root.layers} layers in {counted(len(self.root.branches), 'branch')}>"
 
     def __str__(self) -> str:
-        return "\n".join([*aligned(HEADERS, [cells(guide, branch) for guide, branch in walk(self.root)], RIGHT), "", *totals(self.report)])
+        return "\n".join(
+            [
+                *aligned(HEADERS, [cells(guide, branch) for guide, branch in walk(self.root)], RIGHT),
+                "",
+                *totals(self.report),
+            ]
+        )
 
     def _repr_html_(self) -> str:
         columns = [html.Column(header, is_number=i in RIGHT, is_code=i == 0) for i, header in enumerate(HEADERS)]
         rows = [cells(guide, branch) for guide, branch in walk(self.root)]
-        return html.display(repr(self), html.table(columns, rows, limit=500), *(html.element("p", text) for text in totals(self.report)))
+        return html.display(
+            repr(self), html.table(columns, rows, limit=500), *(html.element("p", text) for text in totals(self.report))
+        )
 
 
 def tree(model: ModelLike, depth: int | None = None, inference: Inference | None = None) -> TreeReport:
@@ -124,7 +132,9 @@ class _Growing:
         while not at._types and len(at._below) == 1 and self._name:
             (at,) = at._below.values()
             name += at._name
-        below = () if depth == 0 else tuple(one.branch(None if depth is None else depth - 1) for one in at._below.values())
+        below = (
+            () if depth == 0 else tuple(one.branch(None if depth is None else depth - 1) for one in at._below.values())
+        )
         type = at._types[0] if len(at._types) == 1 else None
         return Branch(name.lstrip("/.") if self._name else "", at._path, type, at._layers, at._cost, below)
 
@@ -142,7 +152,9 @@ def walk(root: Branch, *, ascii: bool = False) -> Iterator[tuple[str, Branch]]:
         yield before + guide, branch
         inner = before if not guide else f"{before}{'   ' if guide == corner else line}"
         last = len(branch.branches) - 1
-        waiting += [(inner, corner if i == last else tee, below) for i, below in reversed(list(enumerate(branch.branches)))]
+        waiting += [
+            (inner, corner if i == last else tee, below) for i, below in reversed(list(enumerate(branch.branches)))
+        ]
 
 
 HEADERS = ("layers of the name", "operation", "layers", "MACs", "params", "bytes")
@@ -153,4 +165,11 @@ def cells(guide: str, branch: Branch) -> tuple[str, ...]:
     """The cells of a branch, under HEADERS."""
     cost = branch.cost
     layers = "" if branch.layers == 1 and branch.type else str(branch.layers)
-    return guide + branch.name, branch.type or "", layers, count_text(cost.macs), metric(cost.parameters or None), count_text(cost.bytes)
+    return (
+        guide + branch.name,
+        branch.type or "",
+        layers,
+        count_text(cost.macs),
+        metric(cost.parameters or None),
+        count_text(cost.bytes),
+    )

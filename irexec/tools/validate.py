@@ -51,7 +51,9 @@ class Report:
         return f"<Report {self.path}: {self.error or count_text(self.findings)}>"
 
     def _repr_html_(self) -> str:
-        return display(f"{self.path}: {self.error or count_text(self.findings)}", findings_table(self.findings, limit=ROWS))
+        return display(
+            f"{self.path}: {self.error or count_text(self.findings)}", findings_table(self.findings, limit=ROWS)
+        )
 
 
 def find_files(paths: Sequence[str]) -> list[str]:
@@ -63,7 +65,9 @@ def find_files(paths: Sequence[str]) -> list[str]:
     files: list[str] = []
     for path in paths:
         if path != STDIN and Path(path).is_dir():
-            inside = sorted(file for file in Path(path).rglob("*") if file.suffix.lower() in (".xml", ".onnx") and file.is_file())
+            inside = sorted(
+                file for file in Path(path).rglob("*") if file.suffix.lower() in (".xml", ".onnx") and file.is_file()
+            )
             if not inside:
                 raise InputError(f"{path}: the folder contains no .xml or .onnx")
             files += map(str, inside)

@@ -68,7 +68,13 @@ class Verification(Record):
 
 
 def verify(
-    model: Model, reference: Reference, shapes: Mapping[str, PartialShape] | None = None, *, seed: int = 0, rtol: float, atol: float
+    model: Model,
+    reference: Reference,
+    shapes: Mapping[str, PartialShape] | None = None,
+    *,
+    seed: int = 0,
+    rtol: float,
+    atol: float,
 ) -> Verification:
     """Run both on random inputs and compare the results.
 
@@ -87,14 +93,20 @@ def verify(
     partial = _partial_shapes(model, reference, shapes or {})
     failure: ConversionError | None = None
     for chosen in _static_shapes(partial, reference, seed):
-        inputs = {port.name: random_array(replace(port, shape=chosen[port.name]), seed + i) for i, port in enumerate(model.inputs)}
+        inputs = {
+            port.name: random_array(replace(port, shape=chosen[port.name]), seed + i)
+            for i, port in enumerate(model.inputs)
+        }
         try:
             expected = reference(inputs)
         except ConversionError as error:
             failure = failure or error
             continue
         results = CompiledModel(model)(inputs)
-        agreements = [agreement_of(name, results[name], array, Tolerance(rtol=rtol, atol=atol)) for name, array in expected.items()]
+        agreements = [
+            agreement_of(name, results[name], array, Tolerance(rtol=rtol, atol=atol))
+            for name, array in expected.items()
+        ]
         agrees = all(one.agrees for one in agreements)
         return Verification(reference.name, chosen, agreements, None if agrees else _known(model, reference, inputs))
     raise failure or ConversionError("the reference was not run")
@@ -128,7 +140,9 @@ def check_shapes(model: Model, shapes: Mapping[str, PartialShape]) -> dict[str, 
     return found
 
 
-def _partial_shapes(model: Model, reference: Reference, shapes: Mapping[str, PartialShape]) -> dict[str, tuple[Size, ...]]:
+def _partial_shapes(
+    model: Model, reference: Reference, shapes: Mapping[str, PartialShape]
+) -> dict[str, tuple[Size, ...]]:
     """What is known of each input's shape from the model, the shapes given and, as far as it agrees, the reference."""
     fitting = check_shapes(model, shapes)
     found: dict[str, tuple[Size, ...]] = {}
@@ -141,7 +155,9 @@ def _partial_shapes(model: Model, reference: Reference, shapes: Mapping[str, Par
     return found
 
 
-def _static_shapes(partial: Mapping[str, tuple[Size, ...]], reference: Reference, seed: int) -> Iterator[dict[str, tuple[int, ...]]]:
+def _static_shapes(
+    partial: Mapping[str, tuple[Size, ...]], reference: Reference, seed: int
+) -> Iterator[dict[str, tuple[int, ...]]]:
     """Shapes to try: with random sizes, of which those with the same symbol in the reference are equal."""
     symbols = {name: _symbols(shape, reference.shapes.get(name)) for name, shape in partial.items()}
     pairs = [pair for name, shape in partial.items() for pair in zip(symbols[name], shape, strict=True)]

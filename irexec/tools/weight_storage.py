@@ -60,10 +60,16 @@ class StoredWeights(Record):
 def is_weight(constant: Constant) -> bool:
     """Whether a constant is of parameters: floats or values of at most 8 bits, and more than one."""
     element = constant.element
-    return (element.is_float or element.bits <= _FEW_BITS) and element.kind not in ("boolean", "string") and constant.count > 1
+    return (
+        (element.is_float or element.bits <= _FEW_BITS)
+        and element.kind not in ("boolean", "string")
+        and constant.count > 1
+    )
 
 
-def stored_weights(value: Value, computed: set[Node], facts: Mapping[Value, Fact], counted: set[Node]) -> StoredWeights | None:
+def stored_weights(
+    value: Value, computed: set[Node], facts: Mapping[Value, Fact], counted: set[Node]
+) -> StoredWeights | None:
     """How the weights are stored that a value is made of; None if it is not made of weights.
 
     Args:
@@ -73,7 +79,9 @@ def stored_weights(value: Value, computed: set[Node], facts: Mapping[Value, Fact
         counted: the Constants of weights before, to which those of this value are added.
     """
     sources = {node: node.constant for node in leaves(value, computed) if node.constant is not None}
-    main = max((node for node, one in sources.items() if is_weight(one)), key=lambda node: sources[node].count, default=None)
+    main = max(
+        (node for node, one in sources.items() if is_weight(one)), key=lambda node: sources[node].count, default=None
+    )
     if main is None:
         return None
     constant, fact = sources[main], facts.get(value, UNKNOWN)
@@ -97,7 +105,10 @@ def _scheme(value: Value, main: Node, computed: set[Node]) -> Iterator[str]:
     converts = any(node.type == "Convert" for node, _ in path)
     scaled = False
     for node, index in path:
-        other = next((_largest(source, computed) for i, source in enumerate(node.inputs) if i != index and source is not None), None)
+        other = next(
+            (_largest(source, computed) for i, source in enumerate(node.inputs) if i != index and source is not None),
+            None,
+        )
         if node.type in ("Multiply", "Subtract") and other is not None:
             scaled = True
             yield f"{'scale' if node.type == 'Multiply' else 'zero point'} {other.element.name} {_shared_by(main, other)}"

@@ -60,7 +60,15 @@ def noisy(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
 
 def train_classifier(x: np.ndarray, labels: np.ndarray) -> list:
     rng = np.random.default_rng(SEED)
-    layers = [Conv(rng, 1, 16, 3, 1, 1), Relu(), MaxPool(), Conv(rng, 16, 32, 3, 1, 1), Relu(), MaxPool(), Dense(rng, 128, 10)]
+    layers = [
+        Conv(rng, 1, 16, 3, 1, 1),
+        Relu(),
+        MaxPool(),
+        Conv(rng, 16, 32, 3, 1, 1),
+        Relu(),
+        MaxPool(),
+        Dense(rng, 128, 10),
+    ]
     optimiser = Adam(layers, 2e-3)
     for epoch in range(60):
         optimiser.rate = 2e-3 * 0.95**epoch
@@ -124,7 +132,9 @@ def as_onnx(name: str, layers: list, last: str, output: tuple[str, list]) -> onn
     given = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 1, 8, 8])
     gives = helper.make_tensor_value_info(output[0], TensorProto.FLOAT, output[1])
     graph = helper.make_graph(nodes, name, [given], [gives], weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8, producer_name="irexec samples")
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8, producer_name="irexec samples"
+    )
     onnx.checker.check_model(model)
     return model
 

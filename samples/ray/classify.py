@@ -29,12 +29,17 @@ def main(source: str, target: str) -> None:
         compute=ray.data.ActorPoolStrategy(min_size=1, max_size=2),
         batch_size=8,
     )
-    classes = scores.map_batches(lambda batch: {"path": batch["path"], "digit": np.argmax(batch["probabilities"], axis=1)}, batch_size=256)
+    classes = scores.map_batches(
+        lambda batch: {"path": batch["path"], "digit": np.argmax(batch["probabilities"], axis=1)}, batch_size=256
+    )
     classes.write_parquet(target if "://" in target else os.path.abspath(target))
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
-        print("usage: python classify.py IMAGES TABLE, two folders or addresses such as s3://bucket/images", file=sys.stderr)
+        print(
+            "usage: python classify.py IMAGES TABLE, two folders or addresses such as s3://bucket/images",
+            file=sys.stderr,
+        )
         sys.exit(2)
     main(*sys.argv[1:])

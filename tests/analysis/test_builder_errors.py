@@ -12,7 +12,11 @@ from irexec.errors import OpError
 def test_a_value_of_another_builder() -> None:
     builder, other = irexec.Builder("one"), irexec.Builder("two")
     foreign = other.parameter("f32", (2,), "x")
-    for use in (lambda: builder.emit("Relu", foreign), lambda: builder.result(foreign), lambda: builder.clone_node(foreign.node, foreign)):
+    for use in (
+        lambda: builder.emit("Relu", foreign),
+        lambda: builder.result(foreign),
+        lambda: builder.clone_node(foreign.node, foreign),
+    ):
         with pytest.raises(OpError, match=r"^<Value 'x'.*> is a value of another builder than <Builder 'one'"):
             use()
     assert builder.graph.nodes == []

@@ -30,7 +30,9 @@ def cost_of(model: irexec.Model) -> Cost:
     return costs.of(costs.layers)
 
 
-def layer(type: str, *shapes: tuple[int, ...] | np.ndarray, version: int | str | None = None, **attributes: Any) -> irexec.Model:
+def layer(
+    type: str, *shapes: tuple[int, ...] | np.ndarray, version: int | str | None = None, **attributes: Any
+) -> irexec.Model:
     """A model of one layer, whose inputs are Parameters of the shapes, or the arrays as constants."""
     builder = Builder("one")
     inputs = [s if isinstance(s, np.ndarray) else builder.parameter("f32", s, f"x{i}") for i, s in enumerate(shapes)]
@@ -80,14 +82,20 @@ ROWS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("type", "inputs", "attributes", "macs"), ROWS, ids=[f"{i} {row[0]}" for i, row in enumerate(ROWS)])
+@pytest.mark.parametrize(
+    ("type", "inputs", "attributes", "macs"), ROWS, ids=[f"{i} {row[0]}" for i, row in enumerate(ROWS)]
+)
 def test_macs_by_hand(type: str, inputs: list[Any], attributes: dict[str, Any], macs: int) -> None:
     assert cost_of(layer(type, *inputs, **attributes)).macs == macs
 
 
 @pytest.mark.parametrize(
     ("filter", "filter_format", "data_format", "data"),
-    [((5, 5, 4, 2), "XIO", "NXC", (1, 3, 3, 4)), ((2, 4, 5, 5), "OIX", "NCX", (1, 4, 3, 3)), ((5, 5, 2, 4), "XOI", "NXC", (1, 3, 3, 4))],
+    [
+        ((5, 5, 4, 2), "XIO", "NXC", (1, 3, 3, 4)),
+        ((2, 4, 5, 5), "OIX", "NCX", (1, 4, 3, 3)),
+        ((5, 5, 2, 4), "XOI", "NXC", (1, 3, 3, 4)),
+    ],
 )
 def test_macs_of_a_grouped_transposed_convolution_of_onednn(
     filter: tuple[int, ...], filter_format: str, data_format: str, data: tuple[int, ...]
@@ -189,7 +197,11 @@ def test_a_loop_counts_its_trips_if_they_are_known(trips: int, macs: int | None)
 def test_unknown_shapes_leave_the_count_open() -> None:
     builder = Builder("open")
     x = builder.parameter("f32", "?,4", "x")
-    builder.result(builder.emit("Relu", builder.emit("MatMul", x, np.ones((4, 3), np.float32), transpose_a=False, transpose_b=False)))
+    builder.result(
+        builder.emit(
+            "Relu", builder.emit("MatMul", x, np.ones((4, 3), np.float32), transpose_a=False, transpose_b=False)
+        )
+    )
     found = cost_of(builder.model())
     assert (found.macs, found.parameters, found.bytes) == (None, 12, None)
 

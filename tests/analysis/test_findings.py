@@ -26,7 +26,9 @@ Capture = pytest.CaptureFixture[str]
 
 def _layer(id: int, type: str, data: str = "", inputs: str = "", outputs: str = "", more: str = "") -> str:
     version = "opset6" if type in ("ReadValue", "Assign") else "opset1"
-    input, output = (f"<{tag}>{ports}</{tag}>" if ports else "" for tag, ports in (("input", inputs), ("output", outputs)))
+    input, output = (
+        f"<{tag}>{ports}</{tag}>" if ports else "" for tag, ports in (("input", inputs), ("output", outputs))
+    )
     return f'<layer id="{id}" name="{type}_{id}" type="{type}" version="{version}"><data {data}/>{input}{output}{more}</layer>\n'
 
 
@@ -39,7 +41,9 @@ def _edge(source: int, source_port: int, target: int, target_port: int) -> str:
 
 
 def _parameter(id: int, shape: str, *dims: int, type: str = "f32", precision: str = "FP32") -> str:
-    return _layer(id, "Parameter", f'shape="{shape}" element_type="{type}"', outputs=_port(0, *dims, precision=precision))
+    return _layer(
+        id, "Parameter", f'shape="{shape}" element_type="{type}"', outputs=_port(0, *dims, precision=precision)
+    )
 
 
 def _constant(id: int, type: str, size: int, precision: str, count: int = 2) -> str:
@@ -153,13 +157,17 @@ def test_an_execution_graph_is_one_finding(path: Path) -> None:
     (finding,) = irexec.validate(irexec.read_model(path))
     assert (finding.code, finding.severity, finding.layer_id) == ("IR007", "info", None)
     assert "29 layers as a device ran them" in finding.message
-    with pytest.raises(irexec.ModelError, match=r"execution_graph\.xml: an execution graph .* run the model that was compiled"):
+    with pytest.raises(
+        irexec.ModelError, match=r"execution_graph\.xml: an execution graph .* run the model that was compiled"
+    ):
         irexec.compile_model(irexec.read_model(path))
 
 
 def test_a_model_with_the_attributes_of_an_execution_graph_is_a_model() -> None:
     attributes = 'execTimeMcs="1" originalLayersNames="x"'
-    text = f'<net name="n" version="11"><layers>{_layer(0, "ReLU", attributes, outputs=_port(0))}</layers><edges/></net>'
+    text = (
+        f'<net name="n" version="11"><layers>{_layer(0, "ReLU", attributes, outputs=_port(0))}</layers><edges/></net>'
+    )
     assert "IR007" not in {finding.code for finding in irexec.validate(Model.of(io.read_text(text)))}
 
 
@@ -181,7 +189,10 @@ def test_weights_are_read_in_blocks(tmp_path: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize("path", EXECUTION_GRAPHS, ids=lambda path: path.stem)
 def test_infer_says_once_what_an_execution_graph_is(path: Path, tmp_path: Path, capsys: Capture) -> None:
     shutil.copy(path, tmp_path / "exec.xml")
-    for arguments in (["infer", str(tmp_path / "exec.xml"), "-i", "random"], ["ops", "--check", str(tmp_path / "exec.xml")]):
+    for arguments in (
+        ["infer", str(tmp_path / "exec.xml"), "-i", "random"],
+        ["ops", "--check", str(tmp_path / "exec.xml")],
+    ):
         assert run(arguments) == 3
         err = capsys.readouterr().err
         assert err.startswith(f"error: {tmp_path / 'exec.xml'}: an execution graph (of get_runtime_model()")

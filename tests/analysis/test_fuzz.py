@@ -12,7 +12,22 @@ import pytest
 from irexec.cli.main import run
 
 _GOOD = sorted((Path(__file__).parent.parent / "data" / "openvino").glob("*.xml"))
-_INTEGERS = ["0", "1", "-1", "2", "3", "7", "100", "1000000", "9223372036854775807", "-9223372036854775808", "1e5", "nan", "x", ""]
+_INTEGERS = [
+    "0",
+    "1",
+    "-1",
+    "2",
+    "3",
+    "7",
+    "100",
+    "1000000",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "1e5",
+    "nan",
+    "x",
+    "",
+]
 _ROUNDS = 12
 _WORDS = [
     "f32",

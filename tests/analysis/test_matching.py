@@ -266,7 +266,9 @@ def test_bodies(tmp_path: Path) -> None:
     changed = copy.copy(model)
     (body,) = next(node for node in changed.nodes if node.bodies).bodies.values()
     body.graph.nodes[-1].name = "renamed"
-    paths = [(path.count("/"), len(inner.pairs), len(inner.a.nodes)) for path, inner in match_graphs(model, changed).walk()]
+    paths = [
+        (path.count("/"), len(inner.pairs), len(inner.a.nodes)) for path, inner in match_graphs(model, changed).walk()
+    ]
     assert len(paths) == 4
     assert all(pairs == layers for _, pairs, layers in paths)
 
@@ -285,7 +287,9 @@ def test_damaged_graphs() -> None:
 
 def test_it_is_the_same_each_time() -> None:
     model = _chain(8, weights=False)
-    found = [[(pair.a.name, pair.b.name) for pair in match_graphs(model, _mixed(model, True)[0]).pairs] for _ in range(2)]
+    found = [
+        [(pair.a.name, pair.b.name) for pair in match_graphs(model, _mixed(model, True)[0]).pairs] for _ in range(2)
+    ]
     assert found[0] == found[1]
 
 
@@ -311,7 +315,11 @@ def test_a_tensor_name_pairs_layers_that_have_no_partner() -> None:
         y.names[:] = ["y"]
         builder.result(y, "out")
     pairs = value_pairs(match_graphs(first.model(), second.model()))
-    assert [(pair.a.node.type, pair.b.node.type, pair.reason) for pair in pairs][-1] == ("Relu", "Sigmoid", "tensor name")
+    assert [(pair.a.node.type, pair.b.node.type, pair.reason) for pair in pairs][-1] == (
+        "Relu",
+        "Sigmoid",
+        "tensor name",
+    )
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,9 @@ VARIADIC = {
 }
 
 
-@pytest.mark.parametrize("texts", [{"type": "Split", "lengths": "", "edge": ""}, VARIADIC], ids=lambda texts: texts["type"])
+@pytest.mark.parametrize(
+    "texts", [{"type": "Split", "lengths": "", "edge": ""}, VARIADIC], ids=lambda texts: texts["type"]
+)
 def test_the_number_of_outputs_is_that_of_the_layer(texts: dict[str, str]) -> None:
     model = io.read_text(SPLIT.format(**texts))
     split = model.nodes[3]
@@ -84,9 +86,14 @@ def test_layers_of_an_extension_are_reported_once_and_the_rest_is_checked() -> N
 
 
 def test_what_many_layers_have_in_common_is_reported_once() -> None:
-    text = EXTENSION.replace('type="MyAct" version="extension">', 'type="ReLU" version="opset1"><data odd="1"/>').replace("MatMul", "Add")
+    text = EXTENSION.replace(
+        'type="MyAct" version="extension">', 'type="ReLU" version="opset1"><data odd="1"/>'
+    ).replace("MatMul", "Add")
     (finding,) = irexec.validate(io.read_text(text))
-    assert (finding.code, finding.message) == ("IR106", "attribute 'odd' is not known to Relu; so it is in 1 more layer")
+    assert (finding.code, finding.message) == (
+        "IR106",
+        "attribute 'odd' is not known to Relu; so it is in 1 more layer",
+    )
 
 
 def test_tensor_names_that_occur_twice_are_one_finding() -> None:

@@ -33,7 +33,9 @@ def inferences(monkeypatch: pytest.MonkeyPatch) -> Counter[Graph]:
 
 
 @pytest.mark.parametrize("depth", [1, 2, 6])
-def test_each_loop_in_a_loop_of_constants_is_inferred_as_often_as_one_alone(depth: int, inferences: Counter[Graph]) -> None:
+def test_each_loop_in_a_loop_of_constants_is_inferred_as_often_as_one_alone(
+    depth: int, inferences: Counter[Graph]
+) -> None:
     model = growing_loops(depth, of_constants=True)
     irexec.validate(model)
     # From [1], then from [1..2], then from an unknown size.
@@ -41,7 +43,9 @@ def test_each_loop_in_a_loop_of_constants_is_inferred_as_often_as_one_alone(dept
     assert len(inferences) == 1 + depth
 
 
-def test_loops_that_start_from_the_state_around_them_are_inferred_a_bounded_number_of_times(inferences: Counter[Graph]) -> None:
+def test_loops_that_start_from_the_state_around_them_are_inferred_a_bounded_number_of_times(
+    inferences: Counter[Graph],
+) -> None:
     irexec.validate(growing_loops(6, of_constants=False))
     assert max(inferences.values()) <= 2 + 2 * 6
 
@@ -52,7 +56,9 @@ def test_the_facts_of_a_body_are_those_of_its_last_inference() -> None:
     (inner,) = (node.bodies["body"].graph for node in outer.nodes if node.bodies)
     walk = ShapeInference(tolerant=False)
     walk.graph(model, {})
-    settled = {value: str(walk.inference[value]) for graph in (outer, inner) for node in graph.nodes for value in node.outputs}
+    settled = {
+        value: str(walk.inference[value]) for graph in (outer, inner) for node in graph.nodes for value in node.outputs
+    }
 
     walk.body(outer, "loop2/body", [Fact(F32, (5,))])
     assert walk.inference[outer.parameters[0].outputs[0]].shape == (5,)

@@ -129,7 +129,9 @@ def test_what_a_release_does_not_read(name: str, release: str, codes: set[str]) 
 )
 def test_an_opset_is_newer_than_the_release(release: str, version: str, found: list[str], tmp_path: Path) -> None:
     text = (IRS / "branch.xml").read_text("utf-8")
-    (tmp_path / "m.xml").write_text(text.replace('type="Parameter" version="opset1"', f'type="Parameter" version="{version}"', 1), "utf-8")
+    (tmp_path / "m.xml").write_text(
+        text.replace('type="Parameter" version="opset1"', f'type="Parameter" version="{version}"', 1), "utf-8"
+    )
     model = irexec.read_model(tmp_path / "m.xml", IRS / "branch.bin")
     assert [f.code for f in irexec.validate(model, release=release) if f.code in ("IR901", "IR902")] == found
 
@@ -156,7 +158,10 @@ def test_the_command(capsys: Capture) -> None:
     assert run(["validate", path, "--for", "2023.3", "--json"]) == 1
     (finding,) = json.loads(capsys.readouterr().out)["findings"]
     assert (finding["code"], finding["layer_name"]) == ("IR901", "maxpool2")
-    assert finding["message"] == "OpenVINO 2023.3 does not have MaxPool of opset14; 2024.0 is the first that does; so it is in 1 more layer"
+    assert (
+        finding["message"]
+        == "OpenVINO 2023.3 does not have MaxPool of opset14; 2024.0 is the first that does; so it is in 1 more layer"
+    )
     assert run(["validate", path, "--for", "2024.0", "--portability"]) == 0
     assert run(["validate", path, "--for", "2019.1"]) == 2
     capsys.readouterr()

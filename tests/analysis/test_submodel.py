@@ -76,10 +76,16 @@ def test_what_stands_for_a_value_has_its_names_and_id() -> None:
 def test_several_outputs_of_a_layer_that_is_cut() -> None:
     model, values = small()
     readers = [node for node in model.nodes if node.name == "abs"]
-    made = extract(model, readers, declared, results=[value for node in readers for value in node.outputs] + [values["indices"]])
+    made = extract(
+        model, readers, declared, results=[value for node in readers for value in node.outputs] + [values["indices"]]
+    )
     assert [port.name for port in made.model.inputs] == ["best", "where"]
     assert [port.name for port in made.model.outputs] == ["found", "where"]
-    assert len({node.name for node in made.model.nodes}) == len({node.id for node in made.model.nodes}) == len(made.model.nodes)
+    assert (
+        len({node.name for node in made.model.nodes})
+        == len({node.id for node in made.model.nodes})
+        == len(made.model.nodes)
+    )
 
 
 def test_a_known_value_becomes_a_constant() -> None:
@@ -118,7 +124,11 @@ def test_a_wrong_declaration_stays() -> None:
     model, values = small()
     values["relu"].fact = Fact(irexec.f32, (9, 7))
     made = with_shapes(model, {values["x"].node.id: (3, 6)})
-    assert {finding.code for finding in irexec.validate(made)} == {finding.code for finding in irexec.validate(model)} == {"IR201"}
+    assert (
+        {finding.code for finding in irexec.validate(made)}
+        == {finding.code for finding in irexec.validate(model)}
+        == {"IR201"}
+    )
 
 
 def test_damage_is_left_behind() -> None:

@@ -51,7 +51,9 @@ def test_inputs_of_f16_are_rounded_only_as_written() -> None:
     model = irexec.Model.of(io.read_text(CONVERT.format("f16", "f16", version=10)))
     array = np.float32([1 / 3, 1e-3, 1, 2])
     np.testing.assert_array_equal(irexec.compile_model(model)([array])[0], array)
-    np.testing.assert_array_equal(irexec.compile_model(model, precision="as-written")([array])[0], array.astype(np.float16))
+    np.testing.assert_array_equal(
+        irexec.compile_model(model, precision="as-written")([array])[0], array.astype(np.float16)
+    )
 
 
 @pytest.mark.parametrize("name", ["x", "t", "u"])
@@ -100,7 +102,11 @@ def test_outputs_of_one_layer_have_names_with_a_number() -> None:
         np.testing.assert_array_equal(found["split.1"], array[1:])
         np.testing.assert_array_equal(found["named"], array[1:])
     np.testing.assert_array_equal(outputs[3], [2, 4])
-    assert [port.name for port in model.outputs] == [port.name for port in compiled.outputs] == ["split.0", "named", "shape", "r3"]
+    assert (
+        [port.name for port in model.outputs]
+        == [port.name for port in compiled.outputs]
+        == ["split.0", "named", "shape", "r3"]
+    )
 
 
 @pytest.mark.parametrize("text", [SPLIT, CONVERT.format("f16", "i64", version=10)], ids=["split", "convert"])
@@ -123,7 +129,11 @@ def test_a_parameter_that_is_also_an_output() -> None:
 
 def test_a_port_before_a_result_may_declare_the_type_that_is_given_out() -> None:
     """As Model Optimizer wrote a DetectionOutput of f16 data."""
-    text = CONVERT.format("f32", "f16", version=10).replace('<output><port id="1">', '<output><port id="1" precision="{}">')
+    text = CONVERT.format("f32", "f16", version=10).replace(
+        '<output><port id="1">', '<output><port id="1" precision="{}">'
+    )
     assert irexec.validate(io.read_text(text.format("FP32"))) == []
     assert [finding.code for finding in irexec.validate(io.read_text(text.format("I32")))] == ["IR202"]
-    assert [finding.code for finding in irexec.validate(io.read_text(text.format("FP32").replace('"10"', '"11"')))] == ["IR202"]
+    assert [finding.code for finding in irexec.validate(io.read_text(text.format("FP32").replace('"10"', '"11"')))] == [
+        "IR202"
+    ]

@@ -76,7 +76,9 @@ def check(inputs: list[np.ndarray], causal: bool, threads: int = 1, largest: flo
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("mask", [None, "boolean", "infinite", "finite", "boolean columns", "infinite columns"])
-def test_masks_and_sinks(sizes: tuple[tuple[int, ...], tuple[int, ...], int, int, int, int], mask: str | None, threads: int) -> None:
+def test_masks_and_sinks(
+    sizes: tuple[tuple[int, ...], tuple[int, ...], int, int, int, int], mask: str | None, threads: int
+) -> None:
     for sink, scale in product((False, True), repeat=2):
         check(given(sizes, mask, sink, scale), False, threads)
 
@@ -147,7 +149,9 @@ def test_rows_that_finite_masks_hide_wholly(mask: float) -> None:
     inputs.append(np.zeros((260, 300), np.float32))
     inputs[3][3] = mask
     for kernel in check(inputs, False):
-        (actual,) = run_kernel(kernel, task_of("ScaledDotProductAttention", "opset13", inputs, {"causal": False}), inputs)
+        (actual,) = run_kernel(
+            kernel, task_of("ScaledDotProductAttention", "opset13", inputs, {"causal": False}), inputs
+        )
         if mask == -3.4e38:
             np.testing.assert_allclose(actual[:, :, 3], inputs[2].mean(-2, dtype=np.float64), rtol=1e-4, atol=1e-6)
 
@@ -173,7 +177,13 @@ def test_orders(order: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "sizes", [((0, 3), (0, 3), 7, 5, 4, 6), ((2, 3), (2, 3), 0, 5, 4, 6), ((2, 3), (2, 3), 7, 0, 4, 6), ((2,), (2,), 7, 5, 0, 6)]
+    "sizes",
+    [
+        ((0, 3), (0, 3), 7, 5, 4, 6),
+        ((2, 3), (2, 3), 0, 5, 4, 6),
+        ((2, 3), (2, 3), 7, 0, 4, 6),
+        ((2,), (2,), 7, 5, 0, 6),
+    ],
 )
 def test_nothing_to_attend(sizes: tuple[tuple[int, ...], tuple[int, ...], int, int, int, int]) -> None:
     inputs = given(sizes, None, False, False)

@@ -43,7 +43,15 @@ KB = 1 << 10
             2900,
         ),
     ],
-    ids=["the system", "no limit", "limit", "limit of the group around", "above the limit", "cached files", "version 1"],
+    ids=[
+        "the system",
+        "no limit",
+        "limit",
+        "limit of the group around",
+        "above the limit",
+        "cached files",
+        "version 1",
+    ],
 )
 def test_available_memory(files: dict[str, str], expected: int, tmp_path: Path) -> None:
     assert available_memory(write_tree(tmp_path, {**MEMINFO, "proc/self/mountinfo": V2, **files})) == expected

@@ -24,9 +24,13 @@ _ROWS = [row for rows in families().values() for row in rows if isinstance(row, 
 def _task(row: Case, constants: bool) -> Task:
     """The row's operation, with the inputs from 1 on constant if asked for."""
     facts = tuple(Fact(x.element, x.array.shape) for x in row.inputs)
-    sources = tuple(ConstantSource.of(x.array, x.element) if constants and i else None for i, x in enumerate(row.inputs))
+    sources = tuple(
+        ConstantSource.of(x.array, x.element) if constants and i else None for i, x in enumerate(row.inputs)
+    )
     outputs = infer(row, exact_facts(row))
-    return Task(row.definition, row.definition.arguments(attributes_of(row)), facts, sources, outputs, (True,) * len(outputs))
+    return Task(
+        row.definition, row.definition.arguments(attributes_of(row)), facts, sources, outputs, (True,) * len(outputs)
+    )
 
 
 def _found() -> Iterator[tuple[Case, bool]]:
@@ -42,11 +46,15 @@ _FOUND = list(_found())
 
 def _chain(operation: BlockOperation, dtypes: list[np.dtype], result: np.dtype) -> Chain:
     count = len(operation.reads)
-    instruction = Instruction("it", operation.function, tuple(range(count)), result, operation.in_place, operation.temporaries)
+    instruction = Instruction(
+        "it", operation.function, tuple(range(count)), result, operation.in_place, operation.temporaries
+    )
     return Chain(count, dtypes[0], (instruction,))
 
 
-@pytest.mark.parametrize(("row", "constants"), _FOUND, ids=[f"{row.id}{' constant' if constants else ''}" for row, constants in _FOUND])
+@pytest.mark.parametrize(
+    ("row", "constants"), _FOUND, ids=[f"{row.id}{' constant' if constants else ''}" for row, constants in _FOUND]
+)
 def test_a_block_operation_gives_what_the_reference_kernel_gives(row: Case, constants: bool) -> None:
     task = _task(row, constants)
     operation = find_block_operation(task)

@@ -48,7 +48,12 @@ def constant(element: Element, shape: tuple[int, ...]) -> tuple[Constant, np.nda
 
 
 def source_of(
-    element: Element, shape: tuple[int, ...], scales: tuple[int, ...], with_zeros: bool, computed: Element = F32, factor: float = 0.01
+    element: Element,
+    shape: tuple[int, ...],
+    scales: tuple[int, ...],
+    with_zeros: bool,
+    computed: Element = F32,
+    factor: float = 0.01,
 ) -> tuple[CompressedSource, np.ndarray]:
     """A source and its value, computed as the model says."""
     rng = np.random.default_rng(2)
@@ -69,7 +74,9 @@ def source_of(
 @pytest.mark.parametrize("with_zeros", [False, True])
 @pytest.mark.parametrize("computed", [F32, F16])
 @pytest.mark.parametrize(("shape", "scales"), GROUPINGS)
-def test_value(element: Element, with_zeros: bool, computed: Element, shape: tuple[int, ...], scales: tuple[int, ...]) -> None:
+def test_value(
+    element: Element, with_zeros: bool, computed: Element, shape: tuple[int, ...], scales: tuple[int, ...]
+) -> None:
     """Exactly what the operations of the model give one after another, in f16 as well."""
     source, expected = source_of(element, shape, scales, with_zeros, computed)
     assert source.fact.shape == expected.shape
@@ -109,11 +116,14 @@ def test_zero_points_that_are_no_integers() -> None:
 @pytest.mark.parametrize("element", [U4, I4, U8])
 @pytest.mark.parametrize("with_zeros", [False, True])
 @pytest.mark.parametrize(
-    ("shape", "scales"), [((40, 3, 32), (40, 3, 1)), ((70, 96), (70, 1)), ((33, 2, 33), (33, 2, 1)), ((600, 8, 64), (600, 8, 1))]
+    ("shape", "scales"),
+    [((40, 3, 32), (40, 3, 1)), ((70, 96), (70, 1)), ((33, 2, 33), (33, 2, 1)), ((600, 8, 64), (600, 8, 1))],
 )
 @pytest.mark.parametrize("tokens", [1, 5, 32, 100])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_products(element: Element, with_zeros: bool, shape: tuple[int, ...], scales: tuple[int, ...], tokens: int, threads: int) -> None:
+def test_products(
+    element: Element, with_zeros: bool, shape: tuple[int, ...], scales: tuple[int, ...], tokens: int, threads: int
+) -> None:
     """Every candidate, with a chain, against the product with the decompressed weights."""
     source, weights = source_of(element, shape, scales, with_zeros)
     x = np.random.default_rng(3).standard_normal((2, tokens, weights.shape[1]), np.float32)
@@ -122,35 +132,53 @@ def test_products(element: Element, with_zeros: bool, shape: tuple[int, ...], sc
     for order in (None, (0, 2, 1)):
         for kernel in kernels_of(source, [x, weights], bias, threads, order):
             (actual,) = run_kernel(*kernel, [x, None], [bias])
-            np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max(), err_msg=kernel[0].algorithm)
+            np.testing.assert_allclose(
+                actual, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max(), err_msg=kernel[0].algorithm
+            )
 
 
 @pytest.mark.parametrize("element", [U4, U8, I4, I8])
 @pytest.mark.parametrize("spread", [0, 1])
-@pytest.mark.parametrize(("shape", "scales"), [((64, 32, 64), (64, 32, 1)), ((64, 16, 63), (64, 16, 1)), ((64, 2048), (64, 1))])
-def test_little_is_left_of_zero_points(element: Element, spread: int, shape: tuple[int, ...], scales: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    ("shape", "scales"), [((64, 32, 64), (64, 32, 1)), ((64, 16, 63), (64, 16, 1)), ((64, 2048), (64, 1))]
+)
+def test_little_is_left_of_zero_points(
+    element: Element, spread: int, shape: tuple[int, ...], scales: tuple[int, ...]
+) -> None:
     """Integers close to their zero points, and activations of one sign: the products of the two are much larger than the result."""
     rng, middle = np.random.default_rng(5), sum(RANGES[element]) // 2
     values = (middle + rng.integers(-3, 4, shape)).astype(element.carrier)
     zeros = (middle + rng.integers(-spread, spread + 1, scales)).astype(element.carrier)
     raw, scale = pack(element, values), np.full(scales, 0.0625, np.float32)
-    source = CompressedSource(Constant(element, shape, Bytes(raw), raw.size), zeros, scale, (shape[0], math.prod(shape[1:])))
+    source = CompressedSource(
+        Constant(element, shape, Bytes(raw), raw.size), zeros, scale, (shape[0], math.prod(shape[1:]))
+    )
     weights = ((values.astype(np.int64) - zeros.astype(np.int64)) / 16).reshape(source.shape)
     x = rng.random((1, 5, source.row), np.float32)
     bias = np.zeros(shape[0], np.float32)
     expected = x @ weights.T
     for kernel in kernels_of(source, [x, weights.astype(np.float32)], bias, 1, None):
         (actual,) = run_kernel(*kernel, [x, None], [bias])
-        np.testing.assert_allclose(actual, expected, rtol=0, atol=3e-6 * np.abs(expected).max(), err_msg=kernel[0].algorithm)
+        np.testing.assert_allclose(
+            actual, expected, rtol=0, atol=3e-6 * np.abs(expected).max(), err_msg=kernel[0].algorithm
+        )
 
 
 def kernels_of(
-    source: CompressedSource, inputs: Sequence[np.ndarray], bias: np.ndarray, threads: int, order: tuple[int, ...] | None
+    source: CompressedSource,
+    inputs: Sequence[np.ndarray],
+    bias: np.ndarray,
+    threads: int,
+    order: tuple[int, ...] | None,
 ) -> list[tuple[LinearKernel, Task]]:
     chain = Chain(
-        2, np.dtype(np.float32), (Instruction("Add", lambda scratch, out, x, y: np.add(x, y, out=out), (0, 1), np.dtype(np.float32)),)
+        2,
+        np.dtype(np.float32),
+        (Instruction("Add", lambda scratch, out, x, y: np.add(x, y, out=out), (0, 1), np.dtype(np.float32)),),
     )
-    made = task_of("MatMul", "opset1", inputs, {"transpose_b": True}, constants=(1,), chain=chain, operands=[bias], threads=threads)
+    made = task_of(
+        "MatMul", "opset1", inputs, {"transpose_b": True}, constants=(1,), chain=chain, operands=[bias], threads=threads
+    )
     task = dataclasses.replace(made, constants=(None, source), unpack=False, output_orders=(order,))
     found = candidates(task)
     types = {type(kernel) for kernel in found}
@@ -179,5 +207,7 @@ def test_unpacked_once_where_memory_allows() -> None:
 def test_packing_is_that_of_ir() -> None:
     """The low four bits come first."""
     np.testing.assert_array_equal(unpack(U4, np.array([0x21], np.uint8), 2), [1, 2])
-    source = CompressedSource(Constant(U4, (1, 2), Bytes(np.array([0x21], np.uint8)), 1), None, np.ones((), np.float32), (1, 2))
+    source = CompressedSource(
+        Constant(U4, (1, 2), Bytes(np.array([0x21], np.uint8)), 1), None, np.ones((), np.float32), (1, 2)
+    )
     np.testing.assert_array_equal(source.array(), [[1, 2]])

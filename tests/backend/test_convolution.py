@@ -18,7 +18,13 @@ from irexec.backend.registry import candidates
 from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import F32
 from irexec.schema.registry import resolve
-from tests.support.convolutions import bias_residual_relu, check_candidates, check_with_chain, operands_of, random_arrays
+from tests.support.convolutions import (
+    bias_residual_relu,
+    check_candidates,
+    check_with_chain,
+    operands_of,
+    random_arrays,
+)
 from tests.support.tasks import run_kernel, task_of
 
 ONES = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0)}
@@ -85,9 +91,17 @@ def test_other_float_types(dtype, tolerance):
     assert check_candidates(task, [x, weights], wide.astype(dtype), tolerance=tolerance)
     operands = operands_of(wide.shape, np.dtype(dtype), rng)
     chained = task_of(
-        "Convolution", "opset1", [x, weights], PADS, constants=[1], chain=bias_residual_relu(np.dtype(dtype)), operands=operands
+        "Convolution",
+        "opset1",
+        [x, weights],
+        PADS,
+        constants=[1],
+        chain=bias_residual_relu(np.dtype(dtype)),
+        operands=operands,
     )
-    check_candidates(chained, [x, weights], np.maximum(wide + operands[0] + operands[1], 0).astype(dtype), operands, 2 * tolerance)
+    check_candidates(
+        chained, [x, weights], np.maximum(wide + operands[0] + operands[1], 0).astype(dtype), operands, 2 * tolerance
+    )
 
 
 @pytest.mark.parametrize("channels", [64, 65, 256])
@@ -115,7 +129,9 @@ def test_one_constant_is_packed_for_each_way_in_which_it_is_read():
         ("Convolution", volumes, three, np.einsum("ncdhwijk,ocijk->nodhw", blocks, weights)),
         ("GroupConvolution", images, ONES, np.einsum("ngchwij,gocij->ngohw", windows, weights).reshape(1, 6, 3, 3)),
     ):
-        task = dataclasses.replace(task_of(type, "opset1", [x, weights], attributes, constants=[1]), constants=(None, source))
+        task = dataclasses.replace(
+            task_of(type, "opset1", [x, weights], attributes, constants=[1]), constants=(None, source)
+        )
         for kernel in candidates(task):
             kernel.pack(store)
             out = np.full(expected.shape, np.nan, np.float32)
@@ -131,7 +147,9 @@ def test_left_to_the_reference_kernel(kind):
     assert candidates(task_of("Convolution", "opset1", [x, weights], PADS, constants=[1])) == []
 
 
-@pytest.mark.parametrize("view", [np.s_[:, :, ::2, ::-1], np.s_[:, ::2], np.s_[:, :, 1:-1, 2:]], ids=["reversed", "channels", "inner part"])
+@pytest.mark.parametrize(
+    "view", [np.s_[:, :, ::2, ::-1], np.s_[:, ::2], np.s_[:, :, 1:-1, 2:]], ids=["reversed", "channels", "inner part"]
+)
 @pytest.mark.parametrize("kernel", [1, 3])
 def test_strided_data(view, kernel):
     rng = np.random.default_rng(0)
@@ -147,7 +165,9 @@ def test_strided_data(view, kernel):
 
 def test_an_output_of_any_strides():
     x, weights, _ = random_arrays((1, 4, 6, 6), (4, 4, 3, 3))
-    task = dataclasses.replace(task_of("Convolution", "opset1", [x, weights], PADS, constants=[1]), output_orders=((0, 3, 1, 2),))
+    task = dataclasses.replace(
+        task_of("Convolution", "opset1", [x, weights], PADS, constants=[1]), output_orders=((0, 3, 1, 2),)
+    )
     definition = resolve("Convolution", "opset1")
     expected = definition(x, weights, **definition.arguments(PADS))
     for kernel in candidates(task):
@@ -179,7 +199,9 @@ def test_equal_outputs():
     assert equal_outputs(same).tolist() == [0, 0, 2, 0]
 
 
-@pytest.mark.parametrize(("counts", "pixels"), [((7, 9), 30), ((7, 9), 5), ((7, 9), 1000), ((3, 4, 5), 6), ((3, 4, 5), 2), ((11,), 4)])
+@pytest.mark.parametrize(
+    ("counts", "pixels"), [((7, 9), 30), ((7, 9), 5), ((7, 9), 1000), ((3, 4, 5), 6), ((3, 4, 5), 2), ((11,), 4)]
+)
 def test_blocks_cover_the_positions_once_in_order(counts, pixels):
     spans = [pixels_of(block, counts) for block in blocks_of(counts, pixels)]
     assert [index for span in spans for index in range(span.start, span.stop)] == list(range(np.prod(counts)))
@@ -209,7 +231,8 @@ def test_workspace_is_bounded(data, filter, strides):
 
 
 @pytest.mark.parametrize(
-    ("results", "points"), [(2, (0, 1, -1)), (4, (0, 1, -1, 2, Fraction(-1, 2))), (6, (0, 1, -1, 2, -2, 3, Fraction(1, 7)))]
+    ("results", "points"),
+    [(2, (0, 1, -1)), (4, (0, 1, -1, 2, Fraction(-1, 2))), (6, (0, 1, -1, 2, -2, 3, Fraction(1, 7)))],
 )
 def test_minimal_filtering_is_exact(results, points):
     matrices = minimal_filtering(results, 3, points)

@@ -14,7 +14,8 @@ from irexec.backend.cores import current_core, leave_core
 from irexec.backend.pool import Pool
 
 needs_two_cores = pytest.mark.skipif(
-    sys.platform != "linux" or current_core() is None or len(os.sched_getaffinity(0)) < 2, reason="needs Linux and two cores"
+    sys.platform != "linux" or current_core() is None or len(os.sched_getaffinity(0)) < 2,
+    reason="needs Linux and two cores",
 )
 
 

@@ -50,7 +50,14 @@ def test_against_the_reference_kernel(data, filter, deformable, groups, spatial,
     assert check_candidates(task, inputs, expected) == {"gathered pixels"}
     operands = operands_of(expected.shape, expected.dtype, rng)
     chained = task_of(
-        "DeformableConvolution", version, inputs, attributes, constants=constants, chain=bias_residual_relu(), operands=operands, threads=2
+        "DeformableConvolution",
+        version,
+        inputs,
+        attributes,
+        constants=constants,
+        chain=bias_residual_relu(),
+        operands=operands,
+        threads=2,
     )
     check_candidates(chained, inputs, np.maximum(expected + operands[0] + operands[1], 0), operands)
 

@@ -51,7 +51,9 @@ def weights_and_data(row: tuple[Any, ...], dtype: type[np.floating]) -> tuple[li
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
 def test_rows(row: tuple[Any, ...], dtype: type[np.floating]) -> None:
     inputs, attributes = weights_and_data(row, dtype)
-    check_kernels("GroupConvolution", "opset1", inputs, attributes, constants=[1], only=row[-1] == 1 or len(row[1]) == 2)
+    check_kernels(
+        "GroupConvolution", "opset1", inputs, attributes, constants=[1], only=row[-1] == 1 or len(row[1]) == 2
+    )
 
 
 @pytest.mark.parametrize("row", ROWS[:8], ids=str)

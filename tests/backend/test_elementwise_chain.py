@@ -26,7 +26,9 @@ X = np.zeros((2, 2), np.float32)
 def _instruction(type: str, version: str, sources: tuple[int, ...], **attributes: object) -> Instruction:
     operation = find_block_operation(task_of(type, version, [X] * len(sources), attributes))
     assert operation is not None
-    return Instruction(type, operation.function, sources, F32, operation.in_place, operation.temporaries, operation.passes)
+    return Instruction(
+        type, operation.function, sources, F32, operation.in_place, operation.temporaries, operation.passes
+    )
 
 
 def bias_residual_gelu() -> Chain:
@@ -50,11 +52,15 @@ def _expected(x: np.ndarray, bias: np.ndarray, residual: np.ndarray) -> np.ndarr
 
 def _run(arrays: Sequence[np.ndarray], out: np.ndarray, threads: int = 1, order: Order | None = None) -> ChainKernel:
     facts = [Fact(element_of(a.dtype), a.shape) for a in arrays]
-    kernel = ChainKernel(bias_residual_gelu(), facts, Fact(element_of(out.dtype), out.shape), threads, [order] * 3, order)
+    kernel = ChainKernel(
+        bias_residual_gelu(), facts, Fact(element_of(out.dtype), out.shape), threads, [order] * 3, order
+    )
     with np.errstate(all="ignore"):
         for _ in range(2):
             out[...] = np.nan if not any(np.may_share_memory(a, out) for a in arrays) else out
-            kernel.run(arrays, [out], Context(pool_of(threads), [Scratch.of_size(kernel.workspace) for _ in range(threads)]))
+            kernel.run(
+                arrays, [out], Context(pool_of(threads), [Scratch.of_size(kernel.workspace) for _ in range(threads)])
+            )
             if any(np.may_share_memory(a, out) for a in arrays):
                 break
     return kernel
@@ -155,7 +161,9 @@ def test_in_place_after_a_kernel(shape: tuple[int, ...]) -> None:
     x, bias, residual = (np.asarray(rng.normal(size=size), np.float32) for size in (shape, shape[-1:], shape))
     expected = _expected(x, bias, residual)
     with np.errstate(all="ignore"):
-        run_chain_in_place(bias_residual_gelu(), x, [bias, residual], Context(pool_of(2), [Scratch.of_size(0), Scratch.of_size(0)]))
+        run_chain_in_place(
+            bias_residual_gelu(), x, [bias, residual], Context(pool_of(2), [Scratch.of_size(0), Scratch.of_size(0)])
+        )
     np.testing.assert_allclose(x, expected, rtol=4e-6, atol=4e-6)
 
 
@@ -164,7 +172,10 @@ def test_an_epilogue_on_short_rows(width: int) -> None:
     """Blocks of a kernel that works on rows of channels: a bias of the channels, a residual, a factor for each row."""
     rng = np.random.default_rng(0)
     x = np.asarray(rng.normal(size=(2, width, 5, 201)), np.float32)
-    bias, residual = np.asarray(rng.normal(size=(width, 1, 1)), np.float32), np.asarray(rng.normal(size=x.shape), np.float32)
+    bias, residual = (
+        np.asarray(rng.normal(size=(width, 1, 1)), np.float32),
+        np.asarray(rng.normal(size=x.shape), np.float32),
+    )
     channels_last = (0, 2, 3, 1)
     out = np.ascontiguousarray(x.transpose(channels_last))
     chain = bias_residual_gelu()
@@ -182,6 +193,8 @@ def test_an_epilogue_on_short_rows(width: int) -> None:
 def test_a_thousand_shapes_keep_a_bounded_number_of_layouts() -> None:
     for size in range(1, 1001):
         out = np.empty(size, np.float32)
-        run_chain_in_place(Chain(1, F32, (_instruction("Relu", "opset1", (0,)),)), out, [], Context(pool_of(1), [Scratch.of_size(0)]))
+        run_chain_in_place(
+            Chain(1, F32, (_instruction("Relu", "opset1", (0,)),)), out, [], Context(pool_of(1), [Scratch.of_size(0)])
+        )
     info = elementwise_chain._layout.cache_info()
     assert info.currsize <= (info.maxsize or 0) <= 1000

@@ -40,7 +40,9 @@ def _data(low: np.ndarray, high: np.ndarray, levels: int, rng: np.random.Generat
     beside = [np.where(thresholds == 0, 0, np.nextafter(thresholds, dtype.type(to))) for to in (-np.inf, np.inf)]
     anywhere = rng.uniform(-55, 55, (low.size, 30)).astype(dtype)
     ends = np.broadcast_to(np.array([0, np.inf, -np.inf], dtype), (low.size, 3))
-    return np.concatenate([thresholds, *beside, (low + index * step).astype(dtype), anywhere, ends], axis=1).astype(dtype)
+    return np.concatenate([thresholds, *beside, (low + index * step).astype(dtype), anywhere, ends], axis=1).astype(
+        dtype
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])

@@ -98,7 +98,9 @@ def check(task: Task, inputs: list[np.ndarray], operands: list[np.ndarray] | Non
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("transposes", [(False, False), (False, True), (True, False), (True, True)])
 @pytest.mark.parametrize(("a", "b", "constant"), LINEAR)
-def test_constant_weights(a: tuple[int, ...], b: tuple[int, ...], constant: int, transposes: tuple[bool, bool], threads: int) -> None:
+def test_constant_weights(
+    a: tuple[int, ...], b: tuple[int, ...], constant: int, transposes: tuple[bool, bool], threads: int
+) -> None:
     inputs = [transposed(random(*a), transposes[0]), transposed(random(*b), transposes[1])]
     attributes = {"transpose_a": transposes[0], "transpose_b": transposes[1]}
     task = task_of("MatMul", "opset1", inputs, attributes, constants=[constant], threads=threads)
@@ -117,9 +119,13 @@ def test_two_activations(a: tuple[int, ...], b: tuple[int, ...], transposes: tup
     assert [type(kernel) for kernel in found] == [MatrixProducts]
 
 
-@pytest.mark.parametrize("shapes", [((20_000, 3, 4, 2), (2, 3)), ((4, 2), (20_000, 3, 2, 3)), ((20_000, 3, 4, 2), (20_000, 3, 2, 3))])
+@pytest.mark.parametrize(
+    "shapes", [((20_000, 3, 4, 2), (2, 3)), ((4, 2), (20_000, 3, 2, 3)), ((20_000, 3, 4, 2), (20_000, 3, 2, 3))]
+)
 @pytest.mark.parametrize("constants", [(), (0,), (1,)])
-def test_many_small_products_are_few_blocks(shapes: tuple[tuple[int, ...], tuple[int, ...]], constants: tuple[int, ...]) -> None:
+def test_many_small_products_are_few_blocks(
+    shapes: tuple[tuple[int, ...], tuple[int, ...]], constants: tuple[int, ...]
+) -> None:
     inputs = [random(*shape) for shape in shapes]
     task = task_of("MatMul", "opset1", inputs, constants=constants)
     for kernel in check(task, inputs):
@@ -127,7 +133,9 @@ def test_many_small_products_are_few_blocks(shapes: tuple[tuple[int, ...], tuple
 
 
 @pytest.mark.parametrize(("right", "expected"), [((2, 3), 2), ((3, 2, 3), 4)])
-def test_matrices_with_a_shared_right_operand_are_one(monkeypatch: pytest.MonkeyPatch, right: tuple[int, ...], expected: int) -> None:
+def test_matrices_with_a_shared_right_operand_are_one(
+    monkeypatch: pytest.MonkeyPatch, right: tuple[int, ...], expected: int
+) -> None:
     multiply, ranks = matmul._multiply, set()
 
     def noted(scratch: Scratch, left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
@@ -148,7 +156,11 @@ def test_a_long_product_is_cut(shape: tuple[int, int], expected: int) -> None:
     task = task_of("MatMul", "opset1", [x, y])
     (kernel,) = candidates(task)
     assert len(kernel.blocks) == expected
-    linear = [kernel for kernel in candidates(task_of("MatMul", "opset1", [x, y], constants=[1])) if isinstance(kernel, DirectLinear)]
+    linear = [
+        kernel
+        for kernel in candidates(task_of("MatMul", "opset1", [x, y], constants=[1]))
+        if isinstance(kernel, DirectLinear)
+    ]
     assert [len(kernel.blocks) for kernel in linear] == [16 if expected > 1 else 9]
 
 
@@ -157,7 +169,9 @@ def test_a_long_product_is_cut(shape: tuple[int, int], expected: int) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_chain(operands: list[tuple[int, ...]], constants: tuple[int, ...], threads: int) -> None:
     inputs, given = [random(2, 40, 24), random(24, 33)], [random(*shape) for shape in operands]
-    task = task_of("MatMul", "opset1", inputs, constants=constants, chain=chain_of(len(given)), operands=given, threads=threads)
+    task = task_of(
+        "MatMul", "opset1", inputs, constants=constants, chain=chain_of(len(given)), operands=given, threads=threads
+    )
     check(task, inputs, given)
 
 
@@ -166,7 +180,9 @@ def test_chain_of_many_blocks() -> None:
     for tokens, features in ((150, 3000), (2000, 500)):
         inputs, given = [random(1, tokens, 32), random(32, features)], [random(features), random(1, tokens, features)]
         for threads in (1, 2):
-            task = task_of("MatMul", "opset1", inputs, constants=(1,), chain=chain_of(2), operands=given, threads=threads)
+            task = task_of(
+                "MatMul", "opset1", inputs, constants=(1,), chain=chain_of(2), operands=given, threads=threads
+            )
             check(task, inputs, given)
 
 
@@ -223,7 +239,12 @@ def test_nothing_to_multiply(a: tuple[int, ...], b: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("tokens", "inner", "features", "expected"),
-    [(4, 768, 768, NarrowLinear), (64, 768, 768, TransposedLinear), (32, 3072, 768, TransposedLinear), (1500, 384, 1536, DirectLinear)],
+    [
+        (4, 768, 768, NarrowLinear),
+        (64, 768, 768, TransposedLinear),
+        (32, 3072, 768, TransposedLinear),
+        (1500, 384, 1536, DirectLinear),
+    ],
 )
 def test_selected_by_cost(tokens: int, inner: int, features: int, expected: type[Kernel]) -> None:
     inputs = [np.broadcast_to(np.float32(0), (1, tokens, inner)), np.broadcast_to(np.float32(0), (features, inner))]

@@ -24,7 +24,8 @@ def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize(
-    ("shapes", "axis"), [([(2, 3, 4), (2, 5, 4)], 1), ([(1, 3), (2, 3), (3, 3)], 0), ([(2, 3, 4, 5)] * 2, -1), ([(3,)], 0)]
+    ("shapes", "axis"),
+    [([(2, 3, 4), (2, 5, 4)], 1), ([(1, 3), (2, 3), (3, 3)], 0), ([(2, 3, 4, 5)] * 2, -1), ([(3,)], 0)],
 )
 def test_concat(dtype: type, shapes: list[tuple[int, ...]], axis: int) -> None:
     check_kernels("Concat", "opset1", [data(shape, dtype) for shape in shapes], {"axis": axis})
@@ -33,7 +34,8 @@ def test_concat(dtype: type, shapes: list[tuple[int, ...]], axis: int) -> None:
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric"])
 @pytest.mark.parametrize(
-    ("begin", "end"), [((0, 0, 1, 2), (0, 0, 2, 3)), ((1, 0, 0, 0), (0, 1, 0, 1)), ((0, 0, 0, 0), (0, 0, 0, 0)), ((1, 1, 1, 1),) * 2]
+    ("begin", "end"),
+    [((0, 0, 1, 2), (0, 0, 2, 3)), ((1, 0, 0, 0), (0, 1, 0, 1)), ((0, 0, 0, 0), (0, 0, 0, 0)), ((1, 1, 1, 1),) * 2],
 )
 def test_pad(dtype: type, mode: str, begin: tuple[int, ...], end: tuple[int, ...]) -> None:
     inputs = [data((2, 3, 4, 5), dtype), np.array(begin), np.array(end)]
@@ -52,7 +54,12 @@ def test_large_pads_are_cut_along_axes_with_pads(
 
 
 def test_pads_that_remove_elements() -> None:
-    inputs = [data((2, 3, 4, 5), np.float32), np.array([0, -1, 2, -2]), np.array([0, 0, -3, 1]), np.array(7, np.float32)]
+    inputs = [
+        data((2, 3, 4, 5), np.float32),
+        np.array([0, -1, 2, -2]),
+        np.array([0, 0, -3, 1]),
+        np.array(7, np.float32),
+    ]
     check_kernels("Pad", "opset12", inputs, {"pad_mode": "constant"}, constants=[1, 2])
     assert not check_kernels("Pad", "opset12", inputs, {"pad_mode": "edge"}, constants=[1, 2], only=False)
 

@@ -64,7 +64,9 @@ SCALE_AND_SHIFT = Chain(
 )
 
 
-def run_in(kernel: Kernel, task: Task, inputs: list[np.ndarray], order: tuple[int, ...] | None, *, in_place: bool = False) -> np.ndarray:
+def run_in(
+    kernel: Kernel, task: Task, inputs: list[np.ndarray], order: tuple[int, ...] | None, *, in_place: bool = False
+) -> np.ndarray:
     """The result in an array of that order, which is the first input's memory if ``in_place``."""
     kernel.pack(ConstantStore())
     first = in_order(inputs[0], order)
@@ -75,7 +77,9 @@ def run_in(kernel: Kernel, task: Task, inputs: list[np.ndarray], order: tuple[in
     return out
 
 
-def check(task: Task, inputs: list[np.ndarray], order: tuple[int, ...] | None, operands: tuple[np.ndarray, ...] = ()) -> list[Kernel]:
+def check(
+    task: Task, inputs: list[np.ndarray], order: tuple[int, ...] | None, operands: tuple[np.ndarray, ...] = ()
+) -> list[Kernel]:
     """Every candidate against the reference kernel: in the order that the task knows, in place, and with inputs in C order."""
     expected = task.definition(*inputs, **task.attributes)
     if operands:
@@ -112,7 +116,9 @@ def test_along_axes(
 def test_chain(shape: tuple[int, ...], axes: list[int], order: tuple[int, ...] | None, kernel: type[Kernel]) -> None:
     inputs = [random(*shape), np.array(axes)]
     for operands in ((random(shape[-1]), random(shape[-1])), (random(*shape), random(*(1,) * len(shape)))):
-        task = task_of("MVN", "opset6", inputs, FORMULAS[0][2], constants=(1,), chain=SCALE_AND_SHIFT, operands=operands)
+        task = task_of(
+            "MVN", "opset6", inputs, FORMULAS[0][2], constants=(1,), chain=SCALE_AND_SHIFT, operands=operands
+        )
         assert check(task, inputs, order, operands)
 
 
@@ -139,7 +145,9 @@ def test_mvn_of_images(across: bool, variance: bool) -> None:
 @pytest.mark.parametrize("groups", [1, 2, 6])
 @pytest.mark.parametrize("cached", [1, 100, 1 << 16])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_groups(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], groups: int, cached: int, threads: int) -> None:
+def test_groups(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], groups: int, cached: int, threads: int
+) -> None:
     monkeypatch.setattr(normalization, "_CACHED", cached)
     inputs = [random(*shape), random(shape[1]), random(shape[1])]
     task = task_of("GroupNormalization", "opset12", inputs, {"num_groups": groups, "epsilon": 1e-3}, threads=threads)

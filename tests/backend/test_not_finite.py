@@ -73,7 +73,9 @@ def test_they_are_where_the_reference_kernel_has_them(name: str, bad: float) -> 
             assert not np.isfinite(actual[~np.isfinite(expected)]).any(), kernel.algorithm
             spread = np.isfinite(expected) & ~np.isfinite(actual)
             if kernel.algorithm.startswith(SPREADING):
-                assert all(_is_near(at, np.argwhere(~np.isfinite(expected))) for at in np.argwhere(spread)), kernel.algorithm
+                assert all(_is_near(at, np.argwhere(~np.isfinite(expected))) for at in np.argwhere(spread)), (
+                    kernel.algorithm
+                )
             else:
                 assert not spread.any(), kernel.algorithm
 

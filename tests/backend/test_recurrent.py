@@ -33,7 +33,9 @@ def sequence(
     weights = [random(count, gates * 6, 5), random(count, gates * 6, 6), random(count, (gates + linear) * 6)]
     known = np.array([steps] * batch if lengths is None else lengths)
     shared: dict[str, Any] = {"hidden_size": 6, "direction": direction}
-    attributes = GRUSequenceAttributes(**shared, linear_before_reset=linear) if type == "GRU" else SequenceAttributes(**shared)
+    attributes = (
+        GRUSequenceAttributes(**shared, linear_before_reset=linear) if type == "GRU" else SequenceAttributes(**shared)
+    )
     return [random(batch, steps, 5), *states, known, *weights], {"attributes": attributes}
 
 
@@ -42,7 +44,9 @@ def sequence(
 @pytest.mark.parametrize(("batch", "lengths"), [(1, None), (3, None), (3, [4, 0, 7]), (3, [2, 2, 2])])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("is_constant", [True, False])
-def test_sequences(type: str, direction: str, batch: int, lengths: list[int] | None, dtype: str, is_constant: bool) -> None:
+def test_sequences(
+    type: str, direction: str, batch: int, lengths: list[int] | None, dtype: str, is_constant: bool
+) -> None:
     for linear in (False, True) if type == "GRU" else (False,):
         inputs, attributes = sequence(type, batch, 7, direction, lengths, dtype, linear)
         weights = range(len(inputs) - 3, len(inputs)) if is_constant else ()
@@ -51,7 +55,9 @@ def test_sequences(type: str, direction: str, batch: int, lengths: list[int] | N
         (kernel,) = candidates(task)
         assert (kernel.reads is None) is not is_constant
         for actual, wanted in zip(run_kernel(kernel, task, inputs), expected, strict=True):
-            np.testing.assert_allclose(actual, wanted, rtol=2e-3 if dtype == "float16" else 1e-5, atol=1e-3 if dtype == "float16" else 1e-6)
+            np.testing.assert_allclose(
+                actual, wanted, rtol=2e-3 if dtype == "float16" else 1e-5, atol=1e-3 if dtype == "float16" else 1e-6
+            )
 
 
 def test_long_sequences() -> None:
@@ -72,14 +78,20 @@ def test_cells(type: str, has_bias: bool, dtype: str) -> None:
         given, _ = sequence(type, 3, 1, "forward", None, dtype, linear)
         *states, _, w, r, b = given[1:]
         inputs = [given[0][:, 0], *(state[:, 0] for state in states), w[0], r[0], *([b[0]] if has_bias else [])]
-        cell = GRUCellAttributes(hidden_size=6, linear_before_reset=linear) if type == "GRU" else CellAttributes(hidden_size=6)
+        cell = (
+            GRUCellAttributes(hidden_size=6, linear_before_reset=linear)
+            if type == "GRU"
+            else CellAttributes(hidden_size=6)
+        )
         attributes = {"attributes": cell}
         version = "opset4" if type == "LSTM" else "opset3"
         first = 1 + len(states)
         task = task_of(f"{type}Cell", version, inputs, attributes, constants=range(first, len(inputs)))
         (kernel,) = candidates(task)
         assert kernel.reads == tuple(range(first))
-        for actual, wanted in zip(run_kernel(kernel, task, inputs), as_tuple(task.definition(*inputs, **attributes)), strict=True):
+        for actual, wanted in zip(
+            run_kernel(kernel, task, inputs), as_tuple(task.definition(*inputs, **attributes)), strict=True
+        ):
             np.testing.assert_allclose(actual, wanted, rtol=1e-3 if dtype == "float16" else 1e-5, atol=1e-6)
         assert not candidates(task_of(f"{type}Cell", version, inputs, attributes))
 

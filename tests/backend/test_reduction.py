@@ -39,7 +39,9 @@ def test_rows(monkeypatch: pytest.MonkeyPatch, type: str, version: str, row: tup
         x = np.random.default_rng(0).uniform(0.5, 1.5, shape).astype(dtype)
         inputs = [x, np.array(axes, np.int64)]
         check_kernels(type, version, inputs, {"keep_dims": keep}, constants=[1], only=False)
-    task_has_one = check_kernels(type, version, [x.astype(np.float32), inputs[1]], {"keep_dims": keep}, constants=[1], only=False)
+    task_has_one = check_kernels(
+        type, version, [x.astype(np.float32), inputs[1]], {"keep_dims": keep}, constants=[1], only=False
+    )
     assert task_has_one or row == ROWS[3]
 
 

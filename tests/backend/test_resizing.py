@@ -40,12 +40,18 @@ def test_sizes(monkeypatch: pytest.MonkeyPatch, row: tuple[Any, ...], mode: str,
         check_kernels("Interpolate", "opset11", inputs, attributes, constants=[1, 2])
 
 
-@pytest.mark.parametrize("transformation", ["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"])
+@pytest.mark.parametrize(
+    "transformation", ["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"]
+)
 @pytest.mark.parametrize("nearest", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"])
 @pytest.mark.parametrize("scales", [(2, 2), (1.5, 0.7), (3, 1)])
 def test_scales(transformation: str, nearest: str, scales: tuple[float, float]) -> None:
     inputs = [data((1, 3, 9, 10)), np.array([1, 1]), np.array(scales, np.float32), np.array([2, 3])]
-    attributes = {"shape_calculation_mode": "scales", "coordinate_transformation_mode": transformation, "nearest_mode": nearest}
+    attributes = {
+        "shape_calculation_mode": "scales",
+        "coordinate_transformation_mode": transformation,
+        "nearest_mode": nearest,
+    }
     for mode in ("nearest", "linear_onnx"):
         check_kernels("Interpolate", "opset4", inputs, attributes | {"mode": mode}, constants=[1, 2, 3])
 
@@ -59,18 +65,32 @@ def test_of_version_1() -> None:
 def test_nearest_of_integers_and_linear_of_infinities() -> None:
     attributes = {"mode": "nearest", "shape_calculation_mode": "sizes"}
     check_kernels(
-        "Interpolate", "opset11", [data((1, 3, 5, 6), np.int8), np.array([10, 9]), np.array([2, 3])], attributes, constants=[1, 2]
+        "Interpolate",
+        "opset11",
+        [data((1, 3, 5, 6), np.int8), np.array([10, 9]), np.array([2, 3])],
+        attributes,
+        constants=[1, 2],
     )
     x = data((1, 3, 5, 6))
     x[0, 1, 2, 3], x[0, 0, 0, 0] = np.inf, np.nan
     check_kernels(
-        "Interpolate", "opset11", [x, np.array([10, 9]), np.array([2, 3])], attributes | {"mode": "linear_onnx"}, constants=[1, 2]
+        "Interpolate",
+        "opset11",
+        [x, np.array([10, 9]), np.array([2, 3])],
+        attributes | {"mode": "linear_onnx"},
+        constants=[1, 2],
     )
 
 
 @pytest.mark.parametrize(
     ("shape", "out"),
-    [((1, 3, 7, 7), (1, 1)), ((2, 5, 13, 9), (4, 3)), ((1, 70, 5, 6), (5, 6)), ((1, 3, 10), (3,)), ((1, 2, 4, 5, 6), (2, 7, 3))],
+    [
+        ((1, 3, 7, 7), (1, 1)),
+        ((2, 5, 13, 9), (4, 3)),
+        ((1, 70, 5, 6), (5, 6)),
+        ((1, 3, 10), (3,)),
+        ((1, 2, 4, 5, 6), (2, 7, 3)),
+    ],
 )
 def test_adaptive_means(shape: tuple[int, ...], out: tuple[int, ...]) -> None:
     for dtype in (np.float32, np.float16):
@@ -78,7 +98,9 @@ def test_adaptive_means(shape: tuple[int, ...], out: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("type", ["Interpolate", "AdaptiveAvgPool"])
-def test_axes_that_are_too_long_to_be_listed_are_left_to_the_reference(monkeypatch: pytest.MonkeyPatch, type: str) -> None:
+def test_axes_that_are_too_long_to_be_listed_are_left_to_the_reference(
+    monkeypatch: pytest.MonkeyPatch, type: str
+) -> None:
     interpolated = type == "Interpolate"
     inputs = [data((1, 1, 6, 7)), np.array([12, 14]), *([np.array([2, 3])] if interpolated else [])]
     attributes = {"mode": "nearest", "shape_calculation_mode": "sizes"} if interpolated else {}

@@ -11,13 +11,23 @@ from irexec.analysis.builder import Builder
 from irexec.errors import OpError
 from irexec.runtime.compiled_model import CompiledModel
 
-_TYPES = ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData", "MaxPool", "AvgPool")
+_TYPES = (
+    "Convolution",
+    "GroupConvolution",
+    "ConvolutionBackpropData",
+    "GroupConvolutionBackpropData",
+    "MaxPool",
+    "AvgPool",
+)
 _CASES = 120
 
 
 def _attributes(rng: np.random.Generator, type: str, rank: int) -> dict[str, Any]:
     given = {name: rng.integers(1, 4, rank).tolist() for name in ("strides", "dilations")}
-    given |= {name: rng.integers(0, 2, rank).tolist() if rng.random() < 0.4 else [0] * rank for name in ("pads_begin", "pads_end")}
+    given |= {
+        name: rng.integers(0, 2, rank).tolist() if rng.random() < 0.4 else [0] * rank
+        for name in ("pads_begin", "pads_end")
+    }
     if type == "AvgPool" or rng.random() < 0.6:
         given["dilations"] = [1] * rank
     if type == "AvgPool":
@@ -69,5 +79,7 @@ def test_fast_kernels_agree_with_the_reference(type: str) -> None:
         (expected,) = CompiledModel(model, optimize=False)([data]).values()
         for threads in (1, 2):
             (actual,) = CompiledModel(model, threads=threads)([data]).values()
-            np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5, err_msg=f"seed {seed}, {threads} threads")
+            np.testing.assert_allclose(
+                actual, expected, rtol=1e-5, atol=1e-5, err_msg=f"seed {seed}, {threads} threads"
+            )
     assert run > _CASES // 3, "too few cases can be run"

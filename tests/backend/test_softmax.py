@@ -11,10 +11,13 @@ from tests.support.kernel_checks import check_kernels
 
 @pytest.mark.parametrize(("type", "version"), [("Softmax", "opset1"), ("Softmax", "opset8"), ("LogSoftmax", "opset5")])
 @pytest.mark.parametrize(
-    ("shape", "axis"), [((3, 50), 1), ((2, 5, 6, 7), 1), ((2, 5, 6, 7), 3), ((2, 5, 6, 7), 0), ((9,), 0), ((2, 3, 200), 1)]
+    ("shape", "axis"),
+    [((3, 50), 1), ((2, 5, 6, 7), 1), ((2, 5, 6, 7), 3), ((2, 5, 6, 7), 0), ((9,), 0), ((2, 3, 200), 1)],
 )
 @pytest.mark.parametrize("cached", [1, 5000, 128 << 10])
-def test_rows(monkeypatch: pytest.MonkeyPatch, type: str, version: str, shape: tuple[int, ...], axis: int, cached: int) -> None:
+def test_rows(
+    monkeypatch: pytest.MonkeyPatch, type: str, version: str, shape: tuple[int, ...], axis: int, cached: int
+) -> None:
     monkeypatch.setattr(softmax, "_CACHED", cached)
     for dtype in (np.float32, np.float64, np.float16):
         x = (np.random.default_rng(0).standard_normal(shape) * 30).astype(dtype)

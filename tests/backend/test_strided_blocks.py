@@ -13,7 +13,21 @@ from irexec.dtypes.elements import element
 from irexec.ir.facts import Fact
 from irexec.schema.registry import resolve
 
-_ONE_INPUT = ("Abs", "Negative", "Sign", "Ceiling", "Floor", "Sqrt", "Exp", "Sigmoid", "Tanh", "Relu", "IsNaN", "IsInf", "IsFinite")
+_ONE_INPUT = (
+    "Abs",
+    "Negative",
+    "Sign",
+    "Ceiling",
+    "Floor",
+    "Sqrt",
+    "Exp",
+    "Sigmoid",
+    "Tanh",
+    "Relu",
+    "IsNaN",
+    "IsInf",
+    "IsFinite",
+)
 _TWO_INPUTS = (
     "Add",
     "Subtract",

@@ -42,7 +42,10 @@ _GROUP = "sys/fs/cgroup"
         (
             "4:memory:/m\n2:cpu,cpuacct:/a",
             V1,
-            {f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_quota_us": "150000", f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_period_us": "100000"},
+            {
+                f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_quota_us": "150000",
+                f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_period_us": "100000",
+            },
             1.5,
         ),
         (
@@ -54,7 +57,10 @@ _GROUP = "sys/fs/cgroup"
         (
             "2:cpu,cpuacct:/a/b",
             V1,
-            {f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_quota_us": "50000", f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_period_us": "100000"},
+            {
+                f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_quota_us": "50000",
+                f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_period_us": "100000",
+            },
             0.5,
         ),
         # Version 1 for the CPU, version 2 beside it.
@@ -92,7 +98,12 @@ def test_no_quota_where_there_is_no_proc(tmp_path: Path) -> None:
     ],
 )
 def test_usable_cores(
-    processors: set[int], siblings: dict[int, str], quota: str | None, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    processors: set[int],
+    siblings: dict[int, str],
+    quota: str | None,
+    count: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(threads, "_affinity", lambda: processors)
     files = {f"sys/devices/system/cpu/cpu{n}/topology/thread_siblings_list": text for n, text in siblings.items()}

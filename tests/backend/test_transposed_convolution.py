@@ -52,7 +52,12 @@ KINDS = (("ConvolutionBackpropData", ROWS), ("GroupConvolutionBackpropData", GRO
 @pytest.mark.parametrize(
     ("kind", "data", "filter", "attributes", "more"),
     [
-        pytest.param(kind, *row[1:], MORE.get(row[0], set()) if kind == "ConvolutionBackpropData" else set(), id=f"{kind}, {row[0]}")
+        pytest.param(
+            kind,
+            *row[1:],
+            MORE.get(row[0], set()) if kind == "ConvolutionBackpropData" else set(),
+            id=f"{kind}, {row[0]}",
+        )
         for kind, rows in KINDS
         for row in rows
     ],
@@ -112,11 +117,14 @@ def test_conv_transpose(data_format, filter_format, biased, dtype):
     found = candidates(task)
     assert bool(found) == (dtype == np.float32 or not biased)
     for kernel in found:
-        np.testing.assert_allclose(run_kernel(kernel, task, inputs)[0], expected, rtol=1e-3 if dtype == np.float16 else 1e-4, atol=1e-3)
+        np.testing.assert_allclose(
+            run_kernel(kernel, task, inputs)[0], expected, rtol=1e-3 if dtype == np.float16 else 1e-4, atol=1e-3
+        )
 
 
 @pytest.mark.parametrize(
-    ("data", "filter"), [((1, 1024, 4, 4), (1024, 512, 4, 4)), ((1, 32, 512, 512), (32, 8, 4, 4)), ((1, 64, 128, 128), (64, 32, 2, 2))]
+    ("data", "filter"),
+    [((1, 1024, 4, 4), (1024, 512, 4, 4)), ((1, 32, 512, 512), (32, 8, 4, 4)), ((1, 64, 128, 128), (64, 32, 2, 2))],
 )
 def test_workspace_is_bounded(data, filter):
     x, weights = (np.broadcast_to(np.float32(0), shape) for shape in (data, filter))

@@ -21,7 +21,10 @@ _NODES = 2
 
 def run(folder: Path, items: int) -> int:
     """Returns how many problems there are."""
-    source, job = data.images(folder / "images", items), Job(model="samples/digits/classifier.xml", image=ImageOptions(scale=(255.0,)))
+    source, job = (
+        data.images(folder / "images", items),
+        Job(model="samples/digits/classifier.xml", image=ImageOptions(scale=(255.0,))),
+    )
     times = {}
     local = folder / "local.npz"
     times["local"] = _timed(lambda: batch([str(source)], job, BatchOptions(output=str(local), jobs=_NODES)))
@@ -55,7 +58,9 @@ def _sample(folder: Path) -> int:
     import pyarrow.parquet
 
     done = subprocess.run(
-        [sys.executable, "samples/ray/classify.py", "samples/digits", str(folder / "classes")], capture_output=True, text=True
+        [sys.executable, "samples/ray/classify.py", "samples/digits", str(folder / "classes")],
+        capture_output=True,
+        text=True,
     )
     if done.returncode:
         print(f"PROBLEM: samples/ray/classify.py: {done.stderr[-2000:]}")

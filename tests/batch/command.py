@@ -15,7 +15,9 @@ def start(arguments: Sequence[str]) -> subprocess.Popen[str]:
     """Start the command in a session of its own, with pipes for what it prints."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "irexec", "batch", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    )
 
 
 def finish(arguments: Sequence[str]) -> str:

@@ -17,7 +17,9 @@ def images(folder: Path, count: int) -> Path:
     for i in range(count):
         inside = folder / f"{i // 1000:03d}"
         inside.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(random.integers(0, 255, (28, 28), dtype=np.uint8)).save(inside / f"{i:06d}.png", compress_level=1)
+        Image.fromarray(random.integers(0, 255, (28, 28), dtype=np.uint8)).save(
+            inside / f"{i:06d}.png", compress_level=1
+        )
     return folder
 
 

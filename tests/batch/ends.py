@@ -32,7 +32,9 @@ def run(folder: Path, items: int, ends: int, seed: int) -> int:
     kinds[_full_disk(folder, common)] += 1
     finish(command)
     same = ended.read_bytes() == (folder / "whole.npz").read_bytes()
-    print(f"{items} items, {seconds:.1f} s without an end; {dict(kinds)}: the output is {'the same' if same else 'ANOTHER'}")
+    print(
+        f"{items} items, {seconds:.1f} s without an end; {dict(kinds)}: the output is {'the same' if same else 'ANOTHER'}"
+    )
     return 0 if same and "problem" not in kinds else 1
 
 

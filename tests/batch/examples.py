@@ -26,7 +26,14 @@ from tests.docs.running import FailedExample, run_page
 from tests.support.paths import ROOT
 
 _PAGES: dict[str, dict[str, int]] = {
-    "scale.md": {"classes.jsonl": 12, "ray.jsonl": 12, "scores": 12, "classes": 12, "spark-scores": 10, "spark-digits": 10},
+    "scale.md": {
+        "classes.jsonl": 12,
+        "ray.jsonl": 12,
+        "scores": 12,
+        "classes": 12,
+        "spark-scores": 10,
+        "spark-digits": 10,
+    },
     "commands/batch.md": {"classes.jsonl": 2},
     "commands/serve.md": {},
 }
@@ -59,11 +66,15 @@ def _page(page: str, folder: Path, having: set[str]) -> list[str]:
         for result in run_page(text, folder, having):
             count += 1
             if not matches(result.shown or "", result.actual):
-                problems.append(f"{page}:{result.line}: {result.what}\n--- shown\n{result.shown}\n--- actual\n{normal(result.actual)}")
+                problems.append(
+                    f"{page}:{result.line}: {result.what}\n--- shown\n{result.shown}\n--- actual\n{normal(result.actual)}"
+                )
     except FailedExample as error:
         problems.append(f"{page}: {error}")
     written = [name for name in _PAGES[page] if (folder / name).exists()]
-    problems += [f"{page}: {name}: {problem}" for name in written for problem in _compared(folder / name, _PAGES[page][name])]
+    problems += [
+        f"{page}: {name}: {problem}" for name in written for problem in _compared(folder / name, _PAGES[page][name])
+    ]
     print(f"{page}: {count} examples; compared with a loop: {', '.join(written) or 'nothing'}")
     return problems
 
@@ -76,7 +87,11 @@ def _compared(path: Path, count: int) -> list[str]:
         problems.append(f"has {len(rows)} images, expected {count}: {', '.join(sorted(rows))}")
     for name, found in rows.items():
         expected = loop[name]
-        is_same = int(found) == expected.argmax() if np.ndim(found) == 0 else np.allclose(np.ravel(found), expected, rtol=1e-5, atol=1e-7)
+        is_same = (
+            int(found) == expected.argmax()
+            if np.ndim(found) == 0
+            else np.allclose(np.ravel(found), expected, rtol=1e-5, atol=1e-7)
+        )
         if not is_same:
             problems.append(f"{name}: {found}, expected {expected}")
     return problems
@@ -90,7 +105,10 @@ def _rows(path: Path) -> dict[str, Any]:
     from pyarrow import parquet
 
     rows = parquet.read_table(path).to_pylist()
-    return {Path(row.get("path") or row["name"]).name: row["digit"] if "digit" in row else row["probabilities"] for row in rows}
+    return {
+        Path(row.get("path") or row["name"]).name: row["digit"] if "digit" in row else row["probabilities"]
+        for row in rows
+    }
 
 
 @cache

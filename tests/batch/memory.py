@@ -16,7 +16,9 @@ def flat(folder: Path) -> int:
     for items in (1_000, 100_000):
         source = data.rows(folder / f"{items}.npy", items, 64)
         peaks[items] = _peak([model, str(source), "-o", str(folder / f"{items}.out.npy"), "--jobs", "2"])
-        print(f"{items:,} items: {peaks[items][0] / 1e6:.1f} MB in the command, {peaks[items][1] / 1e6:.1f} MB in its largest process")
+        print(
+            f"{items:,} items: {peaks[items][0] / 1e6:.1f} MB in the command, {peaks[items][1] / 1e6:.1f} MB in its largest process"
+        )
     return int(any(many > 1.2 * few + 20e6 for few, many in zip(peaks[1_000], peaks[100_000], strict=True)))
 
 

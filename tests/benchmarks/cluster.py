@@ -57,7 +57,9 @@ def simulate(cluster: Cluster, seed: int = 0) -> float:
     committed = end = 0.0
     while waiting:
         now, node = heapq.heappop(free)
-        compute = cluster.part * cluster.seconds * (_SLOWNESS if slow[node] else 1.0) * max(0.5, random.normal(1.0, _SPREAD))
+        compute = (
+            cluster.part * cluster.seconds * (_SLOWNESS if slow[node] else 1.0) * max(0.5, random.normal(1.0, _SPREAD))
+        )
         done = now + max(compute, fetch)
         if lost[node] < done:
             # The part is done again by whoever is free next.

@@ -186,7 +186,14 @@ def pyramid_pool(g: Graph, x: Tensor) -> Tensor:
 def upsample(g: Graph, x: Tensor) -> Tensor:
     out = (*x.shape[:2], 2 * x.shape[2], 2 * x.shape[3])
     scales = g.constant([1, 1, 2, 2], np.float32)
-    return g.node("Resize", [x, None, scales], out, mode="nearest", nearest_mode="floor", coordinate_transformation_mode="asymmetric")[0]
+    return g.node(
+        "Resize",
+        [x, None, scales],
+        out,
+        mode="nearest",
+        nearest_mode="floor",
+        coordinate_transformation_mode="asymmetric",
+    )[0]
 
 
 def yolov8n(g: Graph) -> None:

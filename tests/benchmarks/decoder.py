@@ -35,7 +35,11 @@ class Sizes:
     @property
     def parameters(self) -> int:
         """Learned values; the table of words and the output layer are separate."""
-        return 2 * self.words * self.width + self.layers * (4 * self.width**2 + 3 * self.width * self.inner + 2 * self.width) + self.width
+        return (
+            2 * self.words * self.width
+            + self.layers * (4 * self.width**2 + 3 * self.width * self.inner + 2 * self.width)
+            + self.width
+        )
 
 
 # 220 million parameters, 148 MB with 4-bit layers and 8-bit tables.

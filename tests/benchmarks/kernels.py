@@ -92,7 +92,9 @@ class Candidate:
         order = task.output_orders[0]
         inputs = [None if fact.element is None else _random(fact) for fact in task.inputs]
         inputs[0] = in_order(inputs[0], task.input_orders[0])
-        operands = operands_of(task.output_shape(), np.dtype(np.float32), np.random.default_rng(0)) if task.chain else []
+        operands = (
+            operands_of(task.output_shape(), np.dtype(np.float32), np.random.default_rng(0)) if task.chain else []
+        )
         self.inputs = [*inputs, *(in_order(x, order) for x in operands)]
         self.outputs = [in_order(np.empty(task.output_shape(), np.float32), order)]
         self.context = Context(pool_of(1), [Scratch.of_size(kernel.workspace)])
@@ -175,7 +177,9 @@ def main() -> None:
             if arguments.all or candidate is found[0] or candidate is fastest:
                 kernel, taken = candidate.kernel, candidate.best
                 rate = 2 * work / taken / 1e9
-                print(f"      {kernel.algorithm:32} cost {kernel.cost / 1e3:8.0f} us  measured {taken * 1e6:8.0f} us  {rate:6.0f} GFLOP/s")
+                print(
+                    f"      {kernel.algorithm:32} cost {kernel.cost / 1e3:8.0f} us  measured {taken * 1e6:8.0f} us  {rate:6.0f} GFLOP/s"
+                )
         layers, right = layers + count, right + count * is_right
         chosen, best, total = chosen + count * found[0].best, best + count * fastest.best, total + count * work
     rate = 2 * total / max(chosen, 1e-9) / 1e9

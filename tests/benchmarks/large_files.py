@@ -60,7 +60,11 @@ class NetText:
         if inputs:
             parts += ["\t\t\t<input>\n", *(port.text(i) for i, port in enumerate(inputs)), "\t\t\t</input>\n"]
         if made:
-            parts += ["\t\t\t<output>\n", *(port.text(port.id, f"{name}:{port.id - first}" * named) for port in made), "\t\t\t</output>\n"]
+            parts += [
+                "\t\t\t<output>\n",
+                *(port.text(port.id, f"{name}:{port.id - first}" * named) for port in made),
+                "\t\t\t</output>\n",
+            ]
         self._layers.append("".join([*parts, "\t\t</layer>\n"]))
         for i, source in enumerate(inputs):
             self.edge(source.layer, source.id, number, i)
@@ -88,7 +92,9 @@ class NetText:
     def text(self) -> bytes:
         """The whole file."""
         head = '<?xml version="1.0"?>\n<net name="large" version="11">\n\t<layers>\n'
-        return "".join([head, *self._layers, "\t</layers>\n\t<edges>\n", *self._edges, "\t</edges>\n\t<rt_info />\n</net>\n"]).encode()
+        return "".join(
+            [head, *self._layers, "\t</layers>\n\t<edges>\n", *self._edges, "\t</edges>\n\t<rt_info />\n</net>\n"]
+        ).encode()
 
 
 def chain(layers: int) -> bytes:
@@ -129,7 +135,9 @@ def mixed(layers: int) -> bytes:
         axis = net.constant((), element="i64", offset=2336)
         halves = net.layer("Split", [value, axis], data='num_splits="2"', outputs=2, shape=(1, 4, 4, 4))
         (value,) = net.layer("Concat", halves[::-1], data='axis="1"')
-        (value,) = net.layer("Multiply", [value, net.constant((1, 8, 1, 1), offset=2304)], data='auto_broadcast="numpy"')
+        (value,) = net.layer(
+            "Multiply", [value, net.constant((1, 8, 1, 1), offset=2304)], data='auto_broadcast="numpy"'
+        )
     net.result(value)
     return net.text()
 
@@ -181,7 +189,9 @@ def long_attribute(characters: int) -> bytes:
     """A Reshape to a constant with an attribute, of a layer and of an unknown element, of many characters."""
     net = NetText()
     text = "1," * (characters // 2)
-    (value,) = net.layer("ReLU", [net.parameter()], data=f'unknown="{text}"', inside=f'<rt_info><attribute value="{text}" /></rt_info>')
+    (value,) = net.layer(
+        "ReLU", [net.parameter()], data=f'unknown="{text}"', inside=f'<rt_info><attribute value="{text}" /></rt_info>'
+    )
     net.result(value)
     return net.text()
 

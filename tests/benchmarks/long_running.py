@@ -203,7 +203,9 @@ running.wait()
 def exits() -> Work:
     def work(count: int) -> None:
         for _ in range(count):
-            done = subprocess.run([sys.executable, "-c", EXIT], capture_output=True, text=True, timeout=EXIT_SECONDS, check=False)
+            done = subprocess.run(
+                [sys.executable, "-c", EXIT], capture_output=True, text=True, timeout=EXIT_SECONDS, check=False
+            )
             assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
     return work

@@ -10,7 +10,14 @@ from typing import Any
 
 from irexec.backend.openblas import openblas
 
-_FLAGS = {"avx2": "AVX2", "avx512f": "AVX-512", "avx512_vnni": "AVX-512 VNNI", "amx_tile": "AMX", "asimd": "NEON", "sve": "SVE"}
+_FLAGS = {
+    "avx2": "AVX2",
+    "avx512f": "AVX-512",
+    "avx512_vnni": "AVX-512 VNNI",
+    "amx_tile": "AMX",
+    "asimd": "NEON",
+    "sve": "SVE",
+}
 
 
 def describe_machine() -> dict[str, Any]:

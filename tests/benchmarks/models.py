@@ -93,7 +93,14 @@ def ensure(name: str, folder: Path, primitives: bool = False) -> Path:
 
 def random_input(spec: Input) -> dict[str, Any]:
     """How an input is filled, as tests/support/networks.py reads it, with the input's name."""
-    return {"name": spec.name, "integer": spec.integer, "shape": spec.shape, "low": spec.low, "high": spec.high, "values": spec.values}
+    return {
+        "name": spec.name,
+        "integer": spec.integer,
+        "shape": spec.shape,
+        "low": spec.low,
+        "high": spec.high,
+        "values": spec.values,
+    }
 
 
 def save(path: Path, content: bytes) -> None:
@@ -149,7 +156,8 @@ def main() -> None:
             ensure(name, arguments.folder, primitives=True)
         made = graph(name)
         print(
-            f"{name}: {made.parameters / 1e6:.3f} M parameters, {made.macs / 1e9:.3f} GMAC, {time.perf_counter() - start:.1f} s", flush=True
+            f"{name}: {made.parameters / 1e6:.3f} M parameters, {made.macs / 1e9:.3f} GMAC, {time.perf_counter() - start:.1f} s",
+            flush=True,
         )
 
 

@@ -33,7 +33,9 @@ from tests.support.networks import difference
 TOLERANCE = 1e-4
 
 
-def measure_round(model: Path, engines: Sequence[str], threads: int | None, runs: int, group: Path | None = None) -> dict[str, Result]:
+def measure_round(
+    model: Path, engines: Sequence[str], threads: int | None, runs: int, group: Path | None = None
+) -> dict[str, Result]:
     """Each engine's result from a new process, the engines running in turns."""
     with ExitStack() as stack:
         workers = {engine: stack.enter_context(Worker(engine, model, threads, group)) for engine in engines}
@@ -78,15 +80,36 @@ def threads_of(text: str) -> int | None:
 
 def arguments_of(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NETWORKS)}, or one of its transformers with {PRIMITIVES}")
-    parser.add_argument("--folder", type=Path, default=default_folder(), help="where the models are kept (default: %(default)s)")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"of {', '.join(NETWORKS)}, or one of its transformers with {PRIMITIVES}",
+    )
+    parser.add_argument(
+        "--folder", type=Path, default=default_folder(), help="where the models are kept (default: %(default)s)"
+    )
     parser.add_argument("--engines", nargs="+", choices=LOADERS, default=["irexec", "openvino"])
     parser.add_argument("--threads", nargs="+", type=threads_of, default=[1], metavar="N", help="numbers, or 'default'")
     parser.add_argument("--rounds", type=int, default=5, help="processes of each engine (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=10, help="timed runs in each process (default: %(default)s)")
-    parser.add_argument("--load", choices=["none", "busy"], default="none", help="busy: one busy process on every core meanwhile")
-    parser.add_argument("--quota", nargs="?", type=float, const=1.0, metavar="CPUS", help="under a control group's quota (1 unless given)")
-    parser.add_argument("--statistic", choices=STATISTICS, default="median", help="minimum: for a machine that does other things meanwhile")
+    parser.add_argument(
+        "--load", choices=["none", "busy"], default="none", help="busy: one busy process on every core meanwhile"
+    )
+    parser.add_argument(
+        "--quota",
+        nargs="?",
+        type=float,
+        const=1.0,
+        metavar="CPUS",
+        help="under a control group's quota (1 unless given)",
+    )
+    parser.add_argument(
+        "--statistic",
+        choices=STATISTICS,
+        default="median",
+        help="minimum: for a machine that does other things meanwhile",
+    )
     parser.add_argument("--unchecked", action="store_true", help="do not compare the outputs first")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
     parser.add_argument("--markdown", action="store_true", help="print the table in Markdown at the end")
@@ -115,7 +138,10 @@ def measure_network(name: str, arguments: argparse.Namespace, group: Path | None
                 stack.enter_context(busy_cores())
             found = measure_rounds(model, arguments.engines, threads, arguments.rounds, arguments.runs, group)
         settings = {"threads": threads, "load": arguments.load, "quota": arguments.quota, "difference": agreement}
-        results += [{"network": name, "title": title, "engine": engine, **settings, **result} for engine, result in found.items()]
+        results += [
+            {"network": name, "title": title, "engine": engine, **settings, **result}
+            for engine, result in found.items()
+        ]
         print(line(name, threads, found, STATISTICS[arguments.statistic]), flush=True)
     return results
 
@@ -123,7 +149,8 @@ def measure_network(name: str, arguments: argparse.Namespace, group: Path | None
 def line(name: str, threads: int | None, found: dict[str, Result], statistic: Statistic) -> str:
     """One network as a line of text."""
     times = "".join(
-        f"{engine:>12} {statistic(r['ms']):8.1f} ms {r['peak_mb']:6.0f} MB {r['load_ms'] / 1000:6.2f} s" for engine, r in found.items()
+        f"{engine:>12} {statistic(r['ms']):8.1f} ms {r['peak_mb']:6.0f} MB {r['load_ms'] / 1000:6.2f} s"
+        for engine, r in found.items()
     )
     compared = f"   OpenVINO / irexec {ratio(found, statistic):.2f}" if {"irexec", "openvino"} <= set(found) else ""
     return f"{name:22} {threads or 'default'}{times}{compared}"

@@ -77,9 +77,14 @@ class Graph:
         self._constants.append(numpy_helper.from_array(array, name))
         return Tensor(name, array.shape)
 
-    def node(self, kind: str, inputs: Sequence[Tensor | None], *shapes: Sequence[int], **attributes: Any) -> list[Tensor]:
+    def node(
+        self, kind: str, inputs: Sequence[Tensor | None], *shapes: Sequence[int], **attributes: Any
+    ) -> list[Tensor]:
         """A node with one output of each shape; ``None`` is an input left out."""
-        outputs = [Tensor(f"{kind}_{len(self._nodes)}_{i}" if i else f"{kind}_{len(self._nodes)}", tuple(s)) for i, s in enumerate(shapes)]
+        outputs = [
+            Tensor(f"{kind}_{len(self._nodes)}_{i}" if i else f"{kind}_{len(self._nodes)}", tuple(s))
+            for i, s in enumerate(shapes)
+        ]
         names = [x.name if x else "" for x in inputs]
         self._nodes.append(helper.make_node(kind, names, [x.name for x in outputs], name=outputs[0].name, **attributes))
         return outputs
@@ -137,10 +142,17 @@ class Graph:
         weights = [self.weight(shape, math.sqrt(gain / fan))] + ([self.weight((channels,), 0.1)] if bias else [])
         out = (x.shape[0], channels, *[(n + 2 * pad - kernel) // stride + 1 for n in sizes])
         self.macs += math.prod(out) * fan
-        attributes = {"kernel_shape": [kernel] * spatial, "strides": [stride] * spatial, "pads": [pad] * 2 * spatial, "group": groups}
+        attributes = {
+            "kernel_shape": [kernel] * spatial,
+            "strides": [stride] * spatial,
+            "pads": [pad] * 2 * spatial,
+            "group": groups,
+        }
         return self.node("Conv", [x, *weights], out, **attributes)[0]
 
-    def transposed_convolution(self, x: Tensor, channels: int, kernel: int, stride: int, pad: int, gain: float = 2.0) -> Tensor:
+    def transposed_convolution(
+        self, x: Tensor, channels: int, kernel: int, stride: int, pad: int, gain: float = 2.0
+    ) -> Tensor:
         """A two-dimensional transposed convolution with a bias."""
         c_in, *sizes = x.shape[1:]
         weight = self.weight((c_in, channels, kernel, kernel), math.sqrt(gain * stride**2 / (c_in * kernel**2)))
@@ -204,7 +216,8 @@ class Graph:
             values += np.float32(mean)
             initializers.append(numpy_helper.from_array(values, name))
         inputs = [
-            helper.make_tensor_value_info(i.name, TensorProto.INT64 if i.integer else TensorProto.FLOAT, i.shape) for i in self.inputs
+            helper.make_tensor_value_info(i.name, TensorProto.INT64 if i.integer else TensorProto.FLOAT, i.shape)
+            for i in self.inputs
         ]
         outputs = [helper.make_tensor_value_info(x.name, TensorProto.FLOAT, x.shape) for x in self.outputs]
         graph = helper.make_graph(self._nodes, self.name, inputs, outputs, initializers)

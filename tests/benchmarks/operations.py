@@ -27,7 +27,9 @@ from tests.support.cases import Case, case, random
 from tests.support.laws import build
 
 
-def convolution(name: str, channels: int, outputs: int, size: int, kernel: int, stride: int = 1, groups: int = 1, across: int = 0) -> Case:
+def convolution(
+    name: str, channels: int, outputs: int, size: int, kernel: int, stride: int = 1, groups: int = 1, across: int = 0
+) -> Case:
     """A row of a convolution with as much padding as keeps the size at stride 1; of maps square by default."""
     weights = (groups, outputs // groups, channels // groups, kernel, kernel)
     pads = [kernel // 2] * 2
@@ -44,7 +46,16 @@ _DEPTHWISE = [
     (5, 1, 120, 28), (3, 1, 192, 28), (5, 1, 240, 28), (3, 2, 240, 28), (3, 1, 184, 14), (3, 1, 384, 14), (5, 1, 480, 14),
     (3, 1, 576, 14), (5, 2, 672, 14), (3, 1, 960, 7), (5, 1, 960, 7), (5, 1, 1152, 7), (7, 1, 96, 56), (7, 1, 384, 14),
 ]  # fmt: skip
-_POINTWISE = [(32, 16, 112), (16, 64, 112), (24, 144, 56), (40, 120, 28), (64, 384, 14), (160, 960, 7), (960, 24, 1), (320, 1280, 7)]
+_POINTWISE = [
+    (32, 16, 112),
+    (16, 64, 112),
+    (24, 144, 56),
+    (40, 120, 28),
+    (64, 384, 14),
+    (160, 960, 7),
+    (960, 24, 1),
+    (320, 1280, 7),
+]
 _GROUPED = [(3, 1, 128, 56, 32), (3, 2, 256, 56, 32), (3, 1, 256, 28, 32), (3, 1, 96, 28, 4), (3, 1, 48, 56, 3)]
 _TRANSPOSED = [(100, 512, 4, 1, 1, 0), (1024, 512, 4, 4, 2, 1), (512, 256, 4, 8, 2, 1), (256, 128, 4, 16, 2, 1), (64, 3, 4, 32, 2, 1), (64, 64, 2, 28, 2, 0)]  # fmt: skip
 # Batch and heads, rows, columns, size of a head.

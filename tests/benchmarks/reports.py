@@ -41,9 +41,14 @@ def deep(layers: int) -> irexec.Model:
     builder, rng = irexec.Builder(f"{layers} layers"), np.random.default_rng(0)
     x = builder.parameter("f32", (1, 8, 16, 16), "image")
     for k in range((layers - 2) // 6):
-        weights, bias = rng.normal(0, 0.05, (8, 8, 3, 3)).astype(np.float32), rng.normal(0, 1, (1, 8, 1, 1)).astype(np.float32)
+        weights, bias = (
+            rng.normal(0, 0.05, (8, 8, 3, 3)).astype(np.float32),
+            rng.normal(0, 1, (1, 8, 1, 1)).astype(np.float32),
+        )
         pads = {"strides": [1, 1], "pads_begin": [1, 1], "pads_end": [1, 1], "dilations": [1, 1]}
-        y = builder.emit("Convolution", x, builder.constant(weights, name=f"layers.{k}.weight"), name=f"/layers.{k}/conv", **pads)
+        y = builder.emit(
+            "Convolution", x, builder.constant(weights, name=f"layers.{k}.weight"), name=f"/layers.{k}/conv", **pads
+        )
         y = builder.emit("Add", y, builder.constant(bias, name=f"layers.{k}.bias"), name=f"/layers.{k}/bias")
         x = builder.emit("Add", x, builder.emit("Relu", y, name=f"/layers.{k}/act"), name=f"/layers.{k}/sum")
     builder.result(x, "y")
@@ -77,7 +82,12 @@ def main() -> None:
             irexec.save_model(deep(layers), files[-1])
         for path in files:
             figures = measure(path, page, 390 if arguments.phone else 1280, folder)
-            print(path.name, json.dumps({name: round(value, 2) for name, value in figures.items()}), *page.problems, flush=True)
+            print(
+                path.name,
+                json.dumps({name: round(value, 2) for name, value in figures.items()}),
+                *page.problems,
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -101,18 +101,26 @@ def in_process(folder: Path, name: str, made: bytes, compiled: bool = True) -> d
 
 def report_layers(folder: Path, only: list[str], divisor: int) -> bool:
     """A line for each kind and number of layers; whether the costs of a layer are within 20 % of each other."""
-    print(f"{'layers':16} {'number':>8} {'read':>8} {'validate':>8} {'both':>8} {'memory':>8} {'inspect':>8} {'compile':>8}")
+    print(
+        f"{'layers':16} {'number':>8} {'read':>8} {'validate':>8} {'both':>8} {'memory':>8} {'inspect':>8} {'compile':>8}"
+    )
     is_linear = True
     for kind, make in KINDS.items():
         if only and kind not in only:
             continue
         (folder / f"{kind}.bin").write_bytes(large_files.weights(kind))
         sizes = [size // divisor for size in SIZES]
-        rounds = [[in_process(folder, kind, make(size), i == 0 and size <= LARGEST_COMPILED) for size in sizes] for i in range(ROUNDS)]
+        rounds = [
+            [in_process(folder, kind, make(size), i == 0 and size <= LARGEST_COMPILED) for size in sizes]
+            for i in range(ROUNDS)
+        ]
         costs = []
         for found in zip(*rounds, strict=True):
             layers = found[0]["layers"]
-            each = {stage: min(1e6 * one["times"][stage] / layers for one in found if stage in one["times"]) for stage in found[0]["times"]}
+            each = {
+                stage: min(1e6 * one["times"][stage] / layers for one in found if stage in one["times"])
+                for stage in found[0]["times"]
+            }
             costs.append(min(1e6 * (one["times"]["read"] + one["times"]["validate"]) / layers for one in found))
             memory = max(one["bytes"] for one in found) / layers / 1000
             compiled = f"{each['compile']:5.0f} us" if "compile" in each else ""
@@ -143,12 +151,20 @@ def report_files(folder: Path, only: list[str], divisor: int) -> bool:
             (folder / "file.bin").unlink(missing_ok=True)
         half, whole = measured
         # Of times of milliseconds the ratio says nothing.
-        ratios = {stage: whole[stage] / half[stage] for stage in stages if stage in whole and stage in half and half[stage] > 0.05}
+        ratios = {
+            stage: whole[stage] / half[stage]
+            for stage in stages
+            if stage in whole and stage in half and half[stage] > 0.05
+        }
         is_linear &= all(ratio < LARGEST_RATIO for ratio in ratios.values())
         texts = [
-            f"{whole[stage]:7.2f} s {f'{ratios[stage]:.2f}x' if stage in ratios else '':>6}" if stage in whole else "" for stage in stages
+            f"{whole[stage]:7.2f} s {f'{ratios[stage]:.2f}x' if stage in ratios else '':>6}" if stage in whole else ""
+            for stage in stages
         ]
-        print(f"{name:28} {size // divisor:10,} {len(text) / 1e6:6.1f} " + " ".join(f"{text:>16}" for text in texts), flush=True)
+        print(
+            f"{name:28} {size // divisor:10,} {len(text) / 1e6:6.1f} " + " ".join(f"{text:>16}" for text in texts),
+            flush=True,
+        )
     return is_linear
 
 
@@ -158,9 +174,13 @@ REPORTS = {"layers": report_layers, "files": report_files}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(REPORTS)}")
-    parser.add_argument("--only", action="append", default=[], help="only this kind of layers or files; may be repeated")
+    parser.add_argument(
+        "--only", action="append", default=[], help="only this kind of layers or files; may be repeated"
+    )
     parser.add_argument("--small", action="store_true", help="a tenth of every size")
-    parser.add_argument("--folder", type=Path, help="where the files are written and removed; default: a temporary folder")
+    parser.add_argument(
+        "--folder", type=Path, help="where the files are written and removed; default: a temporary folder"
+    )
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
@@ -170,7 +190,10 @@ def main() -> None:
     if unknown := set(arguments.names) - set(REPORTS):
         parser.error(f"unknown measurements: {', '.join(sorted(unknown))}")
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        found = [REPORTS[name](Path(folder), arguments.only, 10 if arguments.small else 1) for name in arguments.names or REPORTS]
+        found = [
+            REPORTS[name](Path(folder), arguments.only, 10 if arguments.small else 1)
+            for name in arguments.names or REPORTS
+        ]
     if not all(found):
         sys.exit("not linear")
 

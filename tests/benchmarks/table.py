@@ -83,7 +83,11 @@ def markdown_table(results: Sequence[Result], statistic: Statistic = median) -> 
     engines = [e for e in ("openvino", "onnxruntime", "irexec") if any(e in row for row in networks.values())]
     compared = "openvino" in engines and "irexec" in engines
     head = ["network", *(f"{_TITLES[e]} ms" for e in engines), *(["OpenVINO / irexec"] if compared else [])]
-    head += [f"peak memory, MB: {_listed(engines)}", f"load + compile, s: {_listed(engines)}", f"first run, ms: {_listed(engines)}"]
+    head += [
+        f"peak memory, MB: {_listed(engines)}",
+        f"load + compile, s: {_listed(engines)}",
+        f"first run, ms: {_listed(engines)}",
+    ]
     rows = [_row(title, row, engines, compared, statistic) for title, row in networks.items()]
     if compared:
         rows.append(["geometric mean", *[""] * len(engines), f"{mean_ratio(results, statistic):.2f}", "", "", ""])

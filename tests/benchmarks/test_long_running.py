@@ -8,7 +8,16 @@ import pytest
 
 from tests.benchmarks.long_running import THREADS, WORK, state
 
-FEW = {"runs": 20, "compilations": 2, "files": 3, "shapes": 20, "threads": 4 * THREADS, "sessions": 4 * THREADS, "forks": 2, "exits": 2}
+FEW = {
+    "runs": 20,
+    "compilations": 2,
+    "files": 3,
+    "shapes": 20,
+    "threads": 4 * THREADS,
+    "sessions": 4 * THREADS,
+    "forks": 2,
+    "exits": 2,
+}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="fork and /proc")

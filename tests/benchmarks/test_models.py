@@ -23,7 +23,11 @@ def test_model_is_valid_and_has_the_counted_weights(name: str) -> None:
     made = graph(name)
     model = made.model()
     onnx.checker.check_model(model, full_check=True)
-    stored = sum(onnx.numpy_helper.to_array(tensor).size for tensor in model.graph.initializer if tensor.name.startswith("weight"))
+    stored = sum(
+        onnx.numpy_helper.to_array(tensor).size
+        for tensor in model.graph.initializer
+        if tensor.name.startswith("weight")
+    )
     assert stored == made.parameters
 
 

@@ -10,7 +10,9 @@ from tests.benchmarks.networks import merged
 from tests.benchmarks.table import BEGIN, END, markdown, mean_ratio, ratio, replaced, three_digits
 
 
-def result(title: str, engine: str, *ms: float, threads: int | None = 1, load: str = "none", **once: float) -> dict[str, Any]:
+def result(
+    title: str, engine: str, *ms: float, threads: int | None = 1, load: str = "none", **once: float
+) -> dict[str, Any]:
     once = {"load_ms": 500.0, "first_ms": 20.0, "peak_mb": 100.0, **once}
     return {"title": title, "engine": engine, "ms": list(ms), "threads": threads, "load": load, "quota": None, **once}
 
@@ -43,7 +45,15 @@ def test_merged_keeps_all_times_and_the_smaller_figures() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.1234, "0.123"), (1.234, "1.23"), (9.99, "9.99"), (12.34, "12.3"), (123.4, "123"), (1234.0, "1230"), (21987.0, "22000")],
+    [
+        (0.1234, "0.123"),
+        (1.234, "1.23"),
+        (9.99, "9.99"),
+        (12.34, "12.3"),
+        (123.4, "123"),
+        (1234.0, "1230"),
+        (21987.0, "22000"),
+    ],
 )
 def test_three_digits(value: float, text: str) -> None:
     assert three_digits(value) == text
@@ -65,15 +75,23 @@ def test_table() -> None:
 
 
 def test_a_table_for_each_condition() -> None:
-    other = [result("A", "irexec", 20, threads=None, load="busy"), result("A", "openvino", 10, threads=None, load="busy")]
+    other = [
+        result("A", "irexec", 20, threads=None, load="busy"),
+        result("A", "openvino", 10, threads=None, load="busy"),
+    ]
     lines = markdown({"machine": MACHINE, "results": RESULTS + other}).splitlines()
-    assert [line for line in lines if line.startswith("**")] == ["**1 thread**", "**Default number of threads, one busy process per core**"]
+    assert [line for line in lines if line.startswith("**")] == [
+        "**1 thread**",
+        "**Default number of threads, one busy process per core**",
+    ]
 
 
 def test_an_engine_without_a_result_leaves_its_cells_empty() -> None:
     table = markdown({"machine": MACHINE, "results": [*RESULTS, result("A", "onnxruntime", 7)]})
     rows = {
-        line.split("|")[1].strip(): [cell.strip() for cell in line.split("|")[2:6]] for line in table.splitlines() if line.startswith("|")
+        line.split("|")[1].strip(): [cell.strip() for cell in line.split("|")[2:6]]
+        for line in table.splitlines()
+        if line.startswith("|")
     }
     assert rows["A"] == ["5.00", "7.00", "10.0", "0.50"]
     assert rows["B"] == ["200", "", "100", "2.00"]

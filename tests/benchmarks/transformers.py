@@ -55,7 +55,11 @@ def vit_b16(g: Graph) -> None:
 def bert_base(g: Graph) -> None:
     """BERT-base uncased (Devlin et al. 2018) on 128 tokens, with its pooler."""
     tokens = 128
-    words, mask, kinds = token_ids(g, "input_ids", tokens, 30522), attention_mask(g, tokens), token_ids(g, "token_type_ids", tokens, 2)
+    words, mask, kinds = (
+        token_ids(g, "input_ids", tokens, 30522),
+        attention_mask(g, tokens),
+        token_ids(g, "token_type_ids", tokens, 2),
+    )
     x = g.binary("Add", g.embedding(words, 30522, 768)[0], g.embedding(kinds, 2, 768)[0])
     x = g.binary("Add", x, g.embedding(g.constant([list(range(tokens))]), 512, 768)[0])
     x = g.layer_norm(x, 1e-12)

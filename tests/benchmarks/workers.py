@@ -29,7 +29,9 @@ class Worker:
         outputs: where the outputs of the first run are written.
     """
 
-    def __init__(self, engine: str, model: Path, threads: int | None, group: Path | None = None, outputs: Path | None = None) -> None:
+    def __init__(
+        self, engine: str, model: Path, threads: int | None, group: Path | None = None, outputs: Path | None = None
+    ) -> None:
         def enter() -> None:
             if group:
                 group.write_text(str(os.getpid()))
@@ -49,12 +51,19 @@ class Worker:
     def finish(self) -> Result:
         """End the process: milliseconds of the runs, of loading with compiling and of the first run, peak memory in MB."""
         found = self.process.finish()
-        return {"ms": found.times_ms, "load_ms": found.load_ms, "first_ms": found.first_ms, "peak_mb": found.peak_bytes / (1 << 20)}
+        return {
+            "ms": found.times_ms,
+            "load_ms": found.load_ms,
+            "first_ms": found.first_ms,
+            "peak_mb": found.peak_bytes / (1 << 20),
+        }
 
     def __enter__(self) -> Worker:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.process.stop()
 
 

@@ -18,7 +18,10 @@ ROWS = [
     case("Elu", 1, X, alpha="0.7", id="f32"),
     case("Elu", 1, XH, alpha="1", id="f16"),
     case("Elu", 1, [-200.0, 0.0, 3.0], alpha="2", id="far out"),
-    *(case("Elu", 1, typed(kind, [-100, -3, -1, 0, 1, 100]), alpha="2.5", id=f"{kind} rounded") for kind in ("i8", "i32", "i64")),
+    *(
+        case("Elu", 1, typed(kind, [-100, -3, -1, 0, 1, 100]), alpha="2.5", id=f"{kind} rounded")
+        for kind in ("i8", "i32", "i64")
+    ),
     case("Elu", 1, typed("u8", [0, 1, 200]), alpha="2.5", id="u8 rounded"),
     facts_case("Elu", 1, "f32[?,3]", alpha="1", id="dynamic"),
     case("Selu", 1, X, np.float32(1.67), np.float32(1.05), id="f32"),
@@ -39,7 +42,13 @@ ROWS = [
     ),
     case("PRelu", 1, random("f32", 2, 3, 4, 4, low=-2, high=2), random("f32", 1, 3, 1, 1), id="shape of the channels"),
     case("PRelu", 1, random("f32", 6, low=-2, high=2), random("f32", 6, seed=1), id="vector"),
-    case("PRelu", 1, random("f32", 2, 3, 4, low=-2, high=2), random("f32", 2, 3, 4, seed=1), id="slope as large as the data"),
+    case(
+        "PRelu",
+        1,
+        random("f32", 2, 3, 4, low=-2, high=2),
+        random("f32", 2, 3, 4, seed=1),
+        id="slope as large as the data",
+    ),
     facts_case("PRelu", 1, "f32[?,3,4]", "f32[3]", id="dynamic"),
     case("PRelu", 1, typed("f16", [-2, 4]), [0.5], gives=np.float16([-1, 4]), id="slope of f32 beside f16"),
     refuses("PRelu", 1, "f32[3]", "i32[1]", says="element types f32 and i32 differ", id="integer slope"),
@@ -68,7 +77,9 @@ ROWS = [
     case("Softmax", 8, random("bf16", 2, 4), axis="1", id="bf16"),
     case("Softmax", 8, random("f32", 2, 0), axis="1", gives=np.zeros((2, 0), np.float32), id="empty"),
     facts_case("Softmax", 8, "f32[?,3]", axis="-2", id="dynamic"),
-    refuses("Softmax", 8, "f32[2,3]", axis="2", says="axis 2 is out of range for data of rank 2", id="axis out of range"),
+    refuses(
+        "Softmax", 8, "f32[2,3]", axis="2", says="axis 2 is out of range for data of rank 2", id="axis out of range"
+    ),
     case("LogSoftmax", 5, X, axis="-1", id="last axis"),
     case("LogSoftmax", 5, X, id="default axis"),
     case("LogSoftmax", 5, [[1000.0, 1001.0], [-1000.0, 0.0]], axis="1", id="far out"),
@@ -87,7 +98,13 @@ ROWS += [
         id="NaN and infinities",
     ),
     # By the formula, x/2 (1 + erf): infinity times 0 is NaN. The plugin's error function gives NaN for either infinity.
-    case("Gelu", 2, [np.nan, np.inf, -np.inf, 0.0], gives=np.float32([np.nan, np.inf, np.nan, 0]), id="NaN and infinities"),
+    case(
+        "Gelu",
+        2,
+        [np.nan, np.inf, -np.inf, 0.0],
+        gives=np.float32([np.nan, np.inf, np.nan, 0]),
+        id="NaN and infinities",
+    ),
     case(
         "Gelu",
         7,

@@ -6,7 +6,11 @@ import numpy as np
 
 from tests.support.cases import Row, case, facts_case, random, refuses, typed
 
-_Q, _K, _V = random("f32", 1, 2, 3, 4, low=-2, high=2), random("f32", 1, 2, 5, 4, low=-2, high=2), random("f32", 1, 2, 5, 6)
+_Q, _K, _V = (
+    random("f32", 1, 2, 3, 4, low=-2, high=2),
+    random("f32", 1, 2, 5, 4, low=-2, high=2),
+    random("f32", 1, 2, 5, 6),
+)
 _MASK = random("f32", 3, 5, low=-3, high=3)
 _KEPT = typed("boolean", [[1, 0, 0, 1, 1], [0, 1, 0, 0, 0], [1, 1, 1, 1, 1]])
 
@@ -24,7 +28,13 @@ ROWS: list[Row] = [
     _row("causal", _Q, _K, _V, causal=True),
     _row("causal ignores the mask", _Q, _K, _V, _MASK, causal=True),
     _row(
-        "causal with a mask of another type", [[[1.0]]], [[[1.0]]], [[[3.0]]], typed("f16", [[2.0]]), causal=True, gives=np.float32([[[3]]])
+        "causal with a mask of another type",
+        [[[1.0]]],
+        [[[1.0]]],
+        [[[3.0]]],
+        typed("f16", [[2.0]]),
+        causal=True,
+        gives=np.float32([[[3]]]),
     ),
     _row("causal with more rows than columns", _K, _Q, random("f32", 1, 2, 3, 6), causal=True),
     _row("mask of two axes", _Q, _K, _V, _MASK),
@@ -53,15 +63,45 @@ ROWS: list[Row] = [
     _row("f16", *(typed("f16", x.array) for x in (_Q, _K, _V, _MASK))),
     _row("bf16", *(typed("bf16", x.array) for x in (_Q, _K, _V))),
     # torch.nn.functional.scaled_dot_product_attention of nothing to attend to gives zeros.
-    _row("no keys", _Q, np.zeros((1, 2, 0, 4), np.float32), np.zeros((1, 2, 0, 6), np.float32), gives=np.zeros((1, 2, 3, 6), np.float32)),
-    facts_case("ScaledDotProductAttention", 13, "f32[?,8,?,64]", "f32[?,8,?,64]", "f32[?,8,?,32]", causal=False, id="dynamic"),
-    facts_case(
-        "ScaledDotProductAttention", 13, "f32[1..4,8,5,64]", "f32[2,1,?,64]", "f32[?,8,7,32]", "f32[2,1,1,?]", causal=False, id="bounded"
+    _row(
+        "no keys",
+        _Q,
+        np.zeros((1, 2, 0, 4), np.float32),
+        np.zeros((1, 2, 0, 6), np.float32),
+        gives=np.zeros((1, 2, 3, 6), np.float32),
     ),
-    facts_case("ScaledDotProductAttention", 13, "f32[...]", "f32[2,1,?,64]", "f32[?,8,7,32]", causal=False, id="rank unknown"),
-    refuses("ScaledDotProductAttention", 13, _Q, _V, _V, causal=False, says="last axis of query and key differs", id="embedding"),
-    refuses("ScaledDotProductAttention", 13, _Q, _K, _Q, causal=False, says="length of key and value differs", id="sequence"),
-    refuses("ScaledDotProductAttention", 13, random("f32", 3, 4), _K, _V, causal=False, says="query has rank 2", id="rank"),
+    facts_case(
+        "ScaledDotProductAttention", 13, "f32[?,8,?,64]", "f32[?,8,?,64]", "f32[?,8,?,32]", causal=False, id="dynamic"
+    ),
+    facts_case(
+        "ScaledDotProductAttention",
+        13,
+        "f32[1..4,8,5,64]",
+        "f32[2,1,?,64]",
+        "f32[?,8,7,32]",
+        "f32[2,1,1,?]",
+        causal=False,
+        id="bounded",
+    ),
+    facts_case(
+        "ScaledDotProductAttention", 13, "f32[...]", "f32[2,1,?,64]", "f32[?,8,7,32]", causal=False, id="rank unknown"
+    ),
+    refuses(
+        "ScaledDotProductAttention",
+        13,
+        _Q,
+        _V,
+        _V,
+        causal=False,
+        says="last axis of query and key differs",
+        id="embedding",
+    ),
+    refuses(
+        "ScaledDotProductAttention", 13, _Q, _K, _Q, causal=False, says="length of key and value differs", id="sequence"
+    ),
+    refuses(
+        "ScaledDotProductAttention", 13, random("f32", 3, 4), _K, _V, causal=False, says="query has rank 2", id="rank"
+    ),
     *(
         refuses(
             "ScaledDotProductAttention",
@@ -79,7 +119,15 @@ ROWS: list[Row] = [
         for shape in ((1, 4, 1, 1), (2, 2, 1, 1), (1, 2, 7, 1))
     ),
     refuses(
-        "ScaledDotProductAttention", 13, _Q, _K, _V, random("f32", 5), causal=False, says="attention_mask has rank 1", id="mask of one axis"
+        "ScaledDotProductAttention",
+        13,
+        _Q,
+        _K,
+        _V,
+        random("f32", 5),
+        causal=False,
+        says="attention_mask has rank 1",
+        id="mask of one axis",
     ),
     refuses(
         "ScaledDotProductAttention",
@@ -93,7 +141,15 @@ ROWS: list[Row] = [
         id="mask of integers",
     ),
     refuses(
-        "ScaledDotProductAttention", 13, _Q, _K, _V, random("f32", 4, 5), causal=False, says="cannot be broadcast", id="mask of other rows"
+        "ScaledDotProductAttention",
+        13,
+        _Q,
+        _K,
+        _V,
+        random("f32", 4, 5),
+        causal=False,
+        says="cannot be broadcast",
+        id="mask of other rows",
     ),
     refuses(
         "ScaledDotProductAttention",

@@ -26,7 +26,11 @@ def _from(layout: str, to: str) -> list[Row]:
         case(type, 8, _ENDS, id="beyond the ends"),
         case(type, 8, _bytes(1, 6, 4, 1, kind="f32"), id="f32"),
         case(
-            type, 8, _bytes(2, 4, 6, 1, kind="f32"), *(_bytes(*part, kind="f32", seed=i) for i, part in enumerate(parts)), id="planes f32"
+            type,
+            8,
+            _bytes(2, 4, 6, 1, kind="f32"),
+            *(_bytes(*part, kind="f32", seed=i) for i, part in enumerate(parts)),
+            id="planes f32",
         ),
         case(type, 8, _bytes(1, 6, 4, 1, kind="f16"), id="f16"),
         case(type, 8, _bytes(1, 6, 4, 1, kind="bf16"), id="bf16"),
@@ -37,7 +41,9 @@ def _from(layout: str, to: str) -> list[Row]:
         refuses(type, 8, "u8[1,721,640,1]", says="the height 721 is not a multiple of 3", id="height"),
         refuses(type, 8, "u8[1,6,3,1]", says="is not a multiple of 2", id="odd width"),
         refuses(type, 8, "u8[1,6,4,3]", says="expected 1", id="channels"),
-        refuses(type, 8, "i32[1,6,4,1]", says="arg_y has element type i32, expected u8 or a floating-point type", id="i32"),
+        refuses(
+            type, 8, "i32[1,6,4,1]", says="arg_y has element type i32, expected u8 or a floating-point type", id="i32"
+        ),
         refuses(type, 8, "u8[6,4,1]", says="rank 3", id="rank"),
         refuses(
             type,
@@ -75,24 +81,43 @@ def _to(order: str) -> list[Row]:
     rows: list[Row] = []
     for kind, single in itertools.product(("u8", "f32"), (True, False)):
         image = _bytes(2, 4, 6, 3, kind=kind)
-        rows.append(case(type, 17, image, single_plane=single, gives=_nv12(image.array, blue_first, single), id=f"{kind} {single}"))
+        rows.append(
+            case(
+                type,
+                17,
+                image,
+                single_plane=single,
+                gives=_nv12(image.array, blue_first, single),
+                id=f"{kind} {single}",
+            )
+        )
     ends = typed("u8", np.array(list(itertools.product((0, 255), repeat=3))).reshape(1, 2, 4, 3))
     half = _bytes(1, 2, 2, 3, kind="f16")
     return [
         *rows,
         case(type, 17, ends, gives=_nv12(ends.array, blue_first, True), id="ends"),
-        case(type, 17, half, gives=np.asarray(_nv12(half.array.astype(np.float32), blue_first, True)).astype(np.float16), id="f16"),
+        case(
+            type,
+            17,
+            half,
+            gives=np.asarray(_nv12(half.array.astype(np.float32), blue_first, True)).astype(np.float16),
+            id="f16",
+        ),
         facts_case(type, 17, "u8[?,480,2..640,3]", gives="u8[?,720,2..640,1]", id="dynamic"),
         facts_case(type, 17, "u8[?,480,640,3]", single_plane=False, id="two planes"),
         facts_case(type, 17, "f32[...]", gives="f32[?,?,?,1]", id="rank unknown"),
         refuses(type, 17, "u8[1,3,4,3]", says="is not a multiple of 2", id="height"),
         refuses(type, 17, "u8[1,4,3,3]", says="is not a multiple of 2", id="width"),
         refuses(type, 17, "u8[1,4,4,1]", says="expected 3", id="channels"),
-        refuses(type, 17, "i8[1,4,4,3]", says="data has element type i8, expected u8 or a floating-point type", id="i8"),
+        refuses(
+            type, 17, "i8[1,4,4,3]", says="data has element type i8, expected u8 or a floating-point type", id="i8"
+        ),
     ]
 
 
-ROWS: list[Row] = [row for layout in ("NV12", "I420") for to in ("RGB", "BGR") for row in _from(layout, to)] + _to("RGB") + _to("BGR")
+ROWS: list[Row] = (
+    [row for layout in ("NV12", "I420") for to in ("RGB", "BGR") for row in _from(layout, to)] + _to("RGB") + _to("BGR")
+)
 # Video holds no NaN, and infinities are cut to its ends: of both planes as of one.
 for layout, to in itertools.product(("NV12", "I420"), ("RGB", "BGR")):
     ROWS += emptied(ROWS, f"{layout}to{to}")
@@ -101,5 +126,11 @@ for order in ("RGB", "BGR"):
     expected = typed("bf16", _nv12(half.array, order == "BGR", True))
     ROWS += [
         case(f"{order}toNV12", 17, half, gives=expected, id="bf16"),
-        case(f"{order}toNV12", 17, np.zeros((0, 2, 4, 3), np.uint8), gives=np.zeros((0, 3, 4, 1), np.uint8), id="no images"),
+        case(
+            f"{order}toNV12",
+            17,
+            np.zeros((0, 2, 4, 3), np.uint8),
+            gives=np.zeros((0, 3, 4, 1), np.uint8),
+            id="no images",
+        ),
     ]

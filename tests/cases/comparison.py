@@ -14,7 +14,13 @@ ROWS = []
 for op in ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"):
     ROWS += [
         case(op, 1, [1.0, 2.0, 3.0], [3.0, 2.0, 1.0], id="f32"),
-        case(op, 1, random("i32", 2, 1, 4, low=0, high=3), random("i32", 3, 1, low=0, high=3, seed=1), id="i32 both stretch"),
+        case(
+            op,
+            1,
+            random("i32", 2, 1, 4, low=0, high=3),
+            random("i32", 3, 1, low=0, high=3, seed=1),
+            id="i32 both stretch",
+        ),
         case(op, 1, typed("f16", [1, 2, 3]), typed("f16", [3, 2, 1]), id="f16"),
         case(op, 1, typed("u8", [1, 2, 255]), typed("u8", [3, 2, 1]), id="u8"),
         case(op, 1, typed("i64", [[1, 2], [3, 4]]), 2, id="scalar on the right"),
@@ -43,7 +49,9 @@ for op in ("IsFinite", "IsInf", "IsNaN"):
 ROWS += [
     case("IsInf", 10, VALUES, detect_negative="false", id="positive alone"),
     case("IsInf", 10, VALUES, detect_positive="false", id="negative alone"),
-    case("IsInf", 10, VALUES, detect_positive="false", detect_negative="false", gives=np.zeros(5, np.bool_), id="neither"),
+    case(
+        "IsInf", 10, VALUES, detect_positive="false", detect_negative="false", gives=np.zeros(5, np.bool_), id="neither"
+    ),
 ]
 for op in ("Less", "LessEqual", "Greater", "GreaterEqual"):
     # IEEE: NaN is neither less nor greater.

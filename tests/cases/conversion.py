@@ -24,9 +24,18 @@ for source, values in SOURCES.items():
             continue
         # OpenVINO's folding saturates only i32 at the largest f16; every other type overflows as IEEE 754 has it.
         gives = np.array([-np.inf, np.inf, 300, 0], np.float16) if (source, target) == ("i32", "f16") else None
-        ROWS.append(case("Convert", 1, typed(source, values), destination_type=target, gives=gives, id=f"{source} to {target}"))
+        ROWS.append(
+            case("Convert", 1, typed(source, values), destination_type=target, gives=gives, id=f"{source} to {target}")
+        )
 ROWS += [
-    case("Convert", 1, [np.nan, np.inf, -np.inf], destination_type="boolean", gives=np.array([True, True, True]), id="NaN is true"),
+    case(
+        "Convert",
+        1,
+        [np.nan, np.inf, -np.inf],
+        destination_type="boolean",
+        gives=np.array([True, True, True]),
+        id="NaN is true",
+    ),
     case("Convert", 1, np.float32(3.7), destination_type="i32", id="scalar"),
     case("Convert", 1, random("f32", 0, 2), destination_type="i32", gives=np.zeros((0, 2), np.int32), id="empty"),
     case("Convert", 1, [1e6, -1e6, 464.0, 465.0], destination_type="f8e4m3", id="beyond f8e4m3"),
@@ -36,15 +45,29 @@ ROWS += [
     case("Convert", 1, [1.0 + 2.0**-8, 1.0 + 3 * 2.0**-8, 3.4e38], destination_type="bf16", id="ties of bf16"),
     case("Convert", 1, [65519.0, 65520.0, 2.0**-25, 1.5 * 2.0**-24], destination_type="f16", id="corners of f16"),
     case(
-        "Convert", 1, typed("f64", [1 + 2.0**-11 + 2.0**-40, 65519.999999, 1e300]), destination_type="f16", id="f64 to f16 is rounded twice"
+        "Convert",
+        1,
+        typed("f64", [1 + 2.0**-11 + 2.0**-40, 65519.999999, 1e300]),
+        destination_type="f16",
+        id="f64 to f16 is rounded twice",
     ),
     case(
-        "Convert", 1, [np.float32(432 - 2.0**-15), 1.0625, 1.1875, 2.0**-10, 1.5 * 2.0**-9], destination_type="f8e4m3", id="ties of f8e4m3"
+        "Convert",
+        1,
+        [np.float32(432 - 2.0**-15), 1.0625, 1.1875, 2.0**-10, 1.5 * 2.0**-9],
+        destination_type="f8e4m3",
+        id="ties of f8e4m3",
     ),
-    case("Convert", 1, [1.125, 1.375, 61439.99, 2.0**-17, 1.5 * 2.0**-16], destination_type="f8e5m2", id="ties of f8e5m2"),
+    case(
+        "Convert", 1, [1.125, 1.375, 61439.99, 2.0**-17, 1.5 * 2.0**-16], destination_type="f8e5m2", id="ties of f8e5m2"
+    ),
     case("Convert", 1, [np.nan, -np.inf], destination_type="f8e4m3", id="no infinity in f8e4m3"),
-    case("Convert", 1, [np.nan, np.inf, -np.inf, -0.0], destination_type="f4e2m1", id="no infinity and no NaN in f4e2m1"),
-    case("Convert", 1, [np.nan, np.inf, -np.inf, -1.0], destination_type="f8e8m0", id="no sign and no infinity in f8e8m0"),
+    case(
+        "Convert", 1, [np.nan, np.inf, -np.inf, -0.0], destination_type="f4e2m1", id="no infinity and no NaN in f4e2m1"
+    ),
+    case(
+        "Convert", 1, [np.nan, np.inf, -np.inf, -1.0], destination_type="f8e8m0", id="no sign and no infinity in f8e8m0"
+    ),
     # OpenVINO does not fold to nf4, and its plugin cancels the way there and back; the codes it gives are in tests/kernels.
     case(
         "Convert",
@@ -62,10 +85,20 @@ ROWS += [
         gives=np.float32([0.24611230194568634, -0.28444138169288635]),
         id="f16 to nf4",
     ),
-    case("Convert", 1, typed("f64", [2.0**63, -(2.0**70), 3e9, -3e9, 255.9]), destination_type="u8", id="f64 beyond u8"),
-    case("Convert", 1, typed("f32", [2.0**31, -(2.0**31), 3e9, 1e30, -1e30]), destination_type="i32", id="f32 beyond i32"),
+    case(
+        "Convert", 1, typed("f64", [2.0**63, -(2.0**70), 3e9, -3e9, 255.9]), destination_type="u8", id="f64 beyond u8"
+    ),
+    case(
+        "Convert", 1, typed("f32", [2.0**31, -(2.0**31), 3e9, 1e30, -1e30]), destination_type="i32", id="f32 beyond i32"
+    ),
     case("Convert", 1, typed("f32", [2.0**63, -(2.0**63), 1e30, -1e30]), destination_type="i64", id="f32 beyond i64"),
-    case("Convert", 1, typed("f64", [2.0**63, 2.0**64 - 2.0**11, -1.0, 1.5]), destination_type="u64", id="f64 beyond i64 in u64"),
+    case(
+        "Convert",
+        1,
+        typed("f64", [2.0**63, 2.0**64 - 2.0**11, -1.0, 1.5]),
+        destination_type="u64",
+        id="f64 beyond i64 in u64",
+    ),
     case("Convert", 1, [np.nan, 1.5, -1.5, 300.7], destination_type="u8", id="NaN to u8"),
     case("Convert", 1, [-9, 8, 255, 7], destination_type="i4", id="beyond i4"),
     case("Convert", 1, [-1, 2, 64, 63], destination_type="u6", id="beyond u6"),
@@ -79,7 +112,9 @@ ROWS += [
     facts_case("ConvertLike", 1, "f32[?,2]", "i32[...]", id="dynamic"),
 ]
 ROWS += [
-    case("ConvertLike", 1, np.zeros((0, 2), np.float32), typed("i32", [1]), gives=np.zeros((0, 2), np.int32), id="empty"),
+    case(
+        "ConvertLike", 1, np.zeros((0, 2), np.float32), typed("i32", [1]), gives=np.zeros((0, 2), np.int32), id="empty"
+    ),
     case("ConvertLike", 1, [np.nan, np.inf, -np.inf], typed("f16", 1), id="NaN and infinities"),
     case("ConvertLike", 1, typed("f16", 1.5), np.zeros((0, 3), np.float32), gives=np.float32(1.5), id="like nothing"),
     refuses("ConvertLike", 1, "string[2]", "f32[2]", says="string cannot be converted to f32", id="text"),

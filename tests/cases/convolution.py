@@ -21,7 +21,10 @@ SEEDS = {
     "conv_with_autopad_same": PLAIN | {"strides": "2, 2", "auto_pad": "same_lower"},
 }
 
-SEED_ROWS = [case("Convolution", 1, e.x.array(), e.w.array(), gives=e.y.array(), **SEEDS[e.name], id=f"seed 003 {e.name}") for e in CONV]
+SEED_ROWS = [
+    case("Convolution", 1, e.x.array(), e.w.array(), gives=e.y.array(), **SEEDS[e.name], id=f"seed 003 {e.name}")
+    for e in CONV
+]
 
 X = random("f32", 1, 2, 6, 5)
 W = random("f32", 3, 2, 3, 3, seed=1)
@@ -237,6 +240,14 @@ ROWS += [
 ]
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "BinaryConvolution", "GroupConvolution")]
 ROWS += [
-    case("BinaryConvolution", 1, typed(kind, BINARY_X), typed("u1", [[[[1, 0], [1, 1]]]]), gives=typed(kind, [[[[2, 0]]]]), **BITS, id=kind)
+    case(
+        "BinaryConvolution",
+        1,
+        typed(kind, BINARY_X),
+        typed("u1", [[[[1, 0], [1, 1]]]]),
+        gives=typed(kind, [[[[2, 0]]]]),
+        **BITS,
+        id=kind,
+    )
     for kind in ("f16", "bf16")
 ]

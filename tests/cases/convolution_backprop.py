@@ -293,7 +293,12 @@ CONV_TRANSPOSE_ROWS = [
 
 ROWS = [*SEED_ROWS, *BY_HAND, *BACKPROP, *BACKPROP_FACTS, *BACKPROP_REFUSED, *GROUPED, *CONV_TRANSPOSE_ROWS]
 # Two groups of one again, in every layout under either name of the attribute.
-LAYOUTS = {"XIO": [[[1], [1]], [[1], [0]]], "OIX": [[[1, 1], [1, 0]]], "IOX": [[[1, 1]], [[1, 0]]], "XOI": [[[1, 1]], [[1, 0]]]}
+LAYOUTS = {
+    "XIO": [[[1], [1]], [[1], [0]]],
+    "OIX": [[[1, 1], [1, 0]]],
+    "IOX": [[[1, 1]], [[1, 0]]],
+    "XOI": [[[1, 1]], [[1, 0]]],
+}
 PAIRS = np.float32([[[1, 2], [10, 20], [100, 200]]])
 PAIRED = np.float32([[[1, 2], [11, 20], [110, 200], [100, 0]]])
 ROWS += [
@@ -318,7 +323,9 @@ ROWS += [
         data=np.float32([[[np.nan], [1], [np.inf], [1], [-np.inf]]]),
         id="NaN and infinities",
     ),
-    case("GroupConvolutionBackpropData", 1, XG, WG, [6, 9], **(UNEVEN | {"auto_pad": "valid"}), id="output_shape valid"),
+    case(
+        "GroupConvolutionBackpropData", 1, XG, WG, [6, 9], **(UNEVEN | {"auto_pad": "valid"}), id="output_shape valid"
+    ),
 ]
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "GroupConvolutionBackpropData")]
 ROWS += [

@@ -11,7 +11,9 @@ from tests.support.cases import Row, Typed, case, emptied, facts_case, random, r
 
 def _scores(path: str, classes: int = 4, kind: str = "f32") -> np.ndarray:
     """Logits (steps, classes) whose best path is the digits of ``path``."""
-    return typed(kind, np.eye(classes)[[int(digit) for digit in path]] * 2 + random("f32", len(path), classes).array / 4).array
+    return typed(
+        kind, np.eye(classes)[[int(digit) for digit in path]] * 2 + random("f32", len(path), classes).array / 4
+    ).array
 
 
 def _batch(*paths: str) -> np.ndarray:
@@ -23,7 +25,10 @@ _PATHS = _batch("0013311", "3333333", "0120120")
 _STEPS = np.ascontiguousarray(_PATHS.transpose(1, 0, 2))
 _MASK = np.float32([[1, 1, 1]] * 4 + [[1, 1, 0]] * 2 + [[1, 0, 1]])
 _GREEDY: list[Row] = [
-    *(case("CTCGreedyDecoder", 1, _STEPS, _MASK, ctc_merge_repeated=merge, id=f"merge {merge}") for merge in (True, False)),
+    *(
+        case("CTCGreedyDecoder", 1, _STEPS, _MASK, ctc_merge_repeated=merge, id=f"merge {merge}")
+        for merge in (True, False)
+    ),
     case("CTCGreedyDecoder", 1, _STEPS, _MASK, id="default"),
     case("CTCGreedyDecoder", 1, random("f32", 9, 4, 6), np.ones((9, 4), np.float32), id="random"),
     case("CTCGreedyDecoder", 1, np.float32([[[1, 1, 0]], [[0, 2, 2]]]), np.ones((2, 1), np.float32), id="ties"),
@@ -39,7 +44,14 @@ _GREEDY: list[Row] = [
     ),
     facts_case("CTCGreedyDecoder", 1, "f32[?,2..5,7]", "f32[20,?]", id="dynamic"),
     facts_case("CTCGreedyDecoder", 1, "f32[...]", "f32[20,?]", id="rank unknown"),
-    refuses("CTCGreedyDecoder", 1, _STEPS, np.ones((6, 3), np.float32), says="number of steps differs between inputs: 7 and 6", id="mask"),
+    refuses(
+        "CTCGreedyDecoder",
+        1,
+        _STEPS,
+        np.ones((6, 3), np.float32),
+        says="number of steps differs between inputs: 7 and 6",
+        id="mask",
+    ),
     refuses("CTCGreedyDecoder", 1, _STEPS[0], _MASK, says="data has rank 2", id="rank"),
 ]
 
@@ -66,7 +78,14 @@ _GREEDY_LENGTHS: list[Row] = [
     case("CTCGreedyDecoderSeqLen", 6, typed("bf16", _PATHS), _LENGTHS, id="bf16"),
     facts_case("CTCGreedyDecoderSeqLen", 6, "f32[?,2..5,7]", "i64[8]", classes_index_type="i64", id="dynamic"),
     facts_case("CTCGreedyDecoderSeqLen", 6, "f32[...]", "i32[...]", id="ranks unknown"),
-    refuses("CTCGreedyDecoderSeqLen", 6, _PATHS, typed("i32", [7, 5]), says="batch differs between inputs: 3 and 2", id="lengths"),
+    refuses(
+        "CTCGreedyDecoderSeqLen",
+        6,
+        _PATHS,
+        typed("i32", [7, 5]),
+        says="batch differs between inputs: 3 and 2",
+        id="lengths",
+    ),
     refuses(
         "CTCGreedyDecoderSeqLen",
         6,
@@ -80,7 +99,9 @@ _GREEDY_LENGTHS: list[Row] = [
 _LABELS = typed("i32", [[0, 0, 1, 2, 1, 1, 0], [2, 2, 2, 2, 0, 0, 0], [1, 0, 3, 3, 3, 3, 3]])
 
 
-def _loss(id: str, logits: object, logit_length: object, labels: object, label_length: object, *blank: object, **rest: object) -> Row:
+def _loss(
+    id: str, logits: object, logit_length: object, labels: object, label_length: object, *blank: object, **rest: object
+) -> Row:
     """OpenVINO's reader does not know the default of ctc_merge_repeated, true, and so all rows say it."""
     given = {"ctc_merge_repeated": True} | rest
     return case("CTCLoss", 4, logits, logit_length, labels, label_length, *blank, id=id, **given)
@@ -106,12 +127,33 @@ _LOSS: list[Row] = [
         for c, m, u in itertools.product((False, True), repeat=3)
     ),
     _loss("random", random("f32", 3, 7, 4, low=-4, high=4), _SEVEN, _LABELS, _THREE),
-    _loss("another blank", random("f32", 3, 7, 4), _SEVEN, typed("i32", [[0, 3, 1, 0, 0, 0, 0]] * 3), _length(3, 2, 1), typed("i32", 2)),
-    _loss("i64", random("f32", 3, 7, 4), typed("i64", [7, 7, 5]), typed("i64", _LABELS.array), typed("i64", [4, 2, 2]), typed("i64", 3)),
+    _loss(
+        "another blank",
+        random("f32", 3, 7, 4),
+        _SEVEN,
+        typed("i32", [[0, 3, 1, 0, 0, 0, 0]] * 3),
+        _length(3, 2, 1),
+        typed("i32", 2),
+    ),
+    _loss(
+        "i64",
+        random("f32", 3, 7, 4),
+        typed("i64", [7, 7, 5]),
+        typed("i64", _LABELS.array),
+        typed("i64", [4, 2, 2]),
+        typed("i64", 3),
+    ),
     _loss("one label for each step", random("f32", 1, 3, 5), _length(3), typed("i32", [[0, 1, 2]]), _length(3)),
     _loss("no room for the blank between", random("f32", 1, 3, 5), _length(3), typed("i32", [[1, 1, 2]]), _length(3)),
     case(
-        "CTCLoss", 4, np.zeros((1, 2, 2), np.float32), _length(2), typed("i32", [[0, 0]]), _length(1), gives=[-np.log(3 / 4)], id="default"
+        "CTCLoss",
+        4,
+        np.zeros((1, 2, 2), np.float32),
+        _length(2),
+        typed("i32", [[0, 0]]),
+        _length(1),
+        gives=[-np.log(3 / 4)],
+        id="default",
     ),
     # -ln of the probability of blanks alone: three steps of four equal classes; and of nothing at all.
     _loss(
@@ -122,10 +164,19 @@ _LOSS: list[Row] = [
         _length(0, 0),
         gives=[4.158883083359672, 0.0],
     ),
-    _loss("large logits", np.float32([[[1000, 0], [1000, 0]]]), _length(2), typed("i32", [[0, 0]]), _length(1), gives=[0.0]),
+    _loss(
+        "large logits",
+        np.float32([[[1000, 0], [1000, 0]]]),
+        _length(2),
+        typed("i32", [[0, 0]]),
+        _length(1),
+        gives=[0.0],
+    ),
     _loss("f16", typed("f16", _PATHS), _SEVEN, _LABELS, _THREE),
     _loss("bf16", typed("bf16", _PATHS), _SEVEN, _LABELS, _THREE),
-    _loss("long", random("f32", 2, 40, 6, seed=4), _length(40, 33), random("i32", 2, 40, low=0, high=5), _length(12, 15)),
+    _loss(
+        "long", random("f32", 2, 40, 6, seed=4), _length(40, 33), random("i32", 2, 40, low=0, high=5), _length(12, 15)
+    ),
     facts_case("CTCLoss", 4, "f32[?,20,128]", "i32[?]", "i32[2..5,20]", "i32[?]", gives="f32[2..5]", id="dynamic"),
     facts_case("CTCLoss", 4, "f32[...]", "i32[8]", "i32[...]", "i32[?]", "i32[]", id="ranks unknown"),
     refuses(
@@ -138,7 +189,9 @@ _LOSS: list[Row] = [
         says="number of steps differs between inputs: 7 and 6",
         id="labels",
     ),
-    refuses("CTCLoss", 4, _PATHS, _SEVEN, _LABELS, _length(1, 2), says="batch differs between inputs: 3 and 2", id="lengths"),
+    refuses(
+        "CTCLoss", 4, _PATHS, _SEVEN, _LABELS, _length(1, 2), says="batch differs between inputs: 3 and 2", id="lengths"
+    ),
     refuses(
         "CTCLoss",
         4,
@@ -174,5 +227,11 @@ ROWS += [
 _FIVE = random("f32", 2, 5, 4)
 ROWS += [
     case("CTCGreedyDecoderSeqLen", 6, _FIVE, typed("i32", [5, 3]), typed("i32", 0), id="blank 0"),
-    _loss("equal labels need blanks between", _FIVE, _length(5, 3), typed("i32", [[0, 1, 0, 0, 0], [1, 1, 1, 0, 0]]), _length(2, 3)),
+    _loss(
+        "equal labels need blanks between",
+        _FIVE,
+        _length(5, 3),
+        typed("i32", [[0, 1, 0, 0, 0], [1, 1, 1, 0, 0]]),
+        _length(2, 3),
+    ),
 ]

@@ -57,7 +57,11 @@ def _inputs(
     ]
     return (
         given
-        + [random(kind, images, boxes * 2, low=0, seed=seed), random(kind, images, locations, low=-0.4, high=0.4, seed=seed + 1)] * aux
+        + [
+            random(kind, images, boxes * 2, low=0, seed=seed),
+            random(kind, images, locations, low=-0.4, high=0.4, seed=seed + 1),
+        ]
+        * aux
     )
 
 
@@ -131,7 +135,12 @@ for since in (1, 8):
         # By hand: no images, no rows.
         case(name, since, STAY[:0], SCORES[:0], THREE, **three, gives=np.zeros((1, 1, 0, 7), np.float32), id="no images"),
     ]  # fmt: skip
-    for code, encoded, share in ((CORNER, True, True), (CORNER, False, False), (CENTER, True, False), (CENTER, False, True)):
+    for code, encoded, share in (
+        (CORNER, True, True),
+        (CORNER, False, False),
+        (CENTER, True, False),
+        (CENTER, False, True),
+    ):
         text = f"{code[24:].lower()}, {'target' if encoded else 'variances'}, {'shared' if share else 'of each class'}"
         form = _of(3, **PLAIN, code_type=code, share_location=share, variance_encoded_in_target=encoded)
         sized = form | {"normalized": "false", "input_width": "30", "input_height": "20"}
@@ -218,5 +227,8 @@ for since in (1, 8):
     ROWS += [
         dataclasses.replace(row, attributes=row.attributes | {"code_type": "CORNER"}, name=f"{row.name}, CORNER")
         for row in ROWS
-        if isinstance(row, Case) and row.since == since and row.gives is not None and row.attributes.get("code_type", CORNER) == CORNER
+        if isinstance(row, Case)
+        and row.since == since
+        and row.gives is not None
+        and row.attributes.get("code_type", CORNER) == CORNER
     ][:1]

@@ -68,7 +68,9 @@ def in_a_row(scores, rois, best, *, id, **attributes):
     """Boxes in a row, each 10 wide and 10 high, 4 to the right of the one before; the last is 2 wide. By hand."""
     anchors = f32([[0, 0, 10, 10], [4, 0, 14, 10], [8, 0, 18, 10], [40, 0, 42, 10]])
     inputs = f32([50, 50, 1]), anchors, np.zeros((4, 1, 4), np.float32), f32([[scores]])
-    return case(PROPOSALS, 6, *inputs, gives=(f32(rois), f32(best)), **SETTINGS | {"post_nms_count": "4"} | attributes, id=id)
+    return case(
+        PROPOSALS, 6, *inputs, gives=(f32(rois), f32(best)), **SETTINGS | {"post_nms_count": "4"} | attributes, id=id
+    )
 
 
 A, B, C, NARROW, NONE = [0, 0, 10, 10], [4, 0, 14, 10], [8, 0, 18, 10], [40, 0, 42, 10], [0, 0, 0, 0]
@@ -118,7 +120,9 @@ def detect(*, id, kind="f32", **attributes):
     return case(OUTPUT, 6, *(typed(kind, x) for x in inputs), **DETECT | attributes, id=id)
 
 
-def detect_three(scores, boxes, classes, best, *, id, rois=((0, 0, 9, 9), (3, 0, 12, 9), (20, 20, 20, 30)), **attributes):
+def detect_three(
+    scores, boxes, classes, best, *, id, rois=((0, 0, 9, 9), (3, 0, 12, 9), (20, 20, 20, 30)), **attributes
+):
     """Three rois of 10 x 10 pixels, of which the second is 3 to the right, and one without width; nothing moved. By hand.
 
     The first two share 70 pixels of 130, 0.54.
@@ -126,7 +130,9 @@ def detect_three(scores, boxes, classes, best, *, id, rois=((0, 0, 9, 9), (3, 0,
     settings = DETECT | {"num_classes": str(len(scores[0])), "max_detections_per_image": "4"}
     deltas = np.zeros((3, 4 * len(scores[0])), np.float32)
     gives = f32(boxes), np.array(classes, np.int32), f32(best)
-    return case(OUTPUT, 6, f32(rois), deltas, f32(scores), f32([[5, 5, 1]]), gives=gives, **settings | attributes, id=id)
+    return case(
+        OUTPUT, 6, f32(rois), deltas, f32(scores), f32([[5, 5, 1]]), gives=gives, **settings | attributes, id=id
+    )
 
 
 FIRST, SECOND = [0, 0, 9, 9], [3, 0, 12, 9]

@@ -26,7 +26,9 @@ ROWS: list[Row] = [
     _row("a...->...", _NUMBERS, gives=np.float32([12, 15, 18])),
     _row("a...,...->a...", _NUMBERS, [0.5], gives=_NUMBERS / 2),
     _row("AbC", _NUMBERS[None, :2], gives=np.float32([[[1, 4], [2, 5], [3, 6]]])),
-    _row("dbbc,ca", np.ones((2, 3, 3, 4), np.float32), np.ones((4, 5), np.float32), gives=np.full((5, 2), 12, np.float32)),
+    _row(
+        "dbbc,ca", np.ones((2, 3, 3, 4), np.float32), np.ones((4, 5), np.float32), gives=np.full((5, 2), 12, np.float32)
+    ),
     # Recorded.
     _row("ij,jk->ik", random("f32", 2, 3), random("f32", 3, 4)),
     _row("ij,jk", random("f32", 2, 3), random("f32", 3, 4)),
@@ -65,16 +67,41 @@ ROWS: list[Row] = [
         id="blanks",
         gives=random("f32", 2, 3).array @ random("f32", 3, 4).array,
     ),
-    _row("ij,jk->ik", np.zeros((2, 0), np.float32), np.zeros((0, 4), np.float32), id="empty", gives=np.zeros((2, 4), np.float32)),
+    _row(
+        "ij,jk->ik",
+        np.zeros((2, 0), np.float32),
+        np.zeros((0, 4), np.float32),
+        id="empty",
+        gives=np.zeros((2, 4), np.float32),
+    ),
     facts_case("Einsum", 7, "f32[?,2..5]", "f32[3,4]", equation="ij,jk->ik", id="dynamic"),
-    facts_case("Einsum", 7, "f32[?,2..5,7]", "f32[3,1,4]", equation="a...b,c...a->...cb", gives="f32[2..5,3,7]", id="ellipsis"),
+    facts_case(
+        "Einsum", 7, "f32[?,2..5,7]", "f32[3,1,4]", equation="a...b,c...a->...cb", gives="f32[2..5,3,7]", id="ellipsis"
+    ),
     facts_case("Einsum", 7, "f32[...]", "f32[3,4]", equation="ij,jk->ik", id="rank unknown"),
-    facts_case("Einsum", 7, "f32[...]", "f32[3,4]", equation="...j,jk->...k", gives="f32[...]", id="ellipsis of unknown rank"),
-    refuses("Einsum", 7, random("f32", 2, 3), random("f32", 2, 4), equation="ij,jk->ik", says="has sizes 3 and 2", id="sizes"),
+    facts_case(
+        "Einsum", 7, "f32[...]", "f32[3,4]", equation="...j,jk->...k", gives="f32[...]", id="ellipsis of unknown rank"
+    ),
+    refuses(
+        "Einsum",
+        7,
+        random("f32", 2, 3),
+        random("f32", 2, 4),
+        equation="ij,jk->ik",
+        says="has sizes 3 and 2",
+        id="sizes",
+    ),
     facts_case("Einsum", 7, "f32[?,2..5,2..9]", "f32[1,?]", equation="ijj,ik->ijk", id="diagonal"),
     refuses("Einsum", 7, random("f32", 2, 3, 1), equation="ijj->i", says="in one input", id="no diagonal"),
     refuses("Einsum", 7, random("f32", 2, 3), equation="i->i", says="does not have the 1 axes", id="rank"),
-    refuses("Einsum", 7, random("f32", 2), equation="ij...->i", says="does not have the 2 axes", id="rank below the ellipsis"),
+    refuses(
+        "Einsum",
+        7,
+        random("f32", 2),
+        equation="ij...->i",
+        says="does not have the 2 axes",
+        id="rank below the ellipsis",
+    ),
     refuses("Einsum", 7, random("f32", 2, 3), equation="ij->ik", says="is not in any operand", id="unknown label"),
     refuses("Einsum", 7, random("f32", 2, 3), equation="ij->iij", says="label twice", id="label twice"),
     refuses("Einsum", 7, random("f32", 2, 3), equation="i1->i", says="is not made of letters", id="digits"),
@@ -86,13 +113,28 @@ ROWS: list[Row] = [
 ROWS += [*odd(ROWS)]
 ROWS += [
     case("Einsum", 7, random("f32", 2, 3), random("f32", 3), equation="ab,b->ba", id="ab,b->ba"),
-    case("Einsum", 7, random("f32", 1, 3), random("f32", 2, 3), equation="...a,...a->...", id="an ellipsis that stretches"),
+    case(
+        "Einsum",
+        7,
+        random("f32", 1, 3),
+        random("f32", 2, 3),
+        equation="...a,...a->...",
+        id="an ellipsis that stretches",
+    ),
     # By the definition; the plugin leaves what was in memory.
     case(
-        "Einsum", 7, random("f32", 2, 0), random("f32", 0, 2), equation="ij,jk->ik", gives=np.zeros((2, 2), np.float32), id="nothing to sum"
+        "Einsum",
+        7,
+        random("f32", 2, 0),
+        random("f32", 0, 2),
+        equation="ij,jk->ik",
+        gives=np.zeros((2, 2), np.float32),
+        id="nothing to sum",
     ),
 ]
 ROWS += [
-    facts_case("Einsum", 7, "f32[...]", "f32[1]", equation="a,a->a", gives="f32[?]", id="a size of 1 and an unknown one"),
+    facts_case(
+        "Einsum", 7, "f32[...]", "f32[1]", equation="a,a->a", gives="f32[?]", id="a size of 1 and an unknown one"
+    ),
     facts_case("Einsum", 7, "f32[1]", "f32[...]", equation="a,a->a", gives="f32[?]", id="an unknown size and 1"),
 ]

@@ -18,7 +18,13 @@ for since in (1, 7, 8):
         facts_case("Gather", since, "f32[...]", "i64[3]", 1, id="rank unknown"),
         refuses("Gather", since, "f32[4,3]", "i64[1]", 5, says="axis 5 is out of range", id="axis out of range"),
         refuses(
-            "Gather", since, "f32[4,3]", "f32[1]", 0, says="indices has element type f32, expected an integer type", id="float indices"
+            "Gather",
+            since,
+            "f32[4,3]",
+            "f32[1]",
+            0,
+            says="indices has element type f32, expected an integer type",
+            id="float indices",
         ),
     ]
 ROWS += [
@@ -30,15 +36,49 @@ ROWS += [
     case("Gather", 7, random("f32", 2, 5), [[0, 4], [3, 1]], 1, batch_dims="1", id="batch"),
     case("Gather", 7, random("f32", 2, 3, 5), [[0, 4, 1], [3, 1, 0]], 2, batch_dims="1", id="batch, axis beyond it"),
     case("Gather", 8, random("f32", 2, 5, 3), [[0, -1], [3, 1]], 1, batch_dims="1", id="batch with a rest"),
-    case("Gather", 8, random("f32", 2, 2, 5), random("i64", 2, 2, 3, low=0, high=5), 2, batch_dims="2", id="two batch axes"),
+    case(
+        "Gather",
+        8,
+        random("f32", 2, 2, 5),
+        random("i64", 2, 2, 3, low=0, high=5),
+        2,
+        batch_dims="2",
+        id="two batch axes",
+    ),
     case("Gather", 8, random("f32", 2, 5), [[0, 4], [3, 1]], 1, batch_dims="-1", id="negative batch_dims"),
-    case("Gather", 8, random("f32", 2, 3, 4, 5), random("i64", 2, 2, low=0, high=4), 2, batch_dims="1", id="batch, between, rest"),
+    case(
+        "Gather",
+        8,
+        random("f32", 2, 3, 4, 5),
+        random("i64", 2, 2, low=0, high=4),
+        2,
+        batch_dims="1",
+        id="batch, between, rest",
+    ),
     facts_case("Gather", 8, "f32[?,7,3]", "i64[2,5]", 1, batch_dims="1", id="batch, dynamic"),
-    refuses("Gather", 8, "f32[2,5]", "i64[2,2]", 0, batch_dims="1", says="batch_dims 1 is above axis 0", id="batch above the axis"),
+    refuses(
+        "Gather",
+        8,
+        "f32[2,5]",
+        "i64[2,2]",
+        0,
+        batch_dims="1",
+        says="batch_dims 1 is above axis 0",
+        id="batch above the axis",
+    ),
     case("GatherElements", 6, random("f32", 3, 4), random("i64", 2, 4, low=0, high=3), axis="0", id="axis 0"),
     case("GatherElements", 6, random("f32", 3, 4), random("i32", 3, 6, low=0, high=4), axis="1", id="axis 1, i32"),
-    case("GatherElements", 6, random("f32", 3, 4), [[-1, 0], [1, -4], [2, 2]], axis="-1", id="negative indices and axis"),
-    case("GatherElements", 6, random("i32", 2, 3, 4, low=0, high=9), random("i64", 2, 2, 4, low=0, high=3), axis="1", id="rank 3"),
+    case(
+        "GatherElements", 6, random("f32", 3, 4), [[-1, 0], [1, -4], [2, 2]], axis="-1", id="negative indices and axis"
+    ),
+    case(
+        "GatherElements",
+        6,
+        random("i32", 2, 3, 4, low=0, high=9),
+        random("i64", 2, 2, 4, low=0, high=3),
+        axis="1",
+        id="rank 3",
+    ),
     facts_case("GatherElements", 6, "f32[3,?,4]", "i64[...]", axis="1", id="rank of the indices unknown"),
     facts_case("GatherElements", 6, "f32[?,4]", "i64[2,?]", axis="0", id="dynamic"),
     refuses("GatherElements", 6, "f32[3,4]", "i64[2,5]", axis="0", says="sizes 5 and 4 differ", id="other sizes"),
@@ -50,17 +90,36 @@ for since in (5, 8):
         case("GatherND", since, X, [[[0, 1, 2]], [[3, 2, 4]]], id="numbers"),
         case("GatherND", since, X, [2], id="one row"),
         case("GatherND", since, random("f32", 2, 3, 4), [[[1], [0]], [[2], [1]]], batch_dims="1", id="batch"),
-        case("GatherND", since, random("f32", 2, 3, 4, 5), random("i64", 2, 3, 1, low=0, high=4), batch_dims="2", id="two batch axes"),
+        case(
+            "GatherND",
+            since,
+            random("f32", 2, 3, 4, 5),
+            random("i64", 2, 3, 1, low=0, high=4),
+            batch_dims="2",
+            id="two batch axes",
+        ),
         facts_case("GatherND", since, "f32[?,3,4]", "i64[?,2]", id="dynamic"),
         facts_case("GatherND", since, "f32[5,3,4]", "i64[5,?,1]", batch_dims="1", id="batch, dynamic"),
         facts_case("GatherND", since, "f32[...]", "i64[3,2]", id="rank unknown"),
         refuses("GatherND", since, "f32[4,3]", "i64[2,3]", says="fewer axes", id="too deep"),
-        refuses("GatherND", since, "f32[4,3]", "i64[4,1]", batch_dims="2", says="batch_dims 2 is out of range", id="batch out of range"),
+        refuses(
+            "GatherND",
+            since,
+            "f32[4,3]",
+            "i64[4,1]",
+            batch_dims="2",
+            says="batch_dims 2 is out of range",
+            id="batch out of range",
+        ),
     ]
 STEPS = np.array([[[1, 2, 3]], [[4, 5, 6]], [[7, 8, 9]]], np.int32)
 PARENTS = np.array([[[0, 0, 0]], [[0, 1, 1]], [[2, 1, 2]]], np.int32)
 for length, end in ((3, 10), (2, 10), (3, 5)):
-    ROWS.append(case("GatherTree", 1, STEPS, PARENTS, typed("i32", [length]), typed("i32", end), id=f"length {length}, end {end}"))
+    ROWS.append(
+        case(
+            "GatherTree", 1, STEPS, PARENTS, typed("i32", [length]), typed("i32", end), id=f"length {length}, end {end}"
+        )
+    )
 ROWS += [
     case(
         "GatherTree",
@@ -73,13 +132,30 @@ ROWS += [
     ),
     case("GatherTree", 1, STEPS.astype(np.float32), PARENTS.astype(np.float32), [3.0], 5.0, id="f32"),
     facts_case("GatherTree", 1, "i32[?,2,3]", "i32[4,?,3]", "i32[2]", "i32[]", id="dynamic"),
-    refuses("GatherTree", 1, "i32[4,2]", "i32[4,2]", "i32[2]", "i32[]", says="step_ids has rank 2, expected 3", id="rank 2"),
-    refuses("GatherTree", 1, "i32[4,2,3]", "i32[4,2,3]", "i32[3]", "i32[]", says="sizes 2 and 3 differ", id="lengths of another batch"),
+    refuses(
+        "GatherTree", 1, "i32[4,2]", "i32[4,2]", "i32[2]", "i32[]", says="step_ids has rank 2, expected 3", id="rank 2"
+    ),
+    refuses(
+        "GatherTree",
+        1,
+        "i32[4,2,3]",
+        "i32[4,2,3]",
+        "i32[3]",
+        "i32[]",
+        says="sizes 2 and 3 differ",
+        id="lengths of another batch",
+    ),
 ]
 ROWS.append(facts_case("Gather", 8, "f32[3,1,2]", "i64[3,4]", "i64[]", batch_dims="1", id="axis unknown, batch known"))
 for since in (5, 8):
     refused = refuses(
-        "GatherND", since, "f32[4,3]", "i64[4,1]", batch_dims="-1", says="batch_dims -1 is negative", id="negative batch_dims"
+        "GatherND",
+        since,
+        "f32[4,3]",
+        "i64[4,1]",
+        batch_dims="-1",
+        says="batch_dims -1 is negative",
+        id="negative batch_dims",
     )
     ROWS.append(refused)
 ROWS += [
@@ -100,5 +176,14 @@ ROWS += [
     *(case("GatherND", since, random("f32", 4, 3), [[-1, -1], [0, -3]], id="negative indices") for since in (5, 8)),
     # By the definition: indices of no numbers name the whole of the data.
     case("GatherND", 8, [1.0, 2.0], np.zeros((2, 0), np.int64), gives=[[1.0, 2.0]] * 2, id="indices of nothing"),
-    case("GatherTree", 1, STEPS, PARENTS, typed("i32", [0]), typed("i32", 9), gives=np.full((3, 1, 3), 9, np.int32), id="length 0"),
+    case(
+        "GatherTree",
+        1,
+        STEPS,
+        PARENTS,
+        typed("i32", [0]),
+        typed("i32", 9),
+        gives=np.full((3, 1, 3), 9, np.int32),
+        id="length 0",
+    ),
 ]

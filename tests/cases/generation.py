@@ -39,11 +39,15 @@ for since in (1, 16):
         facts_case("OneHot", since, "i64[...]", 4, 1.0, 0.0, axis="1", id="rank unknown"),
         refuses("OneHot", since, "i64[2]", -3, 1.0, 0.0, axis="0", says="depth is -3", id="negative depth"),
         refuses("OneHot", since, "i64[2]", 3, 1.0, 0, axis="0", says="differ", id="types that differ"),
-        refuses("OneHot", since, "i64[2]", 3, 1.0, 0.0, axis="4", says="axis 4 is out of range", id="axis out of range"),
+        refuses(
+            "OneHot", since, "i64[2]", 3, 1.0, 0.0, axis="4", says="axis 4 is out of range", id="axis out of range"
+        ),
     ]
 ROWS += [
     # Specification of OneHot-1: an index that is negative sets nothing.
-    case("OneHot", 1, [0, -1], 2, 1.0, 0.0, axis="-1", gives=np.array([[1, 0], [0, 0]], np.float32), id="negative index"),
+    case(
+        "OneHot", 1, [0, -1], 2, 1.0, 0.0, axis="-1", gives=np.array([[1, 0], [0, 0]], np.float32), id="negative index"
+    ),
     case("OneHot", 16, [0, -1], 2, 1.0, 0.0, axis="-1", negative_indices_mode="ignore_negative", id="ignore_negative"),
     case("OneHot", 16, [0, -1, -2, -3], 2, 1.0, 0.0, axis="-1", negative_indices_mode="normalize", id="normalize"),
 ]
@@ -55,7 +59,9 @@ for since in (1, 16):
     ]
 ROWS += [
     refuses("Range", 1, np.float32(0), np.float32(INF), np.float32(1), says="must be finite", id="infinity"),
-    refuses("Range", 4, np.float32("nan"), np.float32(3), np.float32(1), output_type="f32", says="must be finite", id="NaN"),
+    refuses(
+        "Range", 4, np.float32("nan"), np.float32(3), np.float32(1), output_type="f32", says="must be finite", id="NaN"
+    ),
     case("Range", 4, 5, 5, 1, output_type="i64", gives=np.zeros(0, np.int64), id="nothing"),
     case("Range", 4, typed("bf16", 0), typed("bf16", 2), typed("bf16", 0.5), output_type="bf16", id="bf16"),
     case("Eye", 9, typed("i32", [3]), typed("i32", [2]), typed("i32", [0]), output_type="u8", id="vectors of i32"),

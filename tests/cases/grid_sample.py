@@ -6,7 +6,9 @@ from tests.support.cases import case, facts_case, random, refuses, typed
 
 X = random("f32", 2, 3, 4, 5)
 GRID = random("f32", 2, 3, 4, 2, low=-1.6, high=1.6)
-STEPS = np.array([[[[-1, -1], [1, 1], [0, 0], [-0.5, 0.25]], [[-2, 0.5], [0.75, 2], [3, -3], [-1.25, 1.25]]]], np.float32)
+STEPS = np.array(
+    [[[[-1, -1], [1, 1], [0, 0], [-0.5, 0.25]], [[-2, 0.5], [0.75, 2], [3, -3], [-1.25, 1.25]]]], np.float32
+)
 IMAGE = np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4)
 
 ROWS = [
@@ -26,7 +28,16 @@ ROWS = [
 ]
 # On the border, on pixels, far beyond: where a rule is off by one it shows.
 ROWS += [
-    case("GridSample", 9, IMAGE, STEPS, mode=mode, padding_mode=padding, align_corners="true", id=f"steps, {mode}, {padding}")
+    case(
+        "GridSample",
+        9,
+        IMAGE,
+        STEPS,
+        mode=mode,
+        padding_mode=padding,
+        align_corners="true",
+        id=f"steps, {mode}, {padding}",
+    )
     for mode in ("bilinear", "bicubic")
     for padding in ("zeros", "border", "reflection")
 ]
@@ -82,11 +93,34 @@ ROWS += [
         gives=np.array([[[[1, 3]]]], np.float32),
         id="ties go to the even pixel",
     ),
-    case("GridSample", 9, IMAGE, [[[[0.0, 0.0], [-1.0, 1.0]]]], mode="nearest", padding_mode="border", id="ties, half pixels"),
+    case(
+        "GridSample",
+        9,
+        IMAGE,
+        [[[[0.0, 0.0], [-1.0, 1.0]]]],
+        mode="nearest",
+        padding_mode="border",
+        id="ties, half pixels",
+    ),
     # NaN and infinities have no pixel: NaN, but for nearest. Those beyond what the reference's integers hold are brought back.
     case("GridSample", 9, IMAGE, [[[[np.nan, 0.0], [0.0, np.inf], [-np.inf, 0.0]]]], id="NaN and infinity"),
-    case("GridSample", 9, IMAGE, [[[[np.nan, 0.0], [0.0, np.inf]]]], mode="bicubic", padding_mode="reflection", id="NaN, bicubic"),
-    case("GridSample", 9, IMAGE, [[[[np.nan, 0.0], [0.0, np.inf], [1e30, 0.0]]]], mode="nearest", id="NaN, nearest, zeros"),
+    case(
+        "GridSample",
+        9,
+        IMAGE,
+        [[[[np.nan, 0.0], [0.0, np.inf]]]],
+        mode="bicubic",
+        padding_mode="reflection",
+        id="NaN, bicubic",
+    ),
+    case(
+        "GridSample",
+        9,
+        IMAGE,
+        [[[[np.nan, 0.0], [0.0, np.inf], [1e30, 0.0]]]],
+        mode="nearest",
+        id="NaN, nearest, zeros",
+    ),
     case(
         "GridSample",
         9,
@@ -107,8 +141,24 @@ ROWS += [
         gives=np.array([[[[4, 1]]]], np.float32),
         id="far beyond, border",
     ),
-    case("GridSample", 9, random("f32", 1, 2, 1, 1), GRID.array[:1], padding_mode="reflection", align_corners="true", id="one pixel"),
-    case("GridSample", 9, random("f32", 1, 2, 1, 4), GRID.array[:1], mode="bicubic", padding_mode="reflection", id="one line"),
+    case(
+        "GridSample",
+        9,
+        random("f32", 1, 2, 1, 1),
+        GRID.array[:1],
+        padding_mode="reflection",
+        align_corners="true",
+        id="one pixel",
+    ),
+    case(
+        "GridSample",
+        9,
+        random("f32", 1, 2, 1, 4),
+        GRID.array[:1],
+        mode="bicubic",
+        padding_mode="reflection",
+        id="one line",
+    ),
     case("GridSample", 9, random("f32", 1, 2, 3, 3), random("f64", 1, 2, 2, 2), gives=None, id="f64 grid"),
     case(
         "GridSample",
@@ -136,8 +186,22 @@ ROWS += [
     facts_case("GridSample", 9, "i32[1,3,8,8]", "f32[...]", id="grid unknown"),
     refuses("GridSample", 9, "f32[1,3,8]", "f32[1,2,2,2]", says="data has rank 3, expected 4", id="rank of data"),
     refuses("GridSample", 9, "f32[1,3,8,8]", "f32[1,2,2]", says="grid has rank 3, expected 4", id="rank of grid"),
-    refuses("GridSample", 9, "f32[1,3,8,8]", "f32[1,2,2,3]", says="grid has 3 coordinates for each point, expected 2", id="pairs"),
-    refuses("GridSample", 9, "f32[1,3,8,8]", "f32[2,2,2,2]", says="data has a batch of 1, grid one of 2", id="batches differ"),
+    refuses(
+        "GridSample",
+        9,
+        "f32[1,3,8,8]",
+        "f32[1,2,2,3]",
+        says="grid has 3 coordinates for each point, expected 2",
+        id="pairs",
+    ),
+    refuses(
+        "GridSample",
+        9,
+        "f32[1,3,8,8]",
+        "f32[2,2,2,2]",
+        says="data has a batch of 1, grid one of 2",
+        id="batches differ",
+    ),
     refuses("GridSample", 9, "f32[1,3,8,8]", "i32[1,2,2,2]", says="grid has element type i32", id="grid of integers"),
     refuses(
         "GridSample",
@@ -150,7 +214,12 @@ ROWS += [
 ]
 ROWS += [
     case(
-        "GridSample", 9, random("f32", 1, 1, 3, 3), [[[[1e10, 0.0], [-1e10, 0.0]]]], padding_mode="reflection", id="far beyond, reflection"
+        "GridSample",
+        9,
+        random("f32", 1, 1, 3, 3),
+        [[[[1e10, 0.0], [-1e10, 0.0]]]],
+        padding_mode="reflection",
+        id="far beyond, reflection",
     ),
     case("GridSample", 9, np.zeros((0, 1, 3, 3), np.float32), np.zeros((0, 2, 2, 2), np.float32), id="no images"),
 ]

@@ -11,12 +11,22 @@ SCALES = {"shape_calculation_mode": "scales"}
 
 
 def four(id, sizes, scales, axes, data=X, **texts):
-    texts = {"pads_begin": "0", "pads_end": "0", "antialias": "false", "coordinate_transformation_mode": "half_pixel"} | texts
+    texts = {
+        "pads_begin": "0",
+        "pads_end": "0",
+        "antialias": "false",
+        "coordinate_transformation_mode": "half_pixel",
+    } | texts
     return case("Interpolate", 4, data, sizes, scales, axes, **({"nearest_mode": "round_prefer_floor"} | texts), id=id)
 
 
 def eleven(id, reference, axes, data=X, **texts):
-    texts = {"pads_begin": "0", "pads_end": "0", "antialias": "false", "coordinate_transformation_mode": "half_pixel"} | texts
+    texts = {
+        "pads_begin": "0",
+        "pads_end": "0",
+        "antialias": "false",
+        "coordinate_transformation_mode": "half_pixel",
+    } | texts
     return case("Interpolate", 11, data, reference, axes, **({"nearest_mode": "round_prefer_floor"} | texts), id=id)
 
 
@@ -33,7 +43,16 @@ for mode in MODES:
     ROWS += [
         four(f"{mode} scales", [1, 1], [1.5, 2.0], [2, 3], mode=mode, **SCALES),
         four(f"{mode} one axis", [9], [1.8], [3], mode=mode, **SIZES),
-        four(f"{mode} padded", [8, 8], [1.0, 1.0], [2, 3], mode=mode, pads_begin="0, 0, 1, 0", pads_end="0, 0, 0, 2", **SIZES),
+        four(
+            f"{mode} padded",
+            [8, 8],
+            [1.0, 1.0],
+            [2, 3],
+            mode=mode,
+            pads_begin="0, 0, 1, 0",
+            pads_end="0, 0, 0, 2",
+            **SIZES,
+        ),
         four(f"{mode} f16", [6, 7], [1.5, 1.4], [2, 3], data=random("f16", 1, 1, 4, 5), mode=mode, **SIZES),
         eleven(f"{mode} scales", [1.5, 2.0], [2, 3], mode=mode, **SCALES),
     ]
@@ -56,19 +75,62 @@ ROWS += [
     four("linear antialias", [2, 2], [0.5, 0.4], [2, 3], mode="linear", antialias="true", **SIZES),
     eleven("linear antialias", [0.5, 0.4], [2, 3], mode="linear", antialias="true", **SCALES),
     four("cubic cube_coeff", [7, 9], [1.75, 1.8], [2, 3], mode="cubic", cube_coeff="-0.5", **SIZES),
-    four("linear 3-D", [3, 5, 4], [1.5, 1.25, 2.0], [2, 3, 4], data=random("f32", 1, 1, 2, 4, 2), mode="linear", **SIZES),
+    four(
+        "linear 3-D", [3, 5, 4], [1.5, 1.25, 2.0], [2, 3, 4], data=random("f32", 1, 1, 2, 4, 2), mode="linear", **SIZES
+    ),
     four("linear_onnx 1-D", [7], [1.75], [2], data=random("f32", 1, 2, 4), mode="linear_onnx", **SIZES),
     eleven("nearest u8", [6, 7], [2, 3], data=random("u8", 1, 1, 4, 5, low=0, high=255), mode="nearest", **SIZES),
     four("nearest of i32", [4, 4], [2.0, 2.0], [0, 1], data=typed("i32", [[1, 2], [3, 4]]), mode="nearest", **SIZES),
-    facts_case("Interpolate", 4, "f32[?,2,4..6,5]", [8, 9], [1.0, 1.0], [2, 3], mode="nearest", **SIZES, id="sizes, dynamic"),
-    facts_case("Interpolate", 4, "f32[?,2,4..6,5]", [1, 1], [2.0, 1.5], [2, 3], mode="nearest", **SCALES, id="scales, bounded"),
-    facts_case("Interpolate", 4, "f32[1,2,4,5]", "i64[2]", [2.0, 1.5], [2, 3], mode="nearest", **SIZES, id="sizes unknown"),
+    facts_case(
+        "Interpolate", 4, "f32[?,2,4..6,5]", [8, 9], [1.0, 1.0], [2, 3], mode="nearest", **SIZES, id="sizes, dynamic"
+    ),
+    facts_case(
+        "Interpolate", 4, "f32[?,2,4..6,5]", [1, 1], [2.0, 1.5], [2, 3], mode="nearest", **SCALES, id="scales, bounded"
+    ),
+    facts_case(
+        "Interpolate", 4, "f32[1,2,4,5]", "i64[2]", [2.0, 1.5], [2, 3], mode="nearest", **SIZES, id="sizes unknown"
+    ),
     facts_case("Interpolate", 11, "f32[?,2,4..6,5]", [8, 9], [2, 3], mode="nearest", **SIZES, id="sizes, dynamic"),
-    facts_case("Interpolate", 11, "f32[?,2,4..6,5]", [2.0, 1.5], [2, 3], mode="nearest", **SCALES, id="scales, bounded"),
-    refuses("Interpolate", 11, "f32[1,2,4,5]", [8, 9], [2, 7], mode="nearest", **SIZES, says="axis 7 is out of range", id="axis"),
-    refuses("Interpolate", 11, "f32[1,2,4,5]", [8], [2, 3], mode="nearest", **SIZES, says="1 sizes or scales for 2 axes", id="too few"),
-    refuses("Interpolate", 4, "f32[1,2,4]", [8], [-1.0], [2], mode="nearest", **SCALES, says="scale -1 is not a positive", id="scale"),
-    facts_case("Interpolate", 1, "f32[?,2,4,5]", [8, 9], axes="2, 3", mode="nearest", align_corners="false", id="dynamic"),
+    facts_case(
+        "Interpolate", 11, "f32[?,2,4..6,5]", [2.0, 1.5], [2, 3], mode="nearest", **SCALES, id="scales, bounded"
+    ),
+    refuses(
+        "Interpolate",
+        11,
+        "f32[1,2,4,5]",
+        [8, 9],
+        [2, 7],
+        mode="nearest",
+        **SIZES,
+        says="axis 7 is out of range",
+        id="axis",
+    ),
+    refuses(
+        "Interpolate",
+        11,
+        "f32[1,2,4,5]",
+        [8],
+        [2, 3],
+        mode="nearest",
+        **SIZES,
+        says="1 sizes or scales for 2 axes",
+        id="too few",
+    ),
+    refuses(
+        "Interpolate",
+        4,
+        "f32[1,2,4]",
+        [8],
+        [-1.0],
+        [2],
+        mode="nearest",
+        **SCALES,
+        says="scale -1 is not a positive",
+        id="scale",
+    ),
+    facts_case(
+        "Interpolate", 1, "f32[?,2,4,5]", [8, 9], axes="2, 3", mode="nearest", align_corners="false", id="dynamic"
+    ),
 ]
 for mode in ("nearest", "linear", "cubic"):
     for corners in ("true", "false"):
@@ -128,7 +190,16 @@ ROWS += [
         says="target_spatial_shape has 2 values for 1 axis",
         id="too many sizes",
     ),
-    refuses("Interpolate", 1, "f32[1,2,4,5]", [8, 9], axes="2, 4", mode="nearest", says="axis 4 is out of range", id="axis out of range"),
+    refuses(
+        "Interpolate",
+        1,
+        "f32[1,2,4,5]",
+        [8, 9],
+        axes="2, 4",
+        mode="nearest",
+        says="axis 4 is out of range",
+        id="axis out of range",
+    ),
     # OpenVINO wants axes counted from the front. By hand: every number twice.
     case(
         "Interpolate",

@@ -47,19 +47,57 @@ ROWS += [
     case("Select", 1, typed("boolean", [True, False, True]), [1.0, 2.0, 3.0], [-1.0, -2.0, -3.0], id="same shapes"),
     case("Select", 1, random("boolean", 2, 1, 3), random("f32", 4, 1), random("f32", 1, 3, seed=1), id="all stretch"),
     case("Select", 1, typed("boolean", True), random("f32", 2, 3), random("f32", 3, seed=1), id="scalar condition"),
-    case("Select", 1, typed("boolean", [True, False]), typed("i64", [1, 2]), typed("i64", [3, 4]), auto_broadcast="none", id="none"),
-    case("Select", 1, random("boolean", 2), random("f32", 2, 3), random("f32", 2, 1, seed=1), auto_broadcast="pdpd", id="pdpd"),
+    case(
+        "Select",
+        1,
+        typed("boolean", [True, False]),
+        typed("i64", [1, 2]),
+        typed("i64", [3, 4]),
+        auto_broadcast="none",
+        id="none",
+    ),
+    case(
+        "Select",
+        1,
+        random("boolean", 2),
+        random("f32", 2, 3),
+        random("f32", 2, 1, seed=1),
+        auto_broadcast="pdpd",
+        id="pdpd",
+    ),
     case("Select", 1, random("boolean", 2, 3), random("f16", 2, 3), random("f16", 2, 3, seed=1), id="f16"),
     case("Select", 1, random("boolean", 3), random("boolean", 3, seed=1), random("boolean", 3, seed=2), id="booleans"),
-    case("Select", 1, random("boolean", 0), random("f32", 0), random("f32", 1), gives=np.zeros(0, np.float32), id="empty"),
+    case(
+        "Select", 1, random("boolean", 0), random("f32", 0), random("f32", 1), gives=np.zeros(0, np.float32), id="empty"
+    ),
     facts_case("Select", 1, "boolean[?,1]", "f32[2..4,3]", "f32[1]", id="bounded"),
     facts_case("Select", 1, "boolean[...]", "f32[2,3]", "f32[2,3]", id="rank unknown"),
     refuses("Select", 1, "f32[2]", "f32[2]", "f32[2]", says="cond has element type f32", id="condition of floats"),
-    refuses("Select", 1, "boolean[2]", "f32[2]", "i32[2]", says="element types f32 and i32 differ", id="branches that differ"),
+    refuses(
+        "Select",
+        1,
+        "boolean[2]",
+        "f32[2]",
+        "i32[2]",
+        says="element types f32 and i32 differ",
+        id="branches that differ",
+    ),
 ]
-for op, since in (("BitwiseAnd", 13), ("BitwiseOr", 13), ("BitwiseXor", 13), ("BitwiseLeftShift", 15), ("BitwiseRightShift", 15)):
+for op, since in (
+    ("BitwiseAnd", 13),
+    ("BitwiseOr", 13),
+    ("BitwiseXor", 13),
+    ("BitwiseLeftShift", 15),
+    ("BitwiseRightShift", 15),
+):
     left, right = random("i32", 2, 3, 4, low=0, high=99), random("i32", 2, 1, low=0, high=9, seed=1)
-    function = {"And": np.bitwise_and, "Or": np.bitwise_or, "Xor": np.bitwise_xor, "LeftShift": np.left_shift, "RightShift": np.right_shift}
+    function = {
+        "And": np.bitwise_and,
+        "Or": np.bitwise_or,
+        "Xor": np.bitwise_xor,
+        "LeftShift": np.left_shift,
+        "RightShift": np.right_shift,
+    }
     # The plugin aligns the second operand at the end: NumPy on shapes aligned by hand.
     aligned = function[op.removeprefix("Bitwise")](left.array, right.array.reshape(2, 1, 1))
     ROWS += [
@@ -76,13 +114,16 @@ ROWS += [
         [3.0, NAN, 4.0, -np.inf],
         id="NaN and infinities",
     ),
-    *emptied(ROWS, "LogicalAnd", "LogicalOr", "LogicalXor", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor", inputs=(0, 1)),
+    *emptied(
+        ROWS, "LogicalAnd", "LogicalOr", "LogicalXor", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor", inputs=(0, 1)
+    ),
     *emptied(ROWS, "BitwiseLeftShift", "BitwiseRightShift", inputs=(0, 1)),
     *emptied(ROWS, "LogicalNot", "BitwiseNot"),
     *halves(ROWS),
 ]
 ROWS += [case("Select", 1, typed("boolean", [True, False]), [2**60, 1], [1, -(2**60)], id="large i64")]
 ROWS += [
-    case(op, 1, typed("boolean", True), typed("boolean", False), id="scalars") for op in ("LogicalAnd", "LogicalOr", "LogicalXor", "Xor")
+    case(op, 1, typed("boolean", True), typed("boolean", False), id="scalars")
+    for op in ("LogicalAnd", "LogicalOr", "LogicalXor", "Xor")
 ]
 ROWS.append(case("BitwiseNot", 13, typed("i32", 5), id="scalar"))

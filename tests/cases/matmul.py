@@ -9,7 +9,15 @@ ROWS = [
     case("MatMul", 1, R("f32", 3, 4), R("f32", 4, 5, seed=1), id="matrices"),
     case("MatMul", 1, R("f32", 4, 3), R("f32", 4, 5, seed=1), transpose_a="true", id="left transposed"),
     case("MatMul", 1, R("f32", 3, 4), R("f32", 5, 4, seed=1), transpose_b="true", id="right transposed"),
-    case("MatMul", 1, R("f32", 4, 3), R("f32", 5, 4, seed=1), transpose_a="true", transpose_b="true", id="both transposed"),
+    case(
+        "MatMul",
+        1,
+        R("f32", 4, 3),
+        R("f32", 5, 4, seed=1),
+        transpose_a="true",
+        transpose_b="true",
+        id="both transposed",
+    ),
     case("MatMul", 1, R("f32", 2, 1, 3, 4), R("f32", 5, 4, 2, seed=1), id="batches stretch"),
     case("MatMul", 1, R("f32", 2, 3, 4), R("f32", 4, 6, seed=1), id="one matrix on the right"),
     case("MatMul", 1, R("f32", 4), R("f32", 4, 5, seed=1), id="vector on the left"),
@@ -26,7 +34,9 @@ ROWS = [
     facts_case("MatMul", 1, "f32[...]", "f32[4,5]", id="rank unknown"),
     facts_case("MatMul", 1, "f32[?,?]", "f32[8,?]", transpose_b="true", id="dynamic, transposed"),
     facts_case("MatMul", 1, "f32[4]", "f32[2..3,4,?]", id="vector by a bounded batch"),
-    refuses("MatMul", 1, "f32[3,4]", "f32[5,6]", says="the inner sizes of [3,4] and [5,6] are 4 and 5", id="inner sizes"),
+    refuses(
+        "MatMul", 1, "f32[3,4]", "f32[5,6]", says="the inner sizes of [3,4] and [5,6] are 4 and 5", id="inner sizes"
+    ),
     refuses("MatMul", 1, "f32[]", "f32[5,6]", says="a has rank 0, expected 1 or more", id="scalar"),
     refuses("MatMul", 1, "f32[2,3,4]", "f32[3,4,5]", says="cannot be broadcast", id="batches that differ"),
 ]
@@ -35,7 +45,9 @@ ROWS = [
 def _grouped(rows: list[int], a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """By the definition, a row at a time; the last axis of each matrix is summed over."""
     group = np.searchsorted(rows, np.arange(len(a)), side="right")
-    return np.array([b[g] @ row if g < len(b) else np.zeros(b.shape[1]) for g, row in zip(group, a, strict=True)], a.dtype)
+    return np.array(
+        [b[g] @ row if g < len(b) else np.zeros(b.shape[1]) for g, row in zip(group, a, strict=True)], a.dtype
+    )
 
 
 # OpenVINO 2026.4 infers the shapes of GroupedMatMul and has no kernel for it: by the definition.
@@ -43,7 +55,15 @@ _T, _E = random("f32", 10, 4).array, random("f32", 3, 5, 4).array
 _B, _W = random("f32", 3, 2, 4).array, random("f32", 10, 6).array
 ROWS += [
     case("GroupedMatMul", 17, _T, _E, [3, 8, 10], gives=_grouped([3, 8, 10], _T, _E), id="tokens"),
-    case("GroupedMatMul", 17, _T, _E, typed("i32", [0, 8, 8]), gives=_grouped([0, 8, 8], _T, _E), id="empty groups, tokens left over"),
+    case(
+        "GroupedMatMul",
+        17,
+        _T,
+        _E,
+        typed("i32", [0, 8, 8]),
+        gives=_grouped([0, 8, 8], _T, _E),
+        id="empty groups, tokens left over",
+    ),
     case("GroupedMatMul", 17, _B, _E, gives=np.stack([a @ b.T for a, b in zip(_B, _E, strict=True)]), id="batched"),
     case(
         "GroupedMatMul",
@@ -67,7 +87,9 @@ ROWS += [
         17,
         typed("bf16", _B),
         typed("bf16", _E),
-        gives=typed("bf16", np.stack([a @ b.T for a, b in zip(typed("bf16", _B).array, typed("bf16", _E).array, strict=True)])),
+        gives=typed(
+            "bf16", np.stack([a @ b.T for a, b in zip(typed("bf16", _B).array, typed("bf16", _E).array, strict=True)])
+        ),
         id="bf16",
     ),
     case(
@@ -103,7 +125,15 @@ ROWS += [
         gives=np.float32([[np.nan, np.nan], [np.inf, np.nan]]),
         id="infinities",
     ),
-    case("GroupedMatMul", 17, np.zeros((0, 4), np.float32), _E, [0, 0, 0], gives=np.zeros((0, 5), np.float32), id="no tokens"),
+    case(
+        "GroupedMatMul",
+        17,
+        np.zeros((0, 4), np.float32),
+        _E,
+        [0, 0, 0],
+        gives=np.zeros((0, 5), np.float32),
+        id="no tokens",
+    ),
     case(
         "GroupedMatMul",
         17,

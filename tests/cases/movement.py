@@ -12,8 +12,22 @@ ROWS = [
     facts_case("Transpose", 1, "f32[?,2..5,3]", [2, 0, 1], id="dynamic"),
     facts_case("Transpose", 1, "f32[2,3]", "i64[2]", id="order unknown"),
     facts_case("Transpose", 1, "f32[...]", [1, 0], id="rank unknown"),
-    refuses("Transpose", 1, "f32[2,3]", [0, 0], says="order [0, 0] is not a permutation of the axes of f32[2,3]", id="axis twice"),
-    refuses("Transpose", 1, "f32[2,3]", [0, 1, 2], says="order [0, 1, 2] is not a permutation of the axes of f32[2,3]", id="too long"),
+    refuses(
+        "Transpose",
+        1,
+        "f32[2,3]",
+        [0, 0],
+        says="order [0, 0] is not a permutation of the axes of f32[2,3]",
+        id="axis twice",
+    ),
+    refuses(
+        "Transpose",
+        1,
+        "f32[2,3]",
+        [0, 1, 2],
+        says="order [0, 1, 2] is not a permutation of the axes of f32[2,3]",
+        id="too long",
+    ),
     case("Concat", 1, X, random("f32", 2, 1, 4), axis="1", id="axis 1"),
     case("Concat", 1, X, X, X, axis="-1", id="three along the last axis"),
     case("Concat", 1, [1, 2], [3], axis="0", id="i64"),
@@ -65,9 +79,24 @@ for mode in ("blocks_first", "depth_first"):
     ]
 ROWS += [
     # The specification's default; OpenVINO's reader has none.
-    case("DepthToSpace", 1, random("f32", 1, 8, 2, 3), mode="blocks_first", gives=random("f32", 1, 8, 2, 3), id="default block"),
+    case(
+        "DepthToSpace",
+        1,
+        random("f32", 1, 8, 2, 3),
+        mode="blocks_first",
+        gives=random("f32", 1, 8, 2, 3),
+        id="default block",
+    ),
     facts_case("DepthToSpace", 1, "f32[?,8,?,3]", mode="blocks_first", block_size="2", id="dynamic"),
-    refuses("DepthToSpace", 1, "f32[1,6,2,2]", mode="blocks_first", block_size="2", says="6 channels cannot be split", id="uneven"),
+    refuses(
+        "DepthToSpace",
+        1,
+        "f32[1,6,2,2]",
+        mode="blocks_first",
+        block_size="2",
+        says="6 channels cannot be split",
+        id="uneven",
+    ),
     facts_case("SpaceToDepth", 1, "f32[?,2,?,6]", mode="depth_first", block_size="2", id="dynamic"),
     refuses(
         "SpaceToDepth",
@@ -86,7 +115,16 @@ ROWS += [
     case("ReverseSequence", 1, random("u8", 3, 2, low=0, high=9), [2, 1, 2], id="u8, defaults"),
     facts_case("ReverseSequence", 1, "f32[?,3]", "i64[4]", batch_axis="0", seq_axis="1", id="dynamic"),
     facts_case("ReverseSequence", 1, "f32[...]", "i64[4]", batch_axis="0", seq_axis="1", id="rank unknown"),
-    refuses("ReverseSequence", 1, "f32[2,3]", "i64[3]", batch_axis="0", seq_axis="1", says="sizes 2 and 3 differ", id="other length"),
+    refuses(
+        "ReverseSequence",
+        1,
+        "f32[2,3]",
+        "i64[3]",
+        batch_axis="0",
+        seq_axis="1",
+        says="sizes 2 and 3 differ",
+        id="other length",
+    ),
     refuses(
         "ReverseSequence",
         1,
@@ -116,7 +154,14 @@ ROWS += [
 NAN, INF = float("nan"), float("inf")
 ROWS += [
     case("Split", 1, typed("i64", [1, 2, 3, 4]), 0, num_splits="4", id="vector of i64"),
-    case("VariadicSplit", 1, typed("u8", [1, 2, 3]), 0, typed("i32", [3, 0]), id="vector of u8, i32 lengths, one of them 0"),
+    case(
+        "VariadicSplit",
+        1,
+        typed("u8", [1, 2, 3]),
+        0,
+        typed("i32", [3, 0]),
+        id="vector of u8, i32 lengths, one of them 0",
+    ),
     case("Reverse", 1, X, [-1, -3], mode="index", id="negative axes"),
     case("Reverse", 1, typed("i32", [1, 2, 3]), typed("boolean", [False]), mode="mask", id="mask that keeps"),
     case("Reverse", 1, X, np.zeros(0, np.int64), mode="index", gives=X, id="no axes"),
@@ -133,7 +178,9 @@ ROWS += [
 ROWS += [
     *halves(ROWS),
     *odd(ROWS),
-    *emptied(ROWS, "DepthToSpace", "SpaceToDepth", "Identity", "Reverse", "Roll", "ShuffleChannels", "Split", "VariadicSplit"),
+    *emptied(
+        ROWS, "DepthToSpace", "SpaceToDepth", "Identity", "Reverse", "Roll", "ShuffleChannels", "Split", "VariadicSplit"
+    ),
     *emptied(ROWS, "ReverseSequence", inputs=(0, 1)),
 ]
 ROWS += [
@@ -157,11 +204,33 @@ ROWS += [
         says="the mask has 3 elements for data boolean[2]",
         id="mask longer than the rank",
     ),
-    refuses("Reverse", 1, "f32[2,3,1]", [True, False], mode="mask", says="the mask has 2 elements", id="mask shorter than the rank"),
     refuses(
-        "ReverseSequence", 1, "f32[2,3]", [-1, 3], says="seq_lengths has -1, expected 0 to 3, the size of the axis", id="negative length"
+        "Reverse",
+        1,
+        "f32[2,3,1]",
+        [True, False],
+        mode="mask",
+        says="the mask has 2 elements",
+        id="mask shorter than the rank",
     ),
-    refuses("ReverseSequence", 1, "f32[2,3]", [np.nan, 3.0], says="seq_lengths has nan, expected 0 to 3", id="length NaN"),
-    refuses("ReverseSequence", 1, "f32[2,3]", [4095.0, 1.0], says="seq_lengths has 4095.0, expected 0 to 3", id="length in f32"),
+    refuses(
+        "ReverseSequence",
+        1,
+        "f32[2,3]",
+        [-1, 3],
+        says="seq_lengths has -1, expected 0 to 3, the size of the axis",
+        id="negative length",
+    ),
+    refuses(
+        "ReverseSequence", 1, "f32[2,3]", [np.nan, 3.0], says="seq_lengths has nan, expected 0 to 3", id="length NaN"
+    ),
+    refuses(
+        "ReverseSequence",
+        1,
+        "f32[2,3]",
+        [4095.0, 1.0],
+        says="seq_lengths has 4095.0, expected 0 to 3",
+        id="length in f32",
+    ),
     case("ReverseSequence", 1, random("f32", 3, 4), [2.6, 1.0, 3.2], id="fractions of lengths are cut off"),
 ]

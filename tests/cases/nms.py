@@ -32,7 +32,10 @@ def _scored(*rows: tuple[float, float, float]) -> np.ndarray:
 
 
 # The example of ONNX's NonMaxSuppression: three pairs of boxes.
-PAIRS = np.array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, -0.1, 1, 0.9], [0, 10, 1, 11], [0, 10.1, 1, 11.1], [0, 100, 1, 101]]], np.float32)
+PAIRS = np.array(
+    [[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, -0.1, 1, 0.9], [0, 10, 1, 11], [0, 10.1, 1, 11.1], [0, 100, 1, 101]]],
+    np.float32,
+)
 PAIR_SCORES = np.array([[[0.9, 0.75, 0.6, 0.95, 0.5, 0.3]]], np.float32)
 # Overlaps of 1/2 with the first, and of none.
 HALVES = np.array([[[0, 0, 1, 1], [0, 0, 1, 0.5], [2, 2, 3, 3], [5, 5, 6, 6]]], np.float32)
@@ -54,7 +57,18 @@ for since in (1, 3, 4, 5, 9):
         ROWS += [
             case(NMS, since, BOXES, SCORES, 3, 0.3, 0.1, id=f"corners, sorted {descending}", **texts),
             case(NMS, since, BOXES, SCORES, 100, 0.6, 0.4, id=f"all that stay, sorted {descending}", **texts),
-            case(NMS, since, BOXES, SCORES, 3, 0.3, 0.1, box_encoding="center", id=f"centres, sorted {descending}", **texts),
+            case(
+                NMS,
+                since,
+                BOXES,
+                SCORES,
+                3,
+                0.3,
+                0.1,
+                box_encoding="center",
+                id=f"centres, sorted {descending}",
+                **texts,
+            ),
         ]
     ROWS += [
         case(NMS, since, BOXES[..., [2, 1, 0, 3]], SCORES, 3, 0.3, 0.1, box_encoding="corner", id="other corners"),
@@ -114,7 +128,10 @@ for since in (1, 3, 4, 5, 9):
         refuses(NMS, since, "f32[2,6,4]", "f32[2,3,6]", 3, "i64[]", says="iou_threshold has element type i64", id="integer threshold"),
     ]  # fmt: skip
     if since > 1:
-        ROWS += [case(NMS, since, BOXES, SCORES, 3, 0.3, 0.1, output_type=kind, id=f"output_type {kind}") for kind in ("i32", "i64")]
+        ROWS += [
+            case(NMS, since, BOXES, SCORES, 3, 0.3, 0.1, output_type=kind, id=f"output_type {kind}")
+            for kind in ("i32", "i64")
+        ]
     if newer:
         ROWS += [
             case(NMS, since, BOXES, SCORES, [3], [0.3], [0.1], [0.0], id="vectors of one"),
@@ -175,7 +192,19 @@ ROTATED = "NMSRotated"
 for descending in ("true", "false"):
     for clockwise in ("true", "false"):
         texts = {"sort_result_descending": descending, "clockwise": clockwise}
-        ROWS.append(case(ROTATED, 13, ROTATED_BOXES, SCORES, 3, 0.3, 0.1, id=f"sorted {descending}, clockwise {clockwise}", **texts))
+        ROWS.append(
+            case(
+                ROTATED,
+                13,
+                ROTATED_BOXES,
+                SCORES,
+                3,
+                0.3,
+                0.1,
+                id=f"sorted {descending}, clockwise {clockwise}",
+                **texts,
+            )
+        )
 ROWS += [
     case(ROTATED, 13, ROTATED_BOXES, SCORES, [100], [0.4], [0.3], output_type="i32", id="vectors of one, i32"),
     case(ROTATED, 13, ROTATED_BOXES, SCORES, 100, 0.05, 0.0, output_type="i64", id="low threshold"),
@@ -217,7 +246,11 @@ LIMITS = (
     {"nms_top_k": "2"}, {"keep_top_k": "3"}, {"nms_top_k": "3", "keep_top_k": "20"}, {"background_class": "0"}, {"background_class": "2"},
     {"background_class": "7"}, {"background_class": "1", "keep_top_k": "4"}, {"score_threshold": "0.5"}, {"output_type": "i32"},
 )  # fmt: skip
-for type, since, plain in ((MATRIX, 8, {}), (MULTI, 8, {"iou_threshold": "0.31"}), (MULTI, 9, {"iou_threshold": "0.31"})):
+for type, since, plain in (
+    (MATRIX, 8, {}),
+    (MULTI, 8, {"iou_threshold": "0.31"}),
+    (MULTI, 9, {"iou_threshold": "0.31"}),
+):
     for order in ("none", "score", "classid"):
         for across in ("true", "false"):
             texts = plain | {"sort_result_type": order, "sort_result_across_batch": across}
@@ -254,13 +287,24 @@ for type, since, plain in ((MATRIX, 8, {}), (MULTI, 8, {"iou_threshold": "0.31"}
 for decay in ("linear", "gaussian"):
     texts = {"decay_function": decay}
     ROWS += [
-        case(MATRIX, 8, BOXES, SCORES, post_threshold="0.3", gaussian_sigma="0.5", id=f"{decay}, post_threshold", **texts),
+        case(
+            MATRIX, 8, BOXES, SCORES, post_threshold="0.3", gaussian_sigma="0.5", id=f"{decay}, post_threshold", **texts
+        ),
         case(MATRIX, 8, BOXES, SCORES, gaussian_sigma="3", nms_top_k="4", id=f"{decay}, best 4", **texts),
         case(MATRIX, 8, BIG, SCORES, normalized="false", id=f"{decay}, not normalized", **texts),
-        case(MATRIX, 8, BOXES[:, [0, 0, 1, 1, 2, 2]], SCORES, score_threshold="0.1", id=f"{decay}, boxes twice", **texts),
+        case(
+            MATRIX, 8, BOXES[:, [0, 0, 1, 1, 2, 2]], SCORES, score_threshold="0.1", id=f"{decay}, boxes twice", **texts
+        ),
         # A box that is upside down has no area.
         case(MATRIX, 8, BOXES[..., [2, 1, 0, 3]], SCORES, id=f"{decay}, upside down", **texts),
-        case(MATRIX, 8, np.concatenate([BOXES[:, :3], BOXES[:, 3:, [0, 1, 0, 1]]], 1), SCORES, id=f"{decay}, points", **texts),
+        case(
+            MATRIX,
+            8,
+            np.concatenate([BOXES[:, :3], BOXES[:, 3:, [0, 1, 0, 1]]], 1),
+            SCORES,
+            id=f"{decay}, points",
+            **texts,
+        ),
     ]
 # The names that the specification has for sort_result_type and classid; OpenVINO does not know them. By hand.
 SORTED = np.array([[0, 0.9, 0, 0, 1, 1], [1, 0.95, 2, 2, 3, 3]], np.float32)
@@ -288,7 +332,9 @@ OWN, OWN_SCORES = _corners(6, 3, 7), _scores(7, 3, 7)
 for order in ("none", "score", "classid"):
     for across in ("true", "false"):
         texts = {"iou_threshold": "0.31", "sort_result_type": order, "sort_result_across_batch": across}
-        ROWS.append(case(MULTI, 9, OWN, OWN_SCORES, [2, 0, 5], id=f"own boxes, sorted by {order}, across {across}", **texts))
+        ROWS.append(
+            case(MULTI, 9, OWN, OWN_SCORES, [2, 0, 5], id=f"own boxes, sorted by {order}, across {across}", **texts)
+        )
 ROWS += [
     *(case(MULTI, 9, OWN, OWN_SCORES, [3, 4], iou_threshold="0.31", id=f"own boxes, {_said(k)}", **k) for k in LIMITS),
     case(MULTI, 9, OWN, OWN_SCORES, [3, 4], iou_threshold="0.8", nms_eta="0.7", normalized="false", id="own boxes, nms_eta"),

@@ -22,9 +22,19 @@ ROWS = [
         says="number of channels of gamma differs between inputs: 4 and 5",
         id="other channels",
     ),
-    refuses("BatchNormInference", 5, "f32[2,4,3]", *["f32[4]"] * 4, epsilon="-1", says="epsilon -1 is negative", id="negative epsilon"),
+    refuses(
+        "BatchNormInference",
+        5,
+        "f32[2,4,3]",
+        *["f32[4]"] * 4,
+        epsilon="-1",
+        says="epsilon -1 is negative",
+        id="negative epsilon",
+    ),
     case("BatchNormInference", 1, C[0], C[1], X, C[2], C[3], epsilon="0.001", id="2-D"),
-    facts_case("BatchNormInference", 1, "f32[4]", "f32[4]", "f32[?,4,3]", "f32[4]", "f32[4]", epsilon="0.001", id="dynamic"),
+    facts_case(
+        "BatchNormInference", 1, "f32[4]", "f32[4]", "f32[?,4,3]", "f32[4]", "f32[4]", epsilon="0.001", id="dynamic"
+    ),
     case("LRN", 1, X, [1], alpha="0.5", beta="0.75", bias="1", size="3", id="channels"),
     case("LRN", 1, X, [2, 3], alpha="0.5", beta="0.75", bias="2", size="3", id="pixels"),
     case("LRN", 1, X, [1], alpha="1e-4", beta="0.75", bias="1", size="5", id="usual numbers"),
@@ -34,27 +44,86 @@ ROWS = [
     facts_case("GRN", 1, "f32[?,4,3]", bias="0.3", id="dynamic"),
     case("GroupNormalization", 12, X, C[0], C[1], num_groups="2", epsilon="1e-5", id="two groups"),
     case("GroupNormalization", 12, X, C[0], C[1], num_groups="4", epsilon="0.1", id="as many as channels"),
-    case("GroupNormalization", 12, random("f32", 2, 4, 6), C[0], C[1], num_groups="1", epsilon="1e-3", id="one group, 1-D"),
+    case(
+        "GroupNormalization",
+        12,
+        random("f32", 2, 4, 6),
+        C[0],
+        C[1],
+        num_groups="1",
+        epsilon="1e-3",
+        id="one group, 1-D",
+    ),
     case("GroupNormalization", 12, random("f16", 2, 4, 6), H[0], H[1], num_groups="2", epsilon="1e-3", id="f16"),
-    facts_case("GroupNormalization", 12, "f32[?,?,3]", "f32[4]", "f32[4]", num_groups="2", epsilon="1e-5", id="dynamic"),
-    refuses("GroupNormalization", 12, "f32[2,4]", "f32[4]", "f32[4]", num_groups="3", epsilon="1e-5", says="into 3 groups", id="uneven"),
+    facts_case(
+        "GroupNormalization", 12, "f32[?,?,3]", "f32[4]", "f32[4]", num_groups="2", epsilon="1e-5", id="dynamic"
+    ),
+    refuses(
+        "GroupNormalization",
+        12,
+        "f32[2,4]",
+        "f32[4]",
+        "f32[4]",
+        num_groups="3",
+        epsilon="1e-5",
+        says="into 3 groups",
+        id="uneven",
+    ),
     facts_case("MVN", 2, "f32[?,4,3]", eps="1e-5", id="dynamic"),
-    facts_case("MVN", 6, "f32[?,4,3]", [1], normalize_variance="true", eps="1e-5", eps_mode="inside_sqrt", id="dynamic"),
-    refuses("MVN", 6, "f32[2,3]", [4], normalize_variance="true", eps="1", eps_mode="inside_sqrt", says="out of range", id="axis"),
+    facts_case(
+        "MVN", 6, "f32[?,4,3]", [1], normalize_variance="true", eps="1e-5", eps_mode="inside_sqrt", id="dynamic"
+    ),
+    refuses(
+        "MVN",
+        6,
+        "f32[2,3]",
+        [4],
+        normalize_variance="true",
+        eps="1",
+        eps_mode="inside_sqrt",
+        says="out of range",
+        id="axis",
+    ),
     facts_case("NormalizeL2", 1, "f32[?,4,3]", [1], eps="1e-5", eps_mode="add", id="dynamic"),
-    refuses("NormalizeL2", 1, "f32[2,3]", [4], eps="1e-5", eps_mode="add", says="axis 4 is out of range", id="axis out of range"),
+    refuses(
+        "NormalizeL2",
+        1,
+        "f32[2,3]",
+        [4],
+        eps="1e-5",
+        eps_mode="add",
+        says="axis 4 is out of range",
+        id="axis out of range",
+    ),
 ]
 for across in ("true", "false"):
     for variance in ("true", "false"):
         ROWS.append(
-            case("MVN", 2, X, across_channels=across, normalize_variance=variance, eps="1e-3", id=f"across {across}, variance {variance}")
+            case(
+                "MVN",
+                2,
+                X,
+                across_channels=across,
+                normalize_variance=variance,
+                eps="1e-3",
+                id=f"across {across}, variance {variance}",
+            )
         )
 for mode in ("inside_sqrt", "outside_sqrt"):
     ROWS += [
         case("MVN", 6, X, [2, 3], normalize_variance="true", eps="1e-2", eps_mode=mode, id=f"{mode}"),
         case("MVN", 6, X, [-1], normalize_variance="true", eps="1e-2", eps_mode=mode, id=f"{mode}, last axis"),
         case("MVN", 6, X, [1, 2, 3], normalize_variance="false", eps="1e-2", eps_mode=mode, id=f"{mode}, mean alone"),
-        case("MVN", 6, random("f16", 2, 4, 5), [2], normalize_variance="true", eps="1e-2", eps_mode=mode, id=f"{mode}, f16"),
+        case(
+            "MVN",
+            6,
+            random("f16", 2, 4, 5),
+            [2],
+            normalize_variance="true",
+            eps="1e-2",
+            eps_mode=mode,
+            id=f"{mode}, f16",
+        ),
     ]
 for mode in ("add", "max"):
     ROWS += [
@@ -66,10 +135,30 @@ ROWS += [
     case("GRN", 1, random("f32", 2, 4), bias="0.3", id="no spatial axes"),
     case("GRN", 1, random("f32", 2, 4, 3), bias="1e-3", id="1-D"),
     # By the formula: 1 + the squares of each and its neighbours; OpenVINO's plugin wants the axis counted from the front.
-    case("LRN", 1, [[1.0, 2.0, 3.0]], [-1], alpha="3", beta="1", bias="1", size="3", gives=[[1 / 6, 2 / 15, 3 / 14]], id="negative axis"),
+    case(
+        "LRN",
+        1,
+        [[1.0, 2.0, 3.0]],
+        [-1],
+        alpha="3",
+        beta="1",
+        bias="1",
+        size="3",
+        gives=[[1 / 6, 2 / 15, 3 / 14]],
+        id="negative axis",
+    ),
     case("LRN", 1, random("f32", 2, 5), [1], alpha="0.5", beta="0.75", bias="1", size="3", id="rank 2"),
     case("MVN", 2, random("f32", 2, 4, 6), normalize_variance="true", eps="1e-3", id="1-D, default"),
-    case("MVN", 6, random("f32", 3, 4), [0, 1], normalize_variance="true", eps="1e-2", eps_mode="inside_sqrt", id="all axes"),
+    case(
+        "MVN",
+        6,
+        random("f32", 3, 4),
+        [0, 1],
+        normalize_variance="true",
+        eps="1e-2",
+        eps_mode="inside_sqrt",
+        id="all axes",
+    ),
     case("NormalizeL2", 1, random("f32", 3, 4), [1], eps="0.5", eps_mode="add", id="matrix"),
     case("NormalizeL2", 1, np.zeros((2, 3), np.float32), [1], eps="0.5", eps_mode="max", id="zeros"),
     case("BatchNormInference", 1, C[0], C[1], random("f32", 2, 4), C[2], C[3], epsilon="0.001", id="no spatial axes"),
@@ -86,10 +175,26 @@ ROWS += [
         id="other channels",
     ),
     refuses(
-        "LRN", 1, "f32[2,4,3]", [3], alpha="0.5", beta="0.75", bias="1", size="3", says="axis 3 is out of range", id="axis out of range"
+        "LRN",
+        1,
+        "f32[2,4,3]",
+        [3],
+        alpha="0.5",
+        beta="0.75",
+        bias="1",
+        size="3",
+        says="axis 3 is out of range",
+        id="axis out of range",
     ),
     refuses("GRN", 1, "f32[4]", bias="0.3", says="data has rank 1, expected 2, 3 or 4", id="rank 1"),
-    refuses("MVN", 2, "i32[2,4,3]", eps="1e-5", says="data has element type i32, expected a floating-point type", id="integers"),
+    refuses(
+        "MVN",
+        2,
+        "i32[2,4,3]",
+        eps="1e-5",
+        says="data has element type i32, expected a floating-point type",
+        id="integers",
+    ),
 ]
 ROWS += [
     *halves(ROWS),
@@ -101,7 +206,14 @@ ROWS += [
 ROWS += [
     case("NormalizeL2", 1, [[1.0, 2.0]], np.zeros(0, np.int64), eps="0.1", eps_mode="add", id="nothing summed"),
     case(
-        "MVN", 6, [[1.0, 2.0]], np.zeros(0, np.int64), normalize_variance="true", eps="0.1", eps_mode="inside_sqrt", id="nothing averaged"
+        "MVN",
+        6,
+        [[1.0, 2.0]],
+        np.zeros(0, np.int64),
+        normalize_variance="true",
+        eps="0.1",
+        eps_mode="inside_sqrt",
+        id="nothing averaged",
     ),
 ]
 # One number less its mean; OpenVINO does not run it.
@@ -119,7 +231,16 @@ ROWS += [
         gives=np.float32(0),
         id="scalar",
     ),
-    case("NormalizeL2", 1, np.float32(3), np.zeros(0, np.int64), eps="7", eps_mode="add", gives=np.float32(1), id="scalar"),
+    case(
+        "NormalizeL2",
+        1,
+        np.float32(3),
+        np.zeros(0, np.int64),
+        eps="7",
+        eps_mode="add",
+        gives=np.float32(1),
+        id="scalar",
+    ),
 ]
 ROWS += [
     case(

@@ -25,17 +25,29 @@ for op, since, extra in POOLS:
         case(op, since, X, **texts(strides="1, 1", begin="1, 1", end="1, 1", **extra, **two), id=f"padded{what}"),
         case(op, since, X, **texts(begin="1, 0", end="0, 2", **extra, **two), id=f"uneven{what}"),
         case(op, since, X, **texts(rounding_type="ceil", **extra, **two), id=f"ceil{what}"),
-        case(op, since, X, **texts(begin="1, 1", end="1, 1", rounding_type="ceil", **extra, **two), id=f"ceil, padded{what}"),
+        case(
+            op,
+            since,
+            X,
+            **texts(begin="1, 1", end="1, 1", rounding_type="ceil", **extra, **two),
+            id=f"ceil, padded{what}",
+        ),
         case(op, since, X, **texts(auto_pad="same_upper", **extra, **two), id=f"same_upper{what}"),
         case(op, since, X, **texts(auto_pad="same_lower", **extra, **two), id=f"same_lower{what}"),
         case(op, since, X, **texts(auto_pad="valid", **extra, **two), id=f"valid{what}"),
         case(op, since, random("f32", 2, 3, 9), **texts("2", "1", "1", "3", **extra, **one), id=f"1-D{what}"),
         case(
-            op, since, random("f32", 1, 2, 4, 5, 4), **texts("1, 2, 1", "0, 1, 0", "0, 1, 1", "2, 3, 2", **extra, **three), id=f"3-D{what}"
+            op,
+            since,
+            random("f32", 1, 2, 4, 5, 4),
+            **texts("1, 2, 1", "0, 1, 0", "0, 1, 1", "2, 3, 2", **extra, **three),
+            id=f"3-D{what}",
         ),
         case(op, since, random("f16", 1, 2, 6, 6), **texts(**extra, **two), id=f"f16{what}"),
         facts_case(op, since, "f32[?,2,?,7..9]", **texts(**extra, **two), id=f"dynamic{what}"),
-        facts_case(op, since, "f32[1,2,6..10,?]", **texts(auto_pad="same_upper", **extra, **two), id=f"dynamic same{what}"),
+        facts_case(
+            op, since, "f32[1,2,6..10,?]", **texts(auto_pad="same_upper", **extra, **two), id=f"dynamic same{what}"
+        ),
     ]
     if since >= 14:
         for begin, end in (("0, 0", "0, 0"), ("1, 1", "1, 1"), ("1, 0", "0, 1")):
@@ -49,12 +61,27 @@ for op, since, extra in POOLS:
                 )
             )
     if with_dilations:
-        ROWS.append(case(op, since, X, **texts("1, 1", "1, 1", "1, 1", "2, 2", dilations="2, 3", **extra), id=f"dilated{what}"))
+        ROWS.append(
+            case(op, since, X, **texts("1, 1", "1, 1", "1, 1", "2, 2", dilations="2, 3", **extra), id=f"dilated{what}")
+        )
 ROWS += [
-    refuses("MaxPool", 1, "f32[1,2,6]", **texts(), says="does not have a batch, channels and 2 spatial axes", id="other rank"),
+    refuses(
+        "MaxPool",
+        1,
+        "f32[1,2,6]",
+        **texts(),
+        says="does not have a batch, channels and 2 spatial axes",
+        id="other rank",
+    ),
     refuses("MaxPool", 1, "f32[1,2,2,2]", **texts(), says="does not fit", id="kernel too large"),
     refuses("AvgPool", 1, "f32[1,2,2,2]", **texts(), exclude_pad="true", says="does not fit", id="kernel too large"),
-    case("MaxPool", 1, random("f32", 1, 2, 4), **texts("2", "0", "1", "2", rounding_type="ceil"), id="a window beside the data"),
+    case(
+        "MaxPool",
+        1,
+        random("f32", 1, 2, 4),
+        **texts("2", "0", "1", "2", rounding_type="ceil"),
+        id="a window beside the data",
+    ),
     case(
         "MaxPool",
         8,
@@ -110,8 +137,20 @@ ROWS += [
     ),
     case("MaxPool", 1, typed("i32", [[[[1, 5, 2], [7, 3, 4], [0, -9, 8]]]]), **texts("1, 1", kernel="2, 2"), id="i32"),
     case("MaxPool", 8, X, **texts(dilations="1, 1", index_element_type="i32"), id="i32 indices"),
-    case("MaxPool", 8, random("f32", 2, 2, 4, 4), **texts("2, 2", kernel="2, 2", dilations="1, 1", axis="2"), id="indices from axis 2"),
-    case("MaxPool", 8, random("f32", 2, 2, 4, 4), **texts("2, 2", kernel="2, 2", dilations="1, 1", axis="1"), id="indices from axis 1"),
+    case(
+        "MaxPool",
+        8,
+        random("f32", 2, 2, 4, 4),
+        **texts("2, 2", kernel="2, 2", dilations="1, 1", axis="2"),
+        id="indices from axis 2",
+    ),
+    case(
+        "MaxPool",
+        8,
+        random("f32", 2, 2, 4, 4),
+        **texts("2, 2", kernel="2, 2", dilations="1, 1", axis="1"),
+        id="indices from axis 1",
+    ),
     case("AdaptiveAvgPool", 8, X, [3, 2], id="2-D"),
     case("AdaptiveAvgPool", 8, X, [4, 5], id="2-D uneven"),
     case("AdaptiveAvgPool", 8, random("f32", 2, 3, 7), [3], id="1-D"),
@@ -168,7 +207,10 @@ for since in (1, 8, 14):
                 since,
                 typed(name, [[[1.0, 3.0, 2.0]]]),
                 **texts("3", "0", "2", "2", rounding_type="ceil", **more),
-                gives=tuple(array for array in (typed(name, [[[3.0, lowest]]]).array, np.array([[[1, 0]]]))[: 1 if since == 1 else 2]),
+                gives=tuple(
+                    array
+                    for array in (typed(name, [[[3.0, lowest]]]).array, np.array([[[1, 0]]]))[: 1 if since == 1 else 2]
+                ),
                 id=f"a window beside the data, {name}",
             )
             for name, lowest in LOWEST.items()
@@ -194,15 +236,33 @@ for since in (1, 8, 14):
             refuses("MaxPool", since, "f32[1,2,6]", **texts(dilations="1, 1"), says="spatial axes", id="other rank"),
         ]
 for since in (14, 16):
-    ROWS.append(refuses("AvgPool", since, "f32[1,2,6]", **texts(exclude_pad="true"), says="spatial axes", id="other rank"))
+    ROWS.append(
+        refuses("AvgPool", since, "f32[1,2,6]", **texts(exclude_pad="true"), says="spatial axes", id="other rank")
+    )
 # The plugin refuses an empty batch; there is nothing to compute.
 for op, since, extra in POOLS:
     more = {} if (op, since) in (("MaxPool", 1), ("AvgPool", 1), ("AvgPool", 14)) else {"dilations": "1, 1"}
     empty = np.zeros((0, 2, 2, 3), np.float32)
     gives = (empty, empty.astype(np.int64)) if op == "MaxPool" and since > 1 else empty
-    ROWS.append(case(op, since, random("f32", 0, 2, 6, 7), **texts(**extra, **more), gives=gives, id=f"empty{''.join(extra.values())}"))
+    ROWS.append(
+        case(
+            op,
+            since,
+            random("f32", 0, 2, 6, 7),
+            **texts(**extra, **more),
+            gives=gives,
+            id=f"empty{''.join(extra.values())}",
+        )
+    )
 ROWS += [
-    case("AdaptiveAvgPool", 8, random("f32", 1, 2, 3, 3), [0, 2], gives=np.zeros((1, 2, 0, 2), np.float32), id="no windows"),
+    case(
+        "AdaptiveAvgPool",
+        8,
+        random("f32", 1, 2, 3, 3),
+        [0, 2],
+        gives=np.zeros((1, 2, 0, 2), np.float32),
+        id="no windows",
+    ),
     case("AdaptiveAvgPool", 8, random("f32", 1, 1, 2), [5], id="more windows than numbers"),
     case("AdaptiveMaxPool", 8, random("f32", 1, 1, 2), [5], index_element_type="i32", id="more windows than numbers"),
     refuses(
@@ -218,12 +278,29 @@ ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "AdaptiveAvgPool", "AdaptiveM
 ROWS += [
     # OpenVINO gives what was in memory.
     refuses(
-        "AdaptiveAvgPool", 8, "f32[1,2,0,7]", [3, 2], says="an axis of size 0 cannot be divided into 3 windows", id="nothing to divide"
+        "AdaptiveAvgPool",
+        8,
+        "f32[1,2,0,7]",
+        [3, 2],
+        says="an axis of size 0 cannot be divided into 3 windows",
+        id="nothing to divide",
     ),
     refuses(
-        "AdaptiveMaxPool", 8, "f32[1,2,3,0]", [3, 2], says="an axis of size 0 cannot be divided into 2 windows", id="nothing to divide"
+        "AdaptiveMaxPool",
+        8,
+        "f32[1,2,3,0]",
+        [3, 2],
+        says="an axis of size 0 cannot be divided into 2 windows",
+        id="nothing to divide",
     ),
-    case("AdaptiveAvgPool", 8, random("f32", 1, 2, 0, 3), [0, 2], gives=np.zeros((1, 2, 0, 2), np.float32), id="nothing into nothing"),
+    case(
+        "AdaptiveAvgPool",
+        8,
+        random("f32", 1, 2, 0, 3),
+        [0, 2],
+        gives=np.zeros((1, 2, 0, 2), np.float32),
+        id="nothing into nothing",
+    ),
     case(
         "AdaptiveMaxPool",
         8,

@@ -122,7 +122,16 @@ ROWS += [
 ]  # fmt: skip
 ROWS += [
     *(
-        case("PriorBox", since, [0, 3], IMAGE, min_size="4", offset="0.5", gives=np.zeros((2, 0), np.float32), id="no rows of places")
+        case(
+            "PriorBox",
+            since,
+            [0, 3],
+            IMAGE,
+            min_size="4",
+            offset="0.5",
+            gives=np.zeros((2, 0), np.float32),
+            id="no rows of places",
+        )
         for since in (1, 8)
     ),
 ]

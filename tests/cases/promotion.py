@@ -32,7 +32,15 @@ ROWS: list[Row] = [
         facts_case("ConvertPromoteTypes", 14, f"{a}[?]", f"{b}[2]", promote_unsafe=True, id=f"unsafe {a} {b}")
         for a, b in itertools.combinations_with_replacement(_PROMOTED, 2)
     ),
-    facts_case("ConvertPromoteTypes", 14, "u64[2]", "i8[2]", promote_unsafe=True, u64_integer_promotion_target="i64", id="target of u64"),
+    facts_case(
+        "ConvertPromoteTypes",
+        14,
+        "u64[2]",
+        "i8[2]",
+        promote_unsafe=True,
+        u64_integer_promotion_target="i64",
+        id="target of u64",
+    ),
     *(
         facts_case("ConvertPromoteTypes", 14, f"{a}[2]", f"{b}[2]", id=f"safe {a} {b}")
         for a, b in [("boolean", "i32"), ("i8", "i32"), ("u8", "i16"), ("i16", "f32"), ("f16", "f64"), ("u4", "u8")]
@@ -47,7 +55,13 @@ ROWS: list[Row] = [
             promote_unsafe=unsafe,
             id=f"scalar {a} {b} {unsafe}",
         )
-        for unsafe, a, b in [(True, "i64", "i8"), (True, "f32", "f16"), (False, "i8", "i32"), (False, "u8", "i32"), (False, "i8", "f32")]
+        for unsafe, a, b in [
+            (True, "i64", "i8"),
+            (True, "f32", "f16"),
+            (False, "i8", "i32"),
+            (False, "u8", "i32"),
+            (False, "i8", "f32"),
+        ]
     ),
     _row("boolean", "f32", "f32"),
     _row("u8", "i16", "i16"),
@@ -72,10 +86,22 @@ ROWS: list[Row] = [
     facts_case("ConvertPromoteTypes", 14, "f16[?,2..5]", "f32[...]", id="dynamic"),
     facts_case("ConvertPromoteTypes", 14, "u8[]", "i32[?]", pytorch_scalar_promotion=True, id="a scalar and a vector"),
     facts_case(
-        "ConvertPromoteTypes", 14, "u8[...]", "i32[?]", pytorch_scalar_promotion=True, gives=("i32[...]", "i32[?]"), id="either way"
+        "ConvertPromoteTypes",
+        14,
+        "u8[...]",
+        "i32[?]",
+        pytorch_scalar_promotion=True,
+        gives=("i32[...]", "i32[?]"),
+        id="either way",
     ),
     facts_case(
-        "ConvertPromoteTypes", 14, "i64[...]", "i32[2]", pytorch_scalar_promotion=True, gives=("i64[...]", "i64[2]"), id="no scalar"
+        "ConvertPromoteTypes",
+        14,
+        "i64[...]",
+        "i32[2]",
+        pytorch_scalar_promotion=True,
+        gives=("i64[...]", "i64[2]"),
+        id="no scalar",
     ),
     refuses("ConvertPromoteTypes", 14, "i32[2]", "f32[2]", says="cannot safely be promoted", id="integer and float"),
     refuses("ConvertPromoteTypes", 14, "u32[2]", "i32[2]", says="cannot safely be promoted", id="unsigned and signed"),
@@ -88,7 +114,15 @@ ROWS: list[Row] = [
         says="input_0 has element type string, expected a type that can be promoted (not string, u2, u3, u6, nf4, f8e8m0 or f4e2m1)",
         id="text",
     ),
-    refuses("ConvertPromoteTypes", 14, "i64[]", "i8[2]", pytorch_scalar_promotion=True, says="scalar of i64", id="scalar too wide"),
+    refuses(
+        "ConvertPromoteTypes",
+        14,
+        "i64[]",
+        "i8[2]",
+        pytorch_scalar_promotion=True,
+        says="scalar of i64",
+        id="scalar too wide",
+    ),
 ]
 ROWS += [
     case(

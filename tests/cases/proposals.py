@@ -25,7 +25,9 @@ def distinct(name, *shape, seed=0):
 def proposal(since, *, id, kind="f32", image=(60, 75, 1), batch=1, **attributes):
     """A row with six anchors at each of 2 x 4 points."""
     deltas = random(kind, batch, 24, 2, 4, low=-0.5, high=0.5)
-    return case("Proposal", since, distinct(kind, batch, 12, 2, 4), deltas, typed(kind, image), **PLAIN | attributes, id=id)
+    return case(
+        "Proposal", since, distinct(kind, batch, 12, 2, 4), deltas, typed(kind, image), **PLAIN | attributes, id=id
+    )
 
 
 # Four points in a row, one anchor of 4 x 4 at each, nothing moved: the boxes are known by heart.
@@ -36,7 +38,9 @@ def row_of_four(since, scores, gives, *, id, image=(50, 50, 1), deltas=None, **a
     settings = {
         "base_size": "4", "pre_nms_topn": "9", "post_nms_topn": "3", "nms_thresh": "0.5", "feat_stride": "8", "min_size": "1", "ratio": "1", "scale": "1"
     }  # fmt: skip
-    return case("Proposal", since, probs, moves, np.array(image, np.float32), gives=gives, **settings | attributes, id=id)
+    return case(
+        "Proposal", since, probs, moves, np.array(image, np.float32), gives=gives, **settings | attributes, id=id
+    )
 
 
 def f32(values):
@@ -154,7 +158,12 @@ IN_A_ROW = np.array([[[[0, 0, 10, 10]], [[4, 0, 14, 10]], [[8, 0, 18, 10]], [[40
 
 def in_a_row(scores, gives, *, id, **attributes):
     """A row on the boxes above, which are not moved."""
-    inputs = np.array([[50, 50, 1]], np.float32), IN_A_ROW, np.zeros((1, 4, 1, 4), np.float32), np.array([[[scores]]], np.float32)
+    inputs = (
+        np.array([[50, 50, 1]], np.float32),
+        IN_A_ROW,
+        np.zeros((1, 4, 1, 4), np.float32),
+        np.array([[[scores]]], np.float32),
+    )
     rois, best = gives
     counts = np.array([len(best)], np.int32 if attributes.get("roi_num_type") == "i32" else np.int64)
     given = np.array(rois, np.float32).reshape(-1, 4), np.array(best, np.float32), counts

@@ -12,7 +12,18 @@ ROWS = [
     case("FakeQuantize", 1, X, -2.0, 2.0, 0.0, 1.0, levels="5", id="another range"),
     case("FakeQuantize", 1, X, 0.0, 1.0, -1.0, 1.0, levels="2", id="two levels"),
     # By the specification's formula; the CPU plugin gives the low bound throughout.
-    case("FakeQuantize", 1, [-3.0, 3.0], 2.0, -2.0, -1.0, 1.0, levels="16", gives=[-1.0, 1.0], id="input range upside down"),
+    case(
+        "FakeQuantize",
+        1,
+        [-3.0, 3.0],
+        2.0,
+        -2.0,
+        -1.0,
+        1.0,
+        levels="16",
+        gives=[-1.0, 1.0],
+        id="input range upside down",
+    ),
     case("FakeQuantize", 1, X, -2.0, 2.0, 2.0, -2.0, levels="16", id="output range upside down"),
     case(
         "FakeQuantize",
@@ -51,7 +62,17 @@ ROWS = [
     ),
     case("FakeQuantize", 1, [0.5, 1.5, 2.5, -0.5], 0.0, 4.0, 0.0, 4.0, levels="5", id="halves go to even"),
     case("FakeQuantize", 1, random("f16", 2, 3), *(typed("f16", v) for v in (-1, 1, -1, 1)), levels="16", id="f16"),
-    facts_case("FakeQuantize", 1, "f32[?,3]", "f32[...]", "f32[?,?]", "f32[]", "f32[3]", levels="16", id="bounds of unknown shapes"),
+    facts_case(
+        "FakeQuantize",
+        1,
+        "f32[?,3]",
+        "f32[...]",
+        "f32[?,?]",
+        "f32[]",
+        "f32[3]",
+        levels="16",
+        id="bounds of unknown shapes",
+    ),
     refuses(
         "FakeQuantize",
         1,
@@ -65,7 +86,18 @@ ROWS = [
         id="larger bounds",
     ),
     facts_case("FakeQuantize", 1, "f32[?,3,2..5]", "f32[3,1]", "f32[]", "f32[]", "f32[]", levels="16", id="dynamic"),
-    refuses("FakeQuantize", 1, "f32[2,3]", "f32[4]", "f32[]", "f32[]", "f32[]", levels="16", says="cannot be broadcast", id="other sizes"),
+    refuses(
+        "FakeQuantize",
+        1,
+        "f32[2,3]",
+        "f32[4]",
+        "f32[]",
+        "f32[]",
+        "f32[]",
+        levels="16",
+        says="cannot be broadcast",
+        id="other sizes",
+    ),
 ]
 ROWS += [
     case("FakeQuantize", 1, random("f32", 2, 3, low=-3, high=3), *(np.full((2, 3), v, np.float32) for v in (-2, 2, -1, 1)), levels="16", auto_broadcast="none", id="none"),
@@ -82,7 +114,14 @@ def _exact(kind: str, data: object, *bounds: object, levels: int, id: str) -> Ca
     x, *ranges = (typed(kind, values).array.astype(element(kind).carrier) for values in (data, *bounds))
     gives, tolerance = fake_quantize(x, *ranges, levels=levels), 0.0 if kind == "f32" else None
     return case(
-        "FakeQuantize", 1, typed(kind, x), *(typed(kind, v) for v in ranges), levels=str(levels), gives=gives, id=id, tolerance=tolerance
+        "FakeQuantize",
+        1,
+        typed(kind, x),
+        *(typed(kind, v) for v in ranges),
+        levels=str(levels),
+        gives=gives,
+        id=id,
+        tolerance=tolerance,
     )
 
 
@@ -92,15 +131,35 @@ _LOWS, _HIGHS = np.array([[-32.3764], [-1.9], [-7.0]]), np.array([[32.12346], [5
 ROWS += [
     _exact("f32", _SOME, -32.3764, 32.12346, -32.3764, 32.12346, levels=256, id="zero is a level"),
     _exact("f32", _SOME, -32.3764, 32.12346, -3.23764, 3.212346, levels=255, id="another asymmetric range"),
-    _exact("f32", np.broadcast_to(_SOME, (3, 105)), _LOWS, _HIGHS, _LOWS, _HIGHS, levels=256, id="three asymmetric ranges"),
+    _exact(
+        "f32", np.broadcast_to(_SOME, (3, 105)), _LOWS, _HIGHS, _LOWS, _HIGHS, levels=256, id="three asymmetric ranges"
+    ),
     _exact("f32", _SOME, -32.3764, 32.12346, 32.12346, -32.3764, levels=16, id="asymmetric, output range upside down"),
     _exact("f32", _SOME, -20.0, 20.0, 1e-9, 1.0, levels=256, id="a bound near zero is kept"),
     _exact("f32", _SOME, -20.0, 20.0, -20.0, 20.0, levels=256, id="zero is between two levels"),
     _exact("f32", np.arange(-1, 7, 0.25), 0.0, 6.0, 0.0, 6.0, levels=13, id="many halves"),
     # Each second of them is between two levels: 30 * 64.49986 / 255 can be written in f32.
-    _exact("f32", -32.3764 + np.arange(500) * 0.1264703, -32.3764, 32.12346, -32.3764, 32.12346, levels=256, id="all levels and halves"),
+    _exact(
+        "f32",
+        -32.3764 + np.arange(500) * 0.1264703,
+        -32.3764,
+        32.12346,
+        -32.3764,
+        32.12346,
+        levels=256,
+        id="all levels and halves",
+    ),
     _exact("f16", _SOME, -32.3764, 32.12346, -32.3764, 32.12346, levels=256, id="zero is a level, in f16"),
-    _exact("f16", np.broadcast_to(_SOME, (3, 105)), _LOWS, _HIGHS, _LOWS, _HIGHS, levels=255, id="three asymmetric ranges, in f16"),
+    _exact(
+        "f16",
+        np.broadcast_to(_SOME, (3, 105)),
+        _LOWS,
+        _HIGHS,
+        _LOWS,
+        _HIGHS,
+        levels=255,
+        id="three asymmetric ranges, in f16",
+    ),
 ]
 ROWS += [*halves(ROWS), *emptied(ROWS, "FakeQuantize")]
 ROWS.append(case("FakeQuantize", 1, np.float32(1.4), 0.0, 2.0, 0.0, 2.0, levels="3", id="scalar"))

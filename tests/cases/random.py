@@ -8,10 +8,19 @@ import numpy as np
 
 from tests.support.cases import Row, case, facts_case, random, refuses, typed
 
-_LIMITS = {"i32": (-5, 90), "i64": (-5, 90), "f16": (-1.5, 2.25), "bf16": (-1.5, 2.25), "f32": (-1.5, 2.25), "f64": (-1.5, 2.25)}
+_LIMITS = {
+    "i32": (-5, 90),
+    "i64": (-5, 90),
+    "f16": (-1.5, 2.25),
+    "bf16": (-1.5, 2.25),
+    "f32": (-1.5, 2.25),
+    "f64": (-1.5, 2.25),
+}
 
 
-def _uniform(kind: str, shape: list[int], id: str, low: float | None = None, high: float | None = None, **attributes: object) -> Row:
+def _uniform(
+    kind: str, shape: list[int], id: str, low: float | None = None, high: float | None = None, **attributes: object
+) -> Row:
     limits = _LIMITS[kind] if low is None else (low, high)
     gives = attributes.pop("gives", None)
     tolerance = attributes.pop("tolerance", None)
@@ -38,7 +47,12 @@ _UNIFORM: list[Row] = [
     *_SEEDED,
     # The plugin computes f16 as f32: what the nodes of its own graph evaluate to.
     _uniform(
-        "f16", [8], "f16", global_seed=150, op_seed=10, gives=typed("f16", [0.7676, 1.525, 1.621, -0.06055, -1.364, -1.188, 0.539, 1.627])
+        "f16",
+        [8],
+        "f16",
+        global_seed=150,
+        op_seed=10,
+        gives=typed("f16", [0.7676, 1.525, 1.621, -0.06055, -1.364, -1.188, 0.539, 1.627]),
     ),
     _uniform(
         "f16",
@@ -61,7 +75,16 @@ _UNIFORM: list[Row] = [
         tolerance=1e-8,
         gives=typed("f64", [[5.65927959, 4.23122376], [2.67008206, 2.36423758]]),
     ),
-    _uniform("i32", [2, 3], "example in i32", 50, 100, global_seed=80, op_seed=100, gives=typed("i32", [[65, 70, 56], [59, 82, 92]])),
+    _uniform(
+        "i32",
+        [2, 3],
+        "example in i32",
+        50,
+        100,
+        global_seed=80,
+        op_seed=100,
+        gives=typed("i32", [[65, 70, 56], [59, 82, 92]]),
+    ),
     _uniform(
         "f32",
         [3, 3],
@@ -70,7 +93,14 @@ _UNIFORM: list[Row] = [
         1,
         global_seed=150,
         op_seed=10,
-        gives=typed("f32", [[0.7011236, 0.30539632, 0.93931055], [0.9456035, 0.11694777, 0.50770056], [0.5197197, 0.22727466, 0.991374]]),
+        gives=typed(
+            "f32",
+            [
+                [0.7011236, 0.30539632, 0.93931055],
+                [0.9456035, 0.11694777, 0.50770056],
+                [0.5197197, 0.22727466, 0.991374],
+            ],
+        ),
     ),
     # What torch.rand(2, 2, dtype=torch.float64) * 8 + 2 gives after torch.manual_seed(80).
     _uniform(
@@ -123,7 +153,9 @@ _UNIFORM: list[Row] = [
     _uniform("f32", [3, 0, 2], "empty", global_seed=3, gives=np.zeros((3, 0, 2), np.float32)),
     _uniform("f32", [2, 3], "no seed", gives=np.zeros((2, 3), np.float32)),
     case("RandomUniform", 8, [3], [0.0], [1.0], output_type="f32", global_seed=5, id="limits in vectors"),
-    case("RandomUniform", 8, typed("i32", [2, 3]), 0.0, 1.0, output_type="f32", global_seed=5, op_seed=0, id="i32 shape"),
+    case(
+        "RandomUniform", 8, typed("i32", [2, 3]), 0.0, 1.0, output_type="f32", global_seed=5, op_seed=0, id="i32 shape"
+    ),
     case(
         "RandomUniform",
         8,
@@ -136,15 +168,50 @@ _UNIFORM: list[Row] = [
         gives=typed("f32", 0.18286478519439697),
         id="scalar",
     ),
-    facts_case("RandomUniform", 8, "i64[3]", "f32[]", "f32[]", output_type="f32", global_seed=1, op_seed=1, id="shape unknown"),
-    facts_case("RandomUniform", 8, "i64[?]", "f32[]", "f32[]", output_type="f32", global_seed=1, op_seed=1, id="rank unknown"),
-    facts_case("RandomUniform", 8, [2, 3], "i64[1]", "i64[]", output_type="i64", global_seed=1, op_seed=1, id="shape known"),
-    refuses("RandomUniform", 8, [2], 1.0, 1.0, output_type="f32", global_seed=1, op_seed=1, says="is not less than", id="no range"),
-    refuses(
-        "RandomUniform", 8, [2], 0.0, 1.0, output_type="i32", global_seed=1, op_seed=1, says="expected output_type i32", id="type of limits"
+    facts_case(
+        "RandomUniform", 8, "i64[3]", "f32[]", "f32[]", output_type="f32", global_seed=1, op_seed=1, id="shape unknown"
+    ),
+    facts_case(
+        "RandomUniform", 8, "i64[?]", "f32[]", "f32[]", output_type="f32", global_seed=1, op_seed=1, id="rank unknown"
+    ),
+    facts_case(
+        "RandomUniform", 8, [2, 3], "i64[1]", "i64[]", output_type="i64", global_seed=1, op_seed=1, id="shape known"
     ),
     refuses(
-        "RandomUniform", 8, [-2], 0.0, 1.0, output_type="f32", global_seed=1, op_seed=1, says="a size of shape is -2", id="negative size"
+        "RandomUniform",
+        8,
+        [2],
+        1.0,
+        1.0,
+        output_type="f32",
+        global_seed=1,
+        op_seed=1,
+        says="is not less than",
+        id="no range",
+    ),
+    refuses(
+        "RandomUniform",
+        8,
+        [2],
+        0.0,
+        1.0,
+        output_type="i32",
+        global_seed=1,
+        op_seed=1,
+        says="expected output_type i32",
+        id="type of limits",
+    ),
+    refuses(
+        "RandomUniform",
+        8,
+        [-2],
+        0.0,
+        1.0,
+        output_type="f32",
+        global_seed=1,
+        op_seed=1,
+        says="a size of shape is -2",
+        id="negative size",
     ),
     refuses(
         "RandomUniform",
@@ -162,7 +229,13 @@ _UNIFORM: list[Row] = [
 
 
 def _drawn(id: str, probs: object, many: object, gives: object = None, **attributes: object) -> Row:
-    given = {"convert_type": "i64", "with_replacement": True, "log_probs": False, "global_seed": 80, "op_seed": 100} | attributes
+    given = {
+        "convert_type": "i64",
+        "with_replacement": True,
+        "log_probs": False,
+        "global_seed": 80,
+        "op_seed": 100,
+    } | attributes
     return case("Multinomial", 13, probs, many, gives=gives, id=id, **given)
 
 
@@ -182,13 +255,37 @@ _MULTINOMIAL: list[Row] = [
     _drawn("one row", [0.1, 0.3, 0.6], 4, gives=[2, 1, 0, 0]),
     _drawn("no seed", [[0.0, 1.0]], 3, gives=[[1, 1, 1]], global_seed=0, op_seed=0),
     facts_case(
-        "Multinomial", 13, "f32[?,4]", "i64[]", convert_type="i32", with_replacement=True, log_probs=False, gives="i32[?,?]", id="unknown"
+        "Multinomial",
+        13,
+        "f32[?,4]",
+        "i64[]",
+        convert_type="i32",
+        with_replacement=True,
+        log_probs=False,
+        gives="i32[?,?]",
+        id="unknown",
     ),
     facts_case(
-        "Multinomial", 13, "f32[2..3,4]", 5, convert_type="i64", with_replacement=True, log_probs=False, gives="i64[2..3,5]", id="bounded"
+        "Multinomial",
+        13,
+        "f32[2..3,4]",
+        5,
+        convert_type="i64",
+        with_replacement=True,
+        log_probs=False,
+        gives="i64[2..3,5]",
+        id="bounded",
     ),
     facts_case(
-        "Multinomial", 13, "f32[...]", 5, convert_type="i64", with_replacement=True, log_probs=False, gives="i64[...]", id="rank unknown"
+        "Multinomial",
+        13,
+        "f32[...]",
+        5,
+        convert_type="i64",
+        with_replacement=True,
+        log_probs=False,
+        gives="i64[...]",
+        id="rank unknown",
     ),
     refuses(
         "Multinomial",
@@ -213,7 +310,15 @@ _MULTINOMIAL: list[Row] = [
         id="negative",
     ),
     refuses(
-        "Multinomial", 13, random("f32", 2, 3, 4), 1, convert_type="i64", with_replacement=True, log_probs=True, says="rank 3", id="rank"
+        "Multinomial",
+        13,
+        random("f32", 2, 3, 4),
+        1,
+        convert_type="i64",
+        with_replacement=True,
+        log_probs=True,
+        says="rank 3",
+        id="rank",
     ),
     refuses(
         "Multinomial",
@@ -231,7 +336,9 @@ _MULTINOMIAL: list[Row] = [
 ROWS: list[Row] = [*_UNIFORM, *_MULTINOMIAL]
 ROWS += [_drawn("no rows", np.zeros((0, 3), np.float32), 4, gives=np.zeros((0, 4), np.int64))]
 ROWS += [
-    facts_case("RandomUniform", 8, "i64[2]", "f32[]", "f32[]", output_type="f32", global_seed=1, op_seed=1, id="sizes unknown"),
+    facts_case(
+        "RandomUniform", 8, "i64[2]", "f32[]", "f32[]", output_type="f32", global_seed=1, op_seed=1, id="sizes unknown"
+    ),
     refuses(
         "RandomUniform",
         8,

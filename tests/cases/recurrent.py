@@ -28,7 +28,18 @@ for since in (1, 4):
         case("LSTMCell", since, X, H, C, *parts(4, 4), **SIZE, id="defaults"),
         case("LSTMCell", since, X, H, C, *parts(4, 4), **SIZE, clip="0.3", id="clip"),
         case("LSTMCell", since, X, H, C, *parts(4, 4), **SIZE, activations="sigmoid, relu, tanh", id="activations"),
-        facts_case("LSTMCell", since, "f32[?,2]", "f32[1..4,3]", "f32[?,3]", "f32[12,2]", "f32[12,3]", "f32[12]", **SIZE, id="dynamic"),
+        facts_case(
+            "LSTMCell",
+            since,
+            "f32[?,2]",
+            "f32[1..4,3]",
+            "f32[?,3]",
+            "f32[12,2]",
+            "f32[12,3]",
+            "f32[12]",
+            **SIZE,
+            id="dynamic",
+        ),
         refuses(
             "LSTMCell",
             since,
@@ -78,7 +89,17 @@ for direction in ("forward", "reverse", "bidirectional"):
     lstm, gru, rnn = (texts | {"activations": names} for names in ("sigmoid, tanh, tanh", "sigmoid, tanh", "tanh"))
     ROWS += [
         case("LSTMSequence", 5, XS, HS, CS, LENGTHS, *stacked(4, 4, count), **lstm, id=direction),
-        case("LSTMSequence", 5, XS, HS, CS, typed("i64", [4, 4]), *stacked(4, 4, count), **lstm, id=f"{direction}, all of one length"),
+        case(
+            "LSTMSequence",
+            5,
+            XS,
+            HS,
+            CS,
+            typed("i64", [4, 4]),
+            *stacked(4, 4, count),
+            **lstm,
+            id=f"{direction}, all of one length",
+        ),
         case("GRUSequence", 5, XS, HS, LENGTHS, *stacked(3, 3, count), **gru, id=direction),
         case(
             "GRUSequence",
@@ -165,7 +186,17 @@ for op, gates in (("LSTMSequence", 4), ("GRUSequence", 3), ("RNNSequence", 1)):
     # By the specification: what lies beyond a length is 0, and of no step the first state is the last.
     zeros = np.zeros((B, 1, T, S), np.float32)
     ROWS += [
-        case(op, 5, XS, *states, typed("i32", [0, 0]), *stacked(gates, gates, 1), **texts, gives=(zeros, *states), id="lengths of 0"),
+        case(
+            op,
+            5,
+            XS,
+            *states,
+            typed("i32", [0, 0]),
+            *stacked(gates, gates, 1),
+            **texts,
+            gives=(zeros, *states),
+            id="lengths of 0",
+        ),
         case(op, 5, XS, *states, typed("i64", [4, 1]), *stacked(gates, gates, 1), **texts, id="i64 lengths"),
         case(op, 5, XS, *states, LENGTHS, *stacked(gates, gates, 1), **texts, clip="0.25", id="clip"),
     ]
@@ -179,13 +210,43 @@ for op, gates, more in (
 ):
     for direction, count in (("forward", 1), ("reverse", 1), ("bidirectional", 2)):
         texts = SIZE | more | {"direction": direction, "activations": _ACTS[op]}
-        first = [[random("f32", batch, count, S, seed=i + 1) for i in range(2 if op == "LSTMSequence" else 1)] for batch in (1, B)]
+        first = [
+            [random("f32", batch, count, S, seed=i + 1) for i in range(2 if op == "LSTMSequence" else 1)]
+            for batch in (1, B)
+        ]
         weights = stacked(min(gates, 3) if op == "GRUSequence" else gates, gates, count)
         label = f"{direction}{', linear_before_reset' if more else ''}"
         ROWS += [
-            case(op, 5, random("f32", 1, 3, I), *first[0], typed("i32", [3]), *weights, **texts, id=f"one sequence, {label}"),
-            case(op, 5, random("f32", 1, 3, I), *first[0], typed("i32", [2]), *weights, **texts, id=f"one short sequence, {label}"),
-            case(op, 5, random("f32", B, 150, I), *first[1], typed("i32", [150, 140]), *weights, **texts, id=f"many steps, {label}"),
+            case(
+                op,
+                5,
+                random("f32", 1, 3, I),
+                *first[0],
+                typed("i32", [3]),
+                *weights,
+                **texts,
+                id=f"one sequence, {label}",
+            ),
+            case(
+                op,
+                5,
+                random("f32", 1, 3, I),
+                *first[0],
+                typed("i32", [2]),
+                *weights,
+                **texts,
+                id=f"one short sequence, {label}",
+            ),
+            case(
+                op,
+                5,
+                random("f32", B, 150, I),
+                *first[1],
+                typed("i32", [150, 140]),
+                *weights,
+                **texts,
+                id=f"many steps, {label}",
+            ),
             case(op, 5, _LATE, *first[1], LENGTHS, *weights, **texts, id=f"NaN behind the end, {label}"),
         ]
 ROWS += [

@@ -4,7 +4,15 @@ import numpy as np
 
 from tests.support.cases import case, emptied, facts_case, odd, random, refuses, typed
 
-NUMBERS = {"ReduceSum": 1, "ReduceMean": 1, "ReduceProd": 1, "ReduceMax": 1, "ReduceMin": 1, "ReduceL1": 4, "ReduceL2": 4}
+NUMBERS = {
+    "ReduceSum": 1,
+    "ReduceMean": 1,
+    "ReduceProd": 1,
+    "ReduceMax": 1,
+    "ReduceMin": 1,
+    "ReduceL1": 4,
+    "ReduceL2": 4,
+}
 LOGICAL = ("ReduceLogicalAnd", "ReduceLogicalOr")
 T = typed("boolean", [True, False])
 ROWS = []
@@ -29,7 +37,9 @@ for op, since in NUMBERS.items():
         facts_case(op, since, "f32[2,3]", "i64[2]", keep_dims="false", id="two axes unknown"),
         facts_case(op, since, "f32[...]", [0], keep_dims="false", id="rank unknown"),
         refuses(op, since, "f32[2,3]", [2], says="axis 2 is out of range for data of rank 2", id="axis out of range"),
-        refuses(op, since, "boolean[2,3]", [1], says="data has element type boolean, expected a numeric type", id="booleans"),
+        refuses(
+            op, since, "boolean[2,3]", [1], says="data has element type boolean, expected a numeric type", id="booleans"
+        ),
     ]
 for op in LOGICAL:
     X = random("boolean", 2, 3, 4)
@@ -57,12 +67,28 @@ for op in ("ReduceMax", "ReduceMin"):
     data = np.float32([[np.nan, 1, 2], [1, np.nan, np.inf], [-np.inf, np.inf, 0], [np.nan] * 3])
     ROWS += [
         case(
-            op, 1, data, [1], gives=np.float32([2, np.inf, np.inf, np.nan] if highest else [1, 1, -np.inf, np.nan]), id="NaN and infinities"
+            op,
+            1,
+            data,
+            [1],
+            gives=np.float32([2, np.inf, np.inf, np.nan] if highest else [1, 1, -np.inf, np.nan]),
+            id="NaN and infinities",
         ),
         # Of floats as ONNX has it; IR leaves it open, and OpenVINO has the lowest f32 for the one and infinity for the other.
-        *(case(op, 1, random(kind, 2, 0), [1], gives=typed(kind, [end, end]), id=f"of nothing, {kind}") for kind in ("f32", "f16")),
+        *(
+            case(op, 1, random(kind, 2, 0), [1], gives=typed(kind, [end, end]), id=f"of nothing, {kind}")
+            for kind in ("f32", "f16")
+        ),
         case(op, 1, random("i32", 2, 0, high=5), [1], id="of nothing, i32"),
-        case(op, 1, random("f32", 2, 3, 0), [1, 2], gives=np.full((2, 1, 1), end, np.float32), keep_dims="true", id="of nothing, two axes"),
+        case(
+            op,
+            1,
+            random("f32", 2, 3, 0),
+            [1, 2],
+            gives=np.full((2, 1, 1), end, np.float32),
+            keep_dims="true",
+            id="of nothing, two axes",
+        ),
     ]
 for op in LOGICAL:
     ROWS.append(case(op, 1, T, [0], id="vector"))

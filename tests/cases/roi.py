@@ -10,9 +10,13 @@ BATCH = [1, 0, 1, 0]
 CORNERS = np.array([[1.3, 0.7, 6.2, 5.1], [-2.5, -1.25, 3.5, 2.75], [4, 3, 4, 3], [-3, -2, 11.5, 9.5]], np.float32)
 # Bins of hundreds of points: inside of a large image, partly outside, larger than the image, and few points beside them.
 LARGE = random("f32", 2, 2, 40, 50, low=-2, high=2)
-MANY_POINTS = np.array([[2.3, 1.1, 47.2, 38.4], [-30.5, -12.25, 20.5, 31.75], [-40, -50, 95.5, 90.25], [4, 3, 9, 7]], np.float32)
+MANY_POINTS = np.array(
+    [[2.3, 1.1, 47.2, 38.4], [-30.5, -12.25, 20.5, 31.75], [-40, -50, 95.5, 90.25], [4, 3, 9, 7]], np.float32
+)
 MANY_ROTATED = np.array([[25, 20, 40.5, 30.25, 0.4], [1, 1, 61, 47, -1.2], [4, 3, 3.5, 2.25, 3]], np.float32)
-ROTATED_BOXES = np.array([[4.2, 3.1, 5.3, 3.7, 0.4], [1, 1, 6, 2, -1.2], [4, 3, 0.5, 0.25, 3], [5, 3, 14, 10, 2]], np.float32)
+ROTATED_BOXES = np.array(
+    [[4.2, 3.1, 5.3, 3.7, 0.4], [1, 1, 6, 2, -1.2], [4, 3, 0.5, 0.25, 3], [5, 3, 14, 10, 2]], np.float32
+)
 
 
 def aligned(h=2, w=3, ratio=2, scale=1, **more):

@@ -11,7 +11,15 @@ INF = float("inf")
 ROWS = [
     case("ScatterUpdate", 3, X, [0, 2], random("f32", 2, 3, seed=1), 0, id="axis 0"),
     case("ScatterUpdate", 3, X, [0, 2], random("f32", 4, 2, seed=1), 1, id="axis 1"),
-    case("ScatterUpdate", 3, X, typed("i32", [[0], [2]]), random("f32", 4, 2, 1, seed=1), [-1], id="matrix of indices, negative axis, i32"),
+    case(
+        "ScatterUpdate",
+        3,
+        X,
+        typed("i32", [[0], [2]]),
+        random("f32", 4, 2, 1, seed=1),
+        [-1],
+        id="matrix of indices, negative axis, i32",
+    ),
     case("ScatterUpdate", 3, X, [1, 1], random("f32", 2, 3, seed=1), 0, id="the last of two counts"),
     case("ScatterUpdate", 3, X, 1, random("f32", 3, seed=1), 0, id="scalar index"),
     case("ScatterUpdate", 3, [1, 2, 3], [2], [9], 0, id="i64"),
@@ -21,26 +29,81 @@ ROWS = [
     facts_case("ScatterUpdate", 3, "f32[?,3]", "i64[2]", "f32[2,?]", 0, id="dynamic"),
     facts_case("ScatterUpdate", 3, "f32[...]", "i64[2]", "f32[2,3]", 0, id="rank unknown"),
     facts_case("ScatterUpdate", 3, "f32[4,3]", "i64[2]", "f32[2,3]", "i64[]", id="axis unknown"),
-    refuses("ScatterUpdate", 3, "f32[4,3]", "i64[2]", "f32[2,4]", 0, says="expected [2,3]", id="updates that do not fit"),
-    refuses("ScatterUpdate", 3, "f32[4,3]", "i64[2]", "f32[2]", 0, says="updates have rank 1, expected 2", id="rank of the updates"),
-    refuses("ScatterUpdate", 3, "f32[4,3]", "i64[2]", "f32[2,3]", 2, says="axis 2 is out of range", id="axis out of range"),
+    refuses(
+        "ScatterUpdate", 3, "f32[4,3]", "i64[2]", "f32[2,4]", 0, says="expected [2,3]", id="updates that do not fit"
+    ),
+    refuses(
+        "ScatterUpdate",
+        3,
+        "f32[4,3]",
+        "i64[2]",
+        "f32[2]",
+        0,
+        says="updates have rank 1, expected 2",
+        id="rank of the updates",
+    ),
+    refuses(
+        "ScatterUpdate", 3, "f32[4,3]", "i64[2]", "f32[2,3]", 2, says="axis 2 is out of range", id="axis out of range"
+    ),
     refuses("ScatterUpdate", 3, "f32[4,3]", "i64[2]", "f16[2,3]", 0, says="differ", id="types that differ"),
-    refuses("ScatterUpdate", 3, "f32[4,3]", "f32[2]", "f32[2,3]", 0, says="expected an integer type", id="float indices"),
+    refuses(
+        "ScatterUpdate", 3, "f32[4,3]", "f32[2]", "f32[2,3]", 0, says="expected an integer type", id="float indices"
+    ),
 ]
 for since in (3, 12):
     ROWS += [
         case("ScatterElementsUpdate", since, X, [[0, 3, 1], [1, 1, 0]], random("f32", 2, 3, seed=1), 0, id="axis 0"),
-        case("ScatterElementsUpdate", since, X, [[0, 2], [1, 0]], random("f32", 2, 2, seed=1), 1, id="axis 1, fewer rows"),
-        case("ScatterElementsUpdate", since, X, [[-1], [-3]], random("f32", 2, 1, seed=1), [-1], id="negative indices and axis"),
-        case("ScatterElementsUpdate", since, CUBE, typed("i32", [[[1, 0, 1, 1]]]), random("f32", 1, 1, 4, seed=1), 1, id="rank 3, i32"),
-        case("ScatterElementsUpdate", since, [1, 2, 3], [0, 1, 0, 2, 0], [5, 6, 7, 8, 9], 0, id="more updates than data"),
+        case(
+            "ScatterElementsUpdate", since, X, [[0, 2], [1, 0]], random("f32", 2, 2, seed=1), 1, id="axis 1, fewer rows"
+        ),
+        case(
+            "ScatterElementsUpdate",
+            since,
+            X,
+            [[-1], [-3]],
+            random("f32", 2, 1, seed=1),
+            [-1],
+            id="negative indices and axis",
+        ),
+        case(
+            "ScatterElementsUpdate",
+            since,
+            CUBE,
+            typed("i32", [[[1, 0, 1, 1]]]),
+            random("f32", 1, 1, 4, seed=1),
+            1,
+            id="rank 3, i32",
+        ),
+        case(
+            "ScatterElementsUpdate", since, [1, 2, 3], [0, 1, 0, 2, 0], [5, 6, 7, 8, 9], 0, id="more updates than data"
+        ),
         case("ScatterElementsUpdate", since, typed("u8", [1, 2, 3]), [2], typed("u8", [255]), 0, id="u8"),
         case("ScatterElementsUpdate", since, random("f16", 3, 2), [[1, 0]], random("f16", 1, 2, seed=1), 0, id="f16"),
         facts_case("ScatterElementsUpdate", since, "f32[?,3]", "i64[2,?]", "f32[?,3]", 0, id="dynamic"),
         facts_case("ScatterElementsUpdate", since, "f32[...]", "i64[2,3]", "f32[2,3]", 0, id="rank unknown"),
-        refuses("ScatterElementsUpdate", since, "f32[4,3]", "i64[2,3]", "f32[2,2]", 0, says="expected [2,3]", id="updates that do not fit"),
-        refuses("ScatterElementsUpdate", since, "f32[4,3]", "i64[2]", "f32[2]", 0, says="different ranks", id="other ranks"),
-        refuses("ScatterElementsUpdate", since, "f32[4]", "i64[2]", "f32[2]", 1, says="axis 1 is out of range", id="axis out of range"),
+        refuses(
+            "ScatterElementsUpdate",
+            since,
+            "f32[4,3]",
+            "i64[2,3]",
+            "f32[2,2]",
+            0,
+            says="expected [2,3]",
+            id="updates that do not fit",
+        ),
+        refuses(
+            "ScatterElementsUpdate", since, "f32[4,3]", "i64[2]", "f32[2]", 0, says="different ranks", id="other ranks"
+        ),
+        refuses(
+            "ScatterElementsUpdate",
+            since,
+            "f32[4]",
+            "i64[2]",
+            "f32[2]",
+            1,
+            says="axis 1 is out of range",
+            id="axis out of range",
+        ),
     ]
 # Specification of ScatterElementsUpdate-12: examples 1 to 5.
 ONES, TWOS = np.ones((3, 4), np.int32), np.full((3, 4), 2, np.int32)
@@ -48,18 +111,38 @@ PLACES, FOUR = [[1, 1], [0, 3]], np.array([[11, 12], [13, 14]], np.int32)
 for name, reduction, keeps, data, indices, updates, axis, gives in (
     ("1", "sum", "true", [2.0, 3, 4, 6], [1, 0, 0, -2, -1, 2], [10.0, 20, 30, 40, 70, 60], 0, [52.0, 13, 104, 76]),
     ("2", "sum", "false", [2.0, 3, 4, 6], [1, 0, 0, 2, 3, 2], [10.0, 20, 30, 40, 70, 60], 0, [50.0, 10, 100, 70]),
-    ("3", "none", "true", ONES * 0, [[1, 2], [0, 3]], FOUR, 1, np.array([[0, 11, 12, 0], [13, 0, 0, 14], [0, 0, 0, 0]], np.int32)),
+    (
+        "3",
+        "none",
+        "true",
+        ONES * 0,
+        [[1, 2], [0, 3]],
+        FOUR,
+        1,
+        np.array([[0, 11, 12, 0], [13, 0, 0, 14], [0, 0, 0, 0]], np.int32),
+    ),
     ("4", "sum", "true", ONES, PLACES, FOUR, 1, np.array([[1, 24, 1, 1], [14, 1, 1, 15], [1, 1, 1, 1]], np.int32)),
     ("5", "prod", "true", TWOS, PLACES, FOUR, 1, np.array([[2, 264, 2, 2], [26, 2, 2, 28], [2, 2, 2, 2]], np.int32)),
 ):
     texts = {"reduction": reduction, "use_init_val": keeps}
-    ROWS.append(case("ScatterElementsUpdate", 12, data, indices, updates, [axis], gives=gives, id=f"example {name}", **texts))
+    ROWS.append(
+        case("ScatterElementsUpdate", 12, data, indices, updates, [axis], gives=gives, id=f"example {name}", **texts)
+    )
 for reduction in ("none", "sum", "prod", "min", "max", "mean"):
     for keeps in ("true", "false"):
         texts = {"reduction": reduction, "use_init_val": keeps}
         name = f"{reduction}, initial values {keeps}"
         ROWS += [
-            case("ScatterElementsUpdate", 12, X, [[0, 3, 1], [0, 1, 1]], random("f32", 2, 3, seed=1), 0, id=f"f32 {name}", **texts),
+            case(
+                "ScatterElementsUpdate",
+                12,
+                X,
+                [[0, 3, 1], [0, 1, 1]],
+                random("f32", 2, 3, seed=1),
+                0,
+                id=f"f32 {name}",
+                **texts,
+            ),
             case(
                 "ScatterElementsUpdate",
                 12,
@@ -82,7 +165,11 @@ for reduction in ("none", "sum", "prod", "min", "max", "mean"):
             ),
         ]
         if reduction != "mean":
-            bits = typed("boolean", [True, False, True, False]), [0, 0, 2, 1, 3], typed("boolean", [False, True, False, True, False])
+            bits = (
+                typed("boolean", [True, False, True, False]),
+                [0, 0, 2, 1, 3],
+                typed("boolean", [False, True, False, True, False]),
+            )
             ROWS.append(case("ScatterElementsUpdate", 12, *bits, 0, id=f"boolean {name}", **texts))
 ROWS += [
     # The specification: without initial values only the updates count.
@@ -125,9 +212,18 @@ for since in (4, 15):
     ROWS += [
         case("ScatterNDUpdate", since, X, [[0, 1], [3, 2]], random("f32", 2, seed=1), id="numbers"),
         case("ScatterNDUpdate", since, X, [[0], [2]], random("f32", 2, 3, seed=1), id="rows"),
-        case("ScatterNDUpdate", since, CUBE, [[[0, 1]], [[2, 0]]], random("f32", 2, 1, 4, seed=1), id="indices of rank 3"),
+        case(
+            "ScatterNDUpdate", since, CUBE, [[[0, 1]], [[2, 0]]], random("f32", 2, 1, 4, seed=1), id="indices of rank 3"
+        ),
         case("ScatterNDUpdate", since, CUBE, [[-1, -2, -3]], random("f32", 1, seed=1), id="negative indices"),
-        case("ScatterNDUpdate", since, CUBE, typed("i32", [[1], [1]]), random("f32", 2, 2, 4, seed=1), id="the last of two counts, i32"),
+        case(
+            "ScatterNDUpdate",
+            since,
+            CUBE,
+            typed("i32", [[1], [1]]),
+            random("f32", 2, 2, 4, seed=1),
+            id="the last of two counts, i32",
+        ),
         case("ScatterNDUpdate", since, [1, 2, 3], [1], [9], gives=[1, 9, 3], id="one index, updates of one number"),
         # By the specification: indices without numbers mean the whole of the data.
         case(
@@ -143,7 +239,15 @@ for since in (4, 15):
         facts_case("ScatterNDUpdate", since, "f32[...]", "i64[2,1]", "f32[2,3]", id="rank unknown"),
         facts_case("ScatterNDUpdate", since, "f32[4,3]", "i64[2,?]", "f32[...]", id="depth unknown"),
         refuses("ScatterNDUpdate", since, "f32[4,3]", "i64[2,3]", "f32[2]", says="fewer axes", id="too deep"),
-        refuses("ScatterNDUpdate", since, "f32[4,3]", "i64[2,1]", "f32[2,4]", says="expected [2,3]", id="updates that do not fit"),
+        refuses(
+            "ScatterNDUpdate",
+            since,
+            "f32[4,3]",
+            "i64[2,1]",
+            "f32[2,4]",
+            says="expected [2,3]",
+            id="updates that do not fit",
+        ),
         refuses("ScatterNDUpdate", since, "f32[4,3]", "i64[2,1]", "i32[2,3]", says="differ", id="types that differ"),
     ]
 # Specification of ScatterNDUpdate-15: the plain example, and examples 2 to 4 with indices as it demands, one to a row;
@@ -161,11 +265,34 @@ ROWS.append(
 )
 for reduction, gives in (("sum", [61, 72, 23, 4]), ("sub", [-59, -68, -17, 4]), ("prod", [500, 2400, 60, 4])):
     at, updates = [[0], [2], [-3], [-3], [0]], [10, 20, 30, 40, 50]
-    ROWS.append(case("ScatterNDUpdate", 15, [1, 2, 3, 4], at, updates, gives=gives, reduction=reduction, id=f"example of {reduction}"))
+    ROWS.append(
+        case(
+            "ScatterNDUpdate",
+            15,
+            [1, 2, 3, 4],
+            at,
+            updates,
+            gives=gives,
+            reduction=reduction,
+            id=f"example of {reduction}",
+        )
+    )
 for reduction in ("none", "sum", "sub", "prod", "min", "max"):
-    bits = typed("boolean", [True, False, True, False]), [[0], [0], [2], [1], [3]], typed("boolean", [False, True, True, True, False])
+    bits = (
+        typed("boolean", [True, False, True, False]),
+        [[0], [0], [2], [1], [3]],
+        typed("boolean", [False, True, True, True, False]),
+    )
     ROWS += [
-        case("ScatterNDUpdate", 15, X, [[0], [2], [0]], random("f32", 3, 3, seed=1), reduction=reduction, id=f"f32 {reduction}"),
+        case(
+            "ScatterNDUpdate",
+            15,
+            X,
+            [[0], [2], [0]],
+            random("f32", 3, 3, seed=1),
+            reduction=reduction,
+            id=f"f32 {reduction}",
+        ),
         case(
             "ScatterNDUpdate",
             15,
@@ -176,13 +303,28 @@ for reduction in ("none", "sum", "sub", "prod", "min", "max"):
             id=f"f16 {reduction}",
         ),
         case(
-            "ScatterNDUpdate", 15, typed("u8", [5, 250]), [[1], [0], [1]], typed("u8", [2, 7, 9]), reduction=reduction, id=f"u8 {reduction}"
+            "ScatterNDUpdate",
+            15,
+            typed("u8", [5, 250]),
+            [[1], [0], [1]],
+            typed("u8", [2, 7, 9]),
+            reduction=reduction,
+            id=f"u8 {reduction}",
         ),
         case("ScatterNDUpdate", 15, *bits, reduction=reduction, id=f"boolean {reduction}"),
     ]
 ROWS += [
     case("ScatterUpdate", 3, [1.0, 2.0, 3.0], [0, 2], [np.nan, -np.inf], 0, id="NaN and infinity"),
-    case("ScatterElementsUpdate", 3, X, np.zeros((0, 3), np.int64), np.zeros((0, 3), np.float32), 0, gives=X, id="no indices"),
+    case(
+        "ScatterElementsUpdate",
+        3,
+        X,
+        np.zeros((0, 3), np.int64),
+        np.zeros((0, 3), np.float32),
+        0,
+        gives=X,
+        id="no indices",
+    ),
     case(
         "ScatterElementsUpdate",
         12,
@@ -196,7 +338,10 @@ ROWS += [
         id="no indices",
     ),
     case("ScatterElementsUpdate", 3, [1.0, 2.0, 3.0], [-1, -3], [np.nan, INF], 0, id="NaN and infinity"),
-    *(case("ScatterNDUpdate", since, [1.0, 2.0, 3.0], [[2], [0]], [np.nan, INF], id="NaN and infinity") for since in (4, 15)),
+    *(
+        case("ScatterNDUpdate", since, [1.0, 2.0, 3.0], [[2], [0]], [np.nan, INF], id="NaN and infinity")
+        for since in (4, 15)
+    ),
     # A sum of infinities of both signs is NaN.
     case(
         "ScatterNDUpdate",
@@ -222,9 +367,29 @@ ROWS += [
         use_init_val="true",
         id="mean of i32 below zero",
     ),
-    case("ScatterElementsUpdate", 12, typed("u8", [250, 8]), [0, 0], typed("u8", [7, 3]), 0, reduction="sum", id="u8 wraps"),
-    *(case("ScatterNDUpdate", since, X, np.zeros((0, 1), np.int64), np.zeros((0, 3), np.float32), id="no indices") for since in (4, 15)),
-    case("ScatterNDUpdate", 15, X, np.zeros((0, 2), np.int64), np.zeros(0, np.float32), reduction="sum", id="nothing to add"),
+    case(
+        "ScatterElementsUpdate",
+        12,
+        typed("u8", [250, 8]),
+        [0, 0],
+        typed("u8", [7, 3]),
+        0,
+        reduction="sum",
+        id="u8 wraps",
+    ),
+    *(
+        case("ScatterNDUpdate", since, X, np.zeros((0, 1), np.int64), np.zeros((0, 3), np.float32), id="no indices")
+        for since in (4, 15)
+    ),
+    case(
+        "ScatterNDUpdate",
+        15,
+        X,
+        np.zeros((0, 2), np.int64),
+        np.zeros(0, np.float32),
+        reduction="sum",
+        id="nothing to add",
+    ),
 ]
 for since in (3, 12):
     ROWS += [
@@ -249,5 +414,13 @@ for since in (3, 12):
             id="of no columns",
         ),
         facts_case("ScatterElementsUpdate", since, "f32[4,1]", "i64[5,?]", "f32[5,?]", 0, id="perhaps wider than data"),
-        facts_case("ScatterElementsUpdate", since, "f32[4,1]", "i64[5,3]", "f32[5,3]", "i64[]", id="wider than data along an unknown axis"),
+        facts_case(
+            "ScatterElementsUpdate",
+            since,
+            "f32[4,1]",
+            "i64[5,3]",
+            "f32[5,3]",
+            "i64[]",
+            id="wider than data along an unknown axis",
+        ),
     ]

@@ -10,10 +10,42 @@ SLICES = [[1.0, 2.0], [0.0, 5.0], [1.0, 2.0], [0.0, 4.0]]
 ROWS = [
     # Specification of Bucketize-3: its example.
     case("Bucketize", 3, [[3, 50], [10, -1]], [0, 5, 10], gives=[[1, 3], [2, 0]], id="example"),
-    case("Bucketize", 3, random("f32", 2, 3), [-0.5, 0.0, 0.25], output_type="i32", with_right_bound="true", id="i32 right bound"),
-    case("Bucketize", 3, random("f32", 2, 3), [-0.5, 0.0, 0.25], output_type="i64", with_right_bound="false", id="i64 left bound"),
-    case("Bucketize", 3, [1.0, 2.0, NAN, 3.0], [1.0, 2.0, 2.5], with_right_bound="true", output_type="i64", id="NaN, right bound"),
-    case("Bucketize", 3, [1.0, 2.0, NAN, 3.0], [1.0, 2.0, 2.5], with_right_bound="false", output_type="i64", id="NaN, left bound"),
+    case(
+        "Bucketize",
+        3,
+        random("f32", 2, 3),
+        [-0.5, 0.0, 0.25],
+        output_type="i32",
+        with_right_bound="true",
+        id="i32 right bound",
+    ),
+    case(
+        "Bucketize",
+        3,
+        random("f32", 2, 3),
+        [-0.5, 0.0, 0.25],
+        output_type="i64",
+        with_right_bound="false",
+        id="i64 left bound",
+    ),
+    case(
+        "Bucketize",
+        3,
+        [1.0, 2.0, NAN, 3.0],
+        [1.0, 2.0, 2.5],
+        with_right_bound="true",
+        output_type="i64",
+        id="NaN, right bound",
+    ),
+    case(
+        "Bucketize",
+        3,
+        [1.0, 2.0, NAN, 3.0],
+        [1.0, 2.0, 2.5],
+        with_right_bound="false",
+        output_type="i64",
+        id="NaN, left bound",
+    ),
     case("Bucketize", 3, [1.0, 2.5, 7.0], [2, 5], output_type="i32", id="f32 among i64"),
     # Specification: no boundaries, bucket 0.
     case("Bucketize", 3, [1.0, 2.5], np.zeros(0, np.float32), gives=[0, 0], id="no boundaries"),
@@ -25,13 +57,33 @@ for right in ("false", "true"):
     texts = {"right_mode": right}
     ROWS += [
         case("SearchSorted", 15, [1, 2, 2, 4], [0, 1, 2, 3, 4, 5], id=f"i64, right {right}", **texts),
-        case("SearchSorted", 15, [1.0, 2.0, 3.0], [[2.0, 0.0], [3.5, 1.0]], id=f"matrix in one sequence, right {right}", **texts),
+        case(
+            "SearchSorted",
+            15,
+            [1.0, 2.0, 3.0],
+            [[2.0, 0.0], [3.5, 1.0]],
+            id=f"matrix in one sequence, right {right}",
+            **texts,
+        ),
         case("SearchSorted", 15, [1.0, 2.0, 3.0], np.float32(2), id=f"scalar, right {right}", **texts),
         case(
-            "SearchSorted", 15, [[1.0, 2.0, 2.0], [4.0, 5.0, 6.0]], [[2.0, 0.0], [4.0, 9.0]], id=f"a sequence each, right {right}", **texts
+            "SearchSorted",
+            15,
+            [[1.0, 2.0, 2.0], [4.0, 5.0, 6.0]],
+            [[2.0, 0.0], [4.0, 9.0]],
+            id=f"a sequence each, right {right}",
+            **texts,
         ),
         case("SearchSorted", 15, [1.0, 2.0], [1.0, NAN], id=f"NaN, right {right}", **texts),
-        case("SearchSorted", 15, typed("u8", [3, 200]), typed("u8", [3, 255]), output_type="i32", id=f"u8 to i32, right {right}", **texts),
+        case(
+            "SearchSorted",
+            15,
+            typed("u8", [3, 200]),
+            typed("u8", [3, 255]),
+            output_type="i32",
+            id=f"u8 to i32, right {right}",
+            **texts,
+        ),
     ]
 ROWS += [
     facts_case("SearchSorted", 15, "f32[?,3]", "f32[2,?]", id="dynamic"),
@@ -56,7 +108,13 @@ for ordered in ("true", "false"):
         case("Unique", 10, SLICES, 0, id=f"rows, sorted {ordered}", **texts),
         case("Unique", 10, SLICES, -1, index_element_type="i32", id=f"columns, sorted {ordered}", **texts),
         case(
-            "Unique", 10, random("i32", 2, 3, 2, low=0, high=2), [1], count_element_type="i32", id=f"middle axis, sorted {ordered}", **texts
+            "Unique",
+            10,
+            random("i32", 2, 3, 2, low=0, high=2),
+            [1],
+            count_element_type="i32",
+            id=f"middle axis, sorted {ordered}",
+            **texts,
         ),
         case("Unique", 10, [7.0], id=f"one number, sorted {ordered}", **texts),
     ]
@@ -77,7 +135,13 @@ ROWS += [
         gives=(np.zeros(0, np.float32), *(np.zeros(0, np.int64),) * 3),
         id="nothing",
     ),
-    case("Unique", 10, typed("string", ["b", "a", "b"]), gives=(typed("string", ["a", "b"]), [1, 0], [1, 0, 1], [1, 2]), id="string"),
+    case(
+        "Unique",
+        10,
+        typed("string", ["b", "a", "b"]),
+        gives=(typed("string", ["a", "b"]), [1, 0], [1, 0, 1], [1, 2]),
+        id="string",
+    ),
     facts_case("Unique", 10, "f32[?,3]", id="dynamic"),
     facts_case("Unique", 10, "f32[2,3]", id="bounded"),
     facts_case("Unique", 10, "f32[2,4..6]", 1, index_element_type="i32", id="axis"),
@@ -94,7 +158,15 @@ for right in ("true", "false"):
         case("Bucketize", 3, np.zeros((0, 2), np.float32), [1.0, 2.0], id=f"empty, right bound {right}", **texts),
         case("SearchSorted", 15, [-INF, 1.0, INF], [INF, -INF, 2.0], right_mode=right, id=f"infinities, right {right}"),
         # The plugin leaves what was in memory: before nothing comes nothing.
-        case("SearchSorted", 15, np.zeros(0, np.float32), [1.0], right_mode=right, gives=[0], id=f"no sequence, right {right}"),
+        case(
+            "SearchSorted",
+            15,
+            np.zeros(0, np.float32),
+            [1.0],
+            right_mode=right,
+            gives=[0],
+            id=f"no sequence, right {right}",
+        ),
     ]
 ROWS += [
     case("Unique", 10, np.float32(3), id="scalar"),

@@ -20,8 +20,18 @@ ROWS = [
     case("Reshape", 1, X, [0, 0, 2, 2], special_zero="true", id="two zeros"),
     case("Reshape", 1, X, typed("i32", [24]), special_zero="true", id="i32 pattern"),
     case("Reshape", 1, random("f32", 1), np.zeros(0, np.int64), special_zero="false", id="to a scalar"),
-    case("Reshape", 1, random("f32", 0, 3), [3, 0], special_zero="false", gives=np.zeros((3, 0), np.float32), id="empty"),
-    case("Reshape", 1, random("f32", 2, 0), [0, -1], special_zero="true", gives=np.zeros((2, 0), np.float32), id="empty and -1"),
+    case(
+        "Reshape", 1, random("f32", 0, 3), [3, 0], special_zero="false", gives=np.zeros((3, 0), np.float32), id="empty"
+    ),
+    case(
+        "Reshape",
+        1,
+        random("f32", 2, 0),
+        [0, -1],
+        special_zero="true",
+        gives=np.zeros((2, 0), np.float32),
+        id="empty and -1",
+    ),
     case("Reshape", 1, random("u8", 2, 3, low=0, high=9), [3, 2], special_zero="false", id="u8"),
     case("Reshape", 1, random("f16", 2, 3), [3, 2], special_zero="false", id="f16"),
     facts_case("Reshape", 1, "f32[?,3,4]", [0, 12], special_zero="true", id="dynamic kept"),
@@ -40,7 +50,15 @@ ROWS = [
         says="rank 66, and at most 64 are possible",
         id="more axes than an array has",
     ),
-    refuses("Reshape", 1, "f32[2,3]", [4, 2], special_zero="false", says="[2,3] cannot be reshaped to [4, 2]", id="other count"),
+    refuses(
+        "Reshape",
+        1,
+        "f32[2,3]",
+        [4, 2],
+        special_zero="false",
+        says="[2,3] cannot be reshaped to [4, 2]",
+        id="other count",
+    ),
     refuses("Reshape", 1, "f32[2,3]", [-1, -1], special_zero="false", says="more than one -1", id="two -1"),
     refuses("Reshape", 1, "f32[2,3]", [-1, 4], special_zero="false", says="cannot be reshaped", id="not divisible"),
     refuses(
@@ -85,7 +103,9 @@ ROWS = [
 ROWS += [
     facts_case("Reshape", 1, "f32[4,1..4,4]", [-1, 8, 0], special_zero="true", id="bounds rounded inwards"),
     facts_case("Reshape", 1, "f32[2..5,1]", [-1, 0, 2, 2], special_zero="true", id="one size is left"),
-    refuses("Reshape", 1, "f32[2..3]", [-1, 5], special_zero="true", says="cannot be reshaped", id="too few for any size"),
+    refuses(
+        "Reshape", 1, "f32[2..3]", [-1, 5], special_zero="true", says="cannot be reshaped", id="too few for any size"
+    ),
     facts_case("Squeeze", 15, "f32[2,3]", "i64[]", allow_axis_skip="true", id="nothing to squeeze"),
     case("Unsqueeze", 1, typed("bf16", 2.5), [0], id="bf16 scalar"),
     # As OpenVINO's shape inference has it: 1 where any size would do.
@@ -99,7 +119,13 @@ ROWS += [
         id="-1 beside an empty axis",
     ),
     case(
-        "Reshape", 1, random("f32", 3, 4, 0), [-1, 0], special_zero="true", gives=np.zeros((0, 4), np.float32), id="-1 beside a copied axis"
+        "Reshape",
+        1,
+        random("f32", 3, 4, 0),
+        [-1, 0],
+        special_zero="true",
+        gives=np.zeros((0, 4), np.float32),
+        id="-1 beside a copied axis",
     ),
     facts_case("Reshape", 1, "f32[2,3,0]", [0, -1, 0], special_zero="false", id="-1 between empty axes"),
 ]
@@ -120,6 +146,10 @@ ROWS += [
     case("ShapeOf", 3, np.float32(1.5), output_type="i64", id="scalar"),
     case("Squeeze", 15, np.float32(1.5), id="scalar"),
     # Data without axes have an axis 0 for OpenVINO, of which nothing comes.
-    *(case("Squeeze", since, np.float32(1.5), axes, id=f"scalar, axes {axes}") for since in (1, 15) for axes in ([0], [-1])),
+    *(
+        case("Squeeze", since, np.float32(1.5), axes, id=f"scalar, axes {axes}")
+        for since in (1, 15)
+        for axes in ([0], [-1])
+    ),
     refuses("Squeeze", 1, "f32[]", [1], says="axis 1 is out of range", id="scalar, axis out of range"),
 ]

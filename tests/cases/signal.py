@@ -19,7 +19,9 @@ def _complex_rows(type: str) -> list[Row]:
         case(type, 7, random("f32", 4, 5, 2), [1, 0], [3, -1], id="cut and left as it is"),
         case(type, 7, random("f32", 4, 5, 2), [0, 1], [6, 8], id="filled with zeros"),
         case(type, 7, random("f32", 3, 4, 5, 2), [2, 0], [2, 5], id="cut and filled"),
-        case(type, 7, random("f32", 2, 3, 2), typed("i64", np.zeros(0)), gives=random("f32", 2, 3, 2), id="no axes"),  # the definition
+        case(
+            type, 7, random("f32", 2, 3, 2), typed("i64", np.zeros(0)), gives=random("f32", 2, 3, 2), id="no axes"
+        ),  # the definition
         case(type, 7, random("f16", 2, 6, 2), [1], id="f16"),
         case(type, 7, random("bf16", 6, 2), [0], id="bf16"),
         case(type, 7, random("f32", 6, 2), typed("i32", [0]), typed("i32", [4]), id="i32 axes and sizes"),
@@ -35,9 +37,24 @@ def _complex_rows(type: str) -> list[Row]:
         refuses(type, 7, random("f32", 4, 3, 2), [0, -2], says="twice", id="axis twice"),
         refuses(type, 7, random("f32", 4, 3), [0], says="expected 2", id="no pairs"),
         refuses(type, 7, random("f32", 2), [0], says="rank 1", id="rank"),
-        refuses(type, 7, random("f32", 4, 4, 2), [0], [1, 2], says="axes has 1 elements, signal_size has 2", id="sizes of another length"),
+        refuses(
+            type,
+            7,
+            random("f32", 4, 4, 2),
+            [0],
+            [1, 2],
+            says="axes has 1 elements, signal_size has 2",
+            id="sizes of another length",
+        ),
         refuses(type, 7, random("f32", 4, 4, 2), [0], [-2], says="signal_size is -2", id="negative size"),
-        refuses(type, 7, random("i32", 4, 2), [0], says="data has element type i32, expected a floating-point type", id="integers"),
+        refuses(
+            type,
+            7,
+            random("i32", 4, 2),
+            [0],
+            says="data has element type i32, expected a floating-point type",
+            id="integers",
+        ),
     ]
 
 
@@ -86,14 +103,33 @@ def _padded(rows: int) -> np.ndarray:
 _B = random("f32", 4, 6).array
 _LEFT = _wave(3, 3, -1) @ _B[:3] @ _wave(4, 6, -1).T
 _C = random("f32", 4, 4, 2, seed=1).array
-_BACK = (_wave(3, 3, 1) / 3 @ _mirrored(_wave(3, 3, -1) @ (_wave(3, 3, 1) @ (_C[:3] @ [1, 1j])) / 3, 6) @ (_wave(6, 6, 1) / 6)).real
+_BACK = (
+    _wave(3, 3, 1)
+    / 3
+    @ _mirrored(_wave(3, 3, -1) @ (_wave(3, 3, 1) @ (_C[:3] @ [1, 1j])) / 3, 6)
+    @ (_wave(6, 6, 1) / 6)
+).real
 
 # The CPU plugin gives garbage where signal_size is above the dimension: the same rows on data filled by hand.
 _ABOVE: list[Row] = [
-    case("RDFT", 9, _B, [0, 1], [3, -1], gives=typed("f32", np.stack([_LEFT.real, _LEFT.imag], -1)), id="cut and left as it is"),
+    case(
+        "RDFT",
+        9,
+        _B,
+        [0, 1],
+        [3, -1],
+        gives=typed("f32", np.stack([_LEFT.real, _LEFT.imag], -1)),
+        id="cut and left as it is",
+    ),
     case("IRDFT", 9, _C, [0, 1], [3, -1], gives=typed("f32", _BACK), id="cut and left as it is"),
     case(
-        "RDFT", 9, _A[:, 0].copy(), [0], [8], gives=typed("f32", np.stack([(z := np.fft.rfft(_A[:, 0], 8)).real, z.imag], 1)), id="filled"
+        "RDFT",
+        9,
+        _A[:, 0].copy(),
+        [0],
+        [8],
+        gives=typed("f32", np.stack([(z := np.fft.rfft(_A[:, 0], 8)).real, z.imag], 1)),
+        id="filled",
     ),
     case("IRDFT", 9, _A, [0], [12], gives=typed("f32", np.fft.irfft(_padded(7) @ [1, 1j], 12)), id="filled"),
     case("IRDFT", 9, _A[:1], [0], gives=np.zeros(0, np.float32), id="a single number leaves none"),
@@ -122,39 +158,136 @@ _STFT: list[Row] = [
         for size, step, swap in itertools.product((11, 16), (3, 20), (False, True))
     ),
     case("STFT", 15, random("f32", 56), _WINDOW, _scalar(11), _scalar(3), transpose_frames=False, id="one signal"),
-    case("STFT", 15, random("f32", 3, 16), random("f32", 16), _scalar(16), _scalar(1), transpose_frames=True, id="a single frame"),
+    case(
+        "STFT",
+        15,
+        random("f32", 3, 16),
+        random("f32", 16),
+        _scalar(16),
+        _scalar(1),
+        transpose_frames=True,
+        id="a single frame",
+    ),
     case("STFT", 15, random("f16", 1, 24), random("f16", 8), _scalar(8), _scalar(4), transpose_frames=False, id="f16"),
-    case("STFT", 15, random("bf16", 1, 24), random("bf16", 8), _scalar(8), _scalar(4), transpose_frames=False, id="bf16"),
+    case(
+        "STFT", 15, random("bf16", 1, 24), random("bf16", 8), _scalar(8), _scalar(4), transpose_frames=False, id="bf16"
+    ),
     case("STFT", 15, _SIGNAL, _WINDOW, typed("i32", 12), typed("i32", 5), transpose_frames=False, id="i32 sizes"),
-    facts_case("STFT", 15, "f32[?,40..56]", "f32[7]", _scalar(11), _scalar(3), transpose_frames=False, id="bounded signal"),
+    facts_case(
+        "STFT", 15, "f32[?,40..56]", "f32[7]", _scalar(11), _scalar(3), transpose_frames=False, id="bounded signal"
+    ),
     facts_case("STFT", 15, "f32[?,48]", "f32[?]", _scalar(11), _scalar(3), transpose_frames=True, id="transposed"),
     facts_case("STFT", 15, "f32[2,48]", "f32[7]", "i64[]", "i64[]", transpose_frames=True, id="frames unknown"),
-    facts_case("STFT", 15, "f32[...]", "f32[7]", _scalar(11), _scalar(3), transpose_frames=True, gives="f32[...]", id="rank unknown"),
-    refuses(
-        "STFT", 15, random("f32", 2, 8), random("f32", 4), _scalar(9), _scalar(3), transpose_frames=False, says="larger than", id="frame"
+    facts_case(
+        "STFT",
+        15,
+        "f32[...]",
+        "f32[7]",
+        _scalar(11),
+        _scalar(3),
+        transpose_frames=True,
+        gives="f32[...]",
+        id="rank unknown",
     ),
     refuses(
-        "STFT", 15, random("f32", 2, 8), random("f32", 5), _scalar(4), _scalar(3), transpose_frames=False, says="window has 5", id="window"
+        "STFT",
+        15,
+        random("f32", 2, 8),
+        random("f32", 4),
+        _scalar(9),
+        _scalar(3),
+        transpose_frames=False,
+        says="larger than",
+        id="frame",
     ),
     refuses(
-        "STFT", 15, random("f32", 2, 8), random("f32", 4), _scalar(4), _scalar(0), transpose_frames=False, says="frame_step is 0", id="step"
+        "STFT",
+        15,
+        random("f32", 2, 8),
+        random("f32", 5),
+        _scalar(4),
+        _scalar(3),
+        transpose_frames=False,
+        says="window has 5",
+        id="window",
     ),
-    refuses("STFT", 15, random("f32", 2, 2, 8), random("f32", 4), _scalar(4), _scalar(1), transpose_frames=False, says="rank 3", id="rank"),
+    refuses(
+        "STFT",
+        15,
+        random("f32", 2, 8),
+        random("f32", 4),
+        _scalar(4),
+        _scalar(0),
+        transpose_frames=False,
+        says="frame_step is 0",
+        id="step",
+    ),
+    refuses(
+        "STFT",
+        15,
+        random("f32", 2, 2, 8),
+        random("f32", 4),
+        _scalar(4),
+        _scalar(1),
+        transpose_frames=False,
+        says="rank 3",
+        id="rank",
+    ),
 ]
 
 _BINS = random("f32", 2, 6, 16, 2)
 _ISTFT: list[Row] = [
     *(
-        case("ISTFT", 16, _BINS, _WINDOW, _scalar(11), _scalar(3), center=center, normalized=normalized, id=f"{center} {normalized}")
+        case(
+            "ISTFT",
+            16,
+            _BINS,
+            _WINDOW,
+            _scalar(11),
+            _scalar(3),
+            center=center,
+            normalized=normalized,
+            id=f"{center} {normalized}",
+        )
         for center, normalized in itertools.product((False, True), repeat=2)
     ),
     *(
-        case("ISTFT", 16, _BINS, _WINDOW, _scalar(11), _scalar(3), _scalar(n), center=c, normalized=False, id=f"length {n} center {c}")
+        case(
+            "ISTFT",
+            16,
+            _BINS,
+            _WINDOW,
+            _scalar(11),
+            _scalar(3),
+            _scalar(n),
+            center=c,
+            normalized=False,
+            id=f"length {n} center {c}",
+        )
         for n, c in itertools.product((40, 56, 64), (False, True))
     ),
-    case("ISTFT", 16, random("f32", 6, 16, 2), _WINDOW, _scalar(11), _scalar(4), center=False, normalized=False, id="one signal"),
     case(
-        "ISTFT", 16, random("f32", 6, 16, 2), _WINDOW, _scalar(11), _scalar(4), [50], center=True, normalized=True, id="length in a vector"
+        "ISTFT",
+        16,
+        random("f32", 6, 16, 2),
+        _WINDOW,
+        _scalar(11),
+        _scalar(4),
+        center=False,
+        normalized=False,
+        id="one signal",
+    ),
+    case(
+        "ISTFT",
+        16,
+        random("f32", 6, 16, 2),
+        _WINDOW,
+        _scalar(11),
+        _scalar(4),
+        [50],
+        center=True,
+        normalized=True,
+        id="length in a vector",
     ),
     case(
         "ISTFT",
@@ -168,7 +301,15 @@ _ISTFT: list[Row] = [
         id="gaps",
     ),
     case(
-        "ISTFT", 16, random("f16", 1, 5, 4, 2), random("f16", 8, low=0.5), _scalar(8), _scalar(4), center=True, normalized=False, id="f16"
+        "ISTFT",
+        16,
+        random("f16", 1, 5, 4, 2),
+        random("f16", 8, low=0.5),
+        _scalar(8),
+        _scalar(4),
+        center=True,
+        normalized=False,
+        id="f16",
     ),
     case(
         "ISTFT",
@@ -181,16 +322,58 @@ _ISTFT: list[Row] = [
         normalized=False,
         id="bf16",
     ),
-    facts_case("ISTFT", 16, "f32[?,6,10..20,2]", "f32[7]", _scalar(11), _scalar(3), center=False, normalized=False, id="bounded frames"),
     facts_case(
-        "ISTFT", 16, "f32[?,6,10..20,2]", "f32[7]", _scalar(11), _scalar(3), center=True, normalized=False, id="bounded and centred"
+        "ISTFT",
+        16,
+        "f32[?,6,10..20,2]",
+        "f32[7]",
+        _scalar(11),
+        _scalar(3),
+        center=False,
+        normalized=False,
+        id="bounded frames",
     ),
-    facts_case("ISTFT", 16, "f32[4,6,16,2]", "f32[7]", _scalar(11), "i64[]", center=True, normalized=False, id="step unknown"),
     facts_case(
-        "ISTFT", 16, "f32[4,6,16,2]", "f32[7]", _scalar(11), _scalar(3), "i64[]", center=True, normalized=False, id="length unknown"
+        "ISTFT",
+        16,
+        "f32[?,6,10..20,2]",
+        "f32[7]",
+        _scalar(11),
+        _scalar(3),
+        center=True,
+        normalized=False,
+        id="bounded and centred",
     ),
-    facts_case("ISTFT", 16, "f32[...]", "f32[7]", _scalar(11), _scalar(3), center=True, normalized=False, id="rank unknown"),
-    refuses("ISTFT", 16, random("f32", 6, 2), _WINDOW, _scalar(11), _scalar(3), center=True, normalized=False, says="rank 2", id="rank"),
+    facts_case(
+        "ISTFT", 16, "f32[4,6,16,2]", "f32[7]", _scalar(11), "i64[]", center=True, normalized=False, id="step unknown"
+    ),
+    facts_case(
+        "ISTFT",
+        16,
+        "f32[4,6,16,2]",
+        "f32[7]",
+        _scalar(11),
+        _scalar(3),
+        "i64[]",
+        center=True,
+        normalized=False,
+        id="length unknown",
+    ),
+    facts_case(
+        "ISTFT", 16, "f32[...]", "f32[7]", _scalar(11), _scalar(3), center=True, normalized=False, id="rank unknown"
+    ),
+    refuses(
+        "ISTFT",
+        16,
+        random("f32", 6, 2),
+        _WINDOW,
+        _scalar(11),
+        _scalar(3),
+        center=True,
+        normalized=False,
+        says="rank 2",
+        id="rank",
+    ),
     refuses(
         "ISTFT",
         16,
@@ -216,6 +399,8 @@ ROWS: list[Row] = [
 ]
 ROWS += [
     case("RDFT", 9, np.zeros((0, 4, 5), np.float32), [1, 2], gives=np.zeros((0, 4, 3, 2), np.float32), id="no signals"),
-    case("IRDFT", 9, np.zeros((0, 4, 5, 2), np.float32), [1, 2], gives=np.zeros((0, 4, 8), np.float32), id="no signals"),
+    case(
+        "IRDFT", 9, np.zeros((0, 4, 5, 2), np.float32), [1, 2], gives=np.zeros((0, 4, 8), np.float32), id="no signals"
+    ),
     *emptied(ROWS, "STFT", "ISTFT"),
 ]

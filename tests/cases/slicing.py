@@ -64,7 +64,9 @@ ROWS = [
     strided_facts("dynamic, shrink", "f32[?,2..9,4]", [0, 1], [1, 0], [1, 1], shrink_axis_mask="1, 0", end_mask="0, 1"),
     strided_facts("begin unknown", "f32[4,5]", "i64[2]", [3, 4], [1, 1]),
     strided_facts("rank unknown", "f32[...]", [0, 1], [3, 4], [1, 1]),
-    refuses("StridedSlice", 1, "f32[4]", [0], [2], [0], begin_mask="", end_mask="", says="a stride is 0", id="stride 0"),
+    refuses(
+        "StridedSlice", 1, "f32[4]", [0], [2], [0], begin_mask="", end_mask="", says="a stride is 0", id="stride 0"
+    ),
     refuses(
         "StridedSlice",
         1,
@@ -120,7 +122,16 @@ ROWS += [
     facts_case("SliceScatter", 15, "f32[?,3]", "f32[2,3]", [0], [2], [1], [0], id="dynamic"),
     facts_case("SliceScatter", 15, "f32[...]", "f32[2,3]", [0], [2], [1], [0], id="rank unknown"),
     refuses(
-        "SliceScatter", 15, "f32[4,3]", "f32[1,3]", [0], [2], [1], [0], says="do not have the shape [2,3]", id="updates that do not fit"
+        "SliceScatter",
+        15,
+        "f32[4,3]",
+        "f32[1,3]",
+        [0],
+        [2],
+        [1],
+        [0],
+        says="do not have the shape [2,3]",
+        id="updates that do not fit",
     ),
     refuses("SliceScatter", 15, "f32[4,3]", "f32[2,3]", [0], [2], [0], [0], says="step is 0", id="step 0"),
 ]
@@ -128,7 +139,17 @@ ROWS += [
     case("Slice", 8, [1.0, 2.0, 3.0], [-5], [-100], [-1], id="backwards from before the start"),
     case("Slice", 8, [1.0, 2.0, 3.0], [-6], [-4], [-2], id="backwards, both before the start"),
     case("Slice", 8, [1.0, 2.0, 3.0], [9], [-2147483648], [-2], id="backwards from beyond the end"),
-    case("Slice", 8, np.zeros((0, 2), np.float32), [-1], [-9], [-1], [0], gives=np.zeros((0, 2), np.float32), id="of nothing"),
+    case(
+        "Slice",
+        8,
+        np.zeros((0, 2), np.float32),
+        [-1],
+        [-9],
+        [-1],
+        [0],
+        gives=np.zeros((0, 2), np.float32),
+        id="of nothing",
+    ),
     strided("backwards from before the start", [-6, 0], [-9, 3], [-1, 1]),
     strided("backwards from before the start, open", [-6, 0], [0, 3], [-1, 1], end_mask="1, 0"),
     strided("backwards behind an ellipsis", [0, -9], [0, -9], [1, -1], ellipsis_mask="1, 0"),
@@ -138,7 +159,9 @@ ROWS += [
     facts_case("Slice", 8, "f32[?,5..9]", [0], "i64[1]", [1], [1], id="stop unknown"),
     facts_case("Slice", 8, "f32[?,5..9]", [-6], [2], [-2], [1], id="backwards, bounded"),
     refuses("Slice", 8, "f32[4]", [0], [2.0], [1], says="stop has element type f32", id="float stop"),
-    refuses("Slice", 8, "f32[4,3]", [0, 0], [2, 2], [1, 1], [0, -2], says="axes [0, 0] has an axis twice", id="axis twice"),
+    refuses(
+        "Slice", 8, "f32[4,3]", [0, 0], [2, 2], [1, 1], [0, -2], says="axes [0, 0] has an axis twice", id="axis twice"
+    ),
 ]
 ROWS += [
     case("SliceScatter", 15, X, np.zeros((0, 5, 6), np.float32), [2], [2], [1], [0], gives=X, id="of nothing"),

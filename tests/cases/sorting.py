@@ -20,8 +20,28 @@ for since in (1, 3, 11):
         facts_case("TopK", since, "f32[?,7]", 3, axis="1", mode="max", sort="value", id="dynamic"),
         facts_case("TopK", since, "f32[2,7]", "i64[]", axis="1", mode="max", sort="value", id="k unknown"),
         facts_case("TopK", since, "f32[...]", 3, axis="1", mode="max", sort="value", id="rank unknown"),
-        refuses("TopK", since, "f32[2,7]", 3, axis="2", mode="max", sort="value", says="axis 2 is out of range", id="axis out of range"),
-        refuses("TopK", since, "f32[2,7]", 9, axis="1", mode="max", sort="value", says="k is 9, the axis has only 7", id="k too large"),
+        refuses(
+            "TopK",
+            since,
+            "f32[2,7]",
+            3,
+            axis="2",
+            mode="max",
+            sort="value",
+            says="axis 2 is out of range",
+            id="axis out of range",
+        ),
+        refuses(
+            "TopK",
+            since,
+            "f32[2,7]",
+            9,
+            axis="1",
+            mode="max",
+            sort="value",
+            says="k is 9, the axis has only 7",
+            id="k too large",
+        ),
     ]
 for since in (3, 11):
     ROWS += [
@@ -73,11 +93,23 @@ ROWS += [
 ]
 for exclusive in ("false", "true"):
     for reverse in ("false", "true"):
-        ROWS.append(case("CumSum", 3, X, 1, exclusive=exclusive, reverse=reverse, id=f"exclusive {exclusive}, reverse {reverse}"))
+        ROWS.append(
+            case(
+                "CumSum", 3, X, 1, exclusive=exclusive, reverse=reverse, id=f"exclusive {exclusive}, reverse {reverse}"
+            )
+        )
 ROWS += [
     facts_case("TopK", 11, "f32[2,1..9]", 3, axis="1", mode="max", sort="value", id="axis bounded"),
     refuses(
-        "TopK", 11, "f32[2,1..2]", 3, axis="1", mode="max", sort="value", says="k is 3, the axis has only 1..2", id="k beyond any size"
+        "TopK",
+        11,
+        "f32[2,1..2]",
+        3,
+        axis="1",
+        mode="max",
+        sort="value",
+        says="k is 3, the axis has only 1..2",
+        id="k beyond any size",
     ),
 ]
 NAN, INF = float("nan"), float("inf")

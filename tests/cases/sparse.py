@@ -10,17 +10,47 @@ HALVES = [0.5, 0.5, 0.5, 0.5]
 ROWS = []
 for type, since in (("EmbeddingBagOffsetsSum", 3), ("EmbeddingBagOffsets", 15)):
     ROWS += [
-        case(type, since, TABLE, [0, 2, 3, 4], [0, 2, 2], 0, HALVES, gives=[[-1.05, -1.2], [-0.2, -0.6], [-0.1, 0.4]], id="example 1"),
+        case(
+            type,
+            since,
+            TABLE,
+            [0, 2, 3, 4],
+            [0, 2, 2],
+            0,
+            HALVES,
+            gives=[[-1.05, -1.2], [-0.2, -0.6], [-0.1, 0.4]],
+            id="example 1",
+        ),
         case(type, since, TABLE, [0, 2, 3, 4], [0, 2, 2], id="empty bag of zeros"),
         case(type, since, TABLE, [0, 2, 3, 4], [0, 2, 2], -1, HALVES, id="default -1 is zeros"),
         case(type, since, random("f32", 3, 2, 2), typed("i32", [0, 2, 1]), typed("i32", [0, 1]), id="rank 3, i32"),
         case(type, since, random("f16", 4, 3), [0, 2, 1, 3], [0, 1], id="f16"),
         # The specification's snippet: the first bag begins at its offset; the reference cannot have an empty last bag.
-        case(type, since, [[1.0], [2.0], [4.0]], [0, 1, 2], [1, 3], gives=[[6.0], [0.0]], id="first offset, last bag empty"),
+        case(
+            type,
+            since,
+            [[1.0], [2.0], [4.0]],
+            [0, 1, 2],
+            [1, 3],
+            gives=[[6.0], [0.0]],
+            id="first offset, last bag empty",
+        ),
         facts_case(type, since, "f32[5,?,3]", "i64[?]", "i64[4]", id="dynamic"),
         facts_case(type, since, "f32[5,2]", "i64[7]", "i64[2..4]", id="bags bounded"),
-        refuses(type, since, "f32[5,2]", "i64[2,3]", "i64[4]", says="indices has rank 2, expected 1", id="matrix of indices"),
-        refuses(type, since, "f32[5,2]", "i64[3]", "i64[1]", 0, "f32[4]", says="do not have the shape", id="weights of another shape"),
+        refuses(
+            type, since, "f32[5,2]", "i64[2,3]", "i64[4]", says="indices has rank 2, expected 1", id="matrix of indices"
+        ),
+        refuses(
+            type,
+            since,
+            "f32[5,2]",
+            "i64[3]",
+            "i64[1]",
+            0,
+            "f32[4]",
+            says="do not have the shape",
+            id="weights of another shape",
+        ),
     ]
 ROWS += [
     case(
@@ -71,7 +101,14 @@ for type, since in (("EmbeddingBagPackedSum", 3), ("EmbeddingBagPacked", 15)):
 ROWS += [
     case("EmbeddingBagPacked", 15, TABLE, [[0, 2], [1, 2], [3, 4]], reduction="mean", id="mean"),
     # (-1 - 4) / 2 and (-4 + 1) / 2: a mean of integers is truncated.
-    case("EmbeddingBagPacked", 15, typed("i32", [[-1, 3], [-4, 4], [1, 0]]), [[0, 1], [1, 2]], reduction="mean", id="mean of integers"),
+    case(
+        "EmbeddingBagPacked",
+        15,
+        typed("i32", [[-1, 3], [-4, 4], [1, 0]]),
+        [[0, 1], [1, 2]],
+        reduction="mean",
+        id="mean of integers",
+    ),
     case(
         "EmbeddingBagOffsets",
         15,
@@ -106,7 +143,15 @@ ROWS += [
     ),
     case("EmbeddingSegmentsSum", 3, TABLE, [0, 2, 3, 4], [0, 0, 2, 2], 5, id="empty segments of zeros"),
     case("EmbeddingSegmentsSum", 3, TABLE, [0, 2, 3], [0, 1, 3], 2, id="ids beyond the segments"),
-    case("EmbeddingSegmentsSum", 3, random("f32", 3, 2, 2), typed("i32", [0, 2]), typed("i32", [1, 1]), typed("i32", 2), id="rank 3, i32"),
+    case(
+        "EmbeddingSegmentsSum",
+        3,
+        random("f32", 3, 2, 2),
+        typed("i32", [0, 2]),
+        typed("i32", [1, 1]),
+        typed("i32", 2),
+        id="rank 3, i32",
+    ),
     facts_case("EmbeddingSegmentsSum", 3, "f32[5,?]", "i64[4]", "i64[?]", 3, id="dynamic"),
     facts_case("EmbeddingSegmentsSum", 3, "f32[5,2]", "i64[4]", "i64[4]", "i64[]", id="segments unknown"),
     refuses(
@@ -119,7 +164,9 @@ ROWS += [
         says="segment_ids i64[3] do not have the shape",
         id="ids of another shape",
     ),
-    refuses("EmbeddingSegmentsSum", 3, "f32[5,2]", "i64[4]", "i64[4]", -2, says="num_segments is -2", id="fewer than none"),
+    refuses(
+        "EmbeddingSegmentsSum", 3, "f32[5,2]", "i64[4]", "i64[4]", -2, says="num_segments is -2", id="fewer than none"
+    ),
 ]
 SEGMENTED = np.array([[1, 2], [3, -4], [5, 6], [-7, 1]], np.float32)
 for fill in ("zero", "lowest"):
@@ -146,7 +193,13 @@ ROWS += [
     facts_case("SegmentMax", 16, "f32[4,3]", "i64[4]", 7, fill_mode="zero", id="segments known"),
     facts_case("SegmentMax", 16, "f32[...]", "i64[4]", fill_mode="zero", id="rank unknown"),
     refuses(
-        "SegmentMax", 16, "f32[3]", [1, 0, 2], fill_mode="zero", says="segment_ids [1, 0, 2] are not ascending from 0", id="not sorted"
+        "SegmentMax",
+        16,
+        "f32[3]",
+        [1, 0, 2],
+        fill_mode="zero",
+        says="segment_ids [1, 0, 2] are not ascending from 0",
+        id="not sorted",
     ),
     refuses(
         "SegmentMax",
@@ -165,10 +218,22 @@ ROWS += [
         [5, 6],
         [[0, 1], [0, 3], [2, 0], [3, 1]],
         9.0,
-        gives=([[0, 1], [0, 3], [1, 0], [2, 0], [3, 1], [4, 0]], [1.0, 2.0, 9.0, 3.0, 4.0, 9.0], [False, True, False, False, True]),
+        gives=(
+            [[0, 1], [0, 3], [1, 0], [2, 0], [3, 1], [4, 0]],
+            [1.0, 2.0, 9.0, 3.0, 4.0, 9.0],
+            [False, True, False, False, True],
+        ),
         id="example",
     ),
-    case("SparseFillEmptyRows", 16, [1.0, 2.0, 3.0, 4.0], [4, 6], [[3, 3], [0, 1], [3, 1], [2, 0]], 9.0, id="out of order"),
+    case(
+        "SparseFillEmptyRows",
+        16,
+        [1.0, 2.0, 3.0, 4.0],
+        [4, 6],
+        [[3, 3], [0, 1], [3, 1], [2, 0]],
+        9.0,
+        id="out of order",
+    ),
     case(
         "SparseFillEmptyRows",
         16,
@@ -200,12 +265,30 @@ ROWS += [
         says="indices i64[4,2] do not have one row for each of values f32[3]",
         id="other length",
     ),
-    refuses("SparseFillEmptyRows", 16, "f32[1]", [5, 6], [[7, 0]], "f32[]", says="out of range for 5 rows", id="row out of range"),
+    refuses(
+        "SparseFillEmptyRows",
+        16,
+        "f32[1]",
+        [5, 6],
+        [[7, 0]],
+        "f32[]",
+        says="out of range for 5 rows",
+        id="row out of range",
+    ),
 ]
 ROWS += [
     # No sample at all: the default, or zeros.
     *(
-        case(type, since, TABLE, np.zeros(0, np.int64), [0, 0], 1, gives=[TABLE[1], TABLE[1]], id="no indices, the default")
+        case(
+            type,
+            since,
+            TABLE,
+            np.zeros(0, np.int64),
+            [0, 0],
+            1,
+            gives=[TABLE[1], TABLE[1]],
+            id="no indices, the default",
+        )
         for type, since in (("EmbeddingBagOffsetsSum", 3), ("EmbeddingBagOffsets", 15))
     ),
     case(

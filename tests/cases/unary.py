@@ -44,7 +44,13 @@ ROWS += [
     case("Sqrt", 1, [0.0, np.inf, 4.0], id="corners"),
     case("Log", 1, [0.0, np.inf, 1.0], id="corners"),
     case("Round", 5, [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.4999, -3.7], mode="half_to_even", id="half_to_even"),
-    case("Round", 5, [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.4999, -3.7], mode="half_away_from_zero", id="half_away_from_zero"),
+    case(
+        "Round",
+        5,
+        [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.4999, -3.7],
+        mode="half_away_from_zero",
+        id="half_away_from_zero",
+    ),
     case("Round", 5, [0.5, 1.5], id="default"),
     case("Round", 5, typed("f16", [0.5, 1.5, -2.5]), mode="half_to_even", id="f16"),
     case("Round", 5, typed("i32", [3, -4]), mode="half_to_even", gives=np.array([3, -4], np.int32), id="i32"),
@@ -73,12 +79,17 @@ for op, values in OF_INTEGERS.items():
         # Both of OpenVINO's implementations keep the low bits of a negative result.
         if results is not None and not signed:
             results = [result & 0xFFFFFFFF for value, result in zip(values, results, strict=True) if value >= 0]
-        ROWS.append(case(op, since, given, gives=None if results is None else typed(kind, results), id=f"{kind} rounded"))
+        ROWS.append(
+            case(op, since, given, gives=None if results is None else typed(kind, results), id=f"{kind} rounded")
+        )
 ROWS += [
     case("Sqrt", 1, typed("i32", [-1, -4]), id="i32 without a real root"),
     case("Exp", 1, typed("i8", [5, 6, 20]), id="i8 saturates"),
     case("Cosh", 1, typed("u8", [6, 7, 20]), id="u8 saturates"),
-    *(refuses(op, DOMAINS[op][0], "i32[3]", says="data has element type i32", id="integers") for op in ("Mish", "SoftPlus", "SoftSign")),
+    *(
+        refuses(op, DOMAINS[op][0], "i32[3]", says="data has element type i32", id="integers")
+        for op in ("Mish", "SoftPlus", "SoftSign")
+    ),
     refuses("ErfInv", 17, "i32[3]", says="data has element type i32", id="integers"),
 ]
 # ErfInv: the plugin's approximation is out by 1 in 2,000 near the ends; these are scipy.special.erfinv of float32 numbers.
@@ -91,11 +102,27 @@ ROWS += [
         id="f32",
     ),
     case(
-        "ErfInv", 17, [1.0, -1.0, 1.5, -2.0, np.inf, np.nan], gives=np.float32([np.inf, -np.inf, np.nan, np.nan, np.nan, np.nan]), id="ends"
+        "ErfInv",
+        17,
+        [1.0, -1.0, 1.5, -2.0, np.inf, np.nan],
+        gives=np.float32([np.inf, -np.inf, np.nan, np.nan, np.nan, np.nan]),
+        id="ends",
     ),
     case("ErfInv", 17, random("f32", 3, 17, low=-0.97, high=0.97), tolerance=1e-4, id="as OpenVINO"),
-    case("ErfInv", 17, typed("f16", [0.5, -0.25, 0.75]), gives=typed("f16", [0.47693628, -0.22531205, 0.8134198]), id="f16"),
-    case("ErfInv", 17, typed("bf16", [0.5, -0.25, 0.75]), gives=typed("bf16", [0.47693628, -0.22531205, 0.8134198]), id="bf16"),
+    case(
+        "ErfInv",
+        17,
+        typed("f16", [0.5, -0.25, 0.75]),
+        gives=typed("f16", [0.47693628, -0.22531205, 0.8134198]),
+        id="f16",
+    ),
+    case(
+        "ErfInv",
+        17,
+        typed("bf16", [0.5, -0.25, 0.75]),
+        gives=typed("bf16", [0.47693628, -0.22531205, 0.8134198]),
+        id="bf16",
+    ),
     case(
         "ErfInv",
         17,
@@ -107,7 +134,9 @@ ROWS += [
     case("ErfInv", 17, np.float32(0.5), gives=np.float32(0.47693628), id="scalar"),
     case("ErfInv", 17, np.zeros((0, 3), np.float32), gives=np.zeros((0, 3), np.float32), id="empty"),
     facts_case("ErfInv", 17, "f32[?,2..5]", id="dynamic"),
-    refuses("ErfInv", 17, "boolean[3]", says="data has element type boolean, expected a floating-point type", id="booleans"),
+    refuses(
+        "ErfInv", 17, "boolean[3]", says="data has element type boolean, expected a floating-point type", id="booleans"
+    ),
 ]
 ROWS += [
     case("Round", 5, np.float32(2.5), mode="half_to_even", id="scalar"),
@@ -124,5 +153,11 @@ ROWS += [
 ROWS += [
     case("Sqrt", 1, CORNERS, id="corners of the domain"),
     case("Log", 1, CORNERS, id="corners of the domain"),
-    case("Round", 5, [np.nan, np.inf, -np.inf, -0.5, 0.5, -0.0], mode="half_away_from_zero", id="corners, half_away_from_zero"),
+    case(
+        "Round",
+        5,
+        [np.nan, np.inf, -np.inf, -0.5, 0.5, -0.0],
+        mode="half_away_from_zero",
+        id="corners, half_away_from_zero",
+    ),
 ]

@@ -35,7 +35,10 @@ def test_scores_are_those_of_the_model(tmp_path: Path, source: str, capsys: Capt
 
 def test_failures(tmp_path: Path, source: str, capsys: Capture) -> None:
     np.save(tmp_path / "wrong.npy", np.zeros((25, 5), np.float32))
-    assert run(["batch", MODEL, source, str(tmp_path / "wrong.npy"), "-o", str(tmp_path / "out.jsonl"), "--jobs", "1"]) == 1
+    assert (
+        run(["batch", MODEL, source, str(tmp_path / "wrong.npy"), "-o", str(tmp_path / "out.jsonl"), "--jobs", "1"])
+        == 1
+    )
     printed = capsys.readouterr()
     assert printed.out == f"{tmp_path / 'out.jsonl'}: 30 of 55 items, 25 failed\n"
     lines = printed.err.splitlines()
@@ -61,7 +64,9 @@ def test_json_is_a_line_for_each_part(tmp_path: Path, source: str, capsys: Captu
         (["-o", "out.npz", "--tensor", "nothing"], "there is no tensor or layer 'nothing'"),
     ],
 )
-def test_wrong_usage(tmp_path: Path, source: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch, line: list[str], says: str) -> None:
+def test_wrong_usage(
+    tmp_path: Path, source: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch, line: list[str], says: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert run(["batch", MODEL, source, *line]) == 2
     assert says in capsys.readouterr().err
@@ -71,7 +76,20 @@ def test_wrong_usage(tmp_path: Path, source: str, capsys: Capture, monkeypatch: 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL")
 @pytest.mark.parametrize("number, code", [("SIGKILL", -9), ("SIGTERM", 143), ("SIGINT", 130)])
 def test_a_command_that_is_ended_goes_on(tmp_path: Path, source: str, number: str, code: int) -> None:
-    command = [sys.executable, "-m", "irexec", "batch", MODEL, source, "-o", str(tmp_path / "out.npz"), "--batch-size", "1", "--jobs", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "irexec",
+        "batch",
+        MODEL,
+        source,
+        "-o",
+        str(tmp_path / "out.npz"),
+        "--batch-size",
+        "1",
+        "--jobs",
+        "2",
+    ]
     begun = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert begun.stdout is not None
     begun.stdout.readline()
@@ -86,11 +104,27 @@ def test_a_command_that_is_ended_goes_on(tmp_path: Path, source: str, number: st
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="processes are found in /proc")
 def test_processes_end_with_the_command(tmp_path: Path, source: str) -> None:
-    command = [sys.executable, "-m", "irexec", "batch", MODEL, source, "-o", str(tmp_path / "out"), "--jobs", "2", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "irexec",
+        "batch",
+        MODEL,
+        source,
+        "-o",
+        str(tmp_path / "out"),
+        "--jobs",
+        "2",
+        "--json",
+    ]
     begun = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert begun.stdout is not None
     begun.stdout.readline()
-    children = [int(pid) for task in Path(f"/proc/{begun.pid}/task").iterdir() for pid in (task / "children").read_text().split()]
+    children = [
+        int(pid)
+        for task in Path(f"/proc/{begun.pid}/task").iterdir()
+        for pid in (task / "children").read_text().split()
+    ]
     assert children
     begun.kill()
     begun.wait()

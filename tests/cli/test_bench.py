@@ -91,7 +91,19 @@ def test_the_document(capsys: Capture) -> None:
         "schema": 1, "model": str(MODEL), "shapes": {"image": [1, 1, 8, 8]}, "runs": 7, "threads": 1,
     }  # fmt: skip
     (engine,) = document["engines"]
-    assert set(engine) == {"engine", "version", "load", "first", "minimum", "p50", "p90", "p99", "throughput", "peak_bytes", "ratio"}
+    assert set(engine) == {
+        "engine",
+        "version",
+        "load",
+        "first",
+        "minimum",
+        "p50",
+        "p90",
+        "p99",
+        "throughput",
+        "peak_bytes",
+        "ratio",
+    }
     assert engine["engine"] == "irexec"
     assert 0 < engine["minimum"] <= engine["p50"] <= engine["p90"] <= engine["p99"]
     assert 1000 / engine["p99"] <= engine["throughput"] <= 1000 / engine["minimum"]
@@ -100,7 +112,9 @@ def test_the_document(capsys: Capture) -> None:
 
 
 def test_other_runtimes_are_measured_in_turns_and_compared(runtimes: Path, capsys: Capture) -> None:
-    document = json.loads(streams(capsys, "bench", MODEL, "--runs", 3, "--against", "openvino", "--against", "onnxruntime", "--json")[0])
+    document = json.loads(
+        streams(capsys, "bench", MODEL, "--runs", 3, "--against", "openvino", "--against", "onnxruntime", "--json")[0]
+    )
     own, openvino, onnxruntime = document["engines"]
     assert [one["engine"] for one in document["engines"]] == ["irexec", "openvino", "onnxruntime"]
     assert openvino["minimum"] >= 20 and onnxruntime["minimum"] >= 10
@@ -110,17 +124,35 @@ def test_other_runtimes_are_measured_in_turns_and_compared(runtimes: Path, capsy
 
 def test_the_table_fits_80_columns(runtimes: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    text, _ = streams(capsys, "bench", MODEL, "--runs", 1, "--against", "openvino", "--against", "onnxruntime", "--threads", 2)
+    text, _ = streams(
+        capsys, "bench", MODEL, "--runs", 1, "--against", "openvino", "--against", "onnxruntime", "--threads", 2
+    )
     assert max(map(len, text.splitlines())) <= 80
     assert "openvino 2030.1.0 " in text
     assert "1 run with 2 threads, inputs image[1,1,8,8]" in text
     assert "openvino / irexec: " in text
 
 
-def test_inputs_shapes_and_threads_reach_the_other_runtime(runtimes: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_shapes_and_threads_reach_the_other_runtime(
+    runtimes: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RECORD", str(runtimes / "record.json"))
     np.save(runtimes / "x.npy", np.zeros((3, 1, 8, 8), np.float32))
-    streams(capsys, "bench", MODEL, "--runs", 1, "--against", "openvino", "--threads", 2, "-i", runtimes / "x.npy", "--shape", "?,1,8,8")
+    streams(
+        capsys,
+        "bench",
+        MODEL,
+        "--runs",
+        1,
+        "--against",
+        "openvino",
+        "--threads",
+        2,
+        "-i",
+        runtimes / "x.npy",
+        "--shape",
+        "?,1,8,8",
+    )
     record = json.loads((runtimes / "record.json").read_text())
     assert record["shapes"] == record["reshaped"] == {"0": [3, 1, 8, 8]}
     assert record["properties"]["INFERENCE_NUM_THREADS"] == 2
@@ -131,7 +163,9 @@ def test_inputs_shapes_and_threads_reach_the_other_runtime(runtimes: Path, capsy
     ("variable", "message"),
     [("FAILS", "openvino cannot run {}: no such layer"), ("DIES", "the process of openvino ended with exit code 9")],
 )
-def test_a_runtime_that_fails(variable: str, message: str, runtimes: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runtime_that_fails(
+    variable: str, message: str, runtimes: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(variable, "1")
     err = streams(capsys, "bench", MODEL, "--runs", 1, "--against", "openvino", "-i", "random", code=3)[1]
     assert err == f"error: {message.format(MODEL)}\n"
@@ -142,7 +176,9 @@ def test_a_runtime_that_fails(variable: str, message: str, runtimes: Path, capsy
 def test_a_runtime_that_is_not_installed(engine: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     err = streams(capsys, "bench", MODEL, "--against", engine, code=4)[1]
-    assert err == f"error: --against {engine} needs the package {engine} (pip install {engine}), which is not installed\n"
+    assert (
+        err == f"error: --against {engine} needs the package {engine} (pip install {engine}), which is not installed\n"
+    )
 
 
 def _without_onnx(folder: Path) -> Path:

@@ -34,7 +34,18 @@ def test_it_is_a_program(how: list[str]) -> None:
 
 @pytest.mark.parametrize("digit", range(10))
 def test_the_classifier_reads_digits_it_has_never_seen(digit: int, capsys: Capture) -> None:
-    text = stdout(capsys, "infer", DIGITS / "classifier.xml", "-i", DIGITS / f"digit_{digit}.png", "--scale", 255, "--topk", 1, "--json")
+    text = stdout(
+        capsys,
+        "infer",
+        DIGITS / "classifier.xml",
+        "-i",
+        DIGITS / f"digit_{digit}.png",
+        "--scale",
+        255,
+        "--topk",
+        1,
+        "--json",
+    )
     (best,) = json.loads(text)["topk"]
     assert best["index"] == digit
     assert best["score"] > 0.5
@@ -43,7 +54,17 @@ def test_the_classifier_reads_digits_it_has_never_seen(digit: int, capsys: Captu
 @pytest.mark.parametrize("digit", [3, 8])
 def test_the_denoiser_and_its_twin_give_the_same_image(digit: int, tmp_path: Path, capsys: Capture) -> None:
     for name in ("denoiser", "denoiser_onednn"):
-        stdout(capsys, "infer", DIGITS / f"{name}.xml", "-i", DIGITS / f"noisy_{digit}.png", "--scale", 255, "-o", tmp_path / f"{name}.npz")
+        stdout(
+            capsys,
+            "infer",
+            DIGITS / f"{name}.xml",
+            "-i",
+            DIGITS / f"noisy_{digit}.png",
+            "--scale",
+            255,
+            "-o",
+            tmp_path / f"{name}.npz",
+        )
     one, other = (np.load(tmp_path / f"{name}.npz")["cleaned"] for name in ("denoiser", "denoiser_onednn"))
     np.testing.assert_allclose(one, other, atol=1e-6)
     clean, noisy = (_image(DIGITS / f"{kind}_{digit}.png") for kind in ("digit", "noisy"))
@@ -58,7 +79,9 @@ def _image(path: Path) -> np.ndarray:
 
 def test_sample_irs_are_what_the_converter_makes(tmp_path: Path, capsys: Capture) -> None:
     stdout(capsys, "convert", DIGITS / "classifier.onnx", "-o", tmp_path / "m.xml", "--verify")
-    result = stdout(capsys, "infer", tmp_path / "m.xml", "-i", DIGITS / "digit_7.png", "--scale", 255, "--topk", 1, "--json")
+    result = stdout(
+        capsys, "infer", tmp_path / "m.xml", "-i", DIGITS / "digit_7.png", "--scale", 255, "--topk", 1, "--json"
+    )
     assert json.loads(result)["topk"][0]["index"] == 7
 
 
@@ -101,7 +124,9 @@ def test_converting_what_is_no_model(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(b"\x00\x01 no model")
     assert "not an ONNX model" in stderr(capsys, "convert", tmp_path / "m.onnx", code=3)
     assert "cannot be read" in stderr(capsys, "convert", tmp_path / "nowhere.onnx", code=3)
-    assert "input 'z' does not exist" in stderr(capsys, "convert", DIGITS / "classifier.onnx", "-o", tmp_path / "m.xml", "--input", "z[1]")
+    assert "input 'z' does not exist" in stderr(
+        capsys, "convert", DIGITS / "classifier.onnx", "-o", tmp_path / "m.xml", "--input", "z[1]"
+    )
     assert list(tmp_path.glob("*.xml")) == []
 
 

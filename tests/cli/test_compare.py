@@ -55,7 +55,9 @@ def test_the_same_is_no_fault(capsys: Capture) -> None:
 
 def test_tolerances(faulty: Path, capsys: Capture) -> None:
     streams(capsys, "compare", MODEL, faulty, "-i", "zeros", "--rtol", "1e-6", "--atol", 0)
-    document = json.loads(streams(capsys, "compare", MODEL, faulty, "-i", "ones", "--metric", "snr", "--threshold", "-300", "--json")[0])
+    document = json.loads(
+        streams(capsys, "compare", MODEL, faulty, "-i", "ones", "--metric", "snr", "--threshold", "-300", "--json")[0]
+    )
     assert document["agrees"] is True
     assert document["tolerance"] == "SNR >= -300 dB"
 
@@ -86,7 +88,11 @@ def test_recorded_layers(faulty: Path, tmp_path: Path, capsys: Capture) -> None:
         (["{tmp}", MODEL], 3, "is not a folder that infer --dump-layers wrote"),
         ([MODEL, "{tmp}/t.npz"], 2, "can only be A"),
         (["{tmp}/t.npz", MODEL, "--isolate"], 2, "--from-inputs-of and --isolate need two models"),
-        (["{tmp}/t.npz", MODEL], 2, "does not hold the inputs that its tensors were computed from (image: f32[1,1,8,8])"),
+        (
+            ["{tmp}/t.npz", MODEL],
+            2,
+            "does not hold the inputs that its tensors were computed from (image: f32[1,1,8,8])",
+        ),
     ],
 )
 def test_what_is_wrong(arguments: list[object], code: int, message: str, tmp_path: Path, capsys: Capture) -> None:

@@ -95,13 +95,19 @@ ROWS: list[tuple[str, list[str]]] = [
 
 
 @pytest.mark.parametrize(("words", "expected"), ROWS, ids=[words for words, _ in ROWS])
-def test_what_a_word_may_become(words: str, expected: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+def test_what_a_word_may_become(
+    words: str, expected: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
     assert values(words, monkeypatch, capsys) == expected
 
 
 @pytest.mark.parametrize(
     ("words", "line"),
-    [("irexec infer m.xml -o res", "file,res"), ("irexec infer m.xml --dump-layers x", "dir,x"), ("irexec infer m.xml --labels ", "file,")],
+    [
+        ("irexec infer m.xml -o res", "file,res"),
+        ("irexec infer m.xml --dump-layers x", "dir,x"),
+        ("irexec infer m.xml --labels ", "file,"),
+    ],
 )
 def test_what_is_left_to_the_shell(words: str, line: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     assert asked(words, monkeypatch, capsys) == [line]
@@ -120,7 +126,8 @@ def test_the_script_of_a_shell(shell: str, monkeypatch: pytest.MonkeyPatch, caps
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"<net", b"\xff" * 50, b"\x3a\xff\xff\xff\x7f", b'<layer <layer names="', b'</body></body><layer name="x">']
+    "content",
+    [b"", b"<net", b"\xff" * 50, b"\x3a\xff\xff\xff\x7f", b'<layer <layer names="', b'</body></body><layer name="x">'],
 )
 @pytest.mark.parametrize("suffix", ["xml", "onnx"])
 def test_a_damaged_model_has_no_names_and_gives_no_error(
@@ -146,10 +153,18 @@ def test_nothing_is_imported_that_takes_long(kind: str, words: str) -> None:
         "import sys; from irexec.cli.main import run; run([]); "
         "sys.exit(' '.join(name for name in ('numpy', 'lxml', 'onnx', 'PIL', 'igraph', 'irexec.backend') if name in sys.modules))"
     )
-    environment = {"_IREXEC_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
+    environment = {
+        "_IREXEC_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split(" ")) - 1),
+    }
     root = str(Path(irexec.__file__).parents[1])
     done = subprocess.run(
-        [sys.executable, "-c", program], env={"PYTHONPATH": root, **environment}, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": root, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stdout
     imported = set(done.stderr.split())

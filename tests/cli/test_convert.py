@@ -75,7 +75,9 @@ def test_input_shapes(text: str, tmp_path: Path, capsys: Capture) -> None:
         (["-o", "none/m.xml"], "the folder 'none' does not exist"),
     ],
 )
-def test_wrong_usage(arguments: list[str], message: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_usage(
+    arguments: list[str], message: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = _saved(tmp_path, DYNAMIC)
     monkeypatch.chdir(tmp_path)
     before = path.read_bytes()
@@ -109,7 +111,9 @@ def test_a_bin_without_an_xml_is_replaced_only_where_it_is_named(tmp_path: Path,
     path = _saved(tmp_path, DYNAMIC)
     binary = path.with_suffix(".bin")
     binary.write_bytes(b"mine")
-    assert "m.bin' exists and has no .xml beside it: -o names another file to write" in _convert(capsys, path, code=2)[1]
+    assert (
+        "m.bin' exists and has no .xml beside it: -o names another file to write" in _convert(capsys, path, code=2)[1]
+    )
     assert binary.read_bytes() == b"mine"
     _convert(capsys, path, "-o", path.with_suffix(".xml"))
     _convert(capsys, path)
@@ -132,7 +136,9 @@ def test_weights_outside_the_model_are_not_overwritten(tmp_path: Path, capsys: C
     external_data_helper.convert_model_to_external_data(model, location="m.bin", size_threshold=0)
     onnx.save(model, tmp_path / "m.onnx")
     before = (tmp_path / "m.bin").read_bytes()
-    assert "'m.bin' is part of the model" in _convert(capsys, tmp_path / "m.onnx", code=2)[1].replace(f"{tmp_path}/", "")
+    assert "'m.bin' is part of the model" in _convert(capsys, tmp_path / "m.onnx", code=2)[1].replace(
+        f"{tmp_path}/", ""
+    )
     assert (tmp_path / "m.bin").read_bytes() == before
     _convert(capsys, tmp_path / "m.onnx", "-o", tmp_path / "other.xml")
 
@@ -156,10 +162,14 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         (["--input", "x[3,4]"], None),
     ],
 )
-def test_verify_with_dynamic_dimensions(arguments: list[str], shapes: object, engine: str, tmp_path: Path, capsys: Capture) -> None:
+def test_verify_with_dynamic_dimensions(
+    arguments: list[str], shapes: object, engine: str, tmp_path: Path, capsys: Capture
+) -> None:
     """Sizes with the same symbol are equal, the same seed gives the same sizes, and the IR stays dynamic."""
     path = _saved(tmp_path, DYNAMIC)
-    first, second = (json.loads(_convert(capsys, path, "--verify", "--json", *arguments)[0])["verify"] for _ in range(2))
+    first, second = (
+        json.loads(_convert(capsys, path, "--verify", "--json", *arguments)[0])["verify"] for _ in range(2)
+    )
     assert first == second
     assert first["against"] == engine
     assert [output["agrees"] for output in first["outputs"]] == [True]
@@ -194,7 +204,9 @@ def test_a_model_that_the_reference_cannot_run_is_kept(engine: str, tmp_path: Pa
 
 def test_a_difference_is_exit_code_1(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    out, _ = _convert(capsys, _saved(tmp_path, "(float[N] x) => (float[N] y) { y = RandomNormalLike (x) }"), "--verify", code=1)
+    out, _ = _convert(
+        capsys, _saved(tmp_path, "(float[N] x) => (float[N] y) { y = RandomNormalLike (x) }"), "--verify", code=1
+    )
     assert "differs" in out
     assert (tmp_path / "m.xml").exists()
 

@@ -38,7 +38,9 @@ def test_no_difference(capsys: Capture) -> None:
 
 
 def test_it_reads_like_a_patch(tmp_path: Path, capsys: Capture) -> None:
-    edited = _edited(tmp_path, ('axis="1"/>', 'axis="-1"/>'), ('name="relu4"', 'name="other"'), ('"digits classifier"', '"new"'))
+    edited = _edited(
+        tmp_path, ('axis="1"/>', 'axis="-1"/>'), ('name="relu4"', 'name="other"'), ('"digits classifier"', '"new"')
+    )
     assert _shown(capsys, A, edited) == [
         f"--- {A} (21 layers)",
         f"+++ {edited} (21 layers)",
@@ -72,7 +74,9 @@ def test_ignored_kinds(change: tuple[str, str], ignored: str, left: int, tmp_pat
 
 
 def test_what_follows_from_an_ignored_change_is_ignored(tmp_path: Path, capsys: Capture) -> None:
-    edited = _edited(tmp_path, ('strides="1, 1"', 'strides="2, 2"'), ("<dim>8</dim>", "<dim>4</dim>"), ('"1,1,8,8"', '"1,1,4,4"'))
+    edited = _edited(
+        tmp_path, ('strides="1, 1"', 'strides="2, 2"'), ("<dim>8</dim>", "<dim>4</dim>"), ('"1,1,8,8"', '"1,1,4,4"')
+    )
     assert _shown(capsys, A, edited)[-1].endswith("shapes and types that follow")
     assert _shown(capsys, A, edited, "--ignore", "attributes,shapes", code=0) == ["no differences"]
 

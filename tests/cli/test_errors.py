@@ -23,7 +23,8 @@ def as_program(*arguments: object, **how: object) -> subprocess.CompletedProcess
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"), [(["ops"], 0), (["ops", "--json"], 0), (["--help"], 0), (["validate", DIGITS / "damaged.xml"], 1)]
+    ("arguments", "code"),
+    [(["ops"], 0), (["ops", "--json"], 0), (["--help"], 0), (["validate", DIGITS / "damaged.xml"], 1)],
 )
 def test_a_pipe_that_nobody_reads_leaves_the_exit_code_true(arguments: list[object], code: int) -> None:
     reading, writing = os.pipe()

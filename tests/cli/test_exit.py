@@ -36,7 +36,11 @@ def test_a_full_disk_behind_stdout_is_one_line(arguments: list[object]) -> None:
         pytest.fail("this system has no /dev/full: run the test on Linux")
     with full.open("w") as disk:
         done = subprocess.run(
-            [sys.executable, "-m", "irexec", *map(str, arguments)], stdout=disk, stderr=subprocess.PIPE, text=True, check=False
+            [sys.executable, "-m", "irexec", *map(str, arguments)],
+            stdout=disk,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
     assert done.returncode == 3
     assert done.stderr.endswith("No space left on device\n")
@@ -45,7 +49,9 @@ def test_a_full_disk_behind_stdout_is_one_line(arguments: list[object]) -> None:
 
 def test_a_full_disk_behind_stderr_leaves_the_exit_code_true() -> None:
     with open("/dev/full", "w") as disk:
-        done = subprocess.run([sys.executable, "-m", "irexec", "infer", "nowhere.xml"], stderr=disk, stdout=subprocess.PIPE, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "irexec", "infer", "nowhere.xml"], stderr=disk, stdout=subprocess.PIPE, check=False
+        )
     assert (done.returncode, done.stdout) == (3, b"")
 
 
@@ -67,7 +73,9 @@ main()
 
 @pytest.mark.parametrize("module", ["numpy", "irexec.runtime.session", "irexec.cli.main", "click", "irexec.ops.gather"])
 def test_an_interrupt_while_modules_are_imported_is_one_line(module: str) -> None:
-    done = subprocess.run([sys.executable, "-c", _INTERRUPTED.format(module=module)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", _INTERRUPTED.format(module=module)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 130
     assert done.stderr.strip() == "error: interrupted"
 
@@ -95,7 +103,9 @@ def test_a_command_that_handles_signals_itself_may_take_its_time() -> None:
 
 def test_a_library_leaves_interrupts_alone() -> None:
     program = "import signal; before = signal.getsignal(signal.SIGINT); import irexec; print(signal.getsignal(signal.SIGINT) is before)"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "True\n"
+    assert (
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "True\n"
+    )
 
 
 def test_no_arguments_at_all_give_the_help(capsys: Capture) -> None:
@@ -109,21 +119,36 @@ def test_no_arguments_at_all_give_the_help(capsys: Capture) -> None:
         (["frobnicate"], "no such command 'frobnicate' (see irexec --help)"),
         (["infer"], "missing argument 'MODEL' (see irexec infer --help)"),
         (["infer", MODEL, "--zzz"], "no such option"),
-        (["infer", MODEL, "--topk", "0"], "invalid value for '--topk': 0 is not in the range x>=1 (see irexec infer --help)"),
+        (
+            ["infer", MODEL, "--topk", "0"],
+            "invalid value for '--topk': 0 is not in the range x>=1 (see irexec infer --help)",
+        ),
         (
             ["infer", MODEL, "-i", "random", "--seed", "-1"],
             "invalid value for '--seed': -1 is not in the range x>=0 (see irexec infer --help)",
         ),
         (["ops", "Gathr"], "there is no operation 'Gathr'; similar types are Gather"),
         (["infer", MODEL], "no value is given for 'image'"),
-        (["infer", MODEL, "--seed", "two"], "invalid value for '--seed': 'two' is not an integer (see irexec infer --help)"),
-        (["infer", MODEL, "--rtol", "two"], "invalid value for '--rtol': 'two' is not a number (see irexec infer --help)"),
+        (
+            ["infer", MODEL, "--seed", "two"],
+            "invalid value for '--seed': 'two' is not an integer (see irexec infer --help)",
+        ),
+        (
+            ["infer", MODEL, "--rtol", "two"],
+            "invalid value for '--rtol': 'two' is not a number (see irexec infer --help)",
+        ),
         (["infer", MODEL, "--trap-margin", "two"], "invalid value for '--trap-margin': 'two' is not a number"),
         (["infer", MODEL, "-o"], "option '-o' requires an argument"),
-        (["inspect", "-"], "invalid value for 'MODEL': '-' stands for neither standard input nor output here, expected a path"),
+        (
+            ["inspect", "-"],
+            "invalid value for 'MODEL': '-' stands for neither standard input nor output here, expected a path",
+        ),
         (["convert", "-"], "invalid value for 'MODEL': '-' stands for neither"),
         (["convert", ""], "invalid value for 'MODEL': '' is not a path"),
-        (["infer", MODEL, "-i", "random", "--tensor", "2:2"], "there is no tensor '2:2': layer 'conv0/Convolution' has 1 output\n"),
+        (
+            ["infer", MODEL, "-i", "random", "--tensor", "2:2"],
+            "there is no tensor '2:2': layer 'conv0/Convolution' has 1 output\n",
+        ),
     ],
 )
 def test_all_usage_errors_are_one_line_in_one_style(arguments: list[object], message: str, capsys: Capture) -> None:
@@ -199,8 +224,12 @@ _BUSY_WITH = {
 
 @_ends_by_signals
 @pytest.mark.parametrize("busy", _BUSY_WITH.values(), ids=_BUSY_WITH)
-@pytest.mark.parametrize(("name", "code", "message"), [("SIGINT", 130, "error: interrupted\n"), ("SIGTERM", 143, ""), ("SIGHUP", 129, "")])
-def test_a_signal_is_answered_within_seconds_whatever_runs(name: str, code: int, message: str, busy: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "code", "message"), [("SIGINT", 130, "error: interrupted\n"), ("SIGTERM", 143, ""), ("SIGHUP", 129, "")]
+)
+def test_a_signal_is_answered_within_seconds_whatever_runs(
+    name: str, code: int, message: str, busy: str, tmp_path: Path
+) -> None:
     """A second in truth; the limit allows for a machine that does much else. Without an answer the work goes on for minutes, or for ever."""
     program = _BUSY.format(busy=busy, model=str(MODEL), output=str(tmp_path / "o.npz"))
     words = [sys.executable, "-c", program]
@@ -252,7 +281,13 @@ def test_standard_input_without_end_that_is_not_an_array() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["infer", "-i", "random"], ["validate", "--weights"], ["inspect", "--weights", "--plan"], ["profile", "--runs", "1"]]
+    "words",
+    [
+        ["infer", "-i", "random"],
+        ["validate", "--weights"],
+        ["inspect", "--weights", "--plan"],
+        ["profile", "--runs", "1"],
+    ],
 )
 def test_no_mmap_maps_nothing(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     mapped: list[object] = []
@@ -300,15 +335,21 @@ main()
 @pytest.mark.parametrize("line", range(7, 46, 3))
 def test_a_signal_while_handlers_are_installed_or_removed(line: int, number: signal.Signals) -> None:
     """It ends the process, or is ignored when the work is done already; there is never a traceback. Before line 7 there are no handlers."""
-    program = _AT_EVERY_LINE.format(reset="signal.signal(signal.SIGINT, signal.default_int_handler)", number=int(number))
+    program = _AT_EVERY_LINE.format(
+        reset="signal.signal(signal.SIGINT, signal.default_int_handler)", number=int(number)
+    )
     done = subprocess.run([sys.executable, "-c", program, str(line)], capture_output=True, text=True, check=False)
     assert "no signal was sent" not in done.stdout
     assert done.returncode in (0, 128 + number)
     assert done.stderr in (("", "error: interrupted\n") if number == signal.SIGINT else ("",))
 
 
-@pytest.mark.parametrize(("error", "message"), [(MemoryError(), ""), (MemoryError("1 TiB"), ": 1 TiB")], ids=["nothing", "a size"])
-def test_too_little_memory_is_one_line(error: MemoryError, message: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+@pytest.mark.parametrize(
+    ("error", "message"), [(MemoryError(), ""), (MemoryError("1 TiB"), ": 1 TiB")], ids=["nothing", "a size"]
+)
+def test_too_little_memory_is_one_line(
+    error: MemoryError, message: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
     def fail(*arguments: object) -> None:
         raise error
 

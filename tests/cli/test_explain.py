@@ -45,7 +45,9 @@ def test_as_json(capsys: Capture) -> None:
     assert set(document["codes"][0]) == {"code", "name", "severity", "meaning", "example", "repair"}
 
 
-@pytest.mark.parametrize(("name", "expected"), [("IR108", "similar codes are IR1"), ("nonsense", "irexec explain lists all codes")])
+@pytest.mark.parametrize(
+    ("name", "expected"), [("IR108", "similar codes are IR1"), ("nonsense", "irexec explain lists all codes")]
+)
 def test_an_unknown_code_is_wrong_usage(name: str, expected: str, capsys: Capture) -> None:
     assert run(["explain", name]) == 2
     err = capsys.readouterr().err

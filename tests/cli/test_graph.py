@@ -21,7 +21,9 @@ def test_mermaid_is_printed(capsys: Capture) -> None:
     assert out.startswith("flowchart TD\n") and out.count("-->") == 13 and err == ""
 
 
-@pytest.mark.parametrize(("form", "begin"), [("dot", "digraph"), ("svg", "<?xml"), ("html", "<!DOCTYPE html>"), ("mmd", "flowchart")])
+@pytest.mark.parametrize(
+    ("form", "begin"), [("dot", "digraph"), ("svg", "<?xml"), ("html", "<!DOCTYPE html>"), ("mmd", "flowchart")]
+)
 def test_formats_are_printed_whole(form: str, begin: str, capsys: Capture) -> None:
     if form in ("svg", "html"):
         pytest.importorskip("igraph")
@@ -64,7 +66,9 @@ def test_onnx_models_are_drawn(capsys: Capture) -> None:
 
 
 def test_execution_graphs_are_drawn(capsys: Capture) -> None:
-    assert streams(capsys, "graph", ROOT / "samples" / "execution_graph.xml", "--format", "dot")[0].startswith("digraph")
+    assert streams(capsys, "graph", ROOT / "samples" / "execution_graph.xml", "--format", "dot")[0].startswith(
+        "digraph"
+    )
 
 
 def test_without_weights_there_are_no_statistics(capsys: Capture, tmp_path: Path) -> None:
@@ -93,7 +97,9 @@ def test_without_weights_there_are_no_statistics(capsys: Capture, tmp_path: Path
         (["--shape", "y[1]"], "there is no input 'y'"),
     ],
 )
-def test_wrong_usage(arguments: list[str], message: str, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_usage(
+    arguments: list[str], message: str, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     err = streams(capsys, "graph", MODEL, *arguments, code=2)[1]
     assert message in err and err.count("error:") == 1
@@ -105,9 +111,13 @@ def test_nothing_that_is_read_is_overwritten(capsys: Capture, tmp_path: Path) ->
     shutil.copy(MODEL.with_suffix(".bin"), tmp_path / "weights.svg")
     before = (tmp_path / "weights.svg").read_bytes()
     pytest.importorskip("igraph")
-    err = streams(capsys, "graph", tmp_path / "m.xml", "--bin", tmp_path / "weights.svg", "-o", tmp_path / "weights.svg", code=2)[1]
+    err = streams(
+        capsys, "graph", tmp_path / "m.xml", "--bin", tmp_path / "weights.svg", "-o", tmp_path / "weights.svg", code=2
+    )[1]
     assert "is the model's weights, which would be overwritten" in err
-    np.testing.assert_array_equal(np.frombuffer((tmp_path / "weights.svg").read_bytes(), np.uint8), np.frombuffer(before, np.uint8))
+    np.testing.assert_array_equal(
+        np.frombuffer((tmp_path / "weights.svg").read_bytes(), np.uint8), np.frombuffer(before, np.uint8)
+    )
 
 
 @pytest.mark.parametrize(("package", "name"), [("igraph", "g.svg"), ("igraph", "g.html"), ("resvg_py", "g.png")])

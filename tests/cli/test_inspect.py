@@ -44,7 +44,9 @@ def test_layers_show_sources_names_and_attributes(capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_attributes_are_wrapped_and_none_is_broken(width: int, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+def test_attributes_are_wrapped_and_none_is_broken(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     text = _shown(capsys, DIGITS / "classifier.xml", "--layers", "--weights", "--ops")
     assert max(map(len, text.splitlines()[3:])) <= width
@@ -152,7 +154,10 @@ def test_files_that_are_damaged_are_inspected_with_a_warning(capsys: Capture, tm
     model.write_text(text)
     assert run(["inspect", str(model)]) == 0
     err = capsys.readouterr().err
-    assert err.startswith(f"warning: {model}: ") and "alone.bin does not exist; the contents of 7 constants are unknown" in err
+    assert (
+        err.startswith(f"warning: {model}: ")
+        and "alone.bin does not exist; the contents of 7 constants are unknown" in err
+    )
     model.write_text(re.sub("<edge [^>]*/>", "", text, count=1))
     assert run(["inspect", str(model), "--bin", str(DIGITS / "classifier.bin"), "--json"]) == 0
     out, err = capsys.readouterr()

@@ -61,7 +61,9 @@ ROWS = (
     Row("inspect {data}/openvino/types.xml --layers --weights"),
     Row("inspect {data}/openvino/dynamic.xml --layers --plan"),
     Row("inspect {digits}/damaged.xml --layers"),
-    Row("inspect {digits}/classifier.xml --cost --tree --depth 1 --precision --memory --histogram conv0.w --histogram Constant --bins 3"),
+    Row(
+        "inspect {digits}/classifier.xml --cost --tree --depth 1 --precision --memory --histogram conv0.w --histogram Constant --bins 3"
+    ),
     Row("inspect {data}/openvino/tensor_iterator.xml --cost --tree --precision --memory"),
     Row("inspect {data}/openvino/dynamic.xml --cost --tree --precision --memory"),
     Row("inspect {digits}/damaged.xml --cost --tree --precision --memory"),
@@ -131,7 +133,12 @@ def _files(folder: Path) -> None:
     np.save(folder / "not_finite.npy", np.array([np.inf, np.nan, 1], np.float32))
 
 
-_NARROW = {"format": "irexec ranges", "model": "m", "runs": 1, "tensors": {"TensorIterator_243/body/Add_236": [100, 101]}}
+_NARROW = {
+    "format": "irexec ranges",
+    "model": "m",
+    "runs": 1,
+    "tensors": {"TensorIterator_243/body/Add_236": [100, 101]},
+}
 _NOT_FINITE = """<net name="m" version="11"><layers>
 <layer id="0" name="x" type="Parameter" version="opset1"><data shape="3" element_type="f32"/><output><port id="0" precision="FP32"><dim>3</dim></port></output></layer>
 <layer id="1" name="y" type="Result" version="opset1"><input><port id="0" precision="FP32"><dim>3</dim></port></input></layer>
@@ -183,7 +190,12 @@ def test_documents_follow_their_schema(row: Row, tmp_path: Path, capsys: pytest.
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"{module} is not installed")
     _files(tmp_path)
-    folders = {"digits": ROOT / "samples/digits", "samples": ROOT / "samples", "data": ROOT / "tests/data", "tmp": tmp_path}
+    folders = {
+        "digits": ROOT / "samples/digits",
+        "samples": ROOT / "samples",
+        "data": ROOT / "tests/data",
+        "tmp": tmp_path,
+    }
     line = [word.format(**folders) for word in shlex.split(row.line)]
     assert run([*line, "--json"]) == row.code
     out = capsys.readouterr().out
@@ -196,7 +208,11 @@ def test_documents_follow_their_schema(row: Row, tmp_path: Path, capsys: pytest.
 def test_a_new_key_needs_a_line_of_the_schema() -> None:
     document = {"schema": 1, "error": {"type": "ModelError", "message": "m", "exit_code": 3}}
     jsonschema.validate(document, _closed(_schema("error")))
-    for changed in ({**document, "new": 1}, {**document, "error": {**document["error"], "new": 1}}, {**document, "schema": 2}):
+    for changed in (
+        {**document, "new": 1},
+        {**document, "error": {**document["error"], "new": 1}},
+        {**document, "schema": 2},
+    ):
         jsonschema.validate({**changed, "schema": 1}, _schema("error"))
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(changed, _closed(_schema("error")))

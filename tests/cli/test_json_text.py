@@ -20,14 +20,18 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=4), VALUES, max_size=4), st.sampled_from([None, 1, 2]), st.booleans())
-def test_short_documents_are_as_json_writes_them(document: dict[str, Any], indent: int | None, ascii_only: bool) -> None:
+def test_short_documents_are_as_json_writes_them(
+    document: dict[str, Any], indent: int | None, ascii_only: bool
+) -> None:
     plain = to_plain(document)
     expected = json.dumps(plain, indent=indent, ensure_ascii=ascii_only, allow_nan=False)
     assert json_text(plain, indent, ascii_only=ascii_only) == expected
 
 
 def test_members_of_a_long_list_are_a_line_each() -> None:
-    document = to_plain({"a": 1, "all": [{"name": "line\nbreak", "position": (0, n)} for n in range(2000)], "b": [1, 2]})
+    document = to_plain(
+        {"a": 1, "all": [{"name": "line\nbreak", "position": (0, n)} for n in range(2000)], "b": [1, 2]}
+    )
     text = json_text(document, 2, ascii_only=False)
     assert json.loads(text) == document
     lines = text.splitlines()

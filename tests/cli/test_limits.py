@@ -42,7 +42,8 @@ def test_a_limit_of_memory(command: list[str], tmp_path: Path, capsys: Capture) 
 
 
 @pytest.mark.parametrize(
-    ("option", "text"), [("--timeout", "0"), ("--timeout", "x"), ("--timeout", "inf"), ("--max-memory", "0"), ("--max-memory", "2 apples")]
+    ("option", "text"),
+    [("--timeout", "0"), ("--timeout", "x"), ("--timeout", "inf"), ("--max-memory", "0"), ("--max-memory", "2 apples")],
 )
 def test_limits_that_are_not_valid(option: str, text: str, capsys: Capture) -> None:
     assert run(["infer", "nowhere.xml", option, text]) == 2
@@ -51,7 +52,15 @@ def test_limits_that_are_not_valid(option: str, text: str, capsys: Capture) -> N
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("1", 1), ("500M", 500_000_000), ("2g", 2_000_000_000), ("1.5GiB", 3 << 29), ("10 kB", 10_000), ("2KiB", 2048), ("1T", 10**12)],
+    [
+        ("1", 1),
+        ("500M", 500_000_000),
+        ("2g", 2_000_000_000),
+        ("1.5GiB", 3 << 29),
+        ("10 kB", 10_000),
+        ("2KiB", 2048),
+        ("1T", 10**12),
+    ],
 )
 def test_sizes(text: str, size: int) -> None:
     assert MemorySize().convert(text, None, None) == size

@@ -39,16 +39,25 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_command(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_command(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     if "MODEL.onnx" in command:
         pytest.importorskip("onnx")
     monkeypatch.chdir(tmp_path)
-    for source, name in [*((f"classifier{end}", f"{MODEL}{end}") for end in (".xml", ".bin", ".onnx")), ("digit_7.png", IMAGE)]:
+    for source, name in [
+        *((f"classifier{end}", f"{MODEL}{end}") for end in (".xml", ".bin", ".onnx")),
+        ("digit_7.png", IMAGE),
+    ]:
         Path(name).write_bytes((SAMPLES / source).read_bytes())
-    words = [word.replace("MODEL", MODEL).replace("IMAGE", IMAGE).replace("OUT", "out\udcfe") for word in command.split()]
+    words = [
+        word.replace("MODEL", MODEL).replace("IMAGE", IMAGE).replace("OUT", "out\udcfe") for word in command.split()
+    ]
     before = set(os.listdir())
     assert run(words) == 0, capfd.readouterr().err
-    assert {name.partition(".")[0] for name in set(os.listdir()) - before} == ({"out\udcfe"} if "OUT" in command else set())
+    assert {name.partition(".")[0] for name in set(os.listdir()) - before} == (
+        {"out\udcfe"} if "OUT" in command else set()
+    )
     capfd.readouterr().out.encode()
 
 

@@ -32,7 +32,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("command", "following"),
     [
-        ("compare right.xml 'faulty model.xml' --seed 3", "reduce 'faulty model.xml' -o min.xml --against right.xml --seed=3"),
+        (
+            "compare right.xml 'faulty model.xml' --seed 3",
+            "reduce 'faulty model.xml' -o min.xml --against right.xml --seed=3",
+        ),
         (
             "compare right.xml 'faulty model.xml' -i random --shape '[1,1,8,8]'",
             "reduce 'faulty model.xml' -o min.xml --against right.xml -i random --shape '[1,1,8,8]'",
@@ -56,7 +59,12 @@ def test_the_command_to_go_on_with(command: str, following: str, capsys: pytest.
 
 @pytest.mark.parametrize(
     "command",
-    ["compare right.xml right.xml", "diff right.xml right.xml", "infer right.xml -i ones", "infer infinite.xml -i ones --trap nan"],
+    [
+        "compare right.xml right.xml",
+        "diff right.xml right.xml",
+        "infer right.xml -i ones",
+        "infer infinite.xml -i ones --trap nan",
+    ],
 )
 def test_nothing_follows_where_nothing_is_wrong(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(shlex.split(command)) == 0

@@ -27,8 +27,16 @@ def test_every_layer_is_accounted_for(capsys: Capture) -> None:
     # 21 layers, of which are one Parameter, one Result and seven Constants.
     assert plan["layers"] == 12
     assert plan["computed"] + plan["viewed"] + plan["removed"] == 12
-    assert {layer for step in plan["steps"] for layer in step["layers"]} >= {"conv0/Convolution", "conv0", "relu1", "probabilities"}
-    assert all(set(step) == {"number", "path", "layers", "operation", "algorithm", "order", "output", "bytes"} for step in plan["steps"])
+    assert {layer for step in plan["steps"] for layer in step["layers"]} >= {
+        "conv0/Convolution",
+        "conv0",
+        "relu1",
+        "probabilities",
+    }
+    assert all(
+        set(step) == {"number", "path", "layers", "operation", "algorithm", "order", "output", "bytes"}
+        for step in plan["steps"]
+    )
 
 
 def test_the_document_has_the_schema_and_the_summary(capsys: Capture) -> None:
@@ -51,7 +59,9 @@ def test_it_fits_the_terminal(columns: int, capsys: Capture, monkeypatch: pytest
 def test_verbose_lists_layers_and_reasons(capsys: Capture, tmp_path: Path) -> None:
     builder = Builder("two results")
     x = builder.parameter("f32", "40,40", "x")
-    product = builder.emit("MatMul", x, np.ones((40, 40), np.float32), transpose_a=False, transpose_b=False, name="product")
+    product = builder.emit(
+        "MatMul", x, np.ones((40, 40), np.float32), transpose_a=False, transpose_b=False, name="product"
+    )
     active = builder.emit("Relu", product, name="active")
     builder.result(builder.emit("Exp", active, name="first"))
     builder.result(builder.emit("Tanh", product, name="second"))

@@ -21,7 +21,18 @@ MODEL = DIGITS / "classifier.xml"
 
 def test_the_document(capsys: Capture) -> None:
     document = json.loads(streams(capsys, "profile", MODEL, "--runs", 2, "--threads", 1, "--json")[0])
-    assert set(document) == {"schema", "model", "threads", "runs", "milliseconds", "minimum", "in_steps", "cost", "by", "rows"}
+    assert set(document) == {
+        "schema",
+        "model",
+        "threads",
+        "runs",
+        "milliseconds",
+        "minimum",
+        "in_steps",
+        "cost",
+        "by",
+        "rows",
+    }
     assert (document["schema"], document["by"], document["threads"], document["runs"]) == (1, "step", 1, 2)
     keys = {"name", "layers", "type", "algorithm", "milliseconds", "share", "macs", "parameters", "bytes", "gflops"}
     assert all(set(row) == keys for row in document["rows"])
@@ -40,7 +51,9 @@ def test_it_fits_80_columns(by: str, extra: list[str], capsys: Capture, monkeypa
 
 
 def test_inputs_are_random_unless_given_and_a_note_says_so(capsys: Capture, tmp_path: Path) -> None:
-    assert streams(capsys, "profile", MODEL, "--runs", 1)[1] == "note: inputs are random, with seed 0; -i gives others\n"
+    assert (
+        streams(capsys, "profile", MODEL, "--runs", 1)[1] == "note: inputs are random, with seed 0; -i gives others\n"
+    )
     np.save(tmp_path / "x.npy", np.zeros((1, 1, 8, 8), np.float32))
     assert streams(capsys, "profile", MODEL, "--runs", 1, "-i", tmp_path / "x.npy")[1] == ""
 
@@ -81,7 +94,9 @@ def test_the_trace_is_in_chrome_s_format(capsys: Capture, tmp_path: Path) -> Non
     assert [event["name"] for event in runs] == ["run 1", "run 2"]
     assert steps[0]["args"]["layers"] == ["conv0/Convolution", "conv0", "relu1"]
     for step in steps:
-        assert any(one["ts"] <= step["ts"] and step["ts"] + step["dur"] <= one["ts"] + one["dur"] + 1e-3 for one in runs)
+        assert any(
+            one["ts"] <= step["ts"] and step["ts"] + step["dur"] <= one["ts"] + one["dur"] + 1e-3 for one in runs
+        )
     # Viewers tell what is nested by the times: no two steps overlap.
     assert all(a["ts"] + a["dur"] <= b["ts"] + 1e-3 for a, b in pairwise(steps))
 
@@ -111,7 +126,9 @@ def test_a_trace_never_overwrites_what_is_read(capsys: Capture, tmp_path: Path) 
     assert (tmp_path / "m.bin").read_bytes() == before
 
 
-def test_a_trace_that_fails_leaves_what_was_there(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trace_that_fails_leaves_what_was_there(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "t.json").write_text("old")
 
     def full(number: int) -> None:
@@ -149,7 +166,9 @@ def test_wrong_usage(arguments: list[str], message: str, capsys: Capture) -> Non
 
 @pytest.mark.parametrize("arguments", [[], ["--static"]])
 def test_models_that_cannot_be_profiled(arguments: list[str], capsys: Capture) -> None:
-    assert "an execution graph" in streams(capsys, "profile", DIGITS.parent / "execution_graph.xml", *arguments, code=3)[1]
+    assert (
+        "an execution graph" in streams(capsys, "profile", DIGITS.parent / "execution_graph.xml", *arguments, code=3)[1]
+    )
     assert "cannot be read" in streams(capsys, "profile", "nowhere.xml", *arguments, code=3)[1]
 
 

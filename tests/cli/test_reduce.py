@@ -46,7 +46,9 @@ def test_a_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         pytest.param(["--finding", "IR901", "--for", "2023.3"], "MaxPool", "validate --for 2023.3", 1, id="a release"),
         pytest.param(["--finding", "ir911"], "Divide", "validate --portability", 0, id="portability"),
-        pytest.param(["--finding", "IR911", "--for", "2025.1"], "Divide", "validate --portability --for 2025.1", 0, id="both"),
+        pytest.param(
+            ["--finding", "IR911", "--for", "2025.1"], "Divide", "validate --portability --for 2025.1", 0, id="both"
+        ),
     ],
 )
 def test_a_finding_about_openvino(
@@ -86,7 +88,9 @@ def test_a_command(type: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ]  # fmt: skip
     with np.load(tmp_path / "min.npz") as inputs:
         model = irexec.read_model(tmp_path / "min.xml")
-        recorded = irexec.compile_model(CLASSIFIER).run(np.random.default_rng(0).random((1, 1, 8, 8), np.float32), inputs.files)
+        recorded = irexec.compile_model(CLASSIFIER).run(
+            np.random.default_rng(0).random((1, 1, 8, 8), np.float32), inputs.files
+        )
         for name in inputs.files:
             np.testing.assert_allclose(inputs[name], recorded[name], rtol=1e-4, atol=1e-5)
         irexec.compile_model(model)(dict(inputs))
@@ -106,14 +110,23 @@ def test_another_exit_code_is_another_failure(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_expected_text_takes_the_place_of_the_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = check(tmp_path, """print("it is wrong" if 'type="MaxPool"' in text else "fine", file=sys.stderr)\nsys.exit(len(text) % 3)""")
-    assert run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), "--check", command, "--expect-text", "is wrong"]) == 0
+    command = check(
+        tmp_path,
+        """print("it is wrong" if 'type="MaxPool"' in text else "fine", file=sys.stderr)\nsys.exit(len(text) % 3)""",
+    )
+    assert (
+        run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), "--check", command, "--expect-text", "is wrong"])
+        == 0
+    )
     assert types(tmp_path / "min.xml") == ["MaxPool"]
 
 
 def test_what_hangs_is_reduced_to_what_hangs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = check(tmp_path, """import time\ntime.sleep(60 if 'type="SoftMax"' in text else 0)""")
-    assert run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), "--check", command, "--timeout", "1", "--json"]) == 0
+    assert (
+        run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), "--check", command, "--timeout", "1", "--json"])
+        == 0
+    )
     assert types(tmp_path / "min.xml") == ["Softmax"]
     assert json.loads(capsys.readouterr().out)["kind"] == "timeout"
 
@@ -140,11 +153,17 @@ def test_a_check_that_always_fails_is_told(tmp_path: Path, capsys: pytest.Captur
     [
         ("sys.exit(0)", 1, "does not fail"),
         ("sys.exit(125)", 2, "exit code 125, which says that the model cannot be tested"),
-        ("print('nothing to compare'); sys.exit(2)", 2, "exit code 2, which commands give for usage that is wrong: nothing to compare"),
+        (
+            "print('nothing to compare'); sys.exit(2)",
+            2,
+            "exit code 2, which commands give for usage that is wrong: nothing to compare",
+        ),
         ("sys.exit(127)", 2, "exit code 127"),
     ],
 )
-def test_a_model_that_does_not_fail(body: str, code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_does_not_fail(
+    body: str, code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), "--check", check(tmp_path, body)]) == code
     assert message in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["check it.py"]
@@ -202,7 +221,10 @@ def test_compare_as_a_check(tmp_path: Path) -> None:
         (["--finding", "ON201"], "about an .onnx file"),
         (["--finding", "IR901"], "IR901 is a finding about a release of OpenVINO, which is to be given (--for)"),
         (["--finding", "IR901", "--for", "1999.1"], "'1999.1' is not a known release of OpenVINO"),
-        (["--finding", "IR107", "--for", "2023.3"], "IR107 does not depend on a release of OpenVINO, of which 2023.3 is given"),
+        (
+            ["--finding", "IR107", "--for", "2023.3"],
+            "IR107 does not depend on a release of OpenVINO, of which 2023.3 is given",
+        ),
         (["--trap", "nan", "--for", "2023.3"], "--for is for --finding, which is not given"),
         (["--trap", "f16"], "'f16' is not one of nan, inf"),
         (["--check", "python check.py"], "has no {}"),
@@ -266,11 +288,24 @@ sys.exit('type="MaxPool"' in text and 'type="ReLU"' in text)"""
 @pytest.mark.parametrize(("number", "stop_at"), [(signal.SIGINT, 9), (signal.SIGTERM, 4), (signal.SIGKILL, 9)])
 def test_an_interrupted_reduction_goes_on(number: signal.Signals, stop_at: int, tmp_path: Path) -> None:
     output, counter = tmp_path / "min.xml", tmp_path / "counter"
-    command = [sys.executable, "-m", "irexec", "reduce", CLASSIFIER, "-o", str(output), "--check", check(tmp_path, SLOW), "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "irexec",
+        "reduce",
+        CLASSIFIER,
+        "-o",
+        str(output),
+        "--check",
+        check(tmp_path, SLOW),
+        "--json",
+    ]
 
     def start(*more: str, **variables: str) -> subprocess.CompletedProcess[str]:
         counter.unlink(missing_ok=True)
-        return subprocess.run([*command, *more], env={**os.environ, "PYTHONPATH": str(ROOT), **variables}, capture_output=True, text=True)
+        return subprocess.run(
+            [*command, *more], env={**os.environ, "PYTHONPATH": str(ROOT), **variables}, capture_output=True, text=True
+        )
 
     whole = json.loads(start().stdout)
     expected = output.read_bytes()
@@ -293,7 +328,9 @@ def test_an_interrupted_reduction_goes_on(number: signal.Signals, stop_at: int, 
 
 
 def test_a_file_of_another_reduction_is_not_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "min.reduce").write_text(json.dumps({"format": "irexec reduce 1", "check": "other"}) + "\nabc fails\nbroken")
+    (tmp_path / "min.reduce").write_text(
+        json.dumps({"format": "irexec reduce 1", "check": "other"}) + "\nabc fails\nbroken"
+    )
     options = ["reduce", DAMAGED, "-o", str(tmp_path / "min.xml"), "--finding", "IR103"]
     assert run([*options, "--resume"]) == 2
     assert "is of another model" in capsys.readouterr().err
@@ -308,7 +345,9 @@ def test_a_file_of_another_reduction_is_not_resumed(tmp_path: Path, capsys: pyte
         (str(ROOT / "samples"), "it is a folder"),
     ],
 )
-def test_a_model_that_cannot_be_run(model: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_cannot_be_run(
+    model: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["reduce", model, "-o", str(tmp_path / "min.xml"), "--trap", "nan"]) == 3
     assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

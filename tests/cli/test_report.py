@@ -83,7 +83,9 @@ def test_what_is_refused(capsys: Capture, tmp_path: Path, arguments: list[str], 
     (tmp_path / "m.html").symlink_to("m.xml")
     shutil.copy(MODEL.with_suffix(".bin"), tmp_path / "m.bin")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    err = streams(capsys, "report", tmp_path / "m.xml", *(text.format(tmp=tmp_path) for text in arguments), code=code)[1]
+    err = streams(capsys, "report", tmp_path / "m.xml", *(text.format(tmp=tmp_path) for text in arguments), code=code)[
+        1
+    ]
     assert message in err
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
@@ -94,7 +96,9 @@ def test_a_file_that_is_no_model(capsys: Capture, tmp_path: Path) -> None:
     assert not (tmp_path / "r.html").exists()
 
 
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="whoever may write everywhere is refused nothing")
+@pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() == 0, reason="whoever may write everywhere is refused nothing"
+)
 def test_a_folder_that_cannot_be_written(capsys: Capture, tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     assert "cannot be written" in streams(capsys, "report", MODEL, "-o", tmp_path / "r.html", code=3)[1]

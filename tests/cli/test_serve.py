@@ -37,7 +37,9 @@ def test_without_kserve_the_command_says_what_to_install(capsys: Capture) -> Non
 
 
 @pytest.mark.parametrize(("options", "is_noted"), [([], True), (["--no-mmap"], False), (["--json"], False)])
-def test_files_that_are_mapped_are_noted(options: list[str], is_noted: bool, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+def test_files_that_are_mapped_are_noted(
+    options: list[str], is_noted: bool, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
     monkeypatch.setattr(weights, "READ_AT_ONCE", 0)
     monkeypatch.setattr(open_inference, "load_kserve", lambda: None)
     monkeypatch.setattr(open_inference, "serve", lambda models, options, started: None)

@@ -66,7 +66,10 @@ def test_what_is_refused(text: str, message: str) -> None:
 
 def test_shapes_need_distinct_names() -> None:
     shape = ShapeType().convert
-    assert shapes_by_name([shape("x[1]", None, None), shape("y=?", None, None)], "--input") == {"x": (1,), "y": (Dim(),)}
+    assert shapes_by_name([shape("x[1]", None, None), shape("y=?", None, None)], "--input") == {
+        "x": (1,),
+        "y": (Dim(),),
+    }
     with pytest.raises(click.BadParameter, match="the shape of 'x' is given twice"):
         shapes_by_name([shape("x[1]", None, None), shape("x=2", None, None)], "--input")
     with pytest.raises(click.BadParameter, match="a shape has no name"):

@@ -12,7 +12,14 @@ Capture = pytest.CaptureFixture[str]
 
 HEADERS = ("id", "name", "shape", "bytes", "mean", "remark")
 ROWS = [
-    (1, "a/very/long/name/of/a/layer/in/some/block/conv", "[1,3,224,224]", 150528, -1.17016e-05, "its mean is small and its name is long"),
+    (
+        1,
+        "a/very/long/name/of/a/layer/in/some/block/conv",
+        "[1,3,224,224]",
+        150528,
+        -1.17016e-05,
+        "its mean is small and its name is long",
+    ),
     (20, "short", "[]", 4, 0.5, None),
 ]
 
@@ -26,7 +33,9 @@ def drawn(capsys: Capture, monkeypatch: pytest.MonkeyPatch, width: int | None) -
 
 
 @pytest.mark.parametrize("width", [40, 50, 60, 80, 100, 120])
-def test_nothing_is_wider_than_the_terminal_and_no_number_is_cut(width: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_wider_than_the_terminal_and_no_number_is_cut(
+    width: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = drawn(capsys, monkeypatch, width)
     assert max(map(cell_len, lines)) <= width
     words = " ".join(lines).split()
@@ -50,13 +59,16 @@ def test_a_file_gets_every_name_whole(capsys: Capture, monkeypatch: pytest.Monke
     assert str(ROWS[0][1]) in lines[2] and str(ROWS[0][5]) in lines[2]
 
 
-def test_columns_that_do_not_fit_continue_on_a_line_of_their_own(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_that_do_not_fit_continue_on_a_line_of_their_own(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = drawn(capsys, monkeypatch, 50)
     assert lines[1].startswith(" " * 4) and "mean" in lines[1]
 
 
 @pytest.mark.parametrize(
-    ("text", "width", "expected"), [("abcdef", 6, "abcdef"), ("abcdefg", 6, "abcde…"), ("模型の名前", 6, "模型…"), ("ab cdef", 4, "ab…")]
+    ("text", "width", "expected"),
+    [("abcdef", 6, "abcdef"), ("abcdefg", 6, "abcde…"), ("模型の名前", 6, "模型…"), ("ab cdef", 4, "ab…")],
 )
 def test_shortening_counts_cells(text: str, width: int, expected: str) -> None:
     assert shortened(text, width) == expected

@@ -32,7 +32,8 @@ def folder(tmp_path: Path) -> Path:
         text = text.replace(f'"{name}"', f'"{name}{NAME}&#10;"')
     (tmp_path / "m.xml").write_text(text, encoding="utf-8")
     (tmp_path / "bad.xml").write_text(
-        text.replace('rounding_type="floor"', f'rounding_type="floor{NAME}"').replace('"ReLU"', f'"Re{NAME}LU"'), encoding="utf-8"
+        text.replace('rounding_type="floor"', f'rounding_type="floor{NAME}"').replace('"ReLU"', f'"Re{NAME}LU"'),
+        encoding="utf-8",
     )
     (tmp_path / "broken.xml").write_text(f"<net><layers></{NAME}>", encoding="utf-8")
     (tmp_path / "m.bin").write_bytes((SAMPLES / "digits" / "classifier.bin").read_bytes())
@@ -43,7 +44,10 @@ def folder(tmp_path: Path) -> Path:
     node = helper.make_node(f"Op{CONTROLS}\n", ["x"], ["y"], name=f"n{CONTROLS}", domain=f"d{CONTROLS}")
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy"]
     graph = helper.make_graph([node], f"g{CONTROLS}", values[:1], values[1:])
-    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(f"d{CONTROLS}", 1)]), tmp_path / "m.onnx")
+    save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(f"d{CONTROLS}", 1)]),
+        tmp_path / "m.onnx",
+    )
     return tmp_path
 
 
@@ -81,7 +85,9 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: ascii(" ".join(arguments)))
-def test_nothing_that_a_terminal_obeys(arguments: list[str], folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_that_a_terminal_obeys(
+    arguments: list[str], folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(folder)
     code = run(arguments)
     printed = capsys.readouterr()
@@ -89,7 +95,11 @@ def test_nothing_that_a_terminal_obeys(arguments: list[str], folder: Path, capsy
     assert code in (0, 1, 2, 3, 4)
     assert not [character for character in OBEYED if character in shown.replace("\n", "")]
     assert printed.err.count("\n") == len(
-        [line for line in printed.err.splitlines() if line.startswith(("error: ", "warning: ", "note: ", "next: ", "d\\x9b"))]
+        [
+            line
+            for line in printed.err.splitlines()
+            if line.startswith(("error: ", "warning: ", "note: ", "next: ", "d\\x9b"))
+        ]
     )
     if arguments != [CONTROLS] and code in (2, 3, 4):
         assert "\\u202e" in shown
@@ -132,7 +142,12 @@ def _model(folder: Path, layers: str) -> str:
 def test_a_long_name_takes_no_time_and_little_room(tmp_path: Path, capsys: Capture) -> None:
     name = "n" * 20_000_000
     path = _model(tmp_path, f'<layer id="0" name="{name}" type="ReLU"/><layer id="1" name="b" type="{name}"/>')
-    for arguments in (["validate", path], ["inspect", path, "--layers", "--ops"], ["ops", "--check", path], ["infer", path]):
+    for arguments in (
+        ["validate", path],
+        ["inspect", path, "--layers", "--ops"],
+        ["ops", "--check", path],
+        ["infer", path],
+    ):
         start = time.process_time()
         assert run(arguments) in (1, 0, 3, 4)
         assert time.process_time() - start < 5
@@ -144,7 +159,9 @@ def test_a_long_name_takes_no_time_and_little_room(tmp_path: Path, capsys: Captu
 
 def test_100_000_rows_take_seconds(capsys: Capture) -> None:
     start = time.process_time()
-    render.table(("name", "message"), [(f"layer{i}", "a sentence") for i in range(100_000)], sentences=(1,), what="findings")
+    render.table(
+        ("name", "message"), [(f"layer{i}", "a sentence") for i in range(100_000)], sentences=(1,), what="findings"
+    )
     assert time.process_time() - start < 5
     lines = capsys.readouterr().out.splitlines()
     assert lines[-2:] == ["layer9999  a sentence", "... and 90,000 more findings; --json gives all of them"]

@@ -34,7 +34,10 @@ def test_it_stops_with_exit_code_1_and_writes_nothing(shares: list[str], tmp_pat
     assert run([*shares, "--trap", "nan,inf", "-o", str(output), "--record-range", str(tmp_path / "r.json")]) == 1
     text = capsys.readouterr().out
     assert "'share' (Divide, opset1, line " in text
-    assert "2 of 4 elements, the first at [1,0]: nan; none in its inputs\n1 layer before it had nothing to report\n" in text
+    assert (
+        "2 of 4 elements, the first at [1,0]: nan; none in its inputs\n1 layer before it had nothing to report\n"
+        in text
+    )
     assert not output.exists()
     assert not (tmp_path / "r.json").exists()
 
@@ -72,7 +75,10 @@ def test_ranges_are_written_and_widened(tmp_path: Path, capsys: Capture) -> None
         (["--trap", "big"], "'big' is none of nan, inf, f16 and range=FILE"),
         (["--trap", "range"], "range takes the file that --record-range has written"),
         (["--trap", "nan=x"], "nan takes no file"),
-        (["--trap", "nan", "--trap-ignore", "nothing"], "--trap-ignore nothing: no layer, tensor or input has this name"),
+        (
+            ["--trap", "nan", "--trap-ignore", "nothing"],
+            "--trap-ignore nothing: no layer, tensor or input has this name",
+        ),
         (["--trap-ignore", "relu1"], "--trap-ignore is for --trap, which is not given"),
         (["--trap", "nan", "--trap-margin", "0.1"], "--trap-margin is for --trap range=FILE, which is not given"),
         (["--trap", "nan", "--weights", "packed"], "--weights says how weights are held in a run"),

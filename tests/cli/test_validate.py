@@ -75,7 +75,10 @@ def test_codes_are_ignored(capsys: Capture) -> None:
     ("arguments", "message"),
     [
         (["--ignore", "IR999", DIGITS / "damaged.xml"], "there is no finding code 'IR999'"),
-        (["--bin", DIGITS / "damaged.bin", DIGITS / "damaged.xml", DIGITS / "classifier.xml"], "--bin is for a single model"),
+        (
+            ["--bin", DIGITS / "damaged.bin", DIGITS / "damaged.xml", DIGITS / "classifier.xml"],
+            "--bin is for a single model",
+        ),
         ([], "MODEL..."),
         (["--json", "--format", "sarif", DIGITS / "damaged.xml"], "--format sarif and --json both say what is printed"),
         (["--format", "table", "--json", DIGITS / "damaged.xml"], "--format table and --json both say what is printed"),
@@ -109,7 +112,12 @@ def test_json_of_many(folder: Path, capsys: Capture) -> None:
     document = json.loads(_said(capsys, folder, "--json", code=1))
     assert document["models"] == [
         {"model": str(folder / "classifier.xml"), "counts": {}, "ignored": 0, "error": None},
-        {"model": str(folder / "inner" / "damaged.xml"), "counts": {"error": 9, "warning": 1}, "ignored": 0, "error": None},
+        {
+            "model": str(folder / "inner" / "damaged.xml"),
+            "counts": {"error": 9, "warning": 1},
+            "ignored": 0,
+            "error": None,
+        },
     ]
     assert {finding["model"] for finding in document["findings"]} == {str(folder / "inner" / "damaged.xml")}
     assert len(document["findings"]) == 10
@@ -120,5 +128,8 @@ def test_thousands_of_findings_are_cut_in_the_table_alone(tmp_path: Path, capsys
     (tmp_path / "m.xml").write_text(f'<net name="n" version="11"><layers>{layers}</layers><edges/></net>')
     lines = _said(capsys, tmp_path / "m.xml", code=1).splitlines()
     assert len(lines) == 10_004
-    assert lines[-2:] == ["... and 2,002 more findings; --json gives all of them", f"{tmp_path / 'm.xml'}: 12002 errors"]
+    assert lines[-2:] == [
+        "... and 2,002 more findings; --json gives all of them",
+        f"{tmp_path / 'm.xml'}: 12002 errors",
+    ]
     assert len(json.loads(_said(capsys, tmp_path / "m.xml", "--json", code=1))["findings"]) == 12_002

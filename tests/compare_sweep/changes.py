@@ -102,7 +102,9 @@ def swapped(model: Model, rng: np.random.Generator) -> Change | None:
     """Two inputs of a layer change places; None if there is no layer for which that is another model."""
     made = copy.copy(model)
     nodes = list(made.walk())
-    found = [i for i, node in enumerate(nodes) if node.type in ("Subtract", "Divide", "Power", "MatMul", "Concat", "Select")]
+    found = [
+        i for i, node in enumerate(nodes) if node.type in ("Subtract", "Divide", "Power", "MatMul", "Concat", "Select")
+    ]
     if not found:
         return None
     i = int(rng.choice(found))
@@ -115,7 +117,9 @@ def missing(model: Model, rng: np.random.Generator) -> Change | None:
     """A layer is left out whose output has the shape of its first input; None if there is none."""
     made = copy.copy(model)
     nodes = made.nodes
-    found = [node for node in nodes if node.type not in _NOT_COMPUTED and len(node.outputs) == 1 and _is_bypassable(node)]
+    found = [
+        node for node in nodes if node.type not in _NOT_COMPUTED and len(node.outputs) == 1 and _is_bypassable(node)
+    ]
     if not found:
         return None
     node = found[int(rng.integers(len(found)))]
@@ -140,7 +144,11 @@ def rounded(model: Model, rng: np.random.Generator) -> Change | None:
     """The elements of one weight are rounded to eight bits; None if there is none."""
     made = copy.copy(model)
     nodes = list(made.walk())
-    found = [i for i, node in enumerate(nodes) if node.constant is not None and _is_weight(node) and node.constant.element.name == "f32"]
+    found = [
+        i
+        for i, node in enumerate(nodes)
+        if node.constant is not None and _is_weight(node) and node.constant.element.name == "f32"
+    ]
     if not found:
         return None
     i = int(rng.choice(found))

@@ -31,7 +31,9 @@ def sweep(arguments: argparse.Namespace) -> int:
     """Print a line for each pair; 1 if a pair does not agree, or a layer was not found."""
     total = Count()
     names = set(arguments.networks.split(",")) if arguments.networks else None
-    pairs = [pair for pair in _pairs(Path(arguments.folder)) if names is None or pair[0].name.partition(".")[0] in names]
+    pairs = [
+        pair for pair in _pairs(Path(arguments.folder)) if names is None or pair[0].name.partition(".")[0] in names
+    ]
     trials = arguments.trials
     for onnx, xml in pairs:
         start, count = time.monotonic(), Count()
@@ -75,7 +77,9 @@ def _trial(onnx: Path, model: Model, inputs: Feeds, rng: np.random.Generator, co
         count.right += 1
         count.masked += 1
     else:
-        count.wrong.append(f"seed: {change.text}: expected {' or '.join(sorted(right)[:4])}, found {named[:6] or 'nothing'}")
+        count.wrong.append(
+            f"seed: {change.text}: expected {' or '.join(sorted(right)[:4])}, found {named[:6] or 'nothing'}"
+        )
 
 
 def _names(found: Comparison) -> list[str]:

@@ -86,7 +86,11 @@ def trial(network: Network, rng: np.random.Generator, renamed: bool, count: Coun
     """One change."""
     change, right = drawn(network, rng, count)
     nodes = list(change.model.walk())
-    readers = {i for i, node in enumerate(nodes) if any(value is not None and value.node is nodes[change.layer] for value in node.inputs)}
+    readers = {
+        i
+        for i, node in enumerate(nodes)
+        if any(value is not None and value.node is nodes[change.layer] for value in node.inputs)
+    }
     own = {change.layer} | (readers if nodes[change.layer].type == "Constant" else set())
     if renamed:
         rename(change.model, rng)

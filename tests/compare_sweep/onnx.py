@@ -69,7 +69,11 @@ def trial(network: OnnxNetwork, rng: np.random.Generator, count: Count) -> None:
     if not right:
         count.unseen += 1
         return trial(network, rng, count)
-    readers = {i for i, node in enumerate(nodes) if any(value is not None and value.node is nodes[change.layer] for value in node.inputs)}
+    readers = {
+        i
+        for i, node in enumerate(nodes)
+        if any(value is not None and value.node is nodes[change.layer] for value in node.inputs)
+    }
     own = {change.layer} | (readers if nodes[change.layer].type == "Constant" else set())
     # One process of the runtime for all trials.
     with mock.patch("irexec.tools.compare.run.open_runtime", functools.partial(open_runtime, worker=_worker())):

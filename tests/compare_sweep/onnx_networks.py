@@ -127,8 +127,16 @@ def loop(g: Graph) -> None:
     body = helper.make_graph(
         nodes,
         "body",
-        [info("i", TensorProto.INT64, ()), info("go_in", TensorProto.BOOL, ()), info("h_in", TensorProto.FLOAT, (1, 8))],
-        [info("go_out", TensorProto.BOOL, ()), info("h_out", TensorProto.FLOAT, (1, 8)), info("every", TensorProto.FLOAT, (1, 8))],
+        [
+            info("i", TensorProto.INT64, ()),
+            info("go_in", TensorProto.BOOL, ()),
+            info("h_in", TensorProto.FLOAT, (1, 8)),
+        ],
+        [
+            info("go_out", TensorProto.BOOL, ()),
+            info("h_out", TensorProto.FLOAT, (1, 8)),
+            info("every", TensorProto.FLOAT, (1, 8)),
+        ],
     )
     start = g.unary("Sigmoid", x)
     last, every = g.node("Loop", [g.constant(4), g.constant(True, np.bool_), start], (1, 8), (4, 1, 8), body=body)
@@ -158,18 +166,35 @@ def quantised(g: Graph) -> None:
     x = g.input(Input("image", (1, 3, 12, 12)))
     for channels in (8, 8):
         scale, zero = g.constant(1 / 50, np.float32), g.constant(128, np.uint8)
-        x = g.node("DequantizeLinear", [g.node("QuantizeLinear", [x, scale, zero], x.shape)[0], scale, zero], x.shape)[0]
+        x = g.node("DequantizeLinear", [g.node("QuantizeLinear", [x, scale, zero], x.shape)[0], scale, zero], x.shape)[
+            0
+        ]
         shape = (channels, x.shape[1], 3, 3)
         whole = g.constant(rng.integers(-127, 128, shape), np.int8)
         per_channel = g.constant(0.002 * (1 + rng.random(channels)), np.float32)
         weights = g.node("DequantizeLinear", [whole, per_channel], shape, axis=0)[0]
-        x = relu(g, g.node("Conv", [x, weights, g.weight((channels,), 0.1)], (1, channels, *x.shape[2:]), pads=[1] * 4)[0])
+        x = relu(
+            g, g.node("Conv", [x, weights, g.weight((channels,), 0.1)], (1, channels, *x.shape[2:]), pads=[1] * 4)[0]
+        )
     g.output(g.linear(g.mean(x, (2, 3), keep=False), 10))
 
 
 NETWORKS: dict[str, Callable[[Graph], None]] = {
     build.__name__: build
-    for build in (residual, depthwise, segmentation, detector, encoder, decoder, decoder_with_past, lstm, gru, loop, scan, quantised)
+    for build in (
+        residual,
+        depthwise,
+        segmentation,
+        detector,
+        encoder,
+        decoder,
+        decoder_with_past,
+        lstm,
+        gru,
+        loop,
+        scan,
+        quantised,
+    )
 }
 
 

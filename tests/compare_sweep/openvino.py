@@ -29,18 +29,24 @@ def network(middle: Middle) -> Model:
     x = b.emit("Convolution", x, RNG.standard_normal((4, 3, 3, 3)).astype(np.float32), name="first", **sizes)
     x = middle(b, b.emit("Tanh", x, name="tanh"))
     weights = RNG.standard_normal((5, 4, 1, 1)).astype(np.float32)
-    x = b.emit("Convolution", x, weights, name="second", strides=(1, 1), pads_begin=(0, 0), pads_end=(0, 0), dilations=(1, 1))
+    x = b.emit(
+        "Convolution", x, weights, name="second", strides=(1, 1), pads_begin=(0, 0), pads_end=(0, 0), dilations=(1, 1)
+    )
     b.result(b.emit("ReduceMean", b.emit("Relu", x, name="relu"), np.array([2, 3]), keep_dims=False, name="mean"))
     return b.model()
 
 
 def whole(b: Builder, x: Value, kind: str, factor: float) -> Value:
     """In integers. Tanh is often 1: its product must not be near a whole number, which both may cut to another one."""
-    return b.emit("Convert", b.emit("Multiply", x, np.float32(factor), name="scaled"), destination_type=kind, name="whole")
+    return b.emit(
+        "Convert", b.emit("Multiply", x, np.float32(factor), name="scaled"), destination_type=kind, name="whole"
+    )
 
 
 def back(b: Builder, x: Value) -> Value:
-    return b.emit("Multiply", b.emit("Convert", x, destination_type="f32", name="float"), np.float32(0.01), name="small")
+    return b.emit(
+        "Multiply", b.emit("Convert", x, destination_type="f32", name="float"), np.float32(0.01), name="small"
+    )
 
 
 def python_division(b: Builder, x: Value) -> Value:
@@ -72,7 +78,9 @@ def loop_of_sums(b: Builder, x: Value) -> Value:
     start = b.emit("Slice", b.emit("Reshape", x, np.array([24, 6]), special_zero=False, name="rows"), np.array([0, 0]), np.array([2, 3]), np.array([1, 1]), name="start")  # fmt: skip
     node.name = LAYER
     _, every = b.clone_node(node, data, start)
-    return b.emit("Add", x, b.emit("ReduceMax", every, np.array([0, 1, 2]), keep_dims=False, name="largest"), name="sum")
+    return b.emit(
+        "Add", x, b.emit("ReduceMax", every, np.array([0, 1, 2]), keep_dims=False, name="largest"), name="sum"
+    )
 
 
 MIDDLES: dict[str, Middle] = {
@@ -98,6 +106,8 @@ def sweep() -> int:
     for name in MIDDLES:
         found = [traced(name, isolate=isolate) for isolate in (False, True)]
         wrong += any(layer not in ("", LAYER) for layer in found)
-        verdicts = ["does not differ" if not layer else "traced" if layer == LAYER else f"WRONG: {layer}" for layer in found]
+        verdicts = [
+            "does not differ" if not layer else "traced" if layer == LAYER else f"WRONG: {layer}" for layer in found
+        ]
         print(f"{name:28} {verdicts[0]:20} alone: {verdicts[1]}", flush=True)
     return 1 if wrong else 0

@@ -43,9 +43,13 @@ def record(model: Model, runs: Sequence[Feeds]) -> Record:
     session, found = compiled.session(), Record()
     for feeds in runs:
         seen: list[tuple[Place, np.ndarray]] = []
-        with mock.patch.object(execute._Runner, "run", _recording(execute._Runner.run, copies, set(compiled.model.nodes), seen)):
+        with mock.patch.object(
+            execute._Runner, "run", _recording(execute._Runner.run, copies, set(compiled.model.nodes), seen)
+        ):
             arrays = session.values(dict(feeds), values)
-        found.outer.append({(index[value.node], value.index): array for value, array in zip(values, arrays, strict=True)})
+        found.outer.append(
+            {(index[value.node], value.index): array for value, array in zip(values, arrays, strict=True)}
+        )
         found.inner.append(seen)
     return found
 
@@ -89,9 +93,14 @@ def first_layers(model: Model, a: Record, b: Record, *, only: set[Place] | None 
         only: the values that can be observed; all unless given.
     """
     for run in range(len(a.outer)):
-        inner = [(position, differ(one, other)) for (position, one), (_, other) in zip(a.inner[run], b.inner[run], strict=False)]
+        inner = [
+            (position, differ(one, other))
+            for (position, one), (_, other) in zip(a.inner[run], b.inner[run], strict=False)
+        ]
         outer = {
-            position: differ(array, b.outer[run][position]) for position, array in a.outer[run].items() if only is None or position in only
+            position: differ(array, b.outer[run][position])
+            for position, array in a.outer[run].items()
+            if only is None or position in only
         }
         found = _first(model, outer, only)
         in_body = next((position[0] for position, differs in inner if differs), None) if only is None else None

@@ -70,7 +70,9 @@ def test_element_wise_steps_after_what_could_take_them_have_a_reason(plans: dict
 
 
 def _is_element_wise(step: Step) -> bool:
-    return step.type == "Chain" or (step.type == step.node.type and is_element_wise(resolve(step.node.type, step.node.version)))
+    return step.type == "Chain" or (
+        step.type == step.node.type and is_element_wise(resolve(step.node.type, step.node.version))
+    )
 
 
 def test_no_constant_is_held_twice(compiled: dict[str, tuple[CompiledModel, Plan]]) -> None:

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from irexec.compile.memory import ALIGNMENT, Buffer, place
 
-intervals = st.tuples(st.integers(0, 10_000), st.integers(0, 30), st.integers(0, 30)).map(lambda t: Buffer(t[0], min(t[1:]), max(t[1:])))
+intervals = st.tuples(st.integers(0, 10_000), st.integers(0, 30), st.integers(0, 30)).map(
+    lambda t: Buffer(t[0], min(t[1:]), max(t[1:]))
+)
 
 
 @given(st.lists(intervals, max_size=40))

@@ -40,7 +40,11 @@ def _system(root: Path, available: int, used: int = 0) -> Path:
         (None, (512 << 20) + 1, r"^it takes 536870913 bytes \(537 MB\), and 537 MB of memory are available$"),
         (None, 1 << 63, "^it takes 9223372036854775808 bytes, and at most 9223372036854775807 can be addressed$"),
         (300 << 20, 200 << 20, None),
-        (300 << 20, (200 << 20) + 1, r"^it takes .*, and the limit of memory is 315 MB; the process already holds 105 MB$"),
+        (
+            300 << 20,
+            (200 << 20) + 1,
+            r"^it takes .*, and the limit of memory is 315 MB; the process already holds 105 MB$",
+        ),
         (2 << 30, (512 << 20) + 1, "537 MB of memory are available"),
     ],
 )
@@ -71,7 +75,10 @@ ROWS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "Eye that can be addressed": ([np.array(1 << 40, I), np.array(4, I), np.array(1, I)], {"output_type": "u8"}),
     "Range": ([F(0), F(9.2e18), F(0.25)], {"output_type": "f32"}),
     "Pad": ([np.ones(3, B), np.array([1], I), np.array([HUGE], I), np.array(9, B)], {"pad_mode": "constant"}),
-    "Pad that can be addressed": ([np.ones(3, B), np.array([1], I), np.array([1 << 45], I), np.array(9, B)], {"pad_mode": "edge"}),
+    "Pad that can be addressed": (
+        [np.ones(3, B), np.array([1], I), np.array([1 << 45], I), np.array(9, B)],
+        {"pad_mode": "edge"},
+    ),
     "Broadcast": ([F(1), np.array([1 << 32, 1 << 32], I)], {"mode": "numpy"}),
     "AdaptiveMaxPool": ([np.ones((1, 2, 7), F), np.array([HUGE], I)], {"index_element_type": "i64"}),
     "AdaptiveAvgPool": ([np.ones((1, 2, 7), F), np.array([1 << 40], I)], {}),
@@ -185,7 +192,8 @@ def test_strings_that_overlap() -> None:
     builder.result(builder.emit("StringTensorPack", begins, ends, symbols, name="large"))
     compiled = irexec.compile_model(builder.model())
     with pytest.raises(
-        irexec.NodeError, match=r"^layer \d+ 'large' .*: the text of the strings uint8\[1000000000000\] takes 1000000000000 bytes"
+        irexec.NodeError,
+        match=r"^layer \d+ 'large' .*: the text of the strings uint8\[1000000000000\] takes 1000000000000 bytes",
     ):
         compiled([np.zeros(MB, B), np.full(MB, MB, B), np.full(MB, ord("a"), np.uint8)])
 
@@ -201,7 +209,11 @@ def _repeated(static: bool) -> Model:
     builder = irexec.Builder("repeated")
     x = builder.parameter(F32, (1, MB), "x")
     repeats = builder.constant(np.array([11, 1], I)) if static else builder.parameter(I64, (2,), "n")
-    builder.result(builder.emit("ReduceSum", builder.emit("Tile", x, repeats, name="repeated"), np.array([1]), name="sum", keep_dims=False))
+    builder.result(
+        builder.emit(
+            "ReduceSum", builder.emit("Tile", x, repeats, name="repeated"), np.array([1]), name="sum", keep_dims=False
+        )
+    )
     return builder.model()
 
 
@@ -225,7 +237,9 @@ class TestSmallSystem:
             compiled([x, np.array([11, 1], I)])
 
     def test_a_body(self, optimize: bool) -> None:
-        with pytest.raises(irexec.NodeError, match=r"layer \d+ 'count' .*: its result f32\[1,11000000\] takes 44000000 bytes"):
+        with pytest.raises(
+            irexec.NodeError, match=r"layer \d+ 'count' .*: its result f32\[1,11000000\] takes 44000000 bytes"
+        ):
             irexec.compile_model(endless_loop(11 * MB), optimize=optimize).run([np.zeros((1, 11 * MB), F)], timeout=60)
 
     @pytest.mark.parametrize("known", [True, False])
@@ -256,14 +270,19 @@ def test_what_is_held_at_once(small_system: None) -> None:
 def test_the_limit_of_the_caller_includes_what_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_limit, "memory_in_use", lambda root: 100 * MB)
     irexec.compile_model(_repeated(static=True), max_memory=200 * MB)
-    with pytest.raises(irexec.NodeError, match=r"44 MB\), and the limit of memory is 130 MB; the process already holds 100 MB"):
+    with pytest.raises(
+        irexec.NodeError, match=r"44 MB\), and the limit of memory is 130 MB; the process already holds 100 MB"
+    ):
         irexec.compile_model(_repeated(static=True), max_memory=130 * MB)
 
 
 def test_a_loop_that_collects_results_ends_when_they_take_too_much() -> None:
     """No single one of them is large."""
     compiled = irexec.compile_model(endless_loop(250_000, collected=True), max_memory=memory_in_use() + 200 * MB)
-    with pytest.raises(irexec.NodeError, match=r"in layer 'loop': layer \d+ 'count' .* takes 1000000 bytes .*, and the limit of memory is"):
+    with pytest.raises(
+        irexec.NodeError,
+        match=r"in layer 'loop': layer \d+ 'count' .* takes 1000000 bytes .*, and the limit of memory is",
+    ):
         compiled.run([np.zeros((1, 250_000), F)], timeout=60)
 
 

@@ -20,7 +20,9 @@ def _normalized_images() -> irexec.Model:
     lists = {"strides": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0), "dilations": (1, 1)}
     y = builder.emit("Convolution", x, filter, **lists)
     statistics = [[np.inf, 1.0, 3e38], [0.0, np.nan, 1.0], [1.0, 2.0, 3e38], [-1.0, 0.0, 1e-40]]
-    y = builder.emit("BatchNormInference", y, *(builder.constant(np.array(values, np.float32)) for values in statistics), epsilon=0.0)
+    y = builder.emit(
+        "BatchNormInference", y, *(builder.constant(np.array(values, np.float32)) for values in statistics), epsilon=0.0
+    )
     large = builder.constant(np.full((3, 1, 1), 1e38, np.float32))
     builder.result(builder.emit("Divide", y, builder.emit("Multiply", large, large)))
     return builder.model()

@@ -36,7 +36,11 @@ def test_a_value_that_the_same_step_reads_in_another_form_is_not() -> None:
     data = _product(builder, x, a)
     transposed = builder.emit("Transpose", data, np.array([1, 0], np.int64))
     # A chain of several operations is computed block by block, and a later block reads what an earlier one would have overwritten.
-    builder.result(_product(builder, builder.emit("Tanh", builder.emit("Subtract", data, transposed)), np.ones((SIZE, 1), np.float32)))
+    builder.result(
+        _product(
+            builder, builder.emit("Tanh", builder.emit("Subtract", data, transposed)), np.ones((SIZE, 1), np.float32)
+        )
+    )
     given = np.random.default_rng(0).normal(size=(SIZE, 3)).astype(np.float32)
     (result,) = irexec.compile_model(builder.model(), threads=1)(given).values()
     product = given.astype(np.float64) @ a.astype(np.float64)

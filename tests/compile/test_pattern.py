@@ -25,7 +25,9 @@ class _Terms:
         self.a, self.b, self.c = (self.builder.parameter(F32, (2, 3), name) for name in "abc")
 
     def __call__(self, type: str, *operands: Any, **attributes: Any) -> Any:
-        constants = [self.builder.constant(one, F32) if isinstance(one, int | float | list) else one for one in operands]
+        constants = [
+            self.builder.constant(one, F32) if isinstance(one, int | float | list) else one for one in operands
+        ]
         return self.builder.emit(type, *constants, **attributes)
 
 
@@ -34,7 +36,9 @@ def _matches(pattern: Pattern, build: Build) -> list[dict[str, str]]:
     terms = _Terms()
     terms.builder.result(build(terms))
     graph = optimized(terms.builder.model(), [])[0]
-    return [{name: bound.name for name, bound in match.values.items()} for match in pattern.match(graph.targets[0], Match())]
+    return [
+        {name: bound.name for name, bound in match.values.items()} for match in pattern.match(graph.targets[0], Match())
+    ]
 
 
 MATCHED: dict[str, tuple[Pattern, Build]] = {

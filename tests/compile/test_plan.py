@@ -46,7 +46,10 @@ def test_constants_are_folded_only_when_asked() -> None:
     model = builder.model()
     inference = infer_shapes(model)
     assert [step.node.type for step in plan(model, inference).steps] == ["Multiply"]
-    assert [step.node.type for step in plan(model, inference, compilation=Compilation(optimize=False)).steps] == ["Multiply", "Multiply"]
+    assert [step.node.type for step in plan(model, inference, compilation=Compilation(optimize=False)).steps] == [
+        "Multiply",
+        "Multiply",
+    ]
 
 
 def test_random_numbers_of_constants_are_drawn_in_each_run() -> None:
@@ -72,16 +75,25 @@ def test_views_of_parameters_and_of_results_of_reference_kernels_need_no_step() 
     builder = irexec.Builder("m")
     x = builder.parameter(F32, (2, 3), "x")
     whole = builder.emit(
-        "Concat", builder.emit("Unsqueeze", builder.emit("Transpose", x, [1, 0]), [0]), builder.constant([[[1.0, 2.0]]]), axis=1
+        "Concat",
+        builder.emit("Unsqueeze", builder.emit("Transpose", x, [1, 0]), [0]),
+        builder.constant([[[1.0, 2.0]]]),
+        axis=1,
     )
     transposed = builder.emit("Transpose", whole, [2, 1, 0])
-    for value in (builder.emit("Squeeze", transposed, [2]), builder.emit("Reshape", transposed, [8], special_zero=False), whole):
+    for value in (
+        builder.emit("Squeeze", transposed, [2]),
+        builder.emit("Reshape", transposed, [8], special_zero=False),
+        whole,
+    ):
         builder.result(value)
     model = builder.model()
     assert [step.type for step in plan(model, infer_shapes(model)).steps] == ["Concat", "Reshape"]
     assert len(plan(model, infer_shapes(model), compilation=Compilation(optimize=False)).steps) == 6
     given = np.arange(6, dtype=np.float32).reshape(2, 3)
-    for array, expected in zip(*(irexec.compile_model(model, optimize=flag)([given]).values() for flag in (True, False)), strict=True):
+    for array, expected in zip(
+        *(irexec.compile_model(model, optimize=flag)([given]).values() for flag in (True, False)), strict=True
+    ):
         np.testing.assert_array_equal(array, expected)
 
 
@@ -91,7 +103,9 @@ def test_a_view_keeps_memory_no_longer_than_it_is_read() -> None:
     value = builder.parameter(F32, (MEGABYTE // 4,), "x")
     for _ in range(20):
         index = builder.constant(np.arange(MEGABYTE // 4, dtype=np.int32))
-        value = builder.emit("Reshape", builder.emit("Gather", value, index, builder.constant(0)), [-1], special_zero=False)
+        value = builder.emit(
+            "Reshape", builder.emit("Gather", value, index, builder.constant(0)), [-1], special_zero=False
+        )
         value = builder.emit("Reshape", builder.emit("Unsqueeze", value, [0]), [MEGABYTE // 4], special_zero=False)
     builder.result(value)
     compiled = irexec.compile_model(builder.model())
@@ -116,7 +130,13 @@ def test_results_that_share_memory_are_told_apart(optimize: bool) -> None:
     builder = irexec.Builder("m")
     x = builder.parameter(F32, (2, 3), "x")
     transposed = builder.emit("Transpose", x, [1, 0])
-    for value in (x, transposed, transposed, builder.emit("Reshape", transposed, [6], special_zero=False), builder.constant([1.0])):
+    for value in (
+        x,
+        transposed,
+        transposed,
+        builder.emit("Reshape", transposed, [6], special_zero=False),
+        builder.constant([1.0]),
+    ):
         builder.result(value)
     given = np.arange(6, dtype=np.float32).reshape(2, 3)
     arrays = list(irexec.compile_model(builder.model(), optimize=optimize)([given]).values())
@@ -143,15 +163,22 @@ def _kept_in_plans() -> irexec.Model:
     scaled = builder.emit("Multiply", product, builder.constant(np.arange(3000, dtype=np.float32)))
     transposed = builder.emit("Transpose", builder.emit("Softmax", scaled, axis=1), [1, 0])
     joined = builder.emit("Concat", transposed, builder.emit("Softmax", transposed, axis=0), axis=0)
-    for value in (builder.emit("Unsqueeze", x, [0]), builder.emit("Softmax", joined, axis=1), builder.emit("Softmax", free, axis=1)):
+    for value in (
+        builder.emit("Unsqueeze", x, [0]),
+        builder.emit("Softmax", joined, axis=1),
+        builder.emit("Softmax", free, axis=1),
+    ):
         builder.result(value)
     return builder.model()
 
 
 @pytest.mark.parametrize(
-    "make", [_kept_in_plans, *(functools.partial(irexec.read_model, IRS / f"{name}.xml") for name in ("branch", "loop"))]
+    "make",
+    [_kept_in_plans, *(functools.partial(irexec.read_model, IRS / f"{name}.xml") for name in ("branch", "loop"))],
 )
-def test_plans_keep_nothing_of_the_compile_graph(make: Callable[[], irexec.Model], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plans_keep_nothing_of_the_compile_graph(
+    make: Callable[[], irexec.Model], monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[weakref.ref[Operation]] = []
     insert = Graph.insert
 

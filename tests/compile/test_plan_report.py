@@ -16,12 +16,16 @@ def product(size: str = "4") -> irexec.Model:
     """MatMul, Add, Relu, Reshape, MatMul; beside them an Add of two constants."""
     builder = Builder("product")
     x = builder.parameter("f32", f"{size},8", "x")
-    product = builder.emit("MatMul", x, np.ones((8, 6), np.float32), transpose_a=False, transpose_b=False, name="product")
+    product = builder.emit(
+        "MatMul", x, np.ones((8, 6), np.float32), transpose_a=False, transpose_b=False, name="product"
+    )
     folded = builder.emit("Add", np.ones(6, np.float32), builder.constant(np.ones(6, np.float32)), name="folded")
     added = builder.emit("Add", product, folded, name="added")
     active = builder.emit("Relu", added, name="active")
     reshaped = builder.emit("Reshape", active, np.array([-1, 3], np.int64), special_zero=False, name="reshaped")
-    builder.result(builder.emit("MatMul", reshaped, np.ones((3, 2), np.float32), transpose_a=False, transpose_b=False, name="last"))
+    builder.result(
+        builder.emit("MatMul", reshaped, np.ones((3, 2), np.float32), transpose_a=False, transpose_b=False, name="last")
+    )
     return builder.model()
 
 
@@ -41,7 +45,14 @@ def test_a_row_says_what_the_step_gives() -> None:
 
 def test_without_optimisation_every_layer_is_a_step_of_the_reference_kernel() -> None:
     plan = irexec.compile_model(product(), optimize=False).plan
-    assert [row.layers for row in plan.steps] == [("product",), ("folded",), ("added",), ("active",), ("reshaped",), ("last",)]
+    assert [row.layers for row in plan.steps] == [
+        ("product",),
+        ("folded",),
+        ("added",),
+        ("active",),
+        ("reshaped",),
+        ("last",),
+    ]
     assert {row.algorithm for row in plan.steps} == {"reference"}
     assert (plan.passes, plan.arena) == ({}, 0)
 

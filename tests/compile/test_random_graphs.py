@@ -43,7 +43,10 @@ class Recipe:
     def build(self, dynamic: bool = False, targets: Sequence[int] | None = None) -> irexec.Model:
         """The model; with ``dynamic`` nothing but the rank of the inputs is known."""
         builder = Builder("random")
-        values = [builder.parameter(F32, tuple(Dim() for _ in shape) if dynamic else shape, f"x{i}") for i, shape in enumerate(self.inputs)]
+        values = [
+            builder.parameter(F32, tuple(Dim() for _ in shape) if dynamic else shape, f"x{i}")
+            for i, shape in enumerate(self.inputs)
+        ]
         for layer in self.layers:
             values.append(_emit(builder, values, layer))
         for i in self.targets if targets is None else targets:
@@ -57,14 +60,21 @@ class Recipe:
     def __repr__(self) -> str:
         rows = [f"x{i}: {shape}" for i, shape in enumerate(self.inputs)]
         for i, (type, operands, attributes, output) in enumerate(self.layers, len(self.inputs)):
-            texts = [f"v{o}" if isinstance(o, int) else f"constant{o.shape}" if o.size > 8 else str(o.tolist()) for o in operands]
+            texts = [
+                f"v{o}" if isinstance(o, int) else f"constant{o.shape}" if o.size > 8 else str(o.tolist())
+                for o in operands
+            ]
             rows.append(f"v{i}: {self.shapes[i]} = {type}({', '.join(texts)}, {attributes})[{output}]")
         return "\n".join([*rows, f"targets {self.targets}"])
 
 
-def _emit(builder: Builder, values: Sequence[Value], layer: tuple[str, tuple[int | np.ndarray, ...], dict[str, Any], int]) -> Value:
+def _emit(
+    builder: Builder, values: Sequence[Value], layer: tuple[str, tuple[int | np.ndarray, ...], dict[str, Any], int]
+) -> Value:
     type, operands, attributes, output = layer
-    made = builder.emit(type, *(values[o] if isinstance(o, int) else builder.constant(o) for o in operands), **attributes)
+    made = builder.emit(
+        type, *(values[o] if isinstance(o, int) else builder.constant(o) for o in operands), **attributes
+    )
     return made[output] if isinstance(made, tuple) else made
 
 
@@ -141,7 +151,11 @@ def binary(author: _Author) -> None:
     elif kind == "neutral":
         other = np.full(shape[-1:], 1.0 if type in ("Multiply", "Divide") else 0.0, np.float32)
     else:
-        sizes = {"channel": [size if i == 1 else 1 for i, size in enumerate(shape)], "row": list(shape[-1:]), "part": list(shape)}
+        sizes = {
+            "channel": [size if i == 1 else 1 for i, size in enumerate(shape)],
+            "row": list(shape[-1:]),
+            "part": list(shape),
+        }
         other = author.constant(*sizes.get(kind, []))
         if type == "Divide":
             other = np.sign(other + 1e-3) * (np.abs(other) + 0.5).astype(np.float32)
@@ -185,9 +199,16 @@ def convolution(author: _Author) -> None:
     scale = (channels * np.prod(kernel)) ** -0.5
     if kind == "transposed":
         windows |= dict.fromkeys(("pads_begin", "pads_end"), (0,) * spatial)
-        author.emit("ConvolutionBackpropData", value, author.constant(channels, outputs, *kernel, scale=scale), **windows)
+        author.emit(
+            "ConvolutionBackpropData", value, author.constant(channels, outputs, *kernel, scale=scale), **windows
+        )
     elif kind == "grouped":
-        author.emit("GroupConvolution", value, author.constant(channels, author.number(1, 2), 1, *kernel, scale=scale), **windows)
+        author.emit(
+            "GroupConvolution",
+            value,
+            author.constant(channels, author.number(1, 2), 1, *kernel, scale=scale),
+            **windows,
+        )
     else:
         author.emit("Convolution", value, author.constant(outputs, channels, *kernel, scale=scale), **windows)
 
@@ -256,7 +277,11 @@ def concat(author: _Author) -> None:
     shape = author.shape(value)
     same = [i for i, other in enumerate(author.recipe.shapes) if other == shape]
     if np.prod(shape) < 400:
-        author.emit("Concat", *(author.one_of(*same) for _ in range(author.number(1, 3))), axis=author.number(-1, len(shape) - 1))
+        author.emit(
+            "Concat",
+            *(author.one_of(*same) for _ in range(author.number(1, 3))),
+            axis=author.number(-1, len(shape) - 1),
+        )
 
 
 def split(author: _Author) -> None:
@@ -269,7 +294,14 @@ def split(author: _Author) -> None:
             author.emit("VariadicSplit", value, np.array(axis), lengths, output=output)
     elif author.one_of(True, False):
         step = author.one_of(1, 1, 2)
-        author.emit("Slice", value, np.array([author.number(0, shape[axis] - 1)]), np.array([99]), np.array([step]), np.array([axis]))
+        author.emit(
+            "Slice",
+            value,
+            np.array([author.number(0, shape[axis] - 1)]),
+            np.array([99]),
+            np.array([step]),
+            np.array([axis]),
+        )
     else:
         pads = [np.array([author.number(0, 1) if i == axis else 0 for i in range(len(shape))]) for _ in range(2)]
         author.emit("Pad", value, *pads, pad_mode="constant")
@@ -298,7 +330,9 @@ def check(recipe: Recipe, dynamic: bool) -> None:
             for target, array in zip(recipe.targets, compiled(feeds).values(), strict=True):
                 expected = values[target]
                 assert array.shape == expected.shape
-                np.testing.assert_allclose(array, expected, rtol=0, atol=bound, err_msg=f"v{target}, optimize={optimize}, {threads=}")
+                np.testing.assert_allclose(
+                    array, expected, rtol=0, atol=bound, err_msg=f"v{target}, optimize={optimize}, {threads=}"
+                )
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])

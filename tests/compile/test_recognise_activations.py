@@ -58,7 +58,10 @@ def _exp_negative(b: Builder, x: Any) -> Any:
 
 RECOGNISED: dict[str, tuple[str, Build]] = {
     "(x * 0.5) * (1 + erf)": ("Gelu", lambda b, x: _half(b, x, _erf(b, x))),
-    "x * (0.5 * (1 + erf))": ("Gelu", lambda b, x: b.emit("Multiply", x, b.emit("Multiply", _c(b, 0.5, rank=2), _erf(b, x)))),
+    "x * (0.5 * (1 + erf))": (
+        "Gelu",
+        lambda b, x: b.emit("Multiply", x, b.emit("Multiply", _c(b, 0.5, rank=2), _erf(b, x))),
+    ),
     "(x * (1 + erf)) * 0.5": ("Gelu", lambda b, x: b.emit("Multiply", b.emit("Multiply", _erf(b, x), x), _c(b, 0.5))),
     "x / 2 * (1 + erf)": ("Gelu", lambda b, x: b.emit("Multiply", b.emit("Divide", x, _c(b, 2)), _erf(b, x))),
     "erf(x / sqrt(2))": (
@@ -70,22 +73,37 @@ RECOGNISED: dict[str, tuple[str, Build]] = {
         lambda b, x: b.emit(
             "Multiply",
             x,
-            b.emit("Add", _c(b, 0.5), b.emit("Multiply", b.emit("Erf", b.emit("Multiply", x, _c(b, math.sqrt(0.5)))), _c(b, 0.5))),
+            b.emit(
+                "Add",
+                _c(b, 0.5),
+                b.emit("Multiply", b.emit("Erf", b.emit("Multiply", x, _c(b, math.sqrt(0.5)))), _c(b, 0.5)),
+            ),
         ),
     ),
     "tanh": ("Gelu", lambda b, x: _half(b, x, b.emit("Add", _tanh(b, x), _c(b, 1)))),
     "factored tanh": ("Gelu", lambda b, x: _half(b, x, b.emit("Add", _c(b, 1), _factored_tanh(b, x)))),
     "1 / (1 + exp(-x))": ("Sigmoid", lambda b, x: b.emit("Divide", _c(b, 1), _exp_negative(b, x))),
     "x * sigmoid": ("Swish", lambda b, x: b.emit("Multiply", b.emit("Sigmoid", x), x)),
-    "x * sigmoid(1.702 x)": ("Swish", lambda b, x: b.emit("Multiply", x, b.emit("Sigmoid", b.emit("Multiply", x, _c(b, 1.702))))),
+    "x * sigmoid(1.702 x)": (
+        "Swish",
+        lambda b, x: b.emit("Multiply", x, b.emit("Sigmoid", b.emit("Multiply", x, _c(b, 1.702)))),
+    ),
     "x / (1 + exp(-x))": ("Swish", lambda b, x: b.emit("Divide", x, _exp_negative(b, x))),
     "x * clip / 6": ("HSwish", lambda b, x: b.emit("Divide", b.emit("Multiply", x, _shifted(b, x)), _c(b, 6))),
-    "x * (clip * (1 / 6))": ("HSwish", lambda b, x: b.emit("Multiply", x, b.emit("Multiply", _shifted(b, x), _c(b, 1 / 6)))),
+    "x * (clip * (1 / 6))": (
+        "HSwish",
+        lambda b, x: b.emit("Multiply", x, b.emit("Multiply", _shifted(b, x), _c(b, 1 / 6))),
+    ),
     "x * hsigmoid": ("HSwish", lambda b, x: b.emit("Multiply", x, b.emit("HSigmoid", x))),
-    "x * hardsigmoid": ("HSwish", lambda b, x: b.emit("Multiply", x, b.emit("HardSigmoid", x, _c(b, 1 / 6), _c(b, 0.5)))),
+    "x * hardsigmoid": (
+        "HSwish",
+        lambda b, x: b.emit("Multiply", x, b.emit("HardSigmoid", x, _c(b, 1 / 6), _c(b, 0.5))),
+    ),
     "min(relu(x + 3), 6) / 6": (
         "HSigmoid",
-        lambda b, x: b.emit("Divide", b.emit("Minimum", b.emit("Relu", b.emit("Subtract", x, _c(b, -3))), _c(b, 6)), _c(b, 6)),
+        lambda b, x: b.emit(
+            "Divide", b.emit("Minimum", b.emit("Relu", b.emit("Subtract", x, _c(b, -3))), _c(b, 6)), _c(b, 6)
+        ),
     ),
     "log(1 + exp)": ("SoftPlus", lambda b, x: b.emit("Log", b.emit("Add", b.emit("Exp", x), _c(b, 1)))),
     "x * tanh(softplus)": ("Mish", lambda b, x: b.emit("Multiply", x, b.emit("Tanh", b.emit("SoftPlus", x)))),

@@ -122,7 +122,9 @@ def test_a_mask_that_is_a_constant_of_scores() -> None:
     b = Builder("causal")
     query, key, values = (b.parameter(F32, (1, 2, 4, 8), name) for name in ("query", "key", "values"))
     hidden = np.where(np.tri(4), 0, np.finfo(np.float32).min).astype(np.float32)[None, None]
-    scores = b.emit("MatMul", b.emit("Multiply", query, b.constant(0.35, F32)), key, transpose_a=False, transpose_b=True)
+    scores = b.emit(
+        "MatMul", b.emit("Multiply", query, b.constant(0.35, F32)), key, transpose_a=False, transpose_b=True
+    )
     weights = b.emit("Softmax", b.emit("Add", b.constant(hidden, F32), scores), axis=-1)
     b.result(b.emit("MatMul", weights, values, transpose_a=False, transpose_b=False))
     assert planned_types(b.model(), PASS) == ["ScaledDotProductAttention"]

@@ -53,7 +53,9 @@ def weights(b: Builder, form: Form, rows: int = ROWS, width: int = WIDTH) -> Any
     one_each = (*shape[:-1], 1)
     if form.zero == "converted":
         value = b.emit(
-            "Subtract", value, b.emit("Convert", b.constant(rng.integers(0, 8, one_each), form.element), destination_type=form.computed)
+            "Subtract",
+            value,
+            b.emit("Convert", b.constant(rng.integers(0, 8, one_each), form.element), destination_type=form.computed),
         )
     elif form.zero:
         value = b.emit("Subtract", value, b.constant(rng.integers(0, 8, one_each), form.computed))
@@ -119,7 +121,11 @@ LEFT = {
     "few elements": (Form(), {"rows": 2, "width": 64}, "compressed weights: 128 elements are too few"),
     "another type": (Form(NF4), {}, "compressed weights: values of nf4 are not decompressed by blocks"),
     "scaled in bf16": (Form(I4, BF16), {}, "compressed weights: it is scaled in bf16"),
-    "a scale for each element": (Form(I8, F32, False, scale_shape=(ROWS, WIDTH)), {}, "compressed weights: its groups are too small"),
+    "a scale for each element": (
+        Form(I8, F32, False, scale_shape=(ROWS, WIDTH)),
+        {},
+        "compressed weights: its groups are too small",
+    ),
 }
 
 
@@ -132,7 +138,9 @@ def test_left_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["packed", "unpacked"])
-@pytest.mark.parametrize(("version", "indices"), [(8, [[3, 0, -1, 95, 96, -97]]), (7, [[3, -1, 95, 96]]), (1, 7)], ids=["8", "7", "1"])
+@pytest.mark.parametrize(
+    ("version", "indices"), [(8, [[3, 0, -1, 95, 96, -97]]), (7, [[3, -1, 95, 96]]), (1, 7)], ids=["8", "7", "1"]
+)
 def test_gathered_rows(mode: Any, version: int, indices: Any) -> None:
     b = Builder("words")
     words = b.parameter(I64, np.shape(indices), "words")
@@ -142,7 +150,8 @@ def test_gathered_rows(mode: Any, version: int, indices: Any) -> None:
     given = [np.array(indices, np.int64)]
     np.testing.assert_array_equal(compiled(given)[0], irexec.compile_model(model, optimize=False)(given)[0])
     assert not any(
-        isinstance(made, np.ndarray) and made.nbytes >= 4 * ROWS * WIDTH for _, made in compiled.program.compilation.store.made()
+        isinstance(made, np.ndarray) and made.nbytes >= 4 * ROWS * WIDTH
+        for _, made in compiled.program.compilation.store.made()
     )
 
 
@@ -165,5 +174,9 @@ def test_plans_for_several_shapes_share_the_weights() -> None:
     compiled = irexec.compile_model(model, weights="unpacked")
     for tokens in (2, 40, 7, 90):
         compiled([np.ones((1, tokens, WIDTH), np.float32)])
-    held = [made.nbytes for _, made in compiled.program.compilation.store.made() if isinstance(made, np.ndarray) and made.nbytes > 10_000]
+    held = [
+        made.nbytes
+        for _, made in compiled.program.compilation.store.made()
+        if isinstance(made, np.ndarray) and made.nbytes > 10_000
+    ]
     assert sum(held) <= 4 * ROWS * WIDTH

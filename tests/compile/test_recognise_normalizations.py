@@ -50,7 +50,9 @@ def _variance_around_another_mean(b: Builder, x: Any) -> Any:
 
 def _layer_norm_by_difference(b: Builder, x: Any) -> Any:
     mean = _mean(b, x, [1, 2])
-    inverse = b.emit("Power", b.emit("Add", _c(b, 1e-3), _mean(b, b.emit("SquaredDifference", mean, x), [1, 2])), _c(b, -0.5))
+    inverse = b.emit(
+        "Power", b.emit("Add", _c(b, 1e-3), _mean(b, b.emit("SquaredDifference", mean, x), [1, 2])), _c(b, -0.5)
+    )
     return b.emit("Multiply", inverse, b.emit("Subtract", x, mean))
 
 
@@ -103,7 +105,10 @@ RECOGNISED: dict[str, tuple[list[str], Build]] = {
     "eps outside": (["MVN"], _eps_outside),
     "with scale and shift": (["MVN", "Multiply", "Add"], _scaled),
     "root mean square": (["NormalizeL2", "Multiply"], _rms),
-    "sum of squares": (["NormalizeL2"], lambda b, x: b.emit("Divide", x, _root(b, _sum(b, b.emit("Multiply", x, x), [1, -1])))),
+    "sum of squares": (
+        ["NormalizeL2"],
+        lambda b, x: b.emit("Divide", x, _root(b, _sum(b, b.emit("Multiply", x, x), [1, -1]))),
+    ),
     "maximum of squares": (
         ["NormalizeL2"],
         lambda b, x: b.emit("Divide", x, b.emit("Sqrt", b.emit("Maximum", _c(b, 1e-3), _sum(b, _square(b, x))))),
@@ -124,7 +129,9 @@ def test_recognised(name: str, shape: tuple[Any, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "build", [_layer_norm, _eps_outside, _rms, _softmax], ids=["layer norm", "eps outside", "root mean square", "softmax"]
+    "build",
+    [_layer_norm, _eps_outside, _rms, _softmax],
+    ids=["layer norm", "eps outside", "root mean square", "softmax"],
 )
 def test_of_a_scalar_it_stays(build: Build) -> None:
     """A reduction over axis -1 takes a scalar; MVN, NormalizeL2 and Softmax have no axis of it to work on."""

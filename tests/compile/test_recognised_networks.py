@@ -14,7 +14,9 @@ from tests.support.networks import difference, feeds, unpacked
 from tests.support.passes import optimized
 
 
-@pytest.mark.parametrize(("network", "count"), [("llama_sdpa", 5), ("gemma2", 9), ("qwen3", 9), ("t5", 12), ("mamba", 3)])
+@pytest.mark.parametrize(
+    ("network", "count"), [("llama_sdpa", 5), ("gemma2", 9), ("qwen3", 9), ("t5", 12), ("mamba", 3)]
+)
 def test_root_mean_squares(network: str, count: int, tmp_path: Path) -> None:
     _, rewriting = optimized(irexec.read_model(unpacked(network, tmp_path)), ["recognise normalizations"])
     assert rewriting.report.applied == {"recognise normalizations": count}
@@ -22,7 +24,9 @@ def test_root_mean_squares(network: str, count: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["packed", "unpacked"])
 @pytest.mark.parametrize(("network", "count"), [("llama_int4_asym", 16), ("llama_int8_sym", 16), ("bert_int8", 16)])
-def test_compressed_weights(network: str, count: int, mode: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compressed_weights(
+    network: str, count: int, mode: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The recorded networks are small: all of their weights are kept compressed here."""
     monkeypatch.setattr(sys.modules["irexec.compile.passes.recognise_compressed_weights"], "SMALLEST", 1)
     path = unpacked(network, tmp_path)

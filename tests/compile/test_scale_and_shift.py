@@ -142,7 +142,11 @@ def test_shared_weights_stay() -> None:
 
 def test_weights_are_scaled_in_double_precision_and_rounded_once() -> None:
     builder = Builder("m")
-    x, weights, scales = builder.parameter(F32, (3, 4), "x"), numbers(4, 5), [numbers(5, seed=seed) for seed in range(3)]
+    x, weights, scales = (
+        builder.parameter(F32, (3, 4), "x"),
+        numbers(4, 5),
+        [numbers(5, seed=seed) for seed in range(3)],
+    )
     value = builder.emit("MatMul", x, weights)
     for scale in scales:
         value = builder.emit("Multiply", value, scale)

@@ -26,7 +26,10 @@ def iterator(
     gates, states = GATES[cell]
     biases = 4 if attributes.get("linear_before_reset") else gates
     rng = np.random.default_rng(0)
-    weights = [rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((gates * SIZE, INNER), (gates * SIZE, SIZE), (biases * SIZE,))]
+    weights = [
+        rng.uniform(-1, 1, shape).astype(np.float32)
+        for shape in ((gates * SIZE, INNER), (gates * SIZE, SIZE), (biases * SIZE,))
+    ]
     inner = Builder("body")
     part = inner.parameter(F32, (1, BATCH, INNER) if axis == 0 else (BATCH, 1, INNER), "part")
     before = [inner.parameter(F32, (BATCH, SIZE), f"before{k}") for k in range(states)]
@@ -40,7 +43,9 @@ def iterator(
     maps += [PortMap("input", 1 + k, value.node.id) for k, value in enumerate(before)]
     maps += [PortMap("output", 1 + states + k, node.id) for k, node in enumerate(last)]
     maps.append(PortMap("output", 1 + 2 * states, each.id, cuts[1]))
-    back = [BackEdge(node.id, value.node.id) for node, value in zip(last[::-1] if crossed else last, before, strict=True)]
+    back = [
+        BackEdge(node.id, value.node.id) for node, value in zip(last[::-1] if crossed else last, before, strict=True)
+    ]
     outer = Builder("model")
     fed = [outer.parameter(F32, (STEPS, BATCH, INNER) if axis == 0 else (BATCH, STEPS, INNER), "x")]
     fed += [outer.parameter(F32, (BATCH, SIZE), f"state{k}") for k in range(states)]
@@ -51,7 +56,10 @@ def iterator(
 
 def fed(model: irexec.Model) -> list[np.ndarray]:
     rng = np.random.default_rng(1)
-    return [rng.standard_normal([int(size) for size in p.outputs[0].fact.shape or ()]).astype(np.float32) for p in model.parameters]
+    return [
+        rng.standard_normal([int(size) for size in p.outputs[0].fact.shape or ()]).astype(np.float32)
+        for p in model.parameters
+    ]
 
 
 def is_sequence(model: irexec.Model) -> bool:
@@ -61,7 +69,9 @@ def is_sequence(model: irexec.Model) -> bool:
     for array, reference in zip(compiled(given).values(), plain(given).values(), strict=True):
         assert array.shape == reference.shape
         np.testing.assert_allclose(array, reference, rtol=1e-5, atol=1e-5)
-    iterates = [any(step.type == "TensorIterator" for step in c.program.plan((), None).steps) for c in (compiled, plain)]
+    iterates = [
+        any(step.type == "TensorIterator" for step in c.program.plan((), None).steps) for c in (compiled, plain)
+    ]
     assert iterates[1]
     return not iterates[0]
 

@@ -45,10 +45,16 @@ def test_operations_whose_outputs_may_be_views() -> None:
 
 
 def test_what_would_be_copied_or_is_refused_is_not_a_view() -> None:
-    outputs, array = outputs_of(_lowered("Reshape", "2,3", np.array([3, 2]), special_zero=False)), np.arange(6).reshape(2, 3)
+    outputs, array = (
+        outputs_of(_lowered("Reshape", "2,3", np.array([3, 2]), special_zero=False)),
+        np.arange(6).reshape(2, 3),
+    )
     (result,) = as_views(outputs, array) or ()
     assert result.tolist() == [[0, 1], [2, 3], [4, 5]]
     assert np.shares_memory(result, array)
     assert as_views(outputs, np.asfortranarray(array)) is None
     assert as_views(outputs_of(_lowered("Squeeze", "3,1", np.array([1]))), np.empty(3)) is None
-    assert as_views(outputs_of(_lowered("Reshape", "0,3", np.array([3, 0]), special_zero=False)), np.empty((0, 3))) is not None
+    assert (
+        as_views(outputs_of(_lowered("Reshape", "0,3", np.array([3, 0]), special_zero=False)), np.empty((0, 3)))
+        is not None
+    )

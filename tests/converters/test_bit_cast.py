@@ -8,13 +8,22 @@ from onnx import TensorProto, helper
 
 from tests.support.onnx_models import model_of, run
 
-_FLOATS = {"float16": "uint16", "float32": "int32", "float64": "int64", "float32 ": "uint32", "float64 ": "uint64", "float16 ": "int16"}
+_FLOATS = {
+    "float16": "uint16",
+    "float32": "int32",
+    "float64": "int64",
+    "float32 ": "uint32",
+    "float64 ": "uint64",
+    "float16 ": "int16",
+}
 _VALUES = [0.0, -0.0, 1.0, -1.0, 0.1, -3.7e-5, 65504.0, 6e-8, -6e-8, 1e-3, np.inf, -np.inf]
 
 
 def _cast(x: np.ndarray, kind: np.dtype) -> np.ndarray:
     to = helper.np_dtype_to_tensor_dtype(kind)
-    source, target = (TensorProto.DataType.Name(code).lower() for code in (helper.np_dtype_to_tensor_dtype(x.dtype), to))
+    source, target = (
+        TensorProto.DataType.Name(code).lower() for code in (helper.np_dtype_to_tensor_dtype(x.dtype), to)
+    )
     return run(model_of(f"({source}[{x.size}] x) => ({target} y) {{ y = BitCast <to: int = {to}> (x) }}", 26), x)[0]
 
 
@@ -22,7 +31,14 @@ def _cast(x: np.ndarray, kind: np.dtype) -> np.ndarray:
 def test_floats_to_bits_and_back(name: str) -> None:
     floats, integers = np.dtype(name.strip()), np.dtype(_FLOATS[name])
     limits = np.finfo(floats)
-    edges = [limits.max, limits.min, limits.smallest_normal, limits.smallest_subnormal, -limits.smallest_subnormal, limits.eps]
+    edges = [
+        limits.max,
+        limits.min,
+        limits.smallest_normal,
+        limits.smallest_subnormal,
+        -limits.smallest_subnormal,
+        limits.eps,
+    ]
     x = np.array([*_VALUES, *edges, *np.random.default_rng(0).normal(size=50)], np.float64).astype(floats)
     bits = _cast(x, integers)
     np.testing.assert_array_equal(bits, x.view(integers))

@@ -103,9 +103,13 @@ def test_an_error_names_the_node() -> None:
 
 
 def test_every_unsupported_node_is_named_at_once() -> None:
-    error = refused(model_of("(float[2] x) => (float[2] y) { [a] t = com.example.Foo(x) [b] u = Relu(t) [c] y = Bar(u) }"))
+    error = refused(
+        model_of("(float[2] x) => (float[2] y) { [a] t = com.example.Foo(x) [b] u = Relu(t) [c] y = Bar(u) }")
+    )
     assert error.unsupported
-    assert str(error) == ("2 nodes cannot be converted: node 'a' (com.example.Foo of opset ?); node 'c' (ai.onnx.Bar of opset 20)")
+    assert str(error) == (
+        "2 nodes cannot be converted: node 'a' (com.example.Foo of opset ?); node 'c' (ai.onnx.Bar of opset 20)"
+    )
 
 
 def test_operators_that_are_newer_than_the_model() -> None:
@@ -114,7 +118,9 @@ def test_operators_that_are_newer_than_the_model() -> None:
 
 
 def test_unsupported_nodes_of_a_subgraph_are_named() -> None:
-    body = helper.make_graph([helper.make_node("Foo", [], ["t"], "inner")], "body", [], [helper.make_empty_tensor_value_info("t")])
+    body = helper.make_graph(
+        [helper.make_node("Foo", [], ["t"], "inner")], "body", [], [helper.make_empty_tensor_value_info("t")]
+    )
     model = model_of(CHAIN)
     model.graph.node.append(helper.make_node("Bar", ["y"], ["z"], "outer", branch=body))
     assert [text.split(" (")[0] for text in unsupported_nodes(model)] == ["node 'outer'", "node 'inner'"]

@@ -33,13 +33,28 @@ def _checker_accepts(model: onnx.ModelProto) -> bool:
 
 RELU = "y = Relu (x)"
 CONTRADICTIONS = {
-    "a size": ("(float[2,4] x) => (float[2,7] y)", RELU, ["output 'y' is declared as f32[2,7], but its node gives f32[2,4]"]),
-    "a rank": ("(float[2,4] x) => (float[8] y)", RELU, ["output 'y' is declared as f32[8], but its node gives f32[2,4]"]),
-    "an element type": ("(float[2] x) => (int64[2] y)", RELU, ["output 'y' is declared as i64[2], but its node gives f32[2]"]),
+    "a size": (
+        "(float[2,4] x) => (float[2,7] y)",
+        RELU,
+        ["output 'y' is declared as f32[2,7], but its node gives f32[2,4]"],
+    ),
+    "a rank": (
+        "(float[2,4] x) => (float[8] y)",
+        RELU,
+        ["output 'y' is declared as f32[8], but its node gives f32[2,4]"],
+    ),
+    "an element type": (
+        "(float[2] x) => (int64[2] y)",
+        RELU,
+        ["output 'y' is declared as i64[2], but its node gives f32[2]"],
+    ),
     "two outputs": (
         "(float[2] x) => (float[3] y, float[4] z)",
         "y = Relu (x) z = Neg (y)",
-        ["output 'y' is declared as f32[3], but its node gives f32[2]", "output 'z' is declared as f32[4], but its node gives f32[2]"],
+        [
+            "output 'y' is declared as f32[3], but its node gives f32[2]",
+            "output 'z' is declared as f32[4], but its node gives f32[2]",
+        ],
     ),
     "a value between nodes": (
         "(float[2] x) => (float[2] y) <float[9] t>",

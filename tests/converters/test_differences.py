@@ -41,7 +41,9 @@ def test_transposed_convolutions(name: str, domain: str) -> None:
     last = bool(domain)
     given = ", ".join(filter(None, ["strides = [2]", attributes]))
     shape = "1,2,1" if last else "1,1,2"
-    model = model_of(f"(float[{shape}] x) => (float y) {{ y = {domain}ConvTranspose <{given}> (x, w) }}", w=np.float32([[[1, 2, 3]]]))
+    model = model_of(
+        f"(float[{shape}] x) => (float y) {{ y = {domain}ConvTranspose <{given}> (x, w) }}", w=np.float32([[[1, 2, 3]]])
+    )
     result = run(model, X.reshape(1, 2, 1) if last else X)[0]
     np.testing.assert_array_equal(result, np.float32(expected).reshape((1, -1, 1) if last else (1, 1, -1)))
     layer = next(node for node in converters.convert(model).nodes if node.type == "ConvolutionBackpropData")
@@ -52,14 +54,16 @@ def test_transposed_convolutions(name: str, domain: str) -> None:
 @pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
 def test_a_kernel_smaller_than_the_stride_is_not_padded(mode: str) -> None:
     model = model_of(
-        f'(float[1,1,2] x) => (float y) {{ y = ConvTranspose <strides = [3], auto_pad = "{mode}"> (x, w) }}', w=np.float32([[[1, 2]]])
+        f'(float[1,1,2] x) => (float y) {{ y = ConvTranspose <strides = [3], auto_pad = "{mode}"> (x, w) }}',
+        w=np.float32([[[1, 2]]]),
     )
     np.testing.assert_array_equal(run(model, X)[0], [[[1, 2, 0, 10, 20]]])
 
 
 def test_output_padding_of_a_stride_is_refused() -> None:
     model = model_of(
-        "(float[1,1,2] x) => (float y) { y = ConvTranspose <strides = [2], output_padding = [2]> (x, w) }", w=np.ones((1, 1, 3), np.float32)
+        "(float[1,1,2] x) => (float y) { y = ConvTranspose <strides = [2], output_padding = [2]> (x, w) }",
+        w=np.ones((1, 1, 3), np.float32),
     )
     with pytest.raises(irexec.ConversionError, match="output_padding 2 is not less than stride 2"):
         converters.convert(model)
@@ -68,7 +72,8 @@ def test_output_padding_of_a_stride_is_refused() -> None:
 def test_output_shape_needs_sizes() -> None:
     """Sizes that the model does not have can be given."""
     model = model_of(
-        "(float[1,1,n] x) => (float y) { y = ConvTranspose <strides = [2], output_shape = [4]> (x, w) }", w=np.float32([[[1, 2, 3]]])
+        "(float[1,1,n] x) => (float y) { y = ConvTranspose <strides = [2], output_shape = [4]> (x, w) }",
+        w=np.float32([[[1, 2, 3]]]),
     )
     with pytest.raises(irexec.ConversionError, match="must be known to resolve output_shape"):
         converters.convert(model)
@@ -79,7 +84,9 @@ def test_output_shape_needs_sizes() -> None:
 DATA = np.float32([[1, 2, 3], [4, 5, 6]])
 
 
-@pytest.mark.parametrize("shapes", ["float[2,3] x, int64[1,2] i", "float[a,b] x, int64[c,d] i", "float[?,?] x, int64[?,?] i"])
+@pytest.mark.parametrize(
+    "shapes", ["float[2,3] x, int64[1,2] i", "float[a,b] x, int64[c,d] i", "float[?,?] x, int64[?,?] i"]
+)
 def test_indices_smaller_than_the_data(shapes: str) -> None:
     """Only the first two columns of the data are read."""
     text = shapes.replace("?", "")
@@ -104,5 +111,7 @@ def test_indices_of_equal_sizes_need_no_slice() -> None:
     [(0, [], [[21]]), (1, [], DATA), (0, [0], [[5, 7, 9]]), (0, [-1], [[6], [15]]), (0, [0, -1], [[21]])],
 )
 def test_axes_that_may_be_empty_at_run_time(noop: int, axes: list[int], expected: object) -> None:
-    model = model_of(f"(float[2,3] x, int64[n] a) => (float y) {{ y = ReduceSum <noop_with_empty_axes = {noop}> (x, a) }}")
+    model = model_of(
+        f"(float[2,3] x, int64[n] a) => (float y) {{ y = ReduceSum <noop_with_empty_axes = {noop}> (x, a) }}"
+    )
     np.testing.assert_array_equal(run(model, DATA, np.array(axes, np.int64))[0], np.float32(expected))

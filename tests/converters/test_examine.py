@@ -134,13 +134,17 @@ def found(row: Row, graph: str) -> list[Finding]:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.code} {row.name}")
 def test_it_is_found_where_it_is(row: Row) -> None:
     findings = found(row, row.wrong)
-    assert (row.code, row.index, row.name, row.type) in [(f.code, f.layer_id, f.layer_name, f.layer_type) for f in findings]
+    assert (row.code, row.index, row.name, row.type) in [
+        (f.code, f.layer_id, f.layer_name, f.layer_type) for f in findings
+    ]
     assert {f.code for f in findings} == {row.code} | row.others
     assert row.words in " ".join(f.message for f in findings if f.code == row.code)
     assert all(f.severity == CODES[f.code].severity for f in findings)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.wrong != row.right], ids=lambda row: f"{row.code} {row.name}")
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row.wrong != row.right], ids=lambda row: f"{row.code} {row.name}"
+)
 def test_it_is_not_found_where_it_is_not(row: Row) -> None:
     assert row.code not in {f.code for f in found(row, row.right)}
 
@@ -164,7 +168,9 @@ def test_what_the_inference_of_onnx_alone_objects_to_is_information(monkeypatch:
     assert not examine(parsed(RELU)).findings
     monkeypatch.setattr(checker, "infer_shapes", refuse)
     findings = examine(parsed(RELU)).findings
-    assert [(f.code, f.severity, f.layer_name, f.message) for f in findings] == [("ON002", "info", "act", "Inferred shape is odd")]
+    assert [(f.code, f.severity, f.layer_name, f.message) for f in findings] == [
+        ("ON002", "info", "act", "Inferred shape is odd")
+    ]
 
 
 MANY = """(float[N,4] x, bool c) => (float[N,7] y, float[N,4] w, float[N,4] v) <float[N,4] t, int64[N,4] v2> {
@@ -201,7 +207,9 @@ def test_an_operator_that_becomes_others_is_named_itself() -> None:
 
 def test_a_loop_whose_body_is_built_again_has_each_finding_once() -> None:
     body = "body = b (int64 i, bool go, float[N] s) => (bool more, float[M] next) { more = Identity (go) next = Concat <axis = 0> (s, s) [bad] z = Softmax <axis = 3> (s) }"
-    findings = examine(parsed(f"(int64 n, bool c, float[2] x) => (float[K] y) {{ [loop] y = Loop (n, c, x) <{body}> }}")).findings
+    findings = examine(
+        parsed(f"(int64 n, bool c, float[2] x) => (float[K] y) {{ [loop] y = Loop (n, c, x) <{body}> }}")
+    ).findings
     assert [(f.code, f.layer_name) for f in findings] == [("ON008", "loop/body/bad"), ("ON105", "loop/body/bad")]
 
 
@@ -251,7 +259,9 @@ def test_several_damaged_tensors_are_all_named() -> None:
     assert [(f.code, f.layer_name) for f in examine(model).findings] == [("ON007", "w"), ("ON007", "v")]
 
 
-@pytest.mark.parametrize("content", [b"", b"no model at all", b"\x08\x0a\x12\x04test"], ids=["empty", "text", "without graph"])
+@pytest.mark.parametrize(
+    "content", [b"", b"no model at all", b"\x08\x0a\x12\x04test"], ids=["empty", "text", "without graph"]
+)
 def test_what_is_no_model_is_an_error(content: bytes) -> None:
     with pytest.raises(irexec.ConversionError, match="not an ONNX model"):
         examine(content)

@@ -41,7 +41,8 @@ def test_a_body_whose_inputs_are_initializers(inside: bool) -> None:
     call = "y = CenterCropPad (x, s)"
     if inside:
         branches = ", ".join(
-            f"{name}_branch = {name} () => (float[] {name}_y) {{ {call.replace('y', name + '_y', 1)} }}" for name in ("then", "else")
+            f"{name}_branch = {name} () => (float[] {name}_y) {{ {call.replace('y', name + '_y', 1)} }}"
+            for name in ("then", "else")
         )
         call = f"y = If <{branches}> (c)"
     model = model_of(f"(float[3] x, bool c) => (float[] y) <int64[1] s = {{5}}> {{ {call} }}", 18)
@@ -67,11 +68,15 @@ def test_a_body_that_cannot_be_translated_is_named_by_its_operator(monkeypatch: 
     """Without a translator of RandomUniformLike, which the body of Bernoulli uses."""
     operators()
     monkeypatch.setattr(
-        registry, "_TRANSLATIONS", {k: v for k, v in registry._TRANSLATIONS.items() if k[1] not in ("Bernoulli", "RandomUniformLike")}
+        registry,
+        "_TRANSLATIONS",
+        {k: v for k, v in registry._TRANSLATIONS.items() if k[1] not in ("Bernoulli", "RandomUniformLike")},
     )
     model = model_of("(float[2] x) => (float y) { [random] a = Bernoulli (x) y = Relu (a) }", 22)
     assert unsupported_nodes(model) == ["node 'random' (ai.onnx.Bernoulli of opset 22)"]
-    with pytest.raises(irexec.ConversionError, match=r"1 node cannot be converted: node 'random' \(ai.onnx.Bernoulli of opset 22\)"):
+    with pytest.raises(
+        irexec.ConversionError, match=r"1 node cannot be converted: node 'random' \(ai.onnx.Bernoulli of opset 22\)"
+    ):
         converters.convert(model)
 
 

@@ -23,7 +23,9 @@ WITHOUT = 'agraph (float[2,3] x) => (float[2,3] z) {{ z = local.Own <equation = 
 
 
 @pytest.mark.parametrize("text", [PLAIN, CALL])
-@pytest.mark.parametrize("equation", ["i.j,jk->ik", "ij..,jk->ik", "ij,j-k", "ij,jk-", "_ij,jk", "ij,j\tk->ik", "ij;jk"])
+@pytest.mark.parametrize(
+    "equation", ["i.j,jk->ik", "ij..,jk->ik", "ij,j-k", "ij,jk-", "_ij,jk", "ij,j\tk->ik", "ij;jk"]
+)
 def test_an_equation_that_is_never_read_to_its_end(text: str, equation: str) -> None:
     model = parser.parse_model(HEADER + text.format(equation))
     with pytest.raises(ConversionError, match=r"Einsum: equation .* has terms of other characters than letters"):
@@ -41,7 +43,9 @@ def test_an_attribute_of_the_same_name_elsewhere() -> None:
 
 
 def test_what_the_package_refuses() -> None:
-    model = parser.parse_model(f"{HEADER} agraph (float[2,3] x, float[4,5] y) => (float[N,M] z) {{ z = MatMul (x, y) }}")
+    model = parser.parse_model(
+        f"{HEADER} agraph (float[2,3] x, float[4,5] y) => (float[N,M] z) {{ z = MatMul (x, y) }}"
+    )
     with pytest.raises(ConversionError, match="Incompatible dimensions"):
         infer_shapes(model, strict=True)
 

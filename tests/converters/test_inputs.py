@@ -129,9 +129,21 @@ def test_scales_that_give_no_size(scale: float) -> None:
 
 
 _NUMERIC = sorted(
-    {s.name for s in defs.get_all_schemas() if s.domain == "" and ("", s.name) in operators() and s.min_input and s.inputs[0].types}
-    - {s.name for s in defs.get_all_schemas_with_history() if s.domain == "" and s.inputs and any("string" in t for t in s.inputs[0].types)}
-    - {s.name for s in defs.get_all_schemas() if s.inputs and not any(t.startswith("tensor") for t in s.inputs[0].types)}
+    {
+        s.name
+        for s in defs.get_all_schemas()
+        if s.domain == "" and ("", s.name) in operators() and s.min_input and s.inputs[0].types
+    }
+    - {
+        s.name
+        for s in defs.get_all_schemas_with_history()
+        if s.domain == "" and s.inputs and any("string" in t for t in s.inputs[0].types)
+    }
+    - {
+        s.name
+        for s in defs.get_all_schemas()
+        if s.inputs and not any(t.startswith("tensor") for t in s.inputs[0].types)
+    }
 )
 
 
@@ -174,7 +186,9 @@ def _forest(**changes: Any) -> onnx.ModelProto:
 def _of_ml(node: onnx.NodeProto, version: int) -> onnx.ModelProto:
     x = helper.make_tensor_value_info("X", TensorProto.FLOAT, [1, 2])
     graph = helper.make_graph([node], "g", [x], [helper.make_tensor_value_info(name, 1, None) for name in node.output])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", version)], ir_version=9)
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", version)], ir_version=9
+    )
 
 
 def test_a_forest() -> None:
@@ -208,12 +222,17 @@ def test_a_forest_over_data_of_unknown_rank() -> None:
         ({"nodes_featureids": [0, -1, 0]}, "features -1 to 0 are not among"),
         ({"aggregate_function": -1}, "aggregate_function is -1, expected 0 to 3"),
         ({"post_transform": 5}, "post_transform is 5, expected 0 to 4"),
-        ({"n_targets": 10**9}, r"of shape \[5, 1000000000\] would take 40000000000 bytes, more than the 1073741824 allowed"),
+        (
+            {"n_targets": 10**9},
+            r"of shape \[5, 1000000000\] would take 40000000000 bytes, more than the 1073741824 allowed",
+        ),
         ({"n_targets": -2}, r"has the shape \[5, -2\]"),
     ],
 )
 def test_damaged_forests(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(irexec.ConversionError, match=rf"node 'Y' \(ai\.onnx\.ml\.TreeEnsemble of opset 5\): .*{message}"):
+    with pytest.raises(
+        irexec.ConversionError, match=rf"node 'Y' \(ai\.onnx\.ml\.TreeEnsemble of opset 5\): .*{message}"
+    ):
         converters.convert(_forest(**changes))
 
 
@@ -294,7 +313,9 @@ def test_an_integer_mask_of_attention_is_padded_with_minus_infinity() -> None:
     text = "(float[1,1,1,2] q, float[1,1,3,2] k, float[1,1,3,2] v) => (float y) { y = Attention (q, k, v, m) }"
     compiled = irexec.compile_model(converters.convert(model_of(text, 23, m=np.zeros((1, 2), np.int32))))
     value = np.float32([[[[1, 1], [3, 3], [100, 100]]]])
-    np.testing.assert_allclose(compiled([np.zeros((1, 1, 1, 2), np.float32), np.zeros((1, 1, 3, 2), np.float32), value])[0], [[[[2, 2]]]])
+    np.testing.assert_allclose(
+        compiled([np.zeros((1, 1, 1, 2), np.float32), np.zeros((1, 1, 3, 2), np.float32), value])[0], [[[[2, 2]]]]
+    )
 
 
 def test_a_negative_scale_of_attention() -> None:
@@ -329,5 +350,7 @@ def test_sizes_that_contradict_each_other(
     node = helper.make_node(operator, names, ["y"], domain=domain, **attributes)
     graph = helper.make_graph([node], "g", infos, [onnx.ValueInfoProto(name="y")])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)])
-    with pytest.raises(irexec.ConversionError, match=rf"node 'y' \({domain or 'ai.onnx'}\.{operator} of opset \d+\): {message}"):
+    with pytest.raises(
+        irexec.ConversionError, match=rf"node 'y' \({domain or 'ai.onnx'}\.{operator} of opset \d+\): {message}"
+    ):
         converters.convert(model)

@@ -26,7 +26,10 @@ _OPSETS = [helper.make_opsetid("", 17), helper.make_opsetid("L", 1)]
 
 def _calling(functions: Sequence[onnx.FunctionProto]) -> onnx.ModelProto:
     """A model of one node, which calls the first function."""
-    x, y = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1]), helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    x, y = (
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [1]),
+        helper.make_tensor_value_info("y", TensorProto.FLOAT, None),
+    )
     graph = helper.make_graph([helper.make_node("f0", ["x"], ["y"], domain="L")], "g", [x], [y])
     return helper.make_model(graph, functions=functions, opset_imports=_OPSETS, ir_version=10)
 
@@ -44,7 +47,9 @@ def _doubling(depth: int) -> onnx.ModelProto:
 
 @pytest.mark.parametrize(("depth", "nodes"), [(30, "536870912"), (5000, r"over 10\*\*18")])
 def test_functions_that_double(depth: int, nodes: str) -> None:
-    with pytest.raises(irexec.ConversionError, match=f"inlining its functions gives {nodes} nodes, more than the 250000 allowed"):
+    with pytest.raises(
+        irexec.ConversionError, match=f"inlining its functions gives {nodes} nodes, more than the 250000 allowed"
+    ):
         converters.convert(_doubling(depth))
 
 
@@ -58,23 +63,33 @@ def test_attributes_that_functions_copy(monkeypatch: pytest.MonkeyPatch) -> None
     functions = []
     for i in range(30):
         names = [(f"f{i + 1}", "xa"), (f"f{i + 1}", "ay")] if i < 29 else [("Constant", "?y")]
-        nodes = [helper.make_node(name, [a] if i < 29 else [], [b], domain="L" if i < 29 else "") for name, (a, b) in names]
+        nodes = [
+            helper.make_node(name, [a] if i < 29 else [], [b], domain="L" if i < 29 else "") for name, (a, b) in names
+        ]
         for node in nodes:
             node.attribute.append(AttributeProto(name="value", ref_attr_name="value", type=AttributeProto.TENSOR))
         functions.append(helper.make_function("L", f"f{i}", ["x"], ["y"], nodes, _OPSETS, ["value"]))
     model = _calling(functions)
-    model.graph.node[0].attribute.append(helper.make_attribute("value", helper.make_tensor("t", TensorProto.FLOAT, [1000], np.ones(1000))))
+    model.graph.node[0].attribute.append(
+        helper.make_attribute("value", helper.make_tensor("t", TensorProto.FLOAT, [1000], np.ones(1000)))
+    )
     with pytest.raises(irexec.ConversionError, match="inlining its functions gives 536870912 nodes"):
         converters.convert(model)
     monkeypatch.setattr(functions_module, "MAX_INLINED_NODES", 1 << 40)
-    with pytest.raises(irexec.ConversionError, match=r"inlining its functions gives 2\d{12} bytes, more than the 2147483647 allowed"):
+    with pytest.raises(
+        irexec.ConversionError, match=r"inlining its functions gives 2\d{12} bytes, more than the 2147483647 allowed"
+    ):
         converters.convert(model)
 
 
 @pytest.mark.parametrize("calls", [["f0"], ["f1", "f0"], ["f1", "f2", "f1"]])
 def test_functions_that_call_themselves(calls: list[str]) -> None:
-    functions = [_function(f"f{i}", helper.make_node(callee, ["x"], ["y"], domain="L")) for i, callee in enumerate(calls)]
-    with pytest.raises(irexec.ConversionError, match=r"the model's own function 'L\.f\d' calls itself, or one that does"):
+    functions = [
+        _function(f"f{i}", helper.make_node(callee, ["x"], ["y"], domain="L")) for i, callee in enumerate(calls)
+    ]
+    with pytest.raises(
+        irexec.ConversionError, match=r"the model's own function 'L\.f\d' calls itself, or one that does"
+    ):
         converters.convert(_calling(functions))
 
 
@@ -86,7 +101,9 @@ def test_two_functions_of_one_name() -> None:
 
 def test_a_long_chain_of_functions() -> None:
     chain = [_function(f"f{i}", helper.make_node(f"f{i + 1}", ["x"], ["y"], domain="L")) for i in range(2000)]
-    with pytest.raises(irexec.ConversionError, match="the model's own functions cannot be inlined: Function call chain depth exceeds"):
+    with pytest.raises(
+        irexec.ConversionError, match="the model's own functions cannot be inlined: Function call chain depth exceeds"
+    ):
         converters.convert(_calling([*chain, _function("f2000", helper.make_node("Relu", ["x"], ["y"]))]))
 
 
@@ -94,7 +111,10 @@ def test_many_calls_of_a_function_of_onnx() -> None:
     model = model_of("(int64 n) => (float y) { y = HannWindow (n) }", 17)
     for i in range(3000):
         model.graph.node.append(helper.make_node("HannWindow", ["n"], [f"y{i}"]))
-    with pytest.raises(irexec.ConversionError, match="it has 3001 nodes of HannWindow, which is a function; at most 2500 can be inlined"):
+    with pytest.raises(
+        irexec.ConversionError,
+        match="it has 3001 nodes of HannWindow, which is a function; at most 2500 can be inlined",
+    ):
         converters.convert(model)
 
 
@@ -151,7 +171,9 @@ def test_graphs_too_deep_inside_each_other() -> None:
     model = _nested("If", 1)
     graph = model.graph
     for _ in range(limits.MAX_NESTED_GRAPHS + 1):
-        graph = graph.node.add(op_type="If", output=["u"]).attribute.add(name="then_branch", type=AttributeProto.GRAPH).g
+        graph = (
+            graph.node.add(op_type="If", output=["u"]).attribute.add(name="then_branch", type=AttributeProto.GRAPH).g
+        )
     with pytest.raises(irexec.ConversionError, match="has subgraphs nested more than 64 deep"):
         converters.convert(model)
 
@@ -172,7 +194,10 @@ def test_versions_that_onnx_cannot_have(version: int) -> None:
     ("dims", "message"),
     [
         ([-3, -3], r"has the shape \[-3, -3\]"),
-        ([1 << 62, 1 << 62], "would take 85070591730234615865843651857942052864 bytes, more than the 1073741824 allowed"),
+        (
+            [1 << 62, 1 << 62],
+            "would take 85070591730234615865843651857942052864 bytes, more than the 1073741824 allowed",
+        ),
         ([1 << 40], "would take 4398046511104 bytes"),
         ([1 << 62, 255, 0], "is empty, but with other sizes that are too large for an array"),
         ([0, 3], "has indices out of range"),
@@ -181,7 +206,9 @@ def test_versions_that_onnx_cannot_have(version: int) -> None:
 def test_sparse_tensors_of_any_size(dims: list[int], message: str) -> None:
     model = model_of("(float[2] x) => (float y) { y = Add (x, w) }")
     values = helper.make_tensor("w", TensorProto.FLOAT, [1], [1.0])
-    sparse = onnx.SparseTensorProto(values=values, indices=helper.make_tensor("i", TensorProto.INT64, [1], [0]), dims=dims)
+    sparse = onnx.SparseTensorProto(
+        values=values, indices=helper.make_tensor("i", TensorProto.INT64, [1], [0]), dims=dims
+    )
     model.graph.sparse_initializer.append(sparse)
     with pytest.raises(irexec.ConversionError, match=f"initializer 'w': sparse tensor 'w' .*{message}"):
         converters.convert(model)
@@ -200,11 +227,17 @@ def _external(location: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("location", "message"),
     [
-        (b"x" * 5000, f"tensor 'w' has its data in '{'x' * 196}...{'x' * 98}', which cannot be read: File name too long"),
+        (
+            b"x" * 5000,
+            f"tensor 'w' has its data in '{'x' * 196}...{'x' * 98}', which cannot be read: File name too long",
+        ),
         (b"a\0b", r"tensor 'w' has its data in 'a\\x00b', which cannot be read"),
         (b"a\xffb", "a name in it is not UTF-8 text"),
         (b"cycle.bin", "tensor 'w' has its data in 'cycle.bin', which does not exist"),
-        (b"linked.bin", "tensor 'w' has its data in 'linked.bin', a file with several hard links, which is not allowed"),
+        (
+            b"linked.bin",
+            "tensor 'w' has its data in 'linked.bin', a file with several hard links, which is not allowed",
+        ),
     ],
 )
 def test_names_of_external_data(tmp_path: Path, location: bytes, message: str) -> None:
@@ -224,12 +257,14 @@ def test_a_constant_without_elements_whose_other_sizes_no_array_has() -> None:
     model = model_of("(float[1] x) => (float y) { y = ConstantOfShape (s) }", s=np.array([1 << 62, 255, 0]))
     with pytest.raises(irexec.ConversionError, match="y"):
         converters.convert(model)
-    assert irexec.compile_model(converters.convert(model_of("(float[1] x) => (float y) { y = ConstantOfShape (s) }", s=np.array([4, 0]))))(
-        [np.zeros(1, np.float32)]
-    )[0].shape == (4, 0)
+    assert irexec.compile_model(
+        converters.convert(model_of("(float[1] x) => (float y) { y = ConstantOfShape (s) }", s=np.array([4, 0])))
+    )([np.zeros(1, np.float32)])[0].shape == (4, 0)
 
 
 def test_no_queries_share_the_heads_of_any_number_of_keys() -> None:
     """There are no indices of shared heads to be generated."""
-    model = model_of(f"(float[1, 0, 2, 4] q, float[1, {2**40}, 3, 4] k) => (float[1, 0, 2, 4] y) {{ y = Attention (q, k, k) }}", 23)
+    model = model_of(
+        f"(float[1, 0, 2, 4] q, float[1, {2**40}, 3, 4] k) => (float[1, 0, 2, 4] y) {{ y = Attention (q, k, k) }}", 23
+    )
     assert converters.convert(model).outputs[0].shape == (1, 0, 2, 4)

@@ -21,7 +21,14 @@ _WRONG_VALUES = [
     helper.make_tensor("t", TensorProto.FLOAT, [2], [1.0, 2.0]),
 ]  # fmt: skip
 _SHAPES = [[], [0], [3], [2, 0, 3], [5, 5, 5, 5, 5, 5], None]
-_TYPES = [TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING, TensorProto.FLOAT16, TensorProto.BFLOAT16]
+_TYPES = [
+    TensorProto.FLOAT,
+    TensorProto.INT64,
+    TensorProto.BOOL,
+    TensorProto.STRING,
+    TensorProto.FLOAT16,
+    TensorProto.BFLOAT16,
+]
 
 # Graphs of one node, with attributes and inputs of many types.
 _GRAPHS = {
@@ -108,7 +115,9 @@ def test_one_wrong_attribute_or_input(name: str) -> None:
 
 @pytest.mark.parametrize("text", [b"MatMul", b"tested", b"hidden", b"rows"])
 def test_names_that_are_not_text(tmp_path: Path, text: bytes) -> None:
-    model = model_of("(float[rows,3] x) => (float y) { hidden = MatMul (x, w) y = Relu (hidden) }", w=np.ones((3, 4), np.float32))
+    model = model_of(
+        "(float[rows,3] x) => (float y) { hidden = MatMul (x, w) y = Relu (hidden) }", w=np.ones((3, 4), np.float32)
+    )
     path = tmp_path / "m.onnx"
     path.write_bytes(model.SerializeToString().replace(text, b"\xff" * len(text), 1))
     with pytest.raises(irexec.ConversionError, match="not an ONNX model: a name in it is not UTF-8 text"):

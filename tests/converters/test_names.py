@@ -13,7 +13,10 @@ from tests.support.onnx_models import model_of
 
 def test_tensors_and_layers() -> None:
     model = converters.convert(
-        model_of("(float[2] in) => (float[2] out) { [first] t = Relu(in) [second] out = Mul(t, w) }", w=np.ones(2, np.float32))
+        model_of(
+            "(float[2] in) => (float[2] out) { [first] t = Relu(in) [second] out = Mul(t, w) }",
+            w=np.ones(2, np.float32),
+        )
     )
     assert [(node.type, node.name, [value.names for value in node.outputs]) for node in model.nodes] == [
         ("Parameter", "in", [["in"]]),
@@ -49,9 +52,7 @@ def test_nodes_of_the_same_name() -> None:
 
 def test_outputs_that_are_the_same_tensor() -> None:
     """An input, one tensor twice, and a constant as outputs: each output is a tensor of its own."""
-    graph = (
-        "(float[2] x) => (float[2] b, float[2] a, float[2] p, float[2] c) { a = Neg(x) b = Identity(a) p = Identity(x) c = Identity(w) }"
-    )
+    graph = "(float[2] x) => (float[2] b, float[2] a, float[2] p, float[2] c) { a = Neg(x) b = Identity(a) p = Identity(x) c = Identity(w) }"
     model = converters.convert(model_of(graph, w=np.array([5, 6], np.float32)))
     assert [port.name for port in model.outputs] == ["b", "a", "p", "c"]
     assert [port.name for port in model.inputs] == ["x"]

@@ -87,7 +87,9 @@ ROWS = OLD | CORNERS
 @pytest.mark.parametrize("name", ROWS)
 def test_operator(name: str) -> None:
     opset, graph, constants, inputs, expected = ROWS[name]
-    results = run(model_of(_typed(graph), opset, **{key: np.asarray(value) for key, value in constants.items()}), *inputs)
+    results = run(
+        model_of(_typed(graph), opset, **{key: np.asarray(value) for key, value in constants.items()}), *inputs
+    )
     assert len(results) == len(expected)
     for result, expected_value in zip(results, expected, strict=True):
         assert result.shape == np.shape(expected_value)
@@ -110,11 +112,13 @@ def test_resize_against_the_reference(mode: str, antialias: int, transformation:
     """Expected values from onnx.reference."""
     if antialias and (mode == "nearest" or transformation == "align_corners"):
         return
-    attributes = (
-        f'mode: string = "{mode}", antialias: int = {antialias}, axes: ints = [2, 3], keep_aspect_ratio_policy: string = "{policy}"'
-    )
+    attributes = f'mode: string = "{mode}", antialias: int = {antialias}, axes: ints = [2, 3], keep_aspect_ratio_policy: string = "{policy}"'
     attributes += f', coordinate_transformation_mode: string = "{transformation}"'
-    model = model_of(f'(float[1,1,4,4] x) => (float[1,1,?,?] y) {{ y = Resize <{attributes}> (x, "", "", s) }}', 19, s=np.int64([3, 7]))
+    model = model_of(
+        f'(float[1,1,4,4] x) => (float[1,1,?,?] y) {{ y = Resize <{attributes}> (x, "", "", s) }}',
+        19,
+        s=np.int64([3, 7]),
+    )
     (expected,) = ReferenceEvaluator(model).run(None, {"x": MAP})
     np.testing.assert_allclose(run(model, MAP)[0], expected, rtol=1e-4, atol=1e-4)
 
@@ -129,9 +133,7 @@ def test_deformable_convolution_of_other_ranks_is_an_operation_of_irexec() -> No
 
 def test_transposed_convolution_is_resolved() -> None:
     """auto_pad and output_shape become explicit pads: runtimes disagree on them."""
-    graph = (
-        '(float[1,1,3,3] x) => (float[1,1,?,?] y) { y = ConvTranspose <auto_pad: string = "SAME_UPPER", strides: ints = [2, 2]> (x, w) }'
-    )
+    graph = '(float[1,1,3,3] x) => (float[1,1,?,?] y) { y = ConvTranspose <auto_pad: string = "SAME_UPPER", strides: ints = [2, 2]> (x, w) }'
     converted = converters.convert(model_of(graph, 11, w=np.ones((1, 1, 3, 3), np.float32)))
     node = next(node for node in converted.nodes if node.type == "ConvolutionBackpropData")
     assert len(node.ports) == 2
@@ -151,9 +153,7 @@ def test_transposed_convolution_of_unknown_size() -> None:
 
 
 def test_fused_convolution_adds_z_before_its_activation() -> None:
-    graph = (
-        '(float[1,1,3] x, float[1,1,3] z) => (float[1,1,3] y) { y = com.microsoft.FusedConv <activation: string = "Relu"> (x, w, b, z) }'
-    )
+    graph = '(float[1,1,3] x, float[1,1,3] z) => (float[1,1,3] y) { y = com.microsoft.FusedConv <activation: string = "Relu"> (x, w, b, z) }'
     model = model_of(graph, 13, w=np.full((1, 1, 1), 2, np.float32), b=f32(1))
     np.testing.assert_array_equal(run(model, f32([[1, 2, 3]]), f32([[0, -9, 1]]))[0], [[[3, 0, 8]]])
 
@@ -171,9 +171,14 @@ CHANNELS_LAST = {
 def test_channels_last_is_the_same_between_transpositions(operator: str) -> None:
     arguments, constants = CHANNELS_LAST[operator]
     x = np.arange(8, dtype=np.float32).reshape(1, 4, 2)
-    last = run(model_of(f"(float[1,4,2] x) => (float[1,?,2] y) {{ y = com.ms.internal.nhwc.{operator} {arguments} }}", 14, **constants), x)[
-        0
-    ]
+    last = run(
+        model_of(
+            f"(float[1,4,2] x) => (float[1,?,2] y) {{ y = com.ms.internal.nhwc.{operator} {arguments} }}",
+            14,
+            **constants,
+        ),
+        x,
+    )[0]
     first = model_of(f"(float[1,2,4] x) => (float[1,2,?] y) {{ y = {operator} {arguments} }}", 14, **constants)
     (expected,) = ReferenceEvaluator(first).run(None, {"x": x.transpose(0, 2, 1)})
     np.testing.assert_allclose(last, expected.transpose(0, 2, 1), rtol=1e-5, atol=1e-6)
@@ -191,7 +196,9 @@ _MACHINE = "coefficients = [1.0, -1.0], rho = [0.5], support_vectors = [1.0, 2.0
 
 
 def _svc(attributes: str) -> str:
-    return f"(float[2,1] x) => (int64[2] y, float[2,2] z) {{ [svc] y, z = ai.onnx.ml.SVMClassifier <{attributes}> (x) }}"
+    return (
+        f"(float[2,1] x) => (int64[2] y, float[2,2] z) {{ [svc] y, z = ai.onnx.ml.SVMClassifier <{attributes}> (x) }}"
+    )
 
 
 REFUSED = {
@@ -212,7 +219,9 @@ def test_support_vectors_whose_weights_would_be_large_are_refused() -> None:
         (many, "rho has 1 value, expected 1999000 for 2,000 classes"),
         (large, r"shape \[300000000, 1\] would take"),
     ):
-        model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]> g {_svc(attributes)}')
+        model = onnx.parser.parse_model(
+            f'<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]> g {_svc(attributes)}'
+        )
         tracemalloc.start()
         with pytest.raises(irexec.ConversionError, match=expected):
             converters.convert(model)

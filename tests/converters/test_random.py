@@ -32,14 +32,18 @@ def test_normal_distribution() -> None:
 
 def test_bernoulli_probability() -> None:
     x = np.repeat(np.array([0.0, 0.25, 1.0], np.float32), 1000)
-    y = run(model_of("(float[3000] x) => (int64 y) { y = Bernoulli <dtype: int = 7, seed: float = 1.0> (x) }", 22), x)[0]
+    y = run(model_of("(float[3000] x) => (int64 y) { y = Bernoulli <dtype: int = 7, seed: float = 1.0> (x) }", 22), x)[
+        0
+    ]
     assert set(y.tolist()) == {0, 1}
     np.testing.assert_allclose(y.reshape(3, -1).mean(1), [0, 0.25, 1], atol=0.06)
 
 
 def test_multinomial_probabilities() -> None:
     x = np.log(np.array([[1, 3], [8, 0.001]], np.float32))
-    y = run(model_of("(float[2,2] x) => (int32 y) { y = Multinomial <sample_size: int = 1000, seed: float = 1.0> (x) }"), x)[0]
+    y = run(
+        model_of("(float[2,2] x) => (int32 y) { y = Multinomial <sample_size: int = 1000, seed: float = 1.0> (x) }"), x
+    )[0]
     assert y.dtype == np.int32
     np.testing.assert_allclose(y.mean(1), [0.75, 0], atol=0.06)
 
@@ -63,5 +67,7 @@ def test_a_product_of_integers_times_infinity() -> None:
     """Gemm of integers with a factor that is none converts the product; what infinity makes of it is for Convert to say."""
     node = helper.make_node("Gemm", ["a", "a"], ["y"], alpha=float("inf"))
     shaped = [helper.make_tensor_value_info(name, TensorProto.INT32, [2, 2]) for name in "ay"]
-    model = helper.make_model(helper.make_graph([node], "g", shaped[:1], shaped[1:]), opset_imports=[helper.make_opsetid("", 17)])
+    model = helper.make_model(
+        helper.make_graph([node], "g", shaped[:1], shaped[1:]), opset_imports=[helper.make_opsetid("", 17)]
+    )
     assert run(model, np.ones((2, 2), np.int32))[0].shape == (2, 2)

@@ -12,7 +12,9 @@ from converters.onnx import reference
 from tests.support.onnx_models import model_of
 
 
-@pytest.mark.parametrize(("type", "expected"), [("Softmax", 0.25), ("LogSoftmax", np.log(0.25)), ("Hardmax", [[[1.0], [0]], [[0], [0]]])])
+@pytest.mark.parametrize(
+    ("type", "expected"), [("Softmax", 0.25), ("LogSoftmax", np.log(0.25)), ("Hardmax", [[[1.0], [0]], [[0], [0]]])]
+)
 def test_the_reference_flattens_as_old_opsets_do(type: str, expected: object, tmp_path: Path) -> None:
     """Softmax-11 and its like are over all axes from 1 on: here four equal values."""
     onnx.save(model_of(f"(float[1,2,2,1] x) => (float[1,2,2,1] y) {{ y = {type}(x) }}", 11), tmp_path / "m.onnx")

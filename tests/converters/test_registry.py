@@ -20,7 +20,9 @@ from converters.onnx.registry import add, find, operators, translates
 def own_entries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test registers is forgotten after it."""
     operators()
-    monkeypatch.setattr(registry, "_TRANSLATIONS", {key: dict(versions) for key, versions in registry._TRANSLATIONS.items()})
+    monkeypatch.setattr(
+        registry, "_TRANSLATIONS", {key: dict(versions) for key, versions in registry._TRANSLATIONS.items()}
+    )
     yield
 
 
@@ -48,10 +50,15 @@ _TRANSLATOR = """
 """
 
 
-@pytest.mark.parametrize("future", ["from __future__ import annotations", ""], ids=["hints are strings", "hints are types"])
+@pytest.mark.parametrize(
+    "future", ["from __future__ import annotations", ""], ids=["hints are strings", "hints are types"]
+)
 def test_signature_is_the_schema(future: str) -> None:
     module = ModuleType("probe")
-    exec(compile(textwrap.dedent(_TRANSLATOR.format(future=future)), "probe.py", "exec", dont_inherit=True), module.__dict__)
+    exec(
+        compile(textwrap.dedent(_TRANSLATOR.format(future=future)), "probe.py", "exec", dont_inherit=True),
+        module.__dict__,
+    )
     found = find("Probe", "test", 5)
     assert found is not None
     assert found.function is module.probe
@@ -69,7 +76,15 @@ def test_signature_is_the_schema(future: str) -> None:
 def test_newest_version_not_newer_than_the_opset() -> None:
     for since in (1, 6, 13):
         add("Probe", since, "test", lambda b: None)
-    assert [getattr(find("Probe", "test", opset), "since", None) for opset in (0, 1, 5, 6, 12, 13, 99)] == [None, 1, 1, 6, 6, 13, 13]
+    assert [getattr(find("Probe", "test", opset), "since", None) for opset in (0, 1, 5, 6, 12, 13, 99)] == [
+        None,
+        1,
+        1,
+        6,
+        6,
+        13,
+        13,
+    ]
     assert find("Probe", "other", 13) is None
 
 
@@ -105,9 +120,9 @@ def test_every_file_below_ops_is_loaded() -> None:
     (root,) = converters.onnx.ops.__path__
     files = {path for path in Path(root).rglob("*.py") if path.name != "__init__.py"}
     assert {path.parent.name for path in files} == {"ai_onnx", "ai_onnx_ml", "com_microsoft", "nhwc"}
-    assert files == {Path(sys.modules[name].__file__ or "") for name in sys.modules if name.startswith("converters.onnx.ops.")} - _packages(
-        root
-    )
+    assert files == {
+        Path(sys.modules[name].__file__ or "") for name in sys.modules if name.startswith("converters.onnx.ops.")
+    } - _packages(root)
     assert {domain for domain, _ in operators()} == {"", "ai.onnx.ml", "com.microsoft", "com.ms.internal.nhwc"}
 
 

@@ -30,7 +30,9 @@ def _of(graph: str, *inputs: np.ndarray, **constants: np.ndarray) -> list[np.nda
 
 
 def test_bias_add() -> None:
-    y = _of("(float[2,3,4] x, float[4] b, float[2,3,4] s) => (float y) { y = com.microsoft.BiasAdd (x, b, s) }", X, BIAS, X)[0]
+    y = _of(
+        "(float[2,3,4] x, float[4] b, float[2,3,4] s) => (float y) { y = com.microsoft.BiasAdd (x, b, s) }", X, BIAS, X
+    )[0]
     np.testing.assert_allclose(y, X + BIAS + X, rtol=1e-6)
 
 
@@ -60,9 +62,7 @@ def test_bias_softmax(inner: int) -> None:
 
 
 def test_bias_softmax_over_two_axes() -> None:
-    graph = (
-        "(float[2,3,4] x, float[3,4] b) => (float y) { y = com.microsoft.BiasSoftmax <axis: int = 1, is_inner_broadcast: int = 0> (x, b) }"
-    )
+    graph = "(float[2,3,4] x, float[3,4] b) => (float y) { y = com.microsoft.BiasSoftmax <axis: int = 1, is_inner_broadcast: int = 0> (x, b) }"
     np.testing.assert_allclose(_of(graph, X, X[1])[0], _softmax((X + X[1]).reshape(2, 12)).reshape(X.shape), rtol=1e-5)
 
 

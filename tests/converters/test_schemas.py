@@ -10,7 +10,11 @@ from onnx import defs, helper
 from converters.onnx.load import NEWEST_OPSET
 from converters.onnx.registry import find, operators
 
-SCHEMAS = [s for s in defs.get_all_schemas_with_history() if s.domain == "" and ("", s.name) in operators() and not s.deprecated]
+SCHEMAS = [
+    s
+    for s in defs.get_all_schemas_with_history()
+    if s.domain == "" and ("", s.name) in operators() and not s.deprecated
+]
 # Attributes for training, or for the memory of old runtimes.
 IGNORED = {"consumed_inputs"}
 # Attributes that are not required in the schema, but without which nothing can be computed.
@@ -27,7 +31,9 @@ def test_translation_follows_the_schema(schema: defs.OpSchema) -> None:
     assert found is not None
     for name in set(schema.attributes) - IGNORED:
         assert schema.attributes[name].type.name in found.attributes[name]
-    needed = {name for name, attribute in schema.attributes.items() if attribute.required or (schema.name, name) in NEEDED}
+    needed = {
+        name for name, attribute in schema.attributes.items() if attribute.required or (schema.name, name) in NEEDED
+    }
     assert found.required <= needed
     maximum = None if schema.max_input > 1000 else schema.max_input
     if found.max_inputs is not None:

@@ -39,9 +39,7 @@ def test_split_into_ones_without_their_axis() -> None:
 
 
 def test_lengths_known_only_when_it_runs() -> None:
-    graph = (
-        """(float[3,2] x, int64[2] lengths) => (float z) <int64 one = {1}> { a = SplitToSequence (x, lengths) z = SequenceAt (a, one) }"""
-    )
+    graph = """(float[3,2] x, int64[2] lengths) => (float z) <int64 one = {1}> { a = SplitToSequence (x, lengths) z = SequenceAt (a, one) }"""
     np.testing.assert_array_equal(run(model_of(graph), X, np.array([1, 2]))[0], X[1:])
 
 
@@ -78,14 +76,26 @@ def test_optionals() -> None:
 @pytest.mark.parametrize(
     ("graph", "says"),
     [
-        ("(float[3] x) => (float y) { a = SequenceConstruct (x) y = Relu (a) }", "'a' is not a tensor, and IR has tensors only"),
+        (
+            "(float[3] x) => (float y) { a = SequenceConstruct (x) y = Relu (a) }",
+            "'a' is not a tensor, and IR has tensors only",
+        ),
         ("(float[3] x) => (float y) { a = SequenceConstruct (x) y = Identity (a) }", "'a' is not a tensor"),
         ("(float[3] x) => (float a) { a = SequenceConstruct (x) }", "output 'a' of the graph: 'a' is not a tensor"),
-        ("(float[3] x) => (float y) <int64 n = {3}> { a = SequenceConstruct (x) y = SequenceAt (a, n) }", "position 3 is out of range"),
+        (
+            "(float[3] x) => (float y) <int64 n = {3}> { a = SequenceConstruct (x) y = SequenceAt (a, n) }",
+            "position 3 is out of range",
+        ),
         ("(float[3] x) => (int64 y) { y = SequenceLength (x) }", "its input is not a sequence of tensors"),
         ("(float[?] x) => (int64 y) { a = SplitToSequence (x) y = SequenceLength (a) }", "the number of tensors that"),
-        ("(float[3] x) => (float y) { a = SequenceEmpty () y = ConcatFromSequence <axis: int = 0> (a) }", "an empty sequence"),
-        ("(float[3] x, float[2] z, int64 n) => (float y) { a = SequenceConstruct (x, z) y = SequenceAt (a, n) }", "of different shapes"),
+        (
+            "(float[3] x) => (float y) { a = SequenceEmpty () y = ConcatFromSequence <axis: int = 0> (a) }",
+            "an empty sequence",
+        ),
+        (
+            "(float[3] x, float[2] z, int64 n) => (float y) { a = SequenceConstruct (x, z) y = SequenceAt (a, n) }",
+            "of different shapes",
+        ),
     ],
 )
 def test_what_is_refused(graph: str, says: str) -> None:

@@ -139,7 +139,9 @@ def test_data_outside_the_file_of_a_model_in_memory() -> None:
 
 def _sparse(indices: list[Any], dims: list[int]) -> onnx.SparseTensorProto:
     values = helper.make_tensor("w", TensorProto.FLOAT, [2], [5.0, 7.0])
-    return helper.make_sparse_tensor(values, helper.make_tensor("i", TensorProto.INT64, np.shape(indices), np.ravel(indices)), dims)
+    return helper.make_sparse_tensor(
+        values, helper.make_tensor("i", TensorProto.INT64, np.shape(indices), np.ravel(indices)), dims
+    )
 
 
 @pytest.mark.parametrize("indices", [[1, 3], [[0, 1], [1, 1]]], ids=["linear", "coordinates"])
@@ -157,7 +159,9 @@ def test_sparse_indices_out_of_range(indices: list[Any]) -> None:
 
 
 def test_initializers_that_are_inputs_too_are_constants() -> None:
-    model = converters.convert(model_of("(float[2] x, float[2] w) => (float[2] y) { y = Add(x, w) }", w=np.ones(2, np.float32)))
+    model = converters.convert(
+        model_of("(float[2] x, float[2] w) => (float[2] y) { y = Add(x, w) }", w=np.ones(2, np.float32))
+    )
     assert [port.name for port in model.inputs] == ["x"]
 
 

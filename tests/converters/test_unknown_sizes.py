@@ -59,4 +59,6 @@ def test_sizes_may_be_unknown(graph: str, shapes: list[tuple[int, ...]]) -> None
     names = [info.name for info in model.graph.input]
     given: Any = dict(zip(names, arrays, strict=True))
     expected = reference.ReferenceEvaluator(model).run(None, given)[0]
-    np.testing.assert_allclose(irexec.compile_model(converters.convert(model))(given)[0], expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        irexec.compile_model(converters.convert(model))(given)[0], expected, rtol=1e-4, atol=1e-5
+    )

@@ -367,7 +367,9 @@ def _parameter(id: int, name: str, *sizes: int) -> str:
 
 def upsampling_model() -> str:
     """A whole IR round the layer of seed 001, to which only ``version`` is added; it needs no .bin."""
-    layer = UPSAMPLING_LAYER.replace('type="GroupConvolutionBackpropData"', 'type="GroupConvolutionBackpropData" version="opset1"')
+    layer = UPSAMPLING_LAYER.replace(
+        'type="GroupConvolutionBackpropData"', 'type="GroupConvolutionBackpropData" version="opset1"'
+    )
     result_dims = "<dim>1</dim><dim>8</dim><dim>447</dim><dim>447</dim>"
     return f"""\
 <?xml version="1.0"?>

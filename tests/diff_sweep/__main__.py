@@ -45,7 +45,9 @@ def main() -> int:
             wrong = 0
             for seed in range(given.seed, given.seed + given.count):
                 # Other edits for each network.
-                outcome, _ = run(model, seed + zlib.crc32(name.encode()), edits=given.edits, renamed=given.renamed, kind=given.kind)
+                outcome, _ = run(
+                    model, seed + zlib.crc32(name.encode()), edits=given.edits, renamed=given.renamed, kind=given.kind
+                )
                 edits += len(outcome.edits)
                 wrong += not outcome.is_right
                 for edit in outcome.edits:
@@ -57,7 +59,9 @@ def main() -> int:
     for edit, count in sorted(runs.items()):
         print(f"  {edit}: {right[edit]} of {count}")
     total = sum(right.values())
-    print(f"{edits} edits, {total} in runs of which all edits and nothing else were listed; {time.process_time() - start:.0f} s")
+    print(
+        f"{edits} edits, {total} in runs of which all edits and nothing else were listed; {time.process_time() - start:.0f} s"
+    )
     return total != edits
 
 

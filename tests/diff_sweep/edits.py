@@ -89,7 +89,9 @@ def _unary(editing: Editing, value: Value) -> Node:
 
 def add_on_edge(editing: Editing) -> bool:
     """A layer on one edge."""
-    edges = [(n, p, v) for n, p, v in _computed(editing.graph) if n not in editing.touched and v.node not in editing.touched]
+    edges = [
+        (n, p, v) for n, p, v in _computed(editing.graph) if n not in editing.touched and v.node not in editing.touched
+    ]
     if not edges:
         return False
     reader, port, value = editing.rng.choice(edges)
@@ -104,7 +106,11 @@ def add_on_edge(editing: Editing) -> bool:
 def add_after(editing: Editing) -> bool:
     """A layer between another and all that read it."""
     values = [value for node in editing.free(editing.graph.nodes) for value in node.outputs if node.constant is None]
-    values = [value for value in values if (users := readers(editing.graph, value)) and not {u for u, _ in users} & editing.touched]
+    values = [
+        value
+        for value in values
+        if (users := readers(editing.graph, value)) and not {u for u, _ in users} & editing.touched
+    ]
     if not values:
         return False
     value = editing.rng.choice(values)
@@ -123,7 +129,11 @@ def remove(editing: Editing) -> bool:
     found = []
     for node in editing.free(editing.graph.nodes):
         sources = [value for value in node.inputs if value is not None and value.node.constant is None]
-        is_inner = len(node.outputs) == 1 and node.type not in ("Parameter", "Result", "ReadValue", "Assign") and node.constant is None
+        is_inner = (
+            len(node.outputs) == 1
+            and node.type not in ("Parameter", "Result", "ReadValue", "Assign")
+            and node.constant is None
+        )
         if is_inner and sources and not node.bodies and readers(editing.graph, node.outputs[0]):
             found.append((node, sources[0]))
     if not found:
@@ -133,7 +143,14 @@ def remove(editing: Editing) -> bool:
     for user, port in readers(editing.graph, node.outputs[0]):
         user.ports[port].source = source
     read = [value.node for value in node.inputs if value is not None and value.node.constant is not None]
-    gone = [node, *(each for each in dict.fromkeys(read) if {user for user, _ in readers(editing.graph, each.outputs[0])} == {node})]
+    gone = [
+        node,
+        *(
+            each
+            for each in dict.fromkeys(read)
+            if {user for user, _ in readers(editing.graph, each.outputs[0])} == {node}
+        ),
+    ]
     editing.graph.nodes[:] = [each for each in editing.graph.nodes if each not in gone]
     editing.expected |= {(each, None, "removed", "") for each in gone}
     return True
@@ -216,7 +233,9 @@ def change_type(editing: Editing) -> bool:
     node, constant = editing.rng.choice(found)
     element = other[constant.element.name]
     with np.errstate(over="ignore"):
-        array = constant_value(constant).astype({"f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32}[element])
+        array = constant_value(constant).astype(
+            {"f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32}[element]
+        )
     _set(node, array, element)
     editing.allowed.add((node, node, "values", "values"))
     return editing.changed(node, "types", "type")
@@ -235,7 +254,9 @@ def change_shape(editing: Editing) -> bool:
 def rewire(editing: Editing) -> bool:
     """One input reads another value of the same type, computed before it."""
     order = {node: index for index, node in enumerate(topological(editing.graph)[0])}
-    edges = [(n, p, v) for n, p, v in _computed(editing.graph) if n not in editing.touched and v.node not in editing.touched]
+    edges = [
+        (n, p, v) for n, p, v in _computed(editing.graph) if n not in editing.touched and v.node not in editing.touched
+    ]
     editing.rng.shuffle(edges)
     for reader, port, value in edges[:20]:
         element = None if value.fact is None else value.fact.element
@@ -261,7 +282,9 @@ def _definition(node: Node) -> object:
 
 def change_version(editing: Editing) -> bool:
     """The version of an operation, to another that means the same definition where there is one."""
-    found = [node for node in editing.free(editing.graph.nodes) if node.version.startswith("opset") and node.constant is None]
+    found = [
+        node for node in editing.free(editing.graph.nodes) if node.version.startswith("opset") and node.constant is None
+    ]
     if not found:
         return False
     node = editing.rng.choice(found)
@@ -288,7 +311,11 @@ def swap_names(editing: Editing) -> bool:
     if not found:
         return False
     a, b = editing.rng.sample(editing.rng.choice(found), 2)
-    if a.name == b.name or {v and v.node for v in a.inputs} & {v and v.node for v in b.inputs} or _adjacent(editing.graph, a, b):
+    if (
+        a.name == b.name
+        or {v and v.node for v in a.inputs} & {v and v.node for v in b.inputs}
+        or _adjacent(editing.graph, a, b)
+    ):
         return False
     a.name, b.name = b.name, a.name
     editing.changed(a, "names", "name")
@@ -350,8 +377,17 @@ def swap_inputs(editing: Editing) -> bool:
     """Two inputs of a layer read each other's values."""
     found = []
     for node in editing.free(editing.graph.nodes):
-        values = [(port, value) for port, value in enumerate(node.inputs) if value is not None and value.node not in editing.touched]
-        pairs = [(p, q) for p, a in values for q, b in values if p < q and a is not b and _definition(a.node) != _definition(b.node)]
+        values = [
+            (port, value)
+            for port, value in enumerate(node.inputs)
+            if value is not None and value.node not in editing.touched
+        ]
+        pairs = [
+            (p, q)
+            for p, a in values
+            for q, b in values
+            if p < q and a is not b and _definition(a.node) != _definition(b.node)
+        ]
         found += [(node, p, q) for p, q in pairs]
     if not found:
         return False

@@ -49,7 +49,12 @@ def run(model: irexec.Model, seed: int, *, edits: int, renamed: float, kind: str
         if node in origin:
             names[node] = node.name
     declare(changed, infer_shapes(changed, tolerant=True))
-    removed = {node for editing in editings.values() for node, now, _, _ in editing.expected if now is None and node is not None}
+    removed = {
+        node
+        for editing in editings.values()
+        for node, now, _, _ in editing.expected
+        if now is None and node is not None
+    }
     for graph, _ in graphs:
         for node in removed:
             if node in graph.nodes:
@@ -58,7 +63,9 @@ def run(model: irexec.Model, seed: int, *, edits: int, renamed: float, kind: str
     found = diff(model, changed)
     expected = {entry for editing in editings.values() for entry in editing.expected}
     expected = {entry for entry in expected if entry[2] != "names"}
-    expected |= {(node, node, "names", "name") for node in changed.walk() if node in origin and node.name != before[node]}
+    expected |= {
+        (node, node, "names", "name") for node in changed.walk() if node in origin and node.name != before[node]
+    }
     allowed = {entry for editing in editings.values() for entry in editing.allowed}
     listed = set(_listed(found, model, changed, origin))
     missed, extra = expected - listed, listed - expected - allowed

@@ -37,7 +37,10 @@ def mix(graph: Graph, rng: random.Random) -> None:
 
 def _renumbered(body: Body, ids: dict[int, int]) -> Body:
     maps = [replace(entry, internal=ids.get(entry.internal, entry.internal)) for entry in body.port_maps]
-    edges = [replace(edge, source=ids.get(edge.source, edge.source), target=ids.get(edge.target, edge.target)) for edge in body.back_edges]
+    edges = [
+        replace(edge, source=ids.get(edge.source, edge.source), target=ids.get(edge.target, edge.target))
+        for edge in body.back_edges
+    ]
     return Body(body.graph, maps, edges)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 _FLOAT = r"[-+]?(?:\d+\.\d+(?:e[-+]?\d+)?|\d+e[-+]?\d+)"
-_TOKEN = re.compile(rf"(?P<any>\.\.\.)|(?P<float>(?<![\w.]){_FLOAT}(?![\w.]))|(?P<space>[ ]+)|(?P<rule>─+)|(?P<text>.)", re.DOTALL)
+_TOKEN = re.compile(
+    rf"(?P<any>\.\.\.)|(?P<float>(?<![\w.]){_FLOAT}(?![\w.]))|(?P<space>[ ]+)|(?P<rule>─+)|(?P<text>.)", re.DOTALL
+)
 
 
 def normal(text: str) -> str:
@@ -18,7 +20,9 @@ def matches(expected: str, actual: str) -> bool:
     """Whether ``actual`` is what ``expected`` shows."""
     pattern, floats = _pattern(normal(expected))
     found = re.fullmatch(pattern, normal(actual), re.DOTALL)
-    return found is not None and all(_close(float(shown), float(given)) for shown, given in zip(floats, found.groups(), strict=True))
+    return found is not None and all(
+        _close(float(shown), float(given)) for shown, given in zip(floats, found.groups(), strict=True)
+    )
 
 
 def _pattern(expected: str) -> tuple[str, list[str]]:

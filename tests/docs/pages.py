@@ -88,7 +88,9 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
             if (found := _OPENING.match(line)) and found["fence"].startswith("`"):
                 is_code = found["directive"] in (None, "code-block")
                 needs = _NEEDS.match(lines[i - 1]) if i else None
-                current = _Open(found["fence"], found["argument"], is_code, i + 1, tuple(needs["what"].split()) if needs else ())
+                current = _Open(
+                    found["fence"], found["argument"], is_code, i + 1, tuple(needs["what"].split()) if needs else ()
+                )
         elif line.strip() == current.fence:
             if current.is_code:
                 yield _closed(current)

@@ -150,7 +150,9 @@ class _Runner:
         output, code = runs[name](arguments)
         # 1 means findings or a difference, which pages show; no page shows by chance that a command fails.
         if not separator and code > (name == "irexec"):
-            raise FailedExample(f"{text!r} ended with exit code {code}; a page that means to show that adds '; echo $?'\n{output}")
+            raise FailedExample(
+                f"{text!r} ended with exit code {code}; a page that means to show that adds '; echo $?'\n{output}"
+            )
         return f"{output}{code}\n" if separator else output
 
     def __enter__(self) -> _Runner:
@@ -180,12 +182,16 @@ class _Runner:
         """What a process prints; what it writes to stderr, where such software has its logs, is of interest if it fails."""
         with terminal(**self._variables):
             try:
-                done = subprocess.run(words, cwd=self._folder, capture_output=True, encoding="utf-8", check=False, timeout=_LONGEST)
+                done = subprocess.run(
+                    words, cwd=self._folder, capture_output=True, encoding="utf-8", check=False, timeout=_LONGEST
+                )
             except subprocess.TimeoutExpired as error:
                 printed = b"".join(each or b"" for each in (error.stdout, error.stderr))
                 raise FailedExample(f"{shlex.join(words)} goes on after {_LONGEST} s\n{printed.decode()}") from None
         if done.returncode:
-            raise FailedExample(f"{shlex.join(words)} ended with exit code {done.returncode}\n{done.stdout}{done.stderr}")
+            raise FailedExample(
+                f"{shlex.join(words)} ended with exit code {done.returncode}\n{done.stdout}{done.stderr}"
+            )
         return done.stdout
 
     def _in_background(self, words: list[str], shown: str) -> str:
@@ -198,7 +204,9 @@ class _Runner:
         time.sleep(1)
         while not matches(shown, path.read_text("utf-8")):
             if process.poll() is not None or time.monotonic() > end:
-                raise FailedExample(f"{shlex.join(words)} has printed, with exit code {process.poll()}:\n{path.read_text('utf-8')}")
+                raise FailedExample(
+                    f"{shlex.join(words)} has printed, with exit code {process.poll()}:\n{path.read_text('utf-8')}"
+                )
             time.sleep(0.1)
         return path.read_text("utf-8")
 

@@ -12,7 +12,11 @@ _SHOWS = {
     "add-operation.md": ["python -m pytest", "irexec ops SoftShrink", "irexec validate", "irexec infer"],
     "add-translator.md": ["irexec ops --check", "irexec convert", "irexec infer"],
     "add-pass.md": ["python -m pytest", "irexec inspect"],
-    "add-fast-kernel.md": ["python -m pytest tests/backend", "python -m pytest tests/test_laws.py", "irexec inspect grn.xml --plan"],
+    "add-fast-kernel.md": [
+        "python -m pytest tests/backend",
+        "python -m pytest tests/test_laws.py",
+        "irexec inspect grn.xml --plan",
+    ],
     "add-finding.md": ["python -m pytest", "irexec validate", "irexec explain IR307"],
 }
 

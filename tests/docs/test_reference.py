@@ -35,7 +35,10 @@ def _section(page: str, definition: OpDef) -> str:
 def test_every_definition_has_its_inputs_and_attributes(pages: dict[str, str]) -> None:
     for definition in definitions():
         section = _section(pages[f"operations/{definition.type}.md"], definition)
-        for name in [*(spec.name for spec in definition.inputs), *(attribute.name for attribute in definition.attributes)]:
+        for name in [
+            *(spec.name for spec in definition.inputs),
+            *(attribute.name for attribute in definition.attributes),
+        ]:
             assert f"| `{name}` |" in section, f"{definition.type}-{definition.since} {name}"
 
 
@@ -102,13 +105,18 @@ def test_every_element_type_is_in_the_table() -> None:
     from irexec_reference import elements
 
     (table,) = elements.pages().values()
-    assert [f"`{e.name}`" for e in ELEMENTS] == [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()[2:]]
+    assert [f"`{e.name}`" for e in ELEMENTS] == [
+        line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()[2:]
+    ]
 
 
 def test_docstrings_become_markdown() -> None:
     from irexec_reference.markdown import prose
 
-    assert prose("a * b of ``x_y * 2`` [N, C]\n\n    - 1 where <0") == "a \\* b of `x_y * 2` \\[N, C\\]\n\n\\- 1 where \\<0"
+    assert (
+        prose("a * b of ``x_y * 2`` [N, C]\n\n    - 1 where <0")
+        == "a \\* b of `x_y * 2` \\[N, C\\]\n\n\\- 1 where \\<0"
+    )
 
 
 def test_every_public_name_is_documented() -> None:

@@ -12,7 +12,9 @@ from tests.batch import examples
 
 def _written(path: Path, shift: int, count: int = 12) -> Path:
     digits = {f"digit_{i}.png": i for i in range(10)} | {"noisy_3.png": 3, "noisy_8.png": 8}
-    rows = [{"item": f"samples/digits/{name}", "probabilities.class": [digit + shift]} for name, digit in digits.items()]
+    rows = [
+        {"item": f"samples/digits/{name}", "probabilities.class": [digit + shift]} for name, digit in digits.items()
+    ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows[:count]))
     return path
 

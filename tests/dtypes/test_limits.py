@@ -22,7 +22,15 @@ def test_it_is_that_of_ml_dtypes(one: object) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("f16", -65504), ("f32", float(np.finfo(np.float32).min)), ("i8", -128), ("u8", 0), ("i64", -(2**63)), ("u3", 0), ("nf4", -1)],
+    [
+        ("f16", -65504),
+        ("f32", float(np.finfo(np.float32).min)),
+        ("i8", -128),
+        ("u8", 0),
+        ("i64", -(2**63)),
+        ("u3", 0),
+        ("nf4", -1),
+    ],
 )
 def test_others(name: str, value: float) -> None:
     assert lowest(element(name)) == value

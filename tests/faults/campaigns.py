@@ -14,7 +14,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.faults import children
-from tests.faults.children import ENDING, Child, calls_of, fresh_folder, new_interpreter, signal_at, timed_run, wait_for_temporary
+from tests.faults.children import (
+    ENDING,
+    Child,
+    calls_of,
+    fresh_folder,
+    new_interpreter,
+    signal_at,
+    timed_run,
+    wait_for_temporary,
+)
 from tests.faults.judging import Judge, Tally
 from tests.faults.operations import Operation
 
@@ -103,7 +112,9 @@ def full_disk(operations: Sequence[Operation], folder: Path) -> Iterator[Tally]:
         tally = Tally(f"full disk, {operation.name}")
         room = folder / "disk"
         room.mkdir(exist_ok=True)
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", room], capture_output=True, text=True, check=False)
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", room], capture_output=True, text=True, check=False
+        )
         if mounted.returncode != 0:
             tally.outcomes[f"skipped: {mounted.stderr.strip()}"] = 1
             yield tally

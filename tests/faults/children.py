@@ -46,7 +46,9 @@ class Child:
         before: called in the child at first.
     """
 
-    def __init__(self, operation: Operation, folder: Path, value: int, before: Callable[[], Any] = lambda: None) -> None:
+    def __init__(
+        self, operation: Operation, folder: Path, value: int, before: Callable[[], Any] = lambda: None
+    ) -> None:
         self._errors, errors = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
@@ -79,7 +81,9 @@ def _run(operation: Operation, folder: Path, value: int, before: Callable[[], An
     except BaseException as error:
         # Of a function of the Python API.
         code = 3
-        sys.stderr.write(f"{type(error).__name__}: {error}\n" if isinstance(error, Exception) else traceback.format_exc())
+        sys.stderr.write(
+            f"{type(error).__name__}: {error}\n" if isinstance(error, Exception) else traceback.format_exc()
+        )
     finally:
         sys.stderr.flush()
         os._exit(code)
@@ -166,7 +170,10 @@ def timed_run(operation: Operation, folder: Path, value: int) -> tuple[float, fl
 
 def wait_for_temporary(child: Child, operation: Operation, folder: Path) -> None:
     """Wait until the child has made a temporary folder, or has ended."""
-    while not leftovers(operation, folder) and os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+    while (
+        not leftovers(operation, folder)
+        and os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    ):
         time.sleep(0.0005)
 
 

@@ -73,7 +73,9 @@ class Judge:
         self.tally.outcomes["with temporary folders"] += bool(left)
         again = Child(self.operation, self.folder, wanted).wait()
         if again.status != 0 or leftovers(self.operation, self.folder) or self._read(case) != wanted:
-            problem(f"{case}: the next run ends with {again.status} and leaves {leftovers(self.operation, self.folder)}: {again.errors}")
+            problem(
+                f"{case}: the next run ends with {again.status} and leaves {leftovers(self.operation, self.folder)}: {again.errors}"
+            )
         self.value = wanted
 
     def failed(self, end: End, case: str) -> None:
@@ -94,7 +96,11 @@ class Judge:
         # It may have been done before the signal arrived.
         if status in (0, -number):
             return status == 0 or not (self.operation.is_command and number in _CODES)
-        return status == 130 if number == signal.SIGINT else self.operation.is_command and status == _CODES.get(signal.Signals(number))
+        return (
+            status == 130
+            if number == signal.SIGINT
+            else self.operation.is_command and status == _CODES.get(signal.Signals(number))
+        )
 
     def _outcome(self, case: str, wanted: int, may_tear: bool) -> str:
         try:

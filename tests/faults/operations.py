@@ -98,7 +98,9 @@ def _infer(folder: Path, value: int) -> None:
 
 
 def _dump(folder: Path, value: int) -> None:
-    _command("infer", folder / "run.xml", "-i", folder / f"in{value}.npy", "--no-optimize", "--dump-layers", folder / "dump")
+    _command(
+        "infer", folder / "run.xml", "-i", folder / f"in{value}.npy", "--no-optimize", "--dump-layers", folder / "dump"
+    )
 
 
 def _save(folder: Path, value: int) -> None:

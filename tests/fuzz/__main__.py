@@ -41,12 +41,25 @@ def _parser() -> argparse.ArgumentParser:
     amount.add_argument("--seconds", type=float, help="stop after so much time")
     amount.add_argument("--cases", type=int, default=1000, help="run so many cases of each target; default: 1000")
     amount.add_argument(
-        "--quick", action="store_true", help="run the number of cases that is fixed for each target, about a minute in all on two cores"
+        "--quick",
+        action="store_true",
+        help="run the number of cases that is fixed for each target, about a minute in all on two cores",
     )
     amount.add_argument("--case", type=int, metavar="N", help="run only case N, and print it")
     amount.add_argument("--replay", nargs="+", type=Path, metavar="FILE", help="run the cases in these files")
-    add("--workers", type=int, default=1, help="processes that run cases; which cases there are does not depend on it; default: 1")
-    add("--minimise", type=int, default=400, metavar="RUNS", help="runs that may be used to make each finding smaller; default: 400")
+    add(
+        "--workers",
+        type=int,
+        default=1,
+        help="processes that run cases; which cases there are does not depend on it; default: 1",
+    )
+    add(
+        "--minimise",
+        type=int,
+        default=400,
+        metavar="RUNS",
+        help="runs that may be used to make each finding smaller; default: 400",
+    )
     add("--output", type=Path, default=ROOT / "build" / "fuzz", help="the folder for findings; default: build/fuzz")
     add("--timeout", type=float, default=10, help="seconds of processor time for each case; default: 10")
     add("--memory", type=int, default=1024, help="MiB that a case may take; default: 1024")

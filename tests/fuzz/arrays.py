@@ -103,7 +103,14 @@ def _written(rng: random.Random, values: bytes) -> bytes:
         text = text[:position] + rng.choice(_TAILS) + text[position:]
     if rng.random() < 0.03:
         text = rng.choice(
-            ["(" * 300, "-" * 3000 + "1", "[" * 5000 + "]" * 5000, "1+" * 2000 + "1", "'" + "x" * 20000 + "'", "0x" + "f" * 6000]
+            [
+                "(" * 300,
+                "-" * 3000 + "1",
+                "[" * 5000 + "]" * 5000,
+                "1+" * 2000 + "1",
+                "'" + "x" * 20000 + "'",
+                "0x" + "f" * 6000,
+            ]
         )
     version = rng.choice([(1, 0)] * 6 + [(2, 0), (3, 0), (0, 0), (9, 9), (1, 1)])
     header = text.encode("utf-8") + b" " * rng.choice([0, 1, 20, 60]) + rng.choice([b"\n", b"\n", b"\n", b""])
@@ -120,7 +127,17 @@ def npz(rng: random.Random) -> bytes:
     with zipfile.ZipFile(file, "w", rng.choice(methods)) as archive:
         for _ in range(rng.choice([0, 1, 1, 1, 2, 3])):
             name = rng.choice(
-                ["x.npy", "x.npy", "x.npy", "x", "y.npy", ".npy", "a/x.npy", "x.npy/", *(f"{text}.npy" for text in odd.TEXTS)]
+                [
+                    "x.npy",
+                    "x.npy",
+                    "x.npy",
+                    "x",
+                    "y.npy",
+                    ".npy",
+                    "a/x.npy",
+                    "x.npy/",
+                    *(f"{text}.npy" for text in odd.TEXTS),
+                ]
             )
             # Always the same time, so that a seed gives the same bytes.
             archive.writestr(zipfile.ZipInfo(name or "x", (2020, 1, 1, 0, 0, 0)), _member(rng), rng.choice(methods))

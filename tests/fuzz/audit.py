@@ -77,7 +77,11 @@ class Audit:
             return
         if event == "open":
             path, mode, flags = arguments
-            writes = bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC)) if mode is None else not set(mode) <= set("rbtU")
+            writes = (
+                bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC))
+                if mode is None
+                else not set(mode) <= set("rbtU")
+            )
             self._path("open for writing" if writes else "open", path, writes)
         elif event in _CHANGES:
             for path in arguments[: _CHANGES[event]]:

@@ -54,6 +54,8 @@ def _check_output(observer: Observer, words: Sequence[str], name: str, stream: A
     text = stream.buffer.getvalue().decode("utf-8", "surrogateescape")
     is_json = name == "stdout" and ("--json" in words or "json" in words or "--format=json" in words)
     if found := (_CONTROL if is_json else _MISLEADING).search(text):
-        observer.found("output", f"control character on {name}", NOWHERE, repr(text[max(0, found.start() - 60) : found.end() + 60]))
+        observer.found(
+            "output", f"control character on {name}", NOWHERE, repr(text[max(0, found.start() - 60) : found.end() + 60])
+        )
     if "Traceback (most recent call last)" in text and "--debug" not in words:
         observer.found("output", f"traceback on {name}", NOWHERE, text[-300:])

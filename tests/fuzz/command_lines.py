@@ -40,7 +40,9 @@ _TEXTS = [text for text in odd.TEXTS if "/" not in text]
 
 def command_line(rng: random.Random, files: Sequence[str]) -> list[str]:
     """A command with options and arguments, some of them odd, out of order or left out."""
-    name = rng.choice([*sorted(main.cli.list_commands(click.Context(main.cli))), "infer", "infer", "validate", "convert"])
+    name = rng.choice(
+        [*sorted(main.cli.list_commands(click.Context(main.cli))), "infer", "infer", "validate", "convert"]
+    )
     command = main.cli.get_command(click.Context(main.cli), name)
     assert command is not None
     words: list[list[str]] = []
@@ -51,7 +53,10 @@ def command_line(rng: random.Random, files: Sequence[str]) -> list[str]:
         rng.shuffle(words)
     found = [name, *(word for group in words for word in group)]
     if rng.random() < 0.08:
-        found.insert(rng.randrange(len(found) + 1), rng.choice(["--debug", "--json", "-h", "--", "--nosuch", "--version", *_TEXTS]))
+        found.insert(
+            rng.randrange(len(found) + 1),
+            rng.choice(["--debug", "--json", "-h", "--", "--nosuch", "--version", *_TEXTS]),
+        )
     if rng.random() < 0.03:
         del found[rng.randrange(len(found))]
     return found
@@ -80,7 +85,11 @@ def _argument(rng: random.Random, command: str, files: Sequence[str]) -> str:
         return rng.choice(["IR103", "ir201", "IR999", "Gather", "conv", "", *_TEXTS])
     suffix = ".onnx" if command == "convert" else ".xml"
     likely = [file for file in files if file.endswith(suffix)]
-    return rng.choice(likely) if rng.random() < 0.8 else rng.choice([*files, "-", ".", "", "nosuch.xml", "folder", *_TEXTS])
+    return (
+        rng.choice(likely)
+        if rng.random() < 0.8
+        else rng.choice([*files, "-", ".", "", "nosuch.xml", "folder", *_TEXTS])
+    )
 
 
 def _value(rng: random.Random, parameter: Any, files: Sequence[str]) -> str:

@@ -83,7 +83,9 @@ def _png(data: bytes, rng: random.Random) -> bytes:
         header = bytearray(chunks[0][1])
         offset = rng.choice([0, 4, 8, 9, 10, 11, 12])
         value = rng.choice(_NUMBERS)
-        header[offset : offset + (4 if offset < 8 else 1)] = struct.pack(">I", value) if offset < 8 else bytes([value & 0xFF])
+        header[offset : offset + (4 if offset < 8 else 1)] = (
+            struct.pack(">I", value) if offset < 8 else bytes([value & 0xFF])
+        )
         chunks[0] = (b"IHDR", bytes(header))
     elif choice < 0.6:
         chunks[i] = (name, mutate_bytes.mutate(content, rng))
@@ -106,13 +108,19 @@ def _png(data: bytes, rng: random.Random) -> bytes:
         )
     else:
         rng.shuffle(chunks)
-    return data[:8] + b"".join(struct.pack(">I", len(c)) + n + c + struct.pack(">I", zlib.crc32(n + c)) for n, c in chunks)
+    return data[:8] + b"".join(
+        struct.pack(">I", len(c)) + n + c + struct.pack(">I", zlib.crc32(n + c)) for n, c in chunks
+    )
 
 
 def _marker(data: bytes, rng: random.Random) -> bytes:
     """Height, width, precision or the number of components of a JPEG; or the length of a segment."""
     changed = bytearray(data)
-    markers = [i for i in range(len(data) - 9) if data[i] == 0xFF and data[i + 1] in (0xC0, 0xC2, 0xC4, 0xDA, 0xDB, 0xE0, 0xE1, 0xEE)]
+    markers = [
+        i
+        for i in range(len(data) - 9)
+        if data[i] == 0xFF and data[i + 1] in (0xC0, 0xC2, 0xC4, 0xDA, 0xDB, 0xE0, 0xE1, 0xEE)
+    ]
     at = rng.choice(markers) if markers else 0
     offset = rng.choice([2, 4, 5, 7, 9])
     changed[at + offset : at + offset + 2] = struct.pack(">H", rng.choice(_NUMBERS) & 0xFFFF)
@@ -123,7 +131,22 @@ def _text(data: bytes, rng: random.Random) -> bytes:
     words = data.split(maxsplit=4)
     i = rng.randrange(min(4, len(words)))
     words[i] = rng.choice(
-        [b"P1", b"P2", b"P3", b"P4", b"P5", b"P6", b"PF", b"Pf", b"P7", b"#x", b"-1", b"1e3", b"x", *(str(n).encode() for n in _NUMBERS)]
+        [
+            b"P1",
+            b"P2",
+            b"P3",
+            b"P4",
+            b"P5",
+            b"P6",
+            b"PF",
+            b"Pf",
+            b"P7",
+            b"#x",
+            b"-1",
+            b"1e3",
+            b"x",
+            *(str(n).encode() for n in _NUMBERS),
+        ]
     )
     return b"\n".join(words)
 
@@ -132,6 +155,10 @@ def _number(data: bytes, rng: random.Random) -> bytes:
     """Any number near the start, or near the end, where the directory of a TIFF is."""
     changed = bytearray(data)
     size = rng.choice([2, 4])
-    start = rng.randrange(min(64, max(1, len(data) - size))) if rng.random() < 0.6 else rng.randrange(max(1, len(data) - size))
+    start = (
+        rng.randrange(min(64, max(1, len(data) - size)))
+        if rng.random() < 0.6
+        else rng.randrange(max(1, len(data) - size))
+    )
     changed[start : start + size] = (rng.choice(_NUMBERS) & (256**size - 1)).to_bytes(size, "little")
     return bytes(changed)

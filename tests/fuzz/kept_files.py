@@ -85,7 +85,9 @@ def _odd_json(document: Any, rng: random.Random) -> Any:
     if rng.random() < 0.2:
         del inner[last]
     else:
-        inner[last] = rng.choice([None, True, [], {}, [None], "", *odd.TEXTS, *odd.INTEGERS, *odd.FLOATS, 10**400, "x" * 5000, [1, 2, 3]])
+        inner[last] = rng.choice(
+            [None, True, [], {}, [None], "", *odd.TEXTS, *odd.INTEGERS, *odd.FLOATS, 10**400, "x" * 5000, [1, 2, 3]]
+        )
     return document
 
 

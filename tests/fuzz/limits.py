@@ -24,7 +24,11 @@ def waited(process: int | None = None) -> float:
     folder = Path(f"/proc/{process or 'self'}")
     try:
         own = int((folder / "schedstat").read_text("ascii").split()[1]) / 1e9
-        children = [int(child) for task in (folder / "task").iterdir() for child in (task / "children").read_text("ascii").split()]
+        children = [
+            int(child)
+            for task in (folder / "task").iterdir()
+            for child in (task / "children").read_text("ascii").split()
+        ]
     except (OSError, IndexError):
         return 0.0
     return own + sum(map(waited, children))

@@ -10,7 +10,11 @@ from tests.fuzz.case import Case, write_case
 
 
 def minimise(
-    case: Case, still: Callable[[Case], bool], smaller: Callable[[Case], Iterator[Case]], runs: int = 400, seconds: float = 60
+    case: Case,
+    still: Callable[[Case], bool],
+    smaller: Callable[[Case], Iterator[Case]],
+    runs: int = 400,
+    seconds: float = 60,
 ) -> tuple[Case, int]:
     """A smaller case for which ``still`` holds, and how many were tried.
 

@@ -87,7 +87,9 @@ def _repeated(message: Any, field: Any, rng: random.Random) -> None:
         # A permutation, which works for scalars and for messages.
         kept = list(values)
         rng.shuffle(kept)
-        copies = [type(one).FromString(one.SerializeToString()) if field.type == Field.TYPE_MESSAGE else one for one in kept]
+        copies = [
+            type(one).FromString(one.SerializeToString()) if field.type == Field.TYPE_MESSAGE else one for one in kept
+        ]
         message.ClearField(field.name)
         getattr(message, field.name).extend(copies)
     elif field.type != Field.TYPE_MESSAGE:
@@ -103,7 +105,16 @@ def _scalar(field: Any, value: Any, rng: random.Random) -> Any:
         return rng.choice([*odd.TEXTS, value + "x", value[:-1], "a\0b", "x" * 5000])
     if field.type == Field.TYPE_BYTES:
         return rng.choice(
-            [b"", value[:-1], value + b"\x00", b"\xff" * len(value), b"\xff\xfe", b"linear", b"SAME_UPPER", rng.randbytes(len(value))]
+            [
+                b"",
+                value[:-1],
+                value + b"\x00",
+                b"\xff" * len(value),
+                b"\xff\xfe",
+                b"linear",
+                b"SAME_UPPER",
+                rng.randbytes(len(value)),
+            ]
         )
     return not value
 
@@ -138,8 +149,21 @@ def _list(model: onnx.ModelProto, rng: random.Random) -> None:
     for name in ("ints", "floats", "strings"):
         values = list(getattr(attribute, name))
         if values:
-            same = {"ints": [0, -1, 1, 3, 2**40, 2**63 - 1], "floats": [0.0, float("nan"), 1e38], "strings": [b"", b"x", b"\xff"]}[name]
-            made = rng.choice([[], values[:-1], [*values, values[0]], values * 2, values[::-1], *([one] * len(values) for one in same)])
+            same = {
+                "ints": [0, -1, 1, 3, 2**40, 2**63 - 1],
+                "floats": [0.0, float("nan"), 1e38],
+                "strings": [b"", b"x", b"\xff"],
+            }[name]
+            made = rng.choice(
+                [
+                    [],
+                    values[:-1],
+                    [*values, values[0]],
+                    values * 2,
+                    values[::-1],
+                    *([one] * len(values) for one in same),
+                ]
+            )
             attribute.ClearField(name)
             getattr(attribute, name).extend(made)
             return
@@ -165,7 +189,9 @@ def _node(model: onnx.ModelProto, rng: random.Random) -> None:
     elif choice < 0.8:
         nodes.add().CopyFrom(node)
     else:
-        node.domain = rng.choice(["", "ai.onnx", "ai.onnx.ml", "com.microsoft", "local", "nosuch", "com.ms.internal.nhwc"])
+        node.domain = rng.choice(
+            ["", "ai.onnx", "ai.onnx.ml", "com.microsoft", "local", "nosuch", "com.ms.internal.nhwc"]
+        )
 
 
 def _value(model: onnx.ModelProto, rng: random.Random) -> None:
@@ -222,7 +248,11 @@ def _fixed(model: onnx.ModelProto, rng: random.Random) -> None:
         return
     info = rng.choice(inputs)
     kind = {1: np.float32, 6: np.int32, 7: np.int64, 9: np.bool_, 11: np.float64}[info.type.tensor_type.elem_type]
-    sizes = [dim.dim_value or 1 for dim in info.type.tensor_type.shape.dim] if rng.random() < 0.7 else list(rng.choice(odd.SHAPES))
+    sizes = (
+        [dim.dim_value or 1 for dim in info.type.tensor_type.shape.dim]
+        if rng.random() < 0.7
+        else list(rng.choice(odd.SHAPES))
+    )
     if any(not 0 <= size < 50 for size in sizes):
         return
     likely = [
@@ -253,15 +283,21 @@ def _tensor(model: onnx.ModelProto, rng: random.Random) -> None:
         tensor.data_location = rng.choice([0, 1])
         entry = tensor.external_data.add()
         entry.key = rng.choice(["location", "offset", "length", "x"])
-        entry.value = rng.choice(["w.bin", "../w.bin", "/etc/passwd", "x" * 5000, "", ".", "-1", str(2**63), "4", "a\0b", "folder"])
+        entry.value = rng.choice(
+            ["w.bin", "../w.bin", "/etc/passwd", "x" * 5000, "", ".", "-1", str(2**63), "4", "a\0b", "folder"]
+        )
 
 
 def _opset(model: onnx.ModelProto, rng: random.Random) -> None:
     choice = rng.random()
     if choice < 0.6 and model.opset_import:
-        rng.choice(model.opset_import).version = rng.choice([0, -1, 1, 6, 7, 9, 11, 13, 17, 18, 20, 23, 24, 99, 2**31, 2**40, 2**62])
+        rng.choice(model.opset_import).version = rng.choice(
+            [0, -1, 1, 6, 7, 9, 11, 13, 17, 18, 20, 23, 24, 99, 2**31, 2**40, 2**62]
+        )
     elif choice < 0.8:
-        model.opset_import.append(helper.make_opsetid(rng.choice(["", "ai.onnx.ml", "local", "x"]), rng.choice([1, 5, 13])))
+        model.opset_import.append(
+            helper.make_opsetid(rng.choice(["", "ai.onnx.ml", "local", "x"]), rng.choice([1, 5, 13]))
+        )
     else:
         model.ir_version = rng.choice([0, 1, 3, 99, -1, 2**62])
 
@@ -272,12 +308,16 @@ def _function(model: onnx.ModelProto, rng: random.Random) -> None:
     if model.functions and rng.random() < 0.5:
         function = rng.choice(model.functions)
         rng.choice(_of(model, "NodeProto")).op_type = function.name
-        rng.choice(model.functions).node.append(helper.make_node(function.name, list(function.input), ["again"], domain=function.domain))
+        rng.choice(model.functions).node.append(
+            helper.make_node(function.name, list(function.input), ["again"], domain=function.domain)
+        )
     elif model.graph.node:
         node = rng.choice(model.graph.node)
         body = [onnx.NodeProto.FromString(node.SerializeToString())]
         model.functions.append(
-            helper.make_function(node.domain or "local", node.op_type, list(node.input), list(node.output), body, opsets)
+            helper.make_function(
+                node.domain or "local", node.op_type, list(node.input), list(node.output), body, opsets
+            )
         )
 
 

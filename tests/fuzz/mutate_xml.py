@@ -68,7 +68,11 @@ def _data(root: etree._Element, rng: random.Random) -> None:
     if choice < 0.2:
         del data.attrib[name]
     elif choice < 0.3:
-        _set(data, rng.choice(["axis", "mode", "auto_broadcast", "pads_begin", "keep_dims", "x", "shape", "element_type"]), odd.word(rng))
+        _set(
+            data,
+            rng.choice(["axis", "mode", "auto_broadcast", "pads_begin", "keep_dims", "x", "shape", "element_type"]),
+            odd.word(rng),
+        )
     else:
         _set(data, name, odd.word(rng))
 
@@ -82,7 +86,10 @@ def _type(root: etree._Element, rng: random.Random) -> None:
     if rng.random() < 0.5:
         layer.set("type", row.type)
     if rng.random() < 0.7:
-        layer.set("version", rng.choice([row.definition.version, f"opset{rng.randint(1, 17)}", "opset0", "opset99", "extension", ""]))
+        layer.set(
+            "version",
+            rng.choice([row.definition.version, f"opset{rng.randint(1, 17)}", "opset0", "opset99", "extension", ""]),
+        )
 
 
 def _element_type(root: etree._Element, rng: random.Random) -> None:
@@ -102,7 +109,9 @@ def _shape(root: etree._Element, rng: random.Random) -> None:
     data = rng.choice(found)
     sizes = data.get("shape", "").split(",")
     if rng.random() < 0.6:
-        sizes[rng.randrange(len(sizes))] = rng.choice(["?", "0", "1", "2", "1..4", "0..3", "-1", "7", "9223372036854775807"])
+        sizes[rng.randrange(len(sizes))] = rng.choice(
+            ["?", "0", "1", "2", "1..4", "0..3", "-1", "7", "9223372036854775807"]
+        )
         data.set("shape", ",".join(sizes))
     else:
         data.set("shape", rng.choice(odd.SHAPE_TEXTS))
@@ -126,7 +135,9 @@ def _constant(root: etree._Element, rng: random.Random) -> None:
     if found:
         data = rng.choice(found)
         name = rng.choice(["offset", "offset", "size", "shape"])
-        near = str(int(data.get(name)) + rng.choice([-8, -4, -1, 1, 2, 4, 8])) if (data.get(name) or "").isdigit() else "0"
+        near = (
+            str(int(data.get(name)) + rng.choice([-8, -4, -1, 1, 2, 4, 8])) if (data.get(name) or "").isdigit() else "0"
+        )
         _set(data, name, near if rng.random() < 0.5 else odd.word(rng))
 
 
@@ -136,7 +147,9 @@ def _edge(root: etree._Element, rng: random.Random) -> None:
     if edge is None or other is None or not edge.attrib:
         return
     name = rng.choice(list(edge.attrib))
-    edge.set(name, other.get(name, "0") if rng.random() < 0.6 else rng.choice([str(rng.randint(0, 9)), *odd.NUMBER_TEXTS]))
+    edge.set(
+        name, other.get(name, "0") if rng.random() < 0.6 else rng.choice([str(rng.randint(0, 9)), *odd.NUMBER_TEXTS])
+    )
 
 
 def _dim(root: etree._Element, rng: random.Random) -> None:
@@ -215,7 +228,10 @@ def _information(root: etree._Element, rng: random.Random) -> None:
     """Run-time information and other elements that need not be understood."""
     element = rng.choice(list(root.iter(etree.Element)))
     other = etree.SubElement(
-        element, rng.choice(["rt_info", "meta_data", "attribute", "x", "layers", "edges", "data", "port_map", "body", "input", "output"])
+        element,
+        rng.choice(
+            ["rt_info", "meta_data", "attribute", "x", "layers", "edges", "data", "port_map", "body", "input", "output"]
+        ),
     )
     for _ in range(rng.randint(0, 3)):
         _set(other, rng.choice(["name", "version", "value", "id", "x"]), odd.word(rng))
@@ -234,7 +250,10 @@ def _ports(root: etree._Element, rng: random.Random) -> None:
     elif choice < 0.5:
         port.addnext(copy.deepcopy(port))
     elif choice < 0.75:
-        port.set("precision", rng.choice(["FP32", "I64", "BOOL", "STRING", "dynamic", "undefined", "UNSPECIFIED", "FP33", ""]))
+        port.set(
+            "precision",
+            rng.choice(["FP32", "I64", "BOOL", "STRING", "dynamic", "undefined", "UNSPECIFIED", "FP33", ""]),
+        )
     else:
         _set(port, "names", rng.choice(odd.TEXTS))
 
@@ -267,7 +286,9 @@ def _entities(text: bytes, rng: random.Random) -> bytes:
 def _encoded(text: bytes, rng: random.Random) -> bytes:
     """Another encoding, that the declaration names or does not."""
     name = rng.choice(["utf-16", "utf-16-le", "utf-32", "utf-8-sig", "latin-1", "cp037", "utf-7"])
-    declared = f'<?xml version="1.0" encoding="{rng.choice([name, "utf-8", "x", "utf-16"])}"?>' if rng.random() < 0.7 else ""
+    declared = (
+        f'<?xml version="1.0" encoding="{rng.choice([name, "utf-8", "x", "utf-16"])}"?>' if rng.random() < 0.7 else ""
+    )
     return (declared + text.decode("utf-8")).encode(name, "replace")
 
 
@@ -276,7 +297,17 @@ def _comments(text: bytes, rng: random.Random) -> bytes:
     return (
         text[:position]
         + rng.choice(
-            [b"<!-- x -->", b"<!-- x", b"<![CDATA[ <a> ]]>", b"<?xml-stylesheet href='x'?>", b"&amp;", b"&#0;", b"&x;", b"\x00", b"\xff"]
+            [
+                b"<!-- x -->",
+                b"<!-- x",
+                b"<![CDATA[ <a> ]]>",
+                b"<?xml-stylesheet href='x'?>",
+                b"&amp;",
+                b"&#0;",
+                b"&x;",
+                b"\x00",
+                b"\xff",
+            ]
         )
         + text[position:]
     )

@@ -23,7 +23,9 @@ class Observer:
         self.findings: list[Finding] = []
         self.current = ""
 
-    def step(self, name: str, function: Callable[[], Any], *, allowed: tuple[type[BaseException], ...] = (IrexecError,)) -> Any:
+    def step(
+        self, name: str, function: Callable[[], Any], *, allowed: tuple[type[BaseException], ...] = (IrexecError,)
+    ) -> Any:
         """What the function returns; None where it ended in one of the exceptions that are documented, or in a finding."""
         self.current = name
         try:
@@ -31,7 +33,12 @@ class Observer:
         except allowed:
             return None
         except TimeUp as error:
-            self.found("hang", "processor time" if not error.args else error.args[0], innermost(frames_of(error.__traceback__)), "")
+            self.found(
+                "hang",
+                "processor time" if not error.args else error.args[0],
+                innermost(frames_of(error.__traceback__)),
+                "",
+            )
             raise
         except (Exception, SystemExit) as error:
             self.exception(error)

@@ -22,13 +22,22 @@ def model_text(
     weights, layers, edges = b"", [], []
     for i, given in enumerate(inputs):
         if given["constant"]:
-            raw = packed(odd.array(element(given["element"]), given["values"], given["shape"]), element(given["element"])).raw.tobytes()
+            raw = packed(
+                odd.array(element(given["element"]), given["values"], given["shape"]), element(given["element"])
+            ).raw.tobytes()
             shape = ",".join(map(str, given["shape"]))
-            data = {"element_type": given["element"], "shape": shape, "offset": str(len(weights)), "size": str(len(raw))}
+            data = {
+                "element_type": given["element"],
+                "shape": shape,
+                "offset": str(len(weights)),
+                "size": str(len(raw)),
+            }
             layers.append(layer(i, "Const", "opset1", data, 0, 1))
             weights += raw
         else:
-            layers.append(layer(i, "Parameter", "opset1", {"shape": given["declared"], "element_type": given["element"]}, 0, 1))
+            layers.append(
+                layer(i, "Parameter", "opset1", {"shape": given["declared"], "element_type": given["element"]}, 0, 1)
+            )
         edges.append((i, 0, len(inputs), i))
     last = len(inputs)
     layers.append(layer(last, type, version, attributes, last, outputs))

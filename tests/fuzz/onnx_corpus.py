@@ -48,9 +48,13 @@ def _nodes() -> list[bytes]:
 
 def _files() -> list[bytes]:
     paths = [
-        path for suite in ("pytorch-operator", "pytorch-converted", "simple") for path in sorted((_SUITES / suite).glob("*/model.onnx"))
+        path
+        for suite in ("pytorch-operator", "pytorch-converted", "simple")
+        for path in sorted((_SUITES / suite).glob("*/model.onnx"))
     ]
-    return [path.read_bytes() for path in paths if path.stat().st_size <= _LARGEST] + [(ROOT / "samples/digits/denoiser.onnx").read_bytes()]
+    return [path.read_bytes() for path in paths if path.stat().st_size <= _LARGEST] + [
+        (ROOT / "samples/digits/denoiser.onnx").read_bytes()
+    ]
 
 
 def _rows() -> list[bytes]:
@@ -66,12 +70,17 @@ def _own() -> list[onnx.ModelProto]:
 
 
 def _model(
-    nodes: list[onnx.NodeProto], inputs: Mapping[str, tuple[int, list[int | str]]], tensors: Sequence[TensorProto] = (), opset: int = 20
+    nodes: list[onnx.NodeProto],
+    inputs: Mapping[str, tuple[int, list[int | str]]],
+    tensors: Sequence[TensorProto] = (),
+    opset: int = 20,
 ) -> onnx.ModelProto:
     infos = [helper.make_tensor_value_info(name, kind, shape) for name, (kind, shape) in inputs.items()]
     graph = helper.make_graph(nodes, "g", infos, [onnx.ValueInfoProto(name="y")], list(tensors))
     made = onnx.ModelProto(ir_version=9, graph=graph)
-    made.opset_import.extend([helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", 5), helper.make_opsetid("local", 1)])
+    made.opset_import.extend(
+        [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", 5), helper.make_opsetid("local", 1)]
+    )
     return made
 
 
@@ -80,10 +89,18 @@ def _functions() -> onnx.ModelProto:
     made = _model([helper.make_node("f0", ["x"], ["y"], domain="local", alpha=0.5)], {"x": (_FLOAT, [2])})
     for i in range(4):
         scaled = helper.make_node("LeakyRelu", ["x"], ["a"])
-        scaled.attribute.append(onnx.AttributeProto(name="alpha", type=onnx.AttributeProto.FLOAT, ref_attr_name="alpha"))
-        calls = [scaled, helper.make_node(f"f{i + 1}", ["a"], ["b"], domain="local"), helper.make_node("Add", ["a", "b"], ["y"])]
+        scaled.attribute.append(
+            onnx.AttributeProto(name="alpha", type=onnx.AttributeProto.FLOAT, ref_attr_name="alpha")
+        )
+        calls = [
+            scaled,
+            helper.make_node(f"f{i + 1}", ["a"], ["b"], domain="local"),
+            helper.make_node("Add", ["a", "b"], ["y"]),
+        ]
         body = calls if i < 3 else [helper.make_node("Relu", ["x"], ["y"])]
-        made.functions.append(helper.make_function("local", f"f{i}", ["x"], ["y"], body, opsets, ["alpha"] if i < 3 else []))
+        made.functions.append(
+            helper.make_function("local", f"f{i}", ["x"], ["y"], body, opsets, ["alpha"] if i < 3 else [])
+        )
     return made
 
 
@@ -136,7 +153,10 @@ def _loop() -> onnx.ModelProto:
 
 
 def _resize() -> onnx.ModelProto:
-    return _model([helper.make_node("Resize", ["x", "", "s"], ["y"], mode="linear")], {"x": (_FLOAT, [1, "c", "h", 4]), "s": (_FLOAT, [4])})
+    return _model(
+        [helper.make_node("Resize", ["x", "", "s"], ["y"], mode="linear")],
+        {"x": (_FLOAT, [1, "c", "h", 4]), "s": (_FLOAT, [4])},
+    )
 
 
 def _lstm() -> onnx.ModelProto:

@@ -60,7 +60,12 @@ def crash() -> None:
 
 
 def file() -> None:
-    _plant(lambda: Path(__file__).parents[3].joinpath("planted").exists() or open(Path(__file__).parents[2] / "README.md").close())
+    _plant(
+        lambda: (
+            Path(__file__).parents[3].joinpath("planted").exists()
+            or open(Path(__file__).parents[2] / "README.md").close()
+        )
+    )
 
 
 def output() -> None:

@@ -46,7 +46,9 @@ class Report:
     def add(self, job: Job, result: Result) -> None:
         self.cases[job.target] = self.cases.get(job.target, 0) + 1
         for finding in result.findings:
-            group = self.groups.setdefault((job.target, *finding.group), Group(finding, job.target, job.number, result.case))
+            group = self.groups.setdefault(
+                (job.target, *finding.group), Group(finding, job.target, job.number, result.case)
+            )
             group.count += 1
             if job.number < group.number:
                 group.finding, group.number, group.case = finding, job.number, result.case
@@ -55,9 +57,7 @@ class Report:
         """Cases for each target and minute, in one line."""
         minutes = max(time.monotonic() - self._began, 1e-3) / 60
         cases = ", ".join(f"{name} {count}" for name, count in self.cases.items())
-        return (
-            f"{cases} cases in {minutes:.1f} min ({sum(self.cases.values()) / minutes:.0f} a minute): {len(self.groups)} groups of findings"
-        )
+        return f"{cases} cases in {minutes:.1f} min ({sum(self.cases.values()) / minutes:.0f} a minute): {len(self.groups)} groups of findings"
 
     def ordered(self) -> list[Group]:
         return [group for _, group in sorted(self.groups.items())]
@@ -86,7 +86,9 @@ def settle(group: Group, seed: int, pool: Pool, folder: Path, runs: int) -> tupl
 
 def _file_name(group: Group) -> str:
     finding = group.finding
-    return re.sub(r"[^A-Za-z0-9]+", "-", f"{group.target} {finding.kind} {finding.what} {finding.where.removeprefix('irexec/')}").strip("-")
+    return re.sub(
+        r"[^A-Za-z0-9]+", "-", f"{group.target} {finding.kind} {finding.what} {finding.where.removeprefix('irexec/')}"
+    ).strip("-")
 
 
 def replay(paths: Iterable[Path], pool: Pool) -> Iterator[tuple[Path, tuple[Finding, ...]]]:

@@ -64,7 +64,9 @@ def _smaller_number(value: float) -> Iterator[float]:
         yield value // 2
 
 
-def smaller_files(case: Case, by_name: Callable[[str, bytes], Iterator[bytes]] = lambda name, data: smaller_bytes(data)) -> Iterator[Case]:
+def smaller_files(
+    case: Case, by_name: Callable[[str, bytes], Iterator[bytes]] = lambda name, data: smaller_bytes(data)
+) -> Iterator[Case]:
     """The case without one of its files, then with one that is smaller."""
     for name in case.files:
         yield replace(case, files={other: data for other, data in case.files.items() if other != name})

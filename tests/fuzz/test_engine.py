@@ -54,7 +54,12 @@ def test_each_kind_of_fault_is_found(plant: str, kind: str, what: str) -> None:
 
 def test_a_fault_is_grouped_minimised_and_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plant = ["--plant", "tests.fuzz.planted:exception"]
-    assert main(["--target", "xml", "--seed", "3", "--cases", "150", "--output", str(tmp_path), "--minimise", "150", *plant]) == 1
+    assert (
+        main(
+            ["--target", "xml", "--seed", "3", "--cases", "150", "--output", str(tmp_path), "--minimise", "150", *plant]
+        )
+        == 1
+    )
     (path,) = tmp_path.glob("*ZeroDivisionError*.case")
     case = read_case(path.read_text("utf-8"))
     assert case.files["m.xml"].count(b"<layer ") == 1
@@ -80,7 +85,18 @@ def test_findings_do_not_depend_on_the_number_of_workers(tmp_path: Path, capsys:
     found = []
     for workers in ("1", "2"):
         folder = tmp_path / workers
-        words = ["--target", "inputs", "--cases", "120", "--workers", workers, "--minimise", "0", "--output", str(folder)]
+        words = [
+            "--target",
+            "inputs",
+            "--cases",
+            "120",
+            "--workers",
+            workers,
+            "--minimise",
+            "0",
+            "--output",
+            str(folder),
+        ]
         main([*words, "--plant", "tests.fuzz.planted:frequent_exception"])
         capsys.readouterr()
         found.append({path.name: path.read_text("utf-8") for path in folder.iterdir()})
@@ -89,7 +105,18 @@ def test_findings_do_not_depend_on_the_number_of_workers(tmp_path: Path, capsys:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"a\nb", b"a\n", b"--- x\n", b"\xff\x00", bytes(5000), b"\r\n", "\u202e".encode(), bytes(range(256)) + bytes(13)]
+    "data",
+    [
+        b"",
+        b"a\nb",
+        b"a\n",
+        b"--- x\n",
+        b"\xff\x00",
+        bytes(5000),
+        b"\r\n",
+        "\u202e".encode(),
+        bytes(range(256)) + bytes(13),
+    ],
 )
 def test_a_file_is_kept_as_it_is(data: bytes) -> None:
     case = Case("xml", {"m.xml": data, "a b\n.bin": b"x"}, {"a": [1.5, float("inf"), "é\n"], "b": None})

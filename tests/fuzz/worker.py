@@ -105,7 +105,9 @@ def _done(job: Job, folder: Path, audit: Audit, settings: Settings) -> Result:
         findings = execute(case, folder, audit, settings)
     except Exception:
         return Result(failure=traceback.format_exc())
-    return Result(tuple(findings), case if findings else None, alive=all(finding.kind != "hang" for finding in findings))
+    return Result(
+        tuple(findings), case if findings else None, alive=all(finding.kind != "hang" for finding in findings)
+    )
 
 
 def execute(case: Case, folder: Path, audit: Audit, settings: Settings) -> list[Finding]:
@@ -113,7 +115,12 @@ def execute(case: Case, folder: Path, audit: Audit, settings: Settings) -> list[
     target, observer = targets.load(case.target), Observer()
     room = _fill(folder / ROOM, case)
     out, err = _stream(), _stream()
-    with contextlib.chdir(room), warnings.catch_warnings(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with (
+        contextlib.chdir(room),
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
         observer.watch_warnings()
         limit_memory(settings.memory)
         audit.begin(room, lambda event, argument, where: observer.found("audit", event, where, argument))

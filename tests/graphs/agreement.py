@@ -25,7 +25,16 @@ Runs = list[list[np.ndarray]]
 TRIALS = 6
 _MARGIN = 4.0
 """How much further apart than the noisy runs results may be: these are few."""
-_COARSE = {"f16": 2e-3, "bf16": 1.6e-2, "f8e4m3": 0.13, "f8e5m2": 0.26, "f64": 1e-9, "f4e2m1": 0.3, "nf4": 0.2, "f8e8m0": 0.5}
+_COARSE = {
+    "f16": 2e-3,
+    "bf16": 1.6e-2,
+    "f8e4m3": 0.13,
+    "f8e5m2": 0.26,
+    "f64": 1e-9,
+    "f4e2m1": 0.3,
+    "nf4": 0.2,
+    "f8e8m0": 0.5,
+}
 _CLOSE = 2e-6
 _OVERFLOWING = 1e30
 _ROUNDING = 5e-5
@@ -89,7 +98,9 @@ def _distance(expected: np.ndarray, actual: np.ndarray) -> float:
     if not np.array_equal(e[odd], a[odd], equal_nan=True) or not np.isfinite(a[~odd]).all():
         return np.inf
     e, a = e[~odd], a[~odd]
-    return float(np.abs(e - a).max(initial=0) / max(np.abs(e).max(initial=0), 1e-3 if expected.dtype.kind == "f" else 1))
+    return float(
+        np.abs(e - a).max(initial=0) / max(np.abs(e).max(initial=0), 1e-3 if expected.dtype.kind == "f" else 1)
+    )
 
 
 def _noisy(model: CompiledModel, feeds: Sequence[list[np.ndarray]], seed: int) -> Runs | None:

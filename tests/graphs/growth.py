@@ -114,7 +114,9 @@ class Growth:
         """A constant of i64."""
         return self.constant(np.array(values, np.int64), "i64")
 
-    def emit(self, type: str, *inputs: Tensor | None, since: int | str | None = None, **attributes: Any) -> list[Tensor]:
+    def emit(
+        self, type: str, *inputs: Tensor | None, since: int | str | None = None, **attributes: Any
+    ) -> list[Tensor]:
         """The outputs of an operation; raises OpError where it refuses its inputs."""
         values = self.builder.emit(type, *(None if x is None else x.value for x in inputs), version=since, **attributes)
         made = as_tuple(values)
@@ -132,12 +134,16 @@ class Growth:
         """The first output of an operation."""
         return self.emit(type, *inputs, since=since, **attributes)[0]
 
-    def with_bodies(self, type: str, inputs: Sequence[Tensor], bodies: dict[str, Body], **attributes: Any) -> list[Tensor]:
+    def with_bodies(
+        self, type: str, inputs: Sequence[Tensor], bodies: dict[str, Body], **attributes: Any
+    ) -> list[Tensor]:
         """The outputs of an operation with bodies, computed by the reference kernels in a model of its own."""
         values = as_tuple(self.builder.emit(type, *(x.value for x in inputs), bodies=bodies, **attributes))
         alone = Builder("alone")
         fed = [alone.parameter(x.element, x.shape, f"p{i}") for i, x in enumerate(inputs)]
-        for value in as_tuple(alone.emit(type, *fed, bodies={name: body.copied() for name, body in bodies.items()}, **attributes)):
+        for value in as_tuple(
+            alone.emit(type, *fed, bodies={name: body.copied() for name, body in bodies.items()}, **attributes)
+        ):
             alone.result(value)
         compiled = CompiledModel(alone.model(), optimize=False, threads=1)
         arrays = compiled([x.array for x in inputs]).values()
@@ -157,7 +163,11 @@ class Growth:
 
     def some(self, kinds: Sequence[str] | None = None, rank: tuple[int, int] = (0, 8), minimum: int = 0) -> Tensor:
         """A tensor of the pool, more often a late one; raises OpError where there is none."""
-        found = [x for x in self.pool if (kinds is None or x.kind in kinds) and rank[0] <= x.rank <= rank[1] and x.size >= minimum]
+        found = [
+            x
+            for x in self.pool
+            if (kinds is None or x.kind in kinds) and rank[0] <= x.rank <= rank[1] and x.size >= minimum
+        ]
         if not found:
             raise OpError("there is no such tensor")
         late = int(len(found) * (1 - self.gen.rng.random() ** 2))
@@ -193,7 +203,9 @@ class Growth:
                 x = self.one("Tile", x, self.ints([-(-wanted // x.size)]))
             if x.size > wanted:
                 start = self.gen.size(0, x.size - wanted)
-                x = self.one("Slice", x, self.ints([start]), self.ints([start + wanted]), self.ints([1]), self.ints([0]))
+                x = self.one(
+                    "Slice", x, self.ints([start]), self.ints([start + wanted]), self.ints([1]), self.ints([0])
+                )
         return self.one("Reshape", x, self.ints(list(shape)), special_zero=False)
 
     def between(self, x: Tensor, low: float, high: float) -> Tensor:

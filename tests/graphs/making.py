@@ -98,6 +98,8 @@ def _opened(g: Growth, model: Model, arrays: list[np.ndarray]) -> list[list[np.n
     try:
         model.reshape({i: ",".join(map(str, shape)) for i, shape in shapes.items()})
     except IrexecError:
-        assert before == {node: node.attributes["shape"] for node in model.parameters}, "a reshape that is refused changes nothing"
+        assert before == {node: node.attributes["shape"] for node in model.parameters}, (
+            "a reshape that is refused changes nothing"
+        )
         return []
     return [others, arrays]

@@ -65,7 +65,10 @@ def poisoned() -> Iterator[None]:
             array.fill(np.nan)
         return array
 
-    with mock.patch.object(arenas, "_aligned", lambda size: filled(aligned(size))), mock.patch.object(Place, "allocated", own):
+    with (
+        mock.patch.object(arenas, "_aligned", lambda size: filled(aligned(size))),
+        mock.patch.object(Place, "allocated", own),
+    ):
         yield
 
 
@@ -86,14 +89,18 @@ def threads(count: int) -> Way:
 
 def _same(first: Runs, second: Runs) -> bool:
     pairs = [pair for one, two in zip(first, second, strict=True) for pair in zip(one, two, strict=True)]
-    return all(a.dtype == b.dtype and a.tobytes() == b.tobytes() if a.dtype != object else (a == b).all() for a, b in pairs)
+    return all(
+        a.dtype == b.dtype and a.tobytes() == b.tobytes() if a.dtype != object else (a == b).all() for a, b in pairs
+    )
 
 
 def some_passes(seed: int) -> Way:
     """Some of the passes."""
     rng = np.random.default_rng(seed)
     names = [one.name for one in PASSES if rng.random() < 0.5]
-    return lambda model, feeds, precision: outcome(CompiledModel(model, threads=1, optimize=names, precision=precision), feeds)
+    return lambda model, feeds, precision: outcome(
+        CompiledModel(model, threads=1, optimize=names, precision=precision), feeds
+    )
 
 
 def observed(model: Model, feeds: Feeds, precision: Precision) -> Outcome:
@@ -101,7 +108,12 @@ def observed(model: Model, feeds: Feeds, precision: Precision) -> Outcome:
     compiled = CompiledModel(model, threads=1, precision=precision)
     results = [node.inputs[0] for node in compiled.model.results]
     values = [*dict.fromkeys(value for value in results if value is not None)]
-    others = [value for node in compiled.model.nodes for value in node.outputs if node.type != "Constant" and node.constant is None]
+    others = [
+        value
+        for node in compiled.model.nodes
+        for value in node.outputs
+        if node.type != "Constant" and node.constant is None
+    ]
     session = compiled.session()
     try:
         runs = []

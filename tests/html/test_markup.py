@@ -62,7 +62,9 @@ def test_hostile_text_is_shown_and_not_obeyed(text: str, made: object) -> None:
     assert [(e.tag, *e.attributes) for e in found.all()] == [(e.tag, *e.attributes) for e in harmless.all()]
     assert found.text == harmless.text.replace(word, visible(text))
     for ours, theirs in zip(found.all(), harmless.all(), strict=True):
-        assert ours.attributes == {name: (value or "").replace(word, visible(text)) for name, value in theirs.attributes.items()}
+        assert ours.attributes == {
+            name: (value or "").replace(word, visible(text)) for name, value in theirs.attributes.items()
+        }
 
 
 @given(st.text())
@@ -114,7 +116,9 @@ def test_joining_with_text_gives_text() -> None:
 
 
 def test_cells_and_what_they_sort_by() -> None:
-    made = parse(table(["name", Column("size", is_number=True)], [["a", Amount(1.2e6, "1.2 MB")], ["b", Amount(None, "?")]]))
+    made = parse(
+        table(["name", Column("size", is_number=True)], [["a", Amount(1.2e6, "1.2 MB")], ["b", Amount(None, "?")]])
+    )
     assert made.rows() == [["name", "size"], ["a", "1.2 MB"], ["b", "?"]]
     assert [cell.attributes for cell in made.all("td")] == [
         {},
@@ -171,7 +175,11 @@ def test_a_page_loads_nothing() -> None:
     assert "url(" not in page("t")
 
 
-@given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    )
+)
 def test_a_document_inside_of_a_page_is_read_back(document: object) -> None:
     (found,) = parse(data("layers", document)).all()
     (text,) = found.content

@@ -39,7 +39,9 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[Any]]:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
         for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
             patch.setenv(name, str(folder / name))
-        nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}).execute()
+        nbclient.NotebookClient(
+            notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}
+        ).execute()
     return [cell.outputs for cell in notebook.cells]
 
 

@@ -34,7 +34,12 @@ def test_the_markers_of_the_extras(library: str, extra: str) -> None:
             ModuleNotFoundError(name="kserve"),
             "this needs kserve, which has no package for Python 3.14: use Python 3.11 to 3.13",
         ),
-        ("ray", (3, 14, 0), ModuleNotFoundError(name="ray"), "this needs ray, which is not installed: pip install 'irexec[ray]'"),
+        (
+            "ray",
+            (3, 14, 0),
+            ModuleNotFoundError(name="ray"),
+            "this needs ray, which is not installed: pip install 'irexec[ray]'",
+        ),
         (
             "ray",
             (3, 15, 0),
@@ -44,7 +49,9 @@ def test_the_markers_of_the_extras(library: str, extra: str) -> None:
         ("kserve", (3, 14, 0), ImportError("no symbol x"), "kserve is installed, and cannot be imported: no symbol x"),
     ],
 )
-def test_what_is_said(library: str, python: tuple[int, ...], error: ImportError, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_said(
+    library: str, python: tuple[int, ...], error: ImportError, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "version_info", python)
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
     assert str(extras.not_importable(library, {"kserve": "serve"}.get(library, "ray"), error)) == message

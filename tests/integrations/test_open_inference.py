@@ -27,14 +27,24 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
     """Sends a request to a server with the models ``m`` (y = 2 x + 1) and ``texts``, which gives back what it gets."""
     folder = tmp_path_factory.mktemp("models")
     b = Builder()
-    b.result(b.emit("Concat", b.parameter("string", [-1], "t"), b.constant(np.array(["end"], object), "string"), axis=0, names=["u"]))
+    b.result(
+        b.emit(
+            "Concat",
+            b.parameter("string", [-1], "t"),
+            b.constant(np.array(["end"], object), "string"),
+            axis=0,
+            names=["u"],
+        )
+    )
     served = [
         ServedModel("m", models.twice_plus_one(folder, [-1, 3]), PredictorOptions()),
         ServedModel("texts", models.saved(b, folder, "texts"), PredictorOptions()),
     ]
     open_inference.load_kserve()
     server = open_inference._Server(served, open_inference.ServeOptions(max_delay=0.0))
-    app = open_inference._http_server(open_inference._dataplane_class()(server._registry), open_inference.ServeOptions()).config.app
+    app = open_inference._http_server(
+        open_inference._dataplane_class()(server._registry), open_inference.ServeOptions()
+    ).config.app
 
     def send(method: str, path: str, **options: Any) -> Any:
         async def sent() -> Any:

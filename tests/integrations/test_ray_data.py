@@ -48,7 +48,9 @@ def test_a_node_that_does_not_see_what_the_command_does(tmp_path: Path) -> None:
     def message(job: Job, folder: str, seen: str = "") -> str:
         before = os.getcwd()
         try:
-            (result,) = ray_data._Actor(job, folder)({"task": np.array([pickle.dumps(ray_data._Work(task, seen))], object)})["result"]
+            (result,) = ray_data._Actor(job, folder)(
+                {"task": np.array([pickle.dumps(ray_data._Work(task, seen))], object)}
+            )["result"]
         finally:
             os.chdir(before)
         return str(pickle.loads(result))
@@ -58,7 +60,10 @@ def test_a_node_that_does_not_see_what_the_command_does(tmp_path: Path) -> None:
         message(replace(job, model=str(tmp_path / "none")), str(tmp_path)),
         message(job, str(tmp_path), str(tmp_path / "none")),
     ):
-        assert re.search(r"^the node \S+ of the cluster has no \S+none: model, sources and output need the same paths on all$", missing)
+        assert re.search(
+            r"^the node \S+ of the cluster has no \S+none: model, sources and output need the same paths on all$",
+            missing,
+        )
     assert "rows=(0,)" in message(job, str(tmp_path), str(tmp_path / "x.npy"))
 
 
@@ -84,7 +89,10 @@ def test_an_address_where_nothing_answers() -> None:
 def test_without_ray_the_command_says_what_to_install(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UnsupportedError, match="pip install"):
         ray_data.load_ray()
-    assert run(["batch", str(DIGITS / "classifier.xml"), str(DIGITS), "-o", str(tmp_path / "x.npz"), "--engine", "ray"]) == 4
+    assert (
+        run(["batch", str(DIGITS / "classifier.xml"), str(DIGITS), "-o", str(tmp_path / "x.npz"), "--engine", "ray"])
+        == 4
+    )
     assert capsys.readouterr().err == "error: this needs ray, which is not installed: pip install 'irexec[ray]'\n"
     assert not list(tmp_path.iterdir())
 

@@ -40,9 +40,9 @@ ROWS = {
     "nothing": "",
     "not XML": "\x7fELF\x01\x02",
     "cut in the middle": '<net name="n" version="11"><layers><layer id="0"',
-    "UTF-16 without a mark, hiding entity expansion": ('<?xml version="1.0"?>' + LAUGHS + '<net name="&a11;" version="11"/>').encode(
-        "utf-16-le"
-    ),
+    "UTF-16 without a mark, hiding entity expansion": (
+        '<?xml version="1.0"?>' + LAUGHS + '<net name="&a11;" version="11"/>'
+    ).encode("utf-16-le"),
     "UTF-16": '<net name="n" version="11"/>'.encode("utf-16"),
     "an encoding that hides a document type": b'<?xml version="1.0" encoding="UTF-7"?>+ADwAIQ-DOCTYPE net+AD4-<net/>',
     "another root": "<html/>",
@@ -66,7 +66,11 @@ def test_is_refused(text: str | bytes, tmp_path: Path, capsys: pytest.CaptureFix
     assert peak_kilobytes() - memory < 200_000
 
 
-VAST = ["1099511627776,1099511627776", "9223372036854775807,9223372036854775807,9223372036854775807", "99999999999999999999999999"]
+VAST = [
+    "1099511627776,1099511627776",
+    "9223372036854775807,9223372036854775807,9223372036854775807",
+    "99999999999999999999999999",
+]
 
 
 @pytest.mark.parametrize("shape", VAST)

@@ -21,7 +21,10 @@ COPIES = {"pickle": lambda model: pickle.loads(pickle.dumps(model)), "deepcopy":
 
 
 def _in_another_process(model: irexec.Model) -> tuple[irexec.Model, list[irexec.Finding], irexec.Outputs]:
-    inputs = [np.ones([size if isinstance(size, int) else 2 for size in port.shape or ()], np.float32) for port in model.inputs]
+    inputs = [
+        np.ones([size if isinstance(size, int) else 2 for size in port.shape or ()], np.float32)
+        for port in model.inputs
+    ]
     return model, irexec.validate(model), irexec.compile_model(model)(inputs)
 
 
@@ -46,7 +49,9 @@ def test_a_copy_shares_no_node(how: object) -> None:
     assert differences(model, irexec.read_model(model.path)) == []
 
 
-@pytest.mark.parametrize("weights", [None, b"\0\0\x80\x3f\0\0\0\x40", np.array([1, 2], np.float32)], ids=["file", "bytes", "array"])
+@pytest.mark.parametrize(
+    "weights", [None, b"\0\0\x80\x3f\0\0\0\x40", np.array([1, 2], np.float32)], ids=["file", "bytes", "array"]
+)
 def test_results_come_back_from_a_process(weights: object, tmp_path: Path) -> None:
     builder = irexec.Builder("m")
     x = builder.parameter(F32, (2,), "x")

@@ -44,7 +44,9 @@ def test_a_layer() -> None:
     assert (y.outputs[0].fact.element, y.outputs[0].fact.shape) == (F32, (2,))
 
 
-@pytest.mark.parametrize("written, read", [("Const", "Constant"), ("ReLU", "Relu"), ("PReLU", "PRelu"), ("SoftMax", "Softmax")])
+@pytest.mark.parametrize(
+    "written, read", [("Const", "Constant"), ("ReLU", "Relu"), ("PReLU", "PRelu"), ("SoftMax", "Softmax")]
+)
 def test_types_with_two_spellings(written: str, read: str) -> None:
     for spelling in (written, read):
         node = io.read_text(NET.format(f'<layer id="0" name="a" type="{spelling}" version="opset1"/>', "")).nodes[0]
@@ -105,7 +107,9 @@ CONSTANT = '<layer id="0" name="c" type="Const" version="opset1"><data element_t
     ],
 )
 def test_where_the_bytes_of_a_constant_are(texts: tuple[str, ...], code: str | None) -> None:
-    assert [problem.code for problem in _problems(CONSTANT.format(*texts), "", bytes(16))] == ([] if code is None else [code])
+    assert [problem.code for problem in _problems(CONSTANT.format(*texts), "", bytes(16))] == (
+        [] if code is None else [code]
+    )
 
 
 def test_version_10_without_precisions_on_inputs_and_with_attribute_elements() -> None:
@@ -120,8 +124,18 @@ def test_version_10_without_precisions_on_inputs_and_with_attribute_elements() -
     assert (model.version, model.problems) == (10, [])
     assert model.nodes[1].ports[0].fact is not None
     assert model.nodes[1].ports[0].fact.element is None
-    assert plain(model.nodes[0].payload)["elements"][1] == ("attribute", {"name": "fused_names", "version": "0", "value": "x"}, "", 0)
-    assert [tag for tag, *_ in plain(model.payload)["elements"]] == ["meta_data", "MO_version", "cli_parameters", "input_model"]
+    assert plain(model.nodes[0].payload)["elements"][1] == (
+        "attribute",
+        {"name": "fused_names", "version": "0", "value": "x"},
+        "",
+        0,
+    )
+    assert [tag for tag, *_ in plain(model.payload)["elements"]] == [
+        "meta_data",
+        "MO_version",
+        "cli_parameters",
+        "input_model",
+    ]
     assert io.write_text(model)[0].count(b"precision") == 1
 
 
@@ -159,7 +173,14 @@ def test_empty_constants_as_openvino_writes_them() -> None:
     assert irexec.validate(model, weights=True) == []
     constants = [node.constant for node in model.nodes if node.constant is not None and node.constant.count == 0]
     assert sorted(constant.size for constant in constants) == [0, 0, 1, 1, 1, 8]
-    assert sorted(constant_value(constant).shape for constant in constants) == [(0,), (0,), (0,), (0, 3), (0, 3), (2, 0)]
+    assert sorted(constant_value(constant).shape for constant in constants) == [
+        (0,),
+        (0,),
+        (0,),
+        (0, 3),
+        (0, 3),
+        (2, 0),
+    ]
 
 
 def test_wide_layers_are_joined_in_linear_time() -> None:

@@ -42,7 +42,9 @@ def test_the_xml_has_size_and_checksum_of_the_bin(tmp_path: Path) -> None:
     """[1, 1, 2, 2] as f32; the CRC-32 is zlib's of the 16 bytes, the sample is the whole file."""
     path = _saved(tmp_path, "m", 1, 2)
     found = re.search(
-        rb'^<net name="m" version="11" bin_size="16" bin_sample="(\w{8})" bin_crc32="(\w{8})">$', path.read_bytes(), re.MULTILINE
+        rb'^<net name="m" version="11" bin_size="16" bin_sample="(\w{8})" bin_crc32="(\w{8})">$',
+        path.read_bytes(),
+        re.MULTILINE,
     )
     assert found is not None
     expected = f"{zlib.crc32(np.float32([1, 1, 2, 2]).tobytes()):08x}".encode()
@@ -147,5 +149,7 @@ def test_a_pickled_model_knows_its_bin_again(tmp_path: Path) -> None:
     pickled = pickle.dumps(irexec.read_model(path))
     assert irexec.compile_model(pickle.loads(pickled))(np.zeros(2, np.float32))[0].tolist() == [1, 1]
     irexec.save_model(_model(2), path)
-    with pytest.raises(irexec.NodeError, match=r"m\.bin is not the file that the model was read with: the CRC-32 of its sample is"):
+    with pytest.raises(
+        irexec.NodeError, match=r"m\.bin is not the file that the model was read with: the CRC-32 of its sample is"
+    ):
         irexec.compile_model(pickle.loads(pickled))

@@ -91,7 +91,9 @@ def _half_a_minute_at_most() -> Iterator[None]:
 
 @pytest.mark.parametrize("read", [_as_model, _as_weights, _as_onnx, _as_arrays, _as_labels])
 @pytest.mark.parametrize("make", KINDS)
-def test_nothing_but_a_regular_file_is_read(make: Callable[[Path], str], read: Callable[[Path], None], tmp_path: Path) -> None:
+def test_nothing_but_a_regular_file_is_read(
+    make: Callable[[Path], str], read: Callable[[Path], None], tmp_path: Path
+) -> None:
     kind = make(tmp_path / "x")
     with pytest.raises(irexec.IrexecError, match=f"(it|x) is {kind}, not a regular file"):
         read(tmp_path / "x")
@@ -119,7 +121,9 @@ def _model() -> irexec.Model:
 
 @pytest.mark.parametrize("suffix", [".xml", ".bin"])
 @pytest.mark.parametrize("make", KINDS)
-def test_a_model_is_not_written_over_what_is_not_a_regular_file(make: Callable[[Path], str], suffix: str, tmp_path: Path) -> None:
+def test_a_model_is_not_written_over_what_is_not_a_regular_file(
+    make: Callable[[Path], str], suffix: str, tmp_path: Path
+) -> None:
     kind = make(tmp_path / f"m{suffix}")
     before = (tmp_path / f"m{suffix}").lstat()
     with pytest.raises(irexec.ModelError, match=f"cannot be written: it is {kind}, not a regular file"):
@@ -155,7 +159,9 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path, capsys: Capture) 
     assert irexec.validate(irexec.read_model(tmp_path / "m.xml"), weights=True) == []
 
 
-@pytest.mark.parametrize(("link", "message"), [("o.npz", "o.npz: its links form a cycle"), ("nowhere/o.npz", "is a link into the folder")])
+@pytest.mark.parametrize(
+    ("link", "message"), [("o.npz", "o.npz: its links form a cycle"), ("nowhere/o.npz", "is a link into the folder")]
+)
 def test_links_that_lead_nowhere(link: str, message: str, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "o.npz").symlink_to(link)
     assert run(["infer", str(DIGITS / "classifier.xml"), "-i", "random", "-o", str(tmp_path / "o.npz")]) == 2

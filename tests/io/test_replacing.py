@@ -63,7 +63,9 @@ def _only(targets: tuple[Path, ...]) -> bool:
     return {path.name for path in targets[0].parent.iterdir()} <= {path.name for path in targets}
 
 
-def _after_rename(monkeypatch: pytest.MonkeyPatch, at: int, action: Callable[[], None], *, before: bool = False) -> None:
+def _after_rename(
+    monkeypatch: pytest.MonkeyPatch, at: int, action: Callable[[], None], *, before: bool = False
+) -> None:
     """Do something right after, or before, a rename."""
     real, calls = os.replace, [0]
 
@@ -135,7 +137,9 @@ def test_an_exception_right_after_a_rename(
 
 
 @pytest.mark.parametrize("at", [1, 2])
-def test_a_rename_that_fails_leaves_the_old_files(at: int, targets: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rename_that_fails_leaves_the_old_files(
+    at: int, targets: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail() -> None:
         raise PermissionError(1, "Operation not permitted")
 
@@ -148,7 +152,9 @@ def test_a_rename_that_fails_leaves_the_old_files(at: int, targets: tuple[Path, 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends a process of Windows at once, whatever the signal")
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_that_ends_the_process_waits_for_the_last_rename(number: signal.Signals, targets: tuple[Path, Path]) -> None:
+def test_a_signal_that_ends_the_process_waits_for_the_last_rename(
+    number: signal.Signals, targets: tuple[Path, Path]
+) -> None:
     """A program that has no handlers of its own."""
     program = f"""
 import os, signal, sys
@@ -167,7 +173,9 @@ with files.replacing(*map(Path, sys.argv[1:])) as opened:
         file.write(b"new")
 print("never")
 """
-    done = subprocess.run([sys.executable, "-c", program, *map(str, targets)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, targets)], capture_output=True, text=True, check=False
+    )
     assert done.stdout == ""
     assert done.returncode == -number
     assert _texts(targets) == ["new", "new"]
@@ -214,7 +222,10 @@ def test_what_a_killed_process_left_is_deleted_by_the_next(running: bool, target
     folder = left.folder.with_name(left.folder.name.replace(f"-{os.getpid()}-", f"-{number}-"))
     folder.mkdir()
     (folder / "new").write_text("half of it")
-    keep = [targets[0].with_name(name) for name in (".m.xml.irexec", f".m.xml.irexec-{number}", f"{folder.name}x", folder.name[1:])]
+    keep = [
+        targets[0].with_name(name)
+        for name in (".m.xml.irexec", f".m.xml.irexec-{number}", f"{folder.name}x", folder.name[1:])
+    ]
     for path in keep:
         path.mkdir()
     _write(targets)

@@ -38,7 +38,11 @@ def test_reading_what_was_written_gives_the_model_again(path: Path, tmp_path: Pa
 
 def test_every_element_type_is_read_exactly() -> None:
     model = irexec.read_model(next(path for path in _WRITTEN if path.stem == "types"))
-    values = {str(node.constant.element): constant_value(node.constant).tolist() for node in model.nodes if node.constant is not None}
+    values = {
+        str(node.constant.element): constant_value(node.constant).tolist()
+        for node in model.nodes
+        if node.constant is not None
+    }
     assert values == {
         "boolean": [True, False, True], "u1": [1, 0, 1, 1, 0, 0, 1, 0, 1], "u2": [0, 1, 2, 3, 1], "u3": [0, 1, 2, 3, 4, 5, 6, 7, 5],
         "u4": [1, 2, 15], "u6": [0, 1, 33, 63, 17], "u8": [1, 255], "u16": [1, 65535], "u32": [1, 70000], "u64": [1, 7], "i4": [-8, 7, -1],
@@ -143,7 +147,13 @@ def test_lines_are_exact_however_long_the_file() -> None:
     assert model.nodes[2].line == text[: text.index('<layer id="6"')].count("\n") + 1
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\\", exclude_categories=["Cc", "Cs"]), min_size=1), min_size=1, max_size=4))
+@given(
+    st.lists(
+        st.text(st.characters(exclude_characters="\\", exclude_categories=["Cc", "Cs"]), min_size=1),
+        min_size=1,
+        max_size=4,
+    )
+)
 def test_names_survive(names: list[str]) -> None:
     assert decode_names(encode_names(names)) == names
 

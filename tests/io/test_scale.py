@@ -106,7 +106,9 @@ def test_a_model_of_many_layers_is_small() -> None:
     assert (made[1] - made[0]) / (MANY - FEW) <= 9
 
 
-@pytest.mark.parametrize("work", [io.read_text, lambda text: io.write_text(io.read_text(text))], ids=["read", "read and save"])
+@pytest.mark.parametrize(
+    "work", [io.read_text, lambda text: io.write_text(io.read_text(text))], ids=["read", "read and save"]
+)
 def test_only_one_layer_is_held_as_xml(work: Callable[[bytes], Any]) -> None:
     """Bytes at the peak for each layer: as elements a layer of this file takes 7 kB."""
     peaks = []

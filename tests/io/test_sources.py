@@ -44,7 +44,9 @@ BINS: dict[str, Callable[[Path], Any]] = MODELS | {
 
 @pytest.mark.parametrize("weights", BINS.values(), ids=BINS)
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-def test_all_forms_give_the_same_model(model: Callable[[Path], Any], weights: Callable[[Path], Any], path: Path) -> None:
+def test_all_forms_give_the_same_model(
+    model: Callable[[Path], Any], weights: Callable[[Path], Any], path: Path
+) -> None:
     with ExitStack() as files:
         given = [form(file) for form, file in ((model, path), (weights, path.with_suffix(".bin")))]
         for one in given:
@@ -67,14 +69,24 @@ REFUSED: list[tuple[Any, Any, type[irexec.IrexecError], str]] = [
     (b"", None, irexec.ModelError, "<bytes>: contains no XML element"),
     (b"PK\3\4", None, irexec.ModelError, "<bytes>: not XML"),
     (POINTER, None, irexec.ModelError, "<bytes> is a Git LFS pointer (size 305376): run git lfs pull"),
-    (b'<net version="7"/>', None, irexec.ModelError, "IR version '7' is not supported; OpenVINO writes 10 or 11 since release 2020.1"),
+    (
+        b'<net version="7"/>',
+        None,
+        irexec.ModelError,
+        "IR version '7' is not supported; OpenVINO writes 10 or 11 since release 2020.1",
+    ),
     (b'<net version="12"/>', None, irexec.ModelError, "IR version '12' is not supported; 10 and 11 are"),
 ]
 
 
 @pytest.mark.parametrize(("model", "weights", "error", "message"), REFUSED, ids=[row[3][-40:] for row in REFUSED])
 def test_anything_else_is_refused_in_a_sentence(
-    model: Any, weights: Any, error: type[irexec.IrexecError], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: Any,
+    weights: Any,
+    error: type[irexec.IrexecError],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(error) as raised:
@@ -112,7 +124,11 @@ DEFECTS: dict[str, tuple[Callable[[Path], Any], str, str]] = {
         "IR022",
         "m.bin is a Git LFS pointer (size 305376): run git lfs pull; the contents of the constant 'c' are unknown",
     ),
-    "truncated": (_truncate, "IR021", "m.bin has 5 bytes: those of this constant are not among them (8 bytes are needed)"),
+    "truncated": (
+        _truncate,
+        "IR021",
+        "m.bin has 5 bytes: those of this constant are not among them (8 bytes are needed)",
+    ),
     "empty": (
         lambda path: path.write_bytes(b""),
         "IR021",
@@ -122,11 +138,15 @@ DEFECTS: dict[str, tuple[Callable[[Path], Any], str, str]] = {
 
 
 @pytest.mark.parametrize(("damage", "code", "message"), DEFECTS.values(), ids=DEFECTS)
-def test_a_bin_that_cannot_be_read_is_one_finding(damage: Callable[[Path], Any], code: str, message: str, path: Path) -> None:
+def test_a_bin_that_cannot_be_read_is_one_finding(
+    damage: Callable[[Path], Any], code: str, message: str, path: Path
+) -> None:
     damage(path.with_suffix(".bin"))
     model = irexec.read_model(path)
     for weights in (False, True):
-        assert [(finding.code, finding.message) for finding in irexec.validate(model, weights=weights)] == [(code, message)]
+        assert [(finding.code, finding.message) for finding in irexec.validate(model, weights=weights)] == [
+            (code, message)
+        ]
     assert (str(model.inputs[0]), str(model.outputs[0])) == ("x: f32[2]", "y: f32[2]")
     with pytest.raises(irexec.ModelError, match=message.split(";")[0].split(" (")[0]):
         irexec.compile_model(model)
@@ -158,5 +178,9 @@ def test_constants_inside_of_a_truncated_bin_can_be_read(tmp_path: Path) -> None
         finding.message
         == "m.bin has 17 bytes: those of this constant are not among them, nor those of 1 more constants (32 bytes are needed)"
     )
-    readable = [node.constant.raw.view(np.float32).tolist() for node in model.nodes if node.constant and node.constant.is_readable]
+    readable = [
+        node.constant.raw.view(np.float32).tolist()
+        for node in model.nodes
+        if node.constant and node.constant.is_readable
+    ]
     assert readable == [[0, 0], [1, 1]]

@@ -38,7 +38,9 @@ def test_a_gigabyte_costs_nothing_until_it_is_used(tmp_path: Path) -> None:
     with open(tmp_path / "m.bin", "wb") as file:
         file.truncate(SIZE)
     (tmp_path / "m.xml").write_text(BIG, encoding="utf-8")
-    ran = subprocess.run([sys.executable, "-c", MEASURE, str(tmp_path / "m.xml")], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(tmp_path / "m.xml")], capture_output=True, text=True, check=True
+    )
     size, first, last, grown = ran.stdout.split()
     assert (int(size), int(first), int(last)) == (SIZE, 0, 0)
     assert int(grown) < 20_000
@@ -55,7 +57,9 @@ def test_no_file_is_missed_only_where_bytes_are_asked_for(tmp_path: Path) -> Non
 
 def test_an_empty_file_can_hold_empty_constants(tmp_path: Path) -> None:
     (tmp_path / "m.bin").write_bytes(b"")
-    (tmp_path / "m.xml").write_text(BIG.replace(f'size="{SIZE}"', 'size="0"').replace(str(SIZE // 4), "0"), encoding="utf-8")
+    (tmp_path / "m.xml").write_text(
+        BIG.replace(f'size="{SIZE}"', 'size="0"').replace(str(SIZE // 4), "0"), encoding="utf-8"
+    )
     model = io.read(tmp_path / "m.xml")
     assert model.problems == []
     assert model.nodes[0].constant is not None

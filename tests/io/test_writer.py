@@ -90,7 +90,12 @@ def test_a_node_that_was_changed_after_reading_is_written_as_it_is_now() -> None
     model.nodes[1].constant = Constant(F32, (3,), lambda: raw, 12)
     net = etree.fromstring(io.write_text(model)[0])
     assert net.xpath("//layer[@id=3]/@type") == ["ReLU"]
-    assert dict(net.xpath("//layer[@id=1]/data")[0].attrib) == {"element_type": "f32", "shape": "3", "offset": "0", "size": "12"}
+    assert dict(net.xpath("//layer[@id=1]/data")[0].attrib) == {
+        "element_type": "f32",
+        "shape": "3",
+        "offset": "0",
+        "size": "12",
+    }
 
 
 def test_spellings_of_the_file_are_kept() -> None:
@@ -105,7 +110,13 @@ def test_spellings_of_the_file_are_kept() -> None:
     assert net.xpath("//layer/@type") == ["Constant", "Softmax"]
     assert net.xpath("//port/@precision") == ["f32", "dynamic"]
     assert net.xpath("//port/@names") == [""]
-    assert dict(net.xpath("//data")[0].attrib) == {"offset": "0", "size": "4", "shape": "1,1", "element_type": "FP32", "extra": "1"}
+    assert dict(net.xpath("//data")[0].attrib) == {
+        "offset": "0",
+        "size": "4",
+        "shape": "1,1",
+        "element_type": "FP32",
+        "extra": "1",
+    }
 
 
 def test_edges_stay_in_the_order_of_the_file() -> None:
@@ -159,7 +170,9 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing(message: str, tmp_
 
 
 @pytest.mark.parametrize("failing", [0, 1])
-def test_a_rename_that_fails_leaves_both_old_files(failing: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rename_that_fails_leaves_both_old_files(
+    failing: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for has_old in (False, True):
         if has_old:
             io.write(chain(), tmp_path / "m.xml")
@@ -231,7 +244,9 @@ def _change(owner: Any, **payload: Any) -> None:
 CHANGES = {
     "rt_info of a layer": lambda m: _change(m.nodes[1], elements=("<rt_info/>",)),
     "rt_info of the model": lambda m: _change(m, elements=("<rt_info/>",)),
-    "rt_info of an output": lambda m: _change(m.nodes[0].outputs[0], elements=("<rt_info><layout_0 layout='[C,N]'/></rt_info>",)),
+    "rt_info of an output": lambda m: _change(
+        m.nodes[0].outputs[0], elements=("<rt_info><layout_0 layout='[C,N]'/></rt_info>",)
+    ),
     "names": lambda m: m.nodes[1].outputs[0].names.append("more"),
     "an element type": lambda m: setattr(m.nodes[1].ports[0], "fact", Fact(I64, (2, 2))),
     "an attribute": lambda m: m.nodes[0].attributes.update(shape="2,3"),

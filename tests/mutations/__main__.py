@@ -56,7 +56,9 @@ class Workspaces:
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command line; returns 1 if a mutation survives or cannot be applied, or if a catcher fails without one."""
     parser = argparse.ArgumentParser("python -m tests.mutations", description=__doc__)
-    parser.add_argument("--only", action="append", metavar="TEXT", help="mutations with this text in their name; may be repeated")
+    parser.add_argument(
+        "--only", action="append", metavar="TEXT", help="mutations with this text in their name; may be repeated"
+    )
     parser.add_argument("--workers", type=int, default=1, help="mutations that are looked at at once; default: 1")
     parser.add_argument("--list", action="store_true", help="print the mutations, and what should catch them")
     options = parser.parse_args(words)
@@ -67,7 +69,11 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0
     with ExitStack() as stack, ThreadPoolExecutor(max(1, options.workers)) as threads:
         workspaces = Workspaces([stack.enter_context(Workspace()) for _ in range(max(1, options.workers))])
-        failing = [one for one in threads.map(lambda catcher: _alone(catcher, workspaces), _all_catchers(chosen)) if one is not None]
+        failing = [
+            one
+            for one in threads.map(lambda catcher: _alone(catcher, workspaces), _all_catchers(chosen))
+            if one is not None
+        ]
         if failing:
             print("These do not pass without a mutation:", *failing, sep="\n")
             return 1
@@ -86,7 +92,11 @@ def _alone(catcher: Catcher, workspaces: Workspaces) -> str | None:
     """What a catcher says to the source as it is, unless it passes."""
     with workspaces.one() as workspace:
         outcome = run(catcher, workspace.root)
-    print(f"without a mutation: {catcher}: {'passes' if outcome.verdict == 'missed' else 'FAILS'}", file=sys.stderr, flush=True)
+    print(
+        f"without a mutation: {catcher}: {'passes' if outcome.verdict == 'missed' else 'FAILS'}",
+        file=sys.stderr,
+        flush=True,
+    )
     return None if outcome.verdict == "missed" else f"{catcher}: {outcome.text}"
 
 
@@ -116,7 +126,9 @@ def _summary(results: Sequence[Result]) -> int:
         by = [str(one.catcher) for one in result.outcomes if one.verdict == "caught"]
         print(f"{result.mutation.name:{width}}  {'; '.join(by) if by else result.error or 'SURVIVED'}")
     tests = sum(any(one.verdict == "caught" and one.catcher.tests for one in result.outcomes) for result in results)
-    graphs = sum(any(one.verdict == "caught" and not one.catcher.tests for one in result.outcomes) for result in results)
+    graphs = sum(
+        any(one.verdict == "caught" and not one.catcher.tests for one in result.outcomes) for result in results
+    )
     caught = sum(result.is_caught for result in results)
     print(f"{caught} of {len(results)} caught: {tests} by tests, {graphs} by random graphs")
     broken = [result.mutation.name for result in results if not result.is_sound]

@@ -33,5 +33,7 @@ class Mutation:
         """
         count = text.count(self.old)
         if count != 1:
-            raise ValueError(f"{self.name!r}: the text to be replaced occurs {count} times in {self.file}, expected once")
+            raise ValueError(
+                f"{self.name!r}: the text to be replaced occurs {count} times in {self.file}, expected once"
+            )
         return text.replace(self.old, self.new)

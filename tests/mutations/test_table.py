@@ -59,7 +59,9 @@ def test_a_run_of_tests(text: str, verdict: str, tmp_path: Path) -> None:
     assert verdict != "caught" or outcome.text.endswith("test_one.py::test_it")
 
 
-def test_a_mutation_that_survives_is_an_exit_code(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mutation_that_survives_is_an_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     file, tests = "irexec/messages.py", ("tests/test_messages.py --hypothesis-profile=default",)
     caught = Mutation("wrong", file, "ascii(found[0])[1:-1]", "ascii(found[0])", tests)
     equal = Mutation("equal", file, "# Of printable characters none", "# Of characters none", tests)

@@ -20,7 +20,9 @@ _SMALL = {
 }
 
 
-def tokens_alone(name: str, module: Callable[[], Any], batches: Sequence[Sequence[int]] = ([7, 7], [6], [9, 5, 2])) -> None:
+def tokens_alone(
+    name: str, module: Callable[[], Any], batches: Sequence[Sequence[int]] = ([7, 7], [6], [9, 5, 2])
+) -> None:
     """Register a network of tokens and their mask, run on batches of these lengths: no cache, every size dynamic."""
 
     def builder(wide: bool) -> Network:
@@ -33,7 +35,9 @@ def tokens_alone(name: str, module: Callable[[], Any], batches: Sequence[Sequenc
         runs = []
         for lengths in batches:
             mask = [[int(i < n) for i in range(max(lengths))] for n in lengths]
-            runs.append([ids(len(lengths), max(lengths), below=60), RandomInput((len(lengths), max(lengths)), values=mask)])
+            runs.append(
+                [ids(len(lengths), max(lengths), below=60), RandomInput((len(lengths), max(lengths)), values=mask)]
+            )
         return Network(model, runs)
 
     network(name)(builder)
@@ -46,28 +50,42 @@ tokens_alone(
         hf.Gemma2Config(**_SMALL, num_key_value_heads=1, head_dim=8, sliding_window=4, attn_implementation="eager")
     ),
 )
-tokens_alone("mistral", lambda: hf.MistralForCausalLM(hf.MistralConfig(**_SMALL, num_key_value_heads=1, sliding_window=3)))
+tokens_alone(
+    "mistral", lambda: hf.MistralForCausalLM(hf.MistralConfig(**_SMALL, num_key_value_heads=1, sliding_window=3))
+)
 tokens_alone("phi3", lambda: hf.Phi3ForCausalLM(hf.Phi3Config(**_SMALL, num_key_value_heads=3, pad_token_id=0)))
 tokens_alone("gpt_neox", lambda: hf.GPTNeoXForCausalLM(hf.GPTNeoXConfig(**_SMALL)))
 tokens_alone(
     "deberta",
-    lambda: hf.DebertaV2Model(hf.DebertaV2Config(**_SMALL, relative_attention=True, pos_att_type=["p2c", "c2p"], conv_kernel_size=3)),
+    lambda: hf.DebertaV2Model(
+        hf.DebertaV2Config(**_SMALL, relative_attention=True, pos_att_type=["p2c", "c2p"], conv_kernel_size=3)
+    ),
 )
-tokens_alone("roformer", lambda: hf.RoFormerModel(hf.RoFormerConfig(**{**_SMALL, "num_attention_heads": 4, "hidden_size": 32})))
+tokens_alone(
+    "roformer", lambda: hf.RoFormerModel(hf.RoFormerConfig(**{**_SMALL, "num_attention_heads": 4, "hidden_size": 32}))
+)
 tokens_alone("xlnet", lambda: hf.XLNetModel(hf.XLNetConfig(vocab_size=60, d_model=24, n_layer=2, n_head=3, d_inner=48)))
 tokens_alone(
     "mamba",
-    lambda: hf.MambaForCausalLM(hf.MambaConfig(vocab_size=60, hidden_size=16, state_size=4, num_hidden_layers=2, use_mambapy=False)),
+    lambda: hf.MambaForCausalLM(
+        hf.MambaConfig(vocab_size=60, hidden_size=16, state_size=4, num_hidden_layers=2, use_mambapy=False)
+    ),
     [[7], [7, 7]],
 )  # its recurrence is unrolled
-tokens_alone("fnet", lambda: hf.FNetModel(hf.FNetConfig(**{k: v for k, v in _SMALL.items() if k != "num_attention_heads"})))
+tokens_alone(
+    "fnet", lambda: hf.FNetModel(hf.FNetConfig(**{k: v for k, v in _SMALL.items() if k != "num_attention_heads"}))
+)
 tokens_alone("xlm_roberta", lambda: hf.XLMRobertaForSequenceClassification(hf.XLMRobertaConfig(**_SMALL)))
 tokens_alone("albert", lambda: hf.AlbertModel(hf.AlbertConfig(**_SMALL, embedding_size=12)))
 tokens_alone("mpnet", lambda: hf.MPNetModel(hf.MPNetConfig(**_SMALL)))
 
 
 def pixels_alone(
-    name: str, module: Callable[[], Any], output: Callable[[Any], Any], shapes: Sequence[tuple[int, int, int]], size: int = 64
+    name: str,
+    module: Callable[[], Any],
+    output: Callable[[Any], Any],
+    shapes: Sequence[tuple[int, int, int]],
+    size: int = 64,
 ) -> None:
     """Register a network of images."""
 
@@ -82,7 +100,9 @@ def pixels_alone(
 
 
 def _backbone() -> hf.ResNetConfig:
-    return hf.ResNetConfig(embedding_size=8, hidden_sizes=[8, 8, 12, 16], depths=[1, 1, 1, 1], out_features=["stage2", "stage3", "stage4"])
+    return hf.ResNetConfig(
+        embedding_size=8, hidden_sizes=[8, 8, 12, 16], depths=[1, 1, 1, 1], out_features=["stage2", "stage3", "stage4"]
+    )
 
 
 _DEFORMABLE = {
@@ -121,7 +141,9 @@ pixels_alone(
 pixels_alone(
     "mobilevit",
     lambda: hf.MobileViTForImageClassification(
-        hf.MobileViTConfig(hidden_sizes=[16, 20, 24], neck_hidden_sizes=[8, 8, 12, 16, 20, 24, 40], num_attention_heads=2, num_labels=5)
+        hf.MobileViTConfig(
+            hidden_sizes=[16, 20, 24], neck_hidden_sizes=[8, 8, 12, 16, 20, 24, 40], num_attention_heads=2, num_labels=5
+        )
     ),
     lambda found: found.logits,
     [(1, 64, 64), (2, 64, 64)],
@@ -146,7 +168,9 @@ pixels_alone(
 )
 pixels_alone(
     "poolformer",
-    lambda: hf.PoolFormerForImageClassification(hf.PoolFormerConfig(hidden_sizes=[8, 12, 16, 20], depths=[1, 1, 1, 1], num_labels=5)),
+    lambda: hf.PoolFormerForImageClassification(
+        hf.PoolFormerConfig(hidden_sizes=[8, 12, 16, 20], depths=[1, 1, 1, 1], num_labels=5)
+    ),
     lambda found: found.logits,
     [(1, 64, 64), (2, 96, 64)],
 )
@@ -188,7 +212,9 @@ pixels_alone(
 
 def sound(name: str, module: Callable[[], Any], output: Callable[[Any], Any]) -> None:
     def builder(wide: bool) -> Network:
-        model = convert(Calling(randomise(module()), lambda inner, x: output(inner(x))), [torch.randn(1, 800)], [[-1, -1]])
+        model = convert(
+            Calling(randomise(module()), lambda inner, x: output(inner(x))), [torch.randn(1, 800)], [[-1, -1]]
+        )
         return Network(model, [[RandomInput((1, 800))], [RandomInput((2, 611))]])
 
     network(name)(builder)

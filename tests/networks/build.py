@@ -10,7 +10,18 @@ import time
 import traceback
 from pathlib import Path
 
-from tests.networks import assorted, audio, compressed, convolutional, detection, diffusion, exported, language, recurrent, vision
+from tests.networks import (
+    assorted,
+    audio,
+    compressed,
+    convolutional,
+    detection,
+    diffusion,
+    exported,
+    language,
+    recurrent,
+    vision,
+)
 from tests.networks.network import BUILDERS, build
 
 FAMILIES = (convolutional, detection, vision, language, recurrent, diffusion, audio, compressed, assorted, exported)
@@ -20,7 +31,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="networks, or beginnings of their names; all unless given")
     parser.add_argument("-o", "--output", type=Path, default=Path("networks"))
-    parser.add_argument("--wide", action="store_true", help="published widths and resolutions, with fewer layers where they repeat")
+    parser.add_argument(
+        "--wide", action="store_true", help="published widths and resolutions, with fewer layers where they repeat"
+    )
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
     names = [name for name in BUILDERS if not arguments.names or name.startswith(tuple(arguments.names))]
@@ -35,7 +48,10 @@ def main() -> None:
             print(f"{name}: cannot be built")
             traceback.print_exc()
             continue
-        print(f"{name}: {path.with_suffix('.bin').stat().st_size / 1000:.0f} kB, {time.perf_counter() - start:.1f} s", flush=True)
+        print(
+            f"{name}: {path.with_suffix('.bin').stat().st_size / 1000:.0f} kB, {time.perf_counter() - start:.1f} s",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

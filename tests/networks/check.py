@@ -52,7 +52,12 @@ def oracle(model: ov.Model | Path, threads: int) -> Callable[[list[np.ndarray]],
     What is written is computed: FakeQuantize not in 8 bits, and weights that are unpacked in f16 rounded to f16,
     which the plugin alone would leave out.
     """
-    options = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "KV_CACHE_PRECISION": "f32", "LP_TRANSFORMS_MODE": "NO"}
+    options = {
+        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_NUM_THREADS": threads,
+        "KV_CACHE_PRECISION": "f32",
+        "LP_TRANSFORMS_MODE": "NO",
+    }
     options |= {"DYNAMIC_QUANTIZATION_GROUP_SIZE": 0}
     compiled = ov.Core().compile_model(unpacked(model), "CPU", options)
     request = compiled.create_infer_request()
@@ -73,7 +78,8 @@ def unpacked(model: ov.Model | Path) -> ov.Model:
         if node.get_type_name() in _UNPACKING and all(source.get_type_name() == "Constant" for source in sources):
             found = ov.Tensor(node.get_output_element_type(0), node.get_output_shape(0))
             if node.evaluate(
-                [found], [ov.Tensor(source.data, source.get_output_shape(0), source.get_element_type()) for source in sources]
+                [found],
+                [ov.Tensor(source.data, source.get_output_shape(0), source.get_element_type()) for source in sources],
             ):
                 node.output(0).replace(opset13.constant(found).output(0))
     return model
@@ -131,7 +137,10 @@ def trace(path: Path, threads: int, failing: int, most: int = 5) -> None:
         node = by_name.get(op.friendly_name)
         if node is None or op.get_type_name() in ("Parameter", "Constant", "Result", "Assign", "ReadValue"):
             continue
-        read = [any(port.get_node().get_type_name() == "Result" for port in output.get_target_inputs()) for output in op.outputs()]
+        read = [
+            any(port.get_node().get_type_name() == "Result" for port in output.get_target_inputs())
+            for output in op.outputs()
+        ]
         pairs += [(node, i, output) for i, output in enumerate(op.outputs()) if not read[i]]
     count = len(theirs.outputs)
     theirs.add_outputs([output for _, _, output in pairs])
@@ -146,7 +155,9 @@ def trace(path: Path, threads: int, failing: int, most: int = 5) -> None:
             print(
                 f"  {node.id} {node.name} ({node.type}:{i} {node.attributes}): {error:.2g}, {a.dtype}{list(a.shape)} against {b.dtype}{list(b.shape)}"
             )
-            worst = np.argsort(-np.abs(a - b), axis=None)[:6] if a.shape == b.shape and a.dtype.kind == "f" else slice(6)
+            worst = (
+                np.argsort(-np.abs(a - b), axis=None)[:6] if a.shape == b.shape and a.dtype.kind == "f" else slice(6)
+            )
             print(f"    ours {a.ravel()[worst]} theirs {b.ravel()[worst]}")
 
 
@@ -159,7 +170,11 @@ def main() -> None:
     parser.add_argument("--times", action="store_true")
     parser.add_argument("--trace", action="store_true")
     arguments = parser.parse_args()
-    paths = [p for p in sorted(arguments.folder.glob("*.xml")) if not arguments.names or p.stem.startswith(tuple(arguments.names))]
+    paths = [
+        p
+        for p in sorted(arguments.folder.glob("*.xml"))
+        if not arguments.names or p.stem.startswith(tuple(arguments.names))
+    ]
     failed = 0
     for path in paths:
         outcome, measure = check(path, arguments.threads, not arguments.plain)

@@ -25,7 +25,10 @@ def quantised(made: Network) -> Network:
     """8-bit FakeQuantize on activations and weights; run once, for in every few thousand numbers one falls on the edge of two levels."""
     rng = np.random.default_rng(5)
     kinds = [port.element_type for port in made.model.inputs]
-    rows = [[random_array(spec, kind, rng) for spec, kind in zip(made.runs[i % len(made.runs)], kinds, strict=True)] for i in range(4)]
+    rows = [
+        [random_array(spec, kind, rng) for spec, kind in zip(made.runs[i % len(made.runs)], kinds, strict=True)]
+        for i in range(4)
+    ]
     return Network(nncf.quantize(made.model, nncf.Dataset(rows), subset_size=4), made.runs[:1])
 
 

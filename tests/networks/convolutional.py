@@ -43,7 +43,9 @@ def resnet18(wide: bool) -> Network:
 def mobilenet_v2(wide: bool) -> Network:
     """Inverted residuals, ReLU6 (Sandler et al. 2018)."""
     config = (
-        hf.MobileNetV2Config() if wide else hf.MobileNetV2Config(depth_multiplier=0.1, min_depth=4, finegrained_output=False, num_labels=10)
+        hf.MobileNetV2Config()
+        if wide
+        else hf.MobileNetV2Config(depth_multiplier=0.1, min_depth=4, finegrained_output=False, num_labels=10)
     )
     return images(classifier(hf.MobileNetV2ForImageClassification(config)), wide, small=64)
 
@@ -67,9 +69,15 @@ class Inverted(nn.Module):
         super().__init__()
         act = nn.Hardswish if hard else nn.ReLU
         expand = [nn.Conv2d(c_in, inner, 1, bias=False), nn.BatchNorm2d(inner, 1e-3), act()] if inner != c_in else []
-        depthwise = [nn.Conv2d(inner, inner, kernel, stride, kernel // 2, groups=inner, bias=False), nn.BatchNorm2d(inner, 1e-3), act()]
+        depthwise = [
+            nn.Conv2d(inner, inner, kernel, stride, kernel // 2, groups=inner, bias=False),
+            nn.BatchNorm2d(inner, 1e-3),
+            act(),
+        ]
         scale = [Squeeze(inner, max(8, inner // 4))] if squeeze else []
-        self.body = nn.Sequential(*expand, *depthwise, *scale, nn.Conv2d(inner, c_out, 1, bias=False), nn.BatchNorm2d(c_out, 1e-3))
+        self.body = nn.Sequential(
+            *expand, *depthwise, *scale, nn.Conv2d(inner, c_out, 1, bias=False), nn.BatchNorm2d(c_out, 1e-3)
+        )
         self.adds = stride == 1 and c_in == c_out
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -82,12 +90,22 @@ def mobilenet_v3(wide: bool) -> Network:
     rows = MOBILENET_V3_LARGE if wide else [MOBILENET_V3_LARGE[i] for i in (0, 1, 3, 4, 6, 12)]
     by = 1 if wide else 8
     channels = 16 // by
-    layers: list[nn.Module] = [nn.Conv2d(3, channels, 3, 2, 1, bias=False), nn.BatchNorm2d(channels, 1e-3), nn.Hardswish()]
+    layers: list[nn.Module] = [
+        nn.Conv2d(3, channels, 3, 2, 1, bias=False),
+        nn.BatchNorm2d(channels, 1e-3),
+        nn.Hardswish(),
+    ]
     for kernel, inner, c_out, squeeze, hard, stride in rows:
         layers.append(Inverted(channels, kernel, inner // by, c_out // by, squeeze, hard, stride))
         channels = c_out // by
     last, head = (960, 1280) if wide else (60, 40)
-    layers += [nn.Conv2d(channels, last, 1, bias=False), nn.BatchNorm2d(last, 1e-3), nn.Hardswish(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    layers += [
+        nn.Conv2d(channels, last, 1, bias=False),
+        nn.BatchNorm2d(last, 1e-3),
+        nn.Hardswish(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+    ]
     layers += [nn.Linear(last, head), nn.Hardswish(), nn.Dropout(0.2), nn.Linear(head, 1000 // by)]
     return images(randomise(nn.Sequential(*layers)), wide)
 
@@ -95,11 +113,19 @@ def mobilenet_v3(wide: bool) -> Network:
 @network("efficientnet")
 def efficientnet(wide: bool) -> Network:
     """EfficientNet-B0: squeeze and excitation, swish (Tan and Le 2019)."""
-    small = {"width_coefficient": 0.1, "depth_coefficient": 0.4, "depth_divisor": 4, "hidden_dim": 128, "num_labels": 10}
+    small = {
+        "width_coefficient": 0.1,
+        "depth_coefficient": 0.4,
+        "depth_divisor": 4,
+        "hidden_dim": 128,
+        "num_labels": 10,
+    }
     published = {"width_coefficient": 1.0, "depth_coefficient": 1.0, "hidden_dim": 1280}
     config = hf.EfficientNetConfig(image_size=224, **(published if wide else small))
     module = hf.EfficientNetForImageClassification(config)
-    module.efficientnet.pooler = nn.AdaptiveAvgPool2d(1)  # written as a window larger than the map, which OpenVINO refuses
+    module.efficientnet.pooler = nn.AdaptiveAvgPool2d(
+        1
+    )  # written as a window larger than the map, which OpenVINO refuses
     return images(classifier(module), wide, small=64)
 
 

@@ -29,9 +29,12 @@ class Ssd(nn.Module):
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         first = self.body(x)
         levels = [first, self.extra(first)]
-        boxes = torch.cat([head(y).permute(0, 2, 3, 1).flatten(1) for head, y in zip(self.boxes, levels, strict=True)], 1)
+        boxes = torch.cat(
+            [head(y).permute(0, 2, 3, 1).flatten(1) for head, y in zip(self.boxes, levels, strict=True)], 1
+        )
         scores = [
-            head(y).permute(0, 2, 3, 1).flatten(1).unflatten(1, (-1, self.classes)) for head, y in zip(self.scores, levels, strict=True)
+            head(y).permute(0, 2, 3, 1).flatten(1).unflatten(1, (-1, self.classes))
+            for head, y in zip(self.scores, levels, strict=True)
         ]
         return boxes, torch.cat(scores, 1).softmax(-1).flatten(1)
 
@@ -88,7 +91,10 @@ class Yolo(nn.Module):
         super().__init__()
         self.bins, self.classes = bins, classes
         self.first = nn.Sequential(
-            stage(3, c, 2, nn.SiLU), stage(c, 2 * c, 2, nn.SiLU), CrossStage(2 * c, 2 * c), stage(2 * c, 4 * c, 2, nn.SiLU)
+            stage(3, c, 2, nn.SiLU),
+            stage(c, 2 * c, 2, nn.SiLU),
+            CrossStage(2 * c, 2 * c),
+            stage(2 * c, 4 * c, 2, nn.SiLU),
         )
         self.second = nn.Sequential(stage(4 * c, 4 * c, 2, nn.SiLU), CrossStage(4 * c, 4 * c))
         self.pool = nn.MaxPool2d(5, 1, 2)
@@ -107,7 +113,9 @@ class Yolo(nn.Module):
         for head, y, step in zip(self.heads, (near, far), (8.0, 16.0), strict=True):
             where, what = head(y).flatten(2).split([4 * self.bins, self.classes], 1)
             ltrb = where.unflatten(1, (4, self.bins)).softmax(2).mul(torch.arange(self.bins).view(1, 1, -1, 1)).sum(2)
-            rows, columns = torch.meshgrid(torch.arange(y.shape[2]) + 0.5, torch.arange(y.shape[3]) + 0.5, indexing="ij")
+            rows, columns = torch.meshgrid(
+                torch.arange(y.shape[2]) + 0.5, torch.arange(y.shape[3]) + 0.5, indexing="ij"
+            )
             centres = torch.stack([columns, rows]).flatten(1)[None]
             boxes.append(torch.cat([centres - ltrb[:, :2], centres + ltrb[:, 2:]], 1) * step)
             scores.append(what.sigmoid())
@@ -180,7 +188,9 @@ def faster_rcnn(wide: bool) -> Network:
         constant([-1, 4]),
         False,
     )
-    moved = opset13.clamp(opset13.add(constant(boxes, np.float32), opset13.multiply(moves, constant(4, np.float32))), 0.0, float(size))
+    moved = opset13.clamp(
+        opset13.add(constant(boxes, np.float32), opset13.multiply(moves, constant(4, np.float32))), 0.0, float(size)
+    )
     flat = opset13.sigmoid(opset13.reshape(opset13.transpose(score, constant([0, 2, 3, 1])), constant([-1]), False))
     best = opset13.topk(flat, constant(4 * most), 0, "max", "value", index_element_type="i64")
     top = opset13.gather(moved, best.output(1), constant(0))

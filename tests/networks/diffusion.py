@@ -40,7 +40,9 @@ class Attention(nn.Module):
         def split(y: torch.Tensor) -> torch.Tensor:
             return y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
-        seen = functional.scaled_dot_product_attention(split(self.query(x)), split(self.key(context)), split(self.value(context)))
+        seen = functional.scaled_dot_product_attention(
+            split(self.query(x)), split(self.key(context)), split(self.value(context))
+        )
         return self.out(seen.transpose(1, 2).flatten(2))
 
 
@@ -77,7 +79,9 @@ class Denoiser(nn.Module):
         self.down = nn.ModuleList([Residual(c, c, time), Residual(c, 2 * c, time)])
         self.looks = nn.ModuleList([Transformer(c, context, heads), Transformer(2 * c, context, heads)])
         self.shrink = nn.Conv2d(c, c, 3, 2, 1)
-        self.middle = nn.ModuleList([Residual(2 * c, 2 * c, time), Transformer(2 * c, context, heads), Residual(2 * c, 2 * c, time)])
+        self.middle = nn.ModuleList(
+            [Residual(2 * c, 2 * c, time), Transformer(2 * c, context, heads), Residual(2 * c, 2 * c, time)]
+        )
         self.up = nn.ModuleList([Residual(4 * c, 2 * c, time), Residual(3 * c, c, time)])
         self.grow = nn.Conv2d(2 * c, 2 * c, 3, padding=1)
         self.last = Transformer(c, context, heads)

@@ -37,7 +37,11 @@ class Tokens(nn.Module):
 
 
 def exported(
-    name: str, module: Callable[[], nn.Module], example: Sequence[torch.Tensor], open_axes: Sequence[int], runs: list[Sequence[Any]]
+    name: str,
+    module: Callable[[], nn.Module],
+    example: Sequence[torch.Tensor],
+    open_axes: Sequence[int],
+    runs: list[Sequence[Any]],
 ) -> None:
     """Register a network whose inputs have the axes given left open."""
 
@@ -54,7 +58,15 @@ def squares(size: int, *batches: int) -> list[Sequence[RandomInput]]:
     return [[RandomInput((n, 3, size, size))] for n in batches]
 
 
-_SWIN = {"embed_dim": 12, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4, "image_size": 32, "patch_size": 2, "num_labels": 10}
+_SWIN = {
+    "embed_dim": 12,
+    "depths": [2, 2],
+    "num_heads": [2, 4],
+    "window_size": 4,
+    "image_size": 32,
+    "patch_size": 2,
+    "num_labels": 10,
+}
 _CONVNEXT = {"hidden_sizes": [8, 12, 16, 24], "depths": [1, 1, 2, 1], "num_labels": 10}
 _BERT = {
     "vocab_size": 60,
@@ -83,5 +95,11 @@ exported(
     squares(64, 1, 3),
 )
 exported("bert_exported", lambda: Tokens(hf.BertModel(hf.BertConfig(**_BERT))), [_WORDS, _WORDS], [0, 1], _TEXTS)
-exported("bilstm_exported", lambda: recurrent.Tagger(nn.LSTM, 12, 50, bidirectional=True), [_WORDS], [0, 1], [[ids(2, 7, below=50)]])
+exported(
+    "bilstm_exported",
+    lambda: recurrent.Tagger(nn.LSTM, 12, 50, bidirectional=True),
+    [_WORDS],
+    [0, 1],
+    [[ids(2, 7, below=50)]],
+)
 exported("gru_exported", lambda: recurrent.Tagger(nn.GRU, 12, 50), [_WORDS], [0, 1], [[ids(2, 7, below=50)]])

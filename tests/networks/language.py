@@ -34,7 +34,9 @@ def bert(wide: bool, attention: str) -> Network:
     }
     config = hf.BertConfig(attn_implementation=attention, **({"num_hidden_layers": 3} if wide else sizes))
     module = randomise(hf.BertForTokenClassification(config))
-    model = convert(Calling(module, lambda m, tokens, mask, kinds: m(tokens, mask, kinds).logits), [long(2, 7)] * 3, [[-1, -1]] * 3)
+    model = convert(
+        Calling(module, lambda m, tokens, mask, kinds: m(tokens, mask, kinds).logits), [long(2, 7)] * 3, [[-1, -1]] * 3
+    )
     runs = [(1, [128])] if wide else [(1, [5]), (3, [4, 9, 1])]
     words = config.vocab_size
     return Network(model, [[ids(n, max(ls), below=words), padded(*ls), ids(n, max(ls), below=2)] for n, ls in runs])
@@ -63,7 +65,9 @@ def with_past(config: Any, past: Sequence[tuple[torch.Tensor, torch.Tensor]]) ->
 def decode(config: Any) -> Any:
     def call(inner: Any, tokens: torch.Tensor, mask: torch.Tensor, positions: torch.Tensor, past: Any) -> Any:
         cache = with_past(config, past)
-        found = inner(input_ids=tokens, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True)
+        found = inner(
+            input_ids=tokens, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True
+        )
         return (found.logits, *(tensor for layer in cache.layers for tensor in (layer.keys, layer.values)))
 
     return call
@@ -125,7 +129,9 @@ def decoder(module: Any, config: Any, wide: bool, heads: int, size: int, layers:
 def gpt2(wide: bool, attention: str) -> Network:
     sizes = {"vocab_size": 60, "n_embd": 24, "n_layer": 2, "n_head": 3, "n_positions": 32}
     config = hf.GPT2Config(attn_implementation=attention, **({"n_layer": 3} if wide else sizes))
-    return decoder(hf.GPT2LMHeadModel(config), config, wide, config.n_head, config.n_embd // config.n_head, config.n_layer)
+    return decoder(
+        hf.GPT2LMHeadModel(config), config, wide, config.n_head, config.n_embd // config.n_head, config.n_layer
+    )
 
 
 @network("gpt2_sdpa")
@@ -183,7 +189,15 @@ def qwen3(wide: bool) -> Network:
 
 
 def t5(wide: bool) -> tuple[Any, Any]:
-    sizes = {"vocab_size": 60, "d_model": 24, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 3, "relative_attention_num_buckets": 8}
+    sizes = {
+        "vocab_size": 60,
+        "d_model": 24,
+        "d_kv": 8,
+        "d_ff": 32,
+        "num_layers": 2,
+        "num_heads": 3,
+        "relative_attention_num_buckets": 8,
+    }
     config = hf.T5Config(**({"num_layers": 3} if wide else sizes))
     return randomise(hf.T5ForConditionalGeneration(config)), config
 
@@ -199,7 +213,9 @@ def t5_both(wide: bool) -> Network:
     model = convert(Calling(module, call), [long(2, 7), long(2, 7), long(2, 4)], [[-1, -1]] * 3)
     words = config.vocab_size
     spans = [(64, [64], 16)] if wide else [(6, [6], 3), (9, [9, 4], 5)]
-    return Network(model, [[ids(len(ls), n, below=words), padded(*ls), ids(len(ls), m, below=words)] for n, ls, m in spans])
+    return Network(
+        model, [[ids(len(ls), n, below=words), padded(*ls), ids(len(ls), m, below=words)] for n, ls, m in spans]
+    )
 
 
 def whisper(wide: bool) -> tuple[Any, Any]:
@@ -218,7 +234,9 @@ def whisper_encoder(wide: bool) -> Network:
     module, config = whisper(wide)
     bands, frames = config.num_mel_bins, 2 * config.max_source_positions
     model = convert(
-        Calling(module.model.encoder, lambda m, x: m(x).last_hidden_state), [torch.randn(1, bands, frames)], [[-1, bands, frames]]
+        Calling(module.model.encoder, lambda m, x: m(x).last_hidden_state),
+        [torch.randn(1, bands, frames)],
+        [[-1, bands, frames]],
     )
     return Network(model, [[RandomInput((1, bands, frames))], [RandomInput((2, bands, frames))]][: 1 if wide else 2])
 
@@ -229,7 +247,9 @@ def whisper_decoder(wide: bool) -> Network:
     module, config = whisper(wide)
 
     def call(inner: Any, tokens: torch.Tensor, heard: torch.Tensor) -> Any:
-        return inner.proj_out(inner.model.decoder(tokens, torch.ones_like(tokens), heard, use_cache=False).last_hidden_state)
+        return inner.proj_out(
+            inner.model.decoder(tokens, torch.ones_like(tokens), heard, use_cache=False).last_hidden_state
+        )
 
     width = config.d_model
     model = convert(Calling(module, call), [long(2, 4), torch.randn(2, 9, width)], [[-1, -1], [-1, -1, width]])

@@ -37,7 +37,9 @@ def record(path: Path) -> Path:
     NETWORKS.mkdir(exist_ok=True)
     kept = NETWORKS / f"{path.stem}.zip"
     with zipfile.ZipFile(kept, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for suffix, data in [(s, path.with_suffix(s).read_bytes()) for s in (".xml", ".bin", ".json")] + [(".npz", arrays.getvalue())]:
+        for suffix, data in [(s, path.with_suffix(s).read_bytes()) for s in (".xml", ".bin", ".json")] + [
+            (".npz", arrays.getvalue())
+        ]:
             archive.writestr(zipfile.ZipInfo(f"{path.stem}{suffix}"), data, zipfile.ZIP_DEFLATED)
     return kept
 

@@ -51,7 +51,15 @@ def vit_eager(wide: bool) -> Network:
 @network("swin")
 def swin(wide: bool) -> Network:
     """Swin-T: shifted windows, relative positions (Liu et al. 2021)."""
-    sizes = {"embed_dim": 12, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4, "image_size": 32, "patch_size": 2, "num_labels": 10}
+    sizes = {
+        "embed_dim": 12,
+        "depths": [2, 2],
+        "num_heads": [2, 4],
+        "window_size": 4,
+        "image_size": 32,
+        "patch_size": 2,
+        "num_labels": 10,
+    }
     config = hf.SwinConfig(**({} if wide else sizes))
     return squares(classifier(hf.SwinForImageClassification(config)), config.image_size, wide)
 
@@ -64,13 +72,22 @@ def clip(wide: bool) -> Network:
         config = hf.CLIPConfig(text_config={"num_hidden_layers": 3}, vision_config={"num_hidden_layers": 3})
     else:
         text = {**tower, "vocab_size": 60, "max_position_embeddings": 16, "eos_token_id": 59}
-        config = hf.CLIPConfig(text_config=text, vision_config={**tower, "image_size": 32, "patch_size": 8}, projection_dim=16)
+        config = hf.CLIPConfig(
+            text_config=text, vision_config={**tower, "image_size": 32, "patch_size": 8}, projection_dim=16
+        )
     size, words = config.vision_config.image_size, config.text_config.vocab_size
-    module = Calling(randomise(hf.CLIPModel(config)), lambda m, tokens, pixels: m(input_ids=tokens, pixel_values=pixels).logits_per_image)
+    module = Calling(
+        randomise(hf.CLIPModel(config)),
+        lambda m, tokens, pixels: m(input_ids=tokens, pixel_values=pixels).logits_per_image,
+    )
     example = [torch.ones(2, 7, dtype=torch.long), torch.randn(3, 3, size, size)]
     model = convert(module, example, [[-1, -1], [-1, 3, size, size]])
     return Network(
-        model, [[ids(2, 7, below=words), RandomInput((1, 3, size, size))], [ids(3, 5, below=words), RandomInput((2, 3, size, size))]]
+        model,
+        [
+            [ids(2, 7, below=words), RandomInput((1, 3, size, size))],
+            [ids(3, 5, below=words), RandomInput((2, 3, size, size))],
+        ],
     )
 
 
@@ -80,7 +97,9 @@ def detr(wide: bool) -> Network:
     backbone = (
         hf.ResNetConfig(out_features=["stage4"])
         if wide
-        else hf.ResNetConfig(embedding_size=8, hidden_sizes=[8, 8, 12, 16], depths=[1, 1, 1, 1], out_features=["stage4"])
+        else hf.ResNetConfig(
+            embedding_size=8, hidden_sizes=[8, 8, 12, 16], depths=[1, 1, 1, 1], out_features=["stage4"]
+        )
     )
     layers = {"encoder_layers": 2, "decoder_layers": 2}
     sizes = {
@@ -93,7 +112,12 @@ def detr(wide: bool) -> Network:
         "num_labels": 5,
     }
     config = hf.DetrConfig(
-        use_timm_backbone=False, backbone_config=backbone, backbone=None, use_pretrained_backbone=False, **layers, **({} if wide else sizes)
+        use_timm_backbone=False,
+        backbone_config=backbone,
+        backbone=None,
+        use_pretrained_backbone=False,
+        **layers,
+        **({} if wide else sizes),
     )
 
     def call(inner: Any, pixels: torch.Tensor) -> Any:
@@ -101,5 +125,7 @@ def detr(wide: bool) -> Network:
         return found.logits, found.pred_boxes
 
     size = 256 if wide else 64
-    model = convert(Calling(randomise(hf.DetrForObjectDetection(config)), call), [torch.randn(1, 3, size, size)], [[-1, 3, -1, -1]])
+    model = convert(
+        Calling(randomise(hf.DetrForObjectDetection(config)), call), [torch.randn(1, 3, size, size)], [[-1, 3, -1, -1]]
+    )
     return Network(model, [[RandomInput((1, 3, size, size))], [RandomInput((2, 3, size, size + 32))]])

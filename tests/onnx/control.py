@@ -84,6 +84,8 @@ def _ask_others(row: Row, model: onnx.ModelProto, converted: irexec.Model) -> No
     with tempfile.TemporaryDirectory() as folder:
         irexec.save_model(converted, Path(folder) / "m.xml")
         core = ov.Core()
-        compiled = core.compile_model(core.read_model(Path(folder) / "m.xml"), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+        compiled = core.compile_model(
+            core.read_model(Path(folder) / "m.xml"), "CPU", {"INFERENCE_PRECISION_HINT": "f32"}
+        )
         results = compiled([row.feeds[port.any_name] for port in compiled.inputs])
         _compare([results[port] for port in compiled.outputs], row.gives)

@@ -30,7 +30,8 @@ def main() -> None:
             print(f"{row.id}: {str(error).splitlines()[0]}")
             continue
         results |= {
-            f"{row.id}|{name}": array.astype(str) if array.dtype == object else array for name, array in list(found.items())[: row.compared]
+            f"{row.id}|{name}": array.astype(str) if array.dtype == object else array
+            for name, array in list(found.items())[: row.compared]
         }
     np.savez_compressed(GOLDENS, **results)
     print(f"{len(ROWS)} rows, {GOLDENS.stat().st_size} bytes")

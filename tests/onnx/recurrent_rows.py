@@ -104,7 +104,9 @@ def _rows() -> dict[str, Row]:
         for direction in _DIRECTIONS:
             rows[f"{operator}, {direction}"] = Row(operator, "", {"direction": direction})
             rows[f"{operator}, {direction}, every input"] = Row(operator, given, {"direction": direction})
-            rows[f"{operator}, {direction}, batches first"] = Row(operator, given, {"direction": direction, "layout": 1})
+            rows[f"{operator}, {direction}, batches first"] = Row(
+                operator, given, {"direction": direction, "layout": 1}
+            )
         both = {"direction": "bidirectional"}
         count = _THREE[operator]
         softsign = {"activations": ["Softsign"] * count}
@@ -131,13 +133,20 @@ def _rows() -> dict[str, Row]:
         "Softplus": ([], []),
     }.items():  # fmt: skip
         attributes = {"activations": [name]}
-        attributes |= {f"activation_{which}": values for which, values in zip(("alpha", "beta"), parameters, strict=True) if values}
+        attributes |= {
+            f"activation_{which}": values for which, values in zip(("alpha", "beta"), parameters, strict=True) if values
+        }
         rows[f"RNN, {name}"] = Row("RNN", "BH", attributes)
         if name in ("LeakyRelu", "HardSigmoid", "Elu"):
             rows[f"RNN, {name} with default parameters"] = Row("RNN", "BH", {"activations": [name]})
-    mixed = {"direction": "bidirectional", "activations": ["sigmoid", "TANH", "Relu", "LeakyRelu", "HardSigmoid", "Elu"]}
+    mixed = {
+        "direction": "bidirectional",
+        "activations": ["sigmoid", "TANH", "Relu", "LeakyRelu", "HardSigmoid", "Elu"],
+    }
     rows |= {
-        "RNN, each direction has its own activation": Row("RNN", "BLH", {"direction": "bidirectional", "activations": ["Relu", "Tanh"]}),
+        "RNN, each direction has its own activation": Row(
+            "RNN", "BLH", {"direction": "bidirectional", "activations": ["Relu", "Tanh"]}
+        ),
         # The second and third functions take the parameters; the first has none.
         "LSTM, parameters for some of its activations": Row(
             "LSTM", "BLHC", mixed | {"activation_alpha": [0.1, 0.3, 0.5], "activation_beta": [0.6]}
@@ -145,10 +154,14 @@ def _rows() -> dict[str, Row]:
         "GRU, linear before reset": Row("GRU", "BLH", {"linear_before_reset": 1, "direction": "bidirectional"}),
         "GRU, linear before reset without a bias": Row("GRU", "H", {"linear_before_reset": 1}),
         "GRU, linear before reset, computed weights": Row("GRU", "BLH", {"linear_before_reset": 1}, computed=True),
-        "GRU, linear before reset in a loop": Row("GRU", "BLH", {"linear_before_reset": 1, "activations": ["Sigmoid", "Softsign"]}),
+        "GRU, linear before reset in a loop": Row(
+            "GRU", "BLH", {"linear_before_reset": 1, "activations": ["Sigmoid", "Softsign"]}
+        ),
         "LSTM, peepholes": Row("LSTM", "BHCP", {}),
         "LSTM, peepholes, lengths and both directions": Row("LSTM", "BLHCP", {"direction": "bidirectional"}),
-        "LSTM, peepholes, clip and computed weights": Row("LSTM", "BLHCP", {"direction": "reverse", "clip": 0.5}, computed=True),
+        "LSTM, peepholes, clip and computed weights": Row(
+            "LSTM", "BLHCP", {"direction": "reverse", "clip": 0.5}, computed=True
+        ),
         "LSTM, no forget gate": Row("LSTM", "BLHC", {"input_forget": 1}),
         "LSTM, peepholes and no forget gate": Row("LSTM", "BHCP", {"input_forget": 1, "direction": "bidirectional"}),
     }

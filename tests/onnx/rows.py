@@ -48,8 +48,13 @@ class Row:
         names = ["" if x is None else f"x{i}" for i, x in enumerate(self.inputs)]
         results = [f"y{i}" if reference else "" for i, reference in enumerate(self.outputs)]
         node = helper.make_node(self.operator, names, results, "node", domain=self.domain, **self.attributes)
-        fixed = [onnx.numpy_helper.from_array(x.array, f"x{i}") for i, x in enumerate(self.inputs) if isinstance(x, Fixed)]
-        infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for name, x in self.feeds.items()]
+        fixed = [
+            onnx.numpy_helper.from_array(x.array, f"x{i}") for i, x in enumerate(self.inputs) if isinstance(x, Fixed)
+        ]
+        infos = [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+            for name, x in self.feeds.items()
+        ]
         outputs = [onnx.ValueInfoProto(name=name) for name in results if name]
         graph = helper.make_graph([node], "row", infos, outputs, fixed)
         return helper.make_model(

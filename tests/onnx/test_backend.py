@@ -77,7 +77,9 @@ def _run(case: Any) -> None:
     assert len(results) == len(expected)
     kinds = [str(port.element) for port in irexec.Model.of(read).outputs]
     for result, expected_value, element in zip(results, expected, kinds, strict=True):
-        expected_value = array_of(expected_value)[0] if isinstance(expected_value, onnx.TensorProto) else np.asarray(expected_value)
+        expected_value = (
+            array_of(expected_value)[0] if isinstance(expected_value, onnx.TensorProto) else np.asarray(expected_value)
+        )
         if expected_value.dtype == object or expected_value.dtype.kind in "US":
             np.testing.assert_array_equal(result.astype(str), expected_value.astype(str))
             continue
@@ -128,9 +130,17 @@ def test_what_is_out_of_scope() -> None:
 
     ours = set(_names())
     models = [case.model for name, case in _cases().items() if name not in ours]
-    tensors = [m for m in models if all(info.type.HasField("tensor_type") for info in [*m.graph.input, *m.graph.output])]
-    operators = {re.findall(r"\(ai\.onnx(?:\.(\S+))?\.(\w+) of opset", text)[0] for model in tensors for text in unsupported_nodes(model)}
-    assert operators <= {(domain.removeprefix("ai.onnx").lstrip("."), name) for domain, names in _OUT_OF_SCOPE.items() for name in names}
+    tensors = [
+        m for m in models if all(info.type.HasField("tensor_type") for info in [*m.graph.input, *m.graph.output])
+    ]
+    operators = {
+        re.findall(r"\(ai\.onnx(?:\.(\S+))?\.(\w+) of opset", text)[0]
+        for model in tensors
+        for text in unsupported_nodes(model)
+    }
+    assert operators <= {
+        (domain.removeprefix("ai.onnx").lstrip("."), name) for domain, names in _OUT_OF_SCOPE.items() for name in names
+    }
 
 
 def test_convolutions_are_all_in_scope() -> None:

@@ -284,5 +284,10 @@ def test_captures() -> None:
             }>
         }""")
     loop = next(node for node in converters.convert(model).nodes if node.type == "Loop")
-    assert [value.node.type for value in loop.inputs if value is not None] == ["Maximum", "Constant", "Parameter", "Negative"]
+    assert [value.node.type for value in loop.inputs if value is not None] == [
+        "Maximum",
+        "Constant",
+        "Parameter",
+        "Negative",
+    ]
     assert sorted(node.type for node in loop.bodies["body"].graph.nodes).count("Parameter") == 2

@@ -83,7 +83,10 @@ def test_the_size_of_the_state_is_that_of_its_weights() -> None:
 
 def test_directions_that_differ_are_two_layers() -> None:
     model = converters.convert(ROWS["RNN, each direction has its own activation"].model()[0])
-    assert [node.attributes["direction"] for node in model.nodes if node.type == "RNNSequence"] == ["forward", "reverse"]
+    assert [node.attributes["direction"] for node in model.nodes if node.type == "RNNSequence"] == [
+        "forward",
+        "reverse",
+    ]
 
 
 def test_a_constant_state_with_batches_first_is_cut_by_its_directions() -> None:

@@ -15,7 +15,9 @@ _RANK_UNKNOWN = "its CPU plugin needs a known rank of the result"
 
 def _both(declared: str, before: str, axes: str, attributes: str = "keepdims = 0") -> str:
     return f"""g ({declared}) => (bool[...] y, bool[...] z) {{
-        {before} y = ReduceMax <{attributes}> (x{axes}) z = ReduceMin <{attributes}> (x{axes}) }}""".replace("[...]", "")
+        {before} y = ReduceMax <{attributes}> (x{axes}) z = ReduceMin <{attributes}> (x{axes}) }}""".replace(
+        "[...]", ""
+    )
 
 
 ROWS = [

@@ -21,8 +21,12 @@ def _model(example: Example, *, nhwc: bool, **more: object) -> onnx.ModelProto:
     shape = list(example.x.shape)
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [shape[0], *shape[2:], shape[1]] if nhwc else shape)
     w = helper.make_tensor("w", TensorProto.FLOAT, example.w.shape, np.array(example.w.numbers, np.float32))
-    graph = helper.make_graph([node], "example", [x], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], [w])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11), helper.make_opsetid("com.ms.internal.nhwc", 1)])
+    graph = helper.make_graph(
+        [node], "example", [x], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], [w]
+    )
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 11), helper.make_opsetid("com.ms.internal.nhwc", 1)]
+    )
 
 
 def _run(model: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
@@ -80,5 +84,8 @@ def test_the_upsampling_layer_validates_clean() -> None:
     model = io.read_text(upsampling_model())
     assert irexec.validate(model) == []
     compiled = irexec.compile_model(model)
-    inputs = [np.zeros([int(size) for size in port.shape or () if isinstance(size, int)], np.float32) for port in compiled.inputs]
+    inputs = [
+        np.zeros([int(size) for size in port.shape or () if isinstance(size, int)], np.float32)
+        for port in compiled.inputs
+    ]
     assert compiled(inputs)[0].shape[-2:] == (447, 447)

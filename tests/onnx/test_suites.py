@@ -15,7 +15,11 @@ from converters.onnx.translate import unsupported_nodes
 from irexec import io
 
 _DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
-_MODELS = sorted(path for suite in ("pytorch-operator", "pytorch-converted", "simple") for path in (_DATA / suite).glob("*/model.onnx"))
+_MODELS = sorted(
+    path
+    for suite in ("pytorch-operator", "pytorch-converted", "simple")
+    for path in (_DATA / suite).glob("*/model.onnx")
+)
 # IR has neither training nor StringNormalizer.
 _NOT_IN_IR = ("test_gradient", "test_strnorm")
 

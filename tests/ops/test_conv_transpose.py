@@ -17,7 +17,12 @@ ONEDNN = resolve("ConvTranspose", "onednn")
 GROUPED = resolve("GroupConvolutionBackpropData", "opset1")
 
 DATA_FORMATS = ("NXC", "NCX")
-FILTER_FORMATS = (("filter_format", "XIO"), ("filter_format", "OIX"), ("weights_format", "XOI"), ("weights_format", "IOX"))
+FILTER_FORMATS = (
+    ("filter_format", "XIO"),
+    ("filter_format", "OIX"),
+    ("weights_format", "XOI"),
+    ("weights_format", "IOX"),
+)
 AUTO_PADS = ("none", "same_upper", "same_lower", "valid")
 GROUPS = (1, 2)
 OUTPUT_PADDINGS = ((0, 0), (1, 2))
@@ -70,7 +75,9 @@ def test_every_layout_gives_what_explicit_pads_give(geometry, auto_pad, groups, 
     expected = expected + bias[:, None, None]
     attributes = common | {"pads_begin": begins, "pads_end": ends, "auto_pad": auto_pad, "groups": groups}
     for data_format, (name, layout) in itertools.product(DATA_FORMATS, FILTER_FORMATS):
-        given = ONEDNN.arguments(attributes | {"data_format": data_format, name: layout, "output_padding": text(output_padding)})
+        given = ONEDNN.arguments(
+            attributes | {"data_format": data_format, name: layout, "output_padding": text(output_padding)}
+        )
         x = data if data_format == "NCX" else np.ascontiguousarray(np.moveaxis(data, 1, -1))
         reference = expected if data_format == "NCX" else np.moveaxis(expected, 1, -1)
         w = spread(weights, layout)

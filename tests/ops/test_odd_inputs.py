@@ -24,7 +24,24 @@ for _rows in families().values():
 
 _SIZES = [0, 1, 2, 3, 7, ANY, Dim(0, 4), Dim(2, 9), Dim(1, None), 10**30]
 _VALUES = [0, 1, -1, 2, 3, -7, 100, 2**31 - 1, -(2**63), 2**63 - 1]
-_TEXTS = ["", "0", "1", "-1", "2", "1, 1", "0, 0, 0", "-1, 2", "99999999999999999999", "true", "false", "nan", "inf", "1e9", "x", "..."]
+_TEXTS = [
+    "",
+    "0",
+    "1",
+    "-1",
+    "2",
+    "1, 1",
+    "0, 0, 0",
+    "-1, 2",
+    "99999999999999999999",
+    "true",
+    "false",
+    "nan",
+    "inf",
+    "1e9",
+    "x",
+    "...",
+]
 
 
 def _odd_fact(rng: random.Random, fact: Fact) -> Fact:
@@ -45,10 +62,14 @@ def _odd_fact(rng: random.Random, fact: Fact) -> Fact:
 
 
 def _odd_attributes(rng: random.Random, texts: dict[str, str]) -> dict[str, str]:
-    return {name: rng.choice(_TEXTS) if rng.random() < 0.15 else text for name, text in texts.items() if rng.random() > 0.03}
+    return {
+        name: rng.choice(_TEXTS) if rng.random() < 0.15 else text for name, text in texts.items() if rng.random() > 0.03
+    }
 
 
-@pytest.mark.parametrize("definition", [d for d in definitions() if (d.type, d.since) in _ROWS], ids=lambda d: f"{d.type}-{d.since}")
+@pytest.mark.parametrize(
+    "definition", [d for d in definitions() if (d.type, d.since) in _ROWS], ids=lambda d: f"{d.type}-{d.since}"
+)
 def test_rules_answer_or_refuse(definition: OpDef) -> None:
     rng = random.Random(f"{definition.type}-{definition.since}")
     rows = _ROWS[definition.type, definition.since]

@@ -36,7 +36,11 @@ def _rows() -> Iterator[Case]:
         for index, number in itertools.product(range(len(row.inputs)), (99, -99, -1, 0)):
             x = row.inputs[index]
             key = (row.type, row.since, index, number)
-            changed = _changed(row, index, number) if x.element.is_integer and x.array.size and taken[key] < _MAX_CHANGES else None
+            changed = (
+                _changed(row, index, number)
+                if x.element.is_integer and x.array.size and taken[key] < _MAX_CHANGES
+                else None
+            )
             if changed is not None:
                 taken[key] += 1
                 yield changed

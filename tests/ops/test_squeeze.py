@@ -26,7 +26,8 @@ def test_an_axis_of_another_size_contradicts_what_was_inferred(since: int, optim
     assert compiled([np.zeros((1, 2), np.float32)])[0].shape == (2,)
     # OpenVINO's plugin refuses it as well.
     with pytest.raises(
-        NodeError, match=r"\(Squeeze of .*\): the result has shape \[3,2\], \[2\] was inferred before its inputs were known"
+        NodeError,
+        match=r"\(Squeeze of .*\): the result has shape \[3,2\], \[2\] was inferred before its inputs were known",
     ):
         compiled([np.zeros((3, 2), np.float32)])
 
@@ -38,5 +39,7 @@ def test_so_it_does_where_the_size_is_known_only_in_the_run(optimize: bool) -> N
     builder.result(builder.emit("Squeeze", indices, np.array([1]), version=1))
     compiled = irexec.compile_model(builder.model(), optimize=optimize)
     assert compiled([np.array([0, 0, 5, 0], np.float32)])[0].tolist() == [2]
-    with pytest.raises(NodeError, match=r"the result has shape \[1,2\], \[1\] was inferred before its inputs were known"):
+    with pytest.raises(
+        NodeError, match=r"the result has shape \[1,2\], \[1\] was inferred before its inputs were known"
+    ):
         compiled([np.array([0, 3, 5, 0], np.float32)])

@@ -14,7 +14,10 @@ _ROWS = [
     pytest.param(row, id=row.id)
     for family, rows in families().items()
     for row in rows
-    if family in _FAMILIES and isinstance(row, Case) and row.definition.symbolic and row.inputs[0].array.dtype.kind in "iu"
+    if family in _FAMILIES
+    and isinstance(row, Case)
+    and row.definition.symbolic
+    and row.inputs[0].array.dtype.kind in "iu"
 ]
 
 

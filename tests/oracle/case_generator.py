@@ -68,7 +68,9 @@ class CaseGenerator:
         first, second = (whole, self.shrunk(whole)) if self.chance() else (self.shrunk(whole), self.shrunk(whole))
         return (first, second) if self.chance() else (second, first)
 
-    def tensor(self, shape: Sequence[int], kinds: Sequence[str] | str = NUMBERS, low: float = -5, high: float = 5) -> Typed:
+    def tensor(
+        self, shape: Sequence[int], kinds: Sequence[str] | str = NUMBERS, low: float = -5, high: float = 5
+    ) -> Typed:
         """Numbers from low to high, both possible; of unsigned types none below 0."""
         kind = kinds if isinstance(kinds, str) else self.pick(*kinds)
         if kind == "boolean":
@@ -79,12 +81,16 @@ class CaseGenerator:
             return typed(kind, np.array(["", "a", "bc", "def", "größer"], object)[self.rng.integers(0, 5, shape)])
         return typed(kind, self.rng.uniform(low, high, shape))
 
-    def steps(self, shape: Sequence[int], kinds: Sequence[str] | str = NUMBERS, low: float = -5, high: float = 5) -> Typed:
+    def steps(
+        self, shape: Sequence[int], kinds: Sequence[str] | str = NUMBERS, low: float = -5, high: float = 5
+    ) -> Typed:
         """As ``tensor``, but floats are multiples of a half, so that some are equal."""
         made = self.tensor(shape, kinds, low, high)
         return typed(made.element.name, np.rint(made.array * 2) / 2) if made.array.dtype.kind == "f" else made
 
-    def special(self, shape: Sequence[int], kinds: Sequence[str] | str = FLOATS, low: float = -5, high: float = 5) -> Typed:
+    def special(
+        self, shape: Sequence[int], kinds: Sequence[str] | str = FLOATS, low: float = -5, high: float = 5
+    ) -> Typed:
         """As ``tensor``, but some floats are infinities, NaN, zeros and ones, in a third of the cases."""
         made = self.tensor(shape, kinds, low, high)
         # The plugin computes f64 in f32, and makes infinities its largest number.
@@ -102,7 +108,9 @@ class CaseGenerator:
     def ints(self, values: Any, kinds: Sequence[str] = ("i64", "i64", "i32")) -> Typed:
         return typed(self.pick(*kinds), np.array(values, np.int64))
 
-    def indices(self, size: int, shape: Sequence[int], kinds: Sequence[str] = ("i64", "i32"), *, negative: bool = True) -> Typed:
+    def indices(
+        self, size: int, shape: Sequence[int], kinds: Sequence[str] = ("i64", "i32"), *, negative: bool = True
+    ) -> Typed:
         """Indices into an axis of a size, also from its end."""
         return self.ints(self.rng.integers(-size if negative and self.chance() else 0, max(size, 1), shape), kinds)
 
@@ -117,7 +125,9 @@ class CaseGenerator:
     def signed(self, axis: int, rank: int) -> int:
         return axis - rank if self.chance(0.3) else axis
 
-    def window(self, rank: int, *, kernel: int = 3, stride: int = 3, dilation: int = 2, pad: int = 1) -> dict[str, Shape]:
+    def window(
+        self, rank: int, *, kernel: int = 3, stride: int = 3, dilation: int = 2, pad: int = 1
+    ) -> dict[str, Shape]:
         """Sizes, strides, dilations and pads of windows over ``rank`` axes, as the attributes are named."""
         return {
             "kernel": self.sizes(rank, 1, kernel),
@@ -152,4 +162,6 @@ class Table(Generators):
 
 def model(type: str, since: int, *inputs: Typed | None, **attributes: Any) -> Case:
     """One operation; attributes are Python values, None ones are left out."""
-    return case(type, since, *inputs, id="random", **{name: value for name, value in attributes.items() if value is not None})
+    return case(
+        type, since, *inputs, id="random", **{name: value for name, value in attributes.items() if value is not None}
+    )

@@ -28,7 +28,9 @@ def convolutions() -> ov.Model:
     y = ops.convolution(x, floats(8, 3, 3, 3), [1, 1], [1, 1], [1, 1], [1, 1])
     y = ops.relu(ops.add(y, floats(1, 8, 1, 1)))
     y = ops.max_pool(y, [2, 2], [1, 1], [0, 0], [0, 0], [2, 2]).output(0)
-    y = ops.group_convolution_backprop_data(y, floats(2, 4, 3, 4, 4), [2, 2], pads_begin=[1, 1], pads_end=[1, 1], dilations=[1, 1])
+    y = ops.group_convolution_backprop_data(
+        y, floats(2, 4, 3, 4, 4), [2, 2], pads_begin=[1, 1], pads_end=[1, 1], dilations=[1, 1]
+    )
     y = ops.reduce_mean(y, np.array([2, 3]), True)
     y = ops.reshape(y, np.array([0, -1]), True)
     return ov.Model([ops.result(ops.softmax(ops.matmul(y, floats(6, 4), False, False), 1))], [x], "convolutions")
@@ -75,7 +77,11 @@ def types() -> ov.Model:
 
 def loop() -> ov.Model:
     x, start = ops.parameter([3, 1, 2], np.float32, name="x"), ops.parameter([1, 2], np.float32, name="start")
-    count, part, state = ops.parameter([], np.int64), ops.parameter([1, 1, 2], np.float32), ops.parameter([1, 2], np.float32)
+    count, part, state = (
+        ops.parameter([], np.int64),
+        ops.parameter([1, 1, 2], np.float32),
+        ops.parameter([1, 2], np.float32),
+    )
     total = ops.add(ops.squeeze(part, ops.constant([0])), state)
     goes_on = ops.less(count, ops.constant(2, dtype=np.int64))
     last, on, each = ops.result(total), ops.result(goes_on), ops.result(ops.unsqueeze(total, ops.constant([0])))
@@ -132,7 +138,9 @@ def shared() -> ov.Model:
     weights = floats(4)
     y = ops.multiply(ops.add(x, weights), weights.copy())
     pieces = ops.split(y, ops.constant(1), 2)
-    return ov.Model([ops.result(pieces.output(0)), ops.result(pieces.output(1)), ops.result(pieces.output(1))], [x], "shared")
+    return ov.Model(
+        [ops.result(pieces.output(0)), ops.result(pieces.output(1)), ops.result(pieces.output(1))], [x], "shared"
+    )
 
 
 MODELS: dict[str, Callable[[], ov.Model]] = {

@@ -50,7 +50,13 @@ def opset_1() -> ov.Model:
     y = opset1.lrn(opset1.clamp(y, -float("inf"), 6.0), np.array([1]), 1e-4, 0.75, 1.0, 5)
     y = opset1.normalize_l2(y, np.array([1, 2]), 1e-6, "max")
     y = opset1.fake_quantize(y, *(np.float32(v) for v in (-1, 1, -1, 1)), 256)
-    return model("opset_1", [x], opset1.depth_to_space(y, "blocks_first", 2), opset3.shuffle_channels(y, 1, 2), opset1.softmax(y, 1))
+    return model(
+        "opset_1",
+        [x],
+        opset1.depth_to_space(y, "blocks_first", 2),
+        opset3.shuffle_channels(y, 1, 2),
+        opset1.softmax(y, 1),
+    )
 
 
 def opset_2() -> ov.Model:
@@ -58,7 +64,11 @@ def opset_2() -> ov.Model:
     block, begin, end = np.array([1, 2, 1, 1]), np.array([0, 0, 0, 0]), np.array([0, 1, 0, 0])
     y = opset2.batch_to_space(x, block, begin, end)
     return model(
-        "opset_2", [x], opset2.space_to_batch(y, np.array([1, 1, 3, 1]), begin, begin), opset2.mvn(x, True, False, 1e-9), opset2.gelu(x)
+        "opset_2",
+        [x],
+        opset2.space_to_batch(y, np.array([1, 1, 3, 1]), begin, begin),
+        opset2.mvn(x, True, False, 1e-9),
+        opset2.gelu(x),
     )
 
 
@@ -81,11 +91,22 @@ def opset_4() -> ov.Model:
     x = parameter(1, 2, 4, 4)
     y = opset4.interpolate(x, np.array([8, 6]), {"axes": [2, 3], "mode": "nearest", "align_corners": False})
     scales, axes = np.array([2.0, 1.5], np.float32), np.array([2, 3])
-    y = opset10.interpolate(y, np.array([16, 9]), scales, "linear_onnx", "sizes", [0, 0], [0, 0], "asymmetric", axes=axes)
+    y = opset10.interpolate(
+        y, np.array([16, 9]), scales, "linear_onnx", "sizes", [0, 0], [0, 0], "asymmetric", axes=axes
+    )
     flat = opset4.reduce_l2(opset4.hswish(opset4.mish(opset4.softplus(y))), np.array([2, 3]), False)
     boxes, scores = parameter(1, 5, 4, name="boxes"), parameter(1, 2, 5, name="scores")
-    nms = opset4.non_max_suppression(boxes, scores, np.array(2), np.float32(0.5), np.float32(0.1), "center", True, "i32")
-    return model("opset_4", [x, boxes, scores], flat, opset4.acosh(y), opset4.range(np.array(0), np.array(6), np.array(2), "i64"), nms)
+    nms = opset4.non_max_suppression(
+        boxes, scores, np.array(2), np.float32(0.5), np.float32(0.1), "center", True, "i32"
+    )
+    return model(
+        "opset_4",
+        [x, boxes, scores],
+        flat,
+        opset4.acosh(y),
+        opset4.range(np.array(0), np.array(6), np.array(2), "i64"),
+        nms,
+    )
 
 
 def opset_5() -> ov.Model:
@@ -103,9 +124,26 @@ def opset_5() -> ov.Model:
         activations=["sigmoid", "tanh", "tanh"],
     )
     z = opset5.gru_sequence(
-        x, floats(2, 1, 4), length, floats(1, 12, 3), floats(1, 12, 4), floats(1, 16), 4, "forward", linear_before_reset=True, clip=2.5
+        x,
+        floats(2, 1, 4),
+        length,
+        floats(1, 12, 3),
+        floats(1, 12, 4),
+        floats(1, 16),
+        4,
+        "forward",
+        linear_before_reset=True,
+        clip=2.5,
     )
-    return model("opset_5", [x, length], y, z, opset5.log_softmax(x, -1), opset5.round(x, "half_away_from_zero"), opset5.hsigmoid(x))
+    return model(
+        "opset_5",
+        [x, length],
+        y,
+        z,
+        opset5.log_softmax(x, -1),
+        opset5.round(x, "half_away_from_zero"),
+        opset5.hsigmoid(x),
+    )
 
 
 def opset_6() -> ov.Model:
@@ -132,7 +170,9 @@ def opset_7() -> ov.Model:
 def opset_8() -> ov.Model:
     x = parameter(1, 4, 8, 8)
     offsets, mask = floats(1, 18, 6, 6), np.abs(floats(1, 9, 6, 6))
-    y = opset8.deformable_convolution(x, offsets, floats(4, 4, 3, 3), [1, 1], [0, 0], [0, 0], [1, 1], mask, bilinear_interpolation_pad=True)
+    y = opset8.deformable_convolution(
+        x, offsets, floats(4, 4, 3, 3), [1, 1], [0, 0], [0, 0], [1, 1], mask, bilinear_interpolation_pad=True
+    )
     z = opset8.slice(y, np.array([0, 5]), np.array([4, -(2**63)]), np.array([2, -1]), np.array([1, 3]))
     picture = opset8.parameter([1, 6, 4, 1], np.uint8, name="picture")
     return model(
@@ -172,7 +212,9 @@ def opset_10() -> ov.Model:
 
 def opset_11() -> ov.Model:
     x = parameter(1, 2, 4, 4)
-    y = opset11.interpolate(x, np.array([2.0, 2.0], np.float32), "bicubic_pillow", "scales", cube_coeff=-0.5, axes=np.array([2, 3]))
+    y = opset11.interpolate(
+        x, np.array([2.0, 2.0], np.float32), "bicubic_pillow", "scales", cube_coeff=-0.5, axes=np.array([2, 3])
+    )
     return model("opset_11", [x], y, opset11.topk(x, np.array(2), -1, "max", "value", "i64", stable=True))
 
 
@@ -257,7 +299,10 @@ def loop_of_branches() -> ov.Model:
     loop.set_function(ov.Model([on, last], [count, state], "loop body"))
     loop.set_special_body_ports([0, 0])
     loop.set_merged_input(state, then_x.output(0), last.output(0))
-    then_result, else_result = opset8.result(loop.get_iter_value(last.output(0), -1)), opset8.result(opset8.negative(else_x))
+    then_result, else_result = (
+        opset8.result(loop.get_iter_value(last.output(0), -1)),
+        opset8.result(opset8.negative(else_x)),
+    )
     outer = opset8.if_op(condition)
     outer.set_then_body(ov.Model([then_result], [then_x], "then"))
     outer.set_else_body(ov.Model([else_result], [else_x], "else"))
@@ -276,9 +321,19 @@ def fan() -> ov.Model:
 
 def empty() -> ov.Model:
     x = parameter(2, 0)
-    arrays = [np.zeros((0, 3), np.float32), floats(3), np.zeros(0, np.int64), np.ones(5, np.int8), np.zeros((2, 0), np.float32)]
+    arrays = [
+        np.zeros((0, 3), np.float32),
+        floats(3),
+        np.zeros(0, np.int64),
+        np.ones(5, np.int8),
+        np.zeros((2, 0), np.float32),
+    ]
     # Made of values, an empty constant has one byte; made of a tensor, it has none.
-    tensors = [ov.Tensor(ov.Type.f32, ov.Shape([0, 3])), ov.Tensor(np.array([], "U1")), ov.Tensor(ov.Type.f16, ov.Shape([0]))]
+    tensors = [
+        ov.Tensor(ov.Type.f32, ov.Shape([0, 3])),
+        ov.Tensor(np.array([], "U1")),
+        ov.Tensor(ov.Type.f16, ov.Shape([0])),
+    ]
     constants = [opset13.constant(array) for array in arrays] + [ov.op.Constant(tensor) for tensor in tensors]
     return model("empty", [x], x, *constants)
 
@@ -332,7 +387,9 @@ def compressed() -> ov.Model:
     nibbles = ov.op.Constant(ov.Type.u4, ov.Shape([8, 4]), list(np.arange(32) % 16))
     y = opset1.multiply(opset1.subtract(opset1.convert(nibbles, "f32"), np.float32(8)), floats(1, 4))
     signed = ov.op.Constant(ov.Type.i8, ov.Shape([4, 4]), list(range(-8, 8)))
-    return model("compressed", [x], opset1.matmul(opset1.matmul(x, y, False, False), opset1.convert(signed, "f32"), False, True))
+    return model(
+        "compressed", [x], opset1.matmul(opset1.matmul(x, y, False, False), opset1.convert(signed, "f32"), False, True)
+    )
 
 
 def text() -> ov.Model:
@@ -344,17 +401,25 @@ def text() -> ov.Model:
 
 def scalars() -> ov.Model:
     x = parameter()
-    return model("scalars", [x], opset1.add(x, np.float32(1)), opset1.power(x, np.float32(np.nan)), opset1.clamp(x, -1e-30, 3e38))
+    return model(
+        "scalars", [x], opset1.add(x, np.float32(1)), opset1.power(x, np.float32(np.nan)), opset1.clamp(x, -1e-30, 3e38)
+    )
 
 
 def transposed() -> ov.Model:
     x = parameter(1, 4, 5, 5)
     y = opset1.convolution_backprop_data(x, floats(4, 2, 3, 3), [2, 2], np.array([10, 10]), auto_pad="same_lower")
-    return model("transposed", [x], y, opset1.group_convolution(x, floats(2, 1, 2, 3, 3), [1, 1], [0, 1], [2, 3], [1, 1]))
+    return model(
+        "transposed", [x], y, opset1.group_convolution(x, floats(2, 1, 2, 3, 3), [1, 1], [0, 1], [2, 3], [1, 1])
+    )
 
 
 def detection() -> ov.Model:
-    boxes, scores, priors = parameter(1, 20, name="boxes"), parameter(1, 10, name="scores"), parameter(1, 2, 20, name="priors")
+    boxes, scores, priors = (
+        parameter(1, 20, name="boxes"),
+        parameter(1, 10, name="scores"),
+        parameter(1, 2, 20, name="priors"),
+    )
     attributes = {
         "background_label_id": 0, "top_k": 3, "variance_encoded_in_target": False, "keep_top_k": np.array([3]), "code_type": "caffe.PriorBoxParameter.CORNER",
         "share_location": True, "nms_threshold": 0.5, "confidence_threshold": 0.01, "clip_after_nms": False, "clip_before_nms": True,
@@ -376,7 +441,15 @@ def cells() -> ov.Model:
 def strides() -> ov.Model:
     x = parameter(3, 4, 5)
     y = opset1.strided_slice(
-        x, np.array([0, 1, 0]), np.array([0, 3, 5]), np.array([1, 1, 2]), [1, 0, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]
+        x,
+        np.array([0, 1, 0]),
+        np.array([0, 3, 5]),
+        np.array([1, 1, 2]),
+        [1, 0, 0],
+        [1, 0, 0],
+        [0, 0, 0],
+        [0, 0, 0],
+        [0, 0, 0],
     )
     pieces = opset1.variadic_split(x, np.array(2), np.array([1, -1, 2]))
     return model(

@@ -38,7 +38,9 @@ def folded(source: str, raw: np.ndarray, count: int, to: str) -> np.ndarray:
     """The bytes that a saved model has for a folded Convert of packed bytes."""
     text = Text([], [], bytearray(raw.tobytes()))
     location = {"offset": "0", "size": str(raw.size)}
-    constant = text.layer("Const", "opset1", {"element_type": source, "shape": str(count)} | location, [], [element(source)])
+    constant = text.layer(
+        "Const", "opset1", {"element_type": source, "shape": str(count)} | location, [], [element(source)]
+    )
     text.layer("Result", "opset1", {}, [text.convert((constant, 0), element(to))], [])
     model = model_of(text)
     manager = Manager()

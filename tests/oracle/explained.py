@@ -122,13 +122,21 @@ KNOWN: tuple[Known, ...] = (
     ),
     Known(("GridSample",), _one_off_in_integers, _does("IR916")),
     Known(("ROIAlign",), _of_no_extent, _does("IR920")),
-    Known(("Gelu",), _values(_odd), "the plugin's error function gives NaN for infinities; the product of inf and 2 is inf"),
+    Known(
+        ("Gelu",),
+        _values(_odd),
+        "the plugin's error function gives NaN for infinities; the product of inf and 2 is inf",
+    ),
     Known(
         ("HardSigmoid",),
         lambda row, text: not row.inputs[1].array.any() and _one_off_in_integers(row, text),
         "of negative integers and alpha 0 the plugin gives 0, where the formula gives beta",
     ),
-    Known(("HardSigmoid",), lambda row, text: _odd(row, text) and "nan" in text, "the plugin bounds NaN, here it stays NaN"),
+    Known(
+        ("HardSigmoid",),
+        lambda row, text: _odd(row, text) and "nan" in text,
+        "the plugin bounds NaN, here it stays NaN",
+    ),
     Known(
         (*_BITWISE, "Greater", "GreaterEqual"),
         _values(_pdpd),
@@ -168,7 +176,9 @@ KNOWN: tuple[Known, ...] = (
     Known(
         ("Interpolate",),
         lambda row, text: (
-            row.attributes["mode"] == "linear_onnx" and row.inputs[0].element.is_integer and "difference among violations: 1" in text
+            row.attributes["mode"] == "linear_onnx"
+            and row.inputs[0].element.is_integer
+            and "difference among violations: 1" in text
         ),
         _does("IR915"),
     ),
@@ -210,7 +220,11 @@ KNOWN: tuple[Known, ...] = (
         _does("IR930"),
     ),
     Known(("AvgPool",), _beside, "the plugin divides by the no points of a window beside the data; here that gives 0"),
-    Known(("Reshape",), _looser, "data of unknown rank may have no element, and then -1 is 0; OpenVINO counts one at least"),
+    Known(
+        ("Reshape",),
+        _looser,
+        "data of unknown rank may have no element, and then -1 is 0; OpenVINO counts one at least",
+    ),
     Known(
         ("BinaryConvolution",),
         _says("values"),
@@ -285,4 +299,7 @@ KNOWN: tuple[Known, ...] = (
 
 def reason(row: Case, difference: str) -> str:
     """Why the row may differ so; nothing if that is not known."""
-    return next((known.why for known in KNOWN if row.type in (known.types or (row.type,)) and known.applies(row, difference)), "")
+    return next(
+        (known.why for known in KNOWN if row.type in (known.types or (row.type,)) and known.applies(row, difference)),
+        "",
+    )

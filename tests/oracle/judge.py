@@ -100,7 +100,11 @@ def _forms(row: Case, gen: CaseGenerator) -> Iterator[Shapes]:
 def _loosened(row: Case, gen: CaseGenerator) -> Shapes:
     """Parameters of shapes of which little is known: the first input mostly, the others less often."""
     counted = row.type in COUNTED_BY_LENGTH
-    chosen = [i for i in range(len(row.inputs)) if gen.chance(0.25 if i else 0.9) and not (counted and i == len(row.inputs) - 1)]
+    chosen = [
+        i
+        for i in range(len(row.inputs))
+        if gen.chance(0.25 if i else 0.9) and not (counted and i == len(row.inputs) - 1)
+    ]
     return {i: _loose(row.inputs[i].array.shape, gen) for i in chosen}
 
 
@@ -161,7 +165,10 @@ def _same_facts(model: irexec.Model, theirs: ov.Model, name: str, ours: Sequence
         fact, kind = facts[value], output.get_element_type().get_type_name()
         text = f"{kind}{output.get_partial_shape()}"
         _hold(kind in ("dynamic", str(fact.element)), f"facts: {fact}, OpenVINO has {text}{form}")
-        _hold(as_tight(fact.shape, parse_shape(str(output.get_partial_shape()))), f"facts: {fact} is looser than {text}{form}")
+        _hold(
+            as_tight(fact.shape, parse_shape(str(output.get_partial_shape()))),
+            f"facts: {fact} is looser than {text}{form}",
+        )
         _hold(fact.admits(array), f"facts: {fact} does not admit {array.dtype}{list(array.shape)}{form}")
 
 
@@ -250,5 +257,7 @@ def _form(row: Case, shapes: Shapes) -> str:
 
 def describe(row: Case) -> str:
     """The row in one line, with the values of small inputs."""
-    inputs = [f"{x.element}{list(x.array.shape)}" + (f" = {x.array.tolist()}" if x.array.size < 9 else "") for x in row.inputs]
+    inputs = [
+        f"{x.element}{list(x.array.shape)}" + (f" = {x.array.tolist()}" if x.array.size < 9 else "") for x in row.inputs
+    ]
     return f"{row.type}-{row.since} ({'; '.join(inputs)}) {row.attributes}"

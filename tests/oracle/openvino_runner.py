@@ -148,7 +148,9 @@ def _alike(first: Sequence[np.ndarray], second: Sequence[np.ndarray], kinds: Seq
         if a.dtype.kind != "f":
             if not np.array_equal(a, b):
                 return False
-        elif not np.allclose(a.astype(np.float64), b.astype(np.float64), COARSE.get(str(kind), 1e-4), 1e-5, equal_nan=True):
+        elif not np.allclose(
+            a.astype(np.float64), b.astype(np.float64), COARSE.get(str(kind), 1e-4), 1e-5, equal_nan=True
+        ):
             return False
     return True
 
@@ -167,7 +169,9 @@ def infer_case(row: FactsCase) -> tuple[str, ...]:
         else:
             sources.append((text.parameter(fact.element or F32, write_shape(fact.shape)), 0))
     ours = as_tuple(infer(row, row.inputs))
-    node = text.layer(spelled(row.type), version_of(row.since), row.attributes, sources, [fact.element for fact in ours])
+    node = text.layer(
+        spelled(row.type), version_of(row.since), row.attributes, sources, [fact.element for fact in ours]
+    )
     for i in range(len(ours)):
         text.layer("Result", "opset1", {}, [(node, len(sources) + i)], [])
     try:

@@ -24,7 +24,15 @@ def sees(row: Row, one: One, path: Path) -> str:
     np.savez(path.with_suffix(".fed.npz"), **one.fed)
     np.savez(path.with_suffix(".expected.npz"), *_expected(row))
     code = row.code
-    command = [sys.executable, "-m", "tests.oracle.portability", str(path), code, row.case.type, version_of(row.case.since)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.oracle.portability",
+        str(path),
+        code,
+        row.case.type,
+        version_of(row.case.since),
+    ]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120)
     return done.stdout.split("\n")[0].split(":")[0] if done.returncode == 0 else "fails"
 
@@ -82,7 +90,8 @@ def _admits(output, array: np.ndarray) -> bool:
     if shape.rank.is_dynamic:
         return True
     return len(shape) == array.ndim and all(
-        dim.min_length <= size <= (dim.max_length if dim.max_length >= 0 else size) for dim, size in zip(shape, array.shape, strict=True)
+        dim.min_length <= size <= (dim.max_length if dim.max_length >= 0 else size)
+        for dim, size in zip(shape, array.shape, strict=True)
     )
 
 

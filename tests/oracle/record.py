@@ -55,7 +55,10 @@ def record(family: str, rows: list[Row], only: str, new: bool) -> int:
 
 def _known(family: str, row: Case | FactsCase) -> dict[str, np.ndarray]:
     try:
-        return {goldens.key(row.id, row.digest, i): array for i, array in enumerate(goldens.recorded(family, row.id, row.digest))}
+        return {
+            goldens.key(row.id, row.digest, i): array
+            for i, array in enumerate(goldens.recorded(family, row.id, row.digest))
+        }
     except goldens.StaleGolden:
         return {}
 

@@ -159,14 +159,18 @@ def main() -> None:
     parser.add_argument("--only", default="", help="a type, or type-since")
     parser.add_argument("--time", type=float, default=float("inf"), help="seconds for all pairs together")
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--verbose", action="store_true", help="also say why something was refused or could not be compared")
+    parser.add_argument(
+        "--verbose", action="store_true", help="also say why something was refused or could not be compared"
+    )
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     pairs = chosen(arguments.only)
     if not pairs:
         sys.exit(f"there are no random cases of {arguments.only}")
     total: Counter[str] = Counter()
-    for report in sweep(pairs, range(arguments.seed, arguments.seed + arguments.count), arguments.time, arguments.workers):
+    for report in sweep(
+        pairs, range(arguments.seed, arguments.seed + arguments.count), arguments.time, arguments.workers
+    ):
         print("\n".join(report.lines(arguments.verbose)), flush=True)
         total += report.count
     print(f"{len(pairs)} pairs: " + ", ".join(f"{number} {kind}" for kind, number in sorted(total.items())))

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from irexec.reference import boxes
-from irexec.reference.boxes import OverlapCache, Rotated, by_centre, by_corners, decays, descending, suppress, suppress_in_blocks
+from irexec.reference.boxes import (
+    OverlapCache,
+    Rotated,
+    by_centre,
+    by_corners,
+    decays,
+    descending,
+    suppress,
+    suppress_in_blocks,
+)
 
 Point = tuple[float, float]
 ANGLES = (0, math.pi / 2, math.pi / 4, math.pi, -math.pi / 2, 0.3, 0.3 + math.pi / 2, 1e-7)
@@ -52,7 +61,9 @@ def test_rotated_boxes_overlap_as_clipped_polygons(scale: float, whole: bool, sh
     if whole:
         parts = np.rint(parts[0] * 2) / 2, np.ceil(parts[1] * 2) / 2
     numbers = (
-        np.concatenate([parts[0] * scale + shift, parts[1] * scale, rng.choice(ANGLES, (24, 1))], 1).astype(np.float32).astype(np.float64)
+        np.concatenate([parts[0] * scale + shift, parts[1] * scale, rng.choice(ANGLES, (24, 1))], 1)
+        .astype(np.float32)
+        .astype(np.float64)
     )
     rotated = Rotated(numbers)
     for i, one in enumerate(numbers):

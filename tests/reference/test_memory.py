@@ -41,8 +41,12 @@ def test_transforms_by_blocks_are_those_of_numpy(axes: tuple[int, ...], monkeypa
     monkeypatch.setattr(fourier, "_BLOCK", 20)
     x = RNG.random((3, 5, 6))
     points = x + 1j * RNG.random((3, 5, 6))
-    np.testing.assert_allclose(fourier.transform(points, axes, inverse=False), np.fft.fftn(points, axes=axes), rtol=1e-12)
-    np.testing.assert_allclose(fourier.transform(points, axes, inverse=True), np.fft.ifftn(points, axes=axes), rtol=1e-12)
+    np.testing.assert_allclose(
+        fourier.transform(points, axes, inverse=False), np.fft.fftn(points, axes=axes), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        fourier.transform(points, axes, inverse=True), np.fft.ifftn(points, axes=axes), rtol=1e-12
+    )
     np.testing.assert_allclose(fourier.from_real(x, axes), np.fft.rfftn(x, axes=axes), rtol=1e-12)
     size = 2 * x.shape[axes[-1]] - 1
     sizes = [*(x.shape[axis] for axis in axes[:-1]), size]

@@ -20,7 +20,9 @@ IMAGES = RNG.integers(0, 2, 12)
 
 def _boxes(kind: str) -> Boxes:
     if kind == "rotated":
-        return rotated_boxes(np.concatenate([CORNERS, RNG.uniform(-4, 4, (12, 1)).astype(np.float32)], 1), 0.75, clockwise=True)
+        return rotated_boxes(
+            np.concatenate([CORNERS, RNG.uniform(-4, 4, (12, 1)).astype(np.float32)], 1), 0.75, clockwise=True
+        )
     return corner_boxes(CORNERS, 0.75, kind)
 
 
@@ -31,7 +33,9 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     for module in (roi_align, roi_large_boxes):
         plain = module.sample
 
-        def sample(rows: np.ndarray, starts: np.ndarray, sizes: object, y: np.ndarray, x: np.ndarray, plain=plain) -> np.ndarray:
+        def sample(
+            rows: np.ndarray, starts: np.ndarray, sizes: object, y: np.ndarray, x: np.ndarray, plain=plain
+        ) -> np.ndarray:
             counted.append(np.broadcast(starts, y, x).size)
             return plain(rows, starts, sizes, y, x)
 
@@ -40,11 +44,17 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize(
-    "features", [FEATURES, FEATURES.astype(np.float64), np.where(FEATURES > 2, np.nan, FEATURES)], ids=["f32", "f64", "NaN"]
+    "features",
+    [FEATURES, FEATURES.astype(np.float64), np.where(FEATURES > 2, np.nan, FEATURES)],
+    ids=["f32", "f64", "NaN"],
 )
 @pytest.mark.parametrize("ratio", [0, 1, 3])
-@pytest.mark.parametrize(("kind", "mode"), [("asymmetric", "avg"), ("half_pixel", "avg"), ("half_pixel", "max"), ("rotated", "avg")])
-def test_both_ways_give_the_same(features: np.ndarray, ratio: int, kind: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("kind", "mode"), [("asymmetric", "avg"), ("half_pixel", "avg"), ("half_pixel", "max"), ("rotated", "avg")]
+)
+def test_both_ways_give_the_same(
+    features: np.ndarray, ratio: int, kind: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     boxes = _boxes(kind)
     found = []
     for few in (1 << 30, 0):
@@ -86,7 +96,9 @@ def test_the_mean_of_a_box_that_covers_the_image() -> None:
 def test_absurd_work_is_refused() -> None:
     corners = np.tile(np.array([[0, 0, 2000, 2000]], np.float32), (60, 1))
     features = np.ones((1, 80, 4, 4), np.float32)
-    with pytest.raises(OpError, match=r"^the bins of the boxes have 60000000 points, 19200000000 values, expected 17179869184 at most$"):
+    with pytest.raises(
+        OpError, match=r"^the bins of the boxes have 60000000 points, 19200000000 values, expected 17179869184 at most$"
+    ):
         pool_boxes(features, corner_boxes(corners, 1), np.zeros(60, np.int64), (2, 2), 0, "max")
     with pytest.raises(OpError, match=r"^a bin has 4000000 points, expected 1048576 at most$"):
         pool_boxes(features, corner_boxes(corners[:1], 1), np.zeros(1, np.int64), (1, 1), 0, "avg")

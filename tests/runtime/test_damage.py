@@ -53,7 +53,11 @@ def test_a_run_says_what_is_wrong(ir: str, pattern: str, instead: str, says: str
 
 
 def test_a_condition_of_a_wrong_rank() -> None:
-    text = (IRS / "branch.xml").read_bytes().replace(b'shape="" element_type="boolean"', b'shape="..." element_type="boolean"')
+    text = (
+        (IRS / "branch.xml")
+        .read_bytes()
+        .replace(b'shape="" element_type="boolean"', b'shape="..." element_type="boolean"')
+    )
     model = irexec.compile_model(io.read_text(text, (IRS / "branch.bin").read_bytes()))
     x = np.ones((2, 3), np.float32)
     with pytest.raises(irexec.NodeError, match="cond has rank 2, expected 0, or 1 with a single element"):
@@ -74,10 +78,15 @@ def test_kernels_refuse_conditions_that_are_not_one_element(count: int) -> None:
 
 
 def test_iterations_that_do_not_go_together() -> None:
-    wiring = Wiring(sources=[], backs=[], outputs=[(0, Slice(axis=-1, start=0, end=-1, stride=1, part=1))], condition=None)
+    wiring = Wiring(
+        sources=[], backs=[], outputs=[(0, Slice(axis=-1, start=0, end=-1, stride=1, part=1))], condition=None
+    )
     parts = [np.zeros((2, 1)), np.zeros((2, 5)), np.zeros((3, 1))]
     with pytest.raises(
-        OpError, match=re.escape("iterations give shapes [2, 1] and [2, 5] and [3, 1], which cannot be concatenated along axis 1")
+        OpError,
+        match=re.escape(
+            "iterations give shapes [2, 1] and [2, 5] and [3, 1], which cannot be concatenated along axis 1"
+        ),
     ):
         _output(None, wiring, 0, None, parts, ())
 

@@ -26,7 +26,9 @@ def test_a_size_that_comes_back_has_a_plan_of_its_own_whatever_came_before(monke
     compiled = _compiled()
     made: list[Any] = []
     original = compiled.program._make
-    monkeypatch.setattr(compiled.program, "_make", lambda shapes, targets: made.append(shapes) or original(shapes, targets))
+    monkeypatch.setattr(
+        compiled.program, "_make", lambda shapes, targets: made.append(shapes) or original(shapes, targets)
+    )
     for count in range(1, 100):
         np.testing.assert_array_equal(compiled(_rows(count))["y"], _rows(count))
     # The first sizes have plans; of a stream of sizes that do not come back none has, but the one for any size.
@@ -47,7 +49,9 @@ def test_an_arena_of_a_smaller_plan_is_not_used() -> None:
     compiled = irexec.compile_model(builder.model(), threads=1)
     for rows in (100, 130, 170, 220):
         # Equal elements stay equal: a softmax of them is one over their number.
-        np.testing.assert_allclose(compiled(np.full((rows, 64), rows, np.float32))["y"], np.full((rows, 64), 1 / 64), rtol=1e-5)
+        np.testing.assert_allclose(
+            compiled(np.full((rows, 64), rows, np.float32))["y"], np.full((rows, 64), 1 / 64), rtol=1e-5
+        )
 
 
 def test_the_least_recently_used_plan_is_dropped() -> None:
@@ -64,7 +68,15 @@ def test_only_what_was_asked_for_before_is_worth_a_plan_of_a_full_cache() -> Non
     cache = PlanCache(size=1, remembered=2)
     assert cache.is_worth_a_plan("a")
     cache.get("a", lambda: "plan a")
-    assert [cache.is_worth_a_plan(key) for key in ("a", "b", "b", "c", "d", "e", "c")] == [True, False, True, False, False, False, False]
+    assert [cache.is_worth_a_plan(key) for key in ("a", "b", "b", "c", "d", "e", "c")] == [
+        True,
+        False,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_a_thread_that_plans_stops_no_other() -> None:

@@ -54,7 +54,11 @@ def chain(first: Element, second: Element) -> irexec.Model:
     b = Builder("chain")
     x = b.parameter(F32, (4,), "x")
     square = b.emit("Multiply", x, x, version=1)
-    b.result(b.emit("Convert", b.emit("Convert", square, version=1, destination_type=first), version=1, destination_type=second))
+    b.result(
+        b.emit(
+            "Convert", b.emit("Convert", square, version=1, destination_type=first), version=1, destination_type=second
+        )
+    )
     return b.model()
 
 
@@ -102,11 +106,15 @@ def test_operations_that_name_a_type(optimize: bool) -> None:
     shape = b.constant(np.int64([6]), I64)
     noise = b.emit("RandomUniform", shape, low, high, version=8, output_type=F16, global_seed=7, op_seed=5)
     b.result(b.emit("Convert", noise, version=1, destination_type=F32))
-    stop, step = (b.emit("Convert", b.constant(np.float32(v), F32), version=1, destination_type=F16) for v in (0.35, 0.1))
+    stop, step = (
+        b.emit("Convert", b.constant(np.float32(v), F32), version=1, destination_type=F16) for v in (0.35, 0.1)
+    )
     steps = b.emit("Range", low, stop, step, version=4, output_type=F16)
     b.result(b.emit("Convert", steps, version=1, destination_type=F32))
     random, steps = irexec.compile_model(b.model(), optimize=optimize)([]).values()
-    np.testing.assert_allclose(random, [0.8669311, 0.00216758, 0.91945195, 0.4260975, 0.81806636, 0.04437065], rtol=1e-5)
+    np.testing.assert_allclose(
+        random, [0.8669311, 0.00216758, 0.91945195, 0.4260975, 0.81806636, 0.04437065], rtol=1e-5
+    )
     assert steps.dtype == np.float32
 
 
@@ -150,7 +158,9 @@ BODY = """<{name}><layers>
 @OPTIMIZE
 @pytest.mark.parametrize(("condition", "expected"), [(True, 0.11105686), (False, 0.6665039)])
 def test_bodies(condition: bool, expected: float, optimize: bool) -> None:
-    bodies = {name: BODY.format(name=name, type=type) for name, type in (("then_body", "Multiply"), ("else_body", "Add"))}
+    bodies = {
+        name: BODY.format(name=name, type=type) for name, type in (("then_body", "Multiply"), ("else_body", "Add"))
+    }
     compiled = irexec.compile_model(io.read_text(BRANCHES.format(**bodies)), optimize=optimize)
     wide, narrow = compiled([np.bool_(condition), np.full(3, 1 / 3, np.float16)]).values()
     np.testing.assert_allclose(wide, np.full(3, expected, np.float32), rtol=1e-7)

@@ -28,7 +28,9 @@ def test_every_step_is_measured() -> None:
     assert found.minimum <= found.milliseconds
     # Steps run within their run, one after the other.
     times = found.times
-    assert (times.step_begins[:, 0] >= times.begins).all() and (times.step_begins[:, -1] + times.step_seconds[:, -1] <= times.ends).all()
+    assert (times.step_begins[:, 0] >= times.begins).all() and (
+        times.step_begins[:, -1] + times.step_seconds[:, -1] <= times.ends
+    ).all()
     assert (np.diff(times.step_begins, axis=1) >= times.step_seconds[:, :-1]).all()
 
 

@@ -36,7 +36,8 @@ def test_inputs_and_outputs_have_names_types_and_partial_shapes() -> None:
 
 
 @pytest.mark.parametrize(
-    "inputs", [{"data": X, "k": 2}, {"x": X, 1: 2}, {"alias": X, "k": 2}, [X, 2], (X.tolist(), 2), {0: X, 1: np.int64(2)}]
+    "inputs",
+    [{"data": X, "k": 2}, {"x": X, 1: 2}, {"alias": X, "k": 2}, [X, 2], (X.tolist(), 2), {0: X, 1: np.int64(2)}],
 )
 def test_inputs_by_any_name_or_position(inputs: object) -> None:
     result = irexec.compile_model(_model())(inputs)
@@ -81,7 +82,10 @@ def test_any_tensor_without_changing_the_graph() -> None:
         ([X, 1, 2], "3 inputs given, the model has 2"),
         ([X[:, :2], 1], "has shape"),
         ([X.astype(np.complex64), 1], "is complex64, the model expects float32"),
-        ([X, 1.5], "is float64, the model expects int64 (k: i64[]), which cannot hold 1.5: convert it, or pass allow_cast=True"),
+        (
+            [X, 1.5],
+            "is float64, the model expects int64 (k: i64[]), which cannot hold 1.5: convert it, or pass allow_cast=True",
+        ),
         ([np.zeros((9, 3), np.float32), 1], "the model expects"),
         ({"data": X, "x": X, "k": 1}, "given twice"),
     ],
@@ -113,7 +117,9 @@ def test_types_that_numpy_lacks_come_and_go_as_carriers() -> None:
         compiled([np.float32([1, 1, 2]), np.uint8([16, 0])])
 
 
-@pytest.mark.parametrize(("name", "extension"), [("bf16", "bfloat16"), ("f8e4m3", "float8_e4m3fn"), ("i4", "int4"), ("u4", "uint4")])
+@pytest.mark.parametrize(
+    ("name", "extension"), [("bf16", "bfloat16"), ("f8e4m3", "float8_e4m3fn"), ("i4", "int4"), ("u4", "uint4")]
+)
 def test_types_that_ml_dtypes_adds_to_numpy_are_taken(name: str, extension: str) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     builder = irexec.Builder("same")
@@ -152,7 +158,11 @@ def test_a_run_reads_the_state_before_it(optimize: bool) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("counter", np.zeros((7, 7), np.float32), "variable 'counter' has shape [7,7], the model expects counter: f32[1,3]"),
+        (
+            "counter",
+            np.zeros((7, 7), np.float32),
+            "variable 'counter' has shape [7,7], the model expects counter: f32[1,3]",
+        ),
         (
             "counter",
             np.full((1, 3), 0.1),
@@ -268,12 +278,16 @@ def test_reshape_declares_every_port() -> None:
 def test_shapes_that_change_from_call_to_call() -> None:
     compiled = irexec.compile_model(irexec.read_model(IRS / "dynamic.xml"))
     for batch in (*range(1, 30), 3, 1):
-        result = compiled({"x": np.ones((batch, 2 + batch % 4, 3), np.float32), "any rank": np.ones((1,) * (batch % 5), np.float32)})
+        result = compiled(
+            {"x": np.ones((batch, 2 + batch % 4, 3), np.float32), "any rank": np.ones((1,) * (batch % 5), np.float32)}
+        )
         assert result[0].shape == (batch, (2 + batch % 4) * 3)
 
 
 def test_element_types_that_were_not_known_are_checked_by_the_run() -> None:
-    parameter = '<data shape="3" element_type="dynamic"/><output><port id="0" precision="dynamic"><dim>3</dim></port></output>'
+    parameter = (
+        '<data shape="3" element_type="dynamic"/><output><port id="0" precision="dynamic"><dim>3</dim></port></output>'
+    )
     ports = '<input><port id="0"><dim>3</dim></port></input><output><port id="1"><dim>3</dim></port></output>'
     xml = f"""<net name="types" version="11"><layers>
         <layer id="0" name="x" type="Parameter" version="opset1">{parameter}</layer>

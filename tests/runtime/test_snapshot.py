@@ -66,7 +66,9 @@ CHANGES = [_change_attribute, _change_type, _change_constant, _change_bytes, _ch
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("shape", [(2, 3), ("?", 3)], ids=["static", "dynamic"])
 @pytest.mark.parametrize("optimize", [True, False])
-def test_changes_to_the_model_change_nothing(change: Callable[[irexec.Model], None], shape: tuple[int | str, ...], optimize: bool) -> None:
+def test_changes_to_the_model_change_nothing(
+    change: Callable[[irexec.Model], None], shape: tuple[int | str, ...], optimize: bool
+) -> None:
     model = _model(*shape)
     compiled = irexec.compile_model(model, optimize=optimize)
     change(model)

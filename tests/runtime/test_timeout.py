@@ -28,7 +28,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> itertools.count[int]:
 @pytest.mark.parametrize(("has_steps", "layer"), [(True, r"loop(/count)?"), (False, "loop")])
 def test_an_endless_loop_ends(clock: itertools.count[int], optimize: bool, has_steps: bool, layer: str) -> None:
     compiled = irexec.compile_model(endless_loop(has_steps=has_steps), optimize=optimize)
-    with pytest.raises(irexec.RunTimeoutError, match=f"^the run took longer than 100 s and was stopped at layer '{layer}'$") as caught:
+    with pytest.raises(
+        irexec.RunTimeoutError, match=f"^the run took longer than 100 s and was stopped at layer '{layer}'$"
+    ) as caught:
         compiled.run({"x": X}, timeout=100)
     assert isinstance(caught.value, TimeoutError)
     assert caught.value.seconds == 100
@@ -55,7 +57,9 @@ def _sequence(builder: irexec.Builder) -> Any:
     state, lengths = np.zeros((1, 1, 2), np.float32), np.array([60])
     weights = [np.zeros((1, 8, 3), np.float32), np.zeros((1, 8, 2), np.float32), np.zeros((1, 8), np.float32)]
     x = builder.parameter("f32", (1, 60, 3), "x")
-    return builder.emit("LSTMSequence", x, state, state, lengths, *weights, name="long", hidden_size=2, direction="forward")
+    return builder.emit(
+        "LSTMSequence", x, state, state, lengths, *weights, name="long", hidden_size=2, direction="forward"
+    )
 
 
 def _regions(builder: irexec.Builder) -> Any:
@@ -83,10 +87,14 @@ def _small_products(builder: irexec.Builder) -> Any:
 
 def _product_of_integers(builder: irexec.Builder) -> Any:
     x = builder.parameter("f32", (500, 500), "x")
-    return builder.emit("MatMul", builder.emit("Convert", x, destination_type="i32"), np.ones((500, 500), np.int32), name="long")
+    return builder.emit(
+        "MatMul", builder.emit("Convert", x, destination_type="i32"), np.ones((500, 500), np.int32), name="long"
+    )
 
 
-@pytest.mark.parametrize("build", [_sequence, _regions, _large_region, _transposed, _small_products, _product_of_integers])
+@pytest.mark.parametrize(
+    "build", [_sequence, _regions, _large_region, _transposed, _small_products, _product_of_integers]
+)
 def test_a_long_kernel_ends_before_it_is_done(build: Any, clock: itertools.count[int]) -> None:
     builder = irexec.Builder("m")
     results = build(builder)
@@ -111,8 +119,12 @@ def test_a_step_ends_between_its_blocks(clock: itertools.count[int], threads: in
     assert compiled.run([array], timeout=1000)[0][-1, -1, -1] == 64
 
 
-@pytest.mark.parametrize(("optimize", "mode"), [(True, "constant"), (True, "edge"), (False, "constant"), (False, "edge")])
-def test_a_pad_ends_between_its_blocks(clock: itertools.count[int], monkeypatch: pytest.MonkeyPatch, optimize: bool, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("optimize", "mode"), [(True, "constant"), (True, "edge"), (False, "constant"), (False, "edge")]
+)
+def test_a_pad_ends_between_its_blocks(
+    clock: itertools.count[int], monkeypatch: pytest.MonkeyPatch, optimize: bool, mode: str
+) -> None:
     """Of every axis: the result of [62, 6] is cut into blocks of at most 8 elements."""
     for name in ("backend.movement._BLOCK", "backend.movement._LONG", "reference.padding._BLOCK"):
         monkeypatch.setattr(f"irexec.{name}", 8)
@@ -129,7 +141,9 @@ def test_a_pad_ends_between_its_blocks(clock: itertools.count[int], monkeypatch:
 def test_variables_are_as_before(clock: itertools.count[int]) -> None:
     folder = Path(__file__).parent.parent / "data" / "openvino"
     compiled = irexec.compile_model(folder / "state.xml", optimize=False)
-    inputs = [np.ones([s if isinstance(s, int) else 1 for s in port.shape or ()], np.float32) for port in compiled.inputs]
+    inputs = [
+        np.ones([s if isinstance(s, int) else 1 for s in port.shape or ()], np.float32) for port in compiled.inputs
+    ]
     compiled(inputs)
     before = {name: array.copy() for name, array in compiled.variables.items()}
     assert before
@@ -137,7 +151,9 @@ def test_variables_are_as_before(clock: itertools.count[int]) -> None:
         try:
             compiled.run(inputs, timeout=timeout)
         except irexec.RunTimeoutError:
-            assert {name: array.tolist() for name, array in compiled.variables.items()} == {n: a.tolist() for n, a in before.items()}
+            assert {name: array.tolist() for name, array in compiled.variables.items()} == {
+                n: a.tolist() for n, a in before.items()
+            }
         else:
             break
     assert timeout > 1

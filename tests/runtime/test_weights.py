@@ -45,7 +45,9 @@ def test_results_are_the_same(mode: Any) -> None:
     np.testing.assert_array_equal(irexec.compile_model(_model(), weights=mode)([x])[0], expected)
 
 
-@pytest.mark.parametrize(("given", "named"), [("Packed", "'Packed'"), ("model.bin", "'model.bin'"), (b"12", "a path or bytes")])
+@pytest.mark.parametrize(
+    ("given", "named"), [("Packed", "'Packed'"), ("model.bin", "'model.bin'"), (b"12", "a path or bytes")]
+)
 def test_another_word_is_an_error(given: Any, named: str) -> None:
     with pytest.raises(irexec.InputError, match=f"weights is {named}, expected 'auto', 'packed' or 'unpacked'"):
         irexec.compile_model(_model(), weights=given)

@@ -37,7 +37,9 @@ def test_every_input_declares_its_element_types(definition: OpDef) -> None:
 
 
 @_DEFINITION_WITH_ROWS
-def test_what_breaks_the_declaration_is_refused_before_the_shape_rule(definition: OpDef, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_breaks_the_declaration_is_refused_before_the_shape_rule(
+    definition: OpDef, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def rule(*facts: Fact, **arguments: Any) -> None:
         raise AssertionError(f"the shape rule was asked about {facts}")
 
@@ -70,7 +72,11 @@ def _variant(rng: random.Random, array: np.ndarray, element: Element, rank: int)
 @_DEFINITION_WITH_ROWS
 def test_what_keeps_the_declaration_is_computed_or_refused_in_a_sentence(definition: OpDef) -> None:
     """Any type and rank that an input declares: rule and kernel give a result or raise OpError, never an exception of NumPy."""
-    if any(kind is not Variables for kind in definition.injected.values()) and definition.type in ("If", "Loop", "TensorIterator"):
+    if any(kind is not Variables for kind in definition.injected.values()) and definition.type in (
+        "If",
+        "Loop",
+        "TensorIterator",
+    ):
         return
     rng = random.Random(f"{definition.type}-{definition.since}")
     for _ in range(60):
@@ -80,7 +86,9 @@ def test_what_keeps_the_declaration_is_computed_or_refused_in_a_sentence(definit
             spec = definition.inputs[min(i, len(definition.inputs) - 1)]
             ranks = [rank for rank in range(7) if spec.ranks is None or rank in spec.ranks]
             elements[i] = rng.choice(sorted(spec.elements.elements if spec.elements else ELEMENTS, key=str))
-            arrays[i] = _variant(rng, arrays[i], elements[i], arrays[i].ndim if rng.random() < 0.5 else rng.choice(ranks))
+            arrays[i] = _variant(
+                rng, arrays[i], elements[i], arrays[i].ndim if rng.random() < 0.5 else rng.choice(ranks)
+            )
         _run(definition, row, arrays, elements)
 
 

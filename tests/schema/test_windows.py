@@ -41,7 +41,8 @@ def test_a_window_that_cannot_fit_is_refused(size, kernel):
 
 
 @pytest.mark.parametrize(
-    ("size", "kernel", "expected"), [(4, 3, 9), (0, 3, 3), (Dim(2, 4), 3, Dim(5, 9)), (4, Dim(1, 3), Dim(7, 9)), (ANY, 3, Dim(3, None))]
+    ("size", "kernel", "expected"),
+    [(4, 3, 9), (0, 3, 3), (Dim(2, 4), 3, Dim(5, 9)), (4, Dim(1, 3), Dim(7, 9)), (ANY, 3, Dim(3, None))],
 )
 def test_natural_sizes_of_a_transposed_convolution(size, kernel, expected):
     assert natural_size(size, kernel, 2, 1) == expected
@@ -64,7 +65,14 @@ def test_explicit_pads_may_be_left_out():
 
 @pytest.mark.parametrize(
     ("channels", "inputs", "expected"),
-    [(6, 2, 3), (6, Dim(1, 2), Dim(3, 6)), (Dim(4, 9), Dim(2, 3), Dim(2, 4)), (ANY, 2, ANY), (6, ANY, Dim(1, 6)), (0, ANY, ANY)],
+    [
+        (6, 2, 3),
+        (6, Dim(1, 2), Dim(3, 6)),
+        (Dim(4, 9), Dim(2, 3), Dim(2, 4)),
+        (ANY, 2, ANY),
+        (6, ANY, Dim(1, 6)),
+        (0, ANY, ANY),
+    ],
 )
 def test_channels_tell_the_number_of_groups(channels, inputs, expected):
     assert group_count(Fact(F32, (1, channels, 5)), ANY, inputs) == expected

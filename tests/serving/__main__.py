@@ -34,9 +34,13 @@ def same_results(server: Server, paths: dict[str, str]) -> int:
             "grpc": asked(tritonclient.grpc, tritonclient.grpc.InferenceServerClient(server.grpc), name, given),
         }
         for output in expected:
-            found = {how: answer.as_numpy(output) for how, answer in answers.items()} | {"curl": _curl(server, name, given, output)}
+            found = {how: answer.as_numpy(output) for how, answer in answers.items()} | {
+                "curl": _curl(server, name, given, output)
+            }
             for how, array in found.items():
-                if array.shape != expected[output].shape or not np.allclose(array, expected[output], rtol=1e-5, atol=1e-6):
+                if array.shape != expected[output].shape or not np.allclose(
+                    array, expected[output], rtol=1e-5, atol=1e-6
+                ):
                     wrong += 1
                     print(f"PROBLEM: {name} {output} over {how}: {array}, expected {expected[output]}")
     print(f"results: {len(paths)} models over HTTP, gRPC and curl, {wrong} differ")

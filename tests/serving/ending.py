@@ -54,7 +54,9 @@ def _under_load(protocol: str, paths: Mapping[str, str]) -> int:
         stopper.join()
     code, err = ends[0]
     kinds = f" ({', '.join(sorted(set(lost))[:3])})" if lost else ""
-    print(f"SIGTERM under load, {protocol}: {answered[0]} answered, {len(lost)} lost{kinds}, exit code {code} {err[-500:]}")
+    print(
+        f"SIGTERM under load, {protocol}: {answered[0]} answered, {len(lost)} lost{kinds}, exit code {code} {err[-500:]}"
+    )
     return len(lost) + (code != 0) + bool(err)
 
 
@@ -77,5 +79,7 @@ def during_a_long_run(paths: Mapping[str, str]) -> int:
         code, err = server.end()
         seconds = time.monotonic() - began
         asking.join()
-    print(f"SIGTERM during a long run: {len(lost)} lost {lost or ''}, ended after {seconds:.1f} s, exit code {code} {err[-500:]}")
+    print(
+        f"SIGTERM during a long run: {len(lost)} lost {lost or ''}, ended after {seconds:.1f} s, exit code {code} {err[-500:]}"
+    )
     return len(lost) + (code != 0) + bool(err)

@@ -11,7 +11,11 @@ from irexec import Builder, save_model
 
 def build(folder: Path) -> dict[str, str]:
     """Paths of the models by name."""
-    return {"classifier": "samples/digits/classifier.xml", "transformer": _transformer(folder), "several": _several(folder)}
+    return {
+        "classifier": "samples/digits/classifier.xml",
+        "transformer": _transformer(folder),
+        "several": _several(folder),
+    }
 
 
 def slow(folder: Path) -> dict[str, str]:

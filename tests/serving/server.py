@@ -23,7 +23,9 @@ class Server:
         named = [f"{name}={path}" for name, path in models.items()]
         command = [sys.executable, "-m", "irexec", "serve", *named, "--port", "0", "--grpc-port", "0", *options]
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         found = re.match(r"http://(\S+) and grpc://(\S+): ", line)

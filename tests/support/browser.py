@@ -94,16 +94,30 @@ class Page:
             self.problems.append(f"console: {[one.get('value', one.get('description')) for one in given['args']]}")
         elif method == "Log.entryAdded" and given["entry"]["level"] in ("error", "warning"):
             self.problems.append(f"log: {given['entry']['text']}")
-        elif method == "Network.requestWillBeSent" and not given["request"]["url"].startswith(("file:", "data:", "blob:", "about:")):
+        elif method == "Network.requestWillBeSent" and not given["request"]["url"].startswith(
+            ("file:", "data:", "blob:", "about:")
+        ):
             self.problems.append(f"request: {given['request']['url']}")
 
     def open(
-        self, path: Path, width: int = 1200, height: int = 800, *, scale: float = 1, is_phone: bool = False, is_dark: bool = False
+        self,
+        path: Path,
+        width: int = 1200,
+        height: int = 800,
+        *,
+        scale: float = 1,
+        is_phone: bool = False,
+        is_dark: bool = False,
     ) -> None:
         """Show a file in a window of that size and wait until it is loaded."""
-        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=is_phone)
+        self.send(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=is_phone
+        )
         self.send("Emulation.setTouchEmulationEnabled", enabled=is_phone)
-        self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}])
+        self.send(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}],
+        )
         self._events.clear()
         self.send("Page.navigate", url=path.resolve().as_uri())
         while "Page.loadEventFired" not in self._events:
@@ -112,7 +126,9 @@ class Page:
 
     def settle(self) -> None:
         """Wait until what is to be drawn is drawn."""
-        self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => done(1)))))")
+        self.run(
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => done(1)))))"
+        )
 
     def run(self, expression: str) -> Any:
         """The value of an expression in the page; of a promise what it gives."""

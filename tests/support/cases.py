@@ -145,13 +145,26 @@ def _typed(value: Any) -> Typed:
 
 def _texts(attributes: dict[str, Any]) -> dict[str, str]:
     names = {"exclude_pad": "exclude-pad", "lambda_": "lambda"}
-    return {names.get(name, name): value if isinstance(value, str) else write_attribute(value) for name, value in attributes.items()}
+    return {
+        names.get(name, name): value if isinstance(value, str) else write_attribute(value)
+        for name, value in attributes.items()
+    }
 
 
-def case(type: str, since: int | str, *inputs: Any, gives: Any = None, id: str, tolerance: float | None = None, **attributes: Any) -> Case:
+def case(
+    type: str,
+    since: int | str,
+    *inputs: Any,
+    gives: Any = None,
+    id: str,
+    tolerance: float | None = None,
+    **attributes: Any,
+) -> Case:
     """A row: inputs are arrays, Typed, or Python numbers (i64, f32, boolean)."""
     given = tuple(_typed(x) for x in inputs if x is not None)
-    results = None if gives is None else tuple(_typed(x).array for x in (gives if isinstance(gives, tuple) else (gives,)))
+    results = (
+        None if gives is None else tuple(_typed(x).array for x in (gives if isinstance(gives, tuple) else (gives,)))
+    )
     return Case(type, since, given, _texts(attributes), results, id, tolerance)
 
 
@@ -194,7 +207,9 @@ def halves(rows: list[Row]) -> list[Row]:
     for pair in dict.fromkeys((row.type, row.since) for row in cases):
         own = [row for row in cases if (row.type, row.since) == pair]
         kinds = {x.element.name for row in own for x in row.inputs}
-        first = next((row for row in own if row.gives is None and any(x.element.name == "f32" for x in row.inputs)), None)
+        first = next(
+            (row for row in own if row.gives is None and any(x.element.name == "f32" for x in row.inputs)), None
+        )
         for name in ("f16", "bf16"):
             if first is not None and name not in kinds:
                 inputs = tuple(typed(name, x.array) if x.element.name == "f32" else x for x in first.inputs)
@@ -211,10 +226,17 @@ def odd(rows: list[Row], but: tuple[str, ...] = ()) -> list[Row]:
     found: list[Row] = []
     for pair in dict.fromkeys((row.type, row.since) for row in cases):
         own = [row for row in cases if (row.type, row.since) == pair]
-        if pair[0] in but or any(x.element.is_float and not np.isfinite(x.array).all() for row in own for x in row.inputs):
+        if pair[0] in but or any(
+            x.element.is_float and not np.isfinite(x.array).all() for row in own for x in row.inputs
+        ):
             continue
         first = next(
-            (row for row in own if row.gives is None and any(x.element.name == "f32" and x.array.size > 2 for x in row.inputs)), None
+            (
+                row
+                for row in own
+                if row.gives is None and any(x.element.name == "f32" and x.array.size > 2 for x in row.inputs)
+            ),
+            None,
         )
         if first is not None:
             index = next(i for i, x in enumerate(first.inputs) if x.element.name == "f32" and x.array.size > 2)
@@ -230,8 +252,12 @@ def emptied(rows: list[Row], *types: str, inputs: tuple[int, ...] = (0,), axis: 
     found: list[Row] = []
     for pair in dict.fromkeys((row.type, row.since) for row in rows if row.type in types):
         first = next(
-            row for row in rows if isinstance(row, Case) and (row.type, row.since) == pair and row.inputs[inputs[0]].array.ndim > axis
+            row
+            for row in rows
+            if isinstance(row, Case) and (row.type, row.since) == pair and row.inputs[inputs[0]].array.ndim > axis
         )
         cut = tuple(Typed(x.element, x.array.take([], axis)) if i in inputs else x for i, x in enumerate(first.inputs))
-        found.append(dataclasses.replace(first, inputs=cut, gives=None, name=f"{first.name}, with nothing along axis {axis}"))
+        found.append(
+            dataclasses.replace(first, inputs=cut, gives=None, name=f"{first.name}, with nothing along axis {axis}")
+        )
     return found

@@ -34,7 +34,13 @@ def bias_residual_relu(dtype: np.dtype = FLOAT) -> Chain:
         return clip(a, 0, np.inf, out=out)
 
     return Chain(
-        3, dtype, (Instruction("Add", add, (0, 1), dtype), Instruction("Add", add, (3, 2), dtype), Instruction("Relu", relu, (4,), dtype))
+        3,
+        dtype,
+        (
+            Instruction("Add", add, (0, 1), dtype),
+            Instruction("Add", add, (3, 2), dtype),
+            Instruction("Relu", relu, (4,), dtype),
+        ),
     )
 
 
@@ -61,7 +67,11 @@ def names(kernels: Sequence[Kernel]) -> list[str]:
 
 
 def check_candidates(
-    task: Task, inputs: Sequence[np.ndarray | None], expected: np.ndarray, operands: Sequence[np.ndarray] = (), tolerance: float = 2e-5
+    task: Task,
+    inputs: Sequence[np.ndarray | None],
+    expected: np.ndarray,
+    operands: Sequence[np.ndarray] = (),
+    tolerance: float = 2e-5,
 ) -> set[str]:
     """Every candidate of every order gives ``expected`` within ``tolerance`` of its largest value; returns their algorithms."""
     data = inputs[0]
@@ -99,10 +109,19 @@ def check_with_chain(
     x, weights, rng = random_arrays(data, filter)
     definition = resolve(type, "opset1")
     expected = definition(x, weights, **definition.arguments(attributes))
-    seen = check_candidates(task_of(type, "opset1", [x, weights], attributes, constants=constants), [x, weights], expected)
+    seen = check_candidates(
+        task_of(type, "opset1", [x, weights], attributes, constants=constants), [x, weights], expected
+    )
     operands = operands_of(expected.shape, x.dtype, rng)
     chained = task_of(
-        type, "opset1", [x, weights], attributes, constants=constants, chain=bias_residual_relu(), operands=operands, threads=2
+        type,
+        "opset1",
+        [x, weights],
+        attributes,
+        constants=constants,
+        chain=bias_residual_relu(),
+        operands=operands,
+        threads=2,
     )
     check_candidates(chained, [x, weights], np.maximum(expected + operands[0] + operands[1], 0), operands)
     return seen

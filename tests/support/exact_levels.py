@@ -12,7 +12,9 @@ def rounded(exact: Fraction, dtype: np.dtype) -> np.floating:
     near = np.asarray(float(exact)).astype(dtype)
     around = (np.nextafter(near, -np.inf, dtype=dtype), near, np.nextafter(near, np.inf, dtype=dtype))
     integer = np.uint32 if near.dtype.itemsize == 4 else np.uint16
-    found: np.floating = min(around, key=lambda x: (abs(Fraction(float(x)) - exact), int(np.asarray(x).view(integer)) % 2))[()]
+    found: np.floating = min(
+        around, key=lambda x: (abs(Fraction(float(x)) - exact), int(np.asarray(x).view(integer)) % 2)
+    )[()]
     return found
 
 

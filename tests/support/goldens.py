@@ -77,5 +77,9 @@ def write(path: Path, arrays: dict[str, np.ndarray]) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         for name in sorted(arrays):
             buffer = io.BytesIO()
-            np.lib.format.write_array(buffer, np.ascontiguousarray(arrays[name]).reshape(arrays[name].shape), allow_pickle=False)
-            file.writestr(zipfile.ZipInfo(f"{safe(name)}.npy", (2020, 1, 1, 0, 0, 0)), buffer.getvalue(), zipfile.ZIP_DEFLATED)
+            np.lib.format.write_array(
+                buffer, np.ascontiguousarray(arrays[name]).reshape(arrays[name].shape), allow_pickle=False
+            )
+            file.writestr(
+                zipfile.ZipInfo(f"{safe(name)}.npy", (2020, 1, 1, 0, 0, 0)), buffer.getvalue(), zipfile.ZIP_DEFLATED
+            )

@@ -125,10 +125,15 @@ def _check(kernel: Kernel, task: Task, inputs: Arrays, operands: Arrays, expecte
     kernel.pack(ConstantStore())
     context = Context(pool_of(task.threads), [Scratch.of_size(kernel.workspace) for _ in range(task.threads)])
     given = [*inputs, *operands]
-    ordered = [x if x is None or order is None else in_order(x, order) for x, order in zip(given, task.input_orders, strict=True)]
+    ordered = [
+        x if x is None or order is None else in_order(x, order)
+        for x, order in zip(given, task.input_orders, strict=True)
+    ]
     for arrays in (ordered, [x if x is None else strided(x) for x in given]):
         before = [None if x is None else x.copy() for x in arrays]
-        read = [x if kernel.reads is None or i in kernel.reads or i >= len(inputs) else None for i, x in enumerate(arrays)]
+        read = [
+            x if kernel.reads is None or i in kernel.reads or i >= len(inputs) else None for i, x in enumerate(arrays)
+        ]
         described = zip(task.outputs, task.output_orders, task.wanted, strict=True)
         outputs = [_output(fact, order) if is_read else None for fact, order, is_read in described]
         with np.errstate(all="ignore"):
@@ -138,12 +143,16 @@ def _check(kernel: Kernel, task: Task, inputs: Arrays, operands: Arrays, expecte
                 _compare(result, values, task, kernel)
         if kernel.records:
             with np.errstate(all="ignore"):
-                run_recorded(kernel, task.threads, [x if read[i] is not None else None for i, x in enumerate(before)], outputs)
+                run_recorded(
+                    kernel, task.threads, [x if read[i] is not None else None for i, x in enumerate(before)], outputs
+                )
             for result, values in zip(outputs, expected, strict=True):
                 if result is not None:
                     _compare(result, values, task, kernel)
         for i, (x, y) in enumerate(zip(arrays, before, strict=True)):
-            assert x is None or i in kernel.overwrites or np.array_equal(x, y, equal_nan=x.dtype.kind == "f"), "an input was changed"
+            assert x is None or i in kernel.overwrites or np.array_equal(x, y, equal_nan=x.dtype.kind == "f"), (
+                "an input was changed"
+            )
 
 
 def _output(fact: Any, order: Order | None) -> np.ndarray:
@@ -151,7 +160,9 @@ def _output(fact: Any, order: Order | None) -> np.ndarray:
     shape = tuple(fact.shape)
     if order is None:
         return np.full(shape, np.nan if dtype.kind == "f" else 77, dtype)
-    return np.full([shape[axis] for axis in order], np.nan if dtype.kind == "f" else 77, dtype).transpose(np.argsort(order))
+    return np.full([shape[axis] for axis in order], np.nan if dtype.kind == "f" else 77, dtype).transpose(
+        np.argsort(order)
+    )
 
 
 def _compare(result: np.ndarray, expected: np.ndarray, task: Task, kernel: Kernel) -> None:
@@ -164,4 +175,6 @@ def _compare(result: np.ndarray, expected: np.ndarray, task: Task, kernel: Kerne
     finite = expected[np.isfinite(expected)].astype(np.float64)
     tolerance = max(task.definition.tolerance, 2e-3 if result.dtype == np.float16 else 2e-6)
     floor = tolerance * max(1.0, float(np.abs(finite).max(initial=0)))
-    np.testing.assert_allclose(result.astype(np.float64), expected.astype(np.float64), rtol=tolerance, atol=floor, err_msg=message)
+    np.testing.assert_allclose(
+        result.astype(np.float64), expected.astype(np.float64), rtol=tolerance, atol=floor, err_msg=message
+    )

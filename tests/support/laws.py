@@ -37,7 +37,9 @@ def exact_facts(row: Case) -> list[Fact]:
 def infer(row: Row, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """What shape inference says of the row's operation."""
     definition = row.definition
-    return as_tuple(definition.infer(facts, definition.read_attributes(row.attributes, [fact.element for fact in facts])))
+    return as_tuple(
+        definition.infer(facts, definition.read_attributes(row.attributes, [fact.element for fact in facts]))
+    )
 
 
 def attributes_of(row: Case) -> dict[str, Any]:
@@ -71,7 +73,9 @@ def assert_same(actual: Arrays, expected: Arrays, row: Case, kinds: Sequence[Any
         if a.dtype.kind != "f":
             np.testing.assert_array_equal(a, e)
             continue
-        tolerance = row.tolerance if row.tolerance is not None else max(row.definition.tolerance, COARSE.get(str(kind), 0))
+        tolerance = (
+            row.tolerance if row.tolerance is not None else max(row.definition.tolerance, COARSE.get(str(kind), 0))
+        )
         finite = e[np.isfinite(e)]
         scale = float(np.abs(finite.astype(np.float64)).max(initial=0))
         # Sums of products err by the size of their terms, not of their result.
@@ -134,7 +138,9 @@ def law_4_facts_admit(row: Case, expected: Arrays) -> None:
     if row.definition.symbolic:
         attributes = attributes_of(row)
         for facts in _bounds(row):
-            _assert_admitted(with_values(row.definition, facts, attributes, infer(row, facts)), results, facts, by_rank=False)
+            _assert_admitted(
+                with_values(row.definition, facts, attributes, infer(row, facts)), results, facts, by_rank=False
+            )
 
 
 # How many outputs they have is the length of their last input, without which there is no answer.
@@ -148,7 +154,9 @@ _TYPE_BY_RANK = {"ConvertPromoteTypes"}
 def _assert_admitted(inferred: Sequence[Fact], results: Arrays, given: Sequence[Fact], by_rank: bool) -> None:
     for fact, result in zip(inferred, results, strict=True):
         if not fact.admits(result):
-            raise AssertionError(f"{fact} {_text(fact)} from {[*map(_text, given)]} does not admit {result.dtype} {result.tolist()}")
+            raise AssertionError(
+                f"{fact} {_text(fact)} from {[*map(_text, given)]} does not admit {result.dtype} {result.tolist()}"
+            )
         open_type = any(one.element is None or (by_rank and one.rank is None) for one in given)
         assert fact.element is not None or open_type, f"the element type is lost, given {given}"
 
@@ -271,7 +279,9 @@ def law_6_runs(row: Case, expected: Arrays) -> None:
         read = io.read_text(*io.write_text(model))
         # What the caller asks of NumPy for overflows, NaN and infinities is for the caller's own arithmetic.
         with np.errstate(all="raise"):
-            assert [finding for finding in irexec.validate(Model.of(read), weights=True) if finding.severity == "error"] == []
+            assert [
+                finding for finding in irexec.validate(Model.of(read), weights=True) if finding.severity == "error"
+            ] == []
         for optimize, threads, precision in _options(row):
             with np.errstate(all="raise"):
                 compiled = irexec.compile_model(read, optimize=optimize, threads=threads, precision=precision)
@@ -337,14 +347,19 @@ def build(
 
 def can_run(row: Refusal) -> bool:
     """Whether there are arrays of the types, shapes and values of all inputs."""
-    return all(fact.element is not None and fact.is_static and (fact.value is None or fact.known is not None) for fact in row.inputs)
+    return all(
+        fact.element is not None and fact.is_static and (fact.value is None or fact.known is not None)
+        for fact in row.inputs
+    )
 
 
 def refused_when_it_runs(row: Refusal) -> None:
     """The operation on Parameters whose ranks, sizes or values are known only when the model runs: NodeError, compiled with any option."""
     for known in (_nothing, _shape):
         builder = Builder("refused")
-        operands = [builder.parameter(fact.element, known(fact.shape), f"input{i}") for i, fact in enumerate(row.inputs)]
+        operands = [
+            builder.parameter(fact.element, known(fact.shape), f"input{i}") for i, fact in enumerate(row.inputs)
+        ]
         try:
             attributes = row.definition.ungrouped(row.definition.read_attributes(row.attributes))
             values = builder.emit(row.type, *operands, version=row.since, **attributes)

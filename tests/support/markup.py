@@ -21,7 +21,9 @@ class Element:
     @property
     def text(self) -> str:
         """All text in it, that of scripts and style sheets left out."""
-        return "".join(c if isinstance(c, str) else "" if c.tag in ("script", "style") else c.text for c in self.content)
+        return "".join(
+            c if isinstance(c, str) else "" if c.tag in ("script", "style") else c.text for c in self.content
+        )
 
     def all(self, tag: str | None = None, where: Callable[[Element], bool] = lambda found: True) -> list[Element]:
         """The elements in it of a tag, in the order of the document."""
@@ -45,7 +47,9 @@ class _Parser(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         names = [name for name, _ in attrs]
         assert len(names) == len(set(names)), f"<{tag}> has an attribute twice: {names}"
-        assert tag not in _BLOCKS or not any(outer.tag == "p" for outer in self.open), f"<{tag}> ends the <p> that it is in"
+        assert tag not in _BLOCKS or not any(outer.tag == "p" for outer in self.open), (
+            f"<{tag}> ends the <p> that it is in"
+        )
         found = Element(tag, dict(attrs))
         self.open[-1].content.append(found)
         if tag not in _VOID:

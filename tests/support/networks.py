@@ -25,7 +25,9 @@ def feeds(path: Path, ports: Sequence[Port]) -> list[list[np.ndarray]]:
     """The inputs of each run, random as the .json beside the .xml says."""
     runs = json.loads(path.with_suffix(".json").read_text())["runs"]
     rng = np.random.default_rng(7)
-    return [[_random_input(spec, port.element.carrier, rng) for spec, port in zip(run, ports, strict=True)] for run in runs]
+    return [
+        [_random_input(spec, port.element.carrier, rng) for spec, port in zip(run, ports, strict=True)] for run in runs
+    ]
 
 
 def _random_input(spec: dict[str, Any], dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:

@@ -28,13 +28,24 @@ class Text:
     blob: bytearray
 
     def layer(
-        self, type: str, version: str, attributes: dict[str, str], inputs: Sequence[tuple[int, int]], outputs: Sequence[Element | None]
+        self,
+        type: str,
+        version: str,
+        attributes: dict[str, str],
+        inputs: Sequence[tuple[int, int]],
+        outputs: Sequence[Element | None],
     ) -> int:
         number = len(self.layers)
         data = " ".join(f"{name}={quoteattr(text)}" for name, text in attributes.items())
         ports = "".join(f'<port id="{i}"/>' for i in range(len(inputs)))
-        gives = "".join(f'<port id="{len(inputs) + i}" precision="{(kind or F32).precision}"/>' for i, kind in enumerate(outputs))
-        body = f"<data {data}/>" + (f"<input>{ports}</input>" if inputs else "") + (f"<output>{gives}</output>" if outputs else "")
+        gives = "".join(
+            f'<port id="{len(inputs) + i}" precision="{(kind or F32).precision}"/>' for i, kind in enumerate(outputs)
+        )
+        body = (
+            f"<data {data}/>"
+            + (f"<input>{ports}</input>" if inputs else "")
+            + (f"<output>{gives}</output>" if outputs else "")
+        )
         self.layers.append(f'<layer id="{number}" name="n{number}" type="{type}" version="{version}">{body}</layer>')
         for i, (source, port) in enumerate(inputs):
             self.edges.append(f'<edge from-layer="{source}" from-port="{port}" to-layer="{number}" to-port="{i}"/>')
@@ -55,7 +66,9 @@ class Text:
 
     def as_gathered(self, source: tuple[int, int], x: Typed) -> tuple[int, int]:
         """The same values as a GatherElements of constants."""
-        indices = np.broadcast_to(np.arange(len(x.array)).reshape(-1, *(1,) * (x.array.ndim - 1)), x.array.shape).astype(np.int32)
+        indices = np.broadcast_to(
+            np.arange(len(x.array)).reshape(-1, *(1,) * (x.array.ndim - 1)), x.array.shape
+        ).astype(np.int32)
         inputs = [source, (self.constant(I32, indices), 0)]
         return self.layer("GatherElements", "opset6", {"axis": "0"}, inputs, [x.element]), 2
 
@@ -119,7 +132,9 @@ def one_operation(row: Case, shapes: Mapping[int, PartialShape], gathered: Seque
             source = (text.constant(x.element, x.array), 0)
             sources.append(text.as_gathered(source, x) if i in gathered else source)
     facts = _facts(row)
-    node = text.layer(spelled(row.type), version_of(row.since), row.attributes, sources, [fact.element for fact in facts])
+    node = text.layer(
+        spelled(row.type), version_of(row.since), row.attributes, sources, [fact.element for fact in facts]
+    )
     results = []
     for i, fact in enumerate(facts):
         out = (node, len(sources) + i)

@@ -33,7 +33,12 @@ def types(graph: Graph) -> list[str]:
 
 
 def assert_agrees(
-    model: irexec.Model, feeds: Sequence[np.ndarray], names: bool | Collection[str], *, tolerance: float = 0, threads: int = 1
+    model: irexec.Model,
+    feeds: Sequence[np.ndarray],
+    names: bool | Collection[str],
+    *,
+    tolerance: float = 0,
+    threads: int = 1,
 ) -> None:
     """Every Result is what the reference kernels give: exactly, or up to a part of its largest value.
 

@@ -35,7 +35,10 @@ def task_of(
     facts = tuple(Fact(None, None) if x is None else Fact(element_of(x.dtype), x.shape) for x in inputs)
     known = [Fact(None, None) if x is None else Fact.of(x) for x in inputs]
     outputs = tuple(as_tuple(definition.infer(known, arguments)))
-    sources = tuple(ConstantSource.of(x, element_of(x.dtype)) if i in constants and x is not None else None for i, x in enumerate(inputs))
+    sources = tuple(
+        ConstantSource.of(x, element_of(x.dtype)) if i in constants and x is not None else None
+        for i, x in enumerate(inputs)
+    )
     return Task(
         definition, arguments, facts, sources, outputs, (True,) * len(outputs), chain,
         tuple(Fact(element_of(x.dtype), x.shape) for x in operands),
@@ -43,7 +46,9 @@ def task_of(
     )  # fmt: skip
 
 
-def run_kernel(kernel: Kernel, task: Task, inputs: Sequence[np.ndarray | None], operands: Sequence[np.ndarray] = ()) -> list[np.ndarray]:
+def run_kernel(
+    kernel: Kernel, task: Task, inputs: Sequence[np.ndarray | None], operands: Sequence[np.ndarray] = ()
+) -> list[np.ndarray]:
     """What the kernel writes for the task's arrays, into arrays that were filled with NaN or 77."""
     kernel.pack(ConstantStore())
     outputs = []
@@ -59,7 +64,9 @@ def run_kernel(kernel: Kernel, task: Task, inputs: Sequence[np.ndarray | None], 
     return outputs
 
 
-def run_recorded(kernel: Kernel, threads: int, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray | None]) -> None:
+def run_recorded(
+    kernel: Kernel, threads: int, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray | None]
+) -> None:
     """Run a packed kernel as a plan on an arena does: calls that were recorded on other values are repeated on those of the inputs."""
     context = Context(pool_of(threads), [Scratch.of_size(kernel.workspace) for _ in range(threads)], fixed=True)
     arrays = [None if x is None else x.copy(order="K") for x in inputs]

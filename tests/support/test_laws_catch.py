@@ -112,7 +112,9 @@ def _guesses(x: Fact) -> Fact:
 
 
 def _takes_the_least(x: Fact) -> Fact:
-    return Fact(x.element, None if x.shape is None else tuple(size.lo if isinstance(size, Dim) else size for size in x.shape))
+    return Fact(
+        x.element, None if x.shape is None else tuple(size.lo if isinstance(size, Dim) else size for size in x.shape)
+    )
 
 
 def _asks_for_the_rank(x: Fact) -> Fact:
@@ -130,7 +132,11 @@ def _forgets_the_type(x: Fact) -> Fact:
 
 
 def _trips_over_bounds(x: Fact) -> Fact:
-    return Fact(x.element, x.shape, None if x.value is None else np.array([int(n) + 1 for n in x.value.ravel()]).reshape(x.value.shape))
+    return Fact(
+        x.element,
+        x.shape,
+        None if x.value is None else np.array([int(n) + 1 for n in x.value.ravel()]).reshape(x.value.shape),
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,7 +153,9 @@ class Broken:
 
     @property
     def id(self) -> str:
-        odd = next(f for f in (self.bind, self.kernel, self.facts, self.kernel) if f is not None and f not in (_good, _exact))
+        odd = next(
+            f for f in (self.bind, self.kernel, self.facts, self.kernel) if f is not None and f not in (_good, _exact)
+        )
         return f"{self.law.__name__[:5]}{odd.__name__}"
 
 

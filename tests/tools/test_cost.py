@@ -47,7 +47,9 @@ SHAPES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["gru_tagger", "scripted_loop", "resnet50", "ssd", "llama_int4_asym", "resnet18_quantised"])
+@pytest.mark.parametrize(
+    "name", ["gru_tagger", "scripted_loop", "resnet50", "ssd", "llama_int4_asym", "resnet18_quantised"]
+)
 def test_rows_add_up_to_the_whole(name: str, tmp_path: Path) -> None:
     """Layers of bodies and those that are counted with others included."""
     model = irexec.read_model(unpacked(name, tmp_path))
@@ -64,7 +66,9 @@ def _products(trips: int) -> irexec.Model:
     builder = irexec.Builder("m")
     x = builder.parameter("f32", (2, 8), "x")
     w = builder.constant(np.ones((8, 4), np.int8), "i8", "w")
-    scaled = builder.emit("Multiply", builder.emit("Convert", w, destination_type="f32", name="c"), np.float32(2), name="scaled")
+    scaled = builder.emit(
+        "Multiply", builder.emit("Convert", w, destination_type="f32", name="c"), np.float32(2), name="scaled"
+    )
     builder.result(builder.emit("MatMul", x, scaled, transpose_a=False, transpose_b=False, name="product"))
     return builder.model()
 

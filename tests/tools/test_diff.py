@@ -60,7 +60,9 @@ def _model(weights: np.ndarray, element: str | None = None, *, name: str = "m", 
     builder = irexec.Builder(name)
     x = builder.parameter("f32", (2, 4), "x")
     w = builder.constant(weights, element, "w")
-    y = builder.emit("MatMul", x, w if element in (None, "f32") else builder.emit("Convert", w, destination_type="f32"), name="y")
+    y = builder.emit(
+        "MatMul", x, w if element in (None, "f32") else builder.emit("Convert", w, destination_type="f32"), name="y"
+    )
     builder.result(builder.emit(type, y, name="z"), "out")
     return builder.model()
 
@@ -81,12 +83,19 @@ def _changes(found: Diff) -> list[Change]:
         ({(1, 0): 2.0, (2, 1): 9.0}, 2, 2.0, 5**0.5 / 22.494443758403985, 0),
     ],
 )
-def test_statistics_of_values(edit: dict[tuple[int, int], float], changed: int, largest: float, relative: float, not_finite: int) -> None:
+def test_statistics_of_values(
+    edit: dict[tuple[int, int], float], changed: int, largest: float, relative: float, not_finite: int
+) -> None:
     weights = _WEIGHTS.copy()
     for position, value in edit.items():
         weights[position] = value
     (change,) = _changes(diff(_model(_WEIGHTS), _model(weights)))
-    assert (change.kind, change.values.elements, change.values.changed, change.values.not_finite) == ("values", 12, changed, not_finite)
+    assert (change.kind, change.values.elements, change.values.changed, change.values.not_finite) == (
+        "values",
+        12,
+        changed,
+        not_finite,
+    )
     assert change.values.largest == largest
     assert change.values.relative == pytest.approx(relative)
 
@@ -107,7 +116,10 @@ def test_a_signaling_nan() -> None:
 def test_integers_of_64_bits_are_compared_exactly() -> None:
     def model(value: int) -> irexec.Model:
         builder = irexec.Builder("m")
-        builder.result(builder.emit("Add", builder.parameter("i64", (1,), "x"), builder.constant(np.array([value]), "i64", "c")), "out")
+        builder.result(
+            builder.emit("Add", builder.parameter("i64", (1,), "x"), builder.constant(np.array([value]), "i64", "c")),
+            "out",
+        )
         return builder.model()
 
     (change,) = _changes(diff(model(2**62), model(2**62 + 1)))
@@ -135,7 +147,11 @@ def test_a_transposed_matrix() -> None:
     def model(weights: np.ndarray, transposed: bool) -> irexec.Model:
         builder = irexec.Builder("m")
         y = builder.emit(
-            "MatMul", builder.parameter("f32", (2, 4), "x"), builder.constant(weights, None, "w"), transpose_b=transposed, name="y"
+            "MatMul",
+            builder.parameter("f32", (2, 4), "x"),
+            builder.constant(weights, None, "w"),
+            transpose_b=transposed,
+            name="y",
         )
         builder.result(y, "out")
         return builder.model()
@@ -205,7 +221,9 @@ def test_port_maps_and_back_edges(tmp_path: Path) -> None:
     removed = body.back_edges.pop()
     names = {node.id: node.name for node in body.graph.nodes}
     found = diff(model, other)
-    assert _changes(found) == [Change("bodies", f"body back edge: {names[removed.source]} to {names[removed.target]}", "there", None)]
+    assert _changes(found) == [
+        Change("bodies", f"body back edge: {names[removed.source]} to {names[removed.target]}", "there", None)
+    ]
 
 
 def test_a_wrong_argument() -> None:
@@ -229,7 +247,9 @@ def test_a_bin_that_is_gone(tmp_path: Path) -> None:
 def test_constants_that_the_file_does_not_have(tmp_path: Path) -> None:
     """Nothing can be said of their values, and all else is compared."""
     text = _CLASSIFIER.read_text("utf-8")
-    (tmp_path / "far.xml").write_text(text.replace('offset="640" size="18432"', 'offset="1000000" size="18432"'), "utf-8")
+    (tmp_path / "far.xml").write_text(
+        text.replace('offset="640" size="18432"', 'offset="1000000" size="18432"'), "utf-8"
+    )
     (tmp_path / "far.bin").write_bytes(_CLASSIFIER.with_suffix(".bin").read_bytes())
     found = diff(irexec.read_model(_CLASSIFIER), irexec.read_model(tmp_path / "far.xml"))
     assert _changes(found) == [Change("values", "bytes", "in the file", "not in the file")]

@@ -41,7 +41,11 @@ HOSTILE = (
 
 
 def _finding(
-    name: str | None = "conv", severity: str = "error", code: str = "IR107", line: int | None = 3, port: int | None = None
+    name: str | None = "conv",
+    severity: str = "error",
+    code: str = "IR107",
+    line: int | None = 3,
+    port: int | None = None,
 ) -> Finding:
     layer = (4, name, "Add") if name is not None else (None, None, None)
     return Finding(code, severity, *layer, port, line, f"{name} does not fit")
@@ -66,7 +70,13 @@ def _github(reports: Sequence[Report]) -> list[dict[str, str]]:
 
 REPORTS = (
     Report(
-        "models/a.xml", (_finding(), _finding(port=1), _finding(None, "warning", "IR303", None), _finding(severity="info", code="IR007"))
+        "models/a.xml",
+        (
+            _finding(),
+            _finding(port=1),
+            _finding(None, "warning", "IR303", None),
+            _finding(severity="info", code="IR007"),
+        ),
     ),
     Report("models/b.xml", ()),
     Report("models/c.onnx", (_finding(line=None), _finding(line=None))),
@@ -126,7 +136,10 @@ def test_fingerprints_do_not_depend_on_lines() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_and_paths(name: str) -> None:
-    reports = [Report(name, (_finding(name), _finding(name, "info", "IR007", None, 3))), Report(name, (), error=f"{name} cannot be read")]
+    reports = [
+        Report(name, (_finding(name), _finding(name, "info", "IR007", None, 3))),
+        Report(name, (), error=f"{name} cannot be read"),
+    ]
     for text in github_lines(reports):
         assert re.search("[\x00-\x1f\x7f-\x9f\u2028\u202e]", text) is None
     found = _github(reports)
@@ -139,7 +152,9 @@ def test_hostile_names_and_paths(name: str) -> None:
     results = log["runs"][0]["results"]
     assert len(results) == 3
     assert results[0]["locations"][0]["logicalLocations"][0]["name"] == name
-    assert re.fullmatch(r"[A-Za-z0-9%._~/\-]+", results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"])
+    assert re.fullmatch(
+        r"[A-Za-z0-9%._~/\-]+", results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    )
 
 
 @given(st.text(max_size=40), st.text(min_size=1, max_size=40))
@@ -155,7 +170,9 @@ def test_paths_below_the_working_folder_are_relative(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
 
     def uri(path: str) -> dict[str, str]:
-        return sarif_log([Report(path, (_finding(),))])["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
+        return sarif_log([Report(path, (_finding(),))])["runs"][0]["results"][0]["locations"][0]["physicalLocation"][
+            "artifactLocation"
+        ]
 
     assert uri(str(tmp_path / "sub" / "a b.xml")) == {"uri": "sub/a%20b.xml", "uriBaseId": "%SRCROOT%"}
     assert uri("./sub/../a.xml") == {"uri": "a.xml", "uriBaseId": "%SRCROOT%"}
@@ -175,7 +192,11 @@ def _junit(text: str) -> int:
     return len(ElementTree.fromstring(text).findall(".//testcase"))
 
 
-FORMS: dict[str, Callable[[str], int]] = {"sarif": _sarif, "github": lambda text: len(text.splitlines()), "junit": _junit}
+FORMS: dict[str, Callable[[str], int]] = {
+    "sarif": _sarif,
+    "github": lambda text: len(text.splitlines()),
+    "junit": _junit,
+}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -218,7 +239,9 @@ def test_it_is_what_the_published_schemas_describe(capsys: Capture) -> None:
     if not sarif or not junit:
         pytest.skip("SARIF_SCHEMA and JUNIT_SCHEMA are not set")
     schema = json.loads(Path(sarif).read_text("utf-8"))
-    hostile = [Report(name, (_finding(name), _finding(name, "info", "IR007", None)), error=None) for name in HOSTILE[:6]]
+    hostile = [
+        Report(name, (_finding(name), _finding(name, "info", "IR007", None)), error=None) for name in HOSTILE[:6]
+    ]
     validator = jsonschema.validators.validator_for(schema)(schema, format_checker=jsonschema.FormatChecker())
     for reports in (REPORTS, hostile, []):
         validator.validate(json.loads(json.dumps(sarif_log(reports))))

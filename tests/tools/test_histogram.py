@@ -94,7 +94,9 @@ def test_limits_of_types(array: np.ndarray, edges: tuple[float, ...], counts: tu
         ("i8", [-3, -3, 2], {-3: 2, 2: 1}),
     ],
 )
-def test_constants_of_few_bits_have_a_bar_for_each_value(element: str, values: list[int], counts: dict[int, int]) -> None:
+def test_constants_of_few_bits_have_a_bar_for_each_value(
+    element: str, values: list[int], counts: dict[int, int]
+) -> None:
     found = _constant(np.array(values, np.int8 if min(values) < 0 else np.uint8), element)
     assert found.element == element
     assert {round(edge): count for edge, count in zip(found.edges, found.counts, strict=False) if count} == counts
@@ -142,7 +144,9 @@ def test_lines_fit_and_bars_show_the_largest(width: int, ascii: bool) -> None:
     assert all(line.isascii() for line in lines) or not ascii
     # Zeros do not shorten the bars of the others.
     longest = max(range(20), key=lambda i: sum(bars[i].count(c) for c in "█#"))
-    others = np.histogram(values[np.isfinite(values) & (values != 0)], 20, (np.nanmin(values), values[np.isfinite(values)].max()))[0]
+    others = np.histogram(
+        values[np.isfinite(values) & (values != 0)], 20, (np.nanmin(values), values[np.isfinite(values)].max())
+    )[0]
     assert others[longest] == others.max()
     assert lines[-1].startswith("5,000 (83.3%) zero (drawn")
     assert lines[-1].endswith("1 (0.0%) NaN; 1 (0.0%) inf")

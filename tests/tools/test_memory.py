@@ -22,7 +22,11 @@ def models(draw: st.DrawFn) -> irexec.Model:
     values = [builder.parameter("f32", (draw(st.integers(1, 9)), 1), "x")]
     for i in range(draw(st.integers(1, 12))):
         a, b = (values[draw(st.integers(0, len(values) - 1))] for _ in range(2))
-        values.append(builder.emit("Concat", a, b, axis=0, name=f"y{i}") if draw(st.booleans()) else builder.emit("Relu", a, name=f"y{i}"))
+        values.append(
+            builder.emit("Concat", a, b, axis=0, name=f"y{i}")
+            if draw(st.booleans())
+            else builder.emit("Relu", a, name=f"y{i}")
+        )
     for value in draw(st.lists(st.sampled_from(values[1:]), min_size=1, max_size=3)):
         builder.result(value)
     return builder.model()
@@ -38,7 +42,11 @@ def test_the_peak_is_what_a_search_finds(model: irexec.Model) -> None:
         if needed.intersection(node.outputs):
             needed.update(node.inputs)
     found = memory(model, compiled=False)
-    by_name = {node.name: node for node in model.nodes if node.type not in ("Parameter", "Result") and needed.intersection(node.outputs)}
+    by_name = {
+        node.name: node
+        for node in model.nodes
+        if node.type not in ("Parameter", "Result") and needed.intersection(node.outputs)
+    }
     assert sorted(by_name) == sorted(found.order)
     order = [by_name[name] for name in found.order]
     for i, node in enumerate(order):
@@ -46,7 +54,9 @@ def test_the_peak_is_what_a_search_finds(model: irexec.Model) -> None:
     expected = []
     for i in range(len(order)):
         made = [value for node in order[: i + 1] for value in node.outputs]
-        alive = [v for v in made if v in results or any(v in node.inputs for node in order[i:]) or v in order[i].outputs]
+        alive = [
+            v for v in made if v in results or any(v in node.inputs for node in order[i:]) or v in order[i].outputs
+        ]
         expected.append(sum(4 * int(np.prod(facts[v].static_shape)) for v in alive))
     assert list(found.curve) == expected
     assert found.peak == max(expected, default=0)
@@ -93,7 +103,9 @@ def test_a_chain_by_hand() -> None:
 def test_the_state_of_a_loop_is_alive_from_the_start() -> None:
     model = irexec.read_model("tests/data/openvino/tensor_iterator.xml")
     report = memory(model, compiled=False)
-    inside = [tensor for tensor in liveness(model, infer_shapes(model, tolerant=True).facts).every_tensor() if tensor.path]
+    inside = [
+        tensor for tensor in liveness(model, infer_shapes(model, tolerant=True).facts).every_tensor() if tensor.path
+    ]
     assert {tensor.first for tensor in inside if tensor.type == "Parameter"} == {0}
     assert report.peak >= sum(tensor.bytes or 0 for tensor in report.alive if not tensor.path)
 

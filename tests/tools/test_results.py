@@ -52,7 +52,9 @@ def test_what_has_no_classes_is_left_out() -> None:
 
 
 def test_too_few_labels_and_axes_that_do_not_exist() -> None:
-    with pytest.raises(InputError, match=r"there are 10 labels for the 1000 classes of result 'y' of shape \[1, 1000\]"):
+    with pytest.raises(
+        InputError, match=r"there are 10 labels for the 1000 classes of result 'y' of shape \[1, 1000\]"
+    ):
         predictions({"y": np.zeros((1, 1000))}, 1, ["label"] * 10)
     with pytest.raises(InputError, match=r"--axis 2 is not an axis of result 'y'"):
         predictions({"y": np.zeros((1, 10))}, 1, axis=2)
@@ -74,7 +76,23 @@ def test_the_length_of_the_list_is_limited() -> None:
 def test_too_few_labels_are_wrong_usage(count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "labels.txt").write_text("label\n" * count)
     out = tmp_path / "out.npz"
-    assert run(["infer", str(CLASSIFIER), "-i", "random", "--topk", "1", "--labels", str(tmp_path / "labels.txt"), "-o", str(out)]) == 2
+    assert (
+        run(
+            [
+                "infer",
+                str(CLASSIFIER),
+                "-i",
+                "random",
+                "--topk",
+                "1",
+                "--labels",
+                str(tmp_path / "labels.txt"),
+                "-o",
+                str(out),
+            ]
+        )
+        == 2
+    )
     assert f"there are {count} labels for the 10 classes" in capsys.readouterr().err
     assert not out.exists()
 

@@ -114,7 +114,9 @@ def test_unknown_and_absent_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="there is no runtime 'tensorrt', expected one of irexec, "):
         open_runtime("tensorrt", ir())
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UnsupportedError, match=r"needs the package openvino \(pip install openvino\), which is not installed"):
+    with pytest.raises(
+        UnsupportedError, match=r"needs the package openvino \(pip install openvino\), which is not installed"
+    ):
         open_runtime("openvino", ir())
 
 
@@ -124,7 +126,9 @@ def _refused() -> Model:
     x = builder.parameter("f32", (1, 4, 5, 5), "x")
     weights = np.ones((1, 4, 3, 3, 3), np.float32)
     sizes = {"strides": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0), "dilations": (1, 1)}
-    builder.result(builder.emit("Relu", builder.emit("GroupConvolutionBackpropData", x, weights, name="up", **sizes), name="relu"))
+    builder.result(
+        builder.emit("Relu", builder.emit("GroupConvolutionBackpropData", x, weights, name="up", **sizes), name="relu")
+    )
     return builder.model()
 
 
@@ -132,8 +136,12 @@ def test_a_model_that_openvino_refuses_and_then_another_one() -> None:
     pytest.importorskip("openvino")
     model, good = _refused(), ir()
     with Worker("openvino") as worker:
-        with pytest.raises(EngineError, match="openvino cannot run m: could not create a primitive descriptor") as caught:
-            open_runtime("openvino", model, worker=worker).run({"x": np.ones((1, 4, 5, 5), np.float32)}, [find_value(model, "relu")])
+        with pytest.raises(
+            EngineError, match="openvino cannot run m: could not create a primitive descriptor"
+        ) as caught:
+            open_runtime("openvino", model, worker=worker).run(
+                {"x": np.ones((1, 4, 5, 5), np.float32)}, [find_value(model, "relu")]
+            )
         assert (caught.value.engine, caught.value.exit_code) == ("openvino", None)
         runtime = open_runtime("openvino", good, worker=worker)
         assert runtime.run({"x": X}, [find_value(good, "relu")])[0].tolist() == [[2, 0, 6]]
@@ -175,7 +183,9 @@ def test_a_runtime_that_dies_or_hangs(
 def test_a_layer_that_cannot_be_run_matters_only_to_what_depends_on_it() -> None:
     builder = Builder("m")
     x = builder.parameter("f32", (1, 3), "x")
-    builder.result(builder.emit("Reshape", builder.emit("Relu", x, name="good"), np.array([1, 3]), special_zero=False, name="bad"))
+    builder.result(
+        builder.emit("Reshape", builder.emit("Relu", x, name="good"), np.array([1, 3]), special_zero=False, name="bad")
+    )
     model = builder.model()
     next(node for node in model.nodes if node.name == "bad").attributes["special_zero"] = "perhaps"
     with open_runtime("irexec", model) as runtime:
@@ -184,7 +194,9 @@ def test_a_layer_that_cannot_be_run_matters_only_to_what_depends_on_it() -> None
             runtime.run({"x": X}, [find_value(model, "bad")])
 
 
-@pytest.mark.parametrize(("name", "precision"), [("openvino", "f32"), ("onnxruntime", "f32"), ("onnx", "as-written"), ("reference", "f32")])
+@pytest.mark.parametrize(
+    ("name", "precision"), [("openvino", "f32"), ("onnxruntime", "f32"), ("onnx", "as-written"), ("reference", "f32")]
+)
 def test_irexec_computes_as_the_other_runtime(name: str, precision: str) -> None:
     assert CompareOptions(b_runtime=name).own_precision == precision
     assert CompareOptions(a_runtime=name).own_precision == precision
@@ -204,8 +216,13 @@ def test_beside_openvino_f16_is_computed_in_f32() -> None:
     inputs = {"x": np.float16([1 / 3, 0.1, 2])}
     found = compare(_in_f16(), None, inputs, CompareOptions(b_runtime="openvino"))
     assert found.agrees
-    assert "irexec computes f16 and bf16 in f32, as OpenVINO does; --precision as-written rounds every result" in found.notes
+    assert (
+        "irexec computes f16 and bf16 in f32, as OpenVINO does; --precision as-written rounds every result"
+        in found.notes
+    )
     found = compare(_in_f16(), None, inputs, CompareOptions(b_runtime="openvino", precision="as-written"))
     assert not found.agrees and not any("f16" in note for note in found.notes)
     assert check_against("openvino").command(Files("m.xml", None))[-1] == "openvino"
-    assert check_against("openvino", precision="as-written").command(Files("m.xml", None))[-1] == "--precision=as-written"
+    assert (
+        check_against("openvino", precision="as-written").command(Files("m.xml", None))[-1] == "--precision=as-written"
+    )

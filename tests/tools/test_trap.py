@@ -25,13 +25,19 @@ def _quotient(divisor: list[float] | None = None) -> irexec.Model:
     builder = irexec.Builder("quotient")
     x = builder.parameter("f32", (4,), "x")
     relu = builder.emit("Relu", x, name="relu")
-    d = builder.parameter("f32", (4,), "d") if divisor is None else builder.constant(np.array(divisor, np.float32), "f32", "d")
+    d = (
+        builder.parameter("f32", (4,), "d")
+        if divisor is None
+        else builder.constant(np.array(divisor, np.float32), "f32", "d")
+    )
     exp = builder.emit("Exp", builder.emit("Divide", relu, d, name="quotient"), name="exp")
     builder.result(builder.emit("ReduceSum", exp, np.array([0]), name="sum"))
     return builder.model()
 
 
-def _trap(model: irexec.Model, *inputs: list[float], kinds: tuple[str, ...] = ("nan", "inf"), **options: object) -> Trap | None:
+def _trap(
+    model: irexec.Model, *inputs: list[float], kinds: tuple[str, ...] = ("nan", "inf"), **options: object
+) -> Trap | None:
     return trap(model, [np.array(values, np.float32) for values in inputs], kinds, **options).trap
 
 
@@ -62,7 +68,9 @@ def _found(found: Trap | None) -> tuple[object, ...]:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("constant", [False, True])
-def test_by_hand(x: list[float], d: list[float], kinds: tuple[str, ...], expected: tuple[object, ...] | None, constant: bool) -> None:
+def test_by_hand(
+    x: list[float], d: list[float], kinds: tuple[str, ...], expected: tuple[object, ...] | None, constant: bool
+) -> None:
     found = _trap(_quotient(d), x, kinds=kinds) if constant else _trap(_quotient(), x, d, kinds=kinds)
     if expected is None:
         assert found is None
@@ -82,7 +90,13 @@ def test_statistics_of_what_the_layer_has_read() -> None:
     found = _trap(_quotient(), [6, -2, 3, 0], [1, 0, 2, 1])
     assert found is not None
     relu, d = found.inputs
-    assert (relu.name, relu.source, relu.fact, relu.statistics.max, relu.statistics.zeros) == ("relu", "Relu", "f32[4]", 6, 2)
+    assert (relu.name, relu.source, relu.fact, relu.statistics.max, relu.statistics.zeros) == (
+        "relu",
+        "Relu",
+        "f32[4]",
+        6,
+        2,
+    )
     assert (d.name, d.source, d.statistics.mean) == ("d", "Parameter", 1)
     assert (found.output.statistics.nans, found.output.statistics.max) == (1, 6)
     assert np.isnan(found.value)
@@ -115,7 +129,14 @@ def test_f16_is_not_beyond_itself() -> None:
     half = np.array([200, 300], np.float16)
     model = builder.model()
     assert trap(model, half, ("f16",), precision="as-written").trap is None
-    assert _found(trap(model, half, ("f16", "inf"), precision="as-written").trap) == ("inf", "layer", "square", (1,), 1, 0)
+    assert _found(trap(model, half, ("f16", "inf"), precision="as-written").trap) == (
+        "inf",
+        "layer",
+        "square",
+        (1,),
+        1,
+        0,
+    )
     # In f32 it is known how large the value is.
     found = trap(model, half, ("f16", "inf")).trap
     assert found is not None and (found.kind, found.output.name, found.value) == ("f16", "square", 90000)
@@ -172,7 +193,14 @@ def test_ranges_of_several_runs(tmp_path: Path) -> None:
     assert found_at is not None
     assert found_at.limits == pytest.approx((-3.005, 5.005))
     assert _trap(model, [-3, 0, 5.05, 0], kinds=(), ranges=path, margin=0.1) is None
-    assert _found(_trap(model, [-3, 0, 5.05, 0], kinds=(), ranges=path, ignore=["x"])) == ("range", "layer", "relu", (2,), 1, 0)
+    assert _found(_trap(model, [-3, 0, 5.05, 0], kinds=(), ranges=path, ignore=["x"])) == (
+        "range",
+        "layer",
+        "relu",
+        (2,),
+        1,
+        0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -216,7 +244,9 @@ def test_a_watched_run_gives_what_a_run_gives(name: str, optimize: bool) -> None
     compiled = CompiledModel(model, optimize=optimize)
     rng = np.random.default_rng(0)
     inputs = [
-        rng.integers(0, 2, [size if isinstance(size, int) else 2 for size in port.shape or ()]).astype(port.element.carrier)
+        rng.integers(0, 2, [size if isinstance(size, int) else 2 for size in port.shape or ()]).astype(
+            port.element.carrier
+        )
         for port in compiled.inputs
         if port.element is not None
     ]

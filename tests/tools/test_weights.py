@@ -63,7 +63,9 @@ def test_statistics(name: str) -> None:
         np.testing.assert_allclose(line.std, np.std(finite), rtol=1e-6)
 
 
-@pytest.mark.parametrize("values", [np.full(3, np.nan, np.float32), np.zeros((2, 0), np.float32), np.array(["a", "b"], object)])
+@pytest.mark.parametrize(
+    "values", [np.full(3, np.nan, np.float32), np.zeros((2, 0), np.float32), np.array(["a", "b"], object)]
+)
 def test_where_there_is_nothing_to_measure(values: np.ndarray) -> None:
     line = _line(values)
     assert (line.min, line.max, line.mean, line.std, line.zeros) == (None, None, None, None, 0.0)

@@ -60,7 +60,9 @@ class Mask:
             return None if self.allowed is None else self.allowed.value
         if self.allowed is None:
             return b.convert(self.bias, kind)
-        return self.allowed.select(Expression(b, b.convert(self.bias, kind)), Expression(b, b.constant(float("-inf"), kind))).value
+        return self.allowed.select(
+            Expression(b, b.convert(self.bias, kind)), Expression(b, b.constant(float("-inf"), kind))
+        ).value
 
 
 def split_heads(b: Context, x: Value, heads: int) -> Value:
@@ -97,7 +99,11 @@ def repeat_heads(b: Context, x: Value, heads: Size, have: Size | None = None, li
         if have < 1 or heads % have:
             raise OpError(f"{heads} heads of queries cannot share the heads of {b.fact(x)}")
         check_generated((heads,), I64, "the indices of shared heads")
-        return x if have == heads else b.emit("Gather", x, b.constant(np.arange(heads) // max(heads // have, 1)), b.constant(1))
+        return (
+            x
+            if have == heads
+            else b.emit("Gather", x, b.constant(np.arange(heads) // max(heads // have, 1)), b.constant(1))
+        )
     if like is None:
         raise OpError(f"the number of heads of {b.fact(x)} is not known")
     count = b.size(like, 1)
@@ -110,7 +116,9 @@ def with_past(b: Context, past: Value | None, x: Value) -> Value:
     return x if past is None else b.emit("Concat", past, x, axis=2)
 
 
-def visible(b: Context, query: Value, key: Value, offset: Expression | None, before: int = -1, after: int = 0) -> Expression:
+def visible(
+    b: Context, query: Value, key: Value, offset: Expression | None, before: int = -1, after: int = 0
+) -> Expression:
     """Whether query i sees key j: i + offset - before <= j <= i + offset + after; -1 means no bound.
 
     ``offset`` is a scalar, or one value per sample; the result is (length, keys), or (batch, 1, length, keys).
@@ -142,7 +150,9 @@ def attend(b: Context, heads: Heads, mask: Mask, scale: float | None, causal: bo
 def _rows_without_keys(b: Context, mask: Mask, kind: Element) -> Expression | None:
     """Which rows of the scores have no key; None if every row certainly has one."""
     known = b.known(mask.bias)
-    if mask.sees or (mask.allowed is None and known is not None and bool((known.max(-1, initial=-np.inf) > -np.inf).all())):
+    if mask.sees or (
+        mask.allowed is None and known is not None and bool((known.max(-1, initial=-np.inf) > -np.inf).all())
+    ):
         return None
     merged = mask.merged(b, kind)
     if merged is None:

@@ -20,7 +20,9 @@ def conv_windows(
     sizes = b.sizes(w, "the weights")
     if len(sizes) < 3:
         raise OpError(f"the weights {b.fact(w)} have no spatial axes")
-    if kernel_shape and any(isinstance(size, int) and size != k for size, k in zip(sizes[2:], kernel_shape, strict=False)):
+    if kernel_shape and any(
+        isinstance(size, int) and size != k for size, k in zip(sizes[2:], kernel_shape, strict=False)
+    ):
         raise OpError(f"kernel_shape is {list(kernel_shape)}, the weights are {b.fact(w)}")
     kernel = kernel_shape or [size if isinstance(size, int) else 1 for size in sizes[2:]]
     return Windows.of(broadcast_to_axes(kernel, len(sizes) - 2, 1, "kernel_shape"), strides, dilations, pads, auto_pad)

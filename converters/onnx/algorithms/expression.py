@@ -17,7 +17,9 @@ class Expression:
     value: Value
 
     def _with(self, type: str, left: Expression | float, right: Expression | float, **attributes: object) -> Expression:
-        values = [side.value if isinstance(side, Expression) else self.b.constant(side, self.value) for side in (left, right)]
+        values = [
+            side.value if isinstance(side, Expression) else self.b.constant(side, self.value) for side in (left, right)
+        ]
         return Expression(self.b, self.b.emit(type, *values, **attributes))
 
     def _of(self, type: str, **attributes: object) -> Expression:

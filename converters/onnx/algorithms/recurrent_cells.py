@@ -31,7 +31,11 @@ class Function:
 
 
 def functions_of(
-    default: Sequence[str], direction: str, names: Sequence[str] | None, alphas: Sequence[float] | None, betas: Sequence[float] | None
+    default: Sequence[str],
+    direction: str,
+    names: Sequence[str] | None,
+    alphas: Sequence[float] | None,
+    betas: Sequence[float] | None,
 ) -> tuple[tuple[Function, ...], ...]:
     """The activations of each direction. Each takes the next of ``alphas`` and ``betas``, if it has that parameter.
 
@@ -138,7 +142,8 @@ def gru_cell(gates: Gates, states: Sequence[Expression]) -> list[Expression]:
     parts = b.emit("VariadicSplit", gates.recurrence.value, b.constant(0), [2 * size, size])
     both, candidate = Expression(b, parts[0]), Expression(b, parts[1])
     update, reset = (
-        gates.apply(0, state + ready) for ready, state in zip(gates.ready[:2], gates.recurrent(hidden, 2, matrix=both), strict=True)
+        gates.apply(0, state + ready)
+        for ready, state in zip(gates.ready[:2], gates.recurrent(hidden, 2, matrix=both), strict=True)
     )
     if gates.last_bias is not None:
         inner = reset * (gates.recurrent(hidden, 1, matrix=candidate)[0] + gates.last_bias)
@@ -183,7 +188,9 @@ def loop_over_time(
     """
     ready = Expression(b, b.emit("MatMul", x, b.emit("Squeeze", w, [0]), transpose_b=True)) + Expression(b, bias)
     by_length = reverse and lengths is not None
-    sliced = [(_reversed(b, ready.value, lengths) if by_length else ready.value, IterationSlice(1, reverse and not by_length))]
+    sliced = [
+        (_reversed(b, ready.value, lengths) if by_length else ready.value, IterationSlice(1, reverse and not by_length))
+    ]
     if lengths is not None:
         sliced.append((b.unsqueeze(positions(b, x, 1).value, [0]), IterationSlice(1)))
     shape = b.static(r, "R")
@@ -194,9 +201,15 @@ def loop_over_time(
     def iteration(builder: BodyBuilder, given: list[Value], parts: list[Value]) -> IterationResult:
         inner = builder.inner
         gates = inner.emit("Squeeze", parts[0], [1])
-        split = inner.emit("Split", gates, inner.constant(1), num_splits=gate_rows // size) if gate_rows > size else [gates]
+        split = (
+            inner.emit("Split", gates, inner.constant(1), num_splits=gate_rows // size) if gate_rows > size else [gates]
+        )
         last = None if last_bias is None else Expression(inner, builder.captured(last_bias))
-        peephole_parts = [] if peepholes is None else inner.emit("Split", builder.captured(peepholes), inner.constant(1), num_splits=3)
+        peephole_parts = (
+            []
+            if peepholes is None
+            else inner.emit("Split", builder.captured(peepholes), inner.constant(1), num_splits=3)
+        )
         work = Gates(
             [Expression(inner, gate) for gate in split], Expression(inner, builder.captured(recurrence)), last,
             [Expression(inner, part) for part in peephole_parts], functions, clip, input_forget,
@@ -209,7 +222,8 @@ def loop_over_time(
             new = [is_within.select(one, before) for one, before in zip(new, old, strict=True)]
             y = is_within.select(y, Expression(inner, inner.constant(0, y.value)))
         return IterationResult(
-            [state.value for state in new], [(inner.unsqueeze(y.value, [1]), IterationSlice(1, reverse and not by_length))]
+            [state.value for state in new],
+            [(inner.unsqueeze(y.value, [1]), IterationSlice(1, reverse and not by_length))],
         )
 
     *last, y = build_loop(b, [b.emit("Squeeze", state, [1]) for state in states], sliced, iteration)

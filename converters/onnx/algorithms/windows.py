@@ -9,7 +9,13 @@ from typing import Any
 from irexec.errors import OpError
 from irexec.messages import counted
 
-_AUTO_PADS = {"NOTSET": "explicit", "": "explicit", "SAME_UPPER": "same_upper", "SAME_LOWER": "same_lower", "VALID": "valid"}
+_AUTO_PADS = {
+    "NOTSET": "explicit",
+    "": "explicit",
+    "SAME_UPPER": "same_upper",
+    "SAME_LOWER": "same_lower",
+    "VALID": "valid",
+}
 
 
 def broadcast_to_axes(values: Sequence[int] | None, rank: int, default: int, name: str) -> list[int]:
@@ -41,7 +47,11 @@ class Windows:
 
     @staticmethod
     def of(
-        kernel: Sequence[int], strides: Sequence[int] | None, dilations: Sequence[int] | None, pads: Sequence[int] | None, auto_pad: str
+        kernel: Sequence[int],
+        strides: Sequence[int] | None,
+        dilations: Sequence[int] | None,
+        pads: Sequence[int] | None,
+        auto_pad: str,
     ) -> Windows:
         """From ONNX attributes.
 
@@ -54,7 +64,10 @@ class Windows:
         both = broadcast_to_axes(pads, 2 * rank, 0, "pads")
         if mode == "valid":
             both = [0] * (2 * rank)
-        strides, dilations = broadcast_to_axes(strides, rank, 1, "strides"), broadcast_to_axes(dilations, rank, 1, "dilations")
+        strides, dilations = (
+            broadcast_to_axes(strides, rank, 1, "strides"),
+            broadcast_to_axes(dilations, rank, 1, "dilations"),
+        )
         for name, values in (("strides", strides), ("dilations", dilations)):
             if any(value < 1 for value in values):
                 raise OpError(f"{name} is {values}, expected positive numbers")

@@ -24,7 +24,11 @@ def type_text(annotation: Any) -> str:
     """The type of an attribute in words."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return "partial shape" if any(isinstance(mark, PartialShapeText) for mark in arguments) else type_text(arguments[0])
+        return (
+            "partial shape"
+            if any(isinstance(mark, PartialShapeText) for mark in arguments)
+            else type_text(arguments[0])
+        )
     if origin in (Union, UnionType):
         return type_text(next(kind for kind in arguments if kind is not NoneType))
     if origin is Literal:

@@ -54,7 +54,9 @@ def _index() -> str:
         rows = [row for row in CODES.values() if next(filter(row.code.startswith, _GROUPS)) == prefix]
         parts += [
             f"## {title}\n",
-            table(("Code", "Severity", "Meaning"), [(_link(row), row.severity, _sentence(row.meaning)) for row in rows]),
+            table(
+                ("Code", "Severity", "Meaning"), [(_link(row), row.severity, _sentence(row.meaning)) for row in rows]
+            ),
         ]
     return "\n".join([*parts, "```{toctree}\n:hidden:\n\n" + "\n".join(CODES) + "\n```\n"])
 

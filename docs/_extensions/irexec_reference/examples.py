@@ -38,7 +38,9 @@ def example(definition: OpDef) -> str:
     shown += [_value("result" if len(results) == 1 else f"result {i}", "", array) for i, array in enumerate(results)]
     attributes = [f'{name}="{text}"' for name, text in row.attributes.items()]
     source = "recorded from OpenVINO" if row.gives is None else "from the specification or a calculation by hand"
-    return "\n".join((f"**Example**: {_title(row)}\n", fence("\n".join([*attributes, *shown])), f"The result is {source}.\n"))
+    return "\n".join(
+        (f"**Example**: {_title(row)}\n", fence("\n".join([*attributes, *shown])), f"The result is {source}.\n")
+    )
 
 
 def _title(row: Case) -> str:
@@ -75,7 +77,9 @@ def _cost(row: Case) -> tuple[bool, bool, int]:
 def _value(name: str, element: str, array: np.ndarray) -> str:
     """``name: f32[2,3]`` and the values below it."""
     shape = ",".join(map(str, array.shape))
-    text = np.array2string(array, max_line_width=76, threshold=_MANY, edgeitems=2, precision=5, suppress_small=True, separator=", ")
+    text = np.array2string(
+        array, max_line_width=76, threshold=_MANY, edgeitems=2, precision=5, suppress_small=True, separator=", "
+    )
     kind = element or ("string" if array.dtype == object else _element_name(array))
     lines = [f"{name}: {kind}[{shape}]", *(f"  {line}".rstrip() for line in text.splitlines())]
     return "\n".join(lines)

@@ -27,7 +27,9 @@ def pages() -> dict[str, str]:
 def page(type: str, versions: list[OpDef]) -> str:
     """The page of one operation type, its newest version first."""
     family = family_of(versions[0])
-    spelled = f" IR files spell it {code(WRITTEN_TYPES[type])}; both spellings are read." if type in WRITTEN_TYPES else ""
+    spelled = (
+        f" IR files spell it {code(WRITTEN_TYPES[type])}; both spellings are read." if type in WRITTEN_TYPES else ""
+    )
     parts = [
         f"# {type}\n",
         f"{_versions(versions)}. Family: {family.replace('_', ' ')}, in `irexec/ops/{family}.py`.{spelled}\n",
@@ -92,7 +94,8 @@ def _properties(definition: OpDef) -> str:
         "f16 inputs are computed in f32, and the results are rounded to f16 once.": definition.widen,
         "An output may share memory with an input.": definition.view,
         "Known values are propagated through it by shape inference, also where they are bounds or symbols.": definition.symbolic,
-        "The same inputs may give different results from run to run.": not definition.deterministic and bool(definition.inputs),
+        "The same inputs may give different results from run to run.": not definition.deterministic
+        and bool(definition.inputs),
         "It reads or writes a variable of the session.": definition.stateful,
     }
     lines = [f"- {text}\n" for text, holds in known.items() if holds]
@@ -101,7 +104,9 @@ def _properties(definition: OpDef) -> str:
 
 def _differences(type: str) -> str:
     """What is known of OpenVINO's implementations where they differ from each other, from the specification, or from irexec."""
-    own = [row.does for row in DIFFERENCES.values() if type in row.types] + [known.why for known in KNOWN if type in known.types]
+    own = [row.does for row in DIFFERENCES.values() if type in row.types] + [
+        known.why for known in KNOWN if type in known.types
+    ]
     if not own:
         return ""
     lines = [f"- {prose(why[:1].upper() + why[1:])}.\n" for why in dict.fromkeys(own)]

@@ -62,5 +62,7 @@ def _unsupported(node: Node, reason: str) -> Finding:
 
 def _failure(node: Node, error: IrexecError, inference: Inference) -> Finding:
     reason = error.reason if isinstance(error, NodeError) else str(error)
-    inputs = ", ".join(str(inference.facts.get(value, "?")) if value is not None else "nothing" for value in node.inputs)
+    inputs = ", ".join(
+        str(inference.facts.get(value, "?")) if value is not None else "nothing" for value in node.inputs
+    )
     return node.finding(codes.WRONG_INPUTS, f"{reason}; inputs {inputs or 'none'}")

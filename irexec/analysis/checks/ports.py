@@ -25,12 +25,16 @@ class _Port:
     declared: Fact
 
     def finding(self, code: str, text: str) -> Finding:
-        return self.node.finding(code, f"{self.side} port {self.number} declares {text}", port=self.number, line=self.line)
+        return self.node.finding(
+            code, f"{self.side} port {self.number} declares {text}", port=self.number, line=self.line
+        )
 
 
 def port_findings(model: Model, inference: Inference) -> Iterator[Finding]:
     """Ports of the model and of its bodies that declare what cannot be."""
-    is_static = all(inference.facts.get(node.outputs[0], UNKNOWN).is_static for node in model.parameters if node.outputs)
+    is_static = all(
+        inference.facts.get(node.outputs[0], UNKNOWN).is_static for node in model.parameters if node.outputs
+    )
     free = _without_type(model, inference)
     for node in model.walk():
         if node not in inference.failures:
@@ -42,7 +46,12 @@ def port_findings(model: Model, inference: Inference) -> Iterator[Finding]:
             if port.source is not None and port.fact is not None:
                 inferred = inference.facts.get(port.source, UNKNOWN)
                 if not _agrees(port.fact, inferred):
-                    yield from _input(_Port(node, "input", node.input_id(index), port.line, port.fact), port.source, inferred, is_static)
+                    yield from _input(
+                        _Port(node, "input", node.input_id(index), port.line, port.fact),
+                        port.source,
+                        inferred,
+                        is_static,
+                    )
 
 
 def _agrees(declared: Fact | None, inferred: Fact) -> bool:

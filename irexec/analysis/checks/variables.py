@@ -21,7 +21,9 @@ def variable_findings(model: Model, inference: Inference) -> Iterator[Finding]:
             yield nodes[0].finding(codes.VARIABLE_NOT_READ, f"variable {name!r} is assigned and never read")
     for nodes in (*readers.values(), *writers.values()):
         for node in nodes[1:]:
-            text = f"variable {node.attributes.get('variable_id')!r} is also that of layer {nodes[0].id} {nodes[0].name!r}"
+            text = (
+                f"variable {node.attributes.get('variable_id')!r} is also that of layer {nodes[0].id} {nodes[0].name!r}"
+            )
             yield node.finding(codes.VARIABLE_DUPLICATE, text)
 
 

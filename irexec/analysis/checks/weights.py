@@ -23,7 +23,8 @@ def constant_findings(model: Model, inference: Inference) -> Iterator[Finding]:
         if wrong is not None:
             yield node.finding(codes.CONSTANT_SIZE, wrong)
     ranges = sorted(
-        ((c.offset, c.offset + c.size, node) for node, c in constants if c.offset is not None and c.size > 0), key=lambda range: range[:2]
+        ((c.offset, c.offset + c.size, node) for node, c in constants if c.offset is not None and c.size > 0),
+        key=lambda range: range[:2],
     )
     yield from _overlaps(ranges)
     if model.bin_path is not None or model.bin_size:
@@ -83,7 +84,9 @@ def value_findings(model: Model, found: Sequence[Finding]) -> Iterator[Finding]:
             yield node.finding(codes.WEIGHTS_NOT_FINITE, text)
         if values.beyond_f16:
             zeros = f", {values.zero_in_f16} become 0" if values.zero_in_f16 else ""
-            yield node.finding(codes.WEIGHTS_BEYOND_F16, f"{values.beyond_f16} of {count} values become infinite in f16{zeros}")
+            yield node.finding(
+                codes.WEIGHTS_BEYOND_F16, f"{values.beyond_f16} of {count} values become infinite in f16{zeros}"
+            )
 
 
 @dataclass

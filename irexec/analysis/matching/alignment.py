@@ -40,7 +40,9 @@ def aligned(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def _splits(a: Sequence[int], b: Sequence[int], mine: tuple[int, int], theirs: tuple[int, int]) -> list[tuple[int, int]]:
+def _splits(
+    a: Sequence[int], b: Sequence[int], mine: tuple[int, int], theirs: tuple[int, int]
+) -> list[tuple[int, int]]:
     """The longest increasing run of elements that are unique in both ranges."""
     positions = _once(b, *theirs)
     pairs = [(i, positions[key]) for key, i in _once(a, *mine).items() if key in positions]

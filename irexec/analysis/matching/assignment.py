@@ -56,7 +56,9 @@ class Assignment:
         """The unpaired layers of ``b`` in topological order."""
         return [j for j in self.b.order if self.to_a[j] < 0]
 
-    def add_unique(self, keys_a: Sequence[int], keys_b: Sequence[int], reason: str, *, unless_named: bool = False) -> None:
+    def add_unique(
+        self, keys_a: Sequence[int], keys_b: Sequence[int], reason: str, *, unless_named: bool = False
+    ) -> None:
         """Pair the layers whose key no other unpaired layer of either side has.
 
         Args:

@@ -78,7 +78,9 @@ def keys_of(side: Side, numbers: Numbers) -> SideKeys:
 
 
 def _weights(side: Side, i: int, contents: Keys, numbers: Numbers) -> int:
-    read = [source[0] for source in side.sources[i] if source is not None and side.nodes[source[0]].constant is not None]
+    read = [
+        source[0] for source in side.sources[i] if source is not None and side.nodes[source[0]].constant is not None
+    ]
     counts = [constant.count for k in (i, *read) if (constant := side.nodes[k].constant) is not None]
     if max(counts, default=0) <= _MANY_ELEMENTS:
         return NO_KEY

@@ -16,7 +16,12 @@ def pair_through(state: Assignment) -> None:
     for i in sorted((i for i in readers if i >= 0 and state.to_b[i] >= 0), key=lambda i: state.a.rank[i]):
         for one, other in zip(state.a.sources[i], state.b.sources[state.to_b[i]], strict=False):
             mine, theirs = _constant(state.a, one, state.to_b), _constant(state.b, other, state.to_a)
-            if mine >= 0 and theirs >= 0 and state.is_open(mine, theirs) and _count(state.a, mine) == _count(state.b, theirs):
+            if (
+                mine >= 0
+                and theirs >= 0
+                and state.is_open(mine, theirs)
+                and _count(state.a, mine) == _count(state.b, theirs)
+            ):
                 state.add(mine, theirs, "through")
 
 

@@ -44,7 +44,9 @@ def _match(a: Graph, b: Graph, known: Iterable[tuple[Node, Node]] = ()) -> Match
     spread.revisit()
     spread.run(_LIKELY, _namesakes(state))
     # Of layers that none reads, such as Results, little but the name says which they are.
-    state.add_unique(_joined(numbers, state.keys_a, ("down", "name")), _joined(numbers, state.keys_b, ("down", "name")), "name")
+    state.add_unique(
+        _joined(numbers, state.keys_a, ("down", "name")), _joined(numbers, state.keys_b, ("down", "name")), "name"
+    )
     _align(state, spread)
     spread.revisit()
     spread.run(_POSSIBLE, _namesakes(state))
@@ -94,7 +96,9 @@ def _namesakes(state: Assignment) -> list[tuple[int, int]]:
         seen: dict[int, int] = {}
         for i in state.open_a():
             seen[keys_a[i]] = -1 if keys_a[i] in seen else i
-        found += [(i, positions[key]) for key, i in seen.items() if key != NO_KEY and i >= 0 and positions.get(key, -1) >= 0]
+        found += [
+            (i, positions[key]) for key, i in seen.items() if key != NO_KEY and i >= 0 and positions.get(key, -1) >= 0
+        ]
     return found
 
 
@@ -122,7 +126,10 @@ def _pair_equal(state: Assignment, spread: Spread) -> None:
 
 def _align(state: Assignment, spread: Spread) -> None:
     """Pair what remains in topological order, by type and attributes, then by type."""
-    for keys_a, keys_b in ((state.keys_a.contents, state.keys_b.contents), (state.keys_a.definition, state.keys_b.definition)):
+    for keys_a, keys_b in (
+        (state.keys_a.contents, state.keys_b.contents),
+        (state.keys_a.definition, state.keys_b.definition),
+    ):
         open_a, open_b = state.open_a(), state.open_b()
         for k, m in aligned([keys_a[i] for i in open_a], [keys_b[j] for j in open_b]):
             i, j = open_a[k], open_b[m]

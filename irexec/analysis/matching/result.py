@@ -80,9 +80,7 @@ class Matching:
             yield from inner.walk(f"{path}{node.name}/{name}/")
 
     def __repr__(self) -> str:
-        return (
-            f"<Matching: {counted(len(self.pairs), 'pair')}, {counted(len(self.only_a), 'layer')} only in a, {len(self.only_b)} only in b>"
-        )
+        return f"<Matching: {counted(len(self.pairs), 'pair')}, {counted(len(self.only_a), 'layer')} only in a, {len(self.only_b)} only in b>"
 
 
 def value_pairs(matching: Matching) -> list[ValuePair]:

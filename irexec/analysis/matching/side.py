@@ -91,7 +91,14 @@ class Identities:
         if not node.bodies:
             return self.definition(node)
         bodies = [
-            (name, tuple(sorted(self._numbers(("inner", self._definition(inner), _bytes(inner))) for inner in body.graph.walk())))
+            (
+                name,
+                tuple(
+                    sorted(
+                        self._numbers(("inner", self._definition(inner), _bytes(inner))) for inner in body.graph.walk()
+                    )
+                ),
+            )
             for name, body in sorted(node.bodies.items())
         ]
         return self._numbers(("bodies", self._definition(node), tuple(bodies)))

@@ -72,14 +72,20 @@ class Spread:
         yield from self._combined(mine, theirs)
         users = [(port, (user, output)) for output, port, user in state.a.uses[i] if state.to_b[user] < 0]
         if users:
-            yield from self._combined(users, [(port, (user, output)) for output, port, user in state.b.uses[j] if state.to_a[user] < 0])
+            yield from self._combined(
+                users, [(port, (user, output)) for output, port, user in state.b.uses[j] if state.to_a[user] < 0]
+            )
 
     def _combined(self, mine: list[tuple[int, Source]], theirs: list[tuple[int, Source]]) -> Iterator[tuple[int, int]]:
         if len(mine) * len(theirs) <= _FEW:
             yield from ((one[0], other[0]) for _, one in mine for _, other in theirs)
             return
         state = self._state
-        for keys_a, keys_b in ((state.keys_a.name, state.keys_b.name), (state.keys_a.contents, state.keys_b.contents), (None, None)):
+        for keys_a, keys_b in (
+            (state.keys_a.name, state.keys_b.name),
+            (state.keys_a.contents, state.keys_b.contents),
+            (None, None),
+        ):
             groups: dict[object, list[int]] = {}
             for port, (i, output) in mine:
                 groups.setdefault((port, output) if keys_a is None else keys_a[i], []).append(i)

@@ -62,7 +62,9 @@ applies("IR959")(always)
 
 @applies("IR960")
 def _unknown_rank(layer: Layer) -> bool:
-    return layer.is_of_the_model and layer.inference[layer.node.outputs[0]].shape is None if layer.node.outputs else False
+    return (
+        layer.is_of_the_model and layer.inference[layer.node.outputs[0]].shape is None if layer.node.outputs else False
+    )
 
 
 @applies("IR961")
@@ -101,7 +103,11 @@ def _padded_window(layer: Layer) -> bool:
     rank = len(attributes.kernel)
     dilations = getattr(attributes, "dilations", ()) or (1,) * rank
     extents = [dilation * (size - 1) + 1 for size, dilation in zip(attributes.kernel, dilations, strict=False)]
-    return any(pad >= extent for pads in (attributes.pads_begin, attributes.pads_end) for pad, extent in zip(pads, extents, strict=False))
+    return any(
+        pad >= extent
+        for pads in (attributes.pads_begin, attributes.pads_end)
+        for pad, extent in zip(pads, extents, strict=False)
+    )
 
 
 @applies("IR967")

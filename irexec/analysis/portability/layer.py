@@ -16,7 +16,9 @@ from irexec.ir.graph import Node, Value
 from irexec.schema.opdef import OpDef
 
 BYTES = frozenset({"i8", "u8"})
-_MOVING = frozenset({"Broadcast", "Tile", "Gather", "Convert", "Concat", "Reshape", "Squeeze", "Unsqueeze", "Slice", "StridedSlice"})
+_MOVING = frozenset(
+    {"Broadcast", "Tile", "Gather", "Convert", "Concat", "Reshape", "Squeeze", "Unsqueeze", "Slice", "StridedSlice"}
+)
 
 
 @dataclass(frozen=True)

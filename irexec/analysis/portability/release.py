@@ -23,7 +23,9 @@ def release_findings(model: Model, inference: Inference, release: Release) -> It
     first_with = IR_VERSIONS.get(model.version)
     if first_with is None or first_with > release:
         since = "" if first_with is None else f"; {first_with} is the first that does"
-        yield in_model(codes.VERSION_NOT_IN_RELEASE, f"OpenVINO {release} does not read version {model.version} of IR{since}")
+        yield in_model(
+            codes.VERSION_NOT_IN_RELEASE, f"OpenVINO {release} does not read version {model.version} of IR{since}"
+        )
     repeated: dict[str, list[Finding]] = {}
     for node in model.walk():
         for finding in (*_operation(node, release), *_elements(node, inference, release)):
@@ -46,7 +48,9 @@ def _operation(node: Node, release: Release) -> Iterator[Finding]:
     begun = first_release(node.type, since)
     if begun is None or begun > release:
         first = "no release is known to have it" if begun is None else f"{begun} is the first that does"
-        yield node.finding(codes.NOT_IN_RELEASE, f"OpenVINO {release} does not have {node.type} of opset{since}; {first}")
+        yield node.finding(
+            codes.NOT_IN_RELEASE, f"OpenVINO {release} does not have {node.type} of opset{since}; {first}"
+        )
     elif written != since and (written not in OPSETS or OPSETS[written] > release):
         message = f"OpenVINO {release} does not have opset{written}, with which the layer is written; opset{since} means the same"
         yield node.finding(codes.OPSET_NOT_IN_RELEASE, message)
@@ -57,5 +61,7 @@ def _elements(node: Node, inference: Inference, release: Release) -> Iterator[Fi
         fact = inference.facts.get(value)
         name = "" if fact is None or fact.element is None else fact.element.name
         if name in ELEMENTS and ELEMENTS[name] > release:
-            message = f"OpenVINO {release} does not have the element type {name}; {ELEMENTS[name]} is the first that does"
+            message = (
+                f"OpenVINO {release} does not have the element type {name}; {ELEMENTS[name]} is the first that does"
+            )
             yield node.finding(codes.ELEMENT_NOT_IN_RELEASE, message)

@@ -30,7 +30,9 @@ def windows_beside(layer: Layer) -> bool:
         windows = attributes.windows(shape[2:])
     except OpError:
         return False
-    axes = zip(shape[2:], windows.kernel, windows.strides, windows.dilations, windows.pads_begin, windows.counts, strict=True)
+    axes = zip(
+        shape[2:], windows.kernel, windows.strides, windows.dilations, windows.pads_begin, windows.counts, strict=True
+    )
     return any(_lies_beside(*axis) for axis in axes)
 
 

@@ -76,7 +76,9 @@ def _empty_segment(layer: Layer) -> bool:
 
 @applies("IR922")
 def _integer_mean(layer: Layer) -> bool:
-    return layer["reduction"] == "mean" and layer.is_integer() and (layer.may_be_negative(0) or layer.may_be_negative(2))
+    return (
+        layer["reduction"] == "mean" and layer.is_integer() and (layer.may_be_negative(0) or layer.may_be_negative(2))
+    )
 
 
 @applies("IR923")
@@ -135,7 +137,12 @@ def _double(layer: Layer) -> bool:
 def _maximum_of_nothing(layer: Layer) -> bool:
     shape, axes = layer.shape(), layer.ints(1)
     floats = layer.element() in ("f32", "f16", "bf16", "f64")
-    return floats and shape is not None and axes is not None and any(-len(shape) <= axis < len(shape) and shape[axis] == 0 for axis in axes)
+    return (
+        floats
+        and shape is not None
+        and axes is not None
+        and any(-len(shape) <= axis < len(shape) and shape[axis] == 0 for axis in axes)
+    )
 
 
 @applies("IR931")

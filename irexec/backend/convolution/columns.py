@@ -56,7 +56,9 @@ class Columns(Kernel):
         panel = panel_width(g.outputs, g.depth) if channels_last else g.outputs
         # Few pixels: threads share the outputs, and each copies all windows; else they share the pixels.
         self.channels = split_outputs(g.outputs, panel, task.threads if by_outputs else 1)
-        self.cost = _cost(g, channels_last, is_channels_last(task.input_orders[0]), self.output.channels_last, len(self.blocks))
+        self.cost = _cost(
+            g, channels_last, is_channels_last(task.input_orders[0]), self.output.channels_last, len(self.blocks)
+        )
         self.workspace = self._workspace()
 
     def _workspace(self) -> int:
@@ -130,11 +132,15 @@ class Columns(Kernel):
         else:
             data = area.of(scratch, image, g.computed, False, self.copies)
             points_first = (0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank))
-            scratch.do(np.copyto, columns, windows(data, w.kernel, w.strides, w.dilations, lengths).transpose(points_first))
+            scratch.do(
+                np.copyto, columns, windows(data, w.kernel, w.strides, w.dilations, lengths).transpose(points_first)
+            )
         scratch.release(mark)
         return columns.reshape(g.groups, g.depth, math.prod(lengths))
 
-    def _channels_last_columns(self, scratch: Scratch, image: np.ndarray, area: Region, lengths: Sequence[int]) -> np.ndarray:
+    def _channels_last_columns(
+        self, scratch: Scratch, image: np.ndarray, area: Region, lengths: Sequence[int]
+    ) -> np.ndarray:
         g, w = self.geometry, self.geometry.windows
         rank, pixels = len(lengths), math.prod(lengths)
         columns = scratch.take((g.groups, *lengths, *w.kernel, g.inputs), g.computed)

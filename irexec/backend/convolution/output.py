@@ -48,7 +48,9 @@ class Output:
         whole = sum(shape == self.shape for shape in self._ranked)
         return self._epilogue.workspace(chained) + elements * self.computed.itemsize * (1 + whole) + 8 * chained + 256
 
-    def bind(self, context: Context, out: np.ndarray, inputs: Sequence[np.ndarray], spread: np.ndarray | None = None) -> BoundOutput:
+    def bind(
+        self, context: Context, out: np.ndarray, inputs: Sequence[np.ndarray], spread: np.ndarray | None = None
+    ) -> BoundOutput:
         """For one run. ``inputs`` are all that the kernel was given; ``spread`` is for each channel the computed one that it equals."""
         given = inputs[self.first_operand :]
         operands = [self._operand(x, shape) for x, shape in zip(given, self._ranked, strict=False)]
@@ -73,7 +75,9 @@ class Output:
 class BoundOutput:
     """The array of one run."""
 
-    def __init__(self, output: Output, out: np.ndarray, operands: Sequence[np.ndarray], spread: np.ndarray | None) -> None:
+    def __init__(
+        self, output: Output, out: np.ndarray, operands: Sequence[np.ndarray], spread: np.ndarray | None
+    ) -> None:
         self._output, self._out, self._operands, self._spread = output, out, operands, spread
         flat = flat_pixels(out)
         self._copy: np.ndarray | None = None
@@ -102,7 +106,9 @@ class BoundOutput:
         o = self._output
         if not self._direct or o.chain is None:
             return self._direct
-        return channels.stop - channels.start == o.channels if o.channels_last else pixels.stop - pixels.start == o.pixels
+        return (
+            channels.stop - channels.start == o.channels if o.channels_last else pixels.stop - pixels.start == o.pixels
+        )
 
     def finish(self, scratch: Scratch, block: np.ndarray, image: int, channels: slice, pixels: slice) -> None:
         """Run the chain on a block, and see that it is in the result."""
@@ -131,7 +137,9 @@ class BoundOutput:
         """All channels of a block whose equal ones were computed once."""
         channels, pixels = len(self._spread) if self._spread is not None else 0, block.shape[1]
         last = self._output.channels_last
-        spread = scratch.take((pixels, channels), block.dtype).T if last else scratch.take((channels, pixels), block.dtype)
+        spread = (
+            scratch.take((pixels, channels), block.dtype).T if last else scratch.take((channels, pixels), block.dtype)
+        )
         scratch.do(np.take, block, self._spread, 0, out=spread, mode="clip")
         return spread
 

@@ -45,7 +45,10 @@ class Pointwise(Kernel):
         self.records = self.weights.is_constant
         self.algorithm = "1x1 product, channels last" if channels_last else "1x1 product"
         self.pixels, self.channels = _block_sizes(g, channels_last or self.output.channels_last, task.threads)
-        self.threads, self.product = task.threads, g.groups * pixel_product_cost(g.outputs, g.inputs, g.pixels, channels_last)
+        self.threads, self.product = (
+            task.threads,
+            g.groups * pixel_product_cost(g.outputs, g.inputs, g.pixels, channels_last),
+        )
         self.blocks = self._blocks(g.groups * g.outputs, g.groups > 1)
         self.cost = self._cost(is_channels_last(task.input_orders[0]))
         channels, pixels = longest([block[1] for block in self.blocks]), longest([block[2] for block in self.blocks])
@@ -91,7 +94,12 @@ class Pointwise(Kernel):
             elif g.groups == 1:
                 multiply(scratch, packed.array[0, some], data, result)
             else:
-                scratch.do(np.matmul, packed.array, data.reshape(g.groups, g.inputs, -1), out=result.reshape(g.groups, packed.rows, -1))
+                scratch.do(
+                    np.matmul,
+                    packed.array,
+                    data.reshape(g.groups, g.inputs, -1),
+                    out=result.reshape(g.groups, packed.rows, -1),
+                )
             out.finish(scratch, result, image, some, pixels)
 
         context.parallel(len(blocks), block)
@@ -100,7 +108,9 @@ class Pointwise(Kernel):
     def _cost(self, data_last: bool) -> float:
         g = self.geometry
         product = g.groups * pixel_product_cost(g.outputs, g.inputs, g.pixels, self.channels_last)
-        copied = g.inputs * (data_last != self.channels_last) + g.outputs * (self.output.channels_last != self.channels_last)
+        copied = g.inputs * (data_last != self.channels_last) + g.outputs * (
+            self.output.channels_last != self.channels_last
+        )
         return g.images * (product + g.groups * copied * g.pixels * 0.9) + 10_000 * len(self.blocks)
 
 

@@ -32,7 +32,9 @@ class Region:
         self.source, self.target = tuple(source), tuple(target)
         self.beyond = [index for axis, size in enumerate(sizes, 1) for index in _beyond(axis, self.target[axis], size)]
 
-    def of(self, scratch: Scratch, image: np.ndarray, dtype: np.dtype, channels_last: bool, copies: bool = False) -> np.ndarray:
+    def of(
+        self, scratch: Scratch, image: np.ndarray, dtype: np.dtype, channels_last: bool, copies: bool = False
+    ) -> np.ndarray:
         """The region (C, sizes...) of an image.
 
         It is a view if it lies inside and the type is ``dtype``, unless ``copies``; else a contiguous copy, whose channels are

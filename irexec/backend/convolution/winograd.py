@@ -117,7 +117,9 @@ class Winograd(Kernel):
             pixels = slice(first * width, last * width)
             result = out.block(scratch, image, channels, pixels)
             mark = scratch.mark()
-            multiplied = self._multiply(scratch, x[image], some_panels(packed.array, channels) if len(ranges) > 1 else packed.array, number)
+            multiplied = self._multiply(
+                scratch, x[image], some_panels(packed.array, channels) if len(ranges) > 1 else packed.array, number
+            )
             self._untransform(scratch, multiplied, last - first, result)
             scratch.release(mark)
             out.finish(scratch, result, image, channels, pixels)
@@ -181,7 +183,9 @@ class Winograd(Kernel):
         calls = points * tiles * 2 * 130
         moved = points**2 * tiles * (g.inputs * 0.25 + g.outputs * 0.2)
         pixels = g.windows.counts[0] * g.windows.counts[1]
-        copied = pixels * (g.inputs * (0.3 if data_last else 0.9) + g.outputs * (0.05 if self.output.channels_last else 0.8))
+        copied = pixels * (
+            g.inputs * (0.3 if data_last else 0.9) + g.outputs * (0.05 if self.output.channels_last else 0.8)
+        )
         # Where it saves next to nothing, the larger error is not worth it.
         handicap = 1.05 if self.tile == 6 else 1.0
         held = weights * g.computed.itemsize * _HELD
@@ -203,7 +207,12 @@ def transform_weights(tile: int, weights: np.ndarray) -> np.ndarray:
     made = np.empty((len(matrix), outputs // panel, inputs, panel), weights.dtype)
     for number in range(outputs // panel):
         for part in split(inputs, max(1, (1 << 16) // panel)):
-            some = weights[0, number * panel : (number + 1) * panel, part].transpose(2, 3, 1, 0).reshape(9, -1).astype(np.float64)
+            some = (
+                weights[0, number * panel : (number + 1) * panel, part]
+                .transpose(2, 3, 1, 0)
+                .reshape(9, -1)
+                .astype(np.float64)
+            )
             made[:, number, part] = (matrix @ some).reshape(len(matrix), -1, panel)
     return made
 
@@ -211,5 +220,7 @@ def transform_weights(tile: int, weights: np.ndarray) -> np.ndarray:
 def suits(g: Geometry, tile: int) -> bool:
     """Whether the algorithm applies, and its error is small enough."""
     w = g.windows
-    fits = g.groups == 1 and w.kernel == (3, 3) and set(w.strides) == set(w.dilations) == {1} and g.computed == np.float32
+    fits = (
+        g.groups == 1 and w.kernel == (3, 3) and set(w.strides) == set(w.dilations) == {1} and g.computed == np.float32
+    )
     return fits and min(w.counts) >= 3 and (tile < 6 or g.inputs <= _EXACT_ENOUGH)

@@ -39,9 +39,17 @@ class AnyLayout(Kernel):
         )
         geometry = _geometry(planar)
         arrange = (key, self._by_group)
-        made: list[Kernel] = [PhaseColumns(planar, geometry, self._is_last, arrange), TapSums(planar, geometry, arrange)]
+        made: list[Kernel] = [
+            PhaseColumns(planar, geometry, self._is_last, arrange),
+            TapSums(planar, geometry, arrange),
+        ]
         self._kernel = min(made, key=lambda kernel: kernel.cost)
-        self.algorithm, self.cost, self.workspace, self.splits = self._kernel.algorithm, self._kernel.cost, self._kernel.workspace, True
+        self.algorithm, self.cost, self.workspace, self.splits = (
+            self._kernel.algorithm,
+            self._kernel.cost,
+            self._kernel.workspace,
+            True,
+        )
         self._has_bias = task.has_input(2)
         self.reads = (0, 2) if self._has_bias else (0,)
 

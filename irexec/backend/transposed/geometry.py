@@ -94,7 +94,9 @@ class TransposedGeometry:
             )
             step = met[1][0] - met[0][0] if len(met) > 1 else 1
             first = met[0][0] if met else 0
-            found.append(AxisPhase(remainder, tuple(tap for _, tap in met), first, step, -(-(count - remainder) // stride)))
+            found.append(
+                AxisPhase(remainder, tuple(tap for _, tap in met), first, step, -(-(count - remainder) // stride))
+            )
         return tuple(found)
 
     def phases(self) -> list[tuple[AxisPhase, ...]]:

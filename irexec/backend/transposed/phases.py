@@ -33,7 +33,9 @@ class PhaseColumns(RowBlocks):
         arrange: for a filter whose axes are in another order.
     """
 
-    def __init__(self, task: Task, geometry: TransposedGeometry, channels_last: bool = False, arrange: Arrange | None = None) -> None:
+    def __init__(
+        self, task: Task, geometry: TransposedGeometry, channels_last: bool = False, arrange: Arrange | None = None
+    ) -> None:
         g = geometry
         self.channels_last, self.phases = channels_last, g.phases()
         key = ("phases", channels_last, *self._taps())
@@ -51,7 +53,11 @@ class PhaseColumns(RowBlocks):
         groups, inputs, outputs = weights.shape[:3]
         made = []
         for taps in self._taps():
-            picked = weights[(slice(None),) * 3 + np.ix_(*taps)] if all(taps) else weights.reshape(groups, inputs, outputs, -1)[..., :0]
+            picked = (
+                weights[(slice(None),) * 3 + np.ix_(*taps)]
+                if all(taps)
+                else weights.reshape(groups, inputs, outputs, -1)[..., :0]
+            )
             order = (0, 2, *range(3, picked.ndim), 1) if self.channels_last else (0, 2, 1, *range(3, picked.ndim))
             matrix = picked.transpose(order).reshape(groups, outputs, -1)
             made.append(panels(matrix) if self.channels_last else np.ascontiguousarray(matrix))
@@ -82,9 +88,15 @@ class PhaseColumns(RowBlocks):
             columns, values = max(columns, g.inputs * taps * pixels), max(values, g.outputs * pixels)
             read = max(read, g.inputs * math.prod(_sizes(phase, min(rows, phase[0].count))))
         whole = min(rows * g.windows.strides[0], g.windows.counts[0]) * math.prod(g.windows.counts[1:])
-        return g.groups * (columns + read + values) * g.computed.itemsize + self.output.workspace(g.groups * g.outputs, whole) + 512
+        return (
+            g.groups * (columns + read + values) * g.computed.itemsize
+            + self.output.workspace(g.groups * g.outputs, whole)
+            + 512
+        )
 
-    def compute(self, scratch: Scratch, image: np.ndarray, matrices: Any, rows: slice, channels: slice, result: np.ndarray) -> None:
+    def compute(
+        self, scratch: Scratch, image: np.ndarray, matrices: Any, rows: slice, channels: slice, result: np.ndarray
+    ) -> None:
         into = result.reshape(self.geometry.groups, -1, *self.with_sizes(result).shape[1:])
         for phase, matrix in zip(self.phases, matrices, strict=True):
             mark = scratch.mark()
@@ -92,7 +104,9 @@ class PhaseColumns(RowBlocks):
             self._phase(scratch, image, phase, matrix if self.channels_last else matrix[:, channels], rows, into)
             scratch.release(mark)
 
-    def _phase(self, scratch: Scratch, image: np.ndarray, phase: Phase, matrix: np.ndarray, rows: slice, into: np.ndarray) -> None:
+    def _phase(
+        self, scratch: Scratch, image: np.ndarray, phase: Phase, matrix: np.ndarray, rows: slice, into: np.ndarray
+    ) -> None:
         """Compute the rows of one phase, and write them to their positions in (groups, outputs, sizes...)."""
         g = self.geometry
         last = min(rows.stop, phase[0].count)

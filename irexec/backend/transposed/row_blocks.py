@@ -60,7 +60,9 @@ class RowBlocks(Kernel):
         out.end()
 
     @abstractmethod
-    def compute(self, scratch: Scratch, image: np.ndarray, matrices: Any, rows: slice, channels: slice, result: np.ndarray) -> None:
+    def compute(
+        self, scratch: Scratch, image: np.ndarray, matrices: Any, rows: slice, channels: slice, result: np.ndarray
+    ) -> None:
         """Write a block to ``result`` (channels, pixels), given an image (inputs of all groups, sizes...) and the packed weights."""
 
     def with_sizes(self, result: np.ndarray) -> np.ndarray:

@@ -29,7 +29,9 @@ class SharedWindows(RowBlocks):
         arrange: for a filter whose axes are in another order.
     """
 
-    def __init__(self, task: Task, geometry: TransposedGeometry, channels_last: bool, arrange: Arrange | None = None) -> None:
+    def __init__(
+        self, task: Task, geometry: TransposedGeometry, channels_last: bool, arrange: Arrange | None = None
+    ) -> None:
         g = geometry
         self.channels_last, self.phases = channels_last, g.phases()
         axes = [g.axis_phases(axis) for axis in range(len(g.kernel))]
@@ -37,11 +39,15 @@ class SharedWindows(RowBlocks):
         self.steps = [phases[0].step for phases in axes]
         self.low = [min(phase.first for phase in phases) for phases in axes]
         # How many windows there are along each axis, and how many more than values of a phase.
-        self.windows = [max(p.first + p.count for p in phases) - low for phases, low in zip(axes, self.low, strict=True)]
+        self.windows = [
+            max(p.first + p.count for p in phases) - low for phases, low in zip(axes, self.low, strict=True)
+        ]
         self.maximum = max(phase.count for phase in axes[0])
         key = ("all phases", channels_last, *(tuple(axis.taps for axis in phase) for phase in self.phases))
         weights = Weights(task.constants[1], key, self._matrix, g.weights, g.computed, share=False, arrange=arrange)
-        super().__init__(task, g, "windows of all phases, channels last" if channels_last else "windows of all phases", weights)
+        super().__init__(
+            task, g, "windows of all phases, channels last" if channels_last else "windows of all phases", weights
+        )
         self.channels = [slice(0, g.outputs)]
         self.rows = split(self.maximum, self._rows(task.threads))
         self.workspace = self._workspace()
@@ -80,7 +86,9 @@ class SharedWindows(RowBlocks):
         matrix = np.concatenate(picked)[None]
         return panels(matrix) if self.channels_last else matrix
 
-    def compute(self, scratch: Scratch, image: np.ndarray, matrices: Any, rows: slice, channels: slice, result: np.ndarray) -> None:
+    def compute(
+        self, scratch: Scratch, image: np.ndarray, matrices: Any, rows: slice, channels: slice, result: np.ndarray
+    ) -> None:
         values = self._multiply(scratch, image, matrices, rows)
         self._place(scratch, values, rows, self.with_sizes(result))
 
@@ -114,7 +122,9 @@ class SharedWindows(RowBlocks):
 
     def _cost(self, data_last: bool) -> float:
         g = self.geometry
-        pixels = math.prod(self.windows) * (1 + (len(self.rows) - 1) * (self.windows[0] - self.maximum) / self.windows[0])
+        pixels = math.prod(self.windows) * (
+            1 + (len(self.rows) - 1) * (self.windows[0] - self.maximum) / self.windows[0]
+        )
         product = pixel_product_cost(g.outputs * len(self.phases), self._depth, int(pixels), self.channels_last)
         product += (len(self.rows) - 1) * g.outputs * len(self.phases) * self._depth * 0.3
         copied = self._depth * pixels * (0.35 if self.channels_last == data_last else 0.8)
@@ -129,7 +139,9 @@ def share_windows(g: TransposedGeometry) -> bool:
         return False
     for axis in range(len(g.kernel)):
         phases = g.axis_phases(axis)
-        if len(phases) < g.windows.strides[axis] or {(len(p.taps), p.step) for p in phases} != {(len(phases[0].taps), phases[0].step)}:
+        if len(phases) < g.windows.strides[axis] or {(len(p.taps), p.step) for p in phases} != {
+            (len(phases[0].taps), phases[0].step)
+        }:
             return False
         if not phases[0].taps:
             return False

@@ -38,7 +38,11 @@ class TapSums(RowBlocks):
         self.empty = [phase for phase in g.phases() if not all(axis.taps for axis in phase)]
         self.low, self.high = self._margins()
         self.rows, self.parts = self._blocks(task.threads)
-        self.channels = [slice(k + part.start, k + part.stop) for k in range(0, g.groups * g.outputs, g.outputs) for part in self.parts]
+        self.channels = [
+            slice(k + part.start, k + part.stop)
+            for k in range(0, g.groups * g.outputs, g.outputs)
+            for part in self.parts
+        ]
         self.workspace = self._workspace()
         self.cost = self._cost(is_channels_last(task.input_orders[0]))
 
@@ -55,7 +59,10 @@ class TapSums(RowBlocks):
     @property
     def _counts(self) -> list[int]:
         """The maximum number of values of a phase, along each axis."""
-        return [-(-count // stride) for count, stride in zip(self.geometry.windows.counts, self.geometry.windows.strides, strict=True)]
+        return [
+            -(-count // stride)
+            for count, stride in zip(self.geometry.windows.counts, self.geometry.windows.strides, strict=True)
+        ]
 
     def _read(self, rows: int) -> list[int]:
         """The sizes of the padded data for so many rows of the phases."""
@@ -81,7 +88,9 @@ class TapSums(RowBlocks):
         whole = min(rows * g.windows.strides[0], g.windows.counts[0]) * math.prod(g.windows.counts[1:])
         return elements * g.computed.itemsize + self.output.workspace(channels, whole) + 512
 
-    def compute(self, scratch: Scratch, image: np.ndarray, matrices: Any, rows: slice, channels: slice, result: np.ndarray) -> None:
+    def compute(
+        self, scratch: Scratch, image: np.ndarray, matrices: Any, rows: slice, channels: slice, result: np.ndarray
+    ) -> None:
         g = self.geometry
         group, first = divmod(channels.start, g.outputs)
         matrix = matrices[group, first * g.points : (first + len(result)) * g.points]
@@ -142,8 +151,12 @@ class TapSums(RowBlocks):
     def _cost(self, data_last: bool) -> float:
         g = self.geometry
         pixels = math.prod(self._read(self.rows[0].stop)) * len(self.rows)
-        product = pixel_product_cost(g.outputs * g.points, g.inputs, pixels) + (len(self.parts) - 1) * g.inputs * pixels * 0.3
-        summed = g.outputs * g.points * pixels * 0.4 + g.outputs * math.prod(g.windows.counts) * (2.5 if self.output.channels_last else 0.6)
+        product = (
+            pixel_product_cost(g.outputs * g.points, g.inputs, pixels) + (len(self.parts) - 1) * g.inputs * pixels * 0.3
+        )
+        summed = g.outputs * g.points * pixels * 0.4 + g.outputs * math.prod(g.windows.counts) * (
+            2.5 if self.output.channels_last else 0.6
+        )
         blocks = g.images * g.groups * len(self.rows) * len(self.parts)
         read = g.inputs * pixels * len(self.parts) * (0.8 if data_last else 0.2)
         return g.images * g.groups * (product + summed + read) + blocks * 3000 * (len(self.phases) + 1)

@@ -31,12 +31,18 @@ class PixelTiles(RowBlocks):
         rows = max(1, _BLOCK // per_row)
         self.rows = split(g.sizes[0], rows if task.threads == 1 else min(rows, -(-g.sizes[0] // (task.threads))))
         pixels = max(part.stop - part.start for part in self.rows) * math.prod(g.windows.counts) // g.sizes[0]
-        copied = g.inputs * math.prod(g.sizes[1:]) * max(part.stop - part.start for part in self.rows) * g.computed.itemsize
+        copied = (
+            g.inputs * math.prod(g.sizes[1:]) * max(part.stop - part.start for part in self.rows) * g.computed.itemsize
+        )
         self.workspace = self.output.workspace(g.outputs, pixels) + copied + 256
         self.cost = self._cost(is_channels_last(task.input_orders[0]))
 
-    def compute(self, scratch: Scratch, image: np.ndarray, matrices: Any, rows: slice, channels: slice, result: np.ndarray) -> None:
-        self._multiply(scratch, _contiguous(scratch, np.moveaxis(image, 0, -1)[rows], self.geometry.computed), matrices, result)
+    def compute(
+        self, scratch: Scratch, image: np.ndarray, matrices: Any, rows: slice, channels: slice, result: np.ndarray
+    ) -> None:
+        self._multiply(
+            scratch, _contiguous(scratch, np.moveaxis(image, 0, -1)[rows], self.geometry.computed), matrices, result
+        )
 
     def _multiply(self, scratch: Scratch, data: np.ndarray, matrices: np.ndarray, result: np.ndarray) -> None:
         """Data (sizes..., inputs) to (outputs, pixels)."""
@@ -56,13 +62,17 @@ class PixelTiles(RowBlocks):
         g = self.geometry
         pixels = math.prod(g.sizes)
         product = pixel_product_cost(g.outputs * g.points, g.inputs, pixels, True)
-        copied = (0 if data_last else g.inputs * pixels * 0.9) + (0 if self.output.channels_last else g.outputs * g.points * pixels * 0.9)
+        copied = (0 if data_last else g.inputs * pixels * 0.9) + (
+            0 if self.output.channels_last else g.outputs * g.points * pixels * 0.9
+        )
         # A product is too large for the kernels that leave the weights as they are, and there is one for each row of pixels.
         rows = pixels // g.sizes[-1]
         per_row = g.inputs * g.outputs * g.kernel[-1]
         if per_row * g.sizes[-1] > 1_000_000:
             copied += rows * g.points // g.kernel[-1] * per_row * 0.3
-        return g.images * (product + copied + 150 * pixels * g.points / (g.sizes[-1] * g.kernel[-1])) + 3000 * len(self.rows)
+        return g.images * (product + copied + 150 * pixels * g.points / (g.sizes[-1] * g.kernel[-1])) + 3000 * len(
+            self.rows
+        )
 
 
 def _contiguous(scratch: Scratch, data: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -46,7 +46,9 @@ class _Layouts:
         self.operations = graph.order()
         self.costs = Costs(rewriting.threads, rewriting.unpack)
         targets = set(graph.targets)
-        self.free = [v for operation in self.operations for v in _written(operation) if v not in targets and _has_choice(v)]
+        self.free = [
+            v for operation in self.operations for v in _written(operation) if v not in targets and _has_choice(v)
+        ]
 
     def start(self) -> None:
         """Take the better one of the two extremes."""

@@ -30,7 +30,12 @@ def fold_constants(graph: Graph, rewriting: Rewriting) -> None:
 
 def _from_facts(operation: Operation, rewriting: Rewriting) -> list[Value] | None:
     """Constants where shape inference found the values, such as those of a ShapeOf."""
-    if operation.definition is None or not operation.definition.deterministic or operation.definition.stateful or not operation.outputs:
+    if (
+        operation.definition is None
+        or not operation.definition.deterministic
+        or operation.definition.stateful
+        or not operation.outputs
+    ):
         return None
     values = []
     for output in operation.outputs:
@@ -54,7 +59,9 @@ def _from_inputs(operation: Operation, rewriting: Rewriting) -> list[Value] | No
     empty = operation.empty_outputs
     if empty is not None:
         facts = [output.fact for output in operation.outputs]
-        return [rewriting.literal(array, fact.element) for array, fact in zip(empty, facts, strict=True) if fact.element]
+        return [
+            rewriting.literal(array, fact.element) for array, fact in zip(empty, facts, strict=True) if fact.element
+        ]
     # What has no elements, but axes that no array has, is refused later.
     grown = sum(output.fact.addressed_bytes for output in operation.outputs) - sum(source.size for source in sources)
     if grown > rewriting.budget:
@@ -63,7 +70,9 @@ def _from_inputs(operation: Operation, rewriting: Rewriting) -> list[Value] | No
     return [_computed_later(operation, definition, index, rewriting) for index in range(len(operation.outputs))]
 
 
-def _computed_now(operation: Operation, definition: OpDef, sources: list[ConstantSource], rewriting: Rewriting) -> list[Value] | None:
+def _computed_now(
+    operation: Operation, definition: OpDef, sources: list[ConstantSource], rewriting: Rewriting
+) -> list[Value] | None:
     arrays = _kernel(operation, definition)(*(source.array() for source in sources))
     facts = [Fact.of(array, output.fact.element) for array, output in zip(arrays, operation.outputs, strict=False)]
     return [rewriting.literal(array, fact.element) for array, fact in zip(arrays, facts, strict=True) if fact.element]
@@ -77,14 +86,20 @@ def _computed_later(operation: Operation, definition: OpDef, index: int, rewriti
     outputs = _kernel(operation, definition)
     # Several operations may be made of one layer, so that the layer does not name what is computed.
     key = (operation.node, computation(operation), index)
-    value = rewriting.derived(key, operation.inputs, fact.element, fact.static_shape, lambda *arrays: outputs(*arrays)[index])
+    value = rewriting.derived(
+        key, operation.inputs, fact.element, fact.static_shape, lambda *arrays: outputs(*arrays)[index]
+    )
     value.name = output.name
     return value
 
 
 def _kernel(operation: Operation, definition: OpDef) -> Callable[..., list[np.ndarray]]:
     """What computes the outputs of the inputs. Plans keep it, so that it keeps no operation, which knows the whole graph."""
-    node, attributes, elements = operation.node, operation.attributes, [output.fact.element for output in operation.outputs]
+    node, attributes, elements = (
+        operation.node,
+        operation.attributes,
+        [output.fact.element for output in operation.outputs],
+    )
 
     def outputs(*arrays: np.ndarray) -> list[np.ndarray]:
         results: tuple[Any, ...] = as_tuple(located(node, definition, arrays, attributes))

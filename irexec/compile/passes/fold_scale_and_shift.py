@@ -97,7 +97,9 @@ def _scale_weights(graph: Graph, rewriting: Rewriting, product: Product, channel
     if (scale == 1).all():
         return
     key = (channels.weights_shape, scale.tobytes())
-    made = rewriting.derived(key, [weights], element, weights.fact.static_shape, lambda array: scaled(array, scale, channels.weights_shape))
+    made = rewriting.derived(
+        key, [weights], element, weights.fact.static_shape, lambda array: scaled(array, scale, channels.weights_shape)
+    )
     made.name = weights.name
     _set_input(graph, product.operation, product.weights, made)
 
@@ -106,7 +108,9 @@ def _set_input(graph: Graph, operation: Operation, index: int, value: Value) -> 
     graph.set_inputs(operation, [value if i == index else old for i, old in enumerate(operation.inputs)])
 
 
-def _add_shift(graph: Graph, rewriting: Rewriting, product: Product, origins: list[Operation], shift: np.ndarray) -> None:
+def _add_shift(
+    graph: Graph, rewriting: Rewriting, product: Product, origins: list[Operation], shift: np.ndarray
+) -> None:
     """Operations that read the product read it with the shift added; if the shift is 0, the product gets the layers that it computes."""
     output, element = product.operation.output, product.operation.output.fact.element
     if not shift.any() or element is None:

@@ -129,7 +129,11 @@ class _Fusion:
     def _obstacle(self, operation: Operation, value: Value) -> str | None:
         """Why an operation cannot join a chain after ``value``; None if it can."""
         if operation not in self.blocks:
-            return "it is in another chain" if operation.definition is None else "it cannot run on blocks for these types and shapes"
+            return (
+                "it is in another chain"
+                if operation.definition is None
+                else "it cannot run on blocks for these types and shapes"
+            )
         if operation.output.fact.shape != value.fact.shape:
             return "it broadcasts to another shape"
         if operation.output.fact.element is not value.fact.element:
@@ -150,7 +154,9 @@ class _Fusion:
             fused = Operation(None, {}, inputs, [output], last.node, origins, len(inputs), chain, rank=last.rank)
         else:
             outputs = [output, *(Value(other.fact, name=other.name) for other in root.outputs[1:])]
-            fused = Operation(root.definition, root.attributes, inputs, outputs, root.node, origins, len(own), chain, rank=last.rank)
+            fused = Operation(
+                root.definition, root.attributes, inputs, outputs, root.node, origins, len(own), chain, rank=last.rank
+            )
         self._replace(chained if alone else [root, *members], fused, last)
 
     def _replace(self, old: list[Operation], fused: Operation, last: Operation) -> None:
@@ -205,7 +211,9 @@ class _Fusion:
         """The operand in the shape that NumPy broadcasts rightly; a constant where that is not its own."""
         if shape is None or shape == value.fact.shape or value.fact.element is None:
             return value
-        return self.rewriting.derived(("shape", shape), [value], value.fact.element, shape, lambda array: array.reshape(shape))
+        return self.rewriting.derived(
+            ("shape", shape), [value], value.fact.element, shape, lambda array: array.reshape(shape)
+        )
 
 
 def _arguments(operation: Operation, block: BlockOperation) -> Iterator[tuple[Value, tuple[int, ...] | None]]:
@@ -225,13 +233,17 @@ def _block(operation: Operation) -> BlockOperation | None:
         return None
     if not is_static(operation):
         return None
-    if not all(value.fact.element is not None and value.fact.element.native for value in (*operation.inputs, operation.output)):
+    if not all(
+        value.fact.element is not None and value.fact.element.native for value in (*operation.inputs, operation.output)
+    ):
         return None
     block = find_block_operation(task_of(operation))
     if block is None or not block.shapes:
         return block
     reshaped = [shape for shape in block.shapes if shape is not None]
     constant = all(
-        operation.inputs[index].constant is not None for index, shape in zip(block.reads, block.shapes, strict=True) if shape is not None
+        operation.inputs[index].constant is not None
+        for index, shape in zip(block.reads, block.shapes, strict=True)
+        if shape is not None
     )
     return block if constant or not reshaped else None

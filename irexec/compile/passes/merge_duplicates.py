@@ -37,7 +37,11 @@ def _obstacle(operation: Operation) -> str | None:
         return "it is a chain already"
     if not definition.deterministic:
         return "it gives another result each time"
-    if definition.stateful or operation.bodies or any(kind is not ElementTypes for kind in definition.injected.values()):
+    if (
+        definition.stateful
+        or operation.bodies
+        or any(kind is not ElementTypes for kind in definition.injected.values())
+    ):
         return "it has state or bodies"
     return None
 

@@ -38,7 +38,9 @@ def _attention(found: Replacement) -> Value | str:
     values = _oriented(found, match["value"], last.attributes["transpose_b"])
     factor = float(np.prod([match.number(name) for name in ("factor", "query factor", "key factor")]))
     scale = found.scalar(factor, like=query)
-    made = found.emit("ScaledDotProductAttention", "opset13", query, key, values, _mask(found, query), scale, causal=False)
+    made = found.emit(
+        "ScaledDotProductAttention", "opset13", query, key, values, _mask(found, query), scale, causal=False
+    )
     if made.producer is None or not candidates(task_of(made.producer)):
         return "no fast kernel computes it for these shapes"
     return made

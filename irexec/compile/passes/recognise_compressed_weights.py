@@ -22,7 +22,9 @@ SMALLEST = 1 << 12
 """Elements of a constant that is worth being kept compressed."""
 
 _CONVERTED = call("Convert", value("stored", constant=True))
-_ZERO, _SCALE = (either(call("Convert", part), part) for part in (value(name, constant=True) for name in ("zero point", "scale")))
+_ZERO, _SCALE = (
+    either(call("Convert", part), part) for part in (value(name, constant=True) for name in ("zero point", "scale"))
+)
 _SCALED = call("Multiply", either(call("Subtract", _CONVERTED, _ZERO), _CONVERTED), _SCALE)
 _SHAPED = either(call("Reshape", _SCALED, value("shape")), _SCALED)
 _WEIGHTS = either(call("Convert", _SHAPED), _SHAPED)

@@ -36,7 +36,9 @@ _EXPONENTIALS = call("Exp", _SHIFTED)
 
 def _mvn(found: Replacement, eps_mode: str) -> Value | str:
     match = found.match
-    return found.emit("MVN", "opset6", match["x"], _axes(found), normalize_variance=True, eps=match.number("eps"), eps_mode=eps_mode)
+    return found.emit(
+        "MVN", "opset6", match["x"], _axes(found), normalize_variance=True, eps=match.number("eps"), eps_mode=eps_mode
+    )
 
 
 def _root_mean_square(found: Replacement) -> Value | str:
@@ -48,7 +50,9 @@ def _root_mean_square(found: Replacement) -> Value | str:
     if not sizes or len(known) != len(sizes):
         return "the number of elements of a mean is not known"
     count = math.prod(known)
-    normalized = found.emit("NormalizeL2", "opset1", data, _axes(found), eps=count * found.match.number("eps"), eps_mode="add")
+    normalized = found.emit(
+        "NormalizeL2", "opset1", data, _axes(found), eps=count * found.match.number("eps"), eps_mode="add"
+    )
     return found.emit("Multiply", "opset1", normalized, found.scalar(math.sqrt(count), like=data))
 
 
@@ -86,9 +90,15 @@ RULES = (
     _rule("NormalizeL2", _over_root(x, _SQUARES + eps), lambda found: _l2(found, "add", 1)),
     _rule("NormalizeL2", x / root(call("Maximum", _SQUARES, eps)), lambda found: _l2(found, "max", 1)),
     _rule("NormalizeL2", x / call("Maximum", _NORM, eps), lambda found: _l2(found, "max", 2)),
-    _rule("Softmax", _EXPONENTIALS / _reduced("ReduceSum", _EXPONENTIALS), lambda found: _softmax(found, "Softmax", "opset8")),
     _rule(
-        "LogSoftmax", _SHIFTED - call("Log", _reduced("ReduceSum", _EXPONENTIALS)), lambda found: _softmax(found, "LogSoftmax", "opset5")
+        "Softmax",
+        _EXPONENTIALS / _reduced("ReduceSum", _EXPONENTIALS),
+        lambda found: _softmax(found, "Softmax", "opset8"),
+    ),
+    _rule(
+        "LogSoftmax",
+        _SHIFTED - call("Log", _reduced("ReduceSum", _EXPONENTIALS)),
+        lambda found: _softmax(found, "LogSoftmax", "opset5"),
     ),
 )
 

@@ -178,4 +178,6 @@ def _with_direction(value: Value, rewriting: Rewriting) -> Value:
     """Weights with the axis of directions in front."""
     if value.fact.element is None:
         raise AssertionError("constants have a type")
-    return rewriting.derived("direction", [value], value.fact.element, (1, *value.fact.static_shape), lambda array: array[None])
+    return rewriting.derived(
+        "direction", [value], value.fact.element, (1, *value.fact.static_shape), lambda array: array[None]
+    )

@@ -102,10 +102,15 @@ def _interpolate(operation: Operation) -> Source:
         return None
     if any(attributes.pads_begin) or any(attributes.pads_end):
         return "it is padded"
-    if attributes.mode != "nearest" or getattr(attributes, "coordinate_transformation_mode", "") == "tf_half_pixel_for_nn":
+    if (
+        attributes.mode != "nearest"
+        or getattr(attributes, "coordinate_transformation_mode", "") == "tf_half_pixel_for_nn"
+    ):
         return "its mode is not exact where the size stays"
     if getattr(attributes, "by_scales", False):
-        scales = operation.inputs[2 if operation.definition is not None and operation.definition.since == 4 else 1].known
+        scales = operation.inputs[
+            2 if operation.definition is not None and operation.definition.since == 4 else 1
+        ].known
         if scales is None or np.any(scales != 1):
             return "its scales are not 1"
     return data
@@ -123,14 +128,21 @@ def _convert(operation: Operation) -> Source:
     origin = _data(before)
     if origin.fact.element is not element:
         return None
-    return origin if holds(data.fact.element, element) else f"{data.fact.element} does not hold every value of {element}"
+    return (
+        origin if holds(data.fact.element, element) else f"{data.fact.element} does not hold every value of {element}"
+    )
 
 
 def holds(wide: Element, narrow: Element) -> bool:
     """Whether ``wide`` is a type of the same kind that has every value of ``narrow``."""
     if not narrow.native or wide.bits < 8 * wide.carrier.itemsize or wide.is_float != narrow.is_float:
         return False
-    return wide.native and np.can_cast(narrow.carrier, wide.carrier, "safe") and wide.kind != "string" and narrow.kind != "string"
+    return (
+        wide.native
+        and np.can_cast(narrow.carrier, wide.carrier, "safe")
+        and wide.kind != "string"
+        and narrow.kind != "string"
+    )
 
 
 def _neutral(number: float, *sides: int) -> Callable[[Operation], Source]:
@@ -150,7 +162,9 @@ def _all_equal(array: np.ndarray, number: float) -> bool:
     if array.dtype.kind not in "fiu" or not array.size:
         return False
     wanted = array.dtype.type(number)
-    return bool((array == wanted).all()) and (array.dtype.kind != "f" or bool((np.signbit(array) == np.signbit(wanted)).all()))
+    return bool((array == wanted).all()) and (
+        array.dtype.kind != "f" or bool((np.signbit(array) == np.signbit(wanted)).all())
+    )
 
 
 def _keeps(other: Value, constant: Value, output: Value) -> bool:
@@ -177,7 +191,11 @@ def _idempotent(operation: Operation) -> Source:
     before = _data(operation).producer
     if before is None or before.definition is not operation.definition or before.chain is not None:
         return None
-    return _data(operation) if before.attributes == operation.attributes else "it is applied twice with different attributes"
+    return (
+        _data(operation)
+        if before.attributes == operation.attributes
+        else "it is applied twice with different attributes"
+    )
 
 
 _RULES: dict[str, Callable[[Operation], Source]] = {

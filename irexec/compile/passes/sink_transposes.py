@@ -33,11 +33,19 @@ def sink_transposes(graph: Graph, rewriting: Rewriting) -> None:
 
 def _is_element_wise(operation: Operation) -> bool:
     definition = operation.definition
-    if definition is None or operation.chain is not None or operation.bodies or definition.injected or len(operation.outputs) != 1:
+    if (
+        definition is None
+        or operation.chain is not None
+        or operation.bodies
+        or definition.injected
+        or len(operation.outputs) != 1
+    ):
         return False
     if not is_element_wise(definition) or definition.type in _BY_AXIS:
         return False
-    return operation.attributes.get("auto_broadcast", "numpy") == "numpy" and is_static(operation) and is_native(operation)
+    return (
+        operation.attributes.get("auto_broadcast", "numpy") == "numpy" and is_static(operation) and is_native(operation)
+    )
 
 
 def _is_worth_it(graph: Graph, value: Value) -> bool:
@@ -55,7 +63,9 @@ def _has_kernel(operation: Operation) -> bool:
     if operation.definition is None or operation.bodies or not is_static(operation) or not is_native(operation):
         return False
     element = operation.output.fact.element
-    return move_of(operation) is None and element is not None and element.is_float and bool(candidates(task_of(operation)))
+    return (
+        move_of(operation) is None and element is not None and element.is_float and bool(candidates(task_of(operation)))
+    )
 
 
 def _sink(graph: Graph, rewriting: Rewriting, operation: Operation, value: Value) -> str | None:

@@ -56,7 +56,9 @@ _OPERATIONS: dict[tuple[int, int], tuple[tuple[str, int], ...]] = {
     (2026, 3): (("GroupedMatMul", 17),),
     (2026, 4): (("BGRtoNV12", 17), ("RGBtoNV12", 17)),
 }  # fmt: skip
-OPERATIONS: dict[tuple[str, int], Release] = {operation: Release(*release) for release, group in _OPERATIONS.items() for operation in group}
+OPERATIONS: dict[tuple[str, int], Release] = {
+    operation: Release(*release) for release, group in _OPERATIONS.items() for operation in group
+}
 """The first release of the versions of operations that did not come with their opset, by type and opset."""
 
 ELEMENTS: dict[str, Release] = {

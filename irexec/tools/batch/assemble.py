@@ -47,7 +47,9 @@ def _join_tables(file: IO[bytes], parts: Sequence[Path]) -> None:
     schema = max((arrow.parquet.read_schema(part) for part in parts), key=len)
     with arrow.parquet.ParquetWriter(file, schema) as writer:
         for part in parts:
-            table = arrow.concat_tables([schema.empty_table(), arrow.parquet.read_table(part)], promote_options="default")
+            table = arrow.concat_tables(
+                [schema.empty_table(), arrow.parquet.read_table(part)], promote_options="default"
+            )
             writer.write_table(table)
 
 
@@ -66,11 +68,16 @@ def _join_archives(file: IO[bytes], parts: Sequence[Path]) -> None:
             rows.append(arrays.header(ITEM).shape[0])
             names.append(arrays.names)
     starts = [sum(rows[:i]) for i in range(len(rows))]
-    results = dict.fromkeys(_result(name, found) for found, count in zip(names, rows, strict=True) if count for name in found)
+    results = dict.fromkeys(
+        _result(name, found) for found, count in zip(names, rows, strict=True) if count for name in found
+    )
     with zipfile.ZipFile(file, "w") as archive:
         for name in {ITEM: None, **results}:
             pieces = [
-                piece for part, start, count in zip(parts, starts, rows, strict=True) if count for piece in _pieces([part], name, start)
+                piece
+                for part, start, count in zip(parts, starts, rows, strict=True)
+                if count
+                for piece in _pieces([part], name, start)
             ]
             _write_result(archive, name, pieces)
 

@@ -45,7 +45,9 @@ class ColumnPredictor:
     ) -> None:  # fmt: skip
         self._made = partial(type(self), model, options, column=column, image=image, keep=keep)
         self._predictor = Predictor(model, options).load()
-        self._reader = ItemReader(self._predictor, image or ImageOptions(), None, MemoryLimit(self._predictor.options.max_memory))
+        self._reader = ItemReader(
+            self._predictor, image or ImageOptions(), None, MemoryLimit(self._predictor.options.max_memory)
+        )
         self._column, self._are_images, self._keep = column, image is not None, keep
 
     def __repr__(self) -> str:
@@ -67,20 +69,29 @@ class ColumnPredictor:
         """
         used = self._used(batch)
         columns = {name: np.asarray(batch[name]) for name in used}
-        rows = [self._item(i, {name: values[i] for name, values in columns.items()}) for i in range(len(next(iter(columns.values()))))]
+        rows = [
+            self._item(i, {name: values[i] for name, values in columns.items()})
+            for i in range(len(next(iter(columns.values()))))
+        ]
         return {name: values for name, values in batch.items() if self._keep or name not in used} | self._results(rows)
 
     def _used(self, batch: Mapping[str, Any]) -> list[str]:
         wanted = [port.name for port in self._predictor.inputs] if self._column is None else [self._column]
         missing = [name for name in wanted if name not in batch]
         if missing:
-            hint = "" if self._column else f"; the model has {expected(self._predictor.inputs)}, and column= names one for its only input"
+            hint = (
+                ""
+                if self._column
+                else f"; the model has {expected(self._predictor.inputs)}, and column= names one for its only input"
+            )
             raise InputError(f"the batch has no column {', '.join(map(repr, missing))}, but {', '.join(batch)}{hint}")
         return wanted
 
     def _item(self, row: int, values: Mapping[str, Any]) -> Item:
         if self._column is None:
-            return {port.name: self._reader.array(f"row {row}", port, values[port.name]) for port in self._predictor.inputs}
+            return {
+                port.name: self._reader.array(f"row {row}", port, values[port.name]) for port in self._predictor.inputs
+            }
         value = values[self._column]
         if self._are_images and isinstance(value, np.ndarray):
             return self._reader.from_pixels(f"row {row}", value)

@@ -50,7 +50,9 @@ def _outputs_in(folder: str) -> frozenset[str]:
         names = [name.removesuffix(MANIFEST) for name in os.listdir(folder) if name.endswith(MANIFEST)]
     except OSError:
         return frozenset()
-    return frozenset(f"{name}{end}" for name in names if _is_manifest(os.path.join(folder, name + MANIFEST)) for end in ("", PARTS))
+    return frozenset(
+        f"{name}{end}" for name in names if _is_manifest(os.path.join(folder, name + MANIFEST)) for end in ("", PARTS)
+    )
 
 
 def _is_manifest(path: str) -> bool:

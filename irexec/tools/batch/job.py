@@ -46,11 +46,20 @@ class Job:
 
     def described(self) -> dict[str, str]:
         """What decides what is written, as texts that are compared when the job is resumed."""
-        options = asdict(self.predictor) | {"image": asdict(self.image), "batch_size": self.batch_size, "column": self.column}
+        options = asdict(self.predictor) | {
+            "image": asdict(self.image),
+            "batch_size": self.batch_size,
+            "column": self.column,
+        }
         # Neither changes what is computed.
         for name in ("max_memory", "mmap", "threads", "bin", "shapes"):
             options.pop(name, None)
-        options |= {"format": self.form, "topk": self.topk, "class_axis": self.class_axis, "labels": _hash_of(self.labels)}
+        options |= {
+            "format": self.form,
+            "topk": self.topk,
+            "class_axis": self.class_axis,
+            "labels": _hash_of(self.labels),
+        }
         options["shapes"] = {str(name): shape_text(shape) for name, shape in (self.predictor.shapes or {}).items()}
         return {name: json.dumps(value, sort_keys=True, default=str) for name, value in options.items()}
 

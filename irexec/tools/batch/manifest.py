@@ -68,12 +68,20 @@ class Manifest:
 
     def begin(self, description: Mapping[str, str], items: Items, part_size: int) -> None:
         """Begin a new job."""
-        facts = {"what": _MANIFEST, "version": _VERSION, "items": str(len(items)), "part_size": str(part_size), **description}
+        facts = {
+            "what": _MANIFEST,
+            "version": _VERSION,
+            "items": str(len(items)),
+            "part_size": str(part_size),
+            **description,
+        }
         with self._errors(), self._transaction():
             for statement in _SCHEMA.strip().split(";")[:-1]:
                 self._db.execute(statement)
             self._db.executemany("INSERT INTO job VALUES (?, ?)", facts.items())
-            self._db.executemany("INSERT INTO items (id, name) VALUES (?, ?)", ((i, item.name) for i, item in enumerate(items)))
+            self._db.executemany(
+                "INSERT INTO items (id, name) VALUES (?, ?)", ((i, item.name) for i, item in enumerate(items))
+            )
 
     @property
     def is_empty(self) -> bool:
@@ -143,7 +151,10 @@ class Manifest:
         with self._errors(), self._transaction():
             for number in parts:
                 self._db.execute("DELETE FROM parts WHERE number = ?", (number,))
-                self._db.execute("UPDATE items SET state = 'waiting', error = NULL, part = NULL, row = NULL WHERE part = ?", (number,))
+                self._db.execute(
+                    "UPDATE items SET state = 'waiting', error = NULL, part = NULL, row = NULL WHERE part = ?",
+                    (number,),
+                )
 
     def failures(self) -> Iterator[tuple[str, str]]:
         """Name and error of each item that failed."""

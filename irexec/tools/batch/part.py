@@ -137,7 +137,9 @@ class PartRunner:
             self._progress.batch = -1
         self._reader.close()
         written = write_part(task.file, rows, self._job.form, self._flushes)
-        return PartResult(task.number, tuple(written), tuple(row.error for row in rows), notes[0] if notes else "", self._flushes)
+        return PartResult(
+            task.number, tuple(written), tuple(row.error for row in rows), notes[0] if notes else "", self._flushes
+        )
 
     def _batches(self, task: PartTask, rows: list[Row]) -> Iterator[tuple[int, list[int], list[Arrays]]]:
         """The items in batches of the same shapes: number, positions and arrays of each. What cannot be read is an error of its row."""

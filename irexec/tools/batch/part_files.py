@@ -77,12 +77,18 @@ def _stacked(name: str, arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
 def _write_npy(file: IO[bytes], rows: Sequence[Row]) -> None:
     names = _result_names(rows)
     if len(names) > 1:
-        raise InputError(f"a .npy takes one result, there are {', '.join(names)}: choose one with --tensor, or another --format")
+        raise InputError(
+            f"a .npy takes one result, there are {', '.join(names)}: choose one with --tensor, or another --format"
+        )
     arrays = [row.results[name] for name in names for row in rows]
     shapes = sorted({array.shape for array in arrays})
     if len(shapes) > 1:
-        raise InputError(f"a .npy takes results of one shape, items have {list(shapes[0])} and {list(shapes[1])}: choose another --format")
-    np.lib.format.write_array(file, storable(np.stack(arrays)) if arrays else np.zeros(0, np.float32), allow_pickle=False)
+        raise InputError(
+            f"a .npy takes results of one shape, items have {list(shapes[0])} and {list(shapes[1])}: choose another --format"
+        )
+    np.lib.format.write_array(
+        file, storable(np.stack(arrays)) if arrays else np.zeros(0, np.float32), allow_pickle=False
+    )
 
 
 def _write_jsonl(file: IO[bytes], rows: Sequence[Row]) -> None:
@@ -118,4 +124,6 @@ def _result_names(rows: Iterable[Row]) -> list[str]:
 
 def _refuse_name(name: str, taken: Sequence[str]) -> None:
     if name in taken:
-        raise InputError(f"the result {name!r} has the name that the items' {name}s have in the file: choose another --format or --tensor")
+        raise InputError(
+            f"the result {name!r} has the name that the items' {name}s have in the file: choose another --format or --tensor"
+        )

@@ -113,7 +113,9 @@ class Processes:
 
     def __init__(self, job: Job, count: int | None = None, make: Make = partial(PartRunner, flushes=False)) -> None:
         if multiprocessing.current_process().daemon:
-            raise InputError("the processes of a job cannot be started from a daemonic process: start this one with daemon=False")
+            raise InputError(
+                "the processes of a job cannot be started from a daemonic process: start this one with daemon=False"
+            )
         self.count = thread_count(count)
         self._processes = [_Process(make, job) for _ in range(self.count)]
         self._deaths: Counter[tuple[int, int, int]] = Counter()
@@ -187,7 +189,9 @@ class Processes:
         if self._deaths[key] < 2:
             return task
         if batch < 0:
-            raise ModelError(f"a process that began part {task.number} ended twice before it ran the model: there may be not enough memory")
+            raise ModelError(
+                f"a process that began part {task.number} ended twice before it ran the model: there may be not enough memory"
+            )
         return replace(task, singly=task.singly | {batch})
 
     def _kill(self) -> None:

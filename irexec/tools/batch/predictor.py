@@ -111,7 +111,9 @@ class Predictor:
         """
         sizes = {array.shape[0] if array.ndim else -1 for array in map(np.asarray, batch.values())}
         if len(sizes) != 1 or -1 in sizes:
-            raise InputError(f"the arrays of a batch have {sorted(sizes)} items along axis 0, expected the same number of each")
+            raise InputError(
+                f"the arrays of a batch have {sorted(sizes)} items along axis 0, expected the same number of each"
+            )
         (count,) = sizes
         results = self.predict([{name: np.asarray(array)[i] for name, array in batch.items()} for i in range(count)])
         return {name: stacked([result[name] for result in results]) for name in self.results}
@@ -134,7 +136,9 @@ class Predictor:
         if not model.batches(arrays[0]):
             return [dict(zip(model.described.results, model.run(each), strict=True)) for each in arrays]
         step = self.batching.size(size or len(items))
-        return [result for start in range(0, len(items), step) for result in model.run_batch(arrays[start : start + step])]
+        return [
+            result for start in range(0, len(items), step) for result in model.run_batch(arrays[start : start + step])
+        ]
 
     @property
     def _model(self) -> _Loaded:
@@ -174,7 +178,9 @@ def described(path: str, options: PredictorOptions) -> Described:
     facts = infer_shapes(Graph(nodes=model.parameters), tolerant=True).facts
     batching = batching_of(model, list(results.values()))
     if options.rebatch and not (batching.has_axis and batching.is_divisible):
-        raise InputError("the model does not take a batch of another size (--rebatch): its results would not have an axis of the same size")
+        raise InputError(
+            "the model does not take a batch of another size (--rebatch): its results would not have an axis of the same size"
+        )
     return Described(model, input_ports(model, facts), results, batching)
 
 
@@ -197,7 +203,9 @@ class _Loaded:
         given = {find_port(ports, name).name: np.asarray(array) for name, array in item.items()}
         missing = [port.name for port in ports if port.name not in given]
         if missing or len(given) != len(item):
-            raise InputError(f"the item has arrays for {', '.join(map(repr, item))}, the model has {', '.join(map(str, ports))}")
+            raise InputError(
+                f"the item has arrays for {', '.join(map(repr, item))}, the model has {', '.join(map(str, ports))}"
+            )
         arrays = [given[port.name] for port in ports]
         if self.described.batching.has_axis and self.described.batching.fixed in (None, 1):
             return [_without_axis(array, port) for array, port in zip(arrays, ports, strict=True)]
@@ -229,7 +237,10 @@ class _Loaded:
         results = self.run(stacked)
         if not self.described.batching.is_divisible:
             return [dict(zip(self.described.results, results, strict=True))]
-        return [{name: result[i] for name, result in zip(self.described.results, results, strict=True)} for i in range(len(items))]
+        return [
+            {name: result[i] for name, result in zip(self.described.results, results, strict=True)}
+            for i in range(len(items))
+        ]
 
 
 def _without_axis(array: np.ndarray, port: Port) -> np.ndarray:
@@ -241,7 +252,9 @@ def _batch(arrays: Sequence[np.ndarray], port: Port) -> np.ndarray:
     if port.shape != ():
         return np.stack(arrays)
     if any(not np.array_equal(array, arrays[0]) for array in arrays):
-        raise InputError(f"input {port} is a scalar, which is the same for all items of a batch, and differs: --batch-size 1")
+        raise InputError(
+            f"input {port} is a scalar, which is the same for all items of a batch, and differs: --batch-size 1"
+        )
     return arrays[0]
 
 

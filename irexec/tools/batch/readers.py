@@ -106,13 +106,18 @@ class ItemReader:
 
     def _only_port(self, path: str) -> Port:
         if len(self._ports) != 1:
-            raise InputError(f"{path} is for one input, and the model has {expected(self._ports)}: a .npz has an array for each")
+            raise InputError(
+                f"{path} is for one input, and the model has {expected(self._ports)}: a .npz has an array for each"
+            )
         return self._ports[0]
 
     def _file(self, item: Item) -> ArrayItems | Table:
         if self._open is None or self._open[0] != item.path:
             self.close()
-            self._open = item.path, Table(item.path, self._column) if item.kind == "table" else ArrayItems(item.path, self._memory)
+            self._open = (
+                item.path,
+                Table(item.path, self._column) if item.kind == "table" else ArrayItems(item.path, self._memory),
+            )
         return self._open[1]
 
 

@@ -140,7 +140,12 @@ def batch(
     watch = watch or Watch()
     output = Output(options.output, job)
     items = find_items(
-        sources, limit=options.limit, shuffle_seed=options.shuffle_seed, column=job.column, exclude=output.paths, note=watch.note
+        sources,
+        limit=options.limit,
+        shuffle_seed=options.shuffle_seed,
+        column=job.column,
+        exclude=output.paths,
+        note=watch.note,
     )
     if not len(items):
         raise InputError(f"{', '.join(sources)}: there are no items")
@@ -196,13 +201,17 @@ class Output:
     def __init__(self, output: str, job: Job) -> None:
         path = Path(output)
         if path.name in ("", ".."):
-            raise InputError(f"-o {output!r} does not end in the name of a file or folder, beside which the manifest is written")
+            raise InputError(
+                f"-o {output!r} does not end in the name of a file or folder, beside which the manifest is written"
+            )
         is_file = path.suffix[1:] in FORMATS
         if is_file and path.suffix[1:] != job.form:
             raise InputError(f"-o {path} ends in {path.suffix}, and --format is {job.form}")
         if not is_file and path.suffix and not path.is_dir() and not output.endswith(("/", os.sep)):
             forms = ", ".join(f".{form}" for form in FORMATS)
-            raise InputError(f"-o {output}: {path.suffix} is none of {forms}; for a folder of this name write {output}/")
+            raise InputError(
+                f"-o {output}: {path.suffix} is none of {forms}; for a folder of this name write {output}/"
+            )
         self._path, self._form = path, job.form
         self.file = path if is_file else None
         self._model, self._converted = job.model, path.with_name(f"{path.name}.model")
@@ -218,10 +227,14 @@ class Output:
             InputError: the output exists, and is not a job to resume.
             ModelError: nothing can be written there.
         """
-        if not resume and (self.manifest.exists() or (os.path.lexists(self._path) and not _is_empty_folder(self._path))):
+        if not resume and (
+            self.manifest.exists() or (os.path.lexists(self._path) and not _is_empty_folder(self._path))
+        ):
             raise InputError(f"-o {self._path} exists: --resume goes on with the job that writes it, or name another")
         if resume and not self.manifest.exists() and os.path.lexists(self._path) and not _is_empty_folder(self._path):
-            raise InputError(f"-o {self._path} exists, and there is no {self.manifest} from which it could be resumed: name another")
+            raise InputError(
+                f"-o {self._path} exists, and there is no {self.manifest} from which it could be resumed: name another"
+            )
         was_there = self.folder.exists()
         manifest = self._made()
         with closing(manifest):
@@ -321,7 +334,9 @@ class _Run:
         if result.note and not self._noted:
             self._noted = True
             self._watch.note(f"{result.note} (said of the first item only)")
-        failures = tuple((self._items[first + i].name, error) for i, error in enumerate(result.errors) if error is not None)
+        failures = tuple(
+            (self._items[first + i].name, error) for i, error in enumerate(result.errors) if error is not None
+        )
         self._watch.part(PartDone(result.number, len(result.rows), failures, self._done, len(self._items)))
         return bool(failures)
 

@@ -79,7 +79,9 @@ class Table:
         start = int(self._ends[group - 1]) if group else 0
         found = unwrapped(self._held[1][row - start].as_py())
         if found is None or isinstance(found, dict):
-            raise ModelError(f"{self._path}, row {row}: column {self.column!r} has {'no value' if found is None else 'a record'}")
+            raise ModelError(
+                f"{self._path}, row {row}: column {self.column!r} has {'no value' if found is None else 'a record'}"
+            )
         return found
 
 

@@ -4,4 +4,14 @@ from irexec.tools.compare.comparison import Comparison, Divergence, InputRow, La
 from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.run import compare
 
-__all__ = ["CompareOptions", "Comparison", "Divergence", "InputRow", "Layer", "Suspect", "TensorRow", "Uncompared", "compare"]
+__all__ = [
+    "CompareOptions",
+    "Comparison",
+    "Divergence",
+    "InputRow",
+    "Layer",
+    "Suspect",
+    "TensorRow",
+    "Uncompared",
+    "compare",
+]

@@ -39,7 +39,9 @@ def add_inner(context: Context, rows: Rows, uncompared: list[Uncompared], a_fact
             uncompared.append(inner_uncompared("B", pair.b, "its body does not run with these inputs"))
 
 
-def _observed(context: Context, name: str, side: AnySide, tensors: Sequence[Inner], runs: Sequence[Arrays], facts: Facts) -> Observed:
+def _observed(
+    context: Context, name: str, side: AnySide, tensors: Sequence[Inner], runs: Sequence[Arrays], facts: Facts
+) -> Observed:
     """The arrays of tensors inside bodies, with an axis for each body in front; see ``_Bodies``."""
     found = Observed()
     if name in ("onnx", "onnxruntime") or isinstance(side, RecordedSide) or not tensors:
@@ -53,7 +55,9 @@ def _observed(context: Context, name: str, side: AnySide, tensors: Sequence[Inne
         shapes = bodies.observe(changing, shapes=True)
         lengths = {value: _largest(arrays) for value, arrays in shapes.items() if _differ(arrays)}
         arrays = bodies.observe([tensor for tensor in group if tensor.value not in found.failures], lengths=lengths)
-        found.arrays |= {value: _cut(given, shapes[value]) if value in lengths else given for value, given in arrays.items()}
+        found.arrays |= {
+            value: _cut(given, shapes[value]) if value in lengths else given for value, given in arrays.items()
+        }
     return found
 
 
@@ -84,7 +88,9 @@ class _Bodies:
             with self.opened(model) as runtime:
                 outer = observe(runtime, self.runs, values.values())
         except (NodeError, EngineError) as error:
-            self.found.failures |= {tensor.value: f"it cannot be observed inside its body: {error}" for tensor in tensors}
+            self.found.failures |= {
+                tensor.value: f"it cannot be observed inside its body: {error}" for tensor in tensors
+            }
             return {}
         self.found.failures |= {value: outer.failures[one] for value, one in values.items() if one in outer.failures}
         return {value: outer.arrays[one] for value, one in values.items() if one in outer.arrays}

@@ -6,7 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from irexec.html import ROWS, Amount, Column, Content, Html, Record, definitions, display, element, joined, sections, table
+from irexec.html import (
+    ROWS,
+    Amount,
+    Column,
+    Content,
+    Html,
+    Record,
+    definitions,
+    display,
+    element,
+    joined,
+    sections,
+    table,
+)
 from irexec.messages import counted
 from irexec.tools.agreement import Agreement
 
@@ -233,14 +246,27 @@ class Comparison(Record):
     @property
     def verdict(self) -> str:
         """The sentence for two without a fault; "" if there is one, or layers were run alone."""
-        if self.isolated or not self.results or self.missing_results or any(row.is_fault for row in (*self.rows, *self.results)):
+        if (
+            self.isolated
+            or not self.results
+            or self.missing_results
+            or any(row.is_fault for row in (*self.rows, *self.results))
+        ):
             return ""
         if not self.agrees:
             return f"every layer of both computes the same from the same inputs: the results differ by what rounding makes of {self._grown}"
         count = sum(one.side == "B" and one.reason == ONLY_B for one in self.uncompared)
-        without = f"; {counted(count, 'intermediate tensor')} {'has' if count == 1 else 'have'} no counterpart" if count else ""
+        without = (
+            f"; {counted(count, 'intermediate tensor')} {'has' if count == 1 else 'have'} no counterpart"
+            if count
+            else ""
+        )
         follow = len(self.differing)
-        rounding = f"; rounding grows beyond the tolerance in {counted(follow, 'tensor')}, first in {self._grown}" if follow else ""
+        rounding = (
+            f"; rounding grows beyond the tolerance in {counted(follow, 'tensor')}, first in {self._grown}"
+            if follow
+            else ""
+        )
         return f"the models agree{without}{rounding}"
 
     @property
@@ -273,7 +299,11 @@ class Comparison(Record):
     def _repr_html_(self) -> str:
         """The first divergence, and below it, to unfold, every tensor."""
         count = len(self.differing)
-        verdict = element("span", f"{count:,} of {len(self.rows):,} differ" if count else "all agree", class_="error" if count else None)
+        verdict = element(
+            "span",
+            f"{count:,} of {len(self.rows):,} differ" if count else "all agree",
+            class_="error" if count else None,
+        )
         missing = ", ".join(self.missing_results)
         first = None if self.first is None else _divergence_html(self.first)
         uncompared = [(one.side, one.name, one.type, one.reason) for one in self.uncompared]
@@ -282,9 +312,23 @@ class Comparison(Record):
         if self.results:
             parts.append((counted(len(self.results), "result"), _rows_table(self.results)))
         if uncompared:
-            parts.append((f"{len(uncompared):,} not compared", table(["side", "tensor", "type", "reason"], uncompared, limit=ROWS)))
-        about = definitions({"A": self.a, "B": self.b, "tolerance": self.tolerance, "tensors": verdict, "missing results": missing})
-        return display("comparison", about, first, *known, sections(*parts), [element("p", note, class_="note") for note in self.notes])
+            parts.append(
+                (
+                    f"{len(uncompared):,} not compared",
+                    table(["side", "tensor", "type", "reason"], uncompared, limit=ROWS),
+                )
+            )
+        about = definitions(
+            {"A": self.a, "B": self.b, "tolerance": self.tolerance, "tensors": verdict, "missing results": missing}
+        )
+        return display(
+            "comparison",
+            about,
+            first,
+            *known,
+            sections(*parts),
+            [element("p", note, class_="note") for note in self.notes],
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -299,14 +343,18 @@ class Comparison(Record):
 
 def _divergence_html(first: Divergence) -> Html:
     """What is known of the first layer that differs."""
-    attributes = [(name, mine or "absent", theirs or "absent") for name, (mine, theirs) in first.suspect.attributes.items()]
+    attributes = [
+        (name, mine or "absent", theirs or "absent") for name, (mine, theirs) in first.suspect.attributes.items()
+    ]
     states = {None: "not compared", True: "agrees", False: "differs"}
     inputs = [(one.index, one.name, states[one.agrees], one.message) for one in first.suspect.inputs]
     return joined(
         element("p", f"first divergence: {first.row.b}", class_="title"),
         element("p", first.row.agreement.message),
         table(["attribute", "in A", "in B"], attributes) if attributes else None,
-        table([Column("input", is_number=True), "tensor", "", "difference"], inputs, hide_empty=True) if inputs else None,
+        table([Column("input", is_number=True), "tensor", "", "difference"], inputs, hide_empty=True)
+        if inputs
+        else None,
     )
 
 
@@ -318,6 +366,8 @@ def _rows_table(rows: Sequence[TensorRow]) -> Html:
 
 def _row_cells(row: TensorRow) -> list[Content]:
     found = row.agreement
-    figures = [None if value is None else Amount(value, f"{value:.4g}") for value in (found.largest, found.relative, found.snr)]
+    figures = [
+        None if value is None else Amount(value, f"{value:.4g}") for value in (found.largest, found.relative, found.snr)
+    ]
     state: Content = element("span", row.state, class_="error") if row.is_fault else row.state
     return [row.b.tensor, row.b.type, f"{row.type}[{','.join(map(str, row.shape))}]", state, *figures, found.message]

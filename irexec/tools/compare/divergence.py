@@ -65,11 +65,18 @@ def _is_independent(found: Found, by_value: Mapping[Value, Found], ancestors: An
 
 
 def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors, context: Context) -> Divergence:
-    passed_over = _computed_from_shapes(context.b.model) | {node for node in context.b.model.walk() if node.type == "ShapeOf"}
+    passed_over = _computed_from_shapes(context.b.model) | {
+        node for node in context.b.model.walk() if node.type == "ShapeOf"
+    }
     between = []
     for node in ancestors.of(first.value)[1]:
         one = _suspect(node.outputs[0], first, by_value, context)
-        if node not in passed_over or one.attributes or one.unknown_constants or any(row.agrees is False for row in one.inputs):
+        if (
+            node not in passed_over
+            or one.attributes
+            or one.unknown_constants
+            or any(row.agrees is False for row in one.inputs)
+        ):
             between.append(one)
     return Divergence(row=first.row, suspect=_suspect(first.value, first, by_value, context), between=tuple(between))
 
@@ -90,13 +97,21 @@ def _computed_from_shapes(model: Model) -> set[Node]:
 def _suspect(value: Value, first: Found, by_value: Mapping[Value, Found], context: Context) -> Suspect:
     node = value.node
     of_a = context.pairs.layer_of_a(node)
-    inputs = (_input(i, source, of_a, first, by_value, context) for i, source in enumerate(node.inputs) if source is not None)
-    constants = (one for one in context.unknown_constants.get(node, ()) if one.constant is not None and one.constant.count >= _TELLING)
+    inputs = (
+        _input(i, source, of_a, first, by_value, context) for i, source in enumerate(node.inputs) if source is not None
+    )
+    constants = (
+        one
+        for one in context.unknown_constants.get(node, ())
+        if one.constant is not None and one.constant.count >= _TELLING
+    )
     unknown = tuple(one.name for one in constants)
     return Suspect(layer(value, paths_of(context.b.model)[node]), tuple(inputs), _attributes(of_a, node), unknown)
 
 
-def _input(i: int, value: Value, of_a: Node | None, first: Found, by_value: Mapping[Value, Found], context: Context) -> InputRow:
+def _input(
+    i: int, value: Value, of_a: Node | None, first: Found, by_value: Mapping[Value, Found], context: Context
+) -> InputRow:
     """What arrives at an input of the layer, against what arrives there in A."""
     name = value.name
     source = of_a.inputs[i] if of_a is not None and i < len(of_a.inputs) else None
@@ -133,7 +148,9 @@ def _constants(node: Node, other: Node, name: str) -> Agreement:
     values, theirs = constant_value(node.constant), constant_value(other.constant)
     agreement = agreement_of(name, values, theirs, _EXACT, "A")
     if not agreement.agrees and agreement_of(name, values, theirs, _FOLDED, "A").agrees:
-        return Agreement(name, True, agreement.largest, f"{counted(agreement.differing, 'value')} of {values.size} by rounding")
+        return Agreement(
+            name, True, agreement.largest, f"{counted(agreement.differing, 'value')} of {values.size} by rounding"
+        )
     if agreement.agrees and node.constant.element is not other.constant.element:
         return Agreement(name, True, 0.0, f"of type {node.constant.element}, A has {other.constant.element}")
     return agreement

@@ -55,11 +55,17 @@ def wrong_pairs(
         if results_agree:
             # A scale that was folded into weights: the next layer agrees, but would not if it were given A's tensor.
             is_refuted = any(follows.get(reader) is False for reader in readers.get(one.value, ()))
-            if not is_refuted and _reads_the_same(one, rows, pairs, wrong) and is_evident(pairs.by_b[one.value], one.value):
+            if (
+                not is_refuted
+                and _reads_the_same(one, rows, pairs, wrong)
+                and is_evident(pairs.by_b[one.value], one.value)
+            ):
                 told.add(one.value)
             else:
                 wrong.add(one.value)
-        elif not any(follows.get(reader) for reader in readers.get(one.value, ())) and not _reads_the_same(one, rows, pairs, wrong):
+        elif not any(follows.get(reader) for reader in readers.get(one.value, ())) and not _reads_the_same(
+            one, rows, pairs, wrong
+        ):
             wrong.add(one.value)
     for one in reversed(found):
         if is_suspicious(one) and one.value not in wrong | told and _is_contradicted(one.value, readers, rows, wrong):
@@ -82,7 +88,11 @@ def _is_chance(one: Found) -> bool:
 def _reads_the_same(one: Found, rows: Mapping[Value, Found], pairs: Pairs, wrong: set[Value]) -> bool:
     """Whether a layer and its partner are of one type and rank, and every input that is computed is a pair that is not wrong."""
     partner = pairs.by_b.get(one.value)
-    if partner is None or partner.node.type != one.value.node.type or len(partner.node.inputs) != len(one.value.node.inputs):
+    if (
+        partner is None
+        or partner.node.type != one.value.node.type
+        or len(partner.node.inputs) != len(one.value.node.inputs)
+    ):
         return False
     if _rank(partner) != _rank(one.value):
         return False
@@ -102,7 +112,9 @@ def _rank(value: Value) -> int | None:
     return None if value.fact is None or value.fact.shape is None else len(value.fact.shape)
 
 
-def _is_contradicted(value: Value, readers: Mapping[Value, list[Value]], rows: Mapping[Value, Found], wrong: set[Value]) -> bool:
+def _is_contradicted(
+    value: Value, readers: Mapping[Value, list[Value]], rows: Mapping[Value, Found], wrong: set[Value]
+) -> bool:
     """Whether something is computed from the value, and all of it agrees."""
     found: list[bool] = []
     waiting, seen = [value], {value}
@@ -142,7 +154,10 @@ def fingerprint(arrays: Sequence[np.ndarray]) -> Fingerprint | None:
 
 
 def pair_by_value(
-    a: Mapping[Value, Fingerprint], b: Mapping[Value, Fingerprint], taken: Mapping[Value, Value], order: Mapping[Node, int]
+    a: Mapping[Value, Fingerprint],
+    b: Mapping[Value, Fingerprint],
+    taken: Mapping[Value, Value],
+    order: Mapping[Node, int],
 ) -> list[TensorPair]:
     """The tensors of B that have the values of one of A, each once; of several the first in the order of A.
 
@@ -166,7 +181,11 @@ def pair_by_value(
         before.append(own)
         if not is_first or value in taken:
             continue
-        equal = (other for other in by_size.get(key, ()) if _are_equal(a[other][2], own[2]) and _have_one_shape(a[other][0], own[0]))
+        equal = (
+            other
+            for other in by_size.get(key, ())
+            if _are_equal(a[other][2], own[2]) and _have_one_shape(a[other][0], own[0])
+        )
         partner = next(equal, None)
         if partner is not None and partner not in partners:
             partners.add(partner)

@@ -49,7 +49,12 @@ class Inner:
 
 
 def expose(
-    model: Model, tensors: Sequence[Inner], facts: Mapping[Value, Fact], *, shapes: bool = False, lengths: Mapping[Value, int] | None = None
+    model: Model,
+    tensors: Sequence[Inner],
+    facts: Mapping[Value, Fact],
+    *,
+    shapes: bool = False,
+    lengths: Mapping[Value, int] | None = None,
 ) -> tuple[Model, dict[Value, Value]]:
     """A copy of a model that gives tensors of its bodies, and for each of them the value of the copy.
 
@@ -109,7 +114,9 @@ class _Exposing:
     def _level(self, node: Node, name: str, value: Value, fact: Fact, *, in_loop: bool) -> Value:
         """The output of a layer that gives a tensor of one of its bodies."""
         index = len(node.outputs)
-        ids = [port.port for port in node.ports if port.port is not None] + [one.port for one in node.outputs if one.port is not None]
+        ids = [port.port for port in node.ports if port.port is not None] + [
+            one.port for one in node.outputs if one.port is not None
+        ]
         port = max(ids) + 1 if ids else None
         external = len(node.ports) + index if port is None else port
         for other, body in node.bodies.items():
@@ -133,8 +140,12 @@ class _Exposing:
 
     def _filled_up(self, graph: Graph, value: Value, fact: Fact) -> Value:
         """The elements of a tensor with zeros after them, as a vector of a type and length."""
-        vector = self._emitted(graph, "Reshape", [value, self._integer(graph, -1)], Fact(fact.element, (Dim(),)), special_zero="false")
-        longer = self._emitted(graph, "Concat", [vector, self._nothing(graph, fact, ())], Fact(fact.element, (Dim(),)), axis="0")
+        vector = self._emitted(
+            graph, "Reshape", [value, self._integer(graph, -1)], Fact(fact.element, (Dim(),)), special_zero="false"
+        )
+        longer = self._emitted(
+            graph, "Concat", [vector, self._nothing(graph, fact, ())], Fact(fact.element, (Dim(),)), axis="0"
+        )
         start, stop, step = self._integer(graph, 0), self._integer(graph, fact.static_shape[0]), self._integer(graph, 1)
         return self._emitted(graph, "StridedSlice", [longer, start, stop, step], fact, begin_mask="0", end_mask="0")
 

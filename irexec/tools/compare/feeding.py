@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from irexec.errors import InputError
 from irexec.tools.compare.context import Context
-from irexec.tools.compare.inputs import Given, Inputs, named_inputs, random_or_given, recorded_inputs, same_tensors, whole_side
+from irexec.tools.compare.inputs import (
+    Given,
+    Inputs,
+    named_inputs,
+    random_or_given,
+    recorded_inputs,
+    same_tensors,
+    whole_side,
+)
 from irexec.tools.compare.observe import observe
 from irexec.tools.compare.options import Side
 from irexec.tools.compare.sides import ModelSide, RecordedSide
@@ -53,7 +61,13 @@ def feed(context: Context, given: Sequence[Given], sources: Sequence[InputSource
 
 
 def _feed_part(
-    context: Context, a: ModelSide, given: Sequence[Given], sources: Sequence[InputSource], notify: Notify, *, of_a: bool
+    context: Context,
+    a: ModelSide,
+    given: Sequence[Given],
+    sources: Sequence[InputSource],
+    notify: Notify,
+    *,
+    of_a: bool,
 ) -> None:
     """Give a part the tensors of the other model, which are its inputs."""
     whole, part, runtime = (a, context.b, context.run_a) if of_a else (context.b, a, context.run_b)
@@ -69,6 +83,10 @@ def _feed_part(
     found = observe(runtime, outer.b, tensors.values())
     for value in tensors.values():
         if value in found.failures:
-            raise InputError(f"{value.name!r}, which is an input of {part.label}, cannot be had: {found.failures[value]}")
-    inner: list[Arrays] = [{name: found.arrays[value][run] for name, value in tensors.items()} for run in range(context.runs)]
+            raise InputError(
+                f"{value.name!r}, which is an input of {part.label}, cannot be had: {found.failures[value]}"
+            )
+    inner: list[Arrays] = [
+        {name: found.arrays[value][run] for name, value in tensors.items()} for run in range(context.runs)
+    ]
     context.inputs.a, context.inputs.b = (outer.b, inner) if of_a else (inner, outer.b)

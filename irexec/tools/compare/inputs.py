@@ -103,7 +103,11 @@ class Inputs:
         """The inputs of one run, by the names of ``ports``."""
         own = {port.name: arrays[port.name] for port in self._a_ports if port.name in arrays}
         names = {other.name: port.name for port, other in self._paired}
-        of_b = {port.name: arrays[names.get(port.name, port.name)] for port in self._b_ports if names.get(port.name, port.name) in arrays}
+        of_b = {
+            port.name: arrays[names.get(port.name, port.name)]
+            for port in self._b_ports
+            if names.get(port.name, port.name) in arrays
+        }
         self.a.append(_bound(self._a_ports, own, "A") if self._a_ports else {})
         self.b.append(_bound(self._b_ports, of_b, "B"))
 
@@ -131,13 +135,20 @@ def _merged(port: Port, other: Port | None) -> Port:
     try:
         shape = meet_shapes(port.shape, other.shape)
     except OpError:
-        raise InputError(f"input {port} of A is input {other} of B, and no shape fits both: --shape gives them one") from None
+        raise InputError(
+            f"input {port} of A is input {other} of B, and no shape fits both: --shape gives them one"
+        ) from None
     names = (*port.names, *(name for name in other.names if name not in port.names))
     return replace(port, shape=shape, names=names)
 
 
 def random_or_given(
-    inputs: Inputs, sources: Sequence[InputSource], options: CompareOptions, count: int, notify: Notify, given: Sequence[Given]
+    inputs: Inputs,
+    sources: Sequence[InputSource],
+    options: CompareOptions,
+    count: int,
+    notify: Notify,
+    given: Sequence[Given],
 ) -> None:
     """Add the inputs of so many runs; random ones differ from run to run.
 
@@ -151,22 +162,34 @@ def random_or_given(
     """
     ports = inputs.ports()
     for run in range(count):
-        known = {find_port(ports, name).name: np.asarray(array) for name, array in given[min(run, len(given) - 1)].items()}
+        known = {
+            find_port(ports, name).name: np.asarray(array) for name, array in given[min(run, len(given) - 1)].items()
+        }
         quiet = notify if run == 0 else lambda text: None
         left = [port for port in ports if port.name not in known]
         # Every run of random inputs has a seed of its own.
-        arrays = sample_inputs(sources, left, options.seed + 1000 * run, quiet, MemoryLimit(options.max_memory)) if left else {}
+        arrays = (
+            sample_inputs(sources, left, options.seed + 1000 * run, quiet, MemoryLimit(options.max_memory))
+            if left
+            else {}
+        )
         inputs.add({**known, **arrays})
 
 
 def recorded_inputs(a: RecordedSide, b: ModelSide) -> dict[str, np.ndarray]:
     """The recorded tensors that have the names of inputs of B."""
-    return {port.name: a.read(next(n for n in port.names if n in a.names)) for port in b.model.inputs if set(port.names) & set(a.names)}
+    return {
+        port.name: a.read(next(n for n in port.names if n in a.names))
+        for port in b.model.inputs
+        if set(port.names) & set(a.names)
+    }
 
 
 def named_inputs(given: Sequence[Given], sources: Sequence[InputSource]) -> set[str]:
     """The names of inputs that the user gives values for, one by one."""
-    names = {name for arrays in given for name in arrays} | {source.name for source in sources if source.name is not None}
+    names = {name for arrays in given for name in arrays} | {
+        source.name for source in sources if source.name is not None
+    }
     for source in sources:
         if source.name is None and source.path is not None and source.path.endswith(".npz"):
             with open_arrays(source.path, ".npz", MemoryLimit()) as file:

@@ -89,10 +89,14 @@ def explain(model: Model, runtime: Runtime, inputs: Arrays, options: CompareOpti
     products = list(_products(model, runtime, facts))
     if not products:
         return None
-    outputs = (value for node in topological(model)[0] if node.type not in ("Constant", "Parameter") for value in node.outputs)
+    outputs = (
+        value for node in topological(model)[0] if node.type not in ("Constant", "Parameter") for value in node.outputs
+    )
     bytes_of = [value for value in outputs if _is_of_bytes(value, facts) and runtime.gives(value)]
     given = observe(runtime, [inputs], [*bytes_of, *(product.target for product in products)])
-    arrays: dict[Value, np.ndarray] = {value: found[0] for value, found in given.arrays.items() if isinstance(value, Value)}
+    arrays: dict[Value, np.ndarray] = {
+        value: found[0] for value, found in given.arrays.items() if isinstance(value, Value)
+    }
     ports = {port.node.outputs[0]: inputs[port.name] for port in model.inputs}
     known = ports | {value: array for value, array in arrays.items() if _is_of_bytes(value, facts)}
     irexec = _Irexec(ModelSide("", model, "irexec"), options)
@@ -146,7 +150,9 @@ def _before(value: Value, type: str) -> Value:
     return value if source is None else source
 
 
-def _target(node: Node, readers: Mapping[Value, Sequence[Node]], runtime: Runtime, facts: Mapping[Value, Fact]) -> Value | None:
+def _target(
+    node: Node, readers: Mapping[Value, Sequence[Node]], runtime: Runtime, facts: Mapping[Value, Fact]
+) -> Value | None:
     """See _Product; only one layer reads each tensor in between."""
     value, first = node.outputs[0], None
     while True:
@@ -247,7 +253,9 @@ class _Trial:
         """The compared tensor for these sums."""
         result, target = self.product.node.outputs[0], self.product.target
         product = sums.astype(np.float64 if result.fact is not None and result.fact.element is F64 else np.float32)
-        return product if result is target else self.irexec.values([target], {**self.known, result: product}).get(target)
+        return (
+            product if result is target else self.irexec.values([target], {**self.known, result: product}).get(target)
+        )
 
     def _saturates(self, sums: np.ndarray, wrong: np.ndarray) -> bool:
         """Whether saturated sums give what the runtime has, in one of the orders in which they may be added."""
@@ -279,7 +287,8 @@ class _Trial:
             if x.ndim < 2 or weights.ndim < 2:
                 return None
             left, right = (
-                np.swapaxes(array, -1, -2) if values[f"transpose_{side}"] else array for side, array in (("a", x), ("b", weights))
+                np.swapaxes(array, -1, -2) if values[f"transpose_{side}"] else array
+                for side, array in (("a", x), ("b", weights))
             )
             return terms_of_matrices(left, right, at)
         weights = weights if node.type == "GroupConvolution" else weights[None]

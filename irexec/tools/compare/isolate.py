@@ -42,7 +42,11 @@ class Isolated:
     """
 
     def __init__(
-        self, b: ModelSide, sources: Sources, options: CompareOptions, shapes: Mapping[Value, tuple[int, ...]] | None = None
+        self,
+        b: ModelSide,
+        sources: Sources,
+        options: CompareOptions,
+        shapes: Mapping[Value, tuple[int, ...]] | None = None,
     ) -> None:
         self._b, self._options, self._by_b = b, options, sources
         self._shapes = shapes or {}
@@ -77,7 +81,9 @@ class Isolated:
             if missing is None:
                 good.append(pair)
             else:
-                found.failures[pair.b] = f"its input {missing.name!r} is not known: {of_a.failures[self._by_b[missing]]}"
+                found.failures[pair.b] = (
+                    f"its input {missing.name!r} is not known: {of_a.failures[self._by_b[missing]]}"
+                )
         for run in range(runs):
             cuts = (value for pair in good for value in self._part(pair.b.node)[1])
             arrays = {value: self._shaped(value, of_a.arrays[self._by_b[value]][run]) for value in cuts}
@@ -96,7 +102,9 @@ class Isolated:
             timeout=options.timeout,
         ) as opened:  # fmt: skip
             ports = opened.inputs
-            bound = bind_inputs(ports, dict(zip((port.name for port in ports), made.arrays, strict=True)), allow_cast=True)
+            bound = bind_inputs(
+                ports, dict(zip((port.name for port in ports), made.arrays, strict=True)), allow_cast=True
+            )
             feeds = {port.name: array for port, array in zip(ports, bound, strict=True)}
             seen = observe(opened, [feeds], [made.values[pair.b] for pair in batch])
         for pair in batch:

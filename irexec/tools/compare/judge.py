@@ -80,9 +80,13 @@ class Judge:
             self._made.pop(value, None)
 
     def _observed_b(self, sources: Sequence[Value | str]) -> Observed:
-        return observe(self._context.run_b, self._context.inputs.b, [value for value in sources if isinstance(value, Value)])
+        return observe(
+            self._context.run_b, self._context.inputs.b, [value for value in sources if isinstance(value, Value)]
+        )
 
-    def _add(self, batch: Sequence[TensorPair], sources: Sources, observed: Callable[[Sequence[Value | str]], Observed]) -> None:
+    def _add(
+        self, batch: Sequence[TensorPair], sources: Sources, observed: Callable[[Sequence[Value | str]], Observed]
+    ) -> None:
         """Judge by the tensors of one side."""
         context = self._context
         shapes = {one.value: one.row.shape for one in self._rows.found}
@@ -107,7 +111,11 @@ class Judge:
         for mine, theirs in zip(actual, expected, strict=True):
             agreement = self._rows.agreement(pair.a, pair.b, in_shape(mine, theirs.shape), theirs)
             found.append(
-                Judgement(agreement, _deviation(agreement), is_more_than_rounding(agreement, self._rows.tolerance(pair.a, pair.b)))
+                Judgement(
+                    agreement,
+                    _deviation(agreement),
+                    is_more_than_rounding(agreement, self._rows.tolerance(pair.a, pair.b)),
+                )
             )
         worst = found[0]
         for one in found[1:]:
@@ -153,7 +161,9 @@ def judge_rows(rows: Rows, judge: Judge, ancestors: Ancestors) -> None:
         rows.found = [_uncovered(one) if one.value is most else one for one in rows.found]
 
 
-def _following(differing: Sequence[Found], innocent: set[Value], judgements: Mapping[Value, Judgement], ancestors: Ancestors) -> set[Value]:
+def _following(
+    differing: Sequence[Found], innocent: set[Value], judgements: Mapping[Value, Judgement], ancestors: Ancestors
+) -> set[Value]:
     """The rows that could not be judged and that follow from others that are innocent: a ReadValue, say."""
     differ = {one.value for one in differing}
     found: set[Value] = set()

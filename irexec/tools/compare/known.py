@@ -41,7 +41,9 @@ def known_reasons(
     return (*found, *([] if product is None else [product]))
 
 
-def _suspects(model: Model, first: Divergence | None, independent: Sequence[Layer], results: Sequence[TensorRow]) -> dict[Node, str]:
+def _suspects(
+    model: Model, first: Divergence | None, independent: Sequence[Layer], results: Sequence[TensorRow]
+) -> dict[Node, str]:
     """The layers of B that may be the reason, with the paths of the bodies that they are in."""
     paths = paths_of(model)
     by_name = {(f"{path}{node.name}", node.id): node for node, path in paths.items()}
@@ -49,7 +51,13 @@ def _suspects(model: Model, first: Divergence | None, independent: Sequence[Laye
         layers = [first.suspect.layer, *(one.layer for one in first.between), *independent]
         named = {by_name[key]: paths[by_name[key]] for one in layers if (key := (one.name, one.id)) in by_name}
         # What differs in a body may do so because of how its layer runs it.
-        around = (node for node in paths if node.bodies for path in named.values() if path.startswith(f"{paths[node]}{node.name}/"))
+        around = (
+            node
+            for node in paths
+            if node.bodies
+            for path in named.values()
+            if path.startswith(f"{paths[node]}{node.name}/")
+        )
         return named | {node: paths[node] for node in around}
     # Nothing differs when every tensor is observed: it may be any layer that the results are computed from.
     waiting = [by_name[key] for row in results if (key := (row.b.name, row.b.id)) in by_name]
@@ -85,7 +93,12 @@ def _of_onnxruntime(context: Context, run: int) -> Known | None:
     options, a = context.options, context.a
     if options.b_runtime == "onnxruntime" and options.a_runtime in OWN:
         model, runtime, inputs = context.b.model, context.run_b, context.inputs.b
-    elif options.a_runtime == "onnxruntime" and options.b_runtime in OWN and isinstance(a, ModelSide) and context.run_a is not None:
+    elif (
+        options.a_runtime == "onnxruntime"
+        and options.b_runtime in OWN
+        and isinstance(a, ModelSide)
+        and context.run_a is not None
+    ):
         model, runtime, inputs = a.model, context.run_a, context.inputs.a
     else:
         return None

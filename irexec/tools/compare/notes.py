@@ -14,15 +14,27 @@ from irexec.tools.compare.tolerances import Tolerances
 
 def _computes_in_f16(side: AnySide) -> bool:
     """Whether a layer of a model declares a result of f16 or bf16 that is computed."""
-    nodes = (node for node in side.order if node.type not in ("Parameter", "Constant", "Result")) if isinstance(side, ModelSide) else ()
+    nodes = (
+        (node for node in side.order if node.type not in ("Parameter", "Constant", "Result"))
+        if isinstance(side, ModelSide)
+        else ()
+    )
     return any(value.fact is not None and value.fact.element in HALVES for node in nodes for value in node.outputs)
 
 
 def notes_on(
-    a: AnySide, b: ModelSide, options: CompareOptions, tolerances: Tolerances, rows: Rows, results: Sequence[TensorRow], runs: int
+    a: AnySide,
+    b: ModelSide,
+    options: CompareOptions,
+    tolerances: Tolerances,
+    rows: Rows,
+    results: Sequence[TensorRow],
+    runs: int,
 ) -> Iterator[str]:
     """Sentences."""
-    others = [name for name in dict.fromkeys((options.a_runtime, options.b_runtime)) if name in ("openvino", "onnxruntime")]
+    others = [
+        name for name in dict.fromkeys((options.a_runtime, options.b_runtime)) if name in ("openvino", "onnxruntime")
+    ]
     names = " and ".join({"openvino": "OpenVINO", "onnxruntime": "ONNX Runtime"}[name] for name in others)
     if others:
         yield f"to observe tensors changes what {names} fuses; results are compared without observation too"
@@ -38,7 +50,11 @@ def notes_on(
     if results and all(row.agreement.agrees for row in results) and not all(observed.values()):
         yield "the results agree: the difference does not reach any of them"
     for found in rows.found:
-        inner = [other for other in rows.found if other.path.startswith(f"{found.value.node.name}/")] if found.value.node.bodies else []
+        inner = (
+            [other for other in rows.found if other.path.startswith(f"{found.value.node.name}/")]
+            if found.value.node.bodies
+            else []
+        )
         if inner and not found.row.agreement.agrees and all(other.row.agreement.agrees for other in inner):
             yield f"the tensors inside {found.value.node.name!r} agree when they are observed, and what it gives when they are not differs"
             break

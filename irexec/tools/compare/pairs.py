@@ -119,7 +119,9 @@ def _pair_readers(a: ModelSide, b: ModelSide, by_b: dict[Value, Value], how: dic
                 users.setdefault(value, {})[node] = None
     partners = set(by_b.values())
     for node in b.order:
-        read = [(i, value) for i, value in enumerate(node.inputs) if value is not None and not _is_constant(value, constant)]
+        read = [
+            (i, value) for i, value in enumerate(node.inputs) if value is not None and not _is_constant(value, constant)
+        ]
         if not read or not node.outputs or node.outputs[0] in by_b or any(value not in by_b for _, value in read):
             continue
         found = [
@@ -174,8 +176,13 @@ def _same_results(a: ModelSide, b: ModelSide) -> list[tuple[Node, Node]]:
 def _by_names(results_a: Sequence[Node], results_b: Sequence[Node]) -> list[tuple[Node, Node]] | None:
     """The Results that have a name in common; None unless that is one of A for each of B, and each time another one."""
     named = {name: node for node in results_a for value in node.inputs if value is not None for name in value.names}
-    found = [(mine, {named[name] for value in mine.inputs if value for name in value.names if name in named}) for mine in results_b]
-    if any(len(others) != 1 for _, others in found) or len({other for _, others in found for other in others}) != len(found):
+    found = [
+        (mine, {named[name] for value in mine.inputs if value for name in value.names if name in named})
+        for mine in results_b
+    ]
+    if any(len(others) != 1 for _, others in found) or len({other for _, others in found for other in others}) != len(
+        found
+    ):
         return None
     return [(next(iter(others)), mine) for mine, others in found]
 
@@ -194,11 +201,15 @@ def _pair_bodies(matching: Matching, levels_a: Levels, levels_b: Levels, found: 
             if value in pairs:
                 found.inner.append(InnerPair(Inner(pairs[value].a, own_a), Inner(value, own_b), pairs[value].reason))
             else:
-                found.uncompared.append(Uncompared("B", f"{Inner(value, own_b).path}{value.name}", value.node.type, "only B has it"))
+                found.uncompared.append(
+                    Uncompared("B", f"{Inner(value, own_b).path}{value.name}", value.node.type, "only B has it")
+                )
         partners = {pair.a for pair in pairs.values()}
         for value in computed(ordered(inner.a)):
             if value not in partners:
-                found.uncompared.append(Uncompared("A", f"{Inner(value, own_a).path}{value.name}", value.node.type, "only A has it"))
+                found.uncompared.append(
+                    Uncompared("A", f"{Inner(value, own_a).path}{value.name}", value.node.type, "only A has it")
+                )
         _pair_bodies(inner, own_a, own_b, found)
 
 
@@ -247,12 +258,18 @@ def pair_recorded(a: RecordedSide, b: ModelSide, maps: Sequence[tuple[str, str]]
             chosen.setdefault(named[name], (name, "name"))
     if not chosen:
         names = listed(a.names, 5)
-        raise InputError(f"no tensor of {a.label} ({names}) has the name of a tensor or layer of {b.label}: --map a=b pairs two")
+        raise InputError(
+            f"no tensor of {a.label} ({names}) has the name of a tensor or layer of {b.label}: --map a=b pairs two"
+        )
     found = Pairs()
-    found.tensors = [TensorPair(chosen[value][0], value, chosen[value][1]) for value in computed(b.order) if value in chosen]
+    found.tensors = [
+        TensorPair(chosen[value][0], value, chosen[value][1]) for value in computed(b.order) if value in chosen
+    ]
     used = {name for name, _ in chosen.values()} | set(named)
     found.uncompared = [Uncompared("A", name, "", "only A has it") for name in a.names if name not in used]
-    found.uncompared += _without("B", (value for value in computed(b.order) if value not in chosen), "it is not recorded")
+    found.uncompared += _without(
+        "B", (value for value in computed(b.order) if value not in chosen), "it is not recorded"
+    )
     return found
 
 
@@ -261,7 +278,9 @@ def _only(side: str, model: ModelSide, matched: set[Value]) -> Iterator[Uncompar
     constant = constant_layers(model.model) | {node for node in model.order if node.type == "Constant"}
     alone = [value for value in computed(model.order) if value not in matched]
     yield from _without(side, (value for value in alone if value.node not in constant), f"only {side} has it")
-    yield from _without(side, (value for value in alone if value.node in constant), f"only {side} has it, from constants alone")
+    yield from _without(
+        side, (value for value in alone if value.node in constant), f"only {side} has it, from constants alone"
+    )
 
 
 def _without(side: str, values: Iterable[Value], reason: str) -> list[Uncompared]:

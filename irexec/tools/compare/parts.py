@@ -19,11 +19,22 @@ def inner_inputs(whole: Model, part: Model) -> list[Port]:
     """
     named = values_by_name(whole)
     common = {name for port in whole.inputs for name in port.names}
-    found = [(port, value) for port in part.inputs if not common & set(port.names) for value in [_inner(port, named)] if value is not None]
+    found = [
+        (port, value)
+        for port in part.inputs
+        if not common & set(port.names)
+        for value in [_inner(port, named)]
+        if value is not None
+    ]
     if not found:
         return []
     layers = [node for node in part.nodes if node.type not in _BOUNDARY]
-    kept = {named[name].node for node in layers for name in _names(node) if name in named and named[name].node.type == node.type}
+    kept = {
+        named[name].node
+        for node in layers
+        for name in _names(node)
+        if name in named and named[name].node.type == node.type
+    }
     shared = sum(any(name in named and named[name].node in kept for name in _names(node)) for node in layers)
     if 2 * shared < len(layers) or any(value.node in kept for _, value in found):
         return []

@@ -19,7 +19,9 @@ def is_random(node: Node) -> bool:
 
 def is_generator(node: Node) -> bool:
     """Whether a layer gives random values, with seeds or not: runtimes of ONNX have generators of their own."""
-    return node.type in _SEEDS or any(is_generator(inner) for body in node.bodies.values() for inner in body.graph.walk())
+    return node.type in _SEEDS or any(
+        is_generator(inner) for body in node.bodies.values() for inner in body.graph.walk()
+    )
 
 
 def random_layers(order: Sequence[Node], *, seeded: bool) -> dict[Node, Node]:

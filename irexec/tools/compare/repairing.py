@@ -33,7 +33,9 @@ class Repairing:
         judge: tells what differs only because its inputs do; None where tensors need not be near.
     """
 
-    def __init__(self, context: Context, a: ModelSide, rows: Rows, facts: tuple[Facts, Facts], judge: Judge | None) -> None:
+    def __init__(
+        self, context: Context, a: ModelSide, rows: Rows, facts: tuple[Facts, Facts], judge: Judge | None
+    ) -> None:
         self._context, self._a, self._rows, self._facts, self._judge = context, a, rows, facts, judge
 
     def repaired(self, uncompared: list[Uncompared]) -> list[Uncompared]:
@@ -52,12 +54,18 @@ class Repairing:
                 break
             ancestors = self._ancestors()
             if self._judge is not None:
-                self._judge.forget({one.value for one in self._rows.found if not wrong.isdisjoint(ancestors.of(one.value)[0])})
+                self._judge.forget(
+                    {one.value for one in self._rows.found if not wrong.isdisjoint(ancestors.of(one.value)[0])}
+                )
             self._drop(wrong)
             dropped |= wrong
         return [
             *self._still_uncompared(uncompared, added),
-            *(Uncompared("B", value.name, value.node.type, ONLY_B) for value in dropped if value not in self._context.pairs.by_b),
+            *(
+                Uncompared("B", value.name, value.node.type, ONLY_B)
+                for value in dropped
+                if value not in self._context.pairs.by_b
+            ),
         ]
 
     def _paired_by_value(self) -> list[TensorPair]:
@@ -66,7 +74,9 @@ class Repairing:
         constant = constant_layers(self._context.b.model)
         random = random_layers(self._context.b.order, seeded=self._context.seeded)
         of_b = [value for value in computed(self._context.b.order) if value.node not in constant | random.keys()]
-        prints_a = self._fingerprints(self._context.run_a, self._context.inputs.a, list(computed(self._a.order)), self._facts[0])
+        prints_a = self._fingerprints(
+            self._context.run_a, self._context.inputs.a, list(computed(self._a.order)), self._facts[0]
+        )
         prints_b = self._fingerprints(self._context.run_b, self._context.inputs.b, of_b, self._facts[1])
         taken = {value: partner for value, partner in self._context.pairs.by_b.items() if value not in doubtful}
         return pair_by_value(prints_a, prints_b, taken, {node: i for i, node in enumerate(self._a.order)})
@@ -74,9 +84,14 @@ class Repairing:
     def _paired_again(self) -> list[TensorPair]:
         """Pair the models once more, now that it is known which tensors are the same; the pairs that are new."""
         # Tensors of zeros, which have no angle between them, say nothing.
-        agree = {one.value for one in self._rows.found if one.row.agreement.agrees and one.row.agreement.cosine is not None}
+        agree = {
+            one.value for one in self._rows.found if one.row.agreement.agrees and one.row.agreement.cosine is not None
+        }
         known = [pair for pair in self._context.pairs.tensors if pair.b in agree]
-        before, self._context.pairs = self._context.pairs, pair_models(self._a, self._context.b, self._context.options.maps, known)
+        before, self._context.pairs = (
+            self._context.pairs,
+            pair_models(self._a, self._context.b, self._context.options.maps, known),
+        )
         added = [pair for pair in self._context.pairs.tensors if before.by_b.get(pair.b) is not pair.a]
         kept = {pair.b for pair in self._context.pairs.tensors} - {pair.b for pair in added}
         self._rows.found = [one for one in self._rows.found if one.value in kept]
@@ -104,14 +119,18 @@ class Repairing:
         found = [one for one in self._rows.found if not one.path]
         ancestors, agree = self._ancestors(), self._results_agree()
         doubtful = {one.value for one in found if is_suspicious(one)} if agree else set()
-        asked = [one for one in found if not one.row.agreement.agrees or not doubtful.isdisjoint(ancestors.of(one.value)[0])]
+        asked = [
+            one for one in found if not one.row.agreement.agrees or not doubtful.isdisjoint(ancestors.of(one.value)[0])
+        ]
         judgements = self._judge.judgements(asked) if self._judge else {}
         follows = {value: judgement.agreement.agrees for value, judgement in judgements.items()}
         return wrong_pairs(found, self._context.pairs, ancestors, follows, self._is_evident, results_agree=agree)
 
     def _is_evident(self, one: Value, other: Value) -> bool:
         """Whether a layer of B, which gives ``other``, has another attribute than that of A, or a constant that A has not."""
-        return other.node in self._context.unknown_constants or attribute_values(one.node) != attribute_values(other.node)
+        return other.node in self._context.unknown_constants or attribute_values(one.node) != attribute_values(
+            other.node
+        )
 
     def _ancestors(self) -> Ancestors:
         return Ancestors([one.value for one in self._rows.found], self._context.b.model)
@@ -132,7 +151,9 @@ class Repairing:
         self._context.pairs.tensors = [pair for pair in self._context.pairs.tensors if pair.b not in values]
 
     def _still_uncompared(self, uncompared: Sequence[Uncompared], added: Sequence[TensorPair]) -> list[Uncompared]:
-        named = {("A", pair.a.name) for pair in added if isinstance(pair.a, Value)} | {("B", pair.b.name) for pair in added}
+        named = {("A", pair.a.name) for pair in added if isinstance(pair.a, Value)} | {
+            ("B", pair.b.name) for pair in added
+        }
         return [one for one in uncompared if (one.side, one.name) not in named]
 
     def _fingerprints(

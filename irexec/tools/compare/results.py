@@ -44,5 +44,7 @@ def missing_results(context: Context, rows: Rows) -> tuple[str, ...]:
     compared = {found.value for found in rows.found}
     random = random_layers(context.b.order, seeded=context.seeded)
     paired = {pair.b for pair in context.pairs.tensors}
-    wanted = (value for node in context.b.model.results for value in node.inputs if value in paired and value not in compared)
+    wanted = (
+        value for node in context.b.model.results for value in node.inputs if value in paired and value not in compared
+    )
     return tuple(dict.fromkeys(value.name for value in wanted if value is not None and value.node not in random))

@@ -54,7 +54,9 @@ class Found:
         """What sorts rows by the time at which their difference comes to be: by run, and in a loop by iteration."""
         *outer, own = self.positions
         iterations = (*self.row.iteration, *([0] * len(outer)))
-        inside = (part for position, iteration in zip(outer, iterations, strict=False) for part in (position, -1, iteration))
+        inside = (
+            part for position, iteration in zip(outer, iterations, strict=False) for part in (position, -1, iteration)
+        )
         return (self.row.run, *inside, own, self.value.index)
 
 
@@ -67,7 +69,9 @@ class Rows:
         position: for each layer of B, those of bodies included, its position in the topological order of its graph.
     """
 
-    def __init__(self, tolerances: Tolerances, a_element: ElementOf, b_element: ElementOf, position: Mapping[Node, int]) -> None:
+    def __init__(
+        self, tolerances: Tolerances, a_element: ElementOf, b_element: ElementOf, position: Mapping[Node, int]
+    ) -> None:
         self._tolerances, self._a_element, self._b_element = tolerances, a_element, b_element
         self._position = position
         self.found: list[Found] = []
@@ -85,7 +89,9 @@ class Rows:
         run, agreement = worst(agreements)
         of_a = layer(pair.a) if isinstance(pair.a, Value) else None
         is_blind = agreement.agrees and pair.b.node.type not in _SHAPED and all(map(_is_constant, (*a, *b)))
-        return TensorRow(of_a, layer(pair.b), pair.how, type_name(b[run]), b[run].shape, agreement, run + 1, is_blind=is_blind)
+        return TensorRow(
+            of_a, layer(pair.b), pair.how, type_name(b[run]), b[run].shape, agreement, run + 1, is_blind=is_blind
+        )
 
     def add_inner(self, pair: InnerPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> bool:
         """Add the row of a tensor inside bodies; False if no iteration gave it.
@@ -97,7 +103,9 @@ class Rows:
         for run, (one, other) in enumerate(zip(a, b, strict=True)):
             common = tuple(map(min, one.shape[:depth], other.shape[:depth]))
             for index in np.ndindex(common):
-                found.append((run, index, self.agreement(pair.a.value, pair.b.value, one[index], other[index]), other[index]))
+                found.append(
+                    (run, index, self.agreement(pair.a.value, pair.b.value, one[index], other[index]), other[index])
+                )
                 if not found[-1][2].agrees:
                     break
             else:
@@ -228,14 +236,20 @@ class Ancestors:
             sources += self._assigned.get(node.attributes.get("variable_id", ""), [])
         for body in node.bodies.values():
             results = {result.id: result for result in body.graph.results}
-            inner = [e.internal for e in body.port_maps if e.kind == "output" and node.output_index(e.external) == value.index]
+            inner = [
+                e.internal
+                for e in body.port_maps
+                if e.kind == "output" and node.output_index(e.external) == value.index
+            ]
             sources += [source for number in inner if number in results for source in _sources(results[number])]
         return sources
 
     def _given(self, parameter: Node) -> list[Value]:
         """What a Parameter of a body is given: an input of the layer, and what the iteration before leaves."""
         node, body = self._bodies[parameter]
-        inputs = [node.input_index(e.external) for e in body.port_maps if e.kind == "input" and e.internal == parameter.id]
+        inputs = [
+            node.input_index(e.external) for e in body.port_maps if e.kind == "input" and e.internal == parameter.id
+        ]
         found = [node.inputs[i] for i in inputs if i is not None and i < len(node.inputs)]
         results = {result.id: result for result in body.graph.results}
         left = [edge.source for edge in body.back_edges if edge.target == parameter.id]

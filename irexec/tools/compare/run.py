@@ -112,7 +112,9 @@ def comparing(
 ) -> Comparing:
     """Both sides, open until the stack is closed, so that more can be asked than ``compare`` returns; errors are the same."""
     if b is None and options.a_runtime == options.b_runtime:
-        raise InputError("one model in one runtime has nothing to be compared with: give a second model, or another runtime")
+        raise InputError(
+            "one model in one runtime has nothing to be compared with: give a second model, or another runtime"
+        )
     require_runtime(options.a_runtime)
     require_runtime(options.b_runtime)
     memory, shapes = MemoryLimit(options.max_memory), options.shapes or {}
@@ -120,7 +122,9 @@ def comparing(
     b_weights = options.b_weights or (options.a_weights if b is a else None)
     other = one if b is None else open_side(stack, b, b_weights, options.b_runtime, memory, shapes, given, one)
     if isinstance(other, RecordedSide):
-        raise InputError(f"{other.label} holds recorded tensors, which can only be A: give it first, and the model after it")
+        raise InputError(
+            f"{other.label} holds recorded tensors, which can only be A: give it first, and the model after it"
+        )
     if b is None:
         other = ModelSide(other.label, other.model, options.b_runtime)
     return Comparing(one, other, given, options, stack, notify, advance)
@@ -144,7 +148,14 @@ class Comparing:
     rows: Rows
 
     def __init__(
-        self, a: AnySide, b: ModelSide, given: GivenInputs, options: CompareOptions, stack: ExitStack, notify: Notify, advance: Advance
+        self,
+        a: AnySide,
+        b: ModelSide,
+        given: GivenInputs,
+        options: CompareOptions,
+        stack: ExitStack,
+        notify: Notify,
+        advance: Advance,
     ) -> None:
         self.a, self.b, self.options, self._given, self._notify, self._advance = a, b, options, given, notify, advance
         self._errors: list[IrexecError] = []
@@ -155,7 +166,9 @@ class Comparing:
         self._reshape()
         self.run_a = None if model_a is None else stack.enter_context(self.opened(options.a_runtime, model_a))
         self.run_b = stack.enter_context(self.opened(options.b_runtime, b.model))
-        self.tolerances = Tolerances(options, Precision(model_a), Precision(b.model) if model_a is not None else Precision(None))
+        self.tolerances = Tolerances(
+            options, Precision(model_a), Precision(b.model) if model_a is not None else Precision(None)
+        )
         self.inputs = Inputs(a if isinstance(a, ModelSide) else None, b, self.pairs)
         has_state = b.has_state or (isinstance(a, ModelSide) and a.has_state)
         self.runs = options.runs or (2 if has_state and isinstance(a, ModelSide) else 1)
@@ -212,7 +225,12 @@ class Comparing:
         if not isolated:
             rows.sort()
             judge = self._judge(rows, b_facts)
-            if isinstance(self.a, ModelSide) and self.a.model is not self.b.model and not self.options.strict and not rows.agree:
+            if (
+                isinstance(self.a, ModelSide)
+                and self.a.model is not self.b.model
+                and not self.options.strict
+                and not rows.agree
+            ):
                 uncompared = Repairing(self, self.a, rows, (a_facts, b_facts), judge).repaired(uncompared)
             if not rows.found:
                 self._raise_nothing(uncompared)
@@ -226,7 +244,11 @@ class Comparing:
     def sources(self) -> dict[Value, Value | str]:
         """For the values of B those of A that can be had, of recorded tensors and their inputs the names."""
         if self.run_a is not None:
-            return {value: one for value, one in self.pairs.by_b.items() if value.node.type != "Constant" and self.run_a.gives(one)}
+            return {
+                value: one
+                for value, one in self.pairs.by_b.items()
+                if value.node.type != "Constant" and self.run_a.gives(one)
+            }
         inputs: dict[Value, Value | str] = {port.node.outputs[0]: port.name for port in self.b.model.inputs}
         return inputs | {pair.b: pair.a for pair in self.pairs.tensors}
 
@@ -263,7 +285,12 @@ class Comparing:
         """A model in a runtime, with what the user gives it."""
         options = self.options
         return open_runtime(
-            name, model, threads=options.threads, precision=options.own_precision, max_memory=options.max_memory, timeout=options.timeout
+            name,
+            model,
+            threads=options.threads,
+            precision=options.own_precision,
+            max_memory=options.max_memory,
+            timeout=options.timeout,
         )
 
     @property
@@ -295,7 +322,11 @@ class Comparing:
             if source is None:
                 tensors.append(pair)
             else:
-                reason = "its values are random" if source is pair.b.node else f"it depends on {source.name!r}, whose values are random"
+                reason = (
+                    "its values are random"
+                    if source is pair.b.node
+                    else f"it depends on {source.name!r}, whose values are random"
+                )
                 uncompared.append(Uncompared("B", pair.b.name, pair.b.node.type, reason))
         return tensors
 
@@ -342,7 +373,11 @@ class Comparing:
 
     def _judge(self, rows: Rows, facts: Facts) -> Judge | None:
         """What tells the layers that are at fault from those that carry on what reaches them; None where tensors need not be near."""
-        is_one = isinstance(self.a, ModelSide) and self.a.model is self.b.model and self.options.a_runtime == self.options.b_runtime
+        is_one = (
+            isinstance(self.a, ModelSide)
+            and self.a.model is self.b.model
+            and self.options.a_runtime == self.options.b_runtime
+        )
         return None if is_one or self.tolerances.metric != "max" else Judge(self, rows, facts)
 
     def _ancestors(self, rows: Rows) -> Ancestors:
@@ -358,7 +393,9 @@ class Comparing:
             raise AssertionError("a model has a runtime")
         position = {node: i for i, node in enumerate(self.a.order)}
         values = {value for value in sources if isinstance(value, Value)}
-        return observe(self.run_a, self.inputs.a, sorted(values, key=lambda value: (position.get(value.node, -1), value.index)))
+        return observe(
+            self.run_a, self.inputs.a, sorted(values, key=lambda value: (position.get(value.node, -1), value.index))
+        )
 
     def _recorded(self, a: RecordedSide, name: str) -> np.ndarray:
         return a.read(name) if name in a.names else self.inputs.b[0][name]
@@ -371,7 +408,9 @@ def _check_runtimes(a: AnySide, options: CompareOptions) -> None:
         if options.inputs_of is not None or options.isolate:
             raise InputError(f"{a.label} holds recorded tensors: --from-inputs-of and --isolate need two models")
     if options.isolate and options.b_runtime in ("onnx", "onnxruntime"):
-        raise InputError(f"--isolate runs each layer of B as a model of its own, and {options.b_runtime} runs whole .onnx files")
+        raise InputError(
+            f"--isolate runs each layer of B as a model of its own, and {options.b_runtime} runs whole .onnx files"
+        )
 
 
 def _pairs(a: AnySide, b: ModelSide, options: CompareOptions) -> Pairs:

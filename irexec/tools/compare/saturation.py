@@ -31,7 +31,9 @@ def terms_of_matrices(x: np.ndarray, w: np.ndarray, at: tuple[np.ndarray, ...]) 
     return left[at[:-1]], np.swapaxes(right, -1, -2)[(*at[:-2], at[-1])]
 
 
-def terms_of_windows(x: np.ndarray, w: np.ndarray, zero: int, at: tuple[np.ndarray, ...], taken: SlidingWindows) -> Terms:
+def terms_of_windows(
+    x: np.ndarray, w: np.ndarray, zero: int, at: tuple[np.ndarray, ...], taken: SlidingWindows
+) -> Terms:
     """The factors of elements of a convolution, with axes of channels and of taps.
 
     Args:

@@ -96,7 +96,9 @@ def _of_folder(folder: Path) -> Iterator[tuple[str, Path]]:
                     raise TypeError("a name that is not text")
                 yield name, path
     except (OSError, ValueError, KeyError, TypeError):
-        raise ModelError(f"{folder} is not a folder that infer --dump-layers wrote: it has no readable {_INDEX}") from None
+        raise ModelError(
+            f"{folder} is not a folder that infer --dump-layers wrote: it has no readable {_INDEX}"
+        ) from None
 
 
 def open_side(
@@ -155,7 +157,9 @@ def computed(order: Sequence[Node]) -> Iterator[Value]:
     results = {value for node in order if node.type == "Result" for value in node.inputs}
     for node in order:
         for value in node.outputs:
-            if value in results or (node.type not in ("Parameter", "Constant", "Assign") and (value in read or value.index == 0)):
+            if value in results or (
+                node.type not in ("Parameter", "Constant", "Assign") and (value in read or value.index == 0)
+            ):
                 yield value
 
 

@@ -29,7 +29,9 @@ class Tolerances:
     def __init__(self, options: CompareOptions, a: Precision, b: Precision) -> None:
         self._options = options
         self.quantised = a.quantised != b.quantised
-        self.metric: Metric = options.metric or ("snr" if self.quantised and options.rtol is None and options.atol is None else "max")
+        self.metric: Metric = options.metric or (
+            "snr" if self.quantised and options.rtol is None and options.atol is None else "max"
+        )
         # Weights of another precision are other values, and all that is computed from them is.
         self._coarsest = max((a.rtol, b.rtol)) if a.rtol != b.rtol else 0.0
 
@@ -63,7 +65,11 @@ class Precision:
     def __init__(self, model: Model | None) -> None:
         self.rtol, self.quantised = RTOL["f32"], False
         converted = {
-            value.node for node in (model.walk() if model else ()) if node.type == "Convert" for value in node.inputs if value is not None
+            value.node
+            for node in (model.walk() if model else ())
+            if node.type == "Convert"
+            for value in node.inputs
+            if value is not None
         }
         for node in model.walk() if model else ():
             if node.type in ("FakeQuantize", "FakeConvert"):

@@ -31,7 +31,10 @@ def _by_id(graph: Graph) -> dict[int, Node]:
 
 def _maps(node: Node, body: Body, names: dict[int, str]) -> list[_Entry]:
     return [
-        (f"{_external(node, entry)} {'to' if entry.kind == 'input' else 'from'} {names.get(entry.internal, entry.internal)}", _said(entry))
+        (
+            f"{_external(node, entry)} {'to' if entry.kind == 'input' else 'from'} {names.get(entry.internal, entry.internal)}",
+            _said(entry),
+        )
         for entry in body.port_maps
     ]
 
@@ -49,7 +52,10 @@ def _said(entry: PortMap) -> str:
 
 
 def _edges(body: Body, names: dict[int, str]) -> list[_Entry]:
-    return [(f"{names.get(edge.source, edge.source)} to {names.get(edge.target, edge.target)}", "there") for edge in body.back_edges]
+    return [
+        (f"{names.get(edge.source, edge.source)} to {names.get(edge.target, edge.target)}", "there")
+        for edge in body.back_edges
+    ]
 
 
 def _differing(what: str, a: list[_Entry], b: list[_Entry]) -> Iterator[Change]:
@@ -60,7 +66,9 @@ def _differing(what: str, a: list[_Entry], b: list[_Entry]) -> Iterator[Change]:
         yield Change("bodies", f"{what}: {connects}", texts_a.get(connects), texts_b.get(connects))
 
 
-def outer_inputs(pair: Pair, name: str, matching: Matching, differ: Callable[[Fact | None, Fact | None], bool]) -> dict[Node, list[Value]]:
+def outer_inputs(
+    pair: Pair, name: str, matching: Matching, differ: Callable[[Fact | None, Fact | None], bool]
+) -> dict[Node, list[Value]]:
     """The Parameters of a body in B whose outer input has another shape or type than in A, with these inputs of B.
 
     A Parameter that is given a value by each iteration may follow from any of them.

@@ -12,7 +12,17 @@ from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node, Value
 from irexec.schema.registry import resolve
 
-_TYPES = ("Convert", "Subtract", "Multiply", "Reshape", "Transpose", "FakeQuantize", "FakeConvert", "Unsqueeze", "Squeeze")
+_TYPES = (
+    "Convert",
+    "Subtract",
+    "Multiply",
+    "Reshape",
+    "Transpose",
+    "FakeQuantize",
+    "FakeConvert",
+    "Unsqueeze",
+    "Squeeze",
+)
 _LARGEST = 1 << 26
 """Elements of a constant beyond which nothing is computed from it."""
 _DEPTH = 12

@@ -44,7 +44,9 @@ def output_changes(pair: Pair, *, is_declared: bool) -> list[Change]:
         if one[0] != other[0]:
             found.append(Change("types", f"output {mine.index}", one[0], other[0]))
         if one[1] != other[1]:
-            found.append(Change("shapes", f"output {mine.index}", shape_text(mine.fact.shape), shape_text(theirs.fact.shape)))
+            found.append(
+                Change("shapes", f"output {mine.index}", shape_text(mine.fact.shape), shape_text(theirs.fact.shape))
+            )
     if len(pair.a.outputs) != len(pair.b.outputs):
         found.append(Change("shapes", "number of outputs", str(len(pair.a.outputs)), str(len(pair.b.outputs))))
     return found

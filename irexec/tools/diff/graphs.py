@@ -106,13 +106,17 @@ class GraphDiff:
         self._order()
         changed = [k for k in range(first, len(self._found.layers)) if _is_cause(self._found.layers[k].changes)]
         causes = [*self._single.values(), *changed]
-        self._found.following[first_following:] = [_resolved(each, causes) for each in self._found.following[first_following:]]
+        self._found.following[first_following:] = [
+            _resolved(each, causes) for each in self._found.following[first_following:]
+        ]
         return causes
 
     def _add_single(self, node: Node, a: LayerRef | None, b: LayerRef | None) -> None:
         readers = self._readers[0 if b is None else 1].get(node, [])
         attributes = {} if node.constant is not None else dict(node.attributes)
-        inputs = tuple(f"{fact_text(value.fact)} from {source_text(value)}" if value else "nothing" for value in node.inputs)
+        inputs = tuple(
+            f"{fact_text(value.fact)} from {source_text(value)}" if value else "nothing" for value in node.inputs
+        )
         outputs = tuple(fact_text(value.fact) for value in node.outputs)
         names = tuple(dict.fromkeys(f"{reader.id} {reader.name}" for reader, _ in readers))
         layer = LayerDiff(a, b, None, (), attributes, inputs, outputs, names)
@@ -123,7 +127,12 @@ class GraphDiff:
         edges = edge_changes(self._matching, pair)
         for node, start in edges.through:
             self._note_between(node, start, pair)
-        changes = [*own_changes(pair.a, pair.b), *self._constant(pair), *edges.changes, *_connections(pair, self._matching)]
+        changes = [
+            *own_changes(pair.a, pair.b),
+            *self._constant(pair),
+            *edges.changes,
+            *_connections(pair, self._matching),
+        ]
         before = self._given(pair)
         following = output_changes(pair, is_declared=any(change.kind in _FACTS for change in changes))
         if before and pair.b in self._outer:
@@ -139,13 +148,17 @@ class GraphDiff:
             own, following = self._changed(pair, [*changes, *following]), []
         self._roots[pair.b] = _merged([own, before, passed])
         causes = own or before or passed
-        self._found.following += [Following(self._ref_a(pair), self._ref_b(pair), change, causes) for change in following]
+        self._found.following += [
+            Following(self._ref_a(pair), self._ref_b(pair), change, causes) for change in following
+        ]
 
     def _given(self, pair: Pair) -> Roots:
         """Of a Parameter of a body, the changes that what it is given follows from."""
         if pair.b.type != "Parameter" or not self._path:
             return ()
-        return self._outer.get(pair.b) or ((_ANY_INSIDE, *self._outside)[:_ROOTS] if pair.b in self._carried else self._outside)
+        return self._outer.get(pair.b) or (
+            (_ANY_INSIDE, *self._outside)[:_ROOTS] if pair.b in self._carried else self._outside
+        )
 
     def _changed(self, pair: Pair, changes: Sequence[Change]) -> Roots:
         """Take in the changes of a pair, in place of what was taken in before; its position if others may follow from it."""
@@ -205,8 +218,12 @@ class GraphDiff:
             inner = self._matching.bodies.get((pair.a, name))
             if inner is not None:
                 found = outer_inputs(pair, name, inner, facts_differ).items()
-                given = {node: _merged([self._roots.get(source.node, ()) for source in sources]) for node, sources in found}
-                below = GraphDiff(self._found, inner, f"{self._path}{pair.a.name}/{name}/", (*self._sort_key, self._positions[pair.a]))
+                given = {
+                    node: _merged([self._roots.get(source.node, ()) for source in sources]) for node, sources in found
+                }
+                below = GraphDiff(
+                    self._found, inner, f"{self._path}{pair.a.name}/{name}/", (*self._sort_key, self._positions[pair.a])
+                )
                 below.follows(given, carried_parameters(pair, name, inner), outside)
                 inside += below.run()
         return tuple(inside[:_ROOTS])
@@ -216,7 +233,10 @@ class GraphDiff:
         found = []
         for one, other in zip(pair.a.inputs, pair.b.inputs, strict=False):
             if one is not None and other is not None and facts_differ(one.fact, other.fact):
-                found += [self._roots.get(other.node, ()), () if self._matching.in_b(one.node) else self._roots.get(one.node, ())]
+                found += [
+                    self._roots.get(other.node, ()),
+                    () if self._matching.in_b(one.node) else self._roots.get(one.node, ()),
+                ]
         return _merged(found)
 
     def _depends_on_values(self, pair: Pair) -> bool:
@@ -235,8 +255,12 @@ class GraphDiff:
     def _order(self) -> None:
         """The order of Parameters and of Results."""
         for what, type in (("inputs", "Parameter"), ("outputs", "Result")):
-            mine = [node for node in self._matching.a.nodes if node.type == type and self._matching.in_b(node) is not None]
-            theirs = [node for node in self._matching.b.nodes if node.type == type and self._matching.in_a(node) is not None]
+            mine = [
+                node for node in self._matching.a.nodes if node.type == type and self._matching.in_b(node) is not None
+            ]
+            theirs = [
+                node for node in self._matching.b.nodes if node.type == type and self._matching.in_a(node) is not None
+            ]
             if [self._matching.in_b(node) for node in mine] != theirs:
                 where = f" of {self._path[:-1]}" if self._path else ""
                 texts = (", ".join(node.name for node in mine), ", ".join(node.name for node in theirs))
@@ -250,14 +274,18 @@ def _connections(pair: Pair, matching: Matching) -> Iterator[Change]:
         if inner is not None:
             yield from body_changes(pair, name, inner)
         else:
-            yield Change("bodies", "body", name if name in pair.a.bodies else None, name if name in pair.b.bodies else None)
+            yield Change(
+                "bodies", "body", name if name in pair.a.bodies else None, name if name in pair.b.bodies else None
+            )
 
 
 def _resolved(following: Following, causes: Sequence[int]) -> Following:
     """With the changes of the body in place of ``_ANY_INSIDE``."""
     if _ANY_INSIDE not in following.roots:
         return following
-    return replace(following, roots=_merged([tuple(root for root in following.roots if root != _ANY_INSIDE), tuple(causes)]))
+    return replace(
+        following, roots=_merged([tuple(root for root in following.roots if root != _ANY_INSIDE), tuple(causes)])
+    )
 
 
 def _reading(node: Node, readers: _Readers, partner: Callable[[Node], Node | None]) -> Iterator[tuple[Node, int]]:

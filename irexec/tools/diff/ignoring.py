@@ -24,4 +24,6 @@ def without(found: Diff, ignore: Collection[str]) -> Diff:
         if each.change.kind not in ignore and (not each.roots or any(root in position for root in each.roots))
     ]
     model = tuple(change for change in found.model if change.kind not in ignore)
-    return replace(found, model=model, layers=tuple(kept.values()), following=tuple(following), ignored=tuple(sorted(ignore)))
+    return replace(
+        found, model=model, layers=tuple(kept.values()), following=tuple(following), ignored=tuple(sorted(ignore))
+    )

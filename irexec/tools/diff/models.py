@@ -15,7 +15,9 @@ from irexec.tools.diff.own import metadata_changes
 from irexec.tools.diff.result import KINDS, Change, Diff
 
 
-def diff(a: ModelLike, b: ModelLike, *, ignore: Collection[str] = (), progress: Callable[[float], None] | None = None) -> Diff:
+def diff(
+    a: ModelLike, b: ModelLike, *, ignore: Collection[str] = (), progress: Callable[[float], None] | None = None
+) -> Diff:
     """What changed from model ``a`` to model ``b``.
 
     Layers are matched by name and by structure (irexec.analysis.matching), so that ids, the order of layers and edges, and equal
@@ -41,7 +43,15 @@ def diff(a: ModelLike, b: ModelLike, *, ignore: Collection[str] = (), progress: 
         GraphDiff(found, match_graphs(a, b)).run()
         found.sort()
     counts = (sum(1 for _ in a.walk()), sum(1 for _ in b.walk()))
-    everything = Diff(_title(a), _title(b), counts, tuple(found.model), tuple(found.layers), tuple(found.following), unread=found.unread)
+    everything = Diff(
+        _title(a),
+        _title(b),
+        counts,
+        tuple(found.model),
+        tuple(found.layers),
+        tuple(found.following),
+        unread=found.unread,
+    )
     return without(everything, ignore)
 
 

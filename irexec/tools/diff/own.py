@@ -53,7 +53,9 @@ def _written(node: Node, name: str, values: Mapping[str, str]) -> str | None:
 def _tensor_names(a: Node, b: Node) -> Iterator[Change]:
     for mine, theirs in zip(a.outputs, b.outputs, strict=False):
         if set(mine.names) != set(theirs.names):
-            yield Change("tensor-names", f"tensor names of output {mine.index}", names_text(mine.names), names_text(theirs.names))
+            yield Change(
+                "tensor-names", f"tensor names of output {mine.index}", names_text(mine.names), names_text(theirs.names)
+            )
 
 
 def names_text(names: list[str]) -> str | None:
@@ -69,7 +71,9 @@ def _metadata(a: Node, b: Node) -> Iterator[Change]:
         yield from metadata_changes(mine, theirs, f"output {mine.index} ")
 
 
-def metadata_changes(a: Graph | Node | Input | Value, b: Graph | Node | Input | Value, prefix: str = "") -> Iterator[Change]:
+def metadata_changes(
+    a: Graph | Node | Input | Value, b: Graph | Node | Input | Value, prefix: str = ""
+) -> Iterator[Change]:
     """What differs of that which a file says beside the graph."""
     if a.payload is None and b.payload is None:
         return

@@ -185,12 +185,22 @@ class Diff:
     def counts(self) -> dict[str, int]:
         """How many layers were added, removed, changed and renamed."""
         found = Counter(layer.status for layer in self.layers)
-        return {"added": found["added"], "removed": found["removed"], "changed": found["changed"], "renamed": found["renamed"]}
+        return {
+            "added": found["added"],
+            "removed": found["removed"],
+            "changed": found["changed"],
+            "renamed": found["renamed"],
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """The diff as the JSON format has it."""
         layers = [{"status": layer.status, **asdict(layer)} for layer in self.layers]
-        document: dict[str, Any] = {"a": self.a, "b": self.b, "equal": self.is_empty, "layer_counts": list(self.layer_counts)}
+        document: dict[str, Any] = {
+            "a": self.a,
+            "b": self.b,
+            "equal": self.is_empty,
+            "layer_counts": list(self.layer_counts),
+        }
         document |= {
             "counts": self.counts,
             "ignored": list(self.ignored),
@@ -215,9 +225,16 @@ class Diff:
         return f"<Diff {self.a} {self.b}: {self.summary()}>"
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[str | None, ...]] = [("model", None, None, change.what, change.a, change.b) for change in self.model]
+        rows: list[tuple[str | None, ...]] = [
+            ("model", None, None, change.what, change.a, change.b) for change in self.model
+        ]
         for layer in self.layers:
             head = (layer.status, str(layer.layer), layer.layer.type)
             rows += [(*head, change.what, change.a, change.b) for change in layer.changes] or [(*head, "", "", "")]
-        rows += [("follows", str(each.layer), each.layer.type, each.change.what, each.change.a, each.change.b) for each in self.following]
-        return display(f"{self.a} → {self.b}: {self.summary()}", table(("", "layer", "type", "what", "a", "b"), rows, limit=ROWS))
+        rows += [
+            ("follows", str(each.layer), each.layer.type, each.change.what, each.change.a, each.change.b)
+            for each in self.following
+        ]
+        return display(
+            f"{self.a} → {self.b}: {self.summary()}", table(("", "layer", "type", "what", "a", "b"), rows, limit=ROWS)
+        )

@@ -125,7 +125,9 @@ def _texts(one: Constant, other: Constant) -> ValueChange | None:
     return ValueChange(one.count, changed, None, None)
 
 
-def _statistics(mine: Iterator[np.ndarray], theirs: Iterator[np.ndarray], count: int, *, decompressed: bool) -> ValueChange:
+def _statistics(
+    mine: Iterator[np.ndarray], theirs: Iterator[np.ndarray], count: int, *, decompressed: bool
+) -> ValueChange:
     changed = not_finite = 0
     largest, squares, norm = 0.0, 0.0, 0.0
     any_finite = False

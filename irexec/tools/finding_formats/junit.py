@@ -65,4 +65,6 @@ def _case(file: str, finding: Finding) -> Element:
 
 def _text(text: str) -> str:
     """A text in which every character may stand in XML; lines stay lines."""
-    return "\n".join(visible(_NO_CHARACTERS.sub(lambda found: ascii(found[0])[1:-1], line)) for line in text.split("\n"))
+    return "\n".join(
+        visible(_NO_CHARACTERS.sub(lambda found: ascii(found[0])[1:-1], line)) for line in text.split("\n")
+    )

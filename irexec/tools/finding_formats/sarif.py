@@ -55,7 +55,10 @@ def _rule(code: Code) -> dict[str, Any]:
             "markdown": f"{meaning}\n\n**Example**\n\n```{fence}\n{code.example}\n```\n\n**Repair:** {code.repair}",
         },
         "defaultConfiguration": {"level": _LEVELS[code.severity]},
-        "properties": {"tags": ["model"], "problem.severity": {"info": "recommendation"}.get(code.severity, code.severity)},
+        "properties": {
+            "tags": ["model"],
+            "problem.severity": {"info": "recommendation"}.get(code.severity, code.severity),
+        },
     }
 
 
@@ -82,7 +85,11 @@ def _results(report: Report) -> list[dict[str, Any]]:
         parts = [artifact["uri"], finding.code, *map(str, (finding.layer_name, finding.layer_type, finding.port))]
         key = "\0".join(parts)
         fingerprint = _fingerprint([*parts, str(seen[key])])
-        found.append(_result(finding.code, _LEVELS[finding.severity], message(finding), _location(artifact, finding), fingerprint))
+        found.append(
+            _result(
+                finding.code, _LEVELS[finding.severity], message(finding), _location(artifact, finding), fingerprint
+            )
+        )
         seen[key] += 1
     return found
 
@@ -125,7 +132,9 @@ def _invocation(reports: Sequence[Report]) -> dict[str, Any]:
         }
         for report in unreadable
     ]
-    return {"executionSuccessful": not unreadable} | ({"toolExecutionNotifications": notifications} if notifications else {})
+    return {"executionSuccessful": not unreadable} | (
+        {"toolExecutionNotifications": notifications} if notifications else {}
+    )
 
 
 def _fingerprint(parts: Sequence[str]) -> str:

@@ -58,7 +58,9 @@ def content_of(model: Graph, inference: Inference | None = None) -> Content:
         for j, value in enumerate(node.inputs)
         if value is not None and value.node in index and owners[index[value.node]] == owners[i]
     )
-    return Content(nodes, tuple(layer_lines(model, facts)), tuple(_cost(costs, node) for node in nodes), edges, tuple(owners))
+    return Content(
+        nodes, tuple(layer_lines(model, facts)), tuple(_cost(costs, node) for node in nodes), edges, tuple(owners)
+    )
 
 
 def _cost(costs: Costs, node: Node) -> Cost | None:
@@ -97,7 +99,9 @@ def _constants(content: Content, producers: Sequence[Collection[int]], order: It
     found: set[int] = set()
     for i in order:
         node = content.nodes[i]
-        computed = bool(producers[i]) and not node.bodies and node.outputs and all(source in found for source in producers[i])
+        computed = (
+            bool(producers[i]) and not node.bodies and node.outputs and all(source in found for source in producers[i])
+        )
         if node.constant is not None or (computed and node.type not in ("Result", "Assign", "ReadValue")):
             found.add(i)
     return found

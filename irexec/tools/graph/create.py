@@ -39,7 +39,11 @@ class GraphOptions(ProfileOptions):
 
 
 def create(
-    path: str, sources: Sequence[InputSource], options: GraphOptions, notify: Notify, advance: Callable[[int], None] = lambda bytes: None
+    path: str,
+    sources: Sequence[InputSource],
+    options: GraphOptions,
+    notify: Notify,
+    advance: Callable[[int], None] = lambda bytes: None,
 ) -> Drawing:
     """A drawing of a file.
 

@@ -32,7 +32,11 @@ def _node(drawing: Drawing, item: int) -> str:
     if item >= 0:
         layer = drawing.layers[item]
         family = FAMILIES[layer.family]
-        attributes |= {"fillcolor": family.fill, "color": family.stroke, "tooltip": _escaped(f"{layer.line.path}{layer.line.name}"[:400])}
+        attributes |= {
+            "fillcolor": family.fill,
+            "color": family.stroke,
+            "tooltip": _escaped(f"{layer.line.path}{layer.line.name}"[:400]),
+        }
         severity = drawing.severity(layer)
         if severity:
             attributes |= {"color": _COLOURS[severity], "penwidth": "2.5"}

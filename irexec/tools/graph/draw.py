@@ -68,10 +68,16 @@ def draw(
     layers = _layers(content, index, into, marks)
     if statistics:
         _add_statistics(content, index, layers, advance)
-    owners = {index[i]: (index[owner[0]], owner[1]) for i in kept if (owner := content.owners[i]) is not None and owner[0] in index}
+    owners = {
+        index[i]: (index[owner[0]], owner[1])
+        for i in kept
+        if (owner := content.owners[i]) is not None and owner[0] in index
+    }
     with collection_paused():
         edges = tuple(
-            Edge(index[e.source], e.output, index[e.target], e.input) for e in content.edges if e.source in index and e.target in index
+            Edge(index[e.source], e.output, index[e.target], e.input)
+            for e in content.edges
+            if e.source in index and e.target in index
         )
         frames = FrameBuilder(layers, edges, owners, blocks=cluster).frames(bodies=bodies)
     return ShownDrawing(
@@ -129,7 +135,9 @@ class _Marks:
 
 def _times(content: Content, profile: Profile) -> dict[int, dict[str, Any]]:
     """The times of layers; rows of a profile are in the order of the layers that compute something."""
-    computing = [i for i, node in enumerate(content.nodes) if content.owners[i] is None and node.type not in NO_COMPUTATION]
+    computing = [
+        i for i, node in enumerate(content.nodes) if content.owners[i] is None and node.type not in NO_COMPUTATION
+    ]
     if [content.nodes[i].name for i in computing] != [row.name for row in profile.layers]:
         raise InputError("the profile is that of another model")
     with_others = {name: step.name for step in profile.steps for name in step.layers if name != step.name}
@@ -177,7 +185,9 @@ def _constant_inputs(content: Content, into: Mapping[int, int]) -> dict[int, lis
     return found
 
 
-def _add_statistics(content: Content, index: Mapping[int, int], layers: list[Layer], advance: Callable[[int], None]) -> None:
+def _add_statistics(
+    content: Content, index: Mapping[int, int], layers: list[Layer], advance: Callable[[int], None]
+) -> None:
     """Add the statistics of the constants that can be read."""
     for i, k in index.items():
         node = content.nodes[i]
@@ -188,7 +198,9 @@ def _add_statistics(content: Content, index: Mapping[int, int], layers: list[Lay
             layers[k] = replace(layers[k], statistics=weight_line(node, node.constant, advance))
 
 
-def _cut(content: Content, into: Mapping[int, int], index: Mapping[int, int]) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
+def _cut(
+    content: Content, into: Mapping[int, int], index: Mapping[int, int]
+) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
     """The edges that the drawing does not have, at the layers that it has."""
     before, after = neighbours(content, into)
 

@@ -176,7 +176,12 @@ class Drawing:
                 if edge.source in boxes and edge.target in boxes
             ],
             "blocks": [
-                {"name": frame.name, "kind": frame.kind, "folded": frame.folded, "layers": sorted(one.index for one in self.inside(frame))}
+                {
+                    "name": frame.name,
+                    "kind": frame.kind,
+                    "folded": frame.folded,
+                    "layers": sorted(one.index for one in self.inside(frame)),
+                }
                 for frame in self.frames[1:]
             ],
         }

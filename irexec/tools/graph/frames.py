@@ -26,7 +26,9 @@ class FrameBuilder:
         blocks: whether layers of a common name make a block.
     """
 
-    def __init__(self, layers: Sequence[Layer], edges: Iterable[Edge], owners: Mapping[int, tuple[int, str]], *, blocks: bool) -> None:
+    def __init__(
+        self, layers: Sequence[Layer], edges: Iterable[Edge], owners: Mapping[int, tuple[int, str]], *, blocks: bool
+    ) -> None:
         self._layers, self._blocks = layers, blocks
         self._parents: list[int | None] = []
         self._kinds: list[tuple[FrameKind, str, int | None]] = []
@@ -34,7 +36,9 @@ class FrameBuilder:
         self._frame_of: dict[int, int] = {}
         self._box: dict[int, int] = {}
         shown = [layer.index for layer in layers if layer.drawn_in is None]
-        self._edges = [edge for edge in edges if layers[edge.source].drawn_in is None and layers[edge.target].drawn_in is None]
+        self._edges = [
+            edge for edge in edges if layers[edge.source].drawn_in is None and layers[edge.target].drawn_in is None
+        ]
         self._inside: dict[int, dict[str, list[int]]] = defaultdict(dict)
         for i in shown:
             if i in owners:
@@ -51,7 +55,9 @@ class FrameBuilder:
         links = self._links()
         made = [
             Frame(k, kind, name, parent, layer, tuple(items), tuple(links[k]), folded=kind in ("block", "layer"))
-            for k, ((kind, name, layer), parent, items) in enumerate(zip(self._kinds, self._parents, self._items, strict=True))
+            for k, ((kind, name, layer), parent, items) in enumerate(
+                zip(self._kinds, self._parents, self._items, strict=True)
+            )
         ]
         return _unfolded(made, bodies)
 

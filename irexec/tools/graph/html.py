@@ -85,14 +85,21 @@ def _bar(drawing: Drawing) -> Html:
         else f"{len(drawing.layers):,} of {counted(drawing.total, 'layer')}"
     )
     time = "" if drawing.milliseconds is None else f", {drawing.milliseconds:.3g} ms"
-    title = element("p", visible(cut(drawing.name or "model", _NAME)), element("small", f"{shown}{time}"), class_="name")
+    title = element(
+        "p", visible(cut(drawing.name or "model", _NAME)), element("small", f"{shown}{time}"), class_="name"
+    )
     field = element(
         "input", type="search", placeholder="Search layers, types, tensors", aria_label="search", role="combobox", aria_expanded="false",
         aria_autocomplete="list", autocomplete="off", spellcheck="false",
     )  # fmt: skip
     search = element("div", field, element("ul", class_="results", role="listbox", hidden=True), class_="search")
     folds = [_button("fold", "Fold all"), _button("unfold", "Unfold all")] if len(drawing.frames) > 1 else None
-    zoom = [_button("out", "−", "zoom out"), _button("in", "+", "zoom in"), _button("fit", "Fit", "show all"), _button("help", "?", "keys")]
+    zoom = [
+        _button("out", "−", "zoom out"),
+        _button("in", "+", "zoom in"),
+        _button("fit", "Fit", "show all"),
+        _button("help", "?", "keys"),
+    ]
     found = sum(len(layer.findings) for layer in drawing.layers) + len(drawing.findings)
     lists = [_button("findings", counted(found, "finding"))] if found else []
     lists += [_button("times", "Times", "the slowest layers")] if drawing.milliseconds is not None else []
@@ -175,7 +182,10 @@ def _layer(drawing: Drawing, layer: Layer) -> dict[str, Any]:
         "i": line.id,
         "f": list(FAMILIES).index(layer.family),
         "l": line.line,
-        "in": [[port, fact, _short(source)] for port, fact, source in zip(line.input_ports, line.inputs, line.sources, strict=True)],
+        "in": [
+            [port, fact, _short(source)]
+            for port, fact, source in zip(line.input_ports, line.inputs, line.sources, strict=True)
+        ],
         "out": [
             [port, fact, [_short(name) for name in names[:_LISTED]]]
             for port, fact, names in zip(line.output_ports, line.outputs, line.tensor_names, strict=True)

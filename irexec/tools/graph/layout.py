@@ -155,7 +155,9 @@ def _columns(igraph: Any, rows: Sequence[int], near: Sequence[tuple[int, int]]) 
     return columns, routes
 
 
-def _part(igraph: Any, part: Sequence[int], lines: Sequence[tuple[int, int]], rows: Sequence[int]) -> tuple[dict[int, float], Routes]:
+def _part(
+    igraph: Any, part: Sequence[int], lines: Sequence[tuple[int, int]], rows: Sequence[int]
+) -> tuple[dict[int, float], Routes]:
     """The layout of one connected part. igraph leaves out rows without a vertex, so it is not given any."""
     if len(part) == 1:
         return {part[0]: 0.0}, {}
@@ -200,7 +202,9 @@ def _apart(columns: Mapping[int, float], routes: Routes, rows: Sequence[int]) ->
         for k, gap in reversed(list(enumerate(gaps))):
             to_left[k] = min(to_left[k], to_left[k + 1] - gap)
         # Both are far enough apart, and so is what lies in their middle.
-        moved |= {key: round((right + left) / 2, 3) for (_, _, key), right, left in zip(row, to_right, to_left, strict=True)}
+        moved |= {
+            key: round((right + left) / 2, 3) for (_, _, key), right, left in zip(row, to_right, to_left, strict=True)
+        }
     bends = {(a, b): tuple(moved[a, b, k] for k in range(len(bend))) for (a, b), bend in routes.items()}
     return {i: moved[i] for i in columns}, bends
 
@@ -220,7 +224,11 @@ def _leftmost(taken: dict[int, float], columns: Mapping[int, float], routes: Rou
 
 
 def _layout(
-    frame: Frame, vertices: _Vertices, rows: Sequence[int], columns: Sequence[float], bends: Sequence[tuple[float, ...] | None]
+    frame: Frame,
+    vertices: _Vertices,
+    rows: Sequence[int],
+    columns: Sequence[float],
+    bends: Sequence[tuple[float, ...] | None],
 ) -> FrameLayout:
     """The columns as igraph gives them, moved so that the first is 0."""
     used = [*columns] + [x for bend in bends for x in bend or ()]

@@ -40,7 +40,9 @@ def _node(drawing: Drawing, item: int) -> str:
         return f'{box_name(item)}[["{label}"]]'
     layer = drawing.layers[item]
     marked = drawing.severity(layer) in ("error", "warning")
-    return f'{box_name(item)}["{label}"]:::{_class(layer.family)}' + (f"\n  class {box_name(item)} marked" if marked else "")
+    return f'{box_name(item)}["{label}"]:::{_class(layer.family)}' + (
+        f"\n  class {box_name(item)} marked" if marked else ""
+    )
 
 
 def _class(family: str) -> str:

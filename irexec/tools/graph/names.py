@@ -50,7 +50,9 @@ def scope(name: str) -> tuple[str, ...]:
     return tuple([part for part in parts if part not in _LEADING and "::" not in part][:_DEEPEST])
 
 
-def scopes(names: Mapping[int, str], before: Mapping[int, Sequence[int]], order: Sequence[int]) -> dict[int, tuple[str, ...]]:
+def scopes(
+    names: Mapping[int, str], before: Mapping[int, Sequence[int]], order: Sequence[int]
+) -> dict[int, tuple[str, ...]]:
     """The scope of each layer.
 
     A layer without one, such as "Multiply_8123", takes the common scope of the layers before it: transformations of a model name the

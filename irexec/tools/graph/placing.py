@@ -99,7 +99,12 @@ class _Places:
         self._sizes = dict(zip(frame.items, sizes, strict=True))
         columns = [column for column, _ in layout.positions]
         self._columns = Columns(columns, [size[0] for size in sizes], layout.columns)
-        self._tops = _tops([row for _, row in layout.positions], [size[1] for size in sizes], layout.rows, GAP_Y if layout.entries else 0.0)
+        self._tops = _tops(
+            [row for _, row in layout.positions],
+            [size[1] for size in sizes],
+            layout.rows,
+            GAP_Y if layout.entries else 0.0,
+        )
         self.width = self._columns.width
         self.height = max(0.0, self._tops[-1] - (0.0 if layout.exits else GAP_Y))
         self._at = dict(zip(frame.items, layout.positions, strict=True))

@@ -22,7 +22,9 @@ def load_resvg() -> Any:
     try:
         import resvg_py
     except ImportError:
-        raise UnsupportedError("resvg-py is not installed, which makes images of graphs: pip install 'irexec[graph]'") from None
+        raise UnsupportedError(
+            "resvg-py is not installed, which makes images of graphs: pip install 'irexec[graph]'"
+        ) from None
     return resvg_py
 
 
@@ -42,7 +44,9 @@ def png(svg: str, size: tuple[float, float], scale: float, notify: Notify) -> by
     resvg = load_resvg()
     largest = PNG_SIDE / max(size)
     if scale > largest:
-        notify(f"the image is {largest:.2g} times as large as the graph: no side has more than {PNG_SIDE:,} pixels; an .svg has no limit")
+        notify(
+            f"the image is {largest:.2g} times as large as the graph: no side has more than {PNG_SIDE:,} pixels; an .svg has no limit"
+        )
     try:
         if resvg.svg_to_bytes(svg_string=_PROBE) == resvg.svg_to_bytes(svg_string=_EMPTY):
             notify(f"none of the fonts {FONTS} is installed: the image has no texts")

@@ -27,7 +27,9 @@ def find_layer(content: Content, key: str) -> int:
             if found is not None and int(number) >= max(1, len(content.nodes[found].outputs)):
                 found = None
     if found is None and key.isascii() and key.isdigit():
-        found = next((i for i, node in enumerate(content.nodes) if content.owners[i] is None and str(node.id) == key), None)
+        found = next(
+            (i for i, node in enumerate(content.nodes) if content.owners[i] is None and str(node.id) == key), None
+        )
     if found is not None:
         return found
     similar = difflib.get_close_matches(key[:200], list(names)[:50_000], 3)
@@ -73,7 +75,9 @@ def around(starts: Iterable[int], hops: int, *directions: Neighbours) -> set[int
     found = set(starts)
     edge = list(found)
     for _ in range(hops):
-        edge = list(dict.fromkeys(j for i in edge for direction in directions for j in direction.get(i, ()) if j not in found))
+        edge = list(
+            dict.fromkeys(j for i in edge for direction in directions for j in direction.get(i, ()) if j not in found)
+        )
         if not edge:
             break
         found.update(edge)
@@ -93,7 +97,13 @@ def reached(starts: Iterable[int], direction: Neighbours) -> set[int]:
 
 
 def select(
-    content: Content, into: Mapping[int, int], *, around_keys: Sequence[str], hops: int, from_keys: Sequence[str], to_keys: Sequence[str]
+    content: Content,
+    into: Mapping[int, int],
+    *,
+    around_keys: Sequence[str],
+    hops: int,
+    from_keys: Sequence[str],
+    to_keys: Sequence[str],
 ) -> set[int] | None:
     """The layers with a box of their own that are drawn; None for all.
 
@@ -118,7 +128,9 @@ def select(
     kept = set.intersection(*chosen)
     if not kept:
         if from_keys and to_keys and not around_keys:
-            raise InputError(f"no path leads from {' or '.join(map(repr, from_keys))} to {' or '.join(map(repr, to_keys))}")
+            raise InputError(
+                f"no path leads from {' or '.join(map(repr, from_keys))} to {' or '.join(map(repr, to_keys))}"
+            )
         raise InputError("no layer is near the one and between the others")
     return kept
 

@@ -18,7 +18,10 @@ class ShownDrawing(Drawing):
         title = f"{self.name}: {self.boxes} of {self.total} layers"
         if self.boxes > _MAX_BOXES:
             return display(
-                title, element("p", f"more than {_MAX_BOXES} boxes: write_graph makes a page of them, or cluster=True folds blocks")
+                title,
+                element(
+                    "p", f"more than {_MAX_BOXES} boxes: write_graph makes a page of them, or cluster=True folds blocks"
+                ),
             )
         try:
             image = svg(self)

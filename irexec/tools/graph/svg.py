@@ -75,7 +75,9 @@ def _frame(drawing: Drawing, one: PlacedBox) -> Html:
     while frame.parent is not None:
         frame, depth = drawing.frames[frame.parent], depth + 1
     rectangle = _rectangle(one, _FRAME_FILLS[depth % 2], "#a9b3bd", rx=8)
-    return element("g", rectangle, element("text", one.title, x=_n(one.x + 10), y=_n(one.y + 16), fill=_LABEL, font_weight="bold"))
+    return element(
+        "g", rectangle, element("text", one.title, x=_n(one.x + 10), y=_n(one.y + 16), fill=_LABEL, font_weight="bold")
+    )
 
 
 def _box(drawing: Drawing, one: PlacedBox, box: Box) -> Html:
@@ -97,9 +99,21 @@ def _box(drawing: Drawing, one: PlacedBox, box: Box) -> Html:
                 fill="#d5482f",
             )
         )
-    parts.append(element("text", box.title, x=_n(one.x + 8), y=_n(one.y + 14.5), font_size=_n(TITLE), font_weight="bold", fill="#15191e"))
+    parts.append(
+        element(
+            "text",
+            box.title,
+            x=_n(one.x + 8),
+            y=_n(one.y + 14.5),
+            font_size=_n(TITLE),
+            font_weight="bold",
+            fill="#15191e",
+        )
+    )
     for i, line in enumerate(box.lines):
-        parts.append(element("text", line, x=_n(one.x + 8), y=_n(one.y + 28 + 13 * i), fill="#2c343c" if i == 0 else "#56606b"))
+        parts.append(
+            element("text", line, x=_n(one.x + 8), y=_n(one.y + 28 + 13 * i), fill="#2c343c" if i == 0 else "#56606b")
+        )
     right = one.x + one.width - 8 - (12 if box.severity else 0)
     if box.badge:
         parts.append(element("text", box.badge, x=_n(right), y=_n(one.y + 14), text_anchor="end", fill="#8f2714"))
@@ -131,7 +145,14 @@ def _mark(x: float, y: float, severity: str) -> list[Html]:
 
 def _rectangle(one: PlacedBox, fill: str, stroke: str, *, rx: int = 5, shift: int = 0) -> Html:
     return element(
-        "rect", x=_n(one.x + shift), y=_n(one.y + shift), width=_n(one.width), height=_n(one.height), rx=rx, fill=fill, stroke=stroke
+        "rect",
+        x=_n(one.x + shift),
+        y=_n(one.y + shift),
+        width=_n(one.width),
+        height=_n(one.height),
+        rx=rx,
+        fill=fill,
+        stroke=stroke,
     )
 
 
@@ -147,7 +168,9 @@ def _lines(lines: Iterable[PlacedLine]) -> Iterator[Html]:
         end = line.points[-1]
         colour = _FAR if line.straight else _LINE
         arrow = f"M{_n(end[0] - 3.5)} {_n(end[1] - 6)}h7l-3.5 6z"
-        yield element("path", d=path(line.points), fill="none", stroke=colour, stroke_dasharray="5 4" if line.straight else None)
+        yield element(
+            "path", d=path(line.points), fill="none", stroke=colour, stroke_dasharray="5 4" if line.straight else None
+        )
         yield element("path", d=arrow, fill=colour)
 
 
@@ -170,7 +193,9 @@ def _labels(drawing: Drawing, lines: Iterable[PlacedLine]) -> Iterator[tuple[str
     outputs: dict[int | None, set[tuple[int, int]]] = {}
     # What leaves an unfolded frame has its label where it leaves the layer in it.
     listed = [
-        line for line in lines if line.link.source is not None and (line.link.source >= 0 or drawing.frames[~line.link.source].folded)
+        line
+        for line in lines
+        if line.link.source is not None and (line.link.source >= 0 or drawing.frames[~line.link.source].folded)
     ]
     for line in listed:
         outputs.setdefault(line.link.source, set()).add(line.link.tensor)
@@ -187,7 +212,13 @@ def _labels(drawing: Drawing, lines: Iterable[PlacedLine]) -> Iterator[tuple[str
 def _label(text: str, x: float, y: float) -> Html:
     """A text on a white ground, so that lines that it crosses do not make it unreadable."""
     ground = element(
-        "rect", x=_n(x - 1), y=_n(y - 8), width=_n(width(text, _LABEL_SIZE) * 0.95), height=10, fill="#ffffff", fill_opacity=0.75
+        "rect",
+        x=_n(x - 1),
+        y=_n(y - 8),
+        width=_n(width(text, _LABEL_SIZE) * 0.95),
+        height=10,
+        fill="#ffffff",
+        fill_opacity=0.75,
     )
     return joined(ground, element("text", text, x=_n(x), y=_n(y), font_size=_LABEL_SIZE, fill=_LABEL))
 
@@ -203,7 +234,9 @@ def _legend(drawing: Drawing, space: float) -> tuple[list[Html], float]:
         needed = width(family.title, TEXT) + 30
         if x > 14 and x + needed > max(space, 200.0):
             x, y = 14.0, y + 18
-        parts.append(element("rect", x=_n(x), y=_n(y - 9), width=11, height=11, rx=2, fill=family.fill, stroke=family.stroke))
+        parts.append(
+            element("rect", x=_n(x), y=_n(y - 9), width=11, height=11, rx=2, fill=family.fill, stroke=family.stroke)
+        )
         parts.append(element("text", family.title, x=_n(x + 16), y=_n(y), fill=_LABEL))
         x += needed
     return parts, y + 12 if parts else 0.0

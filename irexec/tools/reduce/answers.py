@@ -50,7 +50,9 @@ class Answers:
         except (OSError, UnicodeDecodeError) as error:
             raise ModelError(f"{path}: cannot be read: {error}") from None
         if lines[0] != self._head:
-            raise InputError(f"{path} is of another model, check or set of options: without --resume the reduction begins anew")
+            raise InputError(
+                f"{path} is of another model, check or set of options: without --resume the reduction begins anew"
+            )
         # What follows the last line break was not written to its end.
         for line in lines[1:-1]:
             key, _, answer = line.partition(" ")

@@ -31,7 +31,9 @@ class Blame(Record):
     absent: tuple[Layer, ...]
 
 
-def blame(kept: Sequence[Node], results: Sequence[Value], agreeing: Collection[Value], first: Found, made: Comparing) -> Blame:
+def blame(
+    kept: Sequence[Node], results: Sequence[Value], agreeing: Collection[Value], first: Found, made: Comparing
+) -> Blame:
     """What is at fault among the layers of the smallest model.
 
     Args:
@@ -42,11 +44,21 @@ def blame(kept: Sequence[Node], results: Sequence[Value], agreeing: Collection[V
         made: the comparison.
     """
     found = [suspect(node, first, made.rows, made) for node in kept]
-    own = [one for one, node in zip(found, kept, strict=True) if _differs_itself(one) or made.pairs.layer_of_a(node) is None]
+    own = [
+        one
+        for one, node in zip(found, kept, strict=True)
+        if _differs_itself(one) or made.pairs.layer_of_a(node) is None
+    ]
     return Blame(
         made.a.label,
         tuple(own if own and len(own) < len(kept) else found),
-        tuple({one.value.node: layer(one.value, one.path) for one in made.independent if one.path and _outer(one, made) in kept}.values()),
+        tuple(
+            {
+                one.value.node: layer(one.value, one.path)
+                for one in made.independent
+                if one.path and _outer(one, made) in kept
+            }.values()
+        ),
         tuple(_absent(kept, results, agreeing, made)),
     )
 
@@ -61,7 +73,9 @@ def _differs_itself(one: Suspect) -> bool:
     return bool(one.attributes or one.unknown_constants) or any(row.agrees is False for row in one.inputs)
 
 
-def _absent(kept: Sequence[Node], results: Sequence[Value], agreeing: Collection[Value], made: Comparing) -> list[Layer]:
+def _absent(
+    kept: Sequence[Node], results: Sequence[Value], agreeing: Collection[Value], made: Comparing
+) -> list[Layer]:
     """The layers of A without a partner, from which what the results are paired with is computed."""
     by_b = made.pairs.by_b
     known = {by_b[value] for value in agreeing if value in by_b}

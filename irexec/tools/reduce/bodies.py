@@ -48,7 +48,12 @@ def _whole(whole: Whole, body: Body, arrays: Sequence[np.ndarray], path: str) ->
     inputs = dict(zip(model.parameters, arrays, strict=True))
     try:
         made = Recording.of(
-            model, inputs, seed=recording.seed, keep_shapes=recording.keep_shapes, timeout=recording.timeout, precision=recording.precision
+            model,
+            inputs,
+            seed=recording.seed,
+            keep_shapes=recording.keep_shapes,
+            timeout=recording.timeout,
+            precision=recording.precision,
         )
         return Whole.of(made, path)
     except IrexecError:

@@ -60,7 +60,9 @@ class Part:
 
     def key(self, inside: str) -> str:
         """A digest of the part; ``inside`` says of which model it is."""
-        return hashlib.sha256(json.dumps([inside, self.units, self.bypassed, self.results, self.loose]).encode()).hexdigest()[:32]
+        return hashlib.sha256(
+            json.dumps([inside, self.units, self.bypassed, self.results, self.loose]).encode()
+        ).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,9 @@ class Whole:
         model = recording.model
         read = {source.node for node in model.nodes for source in node.inputs if source is not None}
         loose = [
-            node for node in model.nodes if node.outputs and (node.type == "Parameter" or (node.type == "Constant" and node not in read))
+            node
+            for node in model.nodes
+            if node.outputs and (node.type == "Parameter" or (node.type == "Constant" and node not in read))
         ]
         return Whole(recording, path, tuple(_units(model)), tuple(loose))
 
@@ -124,7 +128,9 @@ class Whole:
         keep, bypass = self.kept(part), self.bypass(part)
         inside = set(keep)
         outside = (resolved(value, bypass) for node in keep for value in node.inputs if value is not None)
-        self.recording.require({value for value in outside if value.node not in inside and value.node.type not in BOUNDARY})
+        self.recording.require(
+            {value for value in outside if value.node not in inside and value.node.type not in BOUNDARY}
+        )
         also = [self.loose[i] for i in part.loose]
         results = None if part.results is None else [self.frontier(part)[i] for i in part.results]
         return extract(self.model, keep, self.recording.boundary, results=results, bypass=bypass, also=also)
@@ -155,7 +161,9 @@ class Whole:
         if len(node.outputs) != 1:
             return []
         bypass = self.bypass(part)
-        kinds = [None if value is None else self._kind(resolved(value, bypass)) for value in (node.outputs[0], *node.inputs)]
+        kinds = [
+            None if value is None else self._kind(resolved(value, bypass)) for value in (node.outputs[0], *node.inputs)
+        ]
         return [i for i, kind in enumerate(kinds[1:]) if kind is not None and kind == kinds[0]]
 
     def _kind(self, value: Value) -> tuple[Element | None, PartialShape] | None:
@@ -197,12 +205,16 @@ def named_inputs(model: Model, arrays: Sequence[np.ndarray]) -> dict[str, np.nda
     return found
 
 
-def named_results(model: Model, values: Sequence[Value | None], reference: Mapping[Value, np.ndarray]) -> dict[str, np.ndarray]:
+def named_results(
+    model: Model, values: Sequence[Value | None], reference: Mapping[Value, np.ndarray]
+) -> dict[str, np.ndarray]:
     """The reference values of the Results of a model, each of which gives one of ``values``, by the names of its outputs."""
     if not reference:
         return {}
     return {
-        port.name: reference[value] for port, value in zip(model.outputs, values, strict=True) if value is not None and value in reference
+        port.name: reference[value]
+        for port, value in zip(model.outputs, values, strict=True)
+        if value is not None and value in reference
     }
 
 

@@ -32,7 +32,11 @@ def arrays_digest(arrays: Sequence[np.ndarray]) -> str:
     found = hashlib.sha256()
     for array in arrays:
         found.update(f"{array.dtype}{array.shape}".encode())
-        found.update("\0".join(map(str, array.ravel())).encode() if array.dtype == object else np.ascontiguousarray(array).tobytes())
+        found.update(
+            "\0".join(map(str, array.ravel())).encode()
+            if array.dtype == object
+            else np.ascontiguousarray(array).tobytes()
+        )
     return found.hexdigest()
 
 

@@ -50,9 +50,13 @@ class Output:
             check_file("-o", path, read)
         taken = next((path for path in (self.inputs, self.expected) if path.exists()), None)
         if taken is not None and not self.model.exists():
-            raise InputError(f"-o {self.model}: arrays would be written to {taken}, which exists without {self.model.name} beside it")
+            raise InputError(
+                f"-o {self.model}: arrays would be written to {taken}, which exists without {self.model.name} beside it"
+            )
         if self.state.exists() and not _is_state(self.state):
-            raise InputError(f"-o {self.model}: what has been tried would be written to {self.state}, which exists and is something else")
+            raise InputError(
+                f"-o {self.model}: what has been tried would be written to {self.state}, which exists and is something else"
+            )
 
     def files(self, candidate: Candidate) -> Files:
         """The files of a candidate, as commands name them."""

@@ -69,7 +69,12 @@ class Recording:
     ) -> Recording:
         """Run the model; all that it computes is kept if that takes at most a quarter of the memory that is left."""
         inference = infer_shapes(model, tolerant=True)
-        values = [value for node in model.nodes if node.type not in ("Parameter", "Constant", "Result") for value in node.outputs]
+        values = [
+            value
+            for node in model.nodes
+            if node.type not in ("Parameter", "Constant", "Result")
+            for value in node.outputs
+        ]
         fits = sum(inference.facts[value].known_nbytes for value in values) <= MemoryLimit().left() // 4
         recording = Recording(model, inputs, inference, seed, keep_shapes, timeout, precision, reference or {}, fits)
         recording._held.update(recording.reference)
@@ -128,7 +133,11 @@ class Recording:
         array = self._held.get(value, self.inputs.get(value.node))
         if array is not None:
             return array.shape
-        return None if inferred is None else tuple(size if isinstance(size, int) else max(1, low(size)) for size in inferred)
+        return (
+            None
+            if inferred is None
+            else tuple(size if isinstance(size, int) else max(1, low(size)) for size in inferred)
+        )
 
     def boundary(self, value: Value) -> Fact | None:
         """See irexec.analysis.submodel.Boundary: what follows from Constants alone, or decides about shapes, becomes a Constant."""
@@ -213,7 +222,9 @@ def _constant_nodes(model: Model) -> set[Node]:
     """The layers whose values follow from Constants alone."""
     found: set[Node] = set()
     for node in topological(model)[0]:
-        if node.type == "Constant" or (node.inputs and not _varies(node) and all(v is not None and v.node in found for v in node.inputs)):
+        if node.type == "Constant" or (
+            node.inputs and not _varies(node) and all(v is not None and v.node in found for v in node.inputs)
+        ):
             found.add(node)
     return found
 

@@ -160,7 +160,9 @@ def reduce(
     except BaseException:
         if output is not None and trials.smallest.model is not read:
             output.complete(trials.smallest)
-            notify(f"{output.model} has the smallest part so far, of {count_layers(trials.smallest.model)} layers; --resume goes on")
+            notify(
+                f"{output.model} has the smallest part so far, of {count_layers(trials.smallest.model)} layers; --resume goes on"
+            )
         raise
     if output is not None:
         output.complete(trials.smallest)
@@ -178,10 +180,14 @@ def _files_read(
     sources = () if isinstance(inputs, Mapping) else inputs
     if not isinstance(model, Model):
         return files_read(str(model), options.weights, sources)
-    return {str(path): "the model" for path in (model.path, model.bin_path) if path is not None} | files_read("", None, sources)
+    return {str(path): "the model" for path in (model.path, model.bin_path) if path is not None} | files_read(
+        "", None, sources
+    )
 
 
-def _read(model: str | Path | Model, inputs: Sequence[InputSource] | Mapping[str | int, Any], options: ReduceOptions) -> Model:
+def _read(
+    model: str | Path | Model, inputs: Sequence[InputSource] | Mapping[str | int, Any], options: ReduceOptions
+) -> Model:
     """The model with the shapes of the options."""
     if isinstance(model, Model):
         read = copy.copy(model)
@@ -197,23 +203,37 @@ def _refuse_damage(model: Model, check: Check) -> None:
     """Raise ModelError for what only a finding can be about: a damaged model can neither be run nor written."""
     damage = next((problem for problem in model.problems if problem.severity == "error"), None)
     if damage is not None and not check.takes_damage:
-        raise ModelError(f"{damage.at(str(model.path or 'the model'))}: {damage.message}; a damaged model can be reduced only to a finding")
+        raise ModelError(
+            f"{damage.at(str(model.path or 'the model'))}: {damage.message}; a damaged model can be reduced only to a finding"
+        )
 
 
 def _inputs(
-    model: Model, check: Check, inputs: Sequence[InputSource] | Mapping[str | int, Any], seed: int, notify: Callable[[str], None]
+    model: Model,
+    check: Check,
+    inputs: Sequence[InputSource] | Mapping[str | int, Any],
+    seed: int,
+    notify: Callable[[str], None],
 ) -> list[np.ndarray]:
     """An array for each input of a model, in order; for a finding, of one element where the rank is not known."""
     ports = [replace(port, shape=(1,)) if port.shape is None and check.takes_damage else port for port in model.inputs]
     known = check.inputs(model, others=bool(inputs))
     if isinstance(inputs, Mapping):
-        return bind_inputs(ports, {**known, **{find_port(ports, key).name: array for key, array in inputs.items()}} if known else inputs)
+        return bind_inputs(
+            ports,
+            {**known, **{find_port(ports, key).name: array for key, array in inputs.items()}} if known else inputs,
+        )
     left = [port for port in ports if port.name not in known]
     return bind_inputs(ports, {**known, **(sample_inputs(inputs, left, seed, notify) if left or not known else {})})
 
 
 def _answers(
-    model: str | Path | Model, read: Model, arrays: Sequence[np.ndarray], check: Check, options: ReduceOptions, output: Output | None
+    model: str | Path | Model,
+    read: Model,
+    arrays: Sequence[np.ndarray],
+    check: Check,
+    options: ReduceOptions,
+    output: Output | None,
 ) -> Answers:
     """What is known from before; kept in a file if the model is from one, and something is written."""
     if output is None or isinstance(model, Model):
@@ -225,7 +245,12 @@ def _answers(
 
 
 def _reduced(
-    model: Model, arrays: Sequence[np.ndarray], reference: Mapping[Value, np.ndarray], trials: Trials, check: Check, options: ReduceOptions
+    model: Model,
+    arrays: Sequence[np.ndarray],
+    reference: Mapping[Value, np.ndarray],
+    trials: Trials,
+    check: Check,
+    options: ReduceOptions,
 ) -> list[str]:
     """Find the smallest candidate; gives notes about it."""
     position = {node: i for i, node in enumerate(model.nodes)}
@@ -237,7 +262,9 @@ def _reduced(
         inner = None if reference else _failing_body(whole, whole.kept(part), trials)
         found = None if inner is None else (inner, inner.everything)
     if not trials.smallest.layers:
-        notes.append("it fails without any layer: what fails is a Parameter or a Result, or the check does not depend on the model")
+        notes.append(
+            "it fails without any layer: what fails is a Parameter or a Result, or the check does not depend on the model"
+        )
     return notes
 
 
@@ -259,17 +286,27 @@ def _taken_apart(
         fixed = with_shapes(model, shapes)
         inputs = dict(zip(fixed.parameters, arrays, strict=True))
         copies = {
-            a: b for node, copied in zip(model.nodes, fixed.nodes, strict=True) for a, b in zip(node.outputs, copied.outputs, strict=True)
+            a: b
+            for node, copied in zip(model.nodes, fixed.nodes, strict=True)
+            for a, b in zip(node.outputs, copied.outputs, strict=True)
         }
         known = {copies[value]: array for value, array in reference.items()}
         recording = Recording.of(
-            fixed, inputs, seed=options.seed, keep_shapes=keep, timeout=options.timeout, precision=options.precision, reference=known
+            fixed,
+            inputs,
+            seed=options.seed,
+            keep_shapes=keep,
+            timeout=options.timeout,
+            precision=options.precision,
+            reference=known,
         )
         whole = Whole.of(recording)
         for part in (*(whole.part_of(positions) for positions in starts), whole.everything):
             if trials(whole, part):
                 only_so = keep and not options.keep_shapes
-                return (whole, part), ["it fails only with the sizes that the model leaves open, which are kept"] if only_so else []
+                return (whole, part), [
+                    "it fails only with the sizes that the model leaves open, which are kept"
+                ] if only_so else []
     return None, ["it does not fail any more once it is taken apart, so that it stays as it is"]
 
 
@@ -279,7 +316,9 @@ def _failing_body(whole: Whole, kept: Sequence[Node], trials: Trials) -> Whole |
     return next((inner for inner in bodies if trials(inner, inner.everything)), None)
 
 
-def _report(model: Model, check: Check, trials: Trials, output: Output | None, notes: Sequence[str], seconds: float) -> Reduction:
+def _report(
+    model: Model, check: Check, trials: Trials, output: Output | None, notes: Sequence[str], seconds: float
+) -> Reduction:
     best, failure = trials.smallest, trials.failure
     files = None if output is None else output.files(best)
     types = [node.type for node in best.model.nodes]

@@ -43,7 +43,11 @@ class Trials:
     """
 
     def __init__(
-        self, check: Check, answers: Answers, progress: Callable[[Step], None], found: Callable[[Candidate], None] = lambda candidate: None
+        self,
+        check: Check,
+        answers: Answers,
+        progress: Callable[[Step], None],
+        found: Callable[[Candidate], None] = lambda candidate: None,
     ) -> None:
         self._check, self._answers, self._progress, self._found = check, answers, progress, found
         self.checks = self.recalled = 0

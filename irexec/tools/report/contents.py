@@ -88,7 +88,9 @@ class Contents:
 
 
 @collection_paused()
-def contents_of(model: Model, findings: Findings, inference: Inference, *, advance: Advance = lambda part: None) -> Contents:
+def contents_of(
+    model: Model, findings: Findings, inference: Inference, *, advance: Advance = lambda part: None
+) -> Contents:
     """Everything that can be said of a model, however damaged, without running it or reading its weights.
 
     Args:

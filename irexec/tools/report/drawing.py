@@ -21,7 +21,13 @@ def graph_of(found: Contents, is_wanted: bool) -> Content:
     return found.attempt(
         "graph",
         lambda: graph_fragment(
-            draw(found.model, cluster=len(found.nodes) > _FOLDED, findings=found.findings, profile=profile, inference=found.inference),
+            draw(
+                found.model,
+                cluster=len(found.nodes) > _FOLDED,
+                findings=found.findings,
+                profile=profile,
+                inference=found.inference,
+            ),
             id="drawing",
         ),
     )

@@ -32,7 +32,12 @@ def report_page(found: Contents, title: str, origin: str, graph: Content = None)
     parts = sections_of(found, graph)
     links = [element("a", part.title, href=f"#{part.id}") for part in parts]
     content = joined(
-        element("header", element("h1", title), element("p", origin, class_="note"), element("nav", links, aria_label="contents")),
+        element(
+            "header",
+            element("h1", title),
+            element("p", origin, class_="note"),
+            element("nav", links, aria_label="contents"),
+        ),
         element("main", [part.html() for part in parts]),
     )
     text = page(title, content, style_sheet=_file("report.css"), script=_file("report.js"))

@@ -56,7 +56,10 @@ def layers_table(found: Contents, index: Index) -> Html:
     costs = {} if found.cost is None else {(row.path, row.id, row.name): row for row in found.cost.layers}
     times, within = _times(found)
     worst = _worst(found.findings)
-    number = {title: Column(title, is_number=True, hint=hint, width=_ID if title == "id" else _NUMBER) for title, hint in _NUMBERS.items()}
+    number = {
+        title: Column(title, is_number=True, hint=hint, width=_ID if title == "id" else _NUMBER)
+        for title, hint in _NUMBERS.items()
+    }
     code = Column("output", is_code=True, width=_CODE)
     columns = [
         number["id"],
@@ -71,10 +74,19 @@ def layers_table(found: Contents, index: Index) -> Html:
     rows = []
     for line, node in zip(found.lines, found.nodes, strict=True):
         own = costs.get((line.path, line.id, line.name))
-        inside = joined(_details(line, node, index, own), _computed_with(within.get(line.name) if not line.path else None, index))
+        inside = joined(
+            _details(line, node, index, own), _computed_with(within.get(line.name) if not line.path else None, index)
+        )
         name = _name(line, inside, worst.get((line.id, line.name)))
         ms = times.get(line.name) if not line.path else None
-        cells = [line.id, name, node.type, ", ".join(line.outputs), *_cost_cells(own), None if ms is None else Amount(ms, f"{ms:.3f}")]
+        cells = [
+            line.id,
+            name,
+            node.type,
+            ", ".join(line.outputs),
+            *_cost_cells(own),
+            None if ms is None else Amount(ms, f"{ms:.3f}"),
+        ]
         rows.append(Row(cells, f"l{index.rows[node]}"))
     return table(columns, rows, hide_empty=True, class_="fixed sortable searchable", label="layers")
 
@@ -125,7 +137,9 @@ def bytes_cell(size: int | None) -> Content:
 def _name(line: LayerLine, inside: Html, worst: str | None) -> Html:
     path = element("span", line.path, class_="note") if line.path else None
     mark = element("span", worst, class_=worst) if worst else None
-    return element("details", element("summary", path, cut(line.name, 300) or "(no name)", " " if mark else None, mark), inside)
+    return element(
+        "details", element("summary", path, cut(line.name, 300) or "(no name)", " " if mark else None, mark), inside
+    )
 
 
 def _details(line: LayerLine, node: Node, index: Index, own: LayerCost | None) -> Html:

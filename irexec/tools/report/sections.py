@@ -51,17 +51,28 @@ def sections_of(found: Contents, graph: Content) -> list[Section]:
     """All sections of a report, without those that would be empty."""
     index = Index.of(found.nodes)
     planned = None if found.measured is None else found.measured.memory
-    first = [Section("summary", "Summary", summary(found)), Section("findings", "Findings", findings(found.findings, index))]
-    last = Section("notes", "Not in this report", element("ul", [element("li", note) for note in found.notes]) if found.notes else None)
+    first = [
+        Section("summary", "Summary", summary(found)),
+        Section("findings", "Findings", findings(found.findings, index)),
+    ]
+    last = Section(
+        "notes",
+        "Not in this report",
+        element("ul", [element("li", note) for note in found.notes]) if found.notes else None,
+    )
     if not found.nodes:
         return [*first, last]
     all_sections = [
         *first,
         Section("ports", "Inputs and outputs", None if found.is_execution_graph else ports(found)),
         Section("graph", "Graph", graph),
-        Section("operations", "Operations", executed_operations(found) if found.is_execution_graph else operations(found)),
+        Section(
+            "operations", "Operations", executed_operations(found) if found.is_execution_graph else operations(found)
+        ),
         Section("time", "Time", None if found.measured is None else times(found.measured.profile)),
-        Section("layers", "Layers", executed_table(found, index) if found.is_execution_graph else layers_table(found, index)),
+        Section(
+            "layers", "Layers", executed_table(found, index) if found.is_execution_graph else layers_table(found, index)
+        ),
         Section("types", "Element types", None if found.precision is None else element_types(found.precision)),
         Section("memory", "Memory", None if found.memory is None else memory(found.memory, planned)),
         Section("weights", "Weights", weights(found, index)),
@@ -117,7 +128,11 @@ def _weights_text(found: Contents) -> str | None:
     if not count:
         return None
     stored = found.precision
-    bits = f", {stored.bits_per_weight:.3g} bits per weight" if stored is not None and stored.bits_per_weight is not None else ""
+    bits = (
+        f", {stored.bits_per_weight:.3g} bits per weight"
+        if stored is not None and stored.bits_per_weight is not None
+        else ""
+    )
     return f"{amount(found.weight_bytes)} in {counted(count, 'constant')}{bits}"
 
 
@@ -147,14 +162,18 @@ def findings(found: Sequence[Finding], index: Index) -> Html:
     if not found:
         return element("p", "No findings: every port, attribute, edge and weight range is as it should be.")
     shown = findings_table(
-        found, limit=_FINDINGS, link=lambda finding, text: index.link_to_place(finding.layer_id, finding.layer_name, text)
+        found,
+        limit=_FINDINGS,
+        link=lambda finding, text: index.link_to_place(finding.layer_id, finding.layer_name, text),
     )
     return joined(element("p", count_text(found)), shown)
 
 
 def ports(found: Contents) -> Html:
     """Inputs, outputs and variables."""
-    variables = dict.fromkeys(node.attributes.get("variable_id", "") for node in found.nodes if node.type in ("ReadValue", "Assign"))
+    variables = dict.fromkeys(
+        node.attributes.get("variable_id", "") for node in found.nodes if node.type in ("ReadValue", "Assign")
+    )
     state = element("p", "variables, whose state is kept between runs: ", ", ".join(variables)) if variables else None
     summary, model = found.summary, found.model
     inputs, outputs = (summary.inputs, summary.outputs) if summary is not None else (model.inputs, model.outputs)
@@ -168,7 +187,10 @@ def operations(found: Contents) -> Html:
         counts[node.type] = counts.get(node.type, 0) + 1
     costs = {} if found.cost is None else {row.type: row for row in found.cost.types}
     numbers = [Column(title, is_number=True) for title in ("layers", "MACs", "params", "bytes")]
-    rows = [_operation_row(type, counts[type], costs.get(type), found) for type in sorted(counts, key=lambda type: -counts[type])]
+    rows = [
+        _operation_row(type, counts[type], costs.get(type), found)
+        for type in sorted(counts, key=lambda type: -counts[type])
+    ]
     rows.sort(key=lambda row: -(costs[str(row[0])].macs or 0) if row[0] in costs else 0)
     return table(["operation", *numbers, "share of MACs"], rows, hide_empty=True, class_="sortable", label="operations")
 
@@ -203,15 +225,20 @@ def element_types(report: PrecisionReport) -> Html:
     types = [precision_report.activation_cells(row) for row in report.activations]
     return joined(
         [element("p", text) for text in precision_report.totals(report)],
-        _text_table(precision_report.STORAGE_HEADERS, stored, precision_report.STORAGE_RIGHT, "weights") if stored else None,
-        _text_table(precision_report.ACTIVATION_HEADERS, types, precision_report.ACTIVATION_RIGHT, "activations") if types else None,
+        _text_table(precision_report.STORAGE_HEADERS, stored, precision_report.STORAGE_RIGHT, "weights")
+        if stored
+        else None,
+        _text_table(precision_report.ACTIVATION_HEADERS, types, precision_report.ACTIVATION_RIGHT, "activations")
+        if types
+        else None,
     )
 
 
 def memory(report: MemoryReport, planned: PlannedMemory | None) -> Html:
     """The memory of the tensors between layers, over the layers in the order in which they run."""
     curve = area(
-        report.curve, f"bytes of tensors alive during each of {counted(len(report.curve), 'layer')}, at most {amount(report.peak)}"
+        report.curve,
+        f"bytes of tensors alive during each of {counted(len(report.curve), 'layer')}, at most {amount(report.peak)}",
     )
     texts = memory_report.totals(replace(report, plan=planned))
     # Without a plan the last line says why there is none.
@@ -239,7 +266,12 @@ def weights(found: Contents, index: Index) -> Html | None:
 def _constant_row(node: Node, found: Histogram | str, index: Index) -> list[Content]:
     if node.constant is None:
         return [""] * 11
-    start = [index.link(node, node.name), node.constant.element.name, shape_text(node.constant.shape), bytes_cell(node.constant.size)]
+    start = [
+        index.link(node, node.name),
+        node.constant.element.name,
+        shape_text(node.constant.shape),
+        bytes_cell(node.constant.size),
+    ]
     if isinstance(found, str):
         return [*start, "", "", "", "", "", "", element("span", found, class_="error")]
     s = found.statistics

@@ -86,7 +86,12 @@ def _silent(text: str, total: float) -> Iterator[Callable[[float], None]]:
 
 
 def report(
-    path: str, output: str, options: ReportOptions | None = None, *, notify: Notify = lambda text: None, progress: Progress = _silent
+    path: str,
+    output: str,
+    options: ReportOptions | None = None,
+    *,
+    notify: Notify = lambda text: None,
+    progress: Progress = _silent,
 ) -> WrittenReport:
     """Write a report of a model, however damaged it is.
 
@@ -104,13 +109,17 @@ def report(
     options = options or ReportOptions()
     check_output(output, files_read(path, options.weights, options.inputs))
     with progress(f"reading {path}", 1) as advance:
-        model, findings = read_tolerant(path, options.weights, mmap=options.mmap, progress=advance, inputs=options.shapes)
+        model, findings = read_tolerant(
+            path, options.weights, mmap=options.mmap, progress=advance, inputs=options.shapes
+        )
     if model is None:
         found = _not_converted(path, findings)
     else:
         check_output(output, external_files(model))
         found = _contents(model, findings, options, notify, progress)
-    made = report_page(found, options.title or Path(path).name, _origin(options.made_by), graph_of(found, options.has_graph))
+    made = report_page(
+        found, options.title or Path(path).name, _origin(options.made_by), graph_of(found, options.has_graph)
+    )
     data = made.text.encode()
     try:
         with replacing(Path(output)) as (file,):
@@ -143,7 +152,9 @@ def _not_converted(path: str, findings: list[Finding]) -> Contents:
     return found
 
 
-def _contents(model: Model, before: list[Finding], options: ReportOptions, notify: Notify, progress: Progress) -> Contents:
+def _contents(
+    model: Model, before: list[Finding], options: ReportOptions, notify: Notify, progress: Progress
+) -> Contents:
     """All that can be said of a model, in addition to the findings from reading it."""
     with progress("checking", 1) as advance:
         inference = infer_all(model)
@@ -163,7 +174,11 @@ def _contents(model: Model, before: list[Finding], options: ReportOptions, notif
 
 def _run(model: Model, options: ReportOptions, notify: Notify) -> tuple[Profile, PlannedMemory]:
     compiled = CompiledModel(
-        model, threads=options.threads, optimize=options.optimize, precision=options.precision, max_memory=options.max_memory
+        model,
+        threads=options.threads,
+        optimize=options.optimize,
+        precision=options.precision,
+        max_memory=options.max_memory,
     )
     inputs = sample_inputs(options.inputs, compiled.inputs, options.seed, notify, MemoryLimit(options.max_memory))
     profile = compiled.profile(inputs, options.runs, timeout=options.timeout)
@@ -179,5 +194,7 @@ def _origin(made_by: str) -> str:
 
 def _written(output: str, size: int, found: Contents, made: Page) -> WrittenReport:
     severities = [finding.severity for finding in found.findings]
-    counts: dict[str, int] = {severity: severities.count(severity) for severity in ("error", "warning", "info") if severity in severities}
+    counts: dict[str, int] = {
+        severity: severities.count(severity) for severity in ("error", "warning", "info") if severity in severities
+    }
     return WrittenReport(output, size, len(found.nodes), counts, made.sections, tuple(found.notes))

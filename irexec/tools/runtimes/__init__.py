@@ -32,7 +32,9 @@ def require_runtime(name: str) -> None:
         raise InputError(f"there is no runtime {name!r}, expected one of {', '.join(RUNTIMES)}")
     package = _PACKAGES.get(name)
     if package is not None and importlib.util.find_spec(package) is None:
-        raise UnsupportedError(f"the runtime {name} needs the package {package} (pip install {package}), which is not installed")
+        raise UnsupportedError(
+            f"the runtime {name} needs the package {package} (pip install {package}), which is not installed"
+        )
 
 
 def precision_beside(name: str) -> Precision:

@@ -60,14 +60,20 @@ class OnnxFileRuntime(Runtime):
         elements = [self._facts[value].element if value in self._facts else None for value in values]
         names = [self._name(value) for value in values]
         asked = {name: element for name, element in zip(names, elements, strict=True) if name is not None}
-        carried = [None if one is None or one.native or not one.bits else _onnx_name(carried_type(one)) for one in asked.values()]
+        carried = [
+            None if one is None or one.native or not one.bits else _onnx_name(carried_type(one))
+            for one in asked.values()
+        ]
         feeds = [self._fed(arrays) for arrays in runs]
         with tempfile.TemporaryDirectory(prefix="irexec-onnx-") as folder:
             target = Path(folder) / "model.onnx"
             write_observed(self.path, list(asked), carried, target)
             outputs = self._run(target, feeds)
         given = [dict(zip(asked, arrays, strict=True)) for arrays in outputs]
-        return [[in_carrier(found[name or ""], element) for name, element in zip(names, elements, strict=True)] for found in given]
+        return [
+            [in_carrier(found[name or ""], element) for name, element in zip(names, elements, strict=True)]
+            for found in given
+        ]
 
     def _fed(self, arrays: Arrays) -> dict[str, np.ndarray]:
         bound = bind_inputs(self.inputs, dict(arrays))
@@ -105,7 +111,9 @@ class OnnxRuntime(OnnxFileRuntime, ProcessRuntime):
         threads, timeout, worker: see ProcessRuntime.
     """
 
-    def __init__(self, model: Model, *, threads: int | None = None, timeout: float | None = None, worker: Worker | None = None) -> None:
+    def __init__(
+        self, model: Model, *, threads: int | None = None, timeout: float | None = None, worker: Worker | None = None
+    ) -> None:
         super().__init__("onnxruntime", model, threads=threads, timeout=timeout, worker=worker)
 
     def _run(self, path: Path, feeds: Sequence[Arrays]) -> list[list[np.ndarray]]:
@@ -129,4 +137,6 @@ class OnnxReferenceRuntime(OnnxFileRuntime):
             evaluator = open_evaluator(path)
             return [list(evaluator(arrays).values()) for arrays in feeds]
         except ConversionError as error:
-            raise EngineError(str(error).replace("cannot run the model", f"cannot run {self.path}", 1), engine=self.name) from None
+            raise EngineError(
+                str(error).replace("cannot run the model", f"cannot run {self.path}", 1), engine=self.name
+            ) from None

@@ -39,7 +39,9 @@ class OpenVINORuntime(ProcessRuntime):
         threads, timeout, worker: see ProcessRuntime.
     """
 
-    def __init__(self, model: Model, *, threads: int | None = None, timeout: float | None = None, worker: Worker | None = None) -> None:
+    def __init__(
+        self, model: Model, *, threads: int | None = None, timeout: float | None = None, worker: Worker | None = None
+    ) -> None:
         super().__init__("openvino", model, threads=threads, timeout=timeout, worker=worker)
         self._facts = infer_shapes(model, tolerant=True).facts
 
@@ -47,7 +49,9 @@ class OpenVINORuntime(ProcessRuntime):
         """See Runtime."""
         elements = [None if value not in self._facts else self._facts[value].element for value in values]
         asked = list(dict.fromkeys([*values, *self._of_loops(values)]))
-        made = observed(self.model, asked, [self._facts[value].element if value in self._facts else None for value in asked])
+        made = observed(
+            self.model, asked, [self._facts[value].element if value in self._facts else None for value in asked]
+        )
         feeds = [self._fed(arrays, made) for arrays in runs]
         what = str(self.model.path or self.model.name or "the model")
         with tempfile.TemporaryDirectory(prefix="irexec-openvino-") as folder:
@@ -55,9 +59,14 @@ class OpenVINORuntime(ProcessRuntime):
             save_model(made.model, path)
             outputs = self._ask(path, feeds, what, _PROPERTIES)
         if any(len(given) != len(asked) for given in outputs):
-            raise EngineError(f"openvino gives {len(outputs[0])} of {counted(len(asked), 'tensor')} of {what}", engine="openvino")
+            raise EngineError(
+                f"openvino gives {len(outputs[0])} of {counted(len(asked), 'tensor')} of {what}", engine="openvino"
+            )
         position = {value: i for i, value in enumerate(asked)}
-        return [[in_carrier(given[position[value]], element) for value, element in zip(values, elements, strict=True)] for given in outputs]
+        return [
+            [in_carrier(given[position[value]], element) for value, element in zip(values, elements, strict=True)]
+            for given in outputs
+        ]
 
     def _of_loops(self, values: Sequence[Value]) -> Iterator[Value]:
         """The outputs of dynamic shape of the loops that values are computed from: the plugin runs no loop of which one is not read."""
@@ -68,7 +77,9 @@ class OpenVINORuntime(ProcessRuntime):
                 seen.add(node)
                 waiting += [value.node for value in node.inputs if value is not None]
                 if len(node.bodies) == 1:
-                    yield from (value for value in node.outputs if value not in self._facts or not self._facts[value].is_static)
+                    yield from (
+                        value for value in node.outputs if value not in self._facts or not self._facts[value].is_static
+                    )
 
     def _fed(self, arrays: Arrays, made: Observed) -> dict[str, np.ndarray]:
         """The inputs by the names and in the types of the copy."""

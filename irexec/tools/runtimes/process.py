@@ -81,7 +81,9 @@ class Worker:
     def __enter__(self) -> Worker:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -96,7 +98,9 @@ class ProcessRuntime(Runtime):
         timeout: seconds that a call may take, where the process is its own.
     """
 
-    def __init__(self, name: str, model: Model, *, threads: int | None, timeout: float | None, worker: Worker | None) -> None:
+    def __init__(
+        self, name: str, model: Model, *, threads: int | None, timeout: float | None, worker: Worker | None
+    ) -> None:
         super().__init__(name, model)
         self._threads = threads
         self._worker, self._is_shared = worker or Worker(name, timeout), worker is not None
@@ -106,9 +110,13 @@ class ProcessRuntime(Runtime):
         """That of the engine's package."""
         return self._worker.version
 
-    def _ask(self, path: Path, runs: Sequence[Arrays], what: str, options: Mapping[str, Any] | None = None) -> list[list[np.ndarray]]:
+    def _ask(
+        self, path: Path, runs: Sequence[Arrays], what: str, options: Mapping[str, Any] | None = None
+    ) -> list[list[np.ndarray]]:
         """The outputs of the model in a file, for each run; ``what`` is its name in messages."""
-        return self._worker.run(Job(self.name, str(path), "", threads=self._threads, options=dict(options or {})), runs, what)
+        return self._worker.run(
+            Job(self.name, str(path), "", threads=self._threads, options=dict(options or {})), runs, what
+        )
 
     def close(self) -> None:
         """End the process, unless it is shared."""

@@ -56,7 +56,9 @@ class Batcher:
             TooManyRequestsError: too many requests wait.
         """
         if self.waiting >= self._max_waiting:
-            raise TooManyRequestsError(f"{self.waiting} requests wait for model {self._model.name!r}, which are as many as may")
+            raise TooManyRequestsError(
+                f"{self.waiting} requests wait for model {self._model.name!r}, which are as many as may"
+            )
         request = _Request(inputs, self._model.items(inputs), asyncio.get_running_loop().create_future())
         key = self._model.key(inputs) if self._max_batch > 1 else None
         self.waiting += 1
@@ -99,7 +101,9 @@ class Batcher:
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
-            results = await loop.run_in_executor(self._executor, self._model.run, [request.inputs for request in wanted])
+            results = await loop.run_in_executor(
+                self._executor, self._model.run, [request.inputs for request in wanted]
+            )
         except Exception as error:
             if len(wanted) == 1:
                 wanted[0].fail(error)

@@ -38,11 +38,17 @@ class ServedModel:
         self.name, self.path = name, path
         found = described(path, options)
         self._compiled = CompiledModel(
-            found.model, threads=options.threads, weights=options.weights, precision=options.precision, max_memory=options.max_memory
+            found.model,
+            threads=options.threads,
+            weights=options.weights,
+            precision=options.precision,
+            max_memory=options.max_memory,
         )
         variables = [node.name for node in found.model.nodes if node.type == "Assign"]
         if variables:
-            raise InputError(f"{path}: has variables, such as that of layer {variables[0]!r}, whose state requests would share")
+            raise InputError(
+                f"{path}: has variables, such as that of layer {variables[0]!r}, whose state requests would share"
+            )
         self._batching = found.batching
         self.inputs: list[Port] = self._compiled.inputs
         self.outputs: list[Port] = self._compiled.outputs
@@ -61,13 +67,17 @@ class ServedModel:
         given = {find_port(self.inputs, name).name: array for name, array in inputs.items()}
         missing = [port.name for port in self.inputs if port.name not in given]
         if missing:
-            raise InputError(f"no value is given for {', '.join(map(repr, missing))}: the model has {expected(self.inputs)}")
+            raise InputError(
+                f"no value is given for {', '.join(map(repr, missing))}: the model has {expected(self.inputs)}"
+            )
         if len(given) < len(inputs):
             raise InputError(f"an input is given twice: {', '.join(inputs)}")
         arrays = {port.name: checked(port, given[port.name]) for port in self.inputs}
         sizes = {array.shape[0] for array in arrays.values() if array.ndim}
         if self.takes_batches and len(sizes) > 1:
-            raise InputError(f"axis 0 of the inputs is {', '.join(map(str, sorted(sizes)))}, expected the same number of items in each")
+            raise InputError(
+                f"axis 0 of the inputs is {', '.join(map(str, sorted(sizes)))}, expected the same number of items in each"
+            )
         return arrays
 
     def key(self, inputs: Arrays) -> Key | None:

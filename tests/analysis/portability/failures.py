@@ -39,22 +39,58 @@ has_not(
     **_DECONV,
 )
 
-_NEAREST = {"mode": "nearest", "shape_calculation_mode": "sizes", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
-has("IR953", "version 4", "Interpolate", 4, random("f32", 1, 2, 3, 3), [6, 6], [2.0, 2.0], [-2, -1], parameters=FIRST, **_NEAREST)
+_NEAREST = {
+    "mode": "nearest",
+    "shape_calculation_mode": "sizes",
+    "nearest_mode": "floor",
+    "coordinate_transformation_mode": "asymmetric",
+}
+has(
+    "IR953",
+    "version 4",
+    "Interpolate",
+    4,
+    random("f32", 1, 2, 3, 3),
+    [6, 6],
+    [2.0, 2.0],
+    [-2, -1],
+    parameters=FIRST,
+    **_NEAREST,
+)
 has("IR953", "version 11", "Interpolate", 11, random("f32", 1, 2, 3, 3), [6, 6], [-2, -1], parameters=FIRST, **_NEAREST)
-has_not("IR953", "version 11", "Interpolate", 11, random("f32", 1, 2, 3, 3), [6, 6], [2, 3], parameters=FIRST, **_NEAREST)
+has_not(
+    "IR953", "version 11", "Interpolate", 11, random("f32", 1, 2, 3, 3), [6, 6], [2, 3], parameters=FIRST, **_NEAREST
+)
 
 for _name in ("Less", "Equal"):
     has("IR954", "f32", _name, 1, random("f32", 3, 4, **SQUARE), random("f32", 3, **SQUARE), auto_broadcast="pdpd")
 for _name in ("Subtract", "Divide", "Mod"):
-    has("IR954", "f32", _name, 1, random("f32", 2, 3, 4, low=1, high=9), random("f32", 2, 1, low=1, high=3), auto_broadcast="pdpd")
+    has(
+        "IR954",
+        "f32",
+        _name,
+        1,
+        random("f32", 2, 3, 4, low=1, high=9),
+        random("f32", 2, 1, low=1, high=3),
+        auto_broadcast="pdpd",
+    )
 has_not("IR954", "Add", "Add", 1, random("f32", 2, 3, 4), random("f32", 2, 1), auto_broadcast="pdpd")
 has_not("IR954", "numpy", "Subtract", 1, random("f32", 2, 3, 4), random("f32", 4))
 
 _DEFORMABLE = (random("f32", 1, 2, 4, 4), random("f32", 1, 8, 3, 3), random("f32", 2, 2, 2, 2))
 _STEPS = {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
 has("IR955", "absent", "DeformableConvolution", 8, *_DEFORMABLE, parameters=(0, 1), **_STEPS)
-has_not("IR955", "given", "DeformableConvolution", 8, *_DEFORMABLE, parameters=(0, 1), group="1", deformable_group="1", **_STEPS)
+has_not(
+    "IR955",
+    "given",
+    "DeformableConvolution",
+    8,
+    *_DEFORMABLE,
+    parameters=(0, 1),
+    group="1",
+    deformable_group="1",
+    **_STEPS,
+)
 
 has("IR956", "absent", "LSTMSequence", 5, *lstm_inputs([3, 3]), parameters=STATES, **FORWARD)
 has_not("IR956", "given", "LSTMSequence", 5, *lstm_inputs([3, 3]), parameters=STATES, **LSTM)
@@ -107,7 +143,17 @@ has(
     kernel="2,2",
     exclude_pad="true",
 )
-has("IR962", "no image", "MaxPool", 1, typed("f32", np.zeros((0, 1, 4, 4))), strides="2,2", pads_begin="0,0", pads_end="0,0", kernel="2,2")
+has(
+    "IR962",
+    "no image",
+    "MaxPool",
+    1,
+    typed("f32", np.zeros((0, 1, 4, 4))),
+    strides="2,2",
+    pads_begin="0,0",
+    pads_end="0,0",
+    kernel="2,2",
+)
 has_not(
     "IR962",
     "one image",
@@ -149,9 +195,25 @@ has_not(
     **_DECONV,
 )
 
-has("IR965", "empty", "EmbeddingBagOffsetsSum", 3, random("f32", 5, 2), ints("i32", 0, 2, 3, 4), ints("i32", 0, 2, 4), parameters=FIRST)
+has(
+    "IR965",
+    "empty",
+    "EmbeddingBagOffsetsSum",
+    3,
+    random("f32", 5, 2),
+    ints("i32", 0, 2, 3, 4),
+    ints("i32", 0, 2, 4),
+    parameters=FIRST,
+)
 has_not(
-    "IR965", "not empty", "EmbeddingBagOffsetsSum", 3, random("f32", 5, 2), ints("i32", 0, 2, 3, 4), ints("i32", 0, 2, 3), parameters=FIRST
+    "IR965",
+    "not empty",
+    "EmbeddingBagOffsetsSum",
+    3,
+    random("f32", 5, 2),
+    ints("i32", 0, 2, 3, 4),
+    ints("i32", 0, 2, 3),
+    parameters=FIRST,
 )
 
 has(
@@ -207,7 +269,14 @@ has(
     parameters=FIRST,
 )
 has_not(
-    "IR967", "of OpenVINO", "ConvolutionBackpropData", 1, random("f32", 1, 3, 4, 4), random("f32", 3, 2, 3, 3), parameters=FIRST, **_DECONV
+    "IR967",
+    "of OpenVINO",
+    "ConvolutionBackpropData",
+    1,
+    random("f32", 1, 3, 4, 4),
+    random("f32", 3, 2, 3, 3),
+    parameters=FIRST,
+    **_DECONV,
 )
 
 _NMS = (

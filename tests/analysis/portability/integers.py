@@ -17,17 +17,62 @@ has_not("IR911", "floats", "Divide", 1, random("f32", 4), random("f32", 4, low=1
 has_not("IR911", "by one", "Divide", 1, ints("i32", *NEGATIVE), ints("i32", 1, -1, 1, 1), parameters=FIRST)
 
 for _name in ("Less", "GreaterEqual"):
-    has("IR912", "f32", _name, 1, random("f32", 3, 3, **SQUARE), random("f32", 3, **SQUARE, seed=3), auto_broadcast="pdpd")
-has("IR912", "i32", "Equal", 1, random("i32", 3, 3, **SQUARE), random("i32", 3, **SQUARE, seed=3), auto_broadcast="pdpd")
-has("IR912", "i32", "BitwiseAnd", 13, random("i32", 3, 3, low=0, high=99), random("i32", 3, low=0, high=99, seed=3), auto_broadcast="pdpd")
-has_not("IR912", "f32", "Equal", 1, random("f32", 3, 3, **SQUARE), random("f32", 3, **SQUARE, seed=3), auto_broadcast="pdpd")
-has_not("IR912", "same rank", "Less", 1, random("f32", 3, 3, **SQUARE), random("f32", 3, 1, **SQUARE, seed=3), auto_broadcast="pdpd")
+    has(
+        "IR912",
+        "f32",
+        _name,
+        1,
+        random("f32", 3, 3, **SQUARE),
+        random("f32", 3, **SQUARE, seed=3),
+        auto_broadcast="pdpd",
+    )
+has(
+    "IR912", "i32", "Equal", 1, random("i32", 3, 3, **SQUARE), random("i32", 3, **SQUARE, seed=3), auto_broadcast="pdpd"
+)
+has(
+    "IR912",
+    "i32",
+    "BitwiseAnd",
+    13,
+    random("i32", 3, 3, low=0, high=99),
+    random("i32", 3, low=0, high=99, seed=3),
+    auto_broadcast="pdpd",
+)
+has_not(
+    "IR912", "f32", "Equal", 1, random("f32", 3, 3, **SQUARE), random("f32", 3, **SQUARE, seed=3), auto_broadcast="pdpd"
+)
+has_not(
+    "IR912",
+    "same rank",
+    "Less",
+    1,
+    random("f32", 3, 3, **SQUARE),
+    random("f32", 3, 1, **SQUARE, seed=3),
+    auto_broadcast="pdpd",
+)
 has_not("IR912", "numpy", "Less", 1, random("f32", 3, 3, **SQUARE), random("f32", 3, **SQUARE, seed=3))
-has_not("IR912", "one element", "Less", 1, random("f32", 3, 3, **SQUARE), random("f32", 1, **SQUARE, seed=3), auto_broadcast="pdpd")
+has_not(
+    "IR912",
+    "one element",
+    "Less",
+    1,
+    random("f32", 3, 3, **SQUARE),
+    random("f32", 1, **SQUARE, seed=3),
+    auto_broadcast="pdpd",
+)
 
 for _name, _since in (("ReduceSum", 1), ("ReduceProd", 1), ("ReduceL1", 4), ("ReduceL2", 4)):
     for _type in ("i8", "u8"):
-        has("IR913", _type, _name, _since, random(_type, 2, 9, low=60, high=120), [1], keep_dims="true", parameters=FIRST)
+        has(
+            "IR913",
+            _type,
+            _name,
+            _since,
+            random(_type, 2, 9, low=60, high=120),
+            [1],
+            keep_dims="true",
+            parameters=FIRST,
+        )
     has_not("IR913", "i32", _name, _since, random("i32", 2, 3, low=1, high=9), [1], keep_dims="true", parameters=FIRST)
 
 has("IR914", "u8", "AdaptiveAvgPool", 8, random("u8", 1, 2, 3, 3, low=30, high=100), [1, 1], parameters=FIRST)
@@ -49,7 +94,16 @@ for _type in ("i8", "u8"):
         **_ONNX,
     )
 has_not(
-    "IR915", "i32", "Interpolate", 4, random("i32", 1, 2, 5, 5, low=0, high=100), [13, 11], [2.6, 2.2], [2, 3], parameters=FIRST, **_ONNX
+    "IR915",
+    "i32",
+    "Interpolate",
+    4,
+    random("i32", 1, 2, 5, 5, low=0, high=100),
+    [13, 11],
+    [2.6, 2.2],
+    [2, 3],
+    parameters=FIRST,
+    **_ONNX,
 )
 has_not(
     "IR915",
@@ -66,9 +120,33 @@ has_not(
 
 for _type in ("i8", "u8"):
     for _mode in ("bilinear", "bicubic"):
-        has("IR916", f"{_type} {_mode}", "GridSample", 9, random(_type, 1, 1, 4, 4, low=0, high=100), random("f32", 1, 5, 5, 2), mode=_mode)
-has_not("IR916", "i32", "GridSample", 9, random("i32", 1, 1, 4, 4, low=0, high=100), random("f32", 1, 5, 5, 2), mode="bilinear")
-has_not("IR916", "nearest", "GridSample", 9, random("u8", 1, 1, 4, 4, low=0, high=100), random("f32", 1, 5, 5, 2), mode="nearest")
+        has(
+            "IR916",
+            f"{_type} {_mode}",
+            "GridSample",
+            9,
+            random(_type, 1, 1, 4, 4, low=0, high=100),
+            random("f32", 1, 5, 5, 2),
+            mode=_mode,
+        )
+has_not(
+    "IR916",
+    "i32",
+    "GridSample",
+    9,
+    random("i32", 1, 1, 4, 4, low=0, high=100),
+    random("f32", 1, 5, 5, 2),
+    mode="bilinear",
+)
+has_not(
+    "IR916",
+    "nearest",
+    "GridSample",
+    9,
+    random("u8", 1, 1, 4, 4, low=0, high=100),
+    random("f32", 1, 5, 5, 2),
+    mode="nearest",
+)
 
 _POOL = {"strides": "2,2", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "kernel": "2,2"}
 has("IR917", "u8", "MaxPool", 8, typed("u8", np.zeros((1, 2, 4, 4))), **_POOL)
@@ -93,5 +171,27 @@ for _type in ("f32", "bf16"):
     has_not("IR918", _type, "MaxPool", 1, random(_type, 1, 1, 4, 4, low=-9, high=9), **_BESIDE)
 
 _PILLOW = {"mode": "bicubic_pillow", "shape_calculation_mode": "sizes"}
-has("IR919", "-0.75", "Interpolate", 11, random("f32", 1, 2, 5, 5), [13, 11], [2, 3], parameters=FIRST, cube_coeff="-0.75", **_PILLOW)
-has_not("IR919", "-0.5", "Interpolate", 11, random("f32", 1, 2, 5, 5), [13, 11], [2, 3], parameters=FIRST, cube_coeff="-0.5", **_PILLOW)
+has(
+    "IR919",
+    "-0.75",
+    "Interpolate",
+    11,
+    random("f32", 1, 2, 5, 5),
+    [13, 11],
+    [2, 3],
+    parameters=FIRST,
+    cube_coeff="-0.75",
+    **_PILLOW,
+)
+has_not(
+    "IR919",
+    "-0.5",
+    "Interpolate",
+    11,
+    random("f32", 1, 2, 5, 5),
+    [13, 11],
+    [2, 3],
+    parameters=FIRST,
+    cube_coeff="-0.5",
+    **_PILLOW,
+)

@@ -13,10 +13,37 @@ has("IR920", "adaptive", "ROIAlign", 9, random("f32", 1, 2, 6, 6), _BOXES, [0, 0
 has_not("IR920", "2 samples", "ROIAlign", 9, random("f32", 1, 2, 6, 6), _BOXES, [0, 0], sampling_ratio="2", **_ALIGN)
 
 for _type in ("f16", "i64"):
-    has("IR921", _type, "SegmentMax", 16, random(_type, 4, 2, low=0, high=9), [0, 0, 2, 2], fill_mode="lowest", parameters=FIRST)
+    has(
+        "IR921",
+        _type,
+        "SegmentMax",
+        16,
+        random(_type, 4, 2, low=0, high=9),
+        [0, 0, 2, 2],
+        fill_mode="lowest",
+        parameters=FIRST,
+    )
 for _type in ("f32", "i32"):
-    has_not("IR921", _type, "SegmentMax", 16, random(_type, 4, 2, low=0, high=9), [0, 0, 2, 2], fill_mode="lowest", parameters=FIRST)
-has_not("IR921", "zero", "SegmentMax", 16, random("i64", 4, 2, low=0, high=9), [0, 0, 2, 2], fill_mode="zero", parameters=FIRST)
+    has_not(
+        "IR921",
+        _type,
+        "SegmentMax",
+        16,
+        random(_type, 4, 2, low=0, high=9),
+        [0, 0, 2, 2],
+        fill_mode="lowest",
+        parameters=FIRST,
+    )
+has_not(
+    "IR921",
+    "zero",
+    "SegmentMax",
+    16,
+    random("i64", 4, 2, low=0, high=9),
+    [0, 0, 2, 2],
+    fill_mode="zero",
+    parameters=FIRST,
+)
 
 _SCATTER = ([0, 0, 2], [-2, -1, -1], 0)
 has(
@@ -103,7 +130,9 @@ _CELL = (
 has("IR925", "peepholes", "LSTMCell", 1, *_CELL, random("f32", 12, seed=6), hidden_size="4", parameters=STATES)
 has("IR925", "input_forget", "LSTMCell", 1, *_CELL, hidden_size="4", input_forget="true", parameters=STATES)
 has_not("IR925", "neither", "LSTMCell", 1, *_CELL, hidden_size="4", parameters=STATES)
-has_not("IR925", "peepholes of zero", "LSTMCell", 1, *_CELL, typed("f32", np.zeros(12)), hidden_size="4", parameters=STATES)
+has_not(
+    "IR925", "peepholes of zero", "LSTMCell", 1, *_CELL, typed("f32", np.zeros(12)), hidden_size="4", parameters=STATES
+)
 has_not("IR925", "version 4", "LSTMCell", 4, *_CELL, hidden_size="4", parameters=STATES)
 
 _GRU = (
@@ -116,7 +145,9 @@ _GRU = (
 )
 _BATCH = {0: "?,3,3", 1: "?,1,4", 2: "?,1,4", 3: "?"}
 has("IR926", "dynamic batch", "LSTMSequence", 5, *lstm_inputs([2, 3]), parameters=range(4), shapes=_BATCH, **LSTM)
-has("IR926", "dynamic length", "LSTMSequence", 5, *lstm_inputs([2, 3]), parameters=range(4), shapes={0: "2,?,3"}, **LSTM)
+has(
+    "IR926", "dynamic length", "LSTMSequence", 5, *lstm_inputs([2, 3]), parameters=range(4), shapes={0: "2,?,3"}, **LSTM
+)
 has(
     "IR926",
     "dynamic batch",
@@ -158,7 +189,15 @@ for _name in ("ReduceMax", "ReduceMin"):
 has("IR931", "from u1", "Convert", 1, ints("u1", 1, 0, 1, 1, 0, 0, 0, 1), destination_type="f32")
 has_not("IR931", "from boolean", "Convert", 1, random("boolean", 8), destination_type="f32")
 
-_REGIONS = {"axis": "1", "coords": "4", "classes": "1", "end_axis": "3", "num": "3", "mask": "0,1,2", "anchors": "1,2,3,4,5,6"}
+_REGIONS = {
+    "axis": "1",
+    "coords": "4",
+    "classes": "1",
+    "end_axis": "3",
+    "num": "3",
+    "mask": "0,1,2",
+    "anchors": "1,2,3,4,5,6",
+}
 has("IR932", "absent", "RegionYolo", 1, random("f32", 1, 18, 2, 2), **_REGIONS)
 has_not("IR932", "given", "RegionYolo", 1, random("f32", 1, 18, 2, 2), do_softmax="true", **_REGIONS)
 
@@ -167,14 +206,59 @@ has_not("IR933", "no other channels", "RegionYolo", 1, random("f32", 2, 18, 2, 2
 has_not("IR933", "one image", "RegionYolo", 1, random("f32", 1, 20, 2, 2), do_softmax="false", **_REGIONS)
 
 has("IR934", "absent", "PriorBoxClustered", 1, [2, 2], [8, 8], step="4", offset="0.5", parameters=())
-has_not("IR934", "given", "PriorBoxClustered", 1, [2, 2], [8, 8], step="4", offset="0.5", width="3.0", height="2.0", parameters=())
+has_not(
+    "IR934",
+    "given",
+    "PriorBoxClustered",
+    1,
+    [2, 2],
+    [8, 8],
+    step="4",
+    offset="0.5",
+    width="3.0",
+    height="2.0",
+    parameters=(),
+)
 
 _SEEDS = {"global_seed": "5", "op_seed": "7"}
 for _type in ("f16", "f64"):
-    has("IR935", _type, "RandomUniform", 8, [2, 3], ints(_type, 0.0), ints(_type, 1.0), output_type=_type, parameters=(), **_SEEDS)
-has_not("IR935", "f32", "RandomUniform", 8, [2, 3], ints("f32", 0.0), ints("f32", 1.0), output_type="f32", parameters=(), **_SEEDS)
+    has(
+        "IR935",
+        _type,
+        "RandomUniform",
+        8,
+        [2, 3],
+        ints(_type, 0.0),
+        ints(_type, 1.0),
+        output_type=_type,
+        parameters=(),
+        **_SEEDS,
+    )
+has_not(
+    "IR935",
+    "f32",
+    "RandomUniform",
+    8,
+    [2, 3],
+    ints("f32", 0.0),
+    ints("f32", 1.0),
+    output_type="f32",
+    parameters=(),
+    **_SEEDS,
+)
 
-has("IR936", "seeds", "RandomUniform", 8, [2, 3], ints("f32", 0.0), ints("f32", 1.0), output_type="f32", parameters=(), **_SEEDS)
+has(
+    "IR936",
+    "seeds",
+    "RandomUniform",
+    8,
+    [2, 3],
+    ints("f32", 0.0),
+    ints("f32", 1.0),
+    output_type="f32",
+    parameters=(),
+    **_SEEDS,
+)
 has_not(
     "IR936",
     "no seeds",
@@ -226,8 +310,22 @@ _LARGE = 2.0**20
 for _name, _low, _high, _levels in (("asymmetric", -20.0, 31.0, 256), ("symmetric", -3.3, 3.3, 255)):
     _range = [_low * _LARGE, _high * _LARGE]
     has("IR939", _name, "FakeQuantize", 1, [0.0, 1.0], *_range, *_range, parameters=FIRST, levels=str(_levels))
-has_not("IR939", "from zero", "FakeQuantize", 1, [0.0, 1.0], 0.0, 3.3 * _LARGE, 0.0, 3.3 * _LARGE, parameters=FIRST, levels="256")
-has_not("IR939", "a step of 0.5", "FakeQuantize", 1, [0.0, 1.0], -50.0, 77.5, -50.0, 77.5, parameters=FIRST, levels="256")
+has_not(
+    "IR939",
+    "from zero",
+    "FakeQuantize",
+    1,
+    [0.0, 1.0],
+    0.0,
+    3.3 * _LARGE,
+    0.0,
+    3.3 * _LARGE,
+    parameters=FIRST,
+    levels="256",
+)
+has_not(
+    "IR939", "a step of 0.5", "FakeQuantize", 1, [0.0, 1.0], -50.0, 77.5, -50.0, 77.5, parameters=FIRST, levels="256"
+)
 
 _OPERANDS = random("f32", 16, 4, 8), random("f32", 16, 4, 8, seed=1)
 has("IR940", "four matrices", "Einsum", 7, *_OPERANDS, parameters=FIRST, gathered=(1,), equation="inh,tnh->int")

@@ -52,7 +52,20 @@ def test_every_tensor(feeds: dict[str, Path], tmp_path: Path, capsys: Capture) -
     for entry in index["tensors"]:
         assert list(np.load(tmp_path / "tensors" / entry["file"]).shape) == entry["shape"]
     capsys.readouterr()
-    text = stdout(capsys, "infer", MODEL, "-i", feeds["x.npy"], "--tensor", "Relu_6", "--tensor", "2", "--tensor", "MaxPool_7:0", "--json")
+    text = stdout(
+        capsys,
+        "infer",
+        MODEL,
+        "-i",
+        feeds["x.npy"],
+        "--tensor",
+        "Relu_6",
+        "--tensor",
+        "2",
+        "--tensor",
+        "MaxPool_7:0",
+        "--json",
+    )
     assert [line["name"] for line in json.loads(text)["outputs"]] == ["Relu_6", "2", "MaxPool_7:0"]
 
 
@@ -72,7 +85,9 @@ def test_random_is_the_same_for_the_same_seed(capsys: Capture) -> None:
 
 
 def test_shape_gives_dynamic_inputs_a_shape(capsys: Capture) -> None:
-    text = stdout(capsys, "infer", IRS / "dynamic.xml", "-i", "random", "--shape", "x=4,2,3", "--shape", "any rank=5", "--json")
+    text = stdout(
+        capsys, "infer", IRS / "dynamic.xml", "-i", "random", "--shape", "x=4,2,3", "--shape", "any rank=5", "--json"
+    )
     assert [line["shape"] for line in json.loads(text)["outputs"]] == [[4, 6], [5]]
     err = stderr(capsys, "infer", IRS / "dynamic.xml", "-i", "random")
     assert "the rank of input 'any rank' is not known: give it a shape with --shape \"any rank[...]\"" in err
@@ -94,10 +109,16 @@ def test_what_is_wrong_with_inputs_is_said(feeds: dict[str, Path], tmp_path: Pat
     assert "is damaged: File is not a zip file" in err("-i", feeds["cut.npz"], code=3)
     assert err("-i", tmp_path / "nowhere.npy", code=3).endswith("no such file\n")
     assert "rand: no such file, and not one of random, zeros, ones" in err("-i", "rand", code=3)
-    assert "there is no tensor or layer 'Relu_7'; similar names are 'Relu_6'" in err("-i", "random", "--tensor", "Relu_7")
+    assert "there is no tensor or layer 'Relu_7'; similar names are 'Relu_6'" in err(
+        "-i", "random", "--tensor", "Relu_7"
+    )
     assert "nowhere does not exist" in err("-i", "random", "-o", tmp_path / "nowhere" / "out.npz")
-    assert "does not look like an image" in stderr(capsys, "infer", IRS / "names.xml", "-i", DIGITS / "digit_1.png", "--layout", "NCHW")
-    assert "not a readable image" in stderr(capsys, "infer", DIGITS / "classifier.xml", "-i", _not_an_image(tmp_path), code=3)
+    assert "does not look like an image" in stderr(
+        capsys, "infer", IRS / "names.xml", "-i", DIGITS / "digit_1.png", "--layout", "NCHW"
+    )
+    assert "not a readable image" in stderr(
+        capsys, "infer", DIGITS / "classifier.xml", "-i", _not_an_image(tmp_path), code=3
+    )
 
 
 def _not_an_image(folder: Path) -> Path:
@@ -125,7 +146,9 @@ def test_what_would_do_nothing_is_refused(capsys: Capture, tmp_path: Path) -> No
     assert "--mean has 3 values, the image has 1 channel\n" in err(DIGITS / "digit_1.png", "--mean", "1,2,3")
     assert "has a value that is not finite or is 0" in err(DIGITS / "digit_1.png", "--scale", "0")
     assert "has a value that is not finite" in err(DIGITS / "digit_1.png", "--mean", "nan")
-    assert "the shape of 'image' is given twice" in err("random", "--shape", "image=1,1,8,8", "--shape", "image=1,1,8,8")
+    assert "the shape of 'image' is given twice" in err(
+        "random", "--shape", "image=1,1,8,8", "--shape", "image=1,1,8,8"
+    )
     assert "'Relu' cannot be given with it" in stderr(capsys, "ops", "Relu", "--check", MODEL)
     assert "there is no operation 'Gathr'; similar types are Gather" in stderr(capsys, "ops", "Gather", "Gathr")
 
@@ -164,7 +187,18 @@ def test_precision(tmp_path: Path, capsys: Capture) -> None:
     irexec.save_model(b.model(), tmp_path / "m.xml")
     np.save(tmp_path / "x.npy", np.float16([1 / 3, 0.1]))
     for options, expected in (((), np.float16([1 / 3, 0.1])), (("--precision", "as-written"), np.float16([0.5, 0]))):
-        text = stdout(capsys, "infer", tmp_path / "m.xml", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npz", "--all", "--json", *options)
+        text = stdout(
+            capsys,
+            "infer",
+            tmp_path / "m.xml",
+            "-i",
+            tmp_path / "x.npy",
+            "-o",
+            tmp_path / "y.npz",
+            "--all",
+            "--json",
+            *options,
+        )
         assert [one["name"] for one in json.loads(text)["outputs"]] == ["sum", "y"]
         with np.load(tmp_path / "y.npz") as file:
             assert file["sum"].dtype == np.float16

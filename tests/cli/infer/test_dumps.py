@@ -53,10 +53,14 @@ def test_a_dump_takes_the_place_of_nothing_else(plant: Callable[[Path], Path], t
     dump = plant(tmp_path)
     _, err = infer(capsys, CLASSIFIER, "-i", "random", "--dump-layers", dump, code=2)
     assert err.count("\n") == 1
-    assert "years of work" in {path.read_text() for path in tmp_path.rglob("*") if path.is_file() and path.name != "index.json"}
+    assert "years of work" in {
+        path.read_text() for path in tmp_path.rglob("*") if path.is_file() and path.name != "index.json"
+    }
 
 
-def test_a_file_that_comes_while_a_dump_is_written_is_kept(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_comes_while_a_dump_is_written_is_kept(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dump = tmp_path / "dump"
     infer(capsys, CLASSIFIER, "-i", "random", "--dump-layers", dump)
     before, saved = contents(dump), np.save
@@ -85,7 +89,9 @@ def test_a_dump_follows_no_links(tmp_path: Path, capsys: Capture) -> None:
     assert not any(path.is_symlink() for path in dump.iterdir())
 
 
-def test_a_dump_that_fails_leaves_the_earlier_one(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dump_that_fails_leaves_the_earlier_one(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dump = tmp_path / "dump"
     infer(capsys, CLASSIFIER, "-i", "random", "--dump-layers", dump)
     before = contents(dump)

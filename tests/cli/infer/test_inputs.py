@@ -38,7 +38,9 @@ def _stdin(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
 
 @pytest.mark.parametrize("option", ["-", "image=-"])
 @pytest.mark.parametrize("kind", ["npy", "npz"])
-def test_arrays_come_from_standard_input(option: str, kind: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrays_come_from_standard_input(
+    option: str, kind: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     buffer, array = io.BytesIO(), np.full((1, 1, 8, 8), 0.5, np.float32)
     np.save(buffer, array) if kind == "npy" else np.savez(buffer, image=array)
     _stdin(monkeypatch, buffer.getvalue())

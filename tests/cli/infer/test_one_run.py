@@ -50,7 +50,9 @@ COUNTER = """<?xml version="1.0"?>
 @pytest.mark.skipif(not hasattr(signal, "SIGBUS"), reason="nothing ends a process whose mapped file is shortened")
 def test_a_file_that_is_mapped_is_noted(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     bin = CLASSIFIER.with_suffix(".bin")
-    note = f"note: {bin} is mapped: if another program shortens it, the system ends this one; --no-mmap reads it at once\n"
+    note = (
+        f"note: {bin} is mapped: if another program shortens it, the system ends this one; --no-mmap reads it at once\n"
+    )
     given = (CLASSIFIER, "-i", "zeros")
     assert infer(capsys, *given)[1] == ""
     monkeypatch.setattr(weights, "READ_AT_ONCE", bin.stat().st_size - 1)
@@ -84,10 +86,20 @@ def test_everything_that_is_asked_for_comes_from_one_run(
 ) -> None:
     path, runs = model(tmp_path), []
     original = Session._run
-    monkeypatch.setattr(Session, "_run", lambda self, *given, **limits: runs.append(given) or original(self, *given, **limits))
+    monkeypatch.setattr(
+        Session, "_run", lambda self, *given, **limits: runs.append(given) or original(self, *given, **limits)
+    )
     name = "count" if model is _counter else "y"
     np.savez(tmp_path / "reference.npz", **{name: np.array([1] if model is _counter else [0, 0, 0], np.float32)})
-    options = ["-o", tmp_path / "out.npz", "--all", "--dump-layers", tmp_path / "dump", "--assert", tmp_path / "reference.npz"]
+    options = [
+        "-o",
+        tmp_path / "out.npz",
+        "--all",
+        "--dump-layers",
+        tmp_path / "dump",
+        "--assert",
+        tmp_path / "reference.npz",
+    ]
     document = values(capsys, path, *options, "--topk", 1, "--atol", 2)
     assert len(runs) == 1
     shown = next(line for line in document["outputs"] if line["name"] == name)
@@ -145,7 +157,9 @@ def test_an_unknown_layer_blocks_only_what_depends_on_it(unknown: Path, capsys: 
 
 def test_a_reference_with_more_than_can_be_run(unknown: Path, capsys: Capture) -> None:
     infer(capsys, IRS / "convolutions.xml", "-i", "random", "--all", "-o", unknown.parent / "all.npz")
-    document = values(capsys, unknown, "-i", "random", "--tensor", "Convolution_3", "--assert", unknown.parent / "all.npz")
+    document = values(
+        capsys, unknown, "-i", "random", "--tensor", "Convolution_3", "--assert", unknown.parent / "all.npz"
+    )
     assert [entry["name"] for entry in document["assert"]] == ["Convolution_3", "Add_5"]
     assert "Relu_6" in document["only_in_reference"]
 

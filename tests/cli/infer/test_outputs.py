@@ -29,7 +29,9 @@ WRONG_OUTPUTS = [
 def test_results_are_not_written_over_anything_else(name: str, folder: Path, capsys: Capture) -> None:
     before = contents(folder)
     source, reference = folder / "input.npz", folder / "reference.npz"
-    _, err = infer(capsys, folder / "model.xml", "-i", source, "--assert", reference, "--atol", 1, "-o", folder / name, code=2)
+    _, err = infer(
+        capsys, folder / "model.xml", "-i", source, "--assert", reference, "--atol", 1, "-o", folder / name, code=2
+    )
     assert err.startswith("error: -o ") and err.count("\n") == 1
     assert contents(folder) == before
 
@@ -44,7 +46,9 @@ def test_results_are_not_written_over_anything_else(name: str, folder: Path, cap
         (["model.xml", "-i", "random", "--dump-layers", "cycle/dump"], 3),
     ],
 )
-def test_links_in_a_cycle(arguments: list[str], code: int, folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_in_a_cycle(
+    arguments: list[str], code: int, folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(folder)
     for name in ("cycle", "cycle.npz", "cycle.xml"):
         Path(name).symlink_to(name)
@@ -56,7 +60,17 @@ def test_links_in_a_cycle(arguments: list[str], code: int, folder: Path, capsys:
 
 def test_weights_of_another_name_are_not_written_over(folder: Path, capsys: Capture) -> None:
     (folder / "model.bin").rename(folder / "weights.npz")
-    _, err = infer(capsys, folder / "model.xml", "--bin", folder / "weights.npz", "-i", "random", "-o", folder / "weights.npz", code=2)
+    _, err = infer(
+        capsys,
+        folder / "model.xml",
+        "--bin",
+        folder / "weights.npz",
+        "-i",
+        "random",
+        "-o",
+        folder / "weights.npz",
+        code=2,
+    )
     assert "is the model's weights, which would be overwritten" in err
 
 
@@ -92,4 +106,7 @@ def test_nothing_in_common_is_wrong_usage(folder: Path, capsys: Capture) -> None
 
 
 def test_a_mismatch_is_exit_code_1(folder: Path, capsys: Capture) -> None:
-    assert "differs" in infer(capsys, folder / "model.xml", "-i", "random", "--assert", folder / "reference.npz", code=1)[0]
+    assert (
+        "differs"
+        in infer(capsys, folder / "model.xml", "-i", "random", "--assert", folder / "reference.npz", code=1)[0]
+    )

@@ -50,7 +50,11 @@ def generate(rng: random.Random, number: int) -> Case:
         files["m.bin"] = rng.randbytes(len(weights))
     commands = [rng.choice(_COMMANDS)] if rng.random() < 0.3 else []
     between = rng.choice(["", "", "", "replaced", "longer", "gone"])
-    return Case("bin", files, {"seed": rng.randrange(1000), "optimize": rng.random() < 0.7, "between": between, "commands": commands})
+    return Case(
+        "bin",
+        files,
+        {"seed": rng.randrange(1000), "optimize": rng.random() < 0.7, "between": between, "commands": commands},
+    )
 
 
 def _constants(rng: random.Random) -> tuple[str, bytes]:
@@ -68,7 +72,26 @@ def _constants(rng: random.Random) -> tuple[str, bytes]:
 
 def _compressed(rng: random.Random) -> tuple[str, bytes]:
     """Weights of few bits, minus a zero point, times a scale, in a product."""
-    name = rng.choice(["u4", "i4", "u8", "i8", "nf4", "f8e4m3", "f8e5m2", "f4e2m1", "u2", "u3", "u6", "u1", "f16", "bf16", "i32", "string"])
+    name = rng.choice(
+        [
+            "u4",
+            "i4",
+            "u8",
+            "i8",
+            "nf4",
+            "f8e4m3",
+            "f8e5m2",
+            "f4e2m1",
+            "u2",
+            "u3",
+            "u6",
+            "u1",
+            "f16",
+            "bf16",
+            "i32",
+            "string",
+        ]
+    )
     to = rng.choice(["f32", "f16", "f32"])
     rows, columns = rng.choice([(4, 4), (3, 5), (2, 64), (8, 33)])
     parameter = {"element": "f32", "constant": False, "declared": f"2,{columns}"}
@@ -103,7 +126,12 @@ def _compressed(rng: random.Random) -> tuple[str, bytes]:
 
 def _weights(rng: random.Random, name: str, shape: list[int]) -> dict[str, Any]:
     count, kind = math.prod(shape), element(name)
-    return {"element": name, "constant": True, "shape": shape, "values": [odd.value(rng, kind, likely=0.98) for _ in range(count)]}
+    return {
+        "element": name,
+        "constant": True,
+        "shape": shape,
+        "values": [odd.value(rng, kind, likely=0.98) for _ in range(count)],
+    }
 
 
 def _moved(text: str, rng: random.Random) -> str:

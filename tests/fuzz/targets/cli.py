@@ -39,7 +39,10 @@ def _files() -> dict[str, bytes]:
     ]
     files = {name: (_SAMPLES / name).read_bytes() for name in names}
     files["graph.xml"] = (_SAMPLES.parent / "execution_graph.xml").read_bytes()
-    given = [{"element": "f32", "constant": False, "declared": "?,2"}, {"element": "f32", "constant": True, "shape": [1], "values": [0.5]}]
+    given = [
+        {"element": "f32", "constant": False, "declared": "?,2"},
+        {"element": "f32", "constant": True, "shape": [1], "values": [0.5]},
+    ]
     text, files["m.bin"] = model_text("Add", "opset1", {"auto_broadcast": "numpy"}, given, 1)
     files["m.xml"] = text.replace('name="l0"', 'name="x"').encode()
     array = io.BytesIO()
@@ -70,7 +73,11 @@ def generate(rng: random.Random, number: int) -> Case:
     words = command_line(rng, sorted(files))
     named = [name for name in files if any(name in word for word in words)]
     stems = {name.rpartition(".")[0] for name in named} - {""}
-    kept = {name: data for name, data in files.items() if name in named or name.rpartition(".")[0] in stems or name == "folder/m.xml"}
+    kept = {
+        name: data
+        for name, data in files.items()
+        if name in named or name.rpartition(".")[0] in stems or name == "folder/m.xml"
+    }
     return Case("cli", kept, {"words": words, "stdin": rng.choice(["", "", "a.npy", "m.xml", "empty"])})
 
 

@@ -55,7 +55,9 @@ def run(case: Case, observer: Observer) -> None:
     """The graph by the reference kernels and in other ways, for all runs or none."""
     feeds = feeds_of(case)
     model = observer.step("read", lambda: irexec.read_model("m.xml"), allowed=())
-    found = observer.step("validate", lambda: [one for one in irexec.validate(model) if one.severity == "error"], allowed=())
+    found = observer.step(
+        "validate", lambda: [one for one in irexec.validate(model) if one.severity == "error"], allowed=()
+    )
     if found:
         observer.found("contradiction", "validate", NOWHERE, str(found[0]))
     precision: Precision = "as-written" if case.arguments["seed"] % 2 else "f32"

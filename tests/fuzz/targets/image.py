@@ -36,12 +36,19 @@ def generate(rng: random.Random, number: int) -> Case:
         if rng.random() < 0.2:
             words += [name, rng.choice(values)]
     words += [word for word in ("--bgr", "--json") if rng.random() < 0.15]
-    kind = rng.choice(["f32", "f32", "f32", "u8", "f16", "i32", "i8", "bf16", "boolean", "string", "u4", "f8e4m3", "dynamic"])
+    kind = rng.choice(
+        ["f32", "f32", "f32", "u8", "f16", "i32", "i8", "bf16", "boolean", "string", "u4", "f8e4m3", "dynamic"]
+    )
     data = images.image(rng, format)
     return Case(
         "image",
         {f"a.{suffix}": data},
-        {"element": kind, "shape": rng.choice(_SHAPES), "to": rng.choice(["f32", kind, *odd.ELEMENTS[:3]]), "words": words},
+        {
+            "element": kind,
+            "shape": rng.choice(_SHAPES),
+            "to": rng.choice(["f32", kind, *odd.ELEMENTS[:3]]),
+            "words": words,
+        },
     )
 
 

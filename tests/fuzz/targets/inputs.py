@@ -76,7 +76,13 @@ def generate(rng: random.Random, number: int) -> Case:
         given.append(dict(rng.choice(given)))
     elif rng.random() < 0.02:
         given.pop()
-    arguments = {"type": row.type, "version": row.definition.version, "attributes": texts, "inputs": given, "outputs": _outputs(row)}
+    arguments = {
+        "type": row.type,
+        "version": row.definition.version,
+        "attributes": texts,
+        "inputs": given,
+        "outputs": _outputs(row),
+    }
     return Case("inputs", {}, {**arguments, "optimize": rng.random() < 0.7})
 
 
@@ -142,7 +148,10 @@ def _change(rng: random.Random, given: dict[str, Any], change: str) -> None:
         if kind.kind == "string" and not given["constant"] and rng.random() < 0.2:
             given["values"][0] = "a\ud800"
     if rng.random() < 0.03 and not given["constant"]:
-        given["element"], given["values"] = "dynamic", [value if isinstance(value, int | float) else 0 for value in given["values"]]
+        given["element"], given["values"] = (
+            "dynamic",
+            [value if isinstance(value, int | float) else 0 for value in given["values"]],
+        )
 
 
 def _converted(kind: Any, value: Any) -> Any:
@@ -171,7 +180,9 @@ def _reshape(rng: random.Random, given: dict[str, Any], shape: list[int]) -> Non
 def run(case: Case, observer: Observer) -> None:
     """Read, validate, compile, run, write."""
     arguments = case.arguments
-    text, weights = model_text(arguments["type"], arguments["version"], arguments["attributes"], arguments["inputs"], arguments["outputs"])
+    text, weights = model_text(
+        arguments["type"], arguments["version"], arguments["attributes"], arguments["inputs"], arguments["outputs"]
+    )
     model = observer.step("read", lambda: Model.of(io.read_text(text, weights)))
     if model is not None:
         given = [_fed(given) for given in arguments["inputs"] if not given["constant"]]
@@ -221,5 +232,7 @@ def _cut(given: dict[str, Any], shape: list[int]) -> dict[str, Any]:
     shape = _bounded(shape)
     count = math.prod(shape)
     values = (given["values"] * (count // max(1, len(given["values"])) + 1))[:count] if given["values"] else [0] * count
-    declared = ",".join(map(str, shape)) if given["declared"] == ",".join(map(str, given["shape"])) else given["declared"]
+    declared = (
+        ",".join(map(str, shape)) if given["declared"] == ",".join(map(str, given["shape"])) else given["declared"]
+    )
     return {**given, "shape": shape, "values": values, "declared": declared}

@@ -33,10 +33,18 @@ def generate(rng: random.Random, number: int) -> Case:
     if choice < 0.2:
         words = ["infer", "m.xml", "-i", "random", "--assert", name]
     elif choice < 0.3:
-        words = ["bench", "m.xml", "-i", given, "--runs", "0"] if choice < 0.22 else ["profile", "m.xml", "-i", given, "--runs", "1"]
+        words = (
+            ["bench", "m.xml", "-i", given, "--runs", "0"]
+            if choice < 0.22
+            else ["profile", "m.xml", "-i", given, "--runs", "1"]
+        )
     if rng.random() < 0.2:
         words.append(rng.choice(["--json", "--all", "--debug"]) if choice < 0.2 or choice > 0.3 else "--json")
-    return Case("npy", {name: data}, {"element": rng.choice(_ELEMENTS), "shape": rng.choice(_SHAPES), "words": words, "stdin": standard})
+    return Case(
+        "npy",
+        {name: data},
+        {"element": rng.choice(_ELEMENTS), "shape": rng.choice(_SHAPES), "words": words, "stdin": standard},
+    )
 
 
 def run(case: Case, observer: Observer) -> None:
@@ -44,7 +52,11 @@ def run(case: Case, observer: Observer) -> None:
     arguments = case.arguments
     kind = arguments["element"]
     text, _ = model_text(
-        "Reshape", "opset1", {"special_zero": "true"}, [{"element": kind, "constant": False, "declared": arguments["shape"]}, _ALL], 1
+        "Reshape",
+        "opset1",
+        {"special_zero": "true"},
+        [{"element": kind, "constant": False, "declared": arguments["shape"]}, _ALL],
+        1,
     )
     with open("m.xml", "w", encoding="utf-8") as file:
         file.write(text)

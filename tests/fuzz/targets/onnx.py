@@ -30,7 +30,9 @@ def generate(rng: random.Random, number: int) -> Case:
         data = mutate_bytes.mutate(data, rng)
     commands = [rng.choice(_COMMANDS)] if rng.random() < 0.15 else []
     return Case(
-        "onnx", {"m.onnx": data, "w.bin": bytes(8)}, {"seed": rng.randrange(1000), "strict": rng.random() < 0.1, "commands": commands}
+        "onnx",
+        {"m.onnx": data, "w.bin": bytes(8)},
+        {"seed": rng.randrange(1000), "strict": rng.random() < 0.1, "commands": commands},
     )
 
 

@@ -94,7 +94,10 @@ def iterator(g: Growth) -> None:
     if g.gen.chance(0.3):
         out |= {"start": "-1", "end": "0", "stride": "-1"}
     results = [_result(inner, x) for x in (after, each)]
-    maps = [PortMap("input", i, x.value.node.id, way if i == 0 else {}) for i, x in enumerate((first, before, inner.parameters[2]))]
+    maps = [
+        PortMap("input", i, x.value.node.id, way if i == 0 else {})
+        for i, x in enumerate((first, before, inner.parameters[2]))
+    ]
     maps += [PortMap("output", 3, results[0].id), PortMap("output", 4, results[1].id, out)]
     body = Body(inner.builder.graph, maps, [BackEdge(results[0].id, before.value.node.id)])
     g.add(*g.with_bodies("TensorIterator", [cut, start, other], {"body": body}))
@@ -117,11 +120,19 @@ def loop(g: Growth) -> None:
         more = inner.one("Less", inner.as_shape(after, [1]), inner.constant([0.9], after.kind))
     results = [_result(inner, x) for x in (more, after)]
     maps = [PortMap("input", 2, before.value.node.id), PortMap("input", 3, inner.parameters[1].value.node.id)]
-    maps += [PortMap("output", -1, results[0].id, {"purpose": "execution_condition"}), PortMap("output", 4, results[1].id)]
+    maps += [
+        PortMap("output", -1, results[0].id, {"purpose": "execution_condition"}),
+        PortMap("output", 4, results[1].id),
+    ]
     if g.gen.chance() and times:
         each = inner.one("Unsqueeze", inner.floats((0, 3), 1), inner.ints([0]))
         maps.append(
-            PortMap("output", 5, _result(inner, each).id, {"axis": "0", "start": "0", "end": "-1", "stride": "1", "part_size": "1"})
+            PortMap(
+                "output",
+                5,
+                _result(inner, each).id,
+                {"axis": "0", "start": "0", "end": "-1", "stride": "1", "part_size": "1"},
+            )
         )
     body = Body(inner.builder.graph, maps, [BackEdge(results[1].id, before.value.node.id)])
     g.add(*g.with_bodies("Loop", [trips, first, start, other], {"body": body}))

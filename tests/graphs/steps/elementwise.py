@@ -80,7 +80,9 @@ def partner(g: Growth, x: Tensor) -> tuple[Tensor, Tensor]:
     """The tensor, perhaps repeated to a larger shape, and another that broadcasts with it; in any order."""
     shape = list(x.shape)
     choice = g.gen.rng.random()
-    same = [other for other in g.pool if other.kind == x.kind and other.value is not x.value and _fits(other.shape, x.shape)]
+    same = [
+        other for other in g.pool if other.kind == x.kind and other.value is not x.value and _fits(other.shape, x.shape)
+    ]
     if same and choice < 0.55:
         other: Tensor = g.gen.pick(*same)
     elif choice < 0.62:
@@ -104,7 +106,9 @@ def binary_of(g: Growth, x: Tensor) -> Tensor:
     first, second = partner(g, x)
     name = g.gen.pick(*_BINARY)
     if name in ("Divide", "Mod", "FloorMod"):
-        second = g.one("Add", g.one("Abs", second), g.constant(0.5 if second.array.dtype.kind == "f" else 1, second.kind))
+        second = g.one(
+            "Add", g.one("Abs", second), g.constant(0.5 if second.array.dtype.kind == "f" else 1, second.kind)
+        )
     if name == "Power":
         first, second = (
             g.one("Add", g.one("Abs", first), g.constant(0.5, first.kind)),

@@ -124,7 +124,10 @@ def sliced(g: Growth) -> None:
         return
     whole = {axis: i for i, axis in enumerate(axes)}
     last = max(axes) + 1
-    numbers = [[list_[whole[k]] if k in whole else other for k in range(last)] for list_, other in ((starts, 0), (stops, 0), (steps, 1))]
+    numbers = [
+        [list_[whole[k]] if k in whole else other for k in range(last)]
+        for list_, other in ((starts, 0), (stops, 0), (steps, 1))
+    ]
     mask = [0 if k in whole else 1 for k in range(last)]
     shrink = [1 if k in whole and numbers[2][k] == 1 and g.gen.chance(0.2) else 0 for k in range(last)]
     g.add(
@@ -224,6 +227,10 @@ def shape_arithmetic(g: Growth) -> None:
         g.add(g.one("Broadcast", x, target))
     else:
         stop = g.one("Divide", g.one("Add", first, g.constant([1], sizes.kind)), g.constant([2], sizes.kind))
-        g.add(g.one("Slice", x, g.constant([0], sizes.kind), stop, g.constant([1], sizes.kind), g.constant([0], sizes.kind)))
+        g.add(
+            g.one(
+                "Slice", x, g.constant([0], sizes.kind), stop, g.constant([1], sizes.kind), g.constant([0], sizes.kind)
+            )
+        )
     if g.gen.chance(0.3):
         g.add(sizes)

@@ -39,7 +39,11 @@ def product_of(g: Growth, x: Tensor) -> Tensor:
         shape, batch, other_transposed = [inner], [], False
     choice = g.gen.rng.random()
     if choice < 0.55:
-        other = compressed(g, shape) if not batch and len(shape) == 2 and g.gen.chance(0.2) else _constant(g, [*batch, *shape])
+        other = (
+            compressed(g, shape)
+            if not batch and len(shape) == 2 and g.gen.chance(0.2)
+            else _constant(g, [*batch, *shape])
+        )
     elif choice < 0.75:
         other = g.as_shape(g.floats(minimum=1), [*batch, *shape])
     else:
@@ -87,7 +91,9 @@ def product(g: Growth) -> None:
     x = product_of(g, _matrix(g))
     if g.gen.chance(0.6):
         if x.rank and g.gen.chance(0.6):
-            x = g.one("Add", *g.gen.some([x, g.random(g.gen.pick([x.shape[-1]], [1] * x.rank, list(x.shape)), x.kind)], 2))
+            x = g.one(
+                "Add", *g.gen.some([x, g.random(g.gen.pick([x.shape[-1]], [1] * x.rank, list(x.shape)), x.kind)], 2)
+            )
         if g.gen.chance(0.6):
             x = unary_of(g, x)
     elif x.rank >= 3:
@@ -119,7 +125,12 @@ def attention(g: Growth) -> None:
     x = g.between(x, -3, 3)
 
     def projected() -> Tensor:
-        y = g.one("MatMul", x, g.constant(g.gen.rng.uniform(-0.6, 0.6, [heads * width] * 2), x.kind), transpose_b=g.gen.chance())
+        y = g.one(
+            "MatMul",
+            x,
+            g.constant(g.gen.rng.uniform(-0.6, 0.6, [heads * width] * 2), x.kind),
+            transpose_b=g.gen.chance(),
+        )
         if g.gen.chance():
             y = g.one("Add", y, g.random([heads * width], x.kind, -1, 1))
         return g.one("Reshape", y, g.ints([batch, rows, heads, width]), special_zero=False)
@@ -163,7 +174,10 @@ def recurrent(g: Growth) -> None:
     ways = 2 if direction == "bidirectional" else 1
     x = g.between(g.as_shape(g.floats(minimum=1), [batch, steps, inputs]), -3, 3)
     reset = g.gen.chance() if family == "GRU" else False
-    states = [g.between(g.as_shape(g.floats(minimum=1), [batch, ways, size]), -2, 2) for _ in range(2 if family == "LSTM" else 1)]
+    states = [
+        g.between(g.as_shape(g.floats(minimum=1), [batch, ways, size]), -2, 2)
+        for _ in range(2 if family == "LSTM" else 1)
+    ]
     shapes = [ways, gates * size, inputs], [ways, gates * size, size], [ways, (gates + reset) * size]
     weights = [_constant(g, shape) for shape in shapes]
     lengths = g.ints(np.full(batch, steps) if g.gen.chance(0.7) else g.gen.rng.integers(1, steps + 1, batch))
@@ -171,7 +185,15 @@ def recurrent(g: Growth) -> None:
     extra = {"linear_before_reset": reset} if family == "GRU" else {}
     check(x.kind in ("f32", "f16"), "recurrent layers of f32 and f16")
     made = g.emit(
-        f"{family}Sequence", x, *states, lengths, *weights, hidden_size=size, direction=direction, activations=activations, **extra
+        f"{family}Sequence",
+        x,
+        *states,
+        lengths,
+        *weights,
+        hidden_size=size,
+        direction=direction,
+        activations=activations,
+        **extra,
     )
     g.add(*g.gen.some(made, 1))
 

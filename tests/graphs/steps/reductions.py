@@ -6,7 +6,17 @@ from tests.graphs.growth import Growth
 from tests.graphs.steps import step
 from tests.graphs.steps.movement import images
 
-_REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceProd", "ReduceMean", "ReduceSum")
+_REDUCTIONS = (
+    "ReduceSum",
+    "ReduceMean",
+    "ReduceMax",
+    "ReduceMin",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceProd",
+    "ReduceMean",
+    "ReduceSum",
+)
 
 
 @step(5)
@@ -25,7 +35,11 @@ def reduction(g: Growth) -> None:
 @step(1)
 def logical_reduction(g: Growth) -> None:
     x = g.some(["boolean"], (1, 5), 1)
-    g.add(g.one(g.gen.pick("ReduceLogicalAnd", "ReduceLogicalOr"), x, g.ints(g.gen.axes(x.rank)), keep_dims=g.gen.chance()))
+    g.add(
+        g.one(
+            g.gen.pick("ReduceLogicalAnd", "ReduceLogicalOr"), x, g.ints(g.gen.axes(x.rank)), keep_dims=g.gen.chance()
+        )
+    )
 
 
 @step(3)
@@ -62,7 +76,14 @@ def normalization(g: Growth) -> None:
         channels = x.shape[1:2]
         gamma, beta, mean = (g.random(channels, x.kind, -1, 1) for _ in range(3))
         x = g.one(
-            "BatchNormInference", x, gamma, beta, mean, g.constant(g.gen.rng.uniform(0.3, 2, channels), x.kind), epsilon=1e-3, since=5
+            "BatchNormInference",
+            x,
+            gamma,
+            beta,
+            mean,
+            g.constant(g.gen.rng.uniform(0.3, 2, channels), x.kind),
+            epsilon=1e-3,
+            since=5,
         )
     g.add(x)
 

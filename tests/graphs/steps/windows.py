@@ -39,7 +39,11 @@ def weights_of(g: Growth, shape: list[int]) -> Tensor:
 def window(g: Growth, x: Tensor) -> dict[str, Any]:
     """Attributes of windows that fit the data, and the kernel."""
     rank = x.rank - 2
-    kernel = [g.gen.pick(1, 1, 2, 3, 3, 5) for _ in range(rank)] if g.gen.chance(0.4) else [g.gen.pick(1, 1, 3, 3, 2, 5)] * rank
+    kernel = (
+        [g.gen.pick(1, 1, 2, 3, 3, 5) for _ in range(rank)]
+        if g.gen.chance(0.4)
+        else [g.gen.pick(1, 1, 3, 3, 2, 5)] * rank
+    )
     dilations = [g.gen.pick(1, 1, 2, 3) for _ in range(rank)] if g.gen.chance(0.3) else [1] * rank
     style = g.gen.pick("none", "none", "half", "half", "any")
     begin, end = [], []
@@ -66,7 +70,9 @@ def convolution_of(g: Growth, x: Tensor) -> Tensor:
     given = window(g, x)
     kernel = given.pop("kernel")
     channels, out = x.shape[1], g.gen.pick(1, 2, 3, 4, 8, 16)
-    kind = g.gen.pick("Convolution", "Convolution", "Convolution", "GroupConvolution", "GroupConvolution", "Back", "GroupBack")
+    kind = g.gen.pick(
+        "Convolution", "Convolution", "Convolution", "GroupConvolution", "GroupConvolution", "Back", "GroupBack"
+    )
     if kind == "Convolution":
         return g.one(kind, x, weights_of(g, [out, channels, *kernel]), **given)
     groups = g.gen.pick(*[n for n in range(1, channels + 1) if channels % n == 0], channels, channels)
@@ -119,7 +125,9 @@ def followed(g: Growth, x: Tensor) -> Tensor:
 def convolution(g: Growth) -> None:
     x = data_of(g)
     if g.gen.chance(0.2):
-        x = g.one("Pad", x, g.ints([0, 0, *[1] * (x.rank - 2)]), g.ints([0, 0, *[1] * (x.rank - 2)]), pad_mode="constant")
+        x = g.one(
+            "Pad", x, g.ints([0, 0, *[1] * (x.rank - 2)]), g.ints([0, 0, *[1] * (x.rank - 2)]), pad_mode="constant"
+        )
     g.add(followed(g, convolution_of(g, x)))
 
 
@@ -190,7 +198,9 @@ def statistics(g: Growth) -> None:
 def upsampled_skip(g: Growth) -> None:
     """Two sizes of one image side by side, as in networks for segmentation."""
     x = images(g, g.floats(minimum=1), (4, 4))
-    half = g.one("MaxPool", x, strides=[2, 2], kernel=[2, 2], pads_begin=[0, 0], pads_end=[0, 0], rounding_type="ceil", since=1)
+    half = g.one(
+        "MaxPool", x, strides=[2, 2], kernel=[2, 2], pads_begin=[0, 0], pads_end=[0, 0], rounding_type="ceil", since=1
+    )
     back = g.one(
         "Interpolate", half, g.ints(list(x.shape[2:])), g.ints([2, 3]), mode="nearest", shape_calculation_mode="sizes", since=11,
         coordinate_transformation_mode="asymmetric", nearest_mode="floor",

@@ -32,6 +32,8 @@ def random_cases() -> Generators:
     found: Generators = {}
     for module in pkgutil.iter_modules(__path__):
         table: Generators = importlib.import_module(f"{__name__}.{module.name}").RANDOM_CASES
-        assert not found.keys() & table.keys(), f"{module.name} makes cases that another module makes too: {found.keys() & table.keys()}"
+        assert not found.keys() & table.keys(), (
+            f"{module.name} makes cases that another module makes too: {found.keys() & table.keys()}"
+        )
         found.update(table)
     return found

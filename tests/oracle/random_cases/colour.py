@@ -25,4 +25,6 @@ def from_video(gen: CaseGenerator, type: str, since: int) -> Case:
 @RANDOM_CASES.row(("RGBtoNV12", 17), ("BGRtoNV12", 17))
 def to_video(gen: CaseGenerator, type: str, since: int) -> Case:
     shape = (gen.size(1, 3), 2 * gen.size(1, 5), 2 * gen.size(1, 5), 3)
-    return model(type, since, _image(gen, gen.pick("u8", "f32", "f16"), *shape), single_plane=gen.pick(None, True, False))
+    return model(
+        type, since, _image(gen, gen.pick("u8", "f32", "f16"), *shape), single_plane=gen.pick(None, True, False)
+    )

@@ -12,7 +12,9 @@ from tests.support.cases import Case, Typed, typed
 RANDOM_CASES = Table()
 
 
-def _proposals(gen: CaseGenerator, images: int, boxes: int, kind: str, sizes: tuple[int, int] | None, variances: bool) -> Typed:
+def _proposals(
+    gen: CaseGenerator, images: int, boxes: int, kind: str, sizes: tuple[int, int] | None, variances: bool
+) -> Typed:
     """Boxes that overlap often, a number before each if sizes are given, and their variances below."""
     batch = gen.pick(1, images)
     first = gen.rng.uniform(0, 0.5, (batch, boxes, 2))
@@ -29,7 +31,12 @@ def _proposals(gen: CaseGenerator, images: int, boxes: int, kind: str, sizes: tu
 @RANDOM_CASES.row(("DetectionOutput", 1), ("DetectionOutput", 8))
 def detection_output(gen: CaseGenerator, type: str, since: int) -> Case:
     images, boxes, classes = gen.size(1, 3), gen.size(1, 6), gen.size(1, 4)
-    kind, share, one_class, encoded = gen.pick("f32", "f32", "f32", "f16", "bf16"), gen.chance(), gen.chance(0.3), gen.chance()
+    kind, share, one_class, encoded = (
+        gen.pick("f32", "f32", "f32", "f16", "bf16"),
+        gen.chance(),
+        gen.chance(0.3),
+        gen.chance(),
+    )
     sizes = (gen.size(2, 30), gen.size(2, 30)) if gen.chance() else None
     scores = gen.rng.permutation(images * boxes * classes).reshape(images, -1) / (images * boxes * classes)
     inputs = [
@@ -46,7 +53,10 @@ def detection_output(gen: CaseGenerator, type: str, since: int) -> Case:
         "variance_encoded_in_target": encoded,
         "keep_top_k": gen.pick([-1], [gen.size(1, 8)], [gen.size(1, 8), 3]),
         "code_type": gen.pick(
-            None, "caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE", "caffe.PriorBoxParameter.CENTER_SIZE"
+            None,
+            "caffe.PriorBoxParameter.CORNER",
+            "caffe.PriorBoxParameter.CENTER_SIZE",
+            "caffe.PriorBoxParameter.CENTER_SIZE",
         ),
         "share_location": share,
         "nms_threshold": gen.pick(0.3, 0.45, 0.7),

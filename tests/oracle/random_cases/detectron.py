@@ -55,7 +55,10 @@ def roi_feature_extractor_6(rng: np.random.Generator) -> Case:
     corners = rng.uniform(-30, 500, (n, 2, 2)) * rng.choice([0.2, 0.5, 1], (n, 1, 1))
     rois = np.concatenate([corners.min(1), corners.max(1)], 1)
     rois[rng.random(n) < 0.1, 2] = -50
-    maps = [typed(kind, rng.uniform(-1, 1, (1, 3, rng.integers(1, 40 >> i), rng.integers(1, 40 >> i)))) for i in range(levels)]
+    maps = [
+        typed(kind, rng.uniform(-1, 1, (1, 3, rng.integers(1, 40 >> i), rng.integers(1, 40 >> i))))
+        for i in range(levels)
+    ]
     return case(
         "ExperimentalDetectronROIFeatureExtractor", 6, typed(kind, np.round(rois)), *maps,
         output_size=str(rng.integers(1, 5)), sampling_ratio=str(rng.integers(0, 4)), pyramid_scales="16, 32, 64",

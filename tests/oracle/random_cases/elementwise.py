@@ -49,14 +49,18 @@ def quotient(gen: CaseGenerator, type: str, since: int) -> Case:
     a, b, mode = _shapes(gen)
     kind = gen.pick(*_WIDE)
     extra = {"m_pythondiv": gen.pick(None, True, False)} if type == "Divide" else {}
-    return model(type, since, gen.steps(a, kind, -20, 20), _divisor(gen.steps(b, kind, -6, 6)), auto_broadcast=mode, **extra)
+    return model(
+        type, since, gen.steps(a, kind, -20, 20), _divisor(gen.steps(b, kind, -6, 6)), auto_broadcast=mode, **extra
+    )
 
 
 @RANDOM_CASES.row(("Power", 1))
 def power(gen: CaseGenerator, type: str, since: int) -> Case:
     a, b, mode = _shapes(gen)
     kind = gen.pick(*_WIDE)
-    return model(type, since, gen.steps(a, kind, -4, 4), gen.steps(b, kind, 0 if kind[0] in "iu" else -3, 3), auto_broadcast=mode)
+    return model(
+        type, since, gen.steps(a, kind, -4, 4), gen.steps(b, kind, 0 if kind[0] in "iu" else -3, 3), auto_broadcast=mode
+    )
 
 
 @RANDOM_CASES.row(("LogicalAnd", 1), ("LogicalOr", 1), ("LogicalXor", 1), ("Xor", 1))
@@ -96,7 +100,14 @@ def select(gen: CaseGenerator, type: str, since: int) -> Case:
     else:
         shapes = [gen.shrunk(whole), gen.shrunk(whole), gen.shrunk(whole)]
     condition, then, otherwise = shapes
-    return model(type, since, gen.tensor(condition, "boolean"), gen.tensor(then, kind), gen.tensor(otherwise, kind), auto_broadcast=mode)
+    return model(
+        type,
+        since,
+        gen.tensor(condition, "boolean"),
+        gen.tensor(then, kind),
+        gen.tensor(otherwise, kind),
+        auto_broadcast=mode,
+    )
 
 
 _EVERYWHERE = {
@@ -146,7 +157,10 @@ def between(gen: CaseGenerator, type: str, since: int) -> Case:
 @RANDOM_CASES.row(("Round", 5))
 def rounding(gen: CaseGenerator, type: str, since: int) -> Case:
     return model(
-        type, since, gen.pick(gen.special, gen.steps)(gen.shape(), NUMBERS), mode=gen.pick(None, "half_to_even", "half_away_from_zero")
+        type,
+        since,
+        gen.pick(gen.special, gen.steps)(gen.shape(), NUMBERS),
+        mode=gen.pick(None, "half_to_even", "half_away_from_zero"),
     )
 
 
@@ -184,7 +198,9 @@ def two_constants(gen: CaseGenerator, type: str, since: int) -> Case:
     data = gen.special(gen.shape(), _WIDE if type == "HardSigmoid" else FLOATS)
     kind = data.element.name
     first, second = gen.pick(
-        *((1, 0), (0, 1), (2, -1 if kind[0] == "i" else 1)) if kind in INTEGERS else ((0.2, 0.5), (1.5, 1.25), (1.0, 0.25))
+        *((1, 0), (0, 1), (2, -1 if kind[0] == "i" else 1))
+        if kind in INTEGERS
+        else ((0.2, 0.5), (1.5, 1.25), (1.0, 0.25))
     )
     one = gen.chance(0.2) and type == "Selu"
     return model(type, since, data, typed(kind, [first] if one else first), typed(kind, [second] if one else second))
@@ -194,7 +210,12 @@ def two_constants(gen: CaseGenerator, type: str, since: int) -> Case:
 def prelu(gen: CaseGenerator, type: str, since: int) -> Case:
     data = gen.special(gen.shape(1, 4, 0), _WIDE)
     shape = list(data.array.shape)
-    slopes = [[1], gen.shrunk(shape), shape[-1:], *([shape[1:2], [1, shape[1], *[1] * (len(shape) - 2)]] if len(shape) > 1 else [])]
+    slopes = [
+        [1],
+        gen.shrunk(shape),
+        shape[-1:],
+        *([shape[1:2], [1, shape[1], *[1] * (len(shape) - 2)]] if len(shape) > 1 else []),
+    ]
     return model(type, since, data, gen.tensor(gen.pick(*slopes), data.element.name))
 
 

@@ -69,7 +69,14 @@ def scatter_update(gen: CaseGenerator, type: str, since: int) -> Case:
     chosen = gen.some(range(shape[axis]), 1)
     where = [[index] for index in chosen] if gen.chance(0.3) else chosen
     updates = [*shape[:axis], *np.shape(where), *shape[axis + 1 :]]
-    return model(type, since, gen.tensor(shape, kind), gen.ints(where), gen.tensor(updates, kind), gen.ints(gen.signed(axis, len(shape))))
+    return model(
+        type,
+        since,
+        gen.tensor(shape, kind),
+        gen.ints(where),
+        gen.tensor(updates, kind),
+        gen.ints(gen.signed(axis, len(shape))),
+    )
 
 
 @RANDOM_CASES.row(("ScatterElementsUpdate", 3), ("ScatterElementsUpdate", 12))
@@ -115,14 +122,23 @@ def top_k(gen: CaseGenerator, type: str, since: int) -> Case:
     if since == 11:
         extra["stable"] = stable
     k = typed(gen.pick("i64", "i32", "i8"), gen.size(1, shape[axis]))
-    return model(type, since, data, k, axis=gen.signed(axis, len(shape)), mode=gen.pick("max", "min"), sort=sort, **extra)
+    return model(
+        type, since, data, k, axis=gen.signed(axis, len(shape)), mode=gen.pick("max", "min"), sort=sort, **extra
+    )
 
 
 @RANDOM_CASES.row(("CumSum", 3))
 def cumulated(gen: CaseGenerator, type: str, since: int) -> Case:
     shape = gen.shape(1)
     axis = None if gen.chance(0.2) else gen.ints(gen.axis(len(shape)))
-    return model(type, since, gen.tensor(shape, NUMBERS), axis, exclusive=gen.pick(None, True, False), reverse=gen.pick(None, True, False))
+    return model(
+        type,
+        since,
+        gen.tensor(shape, NUMBERS),
+        axis,
+        exclusive=gen.pick(None, True, False),
+        reverse=gen.pick(None, True, False),
+    )
 
 
 @RANDOM_CASES.row(("NonZero", 3))
@@ -143,7 +159,9 @@ def bucketize(gen: CaseGenerator, type: str, since: int) -> Case:
     buckets = gen.steps([gen.size(0, 5)], ("f32", "i32", "i64", "f16"))
     ordered = typed(buckets.element.name, np.sort(buckets.array))
     data = gen.steps(gen.shape(), ("f32", "i32", "i64", "f16", "u8"))
-    return model(type, since, data, ordered, output_type=gen.pick("i32", "i64"), with_right_bound=gen.pick(None, True, False))
+    return model(
+        type, since, data, ordered, output_type=gen.pick("i32", "i64"), with_right_bound=gen.pick(None, True, False)
+    )
 
 
 @RANDOM_CASES.row(("SearchSorted", 15))
@@ -172,15 +190,26 @@ def one_hot(gen: CaseGenerator, type: str, since: int) -> Case:
     mode = {} if since == 1 else {"negative_indices_mode": gen.pick(None, "ignore_negative", "normalize")}
     indices = gen.tensor(shape, ("i64", "i32"), -3, 5)
     return model(
-        type, since, indices, gen.ints(gen.size()), gen.tensor([], kind), gen.tensor([], kind), axis=gen.axis(len(shape) + 1), **mode
+        type,
+        since,
+        indices,
+        gen.ints(gen.size()),
+        gen.tensor([], kind),
+        gen.tensor([], kind),
+        axis=gen.axis(len(shape) + 1),
+        **mode,
     )
 
 
 @RANDOM_CASES.row(("Eye", 9))
 def eye(gen: CaseGenerator, type: str, since: int) -> Case:
     batch = gen.ints(gen.sizes(gen.size(0, 2), 1, 3)) if gen.chance() else None
-    inputs = [gen.ints(number if gen.chance() else [number]) for number in (gen.size(0, 5), gen.size(0, 5), gen.size(-4, 4))]
-    return model(type, since, *inputs, batch, output_type=gen.pick("f32", "f16", "i32", "i64", "u8", "i8", "bf16", "f64"))
+    inputs = [
+        gen.ints(number if gen.chance() else [number]) for number in (gen.size(0, 5), gen.size(0, 5), gen.size(-4, 4))
+    ]
+    return model(
+        type, since, *inputs, batch, output_type=gen.pick("f32", "f16", "i32", "i64", "u8", "i8", "bf16", "f64")
+    )
 
 
 _CONVERTED = tuple(e.name for e in ELEMENTS if e.kind != "string")
@@ -213,7 +242,11 @@ def embedding_bag_offsets(gen: CaseGenerator, type: str, since: int) -> Case:
     offsets = gen.ints([0, *sorted(gen.sizes(bags - 1, 0, count - 1))], kind)
     reduction = gen.pick(None, "sum", "mean") if since == 15 else None
     default = gen.ints(gen.size(-1, table.array.shape[0] - 1), kind) if gen.chance() else None
-    weights = gen.tensor([count], table.element.name) if default is not None and reduction != "mean" and gen.chance() else None
+    weights = (
+        gen.tensor([count], table.element.name)
+        if default is not None and reduction != "mean" and gen.chance()
+        else None
+    )
     return model(type, since, table, indices, offsets, default, weights, reduction=reduction)
 
 
@@ -251,7 +284,14 @@ def sparse_fill_empty_rows(gen: CaseGenerator, type: str, since: int) -> Case:
     rows, columns, kind = gen.size(1, 5), gen.size(1, 4), gen.pick(*_SORTED)
     positions = sorted(gen.some([(row, column) for row in range(rows) for column in range(columns)], 0, 6))
     indices = gen.ints(np.array(positions, np.int64).reshape(-1, 2), ("i64",))
-    return model(type, since, gen.tensor([len(positions)], kind), gen.ints([rows, columns], ("i64",)), indices, gen.tensor([], kind))
+    return model(
+        type,
+        since,
+        gen.tensor([len(positions)], kind),
+        gen.ints([rows, columns], ("i64",)),
+        indices,
+        gen.tensor([], kind),
+    )
 
 
 @RANDOM_CASES.row(("StringTensorPack", 15))
@@ -279,5 +319,10 @@ def matmul(gen: CaseGenerator, type: str, since: int) -> Case:
     for index, (pair, turn) in enumerate(zip(((rows, inner), (inner, columns)), transposed, strict=True)):
         shapes.append([inner] if gen.chance(0.1) else [*batch[index], *(reversed(pair) if turn else pair)])
     return model(
-        type, since, gen.tensor(shapes[0], kind), gen.tensor(shapes[1], kind), transpose_a=transposed[0], transpose_b=transposed[1]
+        type,
+        since,
+        gen.tensor(shapes[0], kind),
+        gen.tensor(shapes[1], kind),
+        transpose_a=transposed[0],
+        transpose_b=transposed[1],
     )

@@ -18,11 +18,24 @@ def mvn(gen: CaseGenerator, type: str, since: int) -> Case:
     normalize, eps = gen.chance(), gen.pick(1e-9, 1e-5, 0.01, 0.5)
     if since == 2:
         across = gen.pick(None, True, False)
-        return model(type, since, gen.tensor(gen.shape(2, 5, 0), _FLOATS), across_channels=across, normalize_variance=normalize, eps=eps)
+        return model(
+            type,
+            since,
+            gen.tensor(gen.shape(2, 5, 0), _FLOATS),
+            across_channels=across,
+            normalize_variance=normalize,
+            eps=eps,
+        )
     shape = gen.shape(1, 5, 0)
     mode = gen.pick("inside_sqrt", "outside_sqrt")
     return model(
-        type, since, gen.tensor(shape, _FLOATS), gen.ints(gen.axes(len(shape))), normalize_variance=normalize, eps=eps, eps_mode=mode
+        type,
+        since,
+        gen.tensor(shape, _FLOATS),
+        gen.ints(gen.axes(len(shape))),
+        normalize_variance=normalize,
+        eps=eps,
+        eps_mode=mode,
     )
 
 
@@ -84,7 +97,16 @@ def fake_quantize(gen: CaseGenerator, type: str, since: int) -> Case:
         return gen.tensor(limits, kind, low, high)
 
     lows, highs = bound(-3, -0.1), bound(0.1, 3)
-    return model(type, since, gen.tensor(shape, kind, -4, 4), lows, highs, bound(-3, 3), bound(-3, 3), levels=gen.pick(2, 3, 16, 255, 256))
+    return model(
+        type,
+        since,
+        gen.tensor(shape, kind, -4, 4),
+        lows,
+        highs,
+        bound(-3, 3),
+        bound(-3, 3),
+        levels=gen.pick(2, 3, 16, 255, 256),
+    )
 
 
 _COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
@@ -111,7 +133,9 @@ def interpolate_1(gen: CaseGenerator, type: str, since: int) -> Case:
 
 @RANDOM_CASES.row(("Interpolate", 4), ("Interpolate", 11))
 def interpolate(gen: CaseGenerator, type: str, since: int) -> Case:
-    mode = gen.pick("nearest", "linear", "linear_onnx", "cubic", *(("bilinear_pillow", "bicubic_pillow") if since == 11 else ()))
+    mode = gen.pick(
+        "nearest", "linear", "linear_onnx", "cubic", *(("bilinear_pillow", "bicubic_pillow") if since == 11 else ())
+    )
     pillow = mode.endswith("pillow")
     rank = 4 if pillow else gen.pick(2, 3, 4, 4, 4, 5)
     shape = gen.shape(rank, rank, 0)
@@ -121,7 +145,10 @@ def interpolate(gen: CaseGenerator, type: str, since: int) -> Case:
     given = [shape[axis] + pads[0][axis] + pads[1][axis] for axis in axes]
     sizes = gen.sizes(len(axes), 1, 9)
     by = gen.pick("sizes", "scales")
-    scales = [max(gen.pick(reference / size, 0.5, 1.0, 1.5, 2.0), 1.01 / size) for reference, size in zip(sizes, given, strict=True)]
+    scales = [
+        max(gen.pick(reference / size, 0.5, 1.0, 1.5, 2.0), 1.01 / size)
+        for reference, size in zip(sizes, given, strict=True)
+    ]
     attributes: dict[str, Any] = {
         "mode": mode, "shape_calculation_mode": by, "antialias": gen.pick(None, False, False, True), "cube_coeff": gen.pick(None, -0.5),
         "coordinate_transformation_mode": gen.pick(None, *_COORDINATES), "nearest_mode": gen.pick(None, *_NEAREST),
@@ -145,7 +172,9 @@ def _activations(gen: CaseGenerator, family: str) -> dict[str, Any]:
     return {"activations": names, "clip": gen.pick(None, None, 0.3, 1.0)}
 
 
-def _weights(gen: CaseGenerator, family: str, size: int, inputs: int, reset: bool | None, lead: list[int], kind: str) -> list[Typed]:
+def _weights(
+    gen: CaseGenerator, family: str, size: int, inputs: int, reset: bool | None, lead: list[int], kind: str
+) -> list[Typed]:
     """W, R and B, for one or two directions."""
     gates = _GATES[family]
     biases = gates + 1 if reset else gates
@@ -175,5 +204,10 @@ def sequence(gen: CaseGenerator, type: str, since: int) -> Case:
     states = [gen.tensor([batch, ways, size], kind, -1, 1) for _ in range(2 if family == "LSTM" else 1)]
     lengths = gen.ints(np.full(batch, steps) if gen.chance() else gen.sizes(batch, 1, steps))
     weights = _weights(gen, family, size, inputs, reset, [ways], kind)
-    attributes = {"hidden_size": size, "direction": direction, "linear_before_reset": reset, **_activations(gen, family)}
+    attributes = {
+        "hidden_size": size,
+        "direction": direction,
+        "linear_before_reset": reset,
+        **_activations(gen, family),
+    }
     return model(type, since, gen.tensor([batch, steps, inputs], kind, -1, 1), *states, lengths, *weights, **attributes)

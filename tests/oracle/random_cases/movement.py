@@ -60,7 +60,12 @@ def shape_of(gen: CaseGenerator, type: str, since: int) -> Case:
 @RANDOM_CASES.row(("Transpose", 1))
 def transpose(gen: CaseGenerator, type: str, since: int) -> Case:
     shape = gen.shape(1)
-    return model(type, since, gen.tensor(shape, MOVED), gen.ints(gen.some(range(len(shape)), len(shape)) if gen.chance(0.9) else []))
+    return model(
+        type,
+        since,
+        gen.tensor(shape, MOVED),
+        gen.ints(gen.some(range(len(shape)), len(shape)) if gen.chance(0.9) else []),
+    )
 
 
 @RANDOM_CASES.row(("Identity", 16))
@@ -112,7 +117,12 @@ def reverse_sequence(gen: CaseGenerator, type: str, since: int) -> Case:
     batch, sequence = gen.some(range(len(shape)), 2, 2)
     lengths = gen.ints(gen.sizes(shape[batch], 1, shape[sequence]))
     return model(
-        type, since, gen.tensor(shape, MOVED), lengths, batch_axis=gen.signed(batch, len(shape)), seq_axis=gen.signed(sequence, len(shape))
+        type,
+        since,
+        gen.tensor(shape, MOVED),
+        lengths,
+        batch_axis=gen.signed(batch, len(shape)),
+        seq_axis=gen.signed(sequence, len(shape)),
     )
 
 
@@ -120,7 +130,9 @@ def reverse_sequence(gen: CaseGenerator, type: str, since: int) -> Case:
 def roll(gen: CaseGenerator, type: str, since: int) -> Case:
     shape, count = gen.shape(1), gen.size(1, 3)
     shift = gen.size(-5, 5) if gen.chance(0.3) else gen.sizes(count, -5, 5)
-    return model(type, since, gen.tensor(shape, MOVED), gen.ints(shift), gen.ints([gen.axis(len(shape)) for _ in range(count)]))
+    return model(
+        type, since, gen.tensor(shape, MOVED), gen.ints(shift), gen.ints([gen.axis(len(shape)) for _ in range(count)])
+    )
 
 
 @RANDOM_CASES.row(("ShuffleChannels", 1))
@@ -150,7 +162,9 @@ def space_to_batch(gen: CaseGenerator, type: str, since: int) -> Case:
     shape = gen.sizes(rank)
     end = [0, *(-(size + pad) % by for size, pad, by in zip(shape[1:], begin[1:], block[1:], strict=True))]
     kind = gen.pick(("i64",), ("i32",))
-    return model(type, since, gen.tensor(shape, MOVED), gen.ints(block, kind), gen.ints(begin, kind), gen.ints(end, kind))
+    return model(
+        type, since, gen.tensor(shape, MOVED), gen.ints(block, kind), gen.ints(begin, kind), gen.ints(end, kind)
+    )
 
 
 @RANDOM_CASES.row(("BatchToSpace", 2))
@@ -161,26 +175,45 @@ def batch_to_space(gen: CaseGenerator, type: str, since: int) -> Case:
     maximum = [max(0, (size * by - 1) // 2) for size, by in zip(shape[1:], block[1:], strict=True)]
     begin, end = ([0, *(gen.size(0, top) for top in maximum)] for _ in range(2))
     kind = gen.pick(("i64",), ("i32",))
-    return model(type, since, gen.tensor(shape, MOVED), gen.ints(block, kind), gen.ints(begin, kind), gen.ints(end, kind))
+    return model(
+        type, since, gen.tensor(shape, MOVED), gen.ints(block, kind), gen.ints(begin, kind), gen.ints(end, kind)
+    )
 
 
 @RANDOM_CASES.row(("ExtractImagePatches", 3))
 def extract_image_patches(gen: CaseGenerator, type: str, since: int) -> Case:
     data = gen.tensor([*gen.sizes(2, 1, 2), *gen.sizes(2, 4, 6)], MOVED)
     sizes, strides, rates = gen.sizes(2, 1, 2), gen.sizes(2, 1, 3), gen.sizes(2, 1, 2)
-    return model(type, since, data, sizes=sizes, strides=strides, rates=rates, auto_pad=gen.pick("valid", "same_upper", "same_lower"))
+    return model(
+        type,
+        since,
+        data,
+        sizes=sizes,
+        strides=strides,
+        rates=rates,
+        auto_pad=gen.pick("valid", "same_upper", "same_lower"),
+    )
 
 
 @RANDOM_CASES.row(("Col2Im", 15))
 def col_to_im(gen: CaseGenerator, type: str, since: int) -> Case:
     window = gen.window(2, stride=2)
     kernel = window.pop("kernel")
-    out = [dilation * (size - 1) + 1 + gen.size(0, 3) for size, dilation in zip(kernel, window["dilations"], strict=True)]
+    out = [
+        dilation * (size - 1) + 1 + gen.size(0, 3) for size, dilation in zip(kernel, window["dilations"], strict=True)
+    ]
     pads = window["pads_begin"], window["pads_end"]
     counts = list(map(window_count_or_zero, out, kernel, window["strides"], window["dilations"], *pads))
     shape = [gen.size(1, 2) * int(np.prod(kernel)), int(np.prod(counts))]
     kind = gen.pick(("i64",), ("i32",))
-    return model(type, since, gen.tensor([2, *shape] if gen.chance(0.7) else shape), gen.ints(out, kind), gen.ints(kernel, kind), **window)
+    return model(
+        type,
+        since,
+        gen.tensor([2, *shape] if gen.chance(0.7) else shape),
+        gen.ints(out, kind),
+        gen.ints(kernel, kind),
+        **window,
+    )
 
 
 @RANDOM_CASES.row(("Broadcast", 1), ("Broadcast", 3))
@@ -199,7 +232,12 @@ def broadcast(gen: CaseGenerator, type: str, since: int) -> Case:
 
 @RANDOM_CASES.row(("Tile", 1))
 def tile(gen: CaseGenerator, type: str, since: int) -> Case:
-    return model(type, since, gen.tensor(gen.shape(0, 3), MOVED), gen.ints(gen.sizes(gen.size(1, 4), 0 if gen.chance(0.05) else 1, 3)))
+    return model(
+        type,
+        since,
+        gen.tensor(gen.shape(0, 3), MOVED),
+        gen.ints(gen.sizes(gen.size(1, 4), 0 if gen.chance(0.05) else 1, 3)),
+    )
 
 
 @RANDOM_CASES.row(("Pad", 1), ("Pad", 12))

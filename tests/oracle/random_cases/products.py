@@ -68,7 +68,9 @@ def inverse(gen: CaseGenerator, type: str, since: int) -> Case:
     side = gen.size(1, 6)
     shape = [*gen.sizes(gen.size(0, 2), 1, 3), side, side]
     matrices = gen.rng.uniform(-1, 1, shape) + np.diag(gen.rng.choice([-3, 3], side) * side)
-    return model(type, since, typed(gen.pick("f32", "f32", "f16", "bf16"), matrices), adjoint=gen.pick(None, True, False))
+    return model(
+        type, since, typed(gen.pick("f32", "f32", "f16", "bf16"), matrices), adjoint=gen.pick(None, True, False)
+    )
 
 
 @RANDOM_CASES.row(("GroupedMatMul", 17))

@@ -10,7 +10,9 @@ RANDOM_CASES = Table()
 
 @RANDOM_CASES.row(("ConvertPromoteTypes", 14))
 def promotion(gen: CaseGenerator, type: str, since: int) -> Case:
-    first, second = (gen.tensor(gen.shape(0, 3), (*INTEGERS, "f16", "f32", "f64", "bf16", "boolean"), 0, 100) for _ in range(2))
+    first, second = (
+        gen.tensor(gen.shape(0, 3), (*INTEGERS, "f16", "f32", "f64", "bf16", "boolean"), 0, 100) for _ in range(2)
+    )
     target = gen.pick(None, "f32", "i64", "f64")
     return model(
         type,

@@ -54,7 +54,9 @@ def boxes(rng: np.random.Generator, count: int, far: float = 100) -> np.ndarray:
 def generate_proposals_9(rng: np.random.Generator) -> Case:
     n, a, h, w = int(rng.integers(1, 4)), int(rng.integers(1, 4)), int(rng.integers(2, 5)), int(rng.integers(4, 6))
     kind = str(rng.choice(["f32", "f32", "f32", "f16", "f64"]))
-    image = np.tile([float(rng.integers(60, 150)), float(rng.integers(60, 150)), 1, 2], (n, 1))[:, : int(rng.integers(3, 5))]
+    image = np.tile([float(rng.integers(60, 150)), float(rng.integers(60, 150)), 1, 2], (n, 1))[
+        :, : int(rng.integers(3, 5))
+    ]
     return case(
         "GenerateProposals", 9, typed(kind, image), typed(kind, boxes(rng, h * w * a).reshape(h, w, a, 4)),
         typed(kind, rng.uniform(-0.5, 0.5, (n, 4 * a, h, w))), typed(kind, scores(rng, n, a, h, w)),
@@ -64,4 +66,8 @@ def generate_proposals_9(rng: np.random.Generator) -> Case:
     )  # fmt: skip
 
 
-RANDOM_CASES = {("Proposal", 1): proposal_1, ("Proposal", 4): proposal_4, ("GenerateProposals", 9): generate_proposals_9}
+RANDOM_CASES = {
+    ("Proposal", 1): proposal_1,
+    ("Proposal", 4): proposal_4,
+    ("GenerateProposals", 9): generate_proposals_9,
+}

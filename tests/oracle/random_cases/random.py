@@ -17,7 +17,9 @@ def random_uniform(gen: CaseGenerator, type: str, since: int) -> Case:
     limits = [typed(kind, limit if gen.chance() else [limit]) for limit in (low, low + gen.size(1, 80))]
     shape = gen.ints(gen.sizes(gen.size(1, 3), 1, 30))
     seeds = {"global_seed": gen.size(1, 2**31), "op_seed": gen.size(0, 1000)}
-    return model(type, since, shape, *limits, output_type=kind, alignment=gen.pick(None, "TENSORFLOW", "PYTORCH"), **seeds)
+    return model(
+        type, since, shape, *limits, output_type=kind, alignment=gen.pick(None, "TENSORFLOW", "PYTORCH"), **seeds
+    )
 
 
 @RANDOM_CASES.row(("Multinomial", 13))

@@ -6,7 +6,15 @@ from tests.oracle.case_generator import NUMBERS, CaseGenerator, Table, model
 from tests.support.cases import Case
 
 RANDOM_CASES = Table()
-_NUMBERS = {"ReduceL1": 4, "ReduceL2": 4, "ReduceMax": 1, "ReduceMean": 1, "ReduceMin": 1, "ReduceProd": 1, "ReduceSum": 1}
+_NUMBERS = {
+    "ReduceL1": 4,
+    "ReduceL2": 4,
+    "ReduceMax": 1,
+    "ReduceMean": 1,
+    "ReduceMin": 1,
+    "ReduceProd": 1,
+    "ReduceSum": 1,
+}
 _LOGICAL = {"ReduceLogicalAnd": 1, "ReduceLogicalOr": 1}
 
 

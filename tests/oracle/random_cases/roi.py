@@ -70,8 +70,14 @@ def _boxes(gen: CaseGenerator, images: int, kind: str, scale: float, largest: fl
 def roi_pooling(gen: CaseGenerator, type: str, since: int) -> Case:
     kind, method, scale = gen.pick(*_KINDS), gen.pick(None, "max", "bilinear"), gen.pick(1.0, 0.5, 0.25)
     data = _features(gen, kind, gen.size(1, 4))
-    rois = _boxes(gen, data.array.shape[0], kind, scale, 9) if method != "bilinear" else _boxes(gen, data.array.shape[0], kind, 1, 0.6)
-    return model(type, since, data, rois, pooled_h=gen.size(1, 4), pooled_w=gen.size(1, 4), spatial_scale=scale, method=method)
+    rois = (
+        _boxes(gen, data.array.shape[0], kind, scale, 9)
+        if method != "bilinear"
+        else _boxes(gen, data.array.shape[0], kind, 1, 0.6)
+    )
+    return model(
+        type, since, data, rois, pooled_h=gen.size(1, 4), pooled_w=gen.size(1, 4), spatial_scale=scale, method=method
+    )
 
 
 @RANDOM_CASES.row(("PSROIPooling", 1))

@@ -15,7 +15,13 @@ def greedy(gen: CaseGenerator, type: str, since: int) -> Case:
     steps, batch, classes = gen.size(1, 9), gen.size(1, 4), gen.size(2, 5)
     kind = gen.pick("f32", "f32", "f16")
     mask = np.arange(steps)[:, None] < gen.rng.integers(0, steps + 1, batch)
-    return model(type, since, gen.distinct([steps, batch, classes], kind), typed(kind, mask), ctc_merge_repeated=gen.pick(True, False))
+    return model(
+        type,
+        since,
+        gen.distinct([steps, batch, classes], kind),
+        typed(kind, mask),
+        ctc_merge_repeated=gen.pick(True, False),
+    )
 
 
 @RANDOM_CASES.row(("CTCGreedyDecoderSeqLen", 6))

@@ -43,7 +43,15 @@ def short_time(gen: CaseGenerator, type: str, since: int) -> Case:
     size, step, window = _frames(gen)
     kind = gen.pick(*_FLOATS)
     signal = gen.tensor([*gen.pick([], [gen.size(1, 3)]), gen.size(size, 60)], kind, -2, 2)
-    return model(type, since, signal, gen.tensor([window], kind, 0, 1), gen.ints(size), gen.ints(step), transpose_frames=gen.chance())
+    return model(
+        type,
+        since,
+        signal,
+        gen.tensor([window], kind, 0, 1),
+        gen.ints(size),
+        gen.ints(step),
+        transpose_frames=gen.chance(),
+    )
 
 
 @RANDOM_CASES.row(("ISTFT", 16))
@@ -54,4 +62,6 @@ def inverse_short_time(gen: CaseGenerator, type: str, since: int) -> Case:
     # A window that nearly vanishes would make what rounding leaves there large.
     shape = typed(kind, np.where(gen.rng.random(window) < 0.1, 0, gen.rng.uniform(0.5, 1, window)))
     length = gen.ints(gen.pick(gen.size(1, 90), [gen.size(1, 90)])) if gen.chance() else None
-    return model(type, since, data, shape, gen.ints(size), gen.ints(step), length, center=gen.chance(), normalized=gen.chance())
+    return model(
+        type, since, data, shape, gen.ints(size), gen.ints(step), length, center=gen.chance(), normalized=gen.chance()
+    )

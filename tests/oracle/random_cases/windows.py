@@ -33,7 +33,9 @@ def convolution(gen: CaseGenerator, type: str, since: int) -> Case:
     kernel, attributes = _window(gen, rank)
     groups, inputs, outputs = gen.sizes(3, 1, 3)
     group = [groups] if type == "GroupConvolution" else []
-    data = gen.tensor([gen.size(1, 2), inputs * (groups if group else 1), *_sizes(gen, kernel, attributes, 5)], kind, -1, 1)
+    data = gen.tensor(
+        [gen.size(1, 2), inputs * (groups if group else 1), *_sizes(gen, kernel, attributes, 5)], kind, -1, 1
+    )
     return model(type, since, data, gen.tensor([*group, outputs, inputs, *kernel], kind, -1, 1), **attributes)
 
 
@@ -98,7 +100,9 @@ def pool(gen: CaseGenerator, type: str, since: int) -> Case:
     if not spread or gen.chance():
         attributes["dilations"] = [1] * rank
     # A pad is smaller than what the window reaches.
-    effective = [dilation * (size - 1) for size, dilation in zip(attributes["kernel"], attributes["dilations"], strict=True)]
+    effective = [
+        dilation * (size - 1) for size, dilation in zip(attributes["kernel"], attributes["dilations"], strict=True)
+    ]
     for name in ("pads_begin", "pads_end"):
         attributes[name] = [gen.size(0, maximum) if gen.chance(0.6) else 0 for maximum in effective]
     sizes = [gen.size(minimum + 1, minimum + 6) for minimum in effective]

@@ -15,7 +15,9 @@ def region_yolo(gen: CaseGenerator, type: str, since: int) -> Case:
     coords = gen.size(1 if softmax else 0, 5)
     # OpenVINO mixes up the images of a batch where channels are left over.
     images, more = (1, gen.size(1, 3)) if gen.chance(0.2) else (gen.size(1, 3), 0)
-    data = gen.special([images, regions * (coords + 1 + classes) + more, gen.size(), gen.size()], ("f32", "f32", "f16", "bf16"))
+    data = gen.special(
+        [images, regions * (coords + 1 + classes) + more, gen.size(), gen.size()], ("f32", "f32", "f16", "bf16")
+    )
     axis = gen.size(0, 3)
     return model(
         type,

@@ -20,14 +20,24 @@ def saved(array: np.ndarray) -> bytes:
 
 
 def written(
-    descr: str = "'<f4'", shape: str = "(3,)", order: str = "False", data: bytes = bytes(12), version: tuple[int, int] = (1, 0)
+    descr: str = "'<f4'",
+    shape: str = "(3,)",
+    order: str = "False",
+    data: bytes = bytes(12),
+    version: tuple[int, int] = (1, 0),
 ) -> bytes:
     """A .npy whose header has these texts."""
     return with_header(f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}\n", data, version)
 
 
 def with_header(text: str, data: bytes = bytes(12), version: tuple[int, int] = (1, 0)) -> bytes:
-    return b"\x93NUMPY" + bytes(version) + struct.pack("<H" if version == (1, 0) else "<I", len(text)) + text.encode() + data
+    return (
+        b"\x93NUMPY"
+        + bytes(version)
+        + struct.pack("<H" if version == (1, 0) else "<I", len(text))
+        + text.encode()
+        + data
+    )
 
 
 def read(path: Path, content: bytes, name: str = "") -> np.ndarray:

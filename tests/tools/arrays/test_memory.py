@@ -29,9 +29,14 @@ def _memory(folder: Path, kilobytes: int) -> MemoryLimit:
 
 
 def test_more_than_the_memory_that_is_available_is_refused_before_it_is_read(tmp_path: Path) -> None:
-    zipped(tmp_path / "x.npz", {"a.npy": saved(np.zeros(129)), "b.npy": saved(np.zeros(128)), "c.npy": saved(np.zeros(205, "S1"))})
+    zipped(
+        tmp_path / "x.npz",
+        {"a.npy": saved(np.zeros(129)), "b.npy": saved(np.zeros(128)), "c.npy": saved(np.zeros(205, "S1"))},
+    )
     with open_arrays(tmp_path / "x.npz", memory=_memory(tmp_path, 1)) as arrays:
-        with pytest.raises(ModelError, match=r"x.npz, array 'a': float64 of shape \[129\] takes 1032 bytes .* of memory are available"):
+        with pytest.raises(
+            ModelError, match=r"x.npz, array 'a': float64 of shape \[129\] takes 1032 bytes .* of memory are available"
+        ):
             arrays.read("a")
         assert arrays.read("b").size == 128
         # Decoded it takes four bytes more for each of a character.
@@ -56,8 +61,12 @@ def test_max_memory_limits_inputs(source: str, tmp_path: Path, capsys: pytest.Ca
 def test_memory_limits_what_is_generated(source: str, tmp_path: Path) -> None:
     builder = irexec.Builder("m")
     builder.result(builder.parameter("f32", (1 << 20, 4), "x"))
-    with pytest.raises(InputError, match=r"input 'x': shape \[1048576,4\] takes 16777216 bytes \(16.8 MB\), and 16.4 MB of memory are"):
-        input_arrays([InputSource(None, source)], builder.model().inputs, notify=print, memory=_memory(tmp_path, 16_000))
+    with pytest.raises(
+        InputError, match=r"input 'x': shape \[1048576,4\] takes 16777216 bytes \(16.8 MB\), and 16.4 MB of memory are"
+    ):
+        input_arrays(
+            [InputSource(None, source)], builder.model().inputs, notify=print, memory=_memory(tmp_path, 16_000)
+        )
 
 
 class _Endless(io.RawIOBase):
@@ -80,7 +89,9 @@ class _Endless(io.RawIOBase):
     ("start", "message", "maximum"),
     [(b"", "not a readable .npy or .npz: it starts with", 2 << 20), (b"\x93NUMPY", "has more than 4.1 MB", 8 << 20)],
 )
-def test_standard_input_without_an_end(start: bytes, message: str, maximum: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_without_an_end(
+    start: bytes, message: str, maximum: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     endless = _Endless(start)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(endless)))
     with pytest.raises(ModelError, match=f"standard input: {message}"):

@@ -120,7 +120,9 @@ def test_every_cut_and_every_changed_byte_is_an_array_or_one_sentence(tmp_path: 
     path = tmp_path / "x"
     for content in (saved(np.arange(3.0)), zipped(path, {"a.npy": saved(np.arange(3.0))})):
         changed = [content[:size] for size in range(len(content))]
-        changed += [content[:i] + bytes([content[i] ^ bit]) + content[i + 1 :] for i in range(len(content)) for bit in (1, 0x80)]
+        changed += [
+            content[:i] + bytes([content[i] ^ bit]) + content[i + 1 :] for i in range(len(content)) for bit in (1, 0x80)
+        ]
         refused = 0
         for one in changed:
             path.write_bytes(one)

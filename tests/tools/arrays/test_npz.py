@@ -98,7 +98,12 @@ def test_a_member_that_is_not_an_array_does_not_matter_until_it_is_read(tmp_path
 
 
 def test_names_written_are_the_names_read(tmp_path: Path) -> None:
-    arrays: dict[str, Any] = {"file": np.zeros(2), "a.npy": np.arange(3), "../x": np.array(["a", "bc"], object), "": np.ones(1)}
+    arrays: dict[str, Any] = {
+        "file": np.zeros(2),
+        "a.npy": np.arange(3),
+        "../x": np.array(["a", "bc"], object),
+        "": np.ones(1),
+    }
     with open(tmp_path / "x.npz", "wb") as file:
         write_npz(file, arrays)
     with open_arrays(tmp_path / "x.npz") as found:
@@ -113,7 +118,9 @@ def _bomb(path: Path, name: str, array: np.ndarray) -> None:
     zipped(path, {f"{name}.npy": saved(array), "other.npy": saved(np.zeros(4))})
     raw = bytearray(path.read_bytes())
     second = raw.rindex(b"PK\3\4")
-    raw[second + 30 + len("other.npy") : raw.index(b"PK\1\2")] = b"\xff" * (raw.index(b"PK\1\2") - second - 30 - len("other.npy"))
+    raw[second + 30 + len("other.npy") : raw.index(b"PK\1\2")] = b"\xff" * (
+        raw.index(b"PK\1\2") - second - 30 - len("other.npy")
+    )
     path.write_bytes(bytes(raw))
 
 
@@ -132,7 +139,10 @@ def test_a_damaged_input_is_one_line_and_exit_code_3(tmp_path: Path, capsys: pyt
     (tmp_path / "x.npy").write_bytes(written(shape="(-3,)"))
     for option in (["-i", str(tmp_path / "x.npy")], ["-i", "random", "--assert", str(tmp_path / "x.npy")]):
         assert run(["infer", str(DIGITS / "classifier.xml"), *option]) == 3
-        assert capsys.readouterr().err == f"error: {tmp_path / 'x.npy'}: its header has a shape of '(-3,)', expected a tuple of sizes\n"
+        assert (
+            capsys.readouterr().err
+            == f"error: {tmp_path / 'x.npy'}: its header has a shape of '(-3,)', expected a tuple of sizes\n"
+        )
 
 
 @pytest.mark.parametrize(
@@ -159,7 +169,10 @@ def test_no_member_leads_out_of_a_folder(name: str, member: str, tmp_path: Path)
 
 
 def test_members_of_other_programs_keep_their_names(tmp_path: Path) -> None:
-    zipped(tmp_path / "x.npz", {"%2E%2E%2Fx.npy": saved(np.zeros(1)), "50%25.npy": saved(np.zeros(1)), "../y.npy": saved(np.zeros(1))})
+    zipped(
+        tmp_path / "x.npz",
+        {"%2E%2E%2Fx.npy": saved(np.zeros(1)), "50%25.npy": saved(np.zeros(1)), "../y.npy": saved(np.zeros(1))},
+    )
     with open_arrays(tmp_path / "x.npz") as found:
         assert set(found.names) == {"%2E%2E%2Fx", "50%25", "../y"}
 

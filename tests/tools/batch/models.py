@@ -47,7 +47,13 @@ def counter(folder: Path) -> str:
     """An IR with a variable, to which every run adds its input."""
     b = Builder()
     x = b.parameter("f32", [1, 2], "x")
-    before = b.emit("ReadValue", b.constant(np.zeros((1, 2), np.float32)), variable_id="sum", variable_type="f32", variable_shape=(1, 2))
+    before = b.emit(
+        "ReadValue",
+        b.constant(np.zeros((1, 2), np.float32)),
+        variable_id="sum",
+        variable_type="f32",
+        variable_shape=(1, 2),
+    )
     after = b.emit("Add", before, x)
     b.result(b.emit("Assign", after, variable_id="sum", names=["y"]))
     return saved(b, folder, "counter")

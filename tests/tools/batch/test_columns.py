@@ -93,7 +93,9 @@ def test_images_are_those_of_infer(kind: str) -> None:
         ({"x": _objects(b"no image")}, InputError, "x"),
     ],
 )
-def test_what_does_not_fit_is_said(batch: dict[str, np.ndarray], error: type[Exception], message: str, tmp_path: Path) -> None:
+def test_what_does_not_fit_is_said(
+    batch: dict[str, np.ndarray], error: type[Exception], message: str, tmp_path: Path
+) -> None:
     with pytest.raises(error, match=message):
         ColumnPredictor(models.twice_plus_one(tmp_path, [-1, 3]))(batch)
 

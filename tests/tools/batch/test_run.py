@@ -43,10 +43,17 @@ def source(tmp_path: Path) -> str:
 
 
 def run(model: str, sources: list[str], output: Path, watch: Watch | None = None, **options: Any) -> BatchReport:
-    of_job = {name: options.pop(name) for name in ("batch_size", "topk", "labels", "image", "column", "predictor") if name in options}
+    of_job = {
+        name: options.pop(name)
+        for name in ("batch_size", "topk", "labels", "image", "column", "predictor")
+        if name in options
+    }
     form = options.pop("form", output.suffix[1:] or "npz")
     return batch(
-        sources, Job(model=model, form=form, **of_job), BatchOptions(output=str(output), jobs=options.pop("jobs", 1), **options), watch
+        sources,
+        Job(model=model, form=form, **of_job),
+        BatchOptions(output=str(output), jobs=options.pop("jobs", 1), **options),
+        watch,
     )
 
 
@@ -70,7 +77,9 @@ def test_npy_and_jsonl(tmp_path: Path, model: str, source: str) -> None:
 
 def test_parquet_in_and_out(tmp_path: Path, model: str, source: str) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(arrow.table({"n": list(range(20)), "values": ITEMS.tolist()}), tmp_path / "in.parquet", row_group_size=7)
+    parquet.write_table(
+        arrow.table({"n": list(range(20)), "values": ITEMS.tolist()}), tmp_path / "in.parquet", row_group_size=7
+    )
     with pytest.raises(InputError, match="has the columns n, values: choose one with --column"):
         run(model, [str(tmp_path / "in.parquet")], tmp_path / "out.parquet")
     run(model, [str(tmp_path / "in.parquet")], tmp_path / "out.parquet", column="values")
@@ -135,7 +144,9 @@ def test_failures_have_a_reason_and_no_row(tmp_path: Path) -> None:
         Image.fromarray(np.full((2, 2), i, np.uint8)).save(tmp_path / f"{i}.png")
     (tmp_path / "1.png").write_bytes(b"no image")
     failures: list[tuple[str, str]] = []
-    report = run(model, [str(tmp_path / "*.png")], tmp_path / "out.npz", Watch(part=lambda part: failures.extend(part.failures)))
+    report = run(
+        model, [str(tmp_path / "*.png")], tmp_path / "out.npz", Watch(part=lambda part: failures.extend(part.failures))
+    )
     assert (report.done, report.failed) == (2, 1)
     assert [name for name, _ in failures] == [str(tmp_path / "1.png")]
     assert "not a readable image" in failures[0][1]
@@ -165,7 +176,13 @@ def test_results_of_different_shapes(tmp_path: Path) -> None:
     sources = [str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]
     run(model, sources, tmp_path / "out.npz", batch_size=1)
     with np.load(tmp_path / "out.npz") as found:
-        assert {name: array.shape for name, array in found.items()} == {"item": (4,), "y/0": (2,), "y/1": (2,), "y/2": (3,), "y/3": (3,)}
+        assert {name: array.shape for name, array in found.items()} == {
+            "item": (4,),
+            "y/0": (2,),
+            "y/1": (2,),
+            "y/2": (3,),
+            "y/3": (3,),
+        }
     with pytest.raises(InputError, match=r"a \.npy takes results of one shape"):
         run(model, sources, tmp_path / "out.npy", batch_size=1)
 
@@ -175,7 +192,17 @@ def test_stop_at_the_first_error(tmp_path: Path, model: str, source: str) -> Non
     report = run(model, [str(tmp_path / "wrong.npy"), source], tmp_path / "out.jsonl", errors="stop", batch_size=1)
     assert report.failed == 1
     assert report.waiting > 0
-    assert run(model, [str(tmp_path / "wrong.npy"), source], tmp_path / "out.jsonl", errors="stop", batch_size=1, resume=True).done == 20
+    assert (
+        run(
+            model,
+            [str(tmp_path / "wrong.npy"), source],
+            tmp_path / "out.jsonl",
+            errors="stop",
+            batch_size=1,
+            resume=True,
+        ).done
+        == 20
+    )
 
 
 def test_classes(tmp_path: Path, model: str) -> None:
@@ -191,7 +218,9 @@ def test_classes(tmp_path: Path, model: str) -> None:
 def test_classes_of_every_pixel(tmp_path: Path) -> None:
     """There are as many rows as pixels: here more than ``infer --topk`` would list."""
     model = models.twice_plus_one(tmp_path, [-1, 3, 700, 800])
-    np.save(tmp_path / "x.npy", np.arange(3, dtype=np.float32).reshape(1, 3, 1, 1) * np.ones((1, 3, 700, 800), np.float32))
+    np.save(
+        tmp_path / "x.npy", np.arange(3, dtype=np.float32).reshape(1, 3, 1, 1) * np.ones((1, 3, 700, 800), np.float32)
+    )
     run(model, [str(tmp_path / "x.npy")], tmp_path / "out.npz", topk=2, labels=("cat", "dog", "owl"))
     with np.load(tmp_path / "out.npz") as found:
         np.testing.assert_array_equal(found["y.class"], np.broadcast_to([2, 1], (1, 560_000, 2)))
@@ -218,7 +247,9 @@ def test_a_stored_archive_and_a_compressed_one(tmp_path: Path, model: str) -> No
 
 @pytest.mark.parametrize("output", ["out.npz", "out"])
 @pytest.mark.parametrize("pattern", ["", "**/*.np?"])
-def test_the_output_among_the_sources_is_no_item(tmp_path: Path, model: str, source: str, output: str, pattern: str) -> None:
+def test_the_output_among_the_sources_is_no_item(
+    tmp_path: Path, model: str, source: str, output: str, pattern: str
+) -> None:
     def stop(part: Any) -> None:
         raise Stopped
 
@@ -245,7 +276,9 @@ def test_outputs_of_earlier_jobs_are_no_items(
     first = f"./{pattern}"
     assert run(model, [first], tmp_path / "out.npz", Watch(note=notes.append)).items == 20
     # ended.npy does not exist, its parts do.
-    assert notes == [f"{first}: left out what earlier jobs have written: ended.npy.parts, {Path('folder', 'parts')}, scores.npy"]
+    assert notes == [
+        f"{first}: left out what earlier jobs have written: ended.npy.parts, {Path('folder', 'parts')}, scores.npy"
+    ]
     # What is named is wanted: the file, and the folder.
     assert run(model, ["scores.npy"], tmp_path / "file.npz").items == 20
     assert run(model, [f"folder/parts/{pattern}"], tmp_path / "folder.npz").items == 20
@@ -320,7 +353,10 @@ def test_a_model_that_does_not_compile_leaves_nothing(tmp_path: Path, output: st
 
 def test_the_name_of_a_folder_has_no_suffix_or_ends_in_a_slash(tmp_path: Path, model: str, source: str) -> None:
     job = Job(model=model)
-    with pytest.raises(InputError, match=r"\.csv is none of \.npz, \.npy, \.parquet, \.jsonl; for a folder of this name write .*out\.csv/"):
+    with pytest.raises(
+        InputError,
+        match=r"\.csv is none of \.npz, \.npy, \.parquet, \.jsonl; for a folder of this name write .*out\.csv/",
+    ):
         batch([source], job, BatchOptions(output=str(tmp_path / "out.csv"), jobs=1))
     batch([source], job, BatchOptions(output=f"{tmp_path / 'out.v2'}/", jobs=1))
     assert sorted(path.name for path in tmp_path.glob("out*")) == ["out.v2", "out.v2.sqlite"]
@@ -337,7 +373,9 @@ def test_the_name_of_a_folder_has_no_suffix_or_ends_in_a_slash(tmp_path: Path, m
         ({"topk": 2}, "topk was null, and is 2"),
     ],
 )
-def test_another_job_does_not_go_on_with_it(tmp_path: Path, model: str, source: str, change: dict[str, Any], says: str) -> None:
+def test_another_job_does_not_go_on_with_it(
+    tmp_path: Path, model: str, source: str, change: dict[str, Any], says: str
+) -> None:
     run(model, [source], tmp_path / "out", batch_size=2)
     with pytest.raises(InputError, match=rf"was begun as another job: .*({says})"):
         run(model, [source], tmp_path / "out", **{"batch_size": 2, **change}, resume=True)
@@ -393,11 +431,17 @@ def test_a_job_without_an_engine_leaves_nothing(tmp_path: Path, model: str, sour
     assert begun() == kept
 
 
-def test_processes_do_not_wait_for_the_disk(tmp_path: Path, model: str, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_do_not_wait_for_the_disk(
+    tmp_path: Path, model: str, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flushed: list[str] = []
     monkeypatch.setattr(pool, "flush_file", lambda path: flushed.append(path.name))
     run(model, [source], tmp_path / "out", batch_size=8)
-    assert sorted(flushed) == sorted(path.name for path in (tmp_path / "out").iterdir()) == [f"part-00000{i}.npz" for i in range(3)]
+    assert (
+        sorted(flushed)
+        == sorted(path.name for path in (tmp_path / "out").iterdir())
+        == [f"part-00000{i}.npz" for i in range(3)]
+    )
 
 
 @pytest.mark.parametrize(("flushes", "count"), [(True, 1), (False, 0)])

@@ -13,7 +13,9 @@ RNG = np.random.default_rng(0)
 W1, W2 = (RNG.standard_normal((6, 6)).astype(np.float32) for _ in range(2))
 
 
-def chain(w1: np.ndarray = W1, w2: np.ndarray = W2, *, relu: str = "Relu", prefix: str = "", first: str = "MatMul") -> Model:
+def chain(
+    w1: np.ndarray = W1, w2: np.ndarray = W2, *, relu: str = "Relu", prefix: str = "", first: str = "MatMul"
+) -> Model:
     """Two products with a Relu between them."""
     builder = Builder("m")
     x = builder.parameter("f32", (4, 6), f"{prefix}x")

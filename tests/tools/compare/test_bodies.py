@@ -25,7 +25,11 @@ def replaced(graph: irexec.ir.graph.Graph, old: str, new: str) -> str:
 
 @pytest.mark.parametrize(
     ("file", "old", "new", "iteration"),
-    [("tensor_iterator", "Tanh", "Sigmoid", (0,)), ("tensor_iterator", "Add", "Multiply", (0,)), ("loop", "Add", "Maximum", (0,))],
+    [
+        ("tensor_iterator", "Tanh", "Sigmoid", (0,)),
+        ("tensor_iterator", "Add", "Multiply", (0,)),
+        ("loop", "Add", "Maximum", (0,)),
+    ],
 )
 def test_a_layer_in_a_body(file: str, old: str, new: str, iteration: tuple[int, ...]) -> None:
     a, b = irexec.read_model(IRS / f"{file}.xml"), irexec.read_model(IRS / f"{file}.xml")
@@ -69,7 +73,11 @@ def test_tensors_whose_shape_changes_from_iteration_to_iteration() -> None:
     found = compare(growing(), growing(limit=10), x)
     assert found.uncompared == ()
     assert found.first is not None
-    assert (found.first.row.b.name, found.first.row.iteration, found.first.row.shape) == ("loop/body/clipped", (3,), (5, 3))
+    assert (found.first.row.b.name, found.first.row.iteration, found.first.row.shape) == (
+        "loop/body/clipped",
+        (3,),
+        (5, 3),
+    )
     assert found.first.inputs_agree is True
 
 

@@ -65,7 +65,9 @@ def test_a_difference_that_is_masked_is_seen_where_it_can_be() -> None:
 
     def model(offset: float) -> Model:
         builder = Builder("m")
-        y = builder.emit("Add", builder.parameter("f32", (4, 6), "x"), builder.constant(bias + offset, name="b"), name="add")
+        y = builder.emit(
+            "Add", builder.parameter("f32", (4, 6), "x"), builder.constant(bias + offset, name="b"), name="add"
+        )
         builder.result(builder.emit("Relu", y, name="relu"))
         return builder.model()
 
@@ -172,7 +174,12 @@ def test_rounding_that_a_later_layer_makes_larger_is_no_fault() -> None:
     weights = random.normal(size=(512, 1)).astype(np.float32)
     x = random.normal(size=(1, 512)).astype(np.float32)
     exact = float(np.float32((x.astype(np.float64) @ weights.astype(np.float64))[0, 0] * (1 + 2e-6)))
-    found = compare(model(list(range(512))), model(list(range(511, -1, -1))), {"x": x}, CompareOptions(maps=(("product", "product"),)))
+    found = compare(
+        model(list(range(512))),
+        model(list(range(511, -1, -1))),
+        {"x": x},
+        CompareOptions(maps=(("product", "product"),)),
+    )
     assert [row.state for row in found.rows if row.b.name == "cancel"] == ["follows"]
     assert not any(row.is_fault for row in found.rows if row.b.name in ("product", "cancel", "y"))
 

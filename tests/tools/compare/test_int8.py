@@ -63,7 +63,9 @@ X2 = np.random.default_rng(1).integers(0, 256, (3, 16)).astype(np.uint8)
 X3 = np.random.default_rng(3).integers(-128, 128, (3, 16)).astype(np.int8)
 
 
-def _saved(path: Path, nodes: list[object], x: np.ndarray, result: tuple[str, int], constants: Mapping[str, object]) -> Path:
+def _saved(
+    path: Path, nodes: list[object], x: np.ndarray, result: tuple[str, int], constants: Mapping[str, object]
+) -> Path:
     from onnx import TensorProto, helper, numpy_helper
 
     kind = helper.np_dtype_to_tensor_dtype(x.dtype)
@@ -75,7 +77,14 @@ def _saved(path: Path, nodes: list[object], x: np.ndarray, result: tuple[str, in
     return path
 
 
-_QUANTIZED = {"xs": X_SCALE, "xz": np.uint8(ZERO), "ws": W_SCALE, "wz": np.zeros(4, np.int8), "ys": Y_SCALE, "yz": np.uint8(Y_ZERO)}
+_QUANTIZED = {
+    "xs": X_SCALE,
+    "xz": np.uint8(ZERO),
+    "ws": W_SCALE,
+    "wz": np.zeros(4, np.int8),
+    "ys": Y_SCALE,
+    "yz": np.uint8(Y_ZERO),
+}
 
 
 def qlinear_conv(path: Path) -> Path:
@@ -159,7 +168,9 @@ def _explained(path: Path, compute: Compute, x: np.ndarray) -> Known | None:
 
 
 @pytest.mark.parametrize(("make", "values", "x"), TABLE, ids=lambda one: getattr(one, "__name__", ""))
-def test_saturated_sums_are_recognised(make: Callable[[Path], Path], values: Callable[..., Compute], x: np.ndarray, tmp_path: Path) -> None:
+def test_saturated_sums_are_recognised(
+    make: Callable[[Path], Path], values: Callable[..., Compute], x: np.ndarray, tmp_path: Path
+) -> None:
     path = make(tmp_path / "m.onnx")
     assert _explained(path, functools.partial(values, exact), x) is None
     found = _explained(path, functools.partial(values, saturated), x)
@@ -168,7 +179,9 @@ def test_saturated_sums_are_recognised(make: Callable[[Path], Path], values: Cal
     index = -2 if make is qdq_conv else -1
     limit = 1 if wrong[index].itemsize == 1 else 0
     count = int((abs(wrong[index].astype(int) - right[index].astype(int)) > limit).sum())
-    assert found.message.startswith("onnxruntime saturates: it cuts sums of two products of bytes off at 16 bits, which makes ")
+    assert found.message.startswith(
+        "onnxruntime saturates: it cuts sums of two products of bytes off at 16 bits, which makes "
+    )
     assert f"makes {count} of {wrong[index].size} values of" in found.message
     assert found.message.endswith("wrong; irexec's product is exact")
 
@@ -192,7 +205,9 @@ def test_another_fault_is_not_called_saturation(tmp_path: Path) -> None:
     path = matmul_integer(tmp_path / "m.onnx")
     off = functools.partial(_off, matmul_integer_values)
     found = _explained(path, off, X2)
-    assert found is not None and found.message.startswith("1 of 15 values of 'y' are not those of the exact product of integers")
+    assert found is not None and found.message.startswith(
+        "1 of 15 values of 'y' are not those of the exact product of integers"
+    )
 
 
 def _off(values: Callable[..., dict[str, np.ndarray]], feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -19,14 +19,21 @@ X = np.array([-4, -3, 2, 5], np.int32)
 def halves() -> Model:
     """Integers halved; -3 / 2 is -2 by the specification, and -1 in the CPU plugin of OpenVINO 2026.4."""
     builder = Builder("m")
-    x = builder.emit("Add", builder.parameter("i32", (4,), "x"), builder.constant(np.array([1], np.int32)), name="shifted")
+    x = builder.emit(
+        "Add", builder.parameter("i32", (4,), "x"), builder.constant(np.array([1], np.int32)), name="shifted"
+    )
     y = builder.emit("Divide", x, builder.constant(np.array([2], np.int32)), m_pythondiv=True, name="halves")
     builder.result(builder.emit("Convert", y, destination_type="f32", name="out"))
     return builder.model()
 
 
 # As OpenVINO 2026.4.1 gives them.
-RECORDED = {"x": X, "shifted": X + 1, "halves": np.array([-1, -1, 1, 3], np.int32), "out": np.array([-1, -1, 1, 3], np.float32)}
+RECORDED = {
+    "x": X,
+    "shifted": X + 1,
+    "halves": np.array([-1, -1, 1, 3], np.int32),
+    "out": np.array([-1, -1, 1, 3], np.float32),
+}
 
 
 def _check(known: tuple[Known, ...], right: str = "irexec") -> None:

@@ -60,7 +60,9 @@ def test_many_layers_take_few_compilations(monkeypatch: pytest.MonkeyPatch) -> N
     builder.result(y)
     counts: list[int] = []
     run_all = OpenVINORuntime.run_all
-    monkeypatch.setattr(OpenVINORuntime, "run_all", lambda self, runs, values: counts.append(len(values)) or run_all(self, runs, values))
+    monkeypatch.setattr(
+        OpenVINORuntime, "run_all", lambda self, runs, values: counts.append(len(values)) or run_all(self, runs, values)
+    )
     found = compare(builder.model(), options=CompareOptions(b_runtime="openvino"))
     assert found.agrees and len(found.rows) == 150
     assert counts == [150, 1]

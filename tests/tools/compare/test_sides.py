@@ -32,12 +32,17 @@ def test_map() -> None:
     def model(*names: str) -> Model:
         builder = Builder("m")
         x = builder.parameter("f32", (4, 6), "x")
-        values = [builder.emit("Multiply", x, np.float32(scale), name=name) for name, scale in zip(names, (2, 3), strict=True)]
+        values = [
+            builder.emit("Multiply", x, np.float32(scale), name=name) for name, scale in zip(names, (2, 3), strict=True)
+        ]
         builder.result(builder.emit("Concat", *values, axis=1, name="both"))
         return builder.model()
 
     found = compare(model("a", "b"), model("b", "a"), options=CompareOptions(maps=(("a", "b"), ("b", "a"))))
-    assert [(row.a.name, row.b.name, row.how) for row in found.rows if row.a and row.how == "map"] == [("a", "b", "map"), ("b", "a", "map")]
+    assert [(row.a.name, row.b.name, row.how) for row in found.rows if row.a and row.how == "map"] == [
+        ("a", "b", "map"),
+        ("b", "a", "map"),
+    ]
     assert found.agrees
     with pytest.raises(InputError, match="there is no tensor or layer 'c'"):
         compare(model("a", "b"), model("b", "a"), options=CompareOptions(maps=(("a", "c"),)))
@@ -67,7 +72,9 @@ def test_random_layers_are_left_out() -> None:
     def model() -> Model:
         builder = Builder("m")
         x = builder.parameter("f32", (4,), "x")
-        noise = builder.emit("RandomUniform", np.array([4]), np.float32(0), np.float32(1), output_type="f32", name="noise")
+        noise = builder.emit(
+            "RandomUniform", np.array([4]), np.float32(0), np.float32(1), output_type="f32", name="noise"
+        )
         builder.result(builder.emit("Add", builder.emit("Relu", x, name="relu"), noise, name="noisy"))
         return builder.model()
 
@@ -97,7 +104,9 @@ def test_recorded_tensors(tmp_path: Path) -> None:
 
 def test_a_part_is_fed_from_the_whole() -> None:
     builder = Builder("part")
-    builder.result(builder.emit("MatMul", builder.parameter("f32", (4, 6), "relu"), builder.constant(W2, name="w2"), name="two"))
+    builder.result(
+        builder.emit("MatMul", builder.parameter("f32", (4, 6), "relu"), builder.constant(W2, name="w2"), name="two")
+    )
     part = builder.model()
     found = compare(chain(), part, options=CompareOptions(inputs_of="A"))
     assert [(row.b.name, row.agreement.agrees) for row in found.rows] == [("two", True)]
@@ -108,7 +117,9 @@ def test_a_part_is_fed_from_the_whole() -> None:
 def test_a_part_is_recognised() -> None:
     """By the name of its input, in either order, unless values are given for it."""
     builder = Builder("part")
-    builder.result(builder.emit("MatMul", builder.parameter("f32", (4, 6), "relu"), builder.constant(W2, name="w2"), name="two"))
+    builder.result(
+        builder.emit("MatMul", builder.parameter("f32", (4, 6), "relu"), builder.constant(W2, name="w2"), name="two")
+    )
     part = builder.model()
     for seed in range(3):
         notes: list[str] = []
@@ -134,9 +145,13 @@ def test_a_name_in_common_does_not_make_a_part() -> None:
 def test_random_values_for_one_side_are_refused() -> None:
     builder = Builder("more")
     x, y = (builder.parameter("f32", (4, 6), name) for name in ("x", "bias"))
-    builder.result(builder.emit("Add", builder.emit("MatMul", x, builder.constant(W1, name="w1"), name="one"), y, name="sum"))
+    builder.result(
+        builder.emit("Add", builder.emit("MatMul", x, builder.constant(W1, name="w1"), name="one"), y, name="sum")
+    )
     more = builder.model()
-    with pytest.raises(InputError, match=r"B has inputs that are neither inputs nor tensors of A \('bias'\).*-i bias=SOURCE"):
+    with pytest.raises(
+        InputError, match=r"B has inputs that are neither inputs nor tensors of A \('bias'\).*-i bias=SOURCE"
+    ):
         compare(chain(), more)
     found = compare(chain(), more, {"bias": np.zeros((4, 6), np.float32)})
     assert (found.rows[0].b.name, found.rows[0].agreement.agrees) == ("one", True)
@@ -186,7 +201,15 @@ def test_inputs_for_several_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    "index", ["", "[" * 100_000, "[]", "{}", '{"tensors": 1}', '{"tensors": [{"file": "a.npy", "name": 1, "tensor_names": []}]}']
+    "index",
+    [
+        "",
+        "[" * 100_000,
+        "[]",
+        "{}",
+        '{"tensors": 1}',
+        '{"tensors": [{"file": "a.npy", "name": 1, "tensor_names": []}]}',
+    ],
 )
 def test_a_folder_with_a_damaged_index(index: str, tmp_path: Path) -> None:
     (tmp_path / "index.json").write_text(index)

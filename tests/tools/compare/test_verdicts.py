@@ -28,10 +28,14 @@ def _relu_of_negatives(weights: np.ndarray) -> Model:
 
 def test_a_tensor_of_one_value_is_blind() -> None:
     x = -np.arange(1, 9, dtype=np.float32).reshape(2, 4)
-    found = compare(_relu_of_negatives(np.float32([1, 2, 3, 4])), _relu_of_negatives(np.float32([1, 2, 3, 5])), {"x": x})
+    found = compare(
+        _relu_of_negatives(np.float32([1, 2, 3, 4])), _relu_of_negatives(np.float32([1, 2, 3, 5])), {"x": x}
+    )
     assert found.agrees
     assert [row.b.name for row in found.blind] == ["zeros", "scaled"]
-    found = compare(_relu_of_negatives(np.float32([1, 2, 3, 4])), _relu_of_negatives(np.float32([1, 2, 3, 5])), {"x": -x})
+    found = compare(
+        _relu_of_negatives(np.float32([1, 2, 3, 4])), _relu_of_negatives(np.float32([1, 2, 3, 5])), {"x": -x}
+    )
     assert found.first is not None and found.first.row.b.name == "scaled"
     assert found.blind == ()
 
@@ -71,7 +75,9 @@ def _softmax_behind(first: str, second: str) -> Model:
     builder = Builder("m")
     x = builder.parameter("f32", (3, 5), "x")
     builder.result(
-        builder.emit(second, builder.emit(first, x, name="first"), name="second", **({"axis": 1} if second == "Softmax" else {}))
+        builder.emit(
+            second, builder.emit(first, x, name="first"), name="second", **({"axis": 1} if second == "Softmax" else {})
+        )
     )
     return builder.model()
 
@@ -92,7 +98,13 @@ def test_constants_that_a_has_not() -> None:
         x = builder.parameter("f32", (3, 6), f"{prefix}x")
         for i in range(3):
             own = weights[i].T.copy() if transposed else weights[i]
-            x = builder.emit("MatMul", x, builder.constant(own, name=f"{prefix}w{i}"), transpose_b=transposed, name=f"{prefix}product{i}")
+            x = builder.emit(
+                "MatMul",
+                x,
+                builder.constant(own, name=f"{prefix}w{i}"),
+                transpose_b=transposed,
+                name=f"{prefix}product{i}",
+            )
             x = builder.emit("Sigmoid" if i % 2 else "Tanh", x, name=f"{prefix}activation{i}")
         builder.result(x)
         return builder.model()
@@ -100,7 +112,9 @@ def test_constants_that_a_has_not() -> None:
     weights = np.random.default_rng(1).normal(size=(3, 6, 6)).astype(np.float32)
     other = weights.copy()
     other[1, 2, 3] += 1
-    found = compare(model(weights, "a", transposed=False), model(other, "b", transposed=True), {"ax": np.ones((3, 6), np.float32)})
+    found = compare(
+        model(weights, "a", transposed=False), model(other, "b", transposed=True), {"ax": np.ones((3, 6), np.float32)}
+    )
     assert found.first is not None
     assert [layer.name for layer in found.first.likely] == ["bproduct1"]
     suspects = (found.first.suspect, *found.first.between)
@@ -123,7 +137,11 @@ def test_a_scale_that_was_folded_into_weights_is_no_fault() -> None:
     random = np.random.default_rng(3)
     weights, last = (random.normal(size=(6, 6)).astype(np.float32) for _ in range(2))
     scale = np.linspace(0.1, 3, 6, dtype=np.float32)
-    found = compare(model(weights, scale, "a"), model(weights * scale, None, "b"), {"ax": random.normal(size=(3, 6)).astype(np.float32)})
+    found = compare(
+        model(weights, scale, "a"),
+        model(weights * scale, None, "b"),
+        {"ax": random.normal(size=(3, 6)).astype(np.float32)},
+    )
     assert found.agrees, found
     assert found.verdict.startswith("the models agree")
 
@@ -135,12 +153,20 @@ def test_a_plan_of_irexec_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch
     def wrong(self: OwnRuntime, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
         found = run_all(self, runs, values)
         is_plan = self.name == "irexec" and self.model.name == "m"
-        return [[a + 1 if is_plan and v.name == "relu" else a for v, a in zip(values, arrays, strict=True)] for arrays in found]
+        return [
+            [a + 1 if is_plan and v.name == "relu" else a for v, a in zip(values, arrays, strict=True)]
+            for arrays in found
+        ]
 
     monkeypatch.setattr(OwnRuntime, "run_all", wrong)
     found = compare(chain(), options=CompareOptions(a_runtime="reference"))
     assert found.first is not None and found.first.row.b.name == "relu"
-    assert {row.b.name: row.state for row in found.rows} == {"one": "agrees", "relu": "differs", "two": "agrees", "soft": "agrees"}
+    assert {row.b.name: row.state for row in found.rows} == {
+        "one": "agrees",
+        "relu": "differs",
+        "two": "agrees",
+        "soft": "agrees",
+    }
 
 
 def test_a_result_that_fusing_rounds_otherwise_agrees(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,8 +43,15 @@ def test_an_svg_has_a_box_for_each_layer_and_a_label_for_each_tensor() -> None:
 
 def test_an_svg_has_nothing_that_only_a_browser_reads() -> None:
     root = parsed(svg(draw(digits())))
-    assert {element.tag for element in root.iter()} <= {SVG + name for name in ("svg", "g", "rect", "path", "text", "title", "circle")}
-    assert not [name for element in root.iter() for name in element.attrib if name.startswith(("on", "class", "style")) or "href" in name]
+    assert {element.tag for element in root.iter()} <= {
+        SVG + name for name in ("svg", "g", "rect", "path", "text", "title", "circle")
+    }
+    assert not [
+        name
+        for element in root.iter()
+        for name in element.attrib
+        if name.startswith(("on", "class", "style")) or "href" in name
+    ]
 
 
 def rectangles(root: etree._Element) -> list[tuple[float, float, float, float]]:
@@ -55,7 +62,13 @@ def rectangles(root: etree._Element) -> list[tuple[float, float, float, float]]:
 
 @pytest.mark.parametrize(
     "make",
-    [digits, diamond, blocks, lambda: irexec.read_model(DATA / "tensor_iterator.xml"), lambda: irexec.read_model(DATA / "dynamic.xml")],
+    [
+        digits,
+        diamond,
+        blocks,
+        lambda: irexec.read_model(DATA / "tensor_iterator.xml"),
+        lambda: irexec.read_model(DATA / "dynamic.xml"),
+    ],
 )
 @pytest.mark.parametrize("cluster", [False, True])
 def test_boxes_do_not_overlap_and_are_inside(make: Callable[[], irexec.Model], cluster: bool) -> None:
@@ -103,10 +116,13 @@ def test_names_in_mermaid_are_text() -> None:
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
 @pytest.mark.parametrize(
-    "make", [hostile, lambda: draw(blocks(), cluster=True), lambda: draw(irexec.read_model(DATA / "branch.xml"), bodies=True)]
+    "make",
+    [hostile, lambda: draw(blocks(), cluster=True), lambda: draw(irexec.read_model(DATA / "branch.xml"), bodies=True)],
 )
 def test_graphviz_reads_the_dot(make: Callable[[], Drawing]) -> None:
-    done = subprocess.run(["dot", "-Tplain"], input=dot(make()).encode("utf-8", "surrogatepass"), capture_output=True, check=False)
+    done = subprocess.run(
+        ["dot", "-Tplain"], input=dot(make()).encode("utf-8", "surrogatepass"), capture_output=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, b"")
 
 

@@ -22,7 +22,11 @@ _PAIRS = st.lists(st.tuples(st.integers(-1, 14), st.integers(-1, 14)), max_size=
 
 def frame(pairs: list[tuple[int, int]], count: int = 15) -> Frame:
     """A frame of ``count`` items with these lines; -1 is what is outside."""
-    links = [Link(None if a < 0 else a, None if b < 0 else b, (max(a, 0), k % 3)) for k, (a, b) in enumerate(pairs) if a != b or a >= 0]
+    links = [
+        Link(None if a < 0 else a, None if b < 0 else b, (max(a, 0), k % 3))
+        for k, (a, b) in enumerate(pairs)
+        if a != b or a >= 0
+    ]
     return Frame(0, "block", "", None, None, tuple(range(count)), tuple(dict.fromkeys(links)))
 
 
@@ -113,7 +117,9 @@ def test_layers_without_names_fold_by_what_repeats() -> None:
     for i, node in enumerate(node for node in model.nodes if node.type == "Relu"):
         node.type = node.spelling = kinds[i % 5]
     drawing = draw(model, cluster=True)
-    assert [frame.name for frame in drawing.frames[1:3]] == ["Relu … 1 of 12", "Relu … 2 of 12"] and len(drawing.frames) == 13
+    assert [frame.name for frame in drawing.frames[1:3]] == ["Relu … 1 of 12", "Relu … 2 of 12"] and len(
+        drawing.frames
+    ) == 13
     assert all(len(frame.items) == 5 for frame in drawing.frames[1:])
 
 
@@ -141,7 +147,16 @@ def test_each_operation_has_a_family() -> None:
     }
     assert set(files.values()) <= set(FAMILIES)
     plain = {type for type, family in files.items() if family == "other"}
-    assert {"Convolution", "Add", "Concat", "ReduceMean", "Loop", "LSTMSequence", "FakeQuantize", "TopK"} & plain == set()
+    assert {
+        "Convolution",
+        "Add",
+        "Concat",
+        "ReduceMean",
+        "Loop",
+        "LSTMSequence",
+        "FakeQuantize",
+        "TopK",
+    } & plain == set()
     assert len(plain) < 40, sorted(plain)
     assert family_of("Relish", "opset1") == family_of("Add", "opset999") == "other"
 

@@ -60,7 +60,9 @@ def selected(page: Page) -> str | None:
 
 def visible(page: Page) -> list[str]:
     """The names of all boxes, folded blocks included."""
-    return page.run(f"{GRAPH}.placed.boxes.map(({{ item }}) => item < 0 ? {GRAPH}.graph.frames[~item].name : {GRAPH}.graph.layers[item].n)")
+    return page.run(
+        f"{GRAPH}.placed.boxes.map(({{ item }}) => item < 0 ? {GRAPH}.graph.frames[~item].name : {GRAPH}.graph.layers[item].n)"
+    )
 
 
 @pytest.mark.parametrize("is_phone", [False, True])
@@ -68,7 +70,14 @@ def visible(page: Page) -> list[str]:
 def test_a_click_shows_a_layer(page: Page, tmp_path: Path, is_phone: bool, is_dark: bool) -> None:
     model = digits()
     size = {"width": 390, "height": 760} if is_phone else {"width": 1200, "height": 800}
-    show(page, draw(model, statistics=True, findings=irexec.validate(model)), tmp_path, is_phone=is_phone, is_dark=is_dark, **size)
+    show(
+        page,
+        draw(model, statistics=True, findings=irexec.validate(model)),
+        tmp_path,
+        is_phone=is_phone,
+        is_dark=is_dark,
+        **size,
+    )
     assert details(page) == ""
     x, y = box(page, "conv0/Convolution")
     if is_phone:
@@ -217,7 +226,13 @@ def test_hostile_names_are_shown_and_not_obeyed(page: Page, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "make", [digits, lambda: blocks(4), lambda: irexec.read_model(DATA / "branch.xml"), lambda: irexec.read_model(DATA / "loop.xml")]
+    "make",
+    [
+        digits,
+        lambda: blocks(4),
+        lambda: irexec.read_model(DATA / "branch.xml"),
+        lambda: irexec.read_model(DATA / "loop.xml"),
+    ],
 )
 def test_the_script_places_as_python_does(page: Page, tmp_path: Path, make: Any) -> None:
     drawing = draw(make(), cluster=True, bodies=True)
@@ -228,7 +243,8 @@ def test_the_script_places_as_python_does(page: Page, tmp_path: Path, make: Any)
     assert {int(item): pytest.approx(rest, abs=0.6) for item, *rest in theirs} == ours
     lines = page.run(f"{GRAPH}.placed.lines.map((line) => line.points)")
     assert sorted(lines) == [
-        pytest.approx(points, abs=0.6) for points in sorted([x for point in line.points for x in point] for line in placed.lines)
+        pytest.approx(points, abs=0.6)
+        for points in sorted([x for point in line.points for x in point] for line in placed.lines)
     ]
 
 
@@ -243,8 +259,12 @@ def test_it_prints(page: Page, tmp_path: Path) -> None:
 
 def test_two_graphs_in_one_page(page: Page, tmp_path: Path) -> None:
     parts = [graph_fragment(draw(model), id=f"graph{i}") for i, model in enumerate((digits(), blocks()))]
-    (tmp_path / "two.html").write_text(f"<!DOCTYPE html><meta charset=utf-8><title>two</title>{''.join(parts)}", encoding="utf-8")
+    (tmp_path / "two.html").write_text(
+        f"<!DOCTYPE html><meta charset=utf-8><title>two</title>{''.join(parts)}", encoding="utf-8"
+    )
     page.problems.clear()
     page.open(tmp_path / "two.html")
-    assert page.run("[...document.querySelectorAll('.irexec-graph')].map((one) => one.irexecGraph.graph.layers.length)") == [21, 15]
+    assert page.run(
+        "[...document.querySelectorAll('.irexec-graph')].map((one) => one.irexecGraph.graph.layers.length)"
+    ) == [21, 15]
     assert page.problems == []

@@ -37,7 +37,9 @@ def models(draw_value: st.DrawFn) -> irexec.Model:
         elif kind == 1:
             values.append(builder.emit("Add", first, draw_value(st.sampled_from(values)), name=name))
         else:
-            values.append(builder.emit("Multiply", first, builder.constant(np.ones(2, np.float32), "f32", f"{name}.w"), name=name))
+            values.append(
+                builder.emit("Multiply", first, builder.constant(np.ones(2, np.float32), "f32", f"{name}.w"), name=name)
+            )
     for value in values[-draw_value(st.integers(1, 3)) :]:
         builder.result(value)
     return irexec.Model.of(builder.model())
@@ -78,7 +80,9 @@ _FEW = settings(max_examples=60, deadline=None)
 @_FEW
 @given(models(), st.data(), st.integers(0, 4))
 def test_around_has_what_is_so_many_edges_away(model: irexec.Model, data: st.DataObject, hops: int) -> None:
-    start = data.draw(st.sampled_from(sorted(names(model.nodes) - names(n for n in model.nodes if n.type == "Constant"))))
+    start = data.draw(
+        st.sampled_from(sorted(names(model.nodes) - names(n for n in model.nodes if n.type == "Constant")))
+    )
     assert boxes(draw(model, around=[start], hops=hops)) == reached(model, start, hops, True, True)
 
 
@@ -113,7 +117,9 @@ def test_a_drawing_has_each_layer_once_and_each_edge(model: irexec.Model, cluste
 @given(models())
 def test_no_block_is_on_a_cycle(model: irexec.Model) -> None:
     for frame in draw(model, cluster=True).frames:
-        pairs = {(link.source, link.target) for link in frame.links if link.source is not None and link.target is not None}
+        pairs = {
+            (link.source, link.target) for link in frame.links if link.source is not None and link.target is not None
+        }
         assert strong_components(pairs) == []
         assert frame.kind != "block" or len(frame.items) >= 1
 
@@ -124,7 +130,9 @@ def test_edges_of_folded_blocks_are_those_of_the_layers_in_them(model: irexec.Mo
     from dataclasses import replace
 
     drawing = draw(model, cluster=True)
-    frames = tuple(replace(frame, folded=frame.kind == "block" and bool(folds >> frame.index % 8 & 1)) for frame in drawing.frames)
+    frames = tuple(
+        replace(frame, folded=frame.kind == "block" and bool(folds >> frame.index % 8 & 1)) for frame in drawing.frames
+    )
     drawing = replace(drawing, frames=frames)
     box = visible_boxes(drawing)
     wanted = {
@@ -223,7 +231,12 @@ def test_constants_are_drawn_in_their_first_reader() -> None:
 
 
 def test_blocks_of_numbers_are_named_by_what_they_count() -> None:
-    assert [frame.name for frame in draw(blocks(), cluster=True).frames[1:]] == ["encoder.layer", "layer.0", "layer.1", "layer.2"]
+    assert [frame.name for frame in draw(blocks(), cluster=True).frames[1:]] == [
+        "encoder.layer",
+        "layer.0",
+        "layer.1",
+        "layer.2",
+    ]
 
 
 def test_blocks_are_folded_where_there_are_many() -> None:

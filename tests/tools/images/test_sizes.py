@@ -50,7 +50,8 @@ def test_the_same_proportions_need_no_note(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("orientation", "expected"), [(1, [[1, 2], [3, 4]]), (3, [[4, 3], [2, 1]]), (6, [[3, 1], [4, 2]]), (8, [[2, 4], [1, 3]])]
+    ("orientation", "expected"),
+    [(1, [[1, 2], [3, 4]]), (3, [[4, 3], [2, 1]]), (6, [[3, 1], [4, 2]]), (8, [[2, 4], [1, 3]])],
 )
 def test_the_orientation_of_exif_is_applied(orientation: int, expected: list[list[int]], tmp_path: Path) -> None:
     """6 is a camera held upright: the rows of the file are the columns of the image from right to left."""

@@ -16,7 +16,11 @@ from tests.tools.images.reading import port, read, saved
 
 @pytest.mark.parametrize(
     ("dtype", "values"),
-    [(np.float32, [[0.1, 0.25], [0.5, 1.0]]), (np.uint16, [[0, 300], [1000, 65535]]), (np.int32, [[-5, 0], [7, 1 << 20]])],
+    [
+        (np.float32, [[0.1, 0.25], [0.5, 1.0]]),
+        (np.uint16, [[0, 300], [1000, 65535]]),
+        (np.int32, [[-5, 0], [7, 1 << 20]]),
+    ],
 )
 @pytest.mark.parametrize("channels", [1, 3])
 def test_values_of_more_than_8_bits_stay(dtype: Any, values: list[list[float]], channels: int, tmp_path: Path) -> None:
@@ -34,7 +38,11 @@ def test_one_deep_channel_is_no_rgba(tmp_path: Path) -> None:
 def test_mean_scale_and_channel_order(tmp_path: Path) -> None:
     path = saved(tmp_path, [[[10, 20, 30]]])
     assert read(path, port(1, 3, 1, 1), mean=(10.0,), scale=(10.0,))[0].ravel().tolist() == [0, 1, 2]
-    assert read(path, port(1, 1, 1, 3), layout="NHWC", mean=(1.0, 2.0, 3.0), bgr=True)[0].ravel().tolist() == [29, 18, 7]
+    assert read(path, port(1, 1, 1, 3), layout="NHWC", mean=(1.0, 2.0, 3.0), bgr=True)[0].ravel().tolist() == [
+        29,
+        18,
+        7,
+    ]
     with pytest.raises(InputError, match="--mean has 2 values, the image has 3 channels"):
         read(path, port(1, 3, 1, 1), mean=(1.0, 2.0))
 
@@ -55,7 +63,9 @@ def test_integer_inputs_are_rounded_and_cut(tmp_path: Path) -> None:
         ("CMYK", (255, 0, 0, 0), [0, 255, 255]),
     ],
 )
-def test_other_modes_become_the_channels_of_the_model(mode: str, pixel: Any, expected: list[int], tmp_path: Path) -> None:
+def test_other_modes_become_the_channels_of_the_model(
+    mode: str, pixel: Any, expected: list[int], tmp_path: Path
+) -> None:
     Image.new(mode, (2, 2), pixel).save(tmp_path / "x.tif")
     assert read(tmp_path / "x.tif", port(1, 3, 2, 2))[0][0, :, 1, 1].tolist() == expected
 

@@ -114,7 +114,20 @@ def _is_square(node: Node) -> bool:
     return node.type == "MatMul" and len(shapes) == 2 and shapes[0] == shapes[1] and shapes[0][-1] == shapes[0][-2]
 
 
-_MISSING = ("Relu", "Gelu", "Swish", "HSwish", "HSigmoid", "Sigmoid", "Tanh", "Softmax", "MVN", "Clamp", "PRelu", "GroupNormalization")
+_MISSING = (
+    "Relu",
+    "Gelu",
+    "Swish",
+    "HSwish",
+    "HSigmoid",
+    "Sigmoid",
+    "Tanh",
+    "Softmax",
+    "MVN",
+    "Clamp",
+    "PRelu",
+    "GroupNormalization",
+)
 
 
 def missing(model: Model, number: int) -> set[str]:
@@ -136,7 +149,10 @@ def bias(model: Model, number: int) -> set[str]:
         (node, i)
         for node in _computed(model)
         for i, value in enumerate(node.inputs)
-        if node.type in ("Add", "Multiply") and value is not None and value.node.constant is not None and _is_large(value.node)
+        if node.type in ("Add", "Multiply")
+        and value is not None
+        and value.node.constant is not None
+        and _is_large(value.node)
     ]
     node, index = found[number % len(found)]
     for reader in model.nodes:
@@ -151,7 +167,15 @@ def _is_large(node: Node) -> bool:
     return node.constant is not None and math.prod(node.constant.shape) >= 8
 
 
-_OTHERS = {"Relu": "Abs", "Sigmoid": "Tanh", "Tanh": "Sigmoid", "Swish": "HSwish", "HSwish": "Gelu", "Gelu": "Swish", "Add": "Subtract"}
+_OTHERS = {
+    "Relu": "Abs",
+    "Sigmoid": "Tanh",
+    "Tanh": "Sigmoid",
+    "Swish": "HSwish",
+    "HSwish": "Gelu",
+    "Gelu": "Swish",
+    "Add": "Subtract",
+}
 
 
 def other(model: Model, number: int) -> set[str]:
@@ -168,7 +192,9 @@ def other(model: Model, number: int) -> set[str]:
 def extra(model: Model, number: int) -> set[str]:
     """A Sigmoid that the other does not have."""
     nodes = [node for node in _computed(model) if node.type in ("Convolution", "MatMul", "Add")]
-    node = _picked([node for node in nodes if (fact := node.outputs[0].fact) is not None and str(fact.element) == "f32"], number)
+    node = _picked(
+        [node for node in nodes if (fact := node.outputs[0].fact) is not None and str(fact.element) == "f32"], number
+    )
     value = node.outputs[0]
     made = Node(max(one.id for one in model.nodes) + 1, "extra", "Sigmoid", "opset1")
     fresh = type(value)(made, 0, value.fact)

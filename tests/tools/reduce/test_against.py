@@ -112,7 +112,9 @@ def test_recorded_tensors(tmp_path: Path) -> None:
     x = _arrays()["x"]
     model = chain()
     named = {node.name: node.outputs[0] for node in model.nodes if node.outputs}
-    one, relu, two, soft = CompiledModel(model).values({"x": x}, [named[name] for name in ("one", "relu", "two", "soft")])
+    one, relu, two, soft = CompiledModel(model).values(
+        {"x": x}, [named[name] for name in ("one", "relu", "two", "soft")]
+    )
     np.savez(tmp_path / "all.npz", x=x, one=one, relu=relu, two=two, soft=soft)
     report = reduce(chain(w2=changed(W2)), check_against(tmp_path / "all.npz"))
     assert [layer.name for layer in report.layers] == ["two"]

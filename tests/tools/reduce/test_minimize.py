@@ -25,7 +25,9 @@ class Counted:
         return self.fails(part)
 
 
-culprits = st.integers(1, 60).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1), min_size=1, max_size=5)))
+culprits = st.integers(1, 60).flatmap(
+    lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1), min_size=1, max_size=5))
+)
 
 
 @given(culprits)

@@ -62,7 +62,11 @@ def chain(dynamic: bool = False) -> irexec.Model:
     for i in range(10):
         x = builder.emit("Sigmoid", builder.emit("Multiply", x, np.float32(1.1), name=f"scale{i}"), name=f"gate{i}")
     shape = builder.emit(
-        "Concat", builder.emit("Gather", builder.emit("ShapeOf", start), [0], 0, name="rows"), [3, 4], axis=0, name="shape"
+        "Concat",
+        builder.emit("Gather", builder.emit("ShapeOf", start), [0], 0, name="rows"),
+        [3, 4],
+        axis=0,
+        name="shape",
     )
     x = builder.emit("Reshape", x, shape, special_zero=False, name="reshape")
     for i in range(10):
@@ -91,7 +95,9 @@ def test_candidates_are_static_and_shapes_are_constants() -> None:
 
 
 def test_shapes_are_kept_if_asked_for() -> None:
-    report = reduce(chain(dynamic=True), Own(has("Tanh")), {"x": np.ones((5, 12), np.float32)}, ReduceOptions(keep_shapes=True))
+    report = reduce(
+        chain(dynamic=True), Own(has("Tanh")), {"x": np.ones((5, 12), np.float32)}, ReduceOptions(keep_shapes=True)
+    )
     shape = report.found.model.inputs[0].shape
     assert shape is not None and not isinstance(shape[0], int)
     assert report.found.inputs[report.found.model.inputs[0].name].shape == (5, 3, 4)
@@ -197,7 +203,9 @@ def test_a_body_stays_whole_where_it_does_not_fail_alone() -> None:
 def test_the_layers_of_a_variable_stay_together() -> None:
     builder = irexec.Builder()
     x = builder.parameter("f32", (2,), "x")
-    read = builder.emit("ReadValue", np.zeros(2, np.float32), variable_id="v", variable_type="f32", variable_shape="2", name="read")
+    read = builder.emit(
+        "ReadValue", np.zeros(2, np.float32), variable_id="v", variable_type="f32", variable_shape="2", name="read"
+    )
     total = builder.emit("Add", read, builder.emit("Exp", x, name="exp"), name="total")
     builder.emit("Assign", total, variable_id="v", name="assign")
     builder.result(builder.emit("Relu", total, name="relu"))
@@ -209,7 +217,9 @@ def test_the_layers_of_a_variable_stay_together() -> None:
 def test_what_is_assigned_after_a_fault_does_not_hide_it() -> None:
     builder = irexec.Builder()
     x = builder.parameter("f32", (2,), "x")
-    read = builder.emit("ReadValue", np.zeros(2, np.float32), variable_id="v", variable_type="f32", variable_shape="2", name="read")
+    read = builder.emit(
+        "ReadValue", np.zeros(2, np.float32), variable_id="v", variable_type="f32", variable_shape="2", name="read"
+    )
     y = builder.emit("Sqrt", builder.emit("Add", read, x, name="total"), name="root")
     for i in range(12):
         y = builder.emit("Sigmoid", y, name=f"gate{i}")
@@ -263,7 +273,10 @@ def test_inputs_of_several_types(tmp_path: Path) -> None:
     x, y = builder.parameter("bf16", (2, 3), "x"), builder.parameter("u8", (2, 3), "y")
     low = builder.emit("Convert", y, destination_type="i4", name="low")
     total = builder.emit(
-        "Multiply", builder.emit("Relu", x, name="relu"), builder.emit("Convert", low, destination_type="bf16"), name="total"
+        "Multiply",
+        builder.emit("Relu", x, name="relu"),
+        builder.emit("Convert", low, destination_type="bf16"),
+        name="total",
     )
     builder.result(total)
     report = reduce(builder.model(), Own(has("Multiply")), options=ReduceOptions(output=str(tmp_path / "min.xml")))
@@ -326,4 +339,6 @@ def test_onnx_runtime_gives_the_tensors(tmp_path: Path) -> None:
 def test_networks_are_there() -> None:
     from tests.reduce_sweep import NETWORKS
 
-    assert all(zipfile.is_zipfile(NETWORKS / f"{name}.zip") for name in ("bilstm_tagger", "unet", "scripted_loop", "ssd"))
+    assert all(
+        zipfile.is_zipfile(NETWORKS / f"{name}.zip") for name in ("bilstm_tagger", "unet", "scripted_loop", "ssd")
+    )

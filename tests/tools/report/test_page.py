@@ -105,7 +105,10 @@ def test_weights_have_statistics_and_histograms() -> None:
     cells = [cell.text for cell in rows[1].all("td")]
     assert cells[:4] == ["conv0.w", "f32", "[16,1,3,3]", "576 bytes"]
     assert cells[4:8] == [f"{value:.4g}" for value in (values.min(), values.max(), values.mean(), values.std())]
-    assert rows[1].all("svg")[0].attributes["aria-label"] == f"histogram of 144 elements from {values.min():.4g} to {values.max():.4g}"
+    assert (
+        rows[1].all("svg")[0].attributes["aria-label"]
+        == f"histogram of 144 elements from {values.min():.4g} to {values.max():.4g}"
+    )
 
 
 def test_bodies() -> None:
@@ -151,8 +154,12 @@ def test_an_onnx_model_that_cannot_be_converted_has_a_report_of_its_findings(tmp
     onnx = pytest.importorskip("onnx")
     value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
     node = onnx.helper.make_node("Frobnicate", ["x"], ["y"], name="<b>", domain="of.mine")
-    graph = onnx.helper.make_graph([node], "g", [value], [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])])
-    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("of.mine", 1)]), tmp_path / "m.onnx")
+    graph = onnx.helper.make_graph(
+        [node], "g", [value], [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])]
+    )
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("of.mine", 1)]), tmp_path / "m.onnx"
+    )
     written = report(str(tmp_path / "m.onnx"), str(tmp_path / "r.html"))
     assert written.sections == ("summary", "findings", "notes")
     assert written.findings["error"] == 1
@@ -183,7 +190,10 @@ def test_hostile_texts_are_shown_and_not_obeyed(name: str) -> None:
     def tags(text: str) -> list[str]:
         builder = irexec.Builder(text)
         x = builder.parameter("f32", (1, 3), text, [text])
-        builder.result(builder.emit("Add", x, builder.constant(np.ones((1, 3), np.float32), name=f"{text}4"), name=f"{text}2"), f"{text}3")
+        builder.result(
+            builder.emit("Add", x, builder.constant(np.ones((1, 3), np.float32), name=f"{text}4"), name=f"{text}2"),
+            f"{text}3",
+        )
         model = builder.model()
         model.nodes[1].attributes[text] = text
         made = page(model, ReportOptions(has_graph=False, title=text, made_by=text))

@@ -18,7 +18,9 @@ from tests.benchmarks.reports import deep
     "options",
     [
         pytest.param(["report", "-o", "{folder}/r.html"], id="report"),
-        pytest.param(["report", "-o", "{folder}/r.html", "--graph", "off", "--weights", "off"], id="report without a drawing"),
+        pytest.param(
+            ["report", "-o", "{folder}/r.html", "--graph", "off", "--weights", "off"], id="report without a drawing"
+        ),
         pytest.param(["graph", "-o", "{folder}/g.dot", "--findings"], id="graph --findings"),
         pytest.param(["graph", "-o", "{folder}/g.mmd", "--cluster"], id="graph --cluster"),
         pytest.param(["inspect", "--json", "--layers", "--cost", "--precision", "--tree"], id="inspect"),

@@ -31,7 +31,9 @@ def submit(model: ServedModel, requests: Sequence[np.ndarray], **options: Any) -
     async def all_of() -> list[Any]:
         with ThreadPoolExecutor(1) as executor:
             settings = {"max_batch": 4, "max_delay": 0.2} | options
-            batcher = Batcher(model, executor, asyncio.Semaphore(1), ran=lambda n, items, seconds: ran.append((n, items)), **settings)
+            batcher = Batcher(
+                model, executor, asyncio.Semaphore(1), ran=lambda n, items, seconds: ran.append((n, items)), **settings
+            )
             waiting: list[Coroutine[Any, Any, Any]] = [batcher.submit(model.bound({"x": each})) for each in requests]
             return await asyncio.gather(*waiting, return_exceptions=True)
 
@@ -69,7 +71,9 @@ def test_no_batches(tmp_path: Path) -> None:
 
 def test_other_shapes_run_by_themselves(tmp_path: Path) -> None:
     model = served(tmp_path, (-1, -1))
-    results, ran = submit(model, [np.ones((1, 2), np.float32), np.ones((1, 3), np.float32), np.zeros((1, 2), np.float32)])
+    results, ran = submit(
+        model, [np.ones((1, 2), np.float32), np.ones((1, 3), np.float32), np.zeros((1, 2), np.float32)]
+    )
     assert sorted(ran) == [(1, 1), (2, 2)]
     assert [result["y"].tolist() for result in results] == [[[3, 3]], [[3, 3, 3]], [[1, 1]]]
 

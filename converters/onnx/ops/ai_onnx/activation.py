@@ -29,7 +29,9 @@ def selu_1(b: Context, x: Value, *, alpha: float = 1.6732, gamma: float = 1.0507
 
 
 @translates("Selu", since=6)
-def selu_6(b: Context, x: Value, *, alpha: float = 1.67326319217681884765625, gamma: float = 1.05070102214813232421875) -> Value:
+def selu_6(
+    b: Context, x: Value, *, alpha: float = 1.67326319217681884765625, gamma: float = 1.05070102214813232421875
+) -> Value:
     return selu_1(b, x, alpha=alpha, gamma=gamma)
 
 
@@ -102,7 +104,12 @@ def shrink(b: Context, x: Value, *, bias: float = 0.0, lambd: float = 0.5) -> Va
     kind = b.element(x)
     if not kind.is_float:
         return b.convert(shrink(b, b.convert(x, F32), bias=bias, lambd=lambd), kind)
-    above = b.emit("Select", b.emit("Greater", x, b.constant(lambd, x)), b.emit("Subtract", x, b.constant(bias, x)), b.constant(0, x))
+    above = b.emit(
+        "Select",
+        b.emit("Greater", x, b.constant(lambd, x)),
+        b.emit("Subtract", x, b.constant(bias, x)),
+        b.constant(0, x),
+    )
     return b.emit("Select", b.emit("Less", x, b.constant(-lambd, x)), b.emit("Add", x, b.constant(bias, x)), above)
 
 
@@ -116,7 +123,9 @@ def clip_1(b: Context, x: Value, *, min: float = -math.inf, max: float = math.in
 
 
 @translates("Clip", since=11)
-def clip_11(b: Context, x: Value, low: Annotated[Value, SCALAR] | None = None, high: Annotated[Value, SCALAR] | None = None) -> Value:
+def clip_11(
+    b: Context, x: Value, low: Annotated[Value, SCALAR] | None = None, high: Annotated[Value, SCALAR] | None = None
+) -> Value:
     """The lower bound first, then the upper: if they cross, the result is the upper one, which Clamp refuses."""
     bounds = [b.known(bound) for bound in (low, high)]
     if b.element(x).is_float and bounds[0] is not None and bounds[1] is not None:

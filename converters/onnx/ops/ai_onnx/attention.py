@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from converters.onnx.algorithms.attention import Heads, Mask, Scores, attend, join_heads, repeat_heads, split_heads, visible, with_past
+from converters.onnx.algorithms.attention import (
+    Heads,
+    Mask,
+    Scores,
+    attend,
+    join_heads,
+    repeat_heads,
+    split_heads,
+    visible,
+    with_past,
+)
 from converters.onnx.algorithms.expression import Expression, positions
 from converters.onnx.context import Context
 from converters.onnx.registry import translates
@@ -31,7 +41,9 @@ def attention(
     if flat:
         if not q_num_heads or not kv_num_heads:
             raise OpError("q_num_heads and kv_num_heads are needed for queries without an axis of heads")
-        query, key, value = (split_heads(b, x, heads) for x, heads in ((query, q_num_heads), (key, kv_num_heads), (value, kv_num_heads)))
+        query, key, value = (
+            split_heads(b, x, heads) for x, heads in ((query, q_num_heads), (key, kv_num_heads), (value, kv_num_heads))
+        )
     present = with_past(b, past_key, key), with_past(b, past_value, value)
     heads = Heads(query, *(repeat_heads(b, x, b.sizes(query)[1], like=query) for x in present))
     mask = Mask()
@@ -61,7 +73,12 @@ def attention(
 
 def _is_default_precision(precision: Element | None, kind: Element) -> bool:
     """Whether the softmax has the precision in which IR's attention computes it."""
-    return precision is None or precision is kind or (precision is F32 and kind in (F16, BF16)) or (kind is F64 and precision is F64)
+    return (
+        precision is None
+        or precision is kind
+        or (precision is F32 and kind in (F16, BF16))
+        or (kind is F64 and precision is F64)
+    )
 
 
 def _offset(b: Context, query: Value, past: Value | None, valid: Value | None) -> Expression | None:

@@ -51,7 +51,9 @@ def _bits_of(b: Context, x: Value, kind: Element) -> Value:
     value = Expression(b, b.convert(x, F64))
     size = abs(value)
     edges = np.append(np.ldexp(1.0, np.arange(1, top) - bias), np.inf)
-    field = Expression(b, b.emit("Bucketize", size.value, b.constant(edges, F64), output_type="i64", with_right_bound=False))
+    field = Expression(
+        b, b.emit("Bucketize", size.value, b.constant(edges, F64), output_type="i64", with_right_bound=False)
+    )
     lift = fraction + bias - np.maximum(np.arange(top + 1), 1)
     # Two factors, since the largest power is beyond the range of f64.
     scaled = size * _lookup(b, _powers(b, lift // 2), field) * _lookup(b, _powers(b, lift - lift // 2), field)

@@ -23,7 +23,10 @@ def col2im(
     if not isinstance(axes, int) or axes < 1:
         raise OpError("the number of axes in image_shape is not known")
     check_unrolled(axes, "the number of axes in image_shape")
-    strides, dilations = broadcast_to_axes(strides, axes, 1, "strides"), broadcast_to_axes(dilations, axes, 1, "dilations")
+    strides, dilations = (
+        broadcast_to_axes(strides, axes, 1, "strides"),
+        broadcast_to_axes(dilations, axes, 1, "dilations"),
+    )
     pads = broadcast_to_axes(pads, 2 * axes, 0, "pads")
     if axes != 2:
         return _summed(b, x, image_shape, block_shape, strides, dilations, pads)
@@ -32,7 +35,13 @@ def col2im(
 
 
 def _summed(
-    b: Context, x: Value, image_shape: Value, block_shape: Value, strides: list[int], dilations: list[int], pads: list[int]
+    b: Context,
+    x: Value,
+    image_shape: Value,
+    block_shape: Value,
+    strides: list[int],
+    dilations: list[int],
+    pads: list[int],
 ) -> Value:
     """Any number of axes: the values of (N, C * block, windows) are added at their positions in the padded image."""
     axes = len(strides)
@@ -49,7 +58,12 @@ def _summed(
     if position is None:
         raise OpError("image_shape has no axes")
     total = reduce(Expression.__mul__, blocks)
-    rows = b.emit("Reshape", x, b.emit("Concat", b.constant([-1]), total.unsqueeze(0).value, _last(b, x), axis=0), special_zero=False)
+    rows = b.emit(
+        "Reshape",
+        x,
+        b.emit("Concat", b.constant([-1]), total.unsqueeze(0).value, _last(b, x), axis=0),
+        special_zero=False,
+    )
     rows = b.emit("Reshape", rows, [0, -1], special_zero=True)
     flat = b.full(b.emit("Reshape", position.value, [1, -1], special_zero=False), b.shape_of(rows))
     area = reduce(Expression.__mul__, padded).unsqueeze(0).value

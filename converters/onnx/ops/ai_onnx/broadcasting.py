@@ -21,7 +21,9 @@ def tile_1(b: Context, x: Value, tiles: Value, axis: Value) -> Value:
     """Repetition along one axis."""
     tiled = b.axis(b.integer(axis, "axis"), x)
     ones, count = b.constant([1] * b.rank(x)), b.reshape(b.convert(tiles, I64), [1])
-    return b.emit("Tile", x, b.emit("ScatterElementsUpdate", ones, b.constant([tiled]), count, b.constant(0), version=3))
+    return b.emit(
+        "Tile", x, b.emit("ScatterElementsUpdate", ones, b.constant([tiled]), count, b.constant(0), version=3)
+    )
 
 
 @translates("Tile", since=6)
@@ -31,7 +33,13 @@ def tile_6(b: Context, x: Value, repeats: Value) -> Value:
 
 @translates("Pad")
 def pad_1(
-    b: Context, x: Value, *, paddings: list[int] | None = None, pads: list[int] | None = None, mode: str = "constant", value: float = 0.0
+    b: Context,
+    x: Value,
+    *,
+    paddings: list[int] | None = None,
+    pads: list[int] | None = None,
+    mode: str = "constant",
+    value: float = 0.0,
 ) -> Value:
     """``paddings`` became ``pads`` in opset 2."""
     given = pads if pads is not None else paddings
@@ -41,7 +49,9 @@ def pad_1(
 
 
 @translates("Pad", since=11)
-def pad_11(b: Context, x: Value, pads: Value, value: Value | None = None, axes: Value | None = None, *, mode: str = "constant") -> Value:
+def pad_11(
+    b: Context, x: Value, pads: Value, value: Value | None = None, axes: Value | None = None, *, mode: str = "constant"
+) -> Value:
     """Negative pads remove elements."""
     return _pad(b, x, b.convert(pads, I64), mode, value, axes)
 
@@ -77,7 +87,9 @@ def _is_reflected_twice(b: Context, x: Value, pads: list[tuple[int, ...] | None]
     shape = b.shape_if_known(x)
     if shape is None:
         return False
-    return any(amounts is not None and any(n >= size for n, size in zip(amounts, shape, strict=True)) for amounts in pads)
+    return any(
+        amounts is not None and any(n >= size for n, size in zip(amounts, shape, strict=True)) for amounts in pads
+    )
 
 
 def _indexed(b: Context, x: Value, begins: Value, ends: Value, mode: str) -> Value:
@@ -86,7 +98,9 @@ def _indexed(b: Context, x: Value, begins: Value, ends: Value, mode: str) -> Val
     What a negative pad removes does not come back on the other side. ONNX does not say so; ONNX Runtime does it.
     """
     for axis in range(b.rank(x)):
-        begin, end = (Expression(b, b.emit("Gather", amounts, b.constant(axis), b.constant(0))) for amounts in (begins, ends))
+        begin, end = (
+            Expression(b, b.emit("Gather", amounts, b.constant(axis), b.constant(0))) for amounts in (begins, ends)
+        )
         if b.ints_if_known(begin.value) == b.ints_if_known(end.value) == (0,):
             continue
         removed = begin.minimum(0)

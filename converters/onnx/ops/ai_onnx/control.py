@@ -36,7 +36,9 @@ def if_1(b: Context, cond: Value, *, then_branch: GraphProto, else_branch: Graph
     if kinds[0] != kinds[1]:
         types = [", ".join(map(str, kind)) or "nothing" for kind in kinds]
         raise OpError(f"its branches give {types[0]} and {types[1]}")
-    outputs_of_both: tuple[Value, ...] = b.emit("If", *inputs, bodies={name: builder.body() for name, builder in builders.items()})
+    outputs_of_both: tuple[Value, ...] = b.emit(
+        "If", *inputs, bodies={name: builder.body() for name, builder in builders.items()}
+    )
     return outputs_of_both
 
 
@@ -62,9 +64,13 @@ def loop(
     def iteration(builder: BodyBuilder, states: list[Value], iteration_index: list[Value]) -> IterationResult:
         given = iter(states)
         initial_values = [next(given) if isinstance(one, Value) else LoopSequence() for one in initial]
-        condition_out, *outputs = builder.inner.subgraph_values(body, [*iteration_index, builder.inner.constant(inside), *initial_values])
+        condition_out, *outputs = builder.inner.subgraph_values(
+            body, [*iteration_index, builder.inner.constant(inside), *initial_values]
+        )
         last, parts = _body_outputs(outputs, initial)
-        return IterationResult(last, [_as_slice(builder.inner, value, IterationSlice(0)) for value in parts], _tensor(condition_out))
+        return IterationResult(
+            last, [_as_slice(builder.inner, value, IterationSlice(0)) for value in parts], _tensor(condition_out)
+        )
 
     tensors = [one for one in initial if isinstance(one, Value)]
     outputs = build_loop(b, tensors, [], iteration, bounds=(_trip_limit(b, trip_count), first), counter=counter)
@@ -73,7 +79,9 @@ def loop(
     return (*last, *parts)
 
 
-def _body_outputs(outputs: Sequence[OnnxValue], initial: Sequence[Value | TensorSequence]) -> tuple[list[Value], list[Value]]:
+def _body_outputs(
+    outputs: Sequence[OnnxValue], initial: Sequence[Value | TensorSequence]
+) -> tuple[list[Value], list[Value]]:
     """The outputs of a body: the states that are tensors; what is appended to sequences, and then the scan outputs."""
     states: list[Value] = []
     parts: list[Value] = []
@@ -95,7 +103,9 @@ def _tensor(output: OnnxValue) -> Value:
 
 def _check_body(body: GraphProto, inputs: int, outputs: int) -> None:
     if len(body.input) != inputs or len(body.output) < outputs:
-        raise OpError(f"its body takes {len(body.input)} values and gives {len(body.output)}, expected {inputs} and at least {outputs}")
+        raise OpError(
+            f"its body takes {len(body.input)} values and gives {len(body.output)}, expected {inputs} and at least {outputs}"
+        )
 
 
 def _trip_limit(b: Context, trip_count: Value | None) -> Value:
@@ -127,7 +137,10 @@ def scan_9(
     _check_body(body, len(inputs), len(states))
     given = _slices("scan_input", scan_input_axes, scan_input_directions, len(scanned))
     output_slices = _slices("scan_output", scan_output_axes, scan_output_directions, len(body.output) - len(states))
-    sliced = [(value, IterationSlice(b.axis(part.axis, value), part.reverse)) for value, part in zip(scanned, given, strict=True)]
+    sliced = [
+        (value, IterationSlice(b.axis(part.axis, value), part.reverse))
+        for value, part in zip(scanned, given, strict=True)
+    ]
     return _scan(b, states, sliced, output_slices, body)
 
 
@@ -137,11 +150,15 @@ def _states_and_scanned(inputs: Sequence[Value], scanned: int) -> tuple[Sequence
     return inputs[: len(inputs) - scanned], inputs[len(inputs) - scanned :]
 
 
-def _slices(name: str, axes: Sequence[int] | None, directions: Sequence[int] | None, count: int) -> list[IterationSlice]:
+def _slices(
+    name: str, axes: Sequence[int] | None, directions: Sequence[int] | None, count: int
+) -> list[IterationSlice]:
     """The attributes ``name``_axes and ``name``_directions, all 0 unless given."""
     chosen, order = list(axes or [0] * count), list(directions or [0] * count)
     if len(chosen) != count or len(order) != count or not set(order) <= {0, 1}:
-        raise OpError(f"{name}_axes are {chosen} and {name}_directions {order}, expected {count} of each, directions 0 or 1")
+        raise OpError(
+            f"{name}_axes are {chosen} and {name}_directions {order}, expected {count} of each, directions 0 or 1"
+        )
     return [IterationSlice(axis, bool(reverse)) for axis, reverse in zip(chosen, order, strict=True)]
 
 
@@ -158,7 +175,8 @@ def _scan(
         outputs = inner.subgraph(body, [*given, *whole])
         count = len(given)
         return IterationResult(
-            outputs[:count], [_as_slice(inner, value, part) for value, part in zip(outputs[count:], output_slices, strict=True)]
+            outputs[:count],
+            [_as_slice(inner, value, part) for value, part in zip(outputs[count:], output_slices, strict=True)],
         )
 
     return build_loop(b, states, sliced, iteration)
@@ -185,7 +203,9 @@ def scan_8(
         output_slices = [IterationSlice(0)] * (len(body.output) - len(states))
         outputs = _scan(inner, states, list(zip(used, reversals, strict=True)), output_slices, body)
         padded = [_zero_padded(inner, value, rows[0], length) for value in outputs[len(states) :]]
-        return IterationResult([], [_as_slice(inner, value, IterationSlice(0)) for value in [*outputs[: len(states)], *padded]])
+        return IterationResult(
+            [], [_as_slice(inner, value, IterationSlice(0)) for value in [*outputs[: len(states)], *padded]]
+        )
 
     return build_loop(b, [], sliced, iteration)
 

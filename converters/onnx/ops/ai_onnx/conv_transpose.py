@@ -13,7 +13,9 @@ from irexec.errors import OpError
 from irexec.ir.graph import Value
 
 
-def _resolved(b: Context, x: Value, windows: Windows, extra: list[int], output_shape: list[int]) -> tuple[Windows, list[int]]:
+def _resolved(
+    b: Context, x: Value, windows: Windows, extra: list[int], output_shape: list[int]
+) -> tuple[Windows, list[int]]:
     """Explicit pads and output_padding that have the effect of auto_pad or output_shape.
 
     The total padding is what leaves a size of input * stride, or output_shape, and includes the model's output_padding. The
@@ -46,7 +48,9 @@ def conv_transpose(
 ) -> Value:  # fmt: skip
     """ConvolutionBackpropData, always with explicit pads: runtimes disagree on the others."""
     # Pads that follow from output_shape depend on the size of the kernel.
-    windows = conv_windows(b, w, kernel_shape or list(b.static(w, "the weights")[2:]), strides, dilations, pads, auto_pad)
+    windows = conv_windows(
+        b, w, kernel_shape or list(b.static(w, "the weights")[2:]), strides, dilations, pads, auto_pad
+    )
     rank = len(windows.kernel)
     tails = broadcast_to_axes(output_padding, rank, 0, "output_padding")
     for tail, stride, dilation in zip(tails, windows.strides, windows.dilations, strict=True):
@@ -68,5 +72,7 @@ def _spatial_sizes(b: Context, x: Value, rank: int) -> list[int]:
     if len(sizes) != rank:
         raise OpError(f"the data {b.fact(x)} does not have the {rank} spatial axes of the weights")
     if not all(isinstance(size, int) for size in sizes):
-        raise NotKnownError(f"the spatial sizes of the data, {b.fact(x)}, must be known to resolve output_shape: give the input a shape")
+        raise NotKnownError(
+            f"the spatial sizes of the data, {b.fact(x)}, must be known to resolve output_shape: give the input a shape"
+        )
     return [int(size) for size in sizes if isinstance(size, int)]

@@ -18,7 +18,9 @@ def deform_conv(
     windows = conv_windows(b, w, kernel_shape, strides, dilations, pads, "NOTSET")
     rank = len(windows.kernel)
     if rank != 2:
-        b.warn(f"DeformConv {b.name!r} over {rank} spatial axes becomes an operation of irexec's own, which OpenVINO does not load")
+        b.warn(
+            f"DeformConv {b.name!r} over {rank} spatial axes becomes an operation of irexec's own, which OpenVINO does not load"
+        )
     y = b.emit(
         "DeformableConvolution", x, offset, w, mask, version=8 if rank == 2 else "irexec", group=group, deformable_group=offset_group,
         bilinear_interpolation_pad=True, **windows.attributes(),

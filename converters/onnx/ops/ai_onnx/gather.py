@@ -20,7 +20,11 @@ def gather_elements(b: Context, x: Value, indices: Value, *, axis: int = 0) -> V
     normal_axis, sizes, index_sizes = b.axis(axis, x), b.sizes(x), b.sizes(indices, "the indices")
     if len(sizes) != len(index_sizes):
         raise OpError(f"the indices {b.fact(indices)} do not have the rank of the data {b.fact(x)}")
-    sliced = [i for i, (have, want) in enumerate(zip(sizes, index_sizes, strict=True)) if i != normal_axis and not _are_equal(have, want)]
+    sliced = [
+        i
+        for i, (have, want) in enumerate(zip(sizes, index_sizes, strict=True))
+        if i != normal_axis and not _are_equal(have, want)
+    ]
     if sliced:
         stops = b.emit("Gather", b.shape_of(indices), b.constant(sliced), b.constant(0))
         x = b.emit("Slice", x, [0] * len(sliced), stops, [1] * len(sliced), sliced)

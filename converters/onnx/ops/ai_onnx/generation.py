@@ -25,7 +25,14 @@ def constant(
 ) -> Value:  # fmt: skip
     """The value of whichever attribute is given."""
     tensors = [tensor for tensor in (value, sparse_value) if tensor is not None]
-    listed = [(value_float, F32), (value_floats, F32), (value_int, I64), (value_ints, I64), (value_string, STRING), (value_strings, STRING)]
+    listed = [
+        (value_float, F32),
+        (value_floats, F32),
+        (value_int, I64),
+        (value_ints, I64),
+        (value_string, STRING),
+        (value_strings, STRING),
+    ]
     values = [(one, kind) for one, kind in listed if one is not None]
     if len(tensors) + len(values) != 1:
         raise OpError(f"it has {len(tensors) + len(values)} values, expected one")
@@ -42,7 +49,11 @@ def constant_of_shape(b: Context, shape: Value, *, value: TensorProto | None = N
     if array.size != 1:
         raise OpError(f"value has {array.size} elements, expected 1")
     sizes = b.ints_if_known(shape) if shape.node.constant is not None else None
-    if sizes is not None and all(size >= 0 for size in sizes) and math.prod(max(int(size), 1) for size in sizes) <= _LARGEST_CONSTANT:
+    if (
+        sizes is not None
+        and all(size >= 0 for size in sizes)
+        and math.prod(max(int(size), 1) for size in sizes) <= _LARGEST_CONSTANT
+    ):
         return b.constant(np.full(sizes, array.reshape(-1)[0], array.dtype), kind)
     return b.full(b.constant(array.reshape(()), kind), shape)
 

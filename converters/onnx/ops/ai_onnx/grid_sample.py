@@ -53,11 +53,16 @@ class _Sampling:
         self.axes = b.rank(x) - 2
         coordinates = b.sizes(grid)[-1]
         if b.rank(grid) != b.rank(x) or (isinstance(coordinates, int) and coordinates != self.axes):
-            raise OpError(f"the grid {b.fact(grid)} does not have a coordinate for each spatial axis of the data {b.fact(x)}")
+            raise OpError(
+                f"the grid {b.fact(grid)} does not have a coordinate for each spatial axis of the data {b.fact(x)}"
+            )
         self.sizes = [Expression(b, b.size(x, axis + 2)) for axis in range(self.axes)]
         self.data = b.emit("Reshape", x, [0, 0, -1], special_zero=True)
         self.shape = b.emit(
-            "Concat", b.emit("Slice", b.shape_of(x), [0], [2], [1], [0]), b.emit("Slice", b.shape_of(grid), [1], [-1], [1], [0]), axis=0
+            "Concat",
+            b.emit("Slice", b.shape_of(x), [0], [2], [1], [0]),
+            b.emit("Slice", b.shape_of(grid), [1], [-1], [1], [0]),
+            axis=0,
         )
         points = b.emit("Reshape", grid, [0, -1, self.axes], special_zero=True)
         self.points = [self._denormalised(points, axis) for axis in range(self.axes)]
@@ -65,7 +70,9 @@ class _Sampling:
     def read(self, mode: str) -> Value:
         """The samples, (N, C, points...)."""
         if mode == "nearest":
-            samples = self._tap([self._inside(point.round_half_to_even(), axis) for axis, point in enumerate(self.points)])
+            samples = self._tap(
+                [self._inside(point.round_half_to_even(), axis) for axis, point in enumerate(self.points)]
+            )
         else:
             taps_of = _linear if mode == "linear" else _cubic
             taps = [taps_of(self._inside(point, axis)) for axis, point in enumerate(self.points)]
@@ -78,7 +85,9 @@ class _Sampling:
 
     def _denormalised(self, points: Value, axis: int) -> Expression:
         """Coordinates in -1..1 as positions along an axis, (N, points)."""
-        point = Expression(self.b, self.b.emit("Gather", points, self.b.constant(self.axes - 1 - axis), self.b.constant(2)))
+        point = Expression(
+            self.b, self.b.emit("Gather", points, self.b.constant(self.axes - 1 - axis), self.b.constant(2))
+        )
         size = self.sizes[axis].to(self.b.element(points))
         return (point + 1) * (size - 1) / 2 if self.corners else ((point + 1) * size - 1) / 2
 
@@ -131,16 +140,26 @@ def _cubic(position: Expression) -> list[tuple[Expression, Expression]]:
     def near(d: Expression) -> Expression:
         return (d * (a + 2) - (a + 3)) * d * d + 1
 
-    return [(low - 1, far(fraction + 1)), (low, near(fraction)), (low + 1, near(1 - fraction)), (low + 2, far(2 - fraction))]
+    return [
+        (low - 1, far(fraction + 1)),
+        (low, near(fraction)),
+        (low + 1, near(1 - fraction)),
+        (low + 2, far(2 - fraction)),
+    ]
 
 
 @translates("AffineGrid", since=20)
-def affine_grid(b: Context, theta: Annotated[Value, Rank(3)], size: Annotated[Value, Rank(1)], *, align_corners: int = 0) -> Value:
+def affine_grid(
+    b: Context, theta: Annotated[Value, Rank(3)], size: Annotated[Value, Rank(1)], *, align_corners: int = 0
+) -> Value:
     """The points of a regular grid over (N, C, sizes...), transformed by matrices: (N, sizes..., axes), last axis first."""
     axes, kind = b.sizes(theta, "theta")[-2], b.element(theta)
     if axes not in (2, 3):
         axes = _axes_of(b, size)
-    sizes = [Expression(b, b.emit("Gather", b.convert(size, I64), b.constant(axis + 2), b.constant(0))) for axis in range(int(axes))]
+    sizes = [
+        Expression(b, b.emit("Gather", b.convert(size, I64), b.constant(axis + 2), b.constant(0)))
+        for axis in range(int(axes))
+    ]
     spatial = b.emit("Slice", b.convert(size, I64), [2], [2 + int(axes)], [1], [0])
     columns = []
     for axis in reversed(range(int(axes))):
@@ -153,7 +172,9 @@ def affine_grid(b: Context, theta: Annotated[Value, Rank(3)], size: Annotated[Va
     points = b.emit("Reshape", b.emit("Concat", *columns, axis=int(axes)), [1, -1, int(axes) + 1], special_zero=False)
     moved = b.emit("MatMul", points, theta, transpose_a=False, transpose_b=True)
     batch = b.unsqueeze(b.size(theta, 0), [0])
-    return b.emit("Reshape", moved, b.emit("Concat", batch, spatial, b.constant([int(axes)]), axis=0), special_zero=False)
+    return b.emit(
+        "Reshape", moved, b.emit("Concat", batch, spatial, b.constant([int(axes)]), axis=0), special_zero=False
+    )
 
 
 def _axes_of(b: Context, size: Value) -> int:

@@ -28,7 +28,13 @@ class _Request:
     """The new sizes or scales of some axes."""
 
     def __init__(
-        self, b: Context, x: Value, axes: Sequence[int], sizes: Value | None, scales: Value | None, policy: str = "stretch"
+        self,
+        b: Context,
+        x: Value,
+        axes: Sequence[int],
+        sizes: Value | None,
+        scales: Value | None,
+        policy: str = "stretch",
     ) -> None:
         given = sizes if scales is None else scales
         if given is None or (scales is not None and sizes is not None):
@@ -41,7 +47,9 @@ class _Request:
         known = b.known(given)
         self.known = None if known is None else known.ravel().tolist()
         if self.known is not None and len(self.known) != len(self.axes):
-            raise OpError(f"there are {len(self.known)} {'scales' if self.by_scale else 'sizes'} for {counted(len(self.axes), 'axis')}")
+            raise OpError(
+                f"there are {len(self.known)} {'scales' if self.by_scale else 'sizes'} for {counted(len(self.axes), 'axis')}"
+            )
         if self.by_scale and not all(0 < scale < math.inf for scale in self.known or ()):
             raise OpError(f"the scales are {self.known}, expected positive and finite ones")
         self.changing = [i for i in range(len(self.axes)) if not self._stays(i)]
@@ -93,7 +101,10 @@ class _Request:
         b = self.b
         chosen = list(range(len(self.axes))) if roi is not None else self.changing
         sizes = [Expression(b, b.size(self.x, axis)).to(F64) for axis in self.axes]
-        values = [Expression(b, b.emit("Gather", self.given, b.constant(i), b.constant(0))).to(F64) for i in range(len(self.axes))]
+        values = [
+            Expression(b, b.emit("Gather", self.given, b.constant(i), b.constant(0))).to(F64)
+            for i in range(len(self.axes))
+        ]
         if self.by_scale:
             outs, scales = [(scale * size).floor() for scale, size in zip(values, sizes, strict=True)], values
         else:
@@ -104,7 +115,10 @@ class _Request:
             for scale in scales[1:]:
                 common = common.minimum(scale) if self.policy == "not_larger" else common.maximum(scale)
             outs, scales = [(common * size + 0.5).floor() for size in sizes], [common] * len(sizes)
-        return [Stretch(self.axes[i], sizes[i], outs[i], scales[i], None if roi is None else self._region(roi, i)) for i in chosen]
+        return [
+            Stretch(self.axes[i], sizes[i], outs[i], scales[i], None if roi is None else self._region(roi, i))
+            for i in chosen
+        ]
 
     def _region(self, roi: Value, i: int) -> tuple[Expression, Expression]:
         """Start and end along an axis; roi has entries for the axes given, or for all axes of the data."""
@@ -113,14 +127,19 @@ class _Request:
         if length not in (2 * len(self.axes), 2 * b.rank(self.x)):
             raise OpError(f"roi has the shape {list(shape)} for {counted(len(self.axes), 'axis')}")
         entry = i if length == 2 * len(self.axes) else self.axes[i]
-        start, end = (Expression(b, b.emit("Gather", roi, b.constant(p), b.constant(0))).to(F64) for p in (entry, length // 2 + entry))
+        start, end = (
+            Expression(b, b.emit("Gather", roi, b.constant(p), b.constant(0))).to(F64)
+            for p in (entry, length // 2 + entry)
+        )
         return start, end
 
 
 def _resize(how: Resizing, request: _Request, roi: Value | None = None) -> Value:
     if request.is_native(how):
         return request.interpolate(how)
-    return resampled(request.b, request.x, how, request.stretches(roi if how.transformation == "tf_crop_and_resize" else None))
+    return resampled(
+        request.b, request.x, how, request.stretches(roi if how.transformation == "tf_crop_and_resize" else None)
+    )
 
 
 @translates("Resize", since=10)
@@ -139,11 +158,21 @@ def resize_11(
     """An empty tensor means an absent input."""
     scales, sizes = (None if v is None or b.sizes(v) == (0,) else v for v in (scales, sizes))
     how = Resizing(
-        mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(exclude_outside), extrapolation_value, bool(antialias)
+        mode,
+        coordinate_transformation_mode,
+        nearest_mode,
+        cubic_coeff_a,
+        bool(exclude_outside),
+        extrapolation_value,
+        bool(antialias),
     )
     resized_axes = [b.axis(axis, x) for axis in axes] if axes else range(b.rank(x))
     return _resize(
-        how, _Request(b, x, resized_axes, None if sizes is None else b.convert(sizes, I64), scales, keep_aspect_ratio_policy), roi
+        how,
+        _Request(
+            b, x, resized_axes, None if sizes is None else b.convert(sizes, I64), scales, keep_aspect_ratio_policy
+        ),
+        roi,
     )
 
 

@@ -34,7 +34,9 @@ def _eliminated(b: Context, x: Value, size: int) -> tuple[Value, Value]:
     column = b.emit("Slice", x, [0], [1], [1], [rank - 1])
     pivot_index = first_extreme(b, b.emit("Abs", column), "max", rank - 2)
     first = b.emit("Slice", x, [0], [1], [1], [rank - 2])
-    pivot_row = Expression(b, b.emit("GatherND", x, b.emit("Squeeze", pivot_index, [rank - 1]), batch_dims=rank - 2)).unsqueeze(rank - 2)
+    pivot_row = Expression(
+        b, b.emit("GatherND", x, b.emit("Squeeze", pivot_index, [rank - 1]), batch_dims=rank - 2)
+    ).unsqueeze(rank - 2)
     rest = b.emit("Slice", x, [1], [size], [1], [rank - 2])
     is_pivot = Expression(b, pivot_index).equals(Expression(b, b.constant(np.arange(1, size).reshape(-1, 1))))
     rows = is_pivot.select(Expression(b, first), Expression(b, rest)).value

@@ -24,7 +24,15 @@ def gemm_1(
 
 @translates("Gemm", since=7)
 def gemm_7(
-    b: Context, x: Value, y: Value, z: Value | None = None, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0
+    b: Context,
+    x: Value,
+    y: Value,
+    z: Value | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
 ) -> Value:
     """alpha * A @ B + beta * C; C is optional from opset 11 on."""
     product = b.emit("MatMul", x, y, transpose_a=bool(transA), transpose_b=bool(transB))

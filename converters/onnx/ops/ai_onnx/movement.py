@@ -28,7 +28,9 @@ def concat_4(b: Context, *inputs: Value, axis: int) -> Value:
 
 
 @translates("Split")
-def split_1(b: Context, x: Value, lengths: Value | None = None, *, axis: int = 0, split: list[int] | None = None) -> tuple[Value, ...]:
+def split_1(
+    b: Context, x: Value, lengths: Value | None = None, *, axis: int = 0, split: list[int] | None = None
+) -> tuple[Value, ...]:
     return _split(b, x, axis, b.constant(list(split)) if split else lengths, len(b.outputs))
 
 
@@ -38,7 +40,9 @@ def split_13(b: Context, x: Value, lengths: Value | None = None, *, axis: int = 
 
 
 @translates("Split", since=18)
-def split_18(b: Context, x: Value, lengths: Value | None = None, *, axis: int = 0, num_outputs: int | None = None) -> tuple[Value, ...]:
+def split_18(
+    b: Context, x: Value, lengths: Value | None = None, *, axis: int = 0, num_outputs: int | None = None
+) -> tuple[Value, ...]:
     """Into num_outputs parts, the last of which may be smaller."""
     parts = len(b.outputs) if num_outputs is None else num_outputs
     if parts < max(len(b.outputs), 1):

@@ -14,7 +14,9 @@ def non_max_suppression(
     score_threshold: Value | None = None, *, center_point_box: int = 0,
 ) -> Value:  # fmt: skip
     """Without score_threshold no box is too low; without max_output_boxes_per_class none is selected."""
-    max_boxes = b.constant(0) if max_output_boxes_per_class is None else b.scalar(b.convert(max_output_boxes_per_class, I64))
+    max_boxes = (
+        b.constant(0) if max_output_boxes_per_class is None else b.scalar(b.convert(max_output_boxes_per_class, I64))
+    )
     max_overlap = b.constant(0, boxes) if iou_threshold is None else b.scalar(iou_threshold)
     min_score = b.constant(float("-inf"), boxes) if score_threshold is None else b.scalar(score_threshold)
     encoding = "center" if center_point_box else "corner"

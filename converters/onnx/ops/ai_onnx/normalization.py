@@ -38,7 +38,15 @@ def batch_normalization_1(
 
 @translates("BatchNormalization", since=9)
 def batch_normalization_9(
-    b: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *, epsilon: float = 1e-5, momentum: float = 0.9
+    b: Context,
+    x: Value,
+    scale: Value,
+    bias: Value,
+    mean: Value,
+    variance: Value,
+    *,
+    epsilon: float = 1e-5,
+    momentum: float = 0.9,
 ) -> Value:
     return _by_channel(b, x, scale, bias, mean, variance, epsilon)
 
@@ -88,7 +96,9 @@ def instance_normalization(b: Context, x: Value, scale: Value, bias: Value, *, e
 
 
 @translates("GroupNormalization", since=18)
-def group_normalization_18(b: Context, x: Value, scale: Value, bias: Value, *, num_groups: int, epsilon: float = 1e-5) -> Value:
+def group_normalization_18(
+    b: Context, x: Value, scale: Value, bias: Value, *, num_groups: int, epsilon: float = 1e-5
+) -> Value:
     """Scale and bias have one value per group."""
     channels = b.sizes(x)[1]
     if not isinstance(channels, int) or num_groups < 1 or channels % num_groups:
@@ -117,7 +127,14 @@ def _trailing(b: Context, x: Value, axis: int) -> list[int]:
 
 @translates("LayerNormalization", since=17)
 def layer_normalization(
-    b: Context, x: Value, scale: Value, bias: Value | None = None, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+    b: Context,
+    x: Value,
+    scale: Value,
+    bias: Value | None = None,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
 ) -> tuple[Value, ...]:
     """Also the mean and the inverse standard deviation, if the node has these outputs."""
     wide, axes = _stashed(b, x, stash_type), _trailing(b, x, axis)
@@ -135,12 +152,16 @@ def layer_normalization(
 
 
 @translates("RMSNormalization", since=23)
-def rms_normalization(b: Context, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1) -> Value:
+def rms_normalization(
+    b: Context, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> Value:
     """x / sqrt(mean(x^2) + epsilon) * scale; the result has the type of the scale."""
     return rms_normalized(b, x, scale, axis, epsilon, stash_type)[0]
 
 
-def rms_normalized(b: Context, x: Value, scale: Value, axis: int, epsilon: float, stash_type: int) -> tuple[Value, Value]:
+def rms_normalized(
+    b: Context, x: Value, scale: Value, axis: int, epsilon: float, stash_type: int
+) -> tuple[Value, Value]:
     """The RMS normalization, and the root mean square that it divides by."""
     wide, axes = _stashed(b, x, stash_type), _trailing(b, x, axis)
     square = b.emit("ReduceMean", b.emit("Multiply", wide, wide), axes, keep_dims=True)
@@ -171,7 +192,14 @@ def lrn(b: Context, x: Value, *, size: int, alpha: float = 1e-4, beta: float = 0
 
 @translates("LayerNormalization", since=1)
 def layer_normalization_1(
-    b: Context, x: Value, scale: Value, bias: Value | None = None, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+    b: Context,
+    x: Value,
+    scale: Value,
+    bias: Value | None = None,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
 ) -> tuple[Value, ...]:
     """ONNX Runtime writes it into models of older opsets too."""
     return layer_normalization(b, x, scale, bias, axis=axis, epsilon=epsilon, stash_type=stash_type)

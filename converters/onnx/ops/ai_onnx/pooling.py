@@ -69,7 +69,10 @@ def average_pool(
     sizes = _spatial_sizes(b, x, windows)
     axes = _axes_rounded_up(windows, sizes)
     # Without the padding at the end that only an omitted window would cover, so that rounding up gives the same count.
-    ends = [max(0, min(end, (count - 1) * stride + kernel - size - begin)) for size, count, stride, kernel, begin, end in axes]
+    ends = [
+        max(0, min(end, (count - 1) * stride + kernel - size - begin))
+        for size, count, stride, kernel, begin, end in axes
+    ]
     padded = _padded(b, x, windows.pads_begin, ends)
     none = [0] * len(ends)
     return _average(b, padded, replace(windows, pads_begin=none, pads_end=none), rounding, exclude_pad=True)
@@ -78,13 +81,17 @@ def average_pool(
 def _axes_rounded_up(windows: Windows, sizes: Sequence[int]) -> Iterator[tuple[int, int, int, int, int, int]]:
     """For each axis its size, the number of windows rounded up, stride, effective kernel size and pads."""
     counts = windows.counts_rounded_up(sizes)
-    return zip(sizes, counts, windows.strides, windows.effective_kernel, windows.pads_begin, windows.pads_end, strict=True)
+    return zip(
+        sizes, counts, windows.strides, windows.effective_kernel, windows.pads_begin, windows.pads_end, strict=True
+    )
 
 
 def _spatial_sizes(b: Context, x: Value, windows: Windows) -> tuple[int, ...]:
     sizes = b.static(x, "the data")[2:]
     if len(sizes) != len(windows.kernel):
-        raise OpError(f"the data {b.fact(x)} does not have the {counted(len(windows.kernel), 'spatial axis')} of the kernel")
+        raise OpError(
+            f"the data {b.fact(x)} does not have the {counted(len(windows.kernel), 'spatial axis')} of the kernel"
+        )
     return sizes
 
 
@@ -100,7 +107,15 @@ def _average(b: Context, x: Value, windows: Windows, rounding: str, *, exclude_p
     version = 16 if any(dilation != 1 for dilation in windows.dilations) else 14 if rounding == "ceil_torch" else 1
     if version < 16:
         del attributes["dilations"]
-    return b.emit("AvgPool", x, version=version, kernel=windows.kernel, exclude_pad=exclude_pad, rounding_type=rounding, **attributes)
+    return b.emit(
+        "AvgPool",
+        x,
+        version=version,
+        kernel=windows.kernel,
+        exclude_pad=exclude_pad,
+        rounding_type=rounding,
+        **attributes,
+    )
 
 
 def _spatial_axes(b: Context, x: Value) -> list[int]:
@@ -148,7 +163,9 @@ def lp_pool(
     if _rounding(windows, ceil_mode) != "floor":
         sizes = _spatial_sizes(b, x, windows)
         axes = _axes_rounded_up(windows, sizes)
-        ends = [max(end, (count - 1) * stride + kernel - size - begin) for size, count, stride, kernel, begin, end in axes]
+        ends = [
+            max(end, (count - 1) * stride + kernel - size - begin) for size, count, stride, kernel, begin, end in axes
+        ]
         windows = replace(windows, pads_end=ends)
     means = _average(b, _powers(b, x, p), windows, "floor", exclude_pad=False)
     return _root(b, b.emit("Multiply", means, b.constant(float(math.prod(kernel_shape)), x)), p)

@@ -32,7 +32,9 @@ def _broadcastable(b: Context, parameter: Value, x: Value, axis: int, block: int
         check_generated((size,), I64, "the indices of blocks")
         return b.emit("Gather", parameter, b.constant(np.arange(size) // block), b.constant(normal_axis))
     if b.rank(parameter) != 1:
-        raise OpError(f"the scale or zero point {b.fact(parameter)} is neither a scalar nor a vector, and block_size is not given")
+        raise OpError(
+            f"the scale or zero point {b.fact(parameter)} is neither a scalar nor a vector, and block_size is not given"
+        )
     if b.sizes(parameter)[0] == 1 or rank <= 1:
         return parameter
     normal_axis = b.axis(axis, rank)
@@ -50,7 +52,14 @@ def _limits(kind: Element) -> tuple[float, float]:
 
 
 def quantized(
-    b: Context, x: Value, scale: Value, zero: Value | None, kind: Element, precision: Element | None = None, *, saturate: bool = True
+    b: Context,
+    x: Value,
+    scale: Value,
+    zero: Value | None,
+    kind: Element,
+    precision: Element | None = None,
+    *,
+    saturate: bool = True,
 ) -> Value:
     """round(x / scale) + zero point, clamped to the type; halves round to even. ``precision`` is the type of the division."""
     divisor = precision or b.element(scale)
@@ -73,7 +82,10 @@ def quantize_linear(
     output_dtype: int = 0, precision: int = 0,
 ) -> Value:  # fmt: skip
     kind = b.element(zero) if zero is not None else element_of(output_dtype) if output_dtype else U8
-    step, zero_point = _broadcastable(b, scale, x, axis, block_size), None if zero is None else _broadcastable(b, zero, x, axis, block_size)
+    step, zero_point = (
+        _broadcastable(b, scale, x, axis, block_size),
+        None if zero is None else _broadcastable(b, zero, x, axis, block_size),
+    )
     within = element_of(precision) if precision else b.element(scale)
     if not within.is_float:
         within = F32
@@ -82,7 +94,14 @@ def quantize_linear(
 
 @translates("DequantizeLinear", since=10)
 def dequantize_linear(
-    b: Context, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1, block_size: int = 0, output_dtype: int = 0
+    b: Context,
+    x: Value,
+    scale: Value,
+    zero: Value | None = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
 ) -> Value:
     kind = element_of(output_dtype) if output_dtype else b.element(scale)
     zero_point = None if zero is None else _broadcastable(b, zero, x, axis, block_size)
@@ -128,10 +147,14 @@ def _minus_zero_point(b: Context, x: Value, zero: Value | None, kind: Element, a
     return b.emit("Subtract", wide, b.convert(zero, kind))
 
 
-def _integer_conv(b: Context, x: Value, w: Value, x_zero: Value | None, w_zero: Value | None, group: int, windows: Windows) -> Value:
+def _integer_conv(
+    b: Context, x: Value, w: Value, x_zero: Value | None, w_zero: Value | None, group: int, windows: Windows
+) -> Value:
     """The convolution of integers minus their zero points, in floats that represent the sums exactly."""
     kind = _exact_float(math.prod(b.static(w, "the weights")[1:]))
-    return convolve(b, _minus_zero_point(b, x, x_zero, kind, 1), _minus_zero_point(b, w, w_zero, kind, 0), group, windows)
+    return convolve(
+        b, _minus_zero_point(b, x, x_zero, kind, 1), _minus_zero_point(b, w, w_zero, kind, 0), group, windows
+    )
 
 
 @translates("ConvInteger", since=10)
@@ -156,7 +179,10 @@ def qlinear_conv(
     rank = b.rank(w)
     if bias is not None:
         sums = add_bias(b, sums, b.convert(bias, b.element(sums)), rank)
-    scales = [scale if b.rank(scale) == 0 or b.sizes(scale)[0] == 1 else b.along_channels(scale, rank) for scale in (x_scale, w_scale)]
+    scales = [
+        scale if b.rank(scale) == 0 or b.sizes(scale)[0] == 1 else b.along_channels(scale, rank)
+        for scale in (x_scale, w_scale)
+    ]
     y = b.emit("Multiply", b.convert(sums, F32), b.emit("Multiply", *scales))
     return quantized(b, y, y_scale, y_zero, b.element(y_zero))
 
@@ -176,8 +202,23 @@ def matmul_integer(b: Context, x: Value, y: Value, x_zero: Value | None = None, 
 
 @translates("QLinearMatMul", since=10)
 def qlinear_matmul(
-    b: Context, x: Value, x_scale: Value, x_zero: Value, y: Value, y_scale: Value, y_zero: Value, scale: Value, zero: Value
+    b: Context,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value,
+    y: Value,
+    y_scale: Value,
+    y_zero: Value,
+    scale: Value,
+    zero: Value,
 ) -> Value:
     left = x_scale if b.rank(x_scale) != 1 or b.sizes(x_scale)[0] == 1 else b.unsqueeze(x_scale, [1])
     sums = b.convert(_integer_matmul(b, x, y, x_zero, y_zero), F32)
-    return quantized(b, b.emit("Multiply", sums, b.convert(b.emit("Multiply", left, y_scale), F32)), scale, zero, b.element(zero), F32)
+    return quantized(
+        b,
+        b.emit("Multiply", sums, b.convert(b.emit("Multiply", left, y_scale), F32)),
+        scale,
+        zero,
+        b.element(zero),
+        F32,
+    )

@@ -16,7 +16,12 @@ from irexec.ir.graph import Value
 
 def _uniform_values(b: Context, shape: Value, kind: Element, seed: float | None, stream: int = 1) -> Expression:
     """Uniform values in [0, 1). ``stream`` distinguishes several random tensors of one node."""
-    return Expression(b, b.emit("RandomUniform", shape, b.constant(0, kind), b.constant(1, kind), output_type=kind, **_seeds(seed, stream)))
+    return Expression(
+        b,
+        b.emit(
+            "RandomUniform", shape, b.constant(0, kind), b.constant(1, kind), output_type=kind, **_seeds(seed, stream)
+        ),
+    )
 
 
 def _seeds(seed: float | None, stream: int = 1) -> dict[str, Any]:

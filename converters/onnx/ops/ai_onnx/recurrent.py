@@ -8,7 +8,15 @@ from typing import Annotated
 
 import numpy as np
 
-from converters.onnx.algorithms.recurrent_cells import Cell, Function, functions_of, gru_cell, loop_over_time, lstm_cell, rnn_cell
+from converters.onnx.algorithms.recurrent_cells import (
+    Cell,
+    Function,
+    functions_of,
+    gru_cell,
+    loop_over_time,
+    lstm_cell,
+    rnn_cell,
+)
 from converters.onnx.context import Context
 from converters.onnx.limits import check_generated
 from converters.onnx.registry import translates
@@ -84,7 +92,9 @@ def rnn(
 ) -> tuple[Value, ...]:  # fmt: skip
     """``output_sequence`` is of opset 1, and implied by the first output; opset 14 added ``layout``."""
     functions = functions_of(_RNN.functions, direction, activations, activation_alpha, activation_beta)
-    return _translated(b, _RNN, x, w, r, bias, None, sequence_lens, (initial_h,), direction, functions, hidden_size, layout, clip=clip)
+    return _translated(
+        b, _RNN, x, w, r, bias, None, sequence_lens, (initial_h,), direction, functions, hidden_size, layout, clip=clip
+    )
 
 
 @translates("GRU")
@@ -132,7 +142,12 @@ def _translated(
     if layout not in (0, 1):
         raise OpError(f"layout is {layout}, expected 0 or 1")
     gates = len(kind.gates)
-    expected = {"W": (w, (gates * size, None)), "R": (r, (gates * size, size)), "B": (bias, (2 * gates * size,)), "P": (p, (3 * size,))}
+    expected = {
+        "W": (w, (gates * size, None)),
+        "R": (r, (gates * size, size)),
+        "B": (bias, (2 * gates * size,)),
+        "P": (p, (3 * size,)),
+    }
     for what, (weights, sizes) in expected.items():
         _check_weights(b, weights, what, (len(functions), *sizes))
     x = x if layout else b.transpose(x, [1, 0, 2])
@@ -151,7 +166,9 @@ def _translated(
 def _check_weights(b: Context, weights: Value | None, what: str, expected: tuple[int | None, ...]) -> None:
     """Raise OpError unless the weights of all directions may have this shape; None is any size."""
     shape = None if weights is None else b.fact(weights).shape
-    if shape is not None and not all(wanted is None or may_equal(size, wanted) for size, wanted in zip(shape, expected, strict=True)):
+    if shape is not None and not all(
+        wanted is None or may_equal(size, wanted) for size, wanted in zip(shape, expected, strict=True)
+    ):
         text = ", ".join("any" if size is None else str(size) for size in expected)
         raise OpError(f"{what} has the shape {shape_text(shape)}, expected [{text}]")
 
@@ -185,7 +202,11 @@ def _directions(b: Context, network: Network) -> tuple[Value, ...]:
     for i, direction in enumerate(directions):
         one = _one_direction(b, network, i, direction) if len(directions) > 1 else network
         results.append(_sequence(b, one) if in_ir else _loop(b, one))
-    return results[0] if len(directions) == 1 else tuple(b.emit("Concat", *parts, axis=1) for parts in zip(*results, strict=True))
+    return (
+        results[0]
+        if len(directions) == 1
+        else tuple(b.emit("Concat", *parts, axis=1) for parts in zip(*results, strict=True))
+    )
 
 
 def _one_direction(b: Context, network: Network, i: int, direction: str) -> Network:
@@ -238,7 +259,11 @@ def _bias(b: Context, one: Network) -> Value:
     constant = b.builder.constant_array(one.bias)
     if constant is not None and constant.ndim == 2 and constant.shape[1] == sum(lengths):
         pieces = np.split(constant, np.cumsum(lengths)[:-1], 1)
-        joined = np.concatenate([pieces[0] + pieces[2], pieces[1], pieces[3]], 1) if one.linear_before_reset else pieces[0] + pieces[1]
+        joined = (
+            np.concatenate([pieces[0] + pieces[2], pieces[1], pieces[3]], 1)
+            if one.linear_before_reset
+            else pieces[0] + pieces[1]
+        )
         return _rearranged(b, b.constant(joined, one.bias), one.kind.gates)
     parts = b.emit("VariadicSplit", one.bias, b.constant(1), lengths)
     if one.linear_before_reset:

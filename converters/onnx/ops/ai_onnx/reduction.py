@@ -99,7 +99,9 @@ def _given_or_all_axes(b: Context, x: Value, axes: Value) -> Value:
     if shape is not None and len(shape) == 1 and low(shape[0]) > 0:
         return axes
     rank = b.constant(b.rank(x, "the data"))
-    hits = b.emit("OneHot", b.convert(axes, I64), rank, b.constant(1), b.constant(0), axis=-1, negative_indices_mode="normalize")
+    hits = b.emit(
+        "OneHot", b.convert(axes, I64), rank, b.constant(1), b.constant(0), axis=-1, negative_indices_mode="normalize"
+    )
     counts = b.emit("ReduceSum", hits, [0], keep_dims=False)
     none = b.emit("Equal", b.shape_of(axes), b.constant([0]))
     chosen = b.emit("LogicalOr", b.emit("Greater", counts, b.constant(0)), none)
@@ -113,7 +115,9 @@ def _register(operator: str, reduce: Reduce) -> None:
     def by_attribute(b: Context, x: Value, *, axes: list[int] | None = None, keepdims: int = 1) -> Value:
         return reduce(b, x, b.constant(list(axes)), bool(keepdims)) if axes else reduce_all(b, x, bool(keepdims))
 
-    def by_input(b: Context, x: Value, axes: Value | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Value:
+    def by_input(
+        b: Context, x: Value, axes: Value | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+    ) -> Value:
         known = b.ints_if_known(axes)
         if known:
             # A constant also where other layers compute the axes: OpenVINO needs one for booleans, and infers better shapes.

@@ -38,14 +38,24 @@ def _align(
     if mode not in ("avg", "max"):
         raise OpError(f"mode is {mode!r}, expected avg or max")
     if min(bins) < 1 or ratio < 0:
-        raise OpError(f"the output is {bins[0]} x {bins[1]} and sampling_ratio {ratio}, expected sizes of 1 or more and no negative ratio")
+        raise OpError(
+            f"the output is {bins[0]} x {bins[1]} and sampling_ratio {ratio}, expected sizes of 1 or more and no negative ratio"
+        )
     if mode == "max":
         return _max_align(b, x, rois, batch, bins, ratio, scale, half)
-    attributes = {"pooled_h": bins[0], "pooled_w": bins[1], "sampling_ratio": ratio, "spatial_scale": scale, "mode": "avg"}
+    attributes = {
+        "pooled_h": bins[0],
+        "pooled_w": bins[1],
+        "sampling_ratio": ratio,
+        "spatial_scale": scale,
+        "mode": "avg",
+    }
     return b.emit("ROIAlign", x, rois, batch, **attributes, aligned_mode="half_pixel_for_nn" if half else "asymmetric")
 
 
-def _max_align(b: Context, x: Value, rois: Value, batch: Value, bins: tuple[int, int], ratio: int, scale: float, half: bool) -> Value:
+def _max_align(
+    b: Context, x: Value, rois: Value, batch: Value, bins: tuple[int, int], ratio: int, scale: float, half: bool
+) -> Value:
     """The maximum over all weighted corners of the samples of a bin; IR takes the maximum over the samples.
 
     The samples of both axes form a table of rows and columns, of which each box uses a part. Source: ONNX RoiAlign and

@@ -17,9 +17,13 @@ def rotary_embedding(
 ) -> Value:  # fmt: skip
     """Source: ONNX RotaryEmbedding-23."""
     if position_ids is not None:
-        cos_cache, sin_cache = (b.emit("Gather", cache, position_ids, b.constant(0)) for cache in (cos_cache, sin_cache))
+        cos_cache, sin_cache = (
+            b.emit("Gather", cache, position_ids, b.constant(0)) for cache in (cos_cache, sin_cache)
+        )
     if b.rank(x) == 4:
         return rotate(b, x, cos_cache, sin_cache, bool(interleaved), rotary_embedding_dim)
     if not num_heads:
         raise OpError("num_heads is needed for data without an axis of heads")
-    return join_heads(b, rotate(b, split_heads(b, x, num_heads), cos_cache, sin_cache, bool(interleaved), rotary_embedding_dim))
+    return join_heads(
+        b, rotate(b, split_heads(b, x, num_heads), cos_cache, sin_cache, bool(interleaved), rotary_embedding_dim)
+    )

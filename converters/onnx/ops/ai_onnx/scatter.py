@@ -34,7 +34,9 @@ def scatter_elements_16(
 ) -> Value:  # fmt: skip
     """A reduction includes the element that is replaced."""
     normal_axis = b.constant(b.axis(axis, x))
-    return b.emit("ScatterElementsUpdate", x, indices, updates, normal_axis, reduction=_reduction(reduction), use_init_val=True)
+    return b.emit(
+        "ScatterElementsUpdate", x, indices, updates, normal_axis, reduction=_reduction(reduction), use_init_val=True
+    )
 
 
 @translates("ScatterND", since=11)
@@ -64,7 +66,13 @@ def trilu(b: Context, x: Value, k: Value | None = None, *, upper: int = 1) -> Va
 
 @translates("TensorScatter", since=24)
 def tensor_scatter(
-    b: Context, past_cache: Value, update: Value, write_indices: Value | None = None, *, mode: str = "linear", axis: int = -2
+    b: Context,
+    past_cache: Value,
+    update: Value,
+    write_indices: Value | None = None,
+    *,
+    mode: str = "linear",
+    axis: int = -2,
 ) -> Value:
     """Replaces consecutive entries of the cache, in circular mode modulo its size, from a start per sample."""
     if mode not in ("linear", "circular"):

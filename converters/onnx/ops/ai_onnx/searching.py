@@ -13,7 +13,9 @@ from irexec.schema.inputs import VECTOR
 @translates("Unique", since=11)
 def unique(b: Context, x: Value, *, axis: int | None = None, sorted: int = 1) -> tuple[Value, ...]:
     axis_input = None if axis is None else b.constant(b.axis(axis, x))
-    return tuple(b.emit("Unique", x, axis_input, sorted=bool(sorted), index_element_type="i64", count_element_type="i64"))
+    return tuple(
+        b.emit("Unique", x, axis_input, sorted=bool(sorted), index_element_type="i64", count_element_type="i64")
+    )
 
 
 @translates("Compress", since=9)

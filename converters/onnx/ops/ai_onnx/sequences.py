@@ -62,8 +62,14 @@ def sequence_at(b: Context, sequence: TensorSequence | StackedSequence, position
     items = _items(sequence)
     if b.ints_if_known(position) is not None:
         return items[_index(b, position, len(items), 0)]
-    if not items or len({(b.element(item), b.shape_if_known(item)) for item in items}) != 1 or b.shape_if_known(items[0]) is None:
-        raise ConversionError("a position that is not known, in a sequence of different shapes, cannot be converted", unsupported=True)
+    if (
+        not items
+        or len({(b.element(item), b.shape_if_known(item)) for item in items}) != 1
+        or b.shape_if_known(items[0]) is None
+    ):
+        raise ConversionError(
+            "a position that is not known, in a sequence of different shapes, cannot be converted", unsupported=True
+        )
     return b.emit("Gather", _concatenated(b, items, 0, True), b.scalar(position), b.constant(0))
 
 
@@ -75,10 +81,16 @@ def sequence_length(b: Context, sequence: TensorSequence | StackedSequence) -> V
 
 
 @translates("ConcatFromSequence", since=11)
-def concat_from_sequence(b: Context, sequence: TensorSequence | StackedSequence, *, axis: int, new_axis: int = 0) -> Value:
+def concat_from_sequence(
+    b: Context, sequence: TensorSequence | StackedSequence, *, axis: int, new_axis: int = 0
+) -> Value:
     if isinstance(sequence, StackedSequence):
         rest = _concatenated_rows(b, sequence.rest, axis, bool(new_axis))
-        return b.emit("Concat", _concatenated(b, sequence.first, axis, bool(new_axis)), rest, axis=axis) if sequence.first else rest
+        return (
+            b.emit("Concat", _concatenated(b, sequence.first, axis, bool(new_axis)), rest, axis=axis)
+            if sequence.first
+            else rest
+        )
     items = _items(sequence)
     if not items:
         raise OpError("an empty sequence cannot be concatenated")
@@ -94,7 +106,10 @@ def _concatenated_rows(b: Context, rows: Value, axis: int, stacked: bool) -> Val
     if stacked:
         return moved
     shape = b.shape_of(moved)
-    before, after = (b.emit("Slice", shape, [start], [stop], [1], [0]) for start, stop in ((0, normal_axis), (normal_axis + 2, rank + 1)))
+    before, after = (
+        b.emit("Slice", shape, [start], [stop], [1], [0])
+        for start, stop in ((0, normal_axis), (normal_axis + 2, rank + 1))
+    )
     return b.emit("Reshape", moved, b.emit("Concat", before, b.constant([-1]), after, axis=0), special_zero=False)
 
 
@@ -106,7 +121,9 @@ def _concatenated(b: Context, items: tuple[Value, ...], axis: int, stacked: bool
 
 
 @translates("SplitToSequence", since=11)
-def split_to_sequence(b: Context, x: Value, split: Value | None = None, *, axis: int = 0, keepdims: int = 1) -> TensorSequence:
+def split_to_sequence(
+    b: Context, x: Value, split: Value | None = None, *, axis: int = 0, keepdims: int = 1
+) -> TensorSequence:
     """Into parts of the given lengths; of one length, the last of which may be shorter; or of length 1, with keepdims."""
     normal_axis = b.axis(axis, x)
     lengths = split if split is not None and b.rank(split, "split") else _lengths(b, x, split, normal_axis)
@@ -132,7 +149,9 @@ def _lengths(b: Context, x: Value, split: Value | None, normal_axis: int) -> Val
 
 
 @translates("SequenceMap", since=17)
-def sequence_map(b: Context, sequence: TensorSequence, *inputs: TensorSequence | Value, body: GraphProto) -> tuple[TensorSequence, ...]:
+def sequence_map(
+    b: Context, sequence: TensorSequence, *inputs: TensorSequence | Value, body: GraphProto
+) -> tuple[TensorSequence, ...]:
     """The body for each tensor, with the tensors of the other sequences at the same position, and all other tensors."""
     items = _items(sequence)
     if any(isinstance(value, TensorSequence) and len(value.items) != len(items) for value in inputs):

@@ -67,7 +67,13 @@ def _complex(b: Context, x: Value, last: int) -> Value:
 
 @translates("STFT", since=17)
 def stft(
-    b: Context, signal: Value, frame_step: Value, window: Value | None = None, frame_length: Value | None = None, *, onesided: int = 1
+    b: Context,
+    signal: Value,
+    frame_step: Value,
+    window: Value | None = None,
+    frame_length: Value | None = None,
+    *,
+    onesided: int = 1,
 ) -> Value:
     """IR's STFT of real signals with one-sided results; otherwise frames are gathered and transformed."""
     if b.rank(signal) == 2:
@@ -97,7 +103,9 @@ def mel_weight_matrix(
 
     Source: ONNX MelWeightMatrix-17 and its reference, which computes the edges in f64.
     """
-    bins, length, rate = (Expression(b, b.scalar(b.convert(value, I64))) for value in (num_mel_bins, dft_length, sample_rate))
+    bins, length, rate = (
+        Expression(b, b.scalar(b.convert(value, I64))) for value in (num_mel_bins, dft_length, sample_rate)
+    )
     low, high = (_mel(Expression(b, b.scalar(b.convert(value, F64)))) for value in (lower_edge_hertz, upper_edge_hertz))
     step = (high - low) / (bins + 2).to(F64)
     hertz = (10.0 ** ((arange(b, 0, bins + 2, F64) * step + low) / 2595.0) - 1) * 700.0

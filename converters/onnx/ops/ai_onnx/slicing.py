@@ -18,7 +18,9 @@ def slice_1(b: Context, x: Value, *, starts: list[int], ends: list[int], axes: l
 
 
 @translates("Slice", since=10)
-def slice_10(b: Context, x: Value, starts: Value, ends: Value, axes: Value | None = None, steps: Value | None = None) -> Value:
+def slice_10(
+    b: Context, x: Value, starts: Value, ends: Value, axes: Value | None = None, steps: Value | None = None
+) -> Value:
     """Starts and ends are clamped to the data."""
     if steps is None:
         steps = _ones(b, [part for part in (starts, ends, axes) if part is not None])

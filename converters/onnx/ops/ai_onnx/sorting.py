@@ -36,7 +36,11 @@ def topk_11(b: Context, x: Value, k: Value, *, axis: int = -1, largest: int = 1,
 
 def _topk(b: Context, x: Value, k: Value, axis: int, mode: str) -> tuple[Value, ...]:
     """Of equal values the one with the lower index comes first."""
-    return tuple(b.emit("TopK", x, k, axis=b.axis_if_known(axis, x), mode=mode, sort="value", stable=True, index_element_type="i64"))
+    return tuple(
+        b.emit(
+            "TopK", x, k, axis=b.axis_if_known(axis, x), mode=mode, sort="value", stable=True, index_element_type="i64"
+        )
+    )
 
 
 @translates("ArgMax")

@@ -41,7 +41,9 @@ def tf_idf_vectorizer(
     if counts:
         joined = b.emit("Concat", *counts, axis=1)
         positions = b.full(b.constant([columns]), b.shape_of(joined))
-        total = b.emit("ScatterElementsUpdate", total, positions, joined, b.constant(1), reduction="sum", use_init_val=True)
+        total = b.emit(
+            "ScatterElementsUpdate", total, positions, joined, b.constant(1), reduction="sum", use_init_val=True
+        )
     result = _weighted(Expression(b, total), mode, weights, width)
     return b.emit("Squeeze", result.value, [0]) if flat else result.value
 
@@ -49,7 +51,9 @@ def tf_idf_vectorizer(
 def _grams(pool: list[int], starts: list[int]) -> list[np.ndarray]:
     """The n-grams of length 1, 2, ..., by the index at which each length starts in the pool."""
     stops = [*starts[1:], len(pool)]
-    if len(stops) != len(starts) or any(not 0 <= start <= end <= len(pool) for start, end in zip(starts, stops, strict=True)):
+    if len(stops) != len(starts) or any(
+        not 0 <= start <= end <= len(pool) for start, end in zip(starts, stops, strict=True)
+    ):
         raise OpError(f"ngram_counts is {list(starts)} for a pool of {len(pool)}")
     lengths = [(end - start) // length for length, (start, end) in enumerate(zip(starts, stops, strict=True), 1)]
     return [

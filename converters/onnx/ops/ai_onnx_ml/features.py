@@ -75,8 +75,12 @@ def feature_vectorizer(b: Context, *inputs: Value, inputdimensions: list[int] | 
     Source: ONNX Runtime, where the specification is silent. The reference evaluator of ONNX takes a vector as a column, against the
     specification.
     """
-    if inputdimensions is not None and (len(inputdimensions) != len(inputs) or any(count < 0 for count in inputdimensions)):
-        raise OpError(f"inputdimensions is {inputdimensions}, expected a number of columns for each of {counted(len(inputs), 'input')}")
+    if inputdimensions is not None and (
+        len(inputdimensions) != len(inputs) or any(count < 0 for count in inputdimensions)
+    ):
+        raise OpError(
+            f"inputdimensions is {inputdimensions}, expected a number of columns for each of {counted(len(inputs), 'input')}"
+        )
     rows = [_rows(b, b.convert(x, F32)) for x in inputs]
     if inputdimensions is not None:
         rows = [_of_columns(b, x, count) for x, count in zip(rows, inputdimensions, strict=True)]
@@ -94,7 +98,14 @@ def _of_columns(b: Context, x: Value, count: int) -> Value:
     if columns == count:
         return x
     if not isinstance(columns, int) or columns < count:
-        x = b.emit("Pad", x, [0, 0], [0, count if not isinstance(columns, int) else count - columns], b.constant(0, x), pad_mode="constant")
+        x = b.emit(
+            "Pad",
+            x,
+            [0, 0],
+            [0, count if not isinstance(columns, int) else count - columns],
+            b.constant(0, x),
+            pad_mode="constant",
+        )
     return b.emit("Slice", x, [0], [count], [1], [1])
 
 
@@ -119,7 +130,9 @@ def label_encoder(
     """Values by numeric keys; the default for other inputs. NaN can be a key from opset 4 on."""
     if b.element(x).kind == "string":
         raise ConversionError("strings cannot be compared in IR", unsupported=True)
-    keys = array_of(keys_tensor)[0].reshape(-1) if keys_tensor is not None else np.array(keys_floats or keys_int64s or [])
+    keys = (
+        array_of(keys_tensor)[0].reshape(-1) if keys_tensor is not None else np.array(keys_floats or keys_int64s or [])
+    )
     values, kind = _values(values_floats, values_int64s, values_strings, values_tensor)
     if keys.dtype == object:
         raise ConversionError("strings cannot be compared in IR", unsupported=True)

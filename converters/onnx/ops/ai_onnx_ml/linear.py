@@ -44,4 +44,6 @@ def linear_classifier(
         positive = Expression(b, post_transformed(b, scores, post_transform))
         both = b.emit("Concat", (1 - positive).value, positive.value, axis=1)
         return labels_at(b, index, classlabels_ints, classlabels_strings), both
-    return labels_at(b, best_class(b, scores), classlabels_ints, classlabels_strings), post_transformed(b, scores, post_transform)
+    return labels_at(b, best_class(b, scores), classlabels_ints, classlabels_strings), post_transformed(
+        b, scores, post_transform
+    )

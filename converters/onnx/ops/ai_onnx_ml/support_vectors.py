@@ -72,7 +72,9 @@ def _kernel(type: str, parameters: list[float] | None, vectors: list[float], cou
 
 
 def _product(b: Context, x: Value, matrix: np.ndarray) -> Value:
-    return b.emit("MatMul", x, b.constant(np.ascontiguousarray(matrix, np.float32)), transpose_a=False, transpose_b=False)
+    return b.emit(
+        "MatMul", x, b.constant(np.ascontiguousarray(matrix, np.float32)), transpose_a=False, transpose_b=False
+    )
 
 
 @translates("SVMRegressor", domain=AI_ONNX_ML)
@@ -86,7 +88,9 @@ def svm_regressor(
     weights = np.array(coefficients, np.float32).reshape(-1, 1)
     if n_supports:
         if len(weights) != n_supports:
-            raise OpError(f"coefficients has {counted(len(weights), 'value')}, expected {n_supports} for as many support vectors")
+            raise OpError(
+                f"coefficients has {counted(len(weights), 'value')}, expected {n_supports} for as many support vectors"
+            )
         wide = _kernel(kernel_type, kernel_params, support_vectors or [], n_supports).of(b, wide)
     if len(rho) < 1:
         raise OpError("rho is empty")
@@ -109,7 +113,9 @@ def svm_classifier(
         raise ConversionError(text, unsupported=True)
     counts = vectors_per_class or []
     if len(counts) < 2:
-        raise ConversionError("a classifier without support vectors of two or more classes cannot be converted", unsupported=True)
+        raise ConversionError(
+            "a classifier without support vectors of two or more classes cannot be converted", unsupported=True
+        )
     expected = len(counts) * (len(counts) - 1) // 2
     if len(rho) != expected:
         raise OpError(f"rho has {counted(len(rho), 'value')}, expected {expected} for {counted(len(counts), 'class')}")
@@ -122,7 +128,9 @@ def svm_classifier(
     scores = Expression(b, _product(b, kernel, _of_pairs(coefficients, counts, pairs)))
     scores = scores + Expression(b, b.constant(np.array([rho], np.float32)))
     label = labels_at(b, best_class(b, _votes(b, scores, len(counts), pairs)), classlabels_ints, classlabels_strings)
-    return label, _of_two(b, scores, post_transform) if len(counts) == 2 else post_transformed(b, scores.value, post_transform)
+    return label, _of_two(b, scores, post_transform) if len(counts) == 2 else post_transformed(
+        b, scores.value, post_transform
+    )
 
 
 def _of_pairs(coefficients: list[float], counts: list[int], pairs: list[tuple[int, int]]) -> np.ndarray:
@@ -133,7 +141,9 @@ def _of_pairs(coefficients: list[float], counts: list[int], pairs: list[tuple[in
     ends = np.cumsum(counts)
     expected = (len(counts) - 1) * ends[-1]
     if min(counts) < 0 or len(coefficients) != expected:
-        raise OpError(f"coefficients has {counted(len(coefficients), 'value')}, expected {expected} for vectors_per_class {counts}")
+        raise OpError(
+            f"coefficients has {counted(len(coefficients), 'value')}, expected {expected} for vectors_per_class {counts}"
+        )
     given = np.array(coefficients, np.float32).reshape(len(counts) - 1, -1)
     weights = np.zeros((given.shape[1], len(pairs)), np.float32)
     for k, (i, j) in enumerate(pairs):

@@ -72,7 +72,9 @@ class Forest:
         """
         count = len(self.mode)
         if not self.roots or not all(0 <= root < count for root in self.roots):
-            raise OpError(f"the roots of the trees are {self.roots[:_SHOWN]}, expected indices of the {count} nodes and leaves")
+            raise OpError(
+                f"the roots of the trees are {self.roots[:_SHOWN]}, expected indices of the {count} nodes and leaves"
+            )
         below = [set(self.branches[node]) if self.mode[node] else set() for node in range(count)]
         missing = next((node for node in range(count) if not all(0 <= branch < count for branch in below[node])), None)
         if missing is not None:
@@ -93,7 +95,9 @@ def _reached_leaves(b: Context, x: Value, forest: Forest) -> Value:
     kind, shape = b.element(x), b.fact(x).shape
     columns = ANY if shape is None else shape[1]
     if not all(feature >= 0 and (not isinstance(columns, int) or feature < columns) for feature in forest.feature):
-        raise OpError(f"features {min(forest.feature)} to {max(forest.feature)} are not among the {columns} columns of the data")
+        raise OpError(
+            f"features {min(forest.feature)} to {max(forest.feature)} are not among the {columns} columns of the data"
+        )
     features, splits = b.constant(np.array(forest.feature)), b.constant(np.array(forest.split, np.float64), kind)
     falses, trues = (b.constant(np.array([pair[i] for pair in forest.branches])) for i in (1, 0))
     modes = sorted({mode for mode in forest.mode if mode})
@@ -110,9 +114,15 @@ def _reached_leaves(b: Context, x: Value, forest: Forest) -> Value:
         for i, other in enumerate(comparisons[1:], 1):
             is_true = Expression(b, b.emit("Gather", kinds, node, axis)).equals(i).select(other, is_true)
         if missing is not None:
-            nan = Expression(b, b.emit("IsNaN", value)) if kind.is_float else Expression(b, b.emit("NotEqual", value, value))
+            nan = (
+                Expression(b, b.emit("IsNaN", value))
+                if kind.is_float
+                else Expression(b, b.emit("NotEqual", value, value))
+            )
             is_true = is_true | (nan & Expression(b, b.emit("Gather", missing, node, axis)))
-        node = b.emit("Select", is_true.value, b.emit("Gather", trues, node, axis), b.emit("Gather", falses, node, axis))
+        node = b.emit(
+            "Select", is_true.value, b.emit("Gather", trues, node, axis), b.emit("Gather", falses, node, axis)
+        )
     return node
 
 
@@ -338,10 +348,14 @@ def tree_ensemble_classifier(
         scores = scores + Expression(b, b.constant(np.array(base[-1:] if single else base, np.float32)))
     if not single:
         index = best_class(b, scores.value)
-        return labels_at(b, index, classlabels_int64s, classlabels_strings), post_transformed(b, scores.value, post_transform)
+        return labels_at(b, index, classlabels_int64s, classlabels_strings), post_transformed(
+            b, scores.value, post_transform
+        )
     positive = all(weight >= 0 for weight in weights)
     index = b.convert(b.emit("Squeeze", (scores > (0.5 if positive else 0)).value, [1]), I64)
-    return labels_at(b, index, classlabels_int64s, classlabels_strings), _binary_scores(b, scores, positive, post_transform)
+    return labels_at(b, index, classlabels_int64s, classlabels_strings), _binary_scores(
+        b, scores, positive, post_transform
+    )
 
 
 def _binary_scores(b: Context, score: Expression, positive: bool, post_transform: str) -> Value:

@@ -8,7 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from converters.onnx.algorithms.attention import Heads, Mask, Scores, attend, join_heads, repeat_heads, split_heads, visible, with_past
+from converters.onnx.algorithms.attention import (
+    Heads,
+    Mask,
+    Scores,
+    attend,
+    join_heads,
+    repeat_heads,
+    split_heads,
+    visible,
+    with_past,
+)
 from converters.onnx.algorithms.expression import Expression, positions
 from converters.onnx.algorithms.rotary_embedding import rotate
 from converters.onnx.context import Context
@@ -46,7 +56,9 @@ def _by_length(b: Context, bounds: Expression, key: Value) -> Expression:
         return along < bounds.unsqueeze(1, 2, 3)
     if count != 2 * batch:
         raise ConversionError(f"a mask of {count} values for {batch} samples cannot be converted", unsupported=True)
-    ends, starts = (Expression(b, part).unsqueeze(1, 2, 3) for part in b.emit("Split", bounds.value, b.constant(0), num_splits=2))
+    ends, starts = (
+        Expression(b, part).unsqueeze(1, 2, 3) for part in b.emit("Split", bounds.value, b.constant(0), num_splits=2)
+    )
     return (along < ends) & (along >= starts)
 
 
@@ -65,7 +77,9 @@ def attention(
     """One product computes queries, keys and values; past and present hold keys and values, (2, batch, heads, ...)."""
     projected = b.emit("MatMul", x, weights)
     projected = projected if bias is None else b.emit("Add", projected, bias)
-    options = _Options(num_heads, bool(unidirectional), mask_filter_value, scale, bool(do_rotary or past_present_share_buffer))
+    options = _Options(
+        num_heads, bool(unidirectional), mask_filter_value, scale, bool(do_rotary or past_present_share_buffer)
+    )
     return _from_projected(b, projected, qkv_hidden_sizes, mask_index, past, attention_bias, options)
 
 
@@ -143,7 +157,9 @@ def multi_head_attention(
     return join_heads(b, attend(b, heads, mask, _scale(scale))), keys, values
 
 
-def _heads(b: Context, query: Value, key: Value | None, value: Value | None, bias: Value | None, num_heads: int) -> Heads:
+def _heads(
+    b: Context, query: Value, key: Value | None, value: Value | None, bias: Value | None, num_heads: int
+) -> Heads:
     if b.rank(query) == 5:
         if bias is not None:
             raise ConversionError("a bias of packed queries, keys and values cannot be converted", unsupported=True)
@@ -162,7 +178,9 @@ def _heads(b: Context, query: Value, key: Value | None, value: Value | None, bia
     if b.rank(key) == 4:
         # From the cache of another layer, already split into heads, with the bias added.
         return Heads(first, key, value)
-    return Heads(first, split_heads(b, _plus(b, key, parts[1]), num_heads), split_heads(b, _plus(b, value, parts[2]), num_heads))
+    return Heads(
+        first, split_heads(b, _plus(b, key, parts[1]), num_heads), split_heads(b, _plus(b, value, parts[2]), num_heads)
+    )
 
 
 def _split_bias(b: Context, bias: Value, widths: list[Size | None]) -> list[Value | None]:
@@ -224,10 +242,17 @@ def group_query_attention(
     For the first prompt, when the total length is that of the queries, there is no past, and seqlens_k is ignored.
     """
     is_unsupported = (
-        smooth_softmax or head_sink is not None or not causal or sliding_window_cache or k_quant_type != "NONE" or v_quant_type != "NONE"
+        smooth_softmax
+        or head_sink is not None
+        or not causal
+        or sliding_window_cache
+        or k_quant_type != "NONE"
+        or v_quant_type != "NONE"
     )
     if is_unsupported or b.needs_output(3):
-        raise ConversionError("only causal attention without sinks and without a quantized cache can be converted", unsupported=True)
+        raise ConversionError(
+            "only causal attention without sinks and without a quantized cache can be converted", unsupported=True
+        )
     if num_heads < 1 or kv_num_heads < 1:
         raise OpError(f"num_heads is {num_heads} and kv_num_heads {kv_num_heads}, expected 1 or more")
     parts = _queries(b, query, key, value, num_heads, kv_num_heads)
@@ -241,7 +266,9 @@ def group_query_attention(
         if position_ids is None:
             position_ids = (before.column() + positions(b, parts.query, 2)).value
         cos, sin = (b.emit("Gather", cache, position_ids, b.constant(0)) for cache in (cos_cache, sin_cache))
-        rotated_heads = [rotate(b, x, cos, sin, bool(rotary_interleaved), 2 * _half(b, cos_cache)) for x in (parts.query, parts.key)]
+        rotated_heads = [
+            rotate(b, x, cos, sin, bool(rotary_interleaved), 2 * _half(b, cos_cache)) for x in (parts.query, parts.key)
+        ]
         parts = Heads(rotated_heads[0], rotated_heads[1], parts.value)
     caches = [_cached(b, old, new, total, before) for old, new in ((past_key, parts.key), (past_value, parts.value))]
     return _grouped(b, parts.query, caches, kv_num_heads, before, attention_bias, scale, local_window_size, softcap)
@@ -254,7 +281,9 @@ def _half(b: Context, cache: Value) -> int:
     return found
 
 
-def _queries(b: Context, query: Value, key: Value | None, value: Value | None, num_heads: int, kv_num_heads: int) -> Heads:
+def _queries(
+    b: Context, query: Value, key: Value | None, value: Value | None, num_heads: int, kv_num_heads: int
+) -> Heads:
     """Queries, keys and values, which may be packed along the last axis of the queries."""
     if key is None or value is None:
         width = b.sizes(query)[2]
@@ -311,5 +340,7 @@ def qattention(
 ) -> tuple[Value, ...]:  # fmt: skip
     """Attention with quantized data and weights; the queries, keys and values are floats."""
     projected = matmul_integer_to_float(b, x, weight, x_scale, weight_scale, x_zero, weight_zero, bias)
-    options = _Options(num_heads, bool(unidirectional), mask_filter_value, scale, bool(do_rotary or past_present_share_buffer))
+    options = _Options(
+        num_heads, bool(unidirectional), mask_filter_value, scale, bool(do_rotary or past_present_share_buffer)
+    )
     return _from_projected(b, projected, None, mask_index, past, None, options)

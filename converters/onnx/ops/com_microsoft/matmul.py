@@ -14,7 +14,15 @@ from irexec.ir.graph import Value
 
 @translates("FusedMatMul", "TransposeMatMul", domain=COM_MICROSOFT)
 def fused_matmul(
-    b: Context, x: Value, y: Value, *, alpha: float = 1.0, transA: int = 0, transB: int = 0, transBatchA: int = 0, transBatchB: int = 0
+    b: Context,
+    x: Value,
+    y: Value,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+    transBatchA: int = 0,
+    transBatchB: int = 0,
 ) -> Value:
     """transBatch: the axis of rows (with trans: of columns) precedes those of the batch."""
     sides = [_batch_first(b, side) if batch else side for side, batch in ((x, transBatchA), (y, transBatchB))]
@@ -36,7 +44,9 @@ def fused_matmul_activation(
     activation_gamma: float = 0.0, activation_axis: int = -1, alpha: float = 1.0, transA: int = 0, transB: int = 0, transBatchA: int = 0,
     transBatchB: int = 0,
 ) -> Value:  # fmt: skip
-    product = fused_matmul(b, x, y, alpha=alpha, transA=transA, transB=transB, transBatchA=transBatchA, transBatchB=transBatchB)
+    product = fused_matmul(
+        b, x, y, alpha=alpha, transA=transA, transB=transB, transBatchA=transBatchA, transBatchB=transBatchB
+    )
     if activation == "Softmax":
         return b.emit("Softmax", product, axis=b.axis(activation_axis, product))
     return _activated(b, product, activation, activation_alpha, activation_beta)

@@ -22,7 +22,14 @@ def _summed(b: Context, x: Value, skip: Value, bias: Value | None) -> Value:
 
 @translates("SkipLayerNormalization", domain=COM_MICROSOFT)
 def skip_layer_normalization(
-    b: Context, x: Value, skip: Value, gamma: Value, beta: Value | None = None, bias: Value | None = None, *, epsilon: float = 1e-12
+    b: Context,
+    x: Value,
+    skip: Value,
+    gamma: Value,
+    beta: Value | None = None,
+    bias: Value | None = None,
+    *,
+    epsilon: float = 1e-12,
 ) -> tuple[Value | None, ...]:
     """The layer normalization of x + skip + bias, which is the fourth output."""
     total = _summed(b, x, skip, bias)
@@ -49,7 +56,11 @@ def embed_layer_normalization(
     axis = b.constant(0)
     if position_ids is None:
         position_ids = positions(b, input_ids, 1).unsqueeze(0).value
-    total = b.emit("Add", b.emit("Gather", word_embedding, input_ids, axis), b.emit("Gather", position_embedding, position_ids, axis))
+    total = b.emit(
+        "Add",
+        b.emit("Gather", word_embedding, input_ids, axis),
+        b.emit("Gather", position_embedding, position_ids, axis),
+    )
     if segment_embedding is not None:
         if segment_ids is None:
             raise OpError("segment_ids is missing, which segment_embedding needs")
@@ -64,7 +75,15 @@ def embed_layer_normalization(
 
 @translates("GroupNorm", domain=COM_MICROSOFT)
 def group_norm(
-    b: Context, x: Value, gamma: Value, beta: Value, *, activation: int, channels_last: int = 1, epsilon: float = 1e-5, groups: int
+    b: Context,
+    x: Value,
+    gamma: Value,
+    beta: Value,
+    *,
+    activation: int,
+    channels_last: int = 1,
+    epsilon: float = 1e-5,
+    groups: int,
 ) -> Value:
     """Channels last by default; the activation is Swish."""
     data = b.channels_first(x) if channels_last else x

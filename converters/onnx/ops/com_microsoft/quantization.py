@@ -58,20 +58,31 @@ _pair("QLinearAdd", "Add")
 _pair("QLinearMul", "Multiply")
 
 
-def _single(b: Context, parts: tuple[Value, Value, Value | None, Value, Value | None], emit: Callable[[Value], Value]) -> Value:
+def _single(
+    b: Context, parts: tuple[Value, Value, Value | None, Value, Value | None], emit: Callable[[Value], Value]
+) -> Value:
     """``emit`` on one quantized tensor; ``parts``: tensor, scale and zero point, and those of the result."""
     x, x_scale, x_zero, scale, zero = parts
     return _requantized(b, emit(dequantized(b, x, x_scale, x_zero)), scale, zero, b.element(x))
 
 
 @translates("QLinearSigmoid", domain=COM_MICROSOFT)
-def qlinear_sigmoid(b: Context, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None) -> Value:
+def qlinear_sigmoid(
+    b: Context, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None
+) -> Value:
     return _single(b, (x, x_scale, x_zero, scale, zero), lambda values: b.emit("Sigmoid", values))
 
 
 @translates("QLinearLeakyRelu", domain=COM_MICROSOFT)
 def qlinear_leaky_relu(
-    b: Context, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None, *, alpha: float = 0.01
+    b: Context,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value | None,
+    scale: Value,
+    zero: Value | None = None,
+    *,
+    alpha: float = 0.01,
 ) -> Value:
     return _single(b, (x, x_scale, x_zero, scale, zero), lambda values: leaky_relu(b, values, alpha=alpha))
 
@@ -83,7 +94,9 @@ def qlinear_softmax(
     """Softmax of opset 13 and later."""
     if opset < 13:
         raise ConversionError(f"the softmax of opset {opset} cannot be converted", unsupported=True)
-    return _single(b, (x, x_scale, x_zero, scale, zero), lambda values: b.emit("Softmax", values, axis=b.axis(axis, values)))
+    return _single(
+        b, (x, x_scale, x_zero, scale, zero), lambda values: b.emit("Softmax", values, axis=b.axis(axis, values))
+    )
 
 
 def _channels_first(b: Context, x: Value, channels_last: int, emit: Callable[[Value], Value]) -> Value:
@@ -96,7 +109,9 @@ def qlinear_global_average_pool(
 ) -> Value:
     first = 1 if channels_last else 2
     axes = list(range(first, first + b.rank(x) - 2))
-    return _single(b, (x, x_scale, x_zero, scale, zero), lambda values: b.emit("ReduceMean", values, axes, keep_dims=True))
+    return _single(
+        b, (x, x_scale, x_zero, scale, zero), lambda values: b.emit("ReduceMean", values, axes, keep_dims=True)
+    )
 
 
 @translates("QLinearAveragePool", domain=COM_MICROSOFT)
@@ -111,7 +126,9 @@ def qlinear_average_pool(
             strides=strides,
         )  # fmt: skip
 
-    return _single(b, (x, x_scale, x_zero, scale, zero), lambda values: _channels_first(b, values, channels_last, pooled))
+    return _single(
+        b, (x, x_scale, x_zero, scale, zero), lambda values: _channels_first(b, values, channels_last, pooled)
+    )
 
 
 @translates("QLinearConcat", domain=COM_MICROSOFT)
@@ -160,7 +177,9 @@ def qgemm(
     sums = matmul_integer(b, left, right, x_zero, y_zero)
     sums = sums if bias is None else b.emit("Add", sums, bias)
     product_scale = b.emit("Multiply", x_scale, y_scale)
-    product_scale = product_scale if alpha == 1.0 else b.emit("Multiply", product_scale, b.constant(alpha, product_scale))
+    product_scale = (
+        product_scale if alpha == 1.0 else b.emit("Multiply", product_scale, b.constant(alpha, product_scale))
+    )
     result = b.emit("Multiply", b.convert(sums, F32), product_scale)
     return result if scale is None else _requantized(b, result, scale, zero, b.element(x))
 
@@ -256,7 +275,14 @@ def nhwc_max_pool(
 
     def pooled(data: Value) -> Value:
         return max_pool(
-            b, data, auto_pad=auto_pad, ceil_mode=ceil_mode, dilations=dilations, kernel_shape=kernel_shape, pads=pads, strides=strides
+            b,
+            data,
+            auto_pad=auto_pad,
+            ceil_mode=ceil_mode,
+            dilations=dilations,
+            kernel_shape=kernel_shape,
+            pads=pads,
+            strides=strides,
         )[0]
 
     return _channels_first(b, x, 1, pooled)

@@ -19,7 +19,11 @@ def _activated(convolution: Callable[..., Value]) -> Callable[..., Value]:
     """The convolution, then the activation that the node names."""
 
     def translate(
-        b: Context, *inputs: Value | None, activation: str = "", activation_params: list[float] | None = None, **attributes: Any
+        b: Context,
+        *inputs: Value | None,
+        activation: str = "",
+        activation_params: list[float] | None = None,
+        **attributes: Any,
     ) -> Value:
         return fused_activation(b, convolution(b, *inputs, **attributes), activation, activation_params)
 

@@ -43,4 +43,6 @@ def check_against(
         return kind(other, rtol=rtol, atol=atol, precision=precision, timeout=timeout)
     if not isinstance(other, Model) and not Path(other).exists():
         raise InputError(f"--against {other} is neither a file or folder nor a runtime ({', '.join(RUNTIMES)})")
-    return OtherModelCheck(other, shapes=shapes, rtol=rtol, atol=atol, precision=precision or DEFAULT_PRECISION, timeout=timeout)
+    return OtherModelCheck(
+        other, shapes=shapes, rtol=rtol, atol=atol, precision=precision or DEFAULT_PRECISION, timeout=timeout
+    )

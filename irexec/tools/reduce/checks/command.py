@@ -75,7 +75,9 @@ class CommandCheck(Check):
 
     def command(self, files: Files) -> list[str]:
         """See Check."""
-        return [argument.replace(_INPUTS, files.inputs or "").replace(_MODEL, files.model) for argument in self.arguments]
+        return [
+            argument.replace(_INPUTS, files.inputs or "").replace(_MODEL, files.model) for argument in self.arguments
+        ]
 
     def close(self) -> None:
         """See Check."""
@@ -88,7 +90,11 @@ class CommandCheck(Check):
         with tempfile.TemporaryFile() as output:
             try:
                 process = subprocess.Popen(
-                    arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=os.name == "posix"
+                    arguments,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=os.name == "posix",
                 )
             except OSError as error:
                 raise InputError(f"--check: {arguments[0]!r} cannot be started: {error.strerror or error}") from None

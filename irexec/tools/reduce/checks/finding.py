@@ -34,11 +34,15 @@ class FindingCheck(Check):
     def __init__(self, code: str, release: str | None = None) -> None:
         self.code = code.upper()
         if self.code.startswith(_OF_ONNX):
-            raise InputError(f"{self.code} is a finding about an .onnx file, and what is reduced is the IR that it is converted to")
+            raise InputError(
+                f"{self.code} is a finding about an .onnx file, and what is reduced is the IR that it is converted to"
+            )
         if self.code not in CODES:
             raise InputError(f"there is no finding code {code!r}; irexec explain lists all codes")
         if self.code.startswith(_OF_FILES):
-            raise InputError(f"{self.code} is a finding about the file itself, and what is reduced is written anew, without it")
+            raise InputError(
+                f"{self.code} is a finding about the file itself, and what is reduced is written anew, without it"
+            )
         self.release = release
         self._is_of_portability = self.code in DIFFERENCES
         is_of_releases = self.code.startswith(_OF_RELEASES)
@@ -47,7 +51,9 @@ class FindingCheck(Check):
             if not is_of_releases and not self._is_of_portability:
                 raise InputError(f"{self.code} does not depend on a release of OpenVINO, of which {release} is given")
         elif is_of_releases:
-            raise InputError(f"{self.code} is a finding about a release of OpenVINO, which is to be given (--for), such as 2023.3")
+            raise InputError(
+                f"{self.code} is a finding about a release of OpenVINO, which is to be given (--for), such as 2023.3"
+            )
         self._layers: frozenset[str | None] | None = None
 
     takes_damage = True
@@ -59,7 +65,9 @@ class FindingCheck(Check):
 
     def __call__(self, candidate: Candidate) -> Failure | None:
         """See Check."""
-        findings = validate(candidate.model, weights=self._needs_weights, portability=self._is_of_portability, release=self.release)
+        findings = validate(
+            candidate.model, weights=self._needs_weights, portability=self._is_of_portability, release=self.release
+        )
         found = [finding for finding in findings if finding.code == self.code]
         if self._layers is None:
             self._layers = frozenset(finding.layer_name for finding in found)

@@ -71,13 +71,23 @@ class OnnxFileCheck(Check):
         if not candidate.expected:
             return None
         try:
-            results = CompiledModel(candidate.model, precision=self.precision).session().run(candidate.inputs, timeout=self.timeout)
+            results = (
+                CompiledModel(candidate.model, precision=self.precision)
+                .session()
+                .run(candidate.inputs, timeout=self.timeout)
+            )
         except (IrexecError, MemoryError):
             return None
         for port in candidate.model.outputs:
             if port.name in candidate.expected:
                 found = difference(
-                    port.name, port.element, results[port.name], candidate.expected[port.name], self.name, self.rtol, self.atol
+                    port.name,
+                    port.element,
+                    results[port.name],
+                    candidate.expected[port.name],
+                    self.name,
+                    self.rtol,
+                    self.atol,
                 )
                 if found is not None:
                     return found

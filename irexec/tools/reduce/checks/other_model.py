@@ -66,7 +66,9 @@ class OtherModelCheck(Check):
     ) -> None:
         self.other = other
         self.precision: Precision = precision
-        self._options = CompareOptions(shapes=shapes, rtol=rtol, atol=atol, runs=1, precision=precision, timeout=timeout)
+        self._options = CompareOptions(
+            shapes=shapes, rtol=rtol, atol=atol, runs=1, precision=precision, timeout=timeout
+        )
         self._model: Model | None = None
         self._pairs: dict[tuple[int, int], TensorPair] = {}
         self._agreeing: set[Value] = set()
@@ -83,10 +85,14 @@ class OtherModelCheck(Check):
         with ExitStack() as stack:
             if isinstance(self.other, Model) or not _is_recorded(Path(self.other)):
                 return {}
-            found = recorded_inputs(RecordedSide(Path(self.other), MemoryLimit(), stack), ModelSide("the model", model, "irexec"))
+            found = recorded_inputs(
+                RecordedSide(Path(self.other), MemoryLimit(), stack), ModelSide("the model", model, "irexec")
+            )
         missing = [str(port) for port in model.inputs if port.name not in found]
         if missing and not others:
-            raise InputError(f"{self.other} does not hold the inputs that its tensors were computed from ({', '.join(missing)}): give them")
+            raise InputError(
+                f"{self.other} does not hold the inputs that its tensors were computed from ({', '.join(missing)}): give them"
+            )
         return found
 
     def reference(self, model: Model, inputs: Sequence[np.ndarray]) -> Mapping[Value, np.ndarray]:
@@ -94,7 +100,9 @@ class OtherModelCheck(Check):
         self._model = model
         given = {port.name: array for port, array in zip(model.inputs, inputs, strict=True)}
         with ExitStack() as stack:
-            made = comparing(stack, self.other, model, GivenInputs([InputSource(None, "random")], [given]), self._options)
+            made = comparing(
+                stack, self.other, model, GivenInputs([InputSource(None, "random")], [given]), self._options
+            )
             made.compared()
             if isinstance(made.a, ModelSide) and inner_inputs(made.a.model, model):
                 raise InputError(f"the model is itself a part of {made.a.label}: irexec compare shows how it differs")
@@ -108,14 +116,20 @@ class OtherModelCheck(Check):
         pairs = [pair for pair in made.pairs.tensors if pair.b in near]
         self._pairs = {(pair.b.node.id, pair.b.index): pair for pair in pairs}
         # A fault within the tolerance: only its own layer shows it.
-        self._hidden = {one.value: one.row for one in self._independent if one.row.follows is False and one.row.agreement.differing == 0}
+        self._hidden = {
+            one.value: one.row
+            for one in self._independent
+            if one.row.follows is False and one.row.agreement.differing == 0
+        }
         self._agreeing = {value for value, row in rows.items() if row.agreement.agrees}
         of_a = made.observed_a([pair.a for pair in pairs])
         found: dict[Value, np.ndarray] = {}
         equal: list[Value] = []
         for pair in pairs:
             arrays = of_a.arrays.get(pair.a)
-            if pair.b in self._agreeing and (pair.how == "value" or arrays is None or arrays[0].shape != rows[pair.b].shape):
+            if pair.b in self._agreeing and (
+                pair.how == "value" or arrays is None or arrays[0].shape != rows[pair.b].shape
+            ):
                 equal.append(pair.b)
             elif arrays is not None:
                 found[pair.b] = arrays[0]
@@ -171,7 +185,9 @@ class OtherModelCheck(Check):
             return None
         by_id = {node.id: node for node in self._model.nodes}
         kept = [by_id[node.id] for node in candidate.layers if node.id in by_id]
-        results = [by_id[value.node.id].outputs[value.index] for _, value in _given(candidate) if value.node.id in by_id]
+        results = [
+            by_id[value.node.id].outputs[value.index] for _, value in _given(candidate) if value.node.id in by_id
+        ]
         return blame(kept, results, self._agreeing, self._independent[-1], self._made)
 
     def command(self, files: Files) -> list[str]:
@@ -205,7 +221,13 @@ def _part(target: Node, reference: Collection[Value], constant: Collection[Node]
     waiting = [target]
     while waiting:
         for value in waiting.pop().inputs:
-            if value is None or value in reference or value.node in found or value.node in constant or value.node.type == "Parameter":
+            if (
+                value is None
+                or value in reference
+                or value.node in found
+                or value.node in constant
+                or value.node.type == "Parameter"
+            ):
                 continue
             found[value.node] = None
             waiting.append(value.node)

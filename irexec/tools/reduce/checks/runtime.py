@@ -83,7 +83,9 @@ class RuntimeCheck(Check):
     def command(self, files: Files) -> list[str]:
         """See Check."""
         inputs = [] if files.inputs is None else ["-i", files.inputs]
-        tolerances = [f"--{name}={value:g}" for name, value in (("rtol", self.rtol), ("atol", self.atol)) if value is not None]
+        tolerances = [
+            f"--{name}={value:g}" for name, value in (("rtol", self.rtol), ("atol", self.atol)) if value is not None
+        ]
         precision = [f"--precision={self.precision}"] if self.precision != precision_beside(self.name) else []
         return ["irexec", "compare", files.model, "--b-runtime", self.name, *inputs, *tolerances, *precision]
 
@@ -95,7 +97,11 @@ class RuntimeCheck(Check):
     def _ours(self, candidate: Candidate, values: Sequence[Value]) -> list[np.ndarray] | Failure | None:
         """What irexec gives for the values, or how it refuses the candidate; None where it takes too long."""
         try:
-            return CompiledModel(candidate.model, precision=self.precision).session().values(candidate.inputs, values, timeout=self.timeout)
+            return (
+                CompiledModel(candidate.model, precision=self.precision)
+                .session()
+                .values(candidate.inputs, values, timeout=self.timeout)
+            )
         except RunTimeoutError:
             return None
         except (IrexecError, MemoryError) as error:
@@ -104,7 +110,9 @@ class RuntimeCheck(Check):
 
     def _theirs(self, candidate: Candidate, values: Sequence[Value]) -> list[np.ndarray] | Failure:
         try:
-            with open_runtime(self.name, candidate.model, precision=self.precision, timeout=self.timeout, worker=self._worker) as runtime:
+            with open_runtime(
+                self.name, candidate.model, precision=self.precision, timeout=self.timeout, worker=self._worker
+            ) as runtime:
                 return runtime.run(candidate.inputs, values)
         except RunTimeoutError:
             return Failure("timeout", f"{self.name} takes longer than {self.timeout:g} s")
@@ -120,7 +128,13 @@ class RuntimeCheck(Check):
 
 
 def difference(
-    result: str, element: Element | None, ours: np.ndarray, theirs: np.ndarray, runtime: str, rtol: float | None, atol: float | None
+    result: str,
+    element: Element | None,
+    ours: np.ndarray,
+    theirs: np.ndarray,
+    runtime: str,
+    rtol: float | None,
+    atol: float | None,
 ) -> Failure | None:
     """How a result of irexec differs from that of a runtime; None if it does not."""
     usual = RTOL.get(str(element), RTOL["f32"]) if rtol is None else rtol

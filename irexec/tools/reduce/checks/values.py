@@ -25,7 +25,9 @@ class ValuesCheck(Check):
         precision: how f16 and bf16 are computed.
     """
 
-    def __init__(self, kinds: Sequence[str], timeout: float | None = None, precision: Precision = DEFAULT_PRECISION) -> None:
+    def __init__(
+        self, kinds: Sequence[str], timeout: float | None = None, precision: Precision = DEFAULT_PRECISION
+    ) -> None:
         self.kinds, self.timeout = tuple(kind for kind in KINDS if kind in kinds), timeout
         self.precision: Precision = precision
         self._of_inputs: frozenset[str] | None = None
@@ -37,7 +39,9 @@ class ValuesCheck(Check):
 
     def __call__(self, candidate: Candidate) -> Failure | None:
         """See Check."""
-        given = frozenset(kind for kind in self.kinds if any(_count(array, kind) for array in candidate.inputs.values()))
+        given = frozenset(
+            kind for kind in self.kinds if any(_count(array, kind) for array in candidate.inputs.values())
+        )
         if self._of_inputs is None:
             # An input of the model itself may have what its results are searched for.
             self._of_inputs = given
@@ -57,7 +61,15 @@ class ValuesCheck(Check):
     def command(self, files: Files) -> list[str]:
         """See Check."""
         inputs = [] if files.inputs is None else ["-i", files.inputs]
-        return ["irexec", "infer", files.model, *inputs, "--trap", ",".join(self.kinds), *precision_argument(self.precision)]
+        return [
+            "irexec",
+            "infer",
+            files.model,
+            *inputs,
+            "--trap",
+            ",".join(self.kinds),
+            *precision_argument(self.precision),
+        ]
 
 
 def _count(array: np.ndarray, kind: str) -> int:
