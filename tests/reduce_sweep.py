@@ -29,7 +29,6 @@ from irexec.io import write
 from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Input, Node, Value
-from irexec.tools.input_sources import InputSource
 from irexec.tools.reduce import (
     Check,
     DoesNotFail,
@@ -40,6 +39,7 @@ from irexec.tools.reduce import (
     ValuesCheck,
     reduce,
 )
+from irexec.tools.run.input_sources import InputSource
 from tests.support.networks import feeds, unpacked
 from tests.support.paths import ROOT
 

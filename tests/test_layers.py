@@ -45,7 +45,7 @@ _ONLY = {
     "lxml": ("irexec/io/",),
     "click": ("irexec/cli/",),
     "rich": ("irexec/cli/",),
-    "PIL": ("irexec/tools/image_files.py",),
+    "PIL": ("irexec/tools/images/files.py",),
     "kserve": ("irexec/integrations/open_inference.py", "irexec/integrations/binary_requests.py"),
     "fastapi": ("irexec/integrations/open_inference.py",),
     "uvicorn": ("irexec/integrations/open_inference.py", "irexec/integrations/draining.py"),
@@ -56,12 +56,12 @@ _ONLY = {
     "igraph": ("irexec/tools/graph/layout.py",),
     "resvg_py": ("irexec/tools/graph/png.py",),
     "onnx": ("converters/onnx/",),
-    "onnxruntime": ("converters/onnx/reference.py", "irexec/tools/engines.py"),
-    "openvino": ("irexec/tools/engines.py",),
+    "onnxruntime": ("converters/onnx/reference.py", "irexec/tools/engines/engine.py"),
+    "openvino": ("irexec/tools/engines/engine.py",),
     "google": ("converters/onnx/",),
 }
 # What imports converters: one command, what reads models, and the runtimes of .onnx files, when they are called.
-_USES_CONVERTERS = ("irexec/cli/convert.py", "irexec/api.py", "irexec/tools/runtimes/onnx_file.py")
+_USES_CONVERTERS = ("irexec/cli/convert.py", "irexec/api.py", "irexec/tools/engines/runtimes/onnx_file.py")
 _EVERYWHERE = sys.stdlib_module_names | {"numpy"}
 _FILES = sorted([*(ROOT / "irexec").rglob("*.py"), *(ROOT / "converters").rglob("*.py")])
 
@@ -189,7 +189,7 @@ def test_a_cycle_is_found() -> None:
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from irexec.compile.plan import Step",
         ),
         ("irexec/backend/winograd.py", "from irexec.ops.convolution import convolution_1"),
-        ("irexec/tools/profile.py", "import rich.table"),
+        ("irexec/tools/measure/profile.py", "import rich.table"),
         ("irexec/runtime/session.py", "import irexec.cli.main"),
         ("irexec/analysis/validate.py", "import onnx"),
         ("irexec/cli/convert.py", "import converters"),

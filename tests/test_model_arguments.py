@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec.tools.bench import BenchOptions, bench
 from irexec.tools.compare import CompareOptions, compare
-from irexec.tools.cost import cost
 from irexec.tools.diff import diff
+from irexec.tools.engines.runtimes import open_runtime
 from irexec.tools.graph import draw
-from irexec.tools.input_sources import InputSource
-from irexec.tools.inspect import layers, summarize
-from irexec.tools.memory import memory
+from irexec.tools.inspect.cost import cost
+from irexec.tools.inspect.memory import memory
+from irexec.tools.inspect.precision import precision
+from irexec.tools.inspect.summary import layers, summarize
+from irexec.tools.inspect.tree import tree
+from irexec.tools.measure.bench import BenchOptions, bench
+from irexec.tools.measure.profile import static_profile
 from irexec.tools.operations import unsupported
-from irexec.tools.precision import precision
-from irexec.tools.profile import static_profile
 from irexec.tools.reduce import CommandCheck, reduce
 from irexec.tools.report import page_of
-from irexec.tools.runtimes import open_runtime
-from irexec.tools.trapped_run import record_ranges, trap
-from irexec.tools.tree import tree
+from irexec.tools.run.input_sources import InputSource
+from irexec.tools.trapping.trapped_run import record_ranges, trap
 from tests.support.paths import DIGITS
 
 XML = DIGITS / "classifier.xml"

@@ -17,8 +17,8 @@ from onnx import external_data_helper
 import irexec
 from irexec.cli.main import run
 from irexec.io.onnx_bytes import is_onnx
-from irexec.tools.engine_process import EngineProcess
-from irexec.tools.engines import Job
+from irexec.tools.engines.engine import Job
+from irexec.tools.engines.process import EngineProcess
 from tests.support.onnx_models import model_of
 
 Capture = pytest.CaptureFixture[str]

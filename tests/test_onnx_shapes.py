@@ -19,7 +19,7 @@ from irexec.cli import commands
 from irexec.cli.main import run
 from irexec.tools.compare import CompareOptions, compare
 from irexec.tools.reduce import CommandCheck, reduce
-from irexec.tools.shapes import shapes_of_other
+from irexec.tools.run.shapes import shapes_of_other
 from tests.support.onnx_models import model_of
 
 Capture = pytest.CaptureFixture[str]

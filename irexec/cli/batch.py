@@ -24,7 +24,7 @@ from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.batch.run import BatchOptions, BatchReport, MakeEngine, PartDone, Watch
 from irexec.tools.batch.run import batch as run_job
-from irexec.tools.results import read_labels
+from irexec.tools.run.results import read_labels
 
 _FAILURES_SHOWN = 20
 

@@ -17,9 +17,9 @@ from irexec.cli.progress import progress_bar
 from irexec.cli.shape_option import ShapeOptions, shapes_by_input
 from irexec.messages import counted
 from irexec.runtime.precision import Precision
-from irexec.tools.bench import OTHERS, BenchOptions, BenchReport, EngineResult
-from irexec.tools.bench import bench as measure
-from irexec.tools.input_sources import parse_input_source
+from irexec.tools.measure.bench import OTHERS, BenchOptions, BenchReport, EngineResult
+from irexec.tools.measure.bench import bench as measure
+from irexec.tools.run.input_sources import parse_input_source
 
 _LINES: tuple[tuple[str, Callable[[EngineResult], str]], ...] = (
     ("median", lambda one: f"{one.p50:.3f} ms"),

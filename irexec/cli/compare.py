@@ -18,11 +18,11 @@ from irexec.cli.precision_option import precision_option
 from irexec.cli.progress import progress_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.messages import counted, listed
-from irexec.tools.agreement import METRICS, Metric
+from irexec.tools.arrays.agreement import METRICS, Metric
 from irexec.tools.compare import CompareOptions, Comparison, Divergence, Suspect, TensorRow
 from irexec.tools.compare import compare as compare_models
-from irexec.tools.input_sources import parse_input_source
-from irexec.tools.runtimes import RUNTIMES
+from irexec.tools.engines.runtimes import RUNTIMES
+from irexec.tools.run.input_sources import parse_input_source
 
 _AROUND = 3
 """Rows that are shown before and after the first divergence."""

@@ -16,7 +16,7 @@ from irexec.cli.weights_option import no_mmap
 from irexec.messages import counted
 from irexec.tools.diff import KINDS, Diff
 from irexec.tools.diff import diff as find_differences
-from irexec.tools.shapes import read_with_shapes, reshape_both
+from irexec.tools.run.shapes import read_with_shapes, reshape_both
 
 _EQUAL, _DIFFERENT = 0, 1
 

@@ -26,7 +26,7 @@ from irexec.tools.graph.files import (
     rendered,
     write_graph,
 )
-from irexec.tools.input_sources import files_read, parse_input_source
+from irexec.tools.run.input_sources import files_read, parse_input_source
 
 _FOR_PROFILE = ("inputs", "seed", "runs", "threads", "precision", "max_memory", "timeout", "no_optimize")
 _TEXT_FORMATS = [name for name in FORMATS if name != "png"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from irexec.tools.images import ImageOptions
+from irexec.tools.images.images import ImageOptions
 
 IMAGE_OPTIONS = ("layout", "mean", "scale", "bgr", "resize")
 """The names of the parameters."""

@@ -22,13 +22,13 @@ from irexec.cli.trap_options import show_trap, trap_document, trap_from, trap_op
 from irexec.cli.usage import is_given
 from irexec.cli.weights_option import no_mmap, note_mapping
 from irexec.messages import counted, listed
-from irexec.tools.histogram import BINS, histogram
-from irexec.tools.image_files import IMAGE_SUFFIXES
-from irexec.tools.images import ImageOptions
-from irexec.tools.infer import Assertion, InferOptions, InferReport, Messages
-from irexec.tools.infer import infer as run_once
-from irexec.tools.input_sources import InputSource, parse_input_source
-from irexec.tools.results import Prediction, describe
+from irexec.tools.arrays.histogram import BINS, histogram
+from irexec.tools.images.files import IMAGE_SUFFIXES
+from irexec.tools.images.images import ImageOptions
+from irexec.tools.run.infer import Assertion, InferOptions, InferReport, Messages
+from irexec.tools.run.infer import infer as run_once
+from irexec.tools.run.input_sources import InputSource, parse_input_source
+from irexec.tools.run.results import Prediction, describe
 
 _POSITIONS_SHOWN = 100
 _NAMES_SHOWN = 10

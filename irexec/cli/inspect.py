@@ -30,15 +30,15 @@ from irexec.compile.plan_report import PlanReport
 from irexec.ir.dims import shape_text
 from irexec.ir.findings import Finding
 from irexec.messages import counted
-from irexec.tools.cost import CostReport, cost
-from irexec.tools.histogram import BINS, Histogram, constant_histogram, find_constant
-from irexec.tools.inspect import LayerLine, Summary, edges, histogram, layers, summarize
-from irexec.tools.memory import MemoryReport, memory
-from irexec.tools.plan import plan
-from irexec.tools.precision import PrecisionReport, precision
-from irexec.tools.shapes import Shapes, read_with_shapes, reshape_for_display
-from irexec.tools.tree import TreeReport, tree
-from irexec.tools.weights import WeightLine, weights
+from irexec.tools.arrays.histogram import BINS, Histogram, constant_histogram, find_constant
+from irexec.tools.inspect.cost import CostReport, cost
+from irexec.tools.inspect.memory import MemoryReport, memory
+from irexec.tools.inspect.plan import plan
+from irexec.tools.inspect.precision import PrecisionReport, precision
+from irexec.tools.inspect.summary import LayerLine, Summary, edges, histogram, layers, summarize
+from irexec.tools.inspect.tree import TreeReport, tree
+from irexec.tools.inspect.weights import WeightLine, weights
+from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape_for_display
 
 
 @click.command()

@@ -8,12 +8,12 @@ from typing import Any
 
 from irexec.analysis.text_bars import BLOCKS
 from irexec.cli import render
-from irexec.tools import cost, memory, precision, tree
-from irexec.tools.cost import CostReport, LayerCost
-from irexec.tools.histogram import Histogram
-from irexec.tools.memory import MemoryReport
-from irexec.tools.precision import PrecisionReport
-from irexec.tools.tree import Branch, TreeReport
+from irexec.tools.arrays.histogram import Histogram
+from irexec.tools.inspect import cost, memory, precision, tree
+from irexec.tools.inspect.cost import CostReport, LayerCost
+from irexec.tools.inspect.memory import MemoryReport
+from irexec.tools.inspect.precision import PrecisionReport
+from irexec.tools.inspect.tree import Branch, TreeReport
 
 
 def show_cost(report: CostReport) -> None:

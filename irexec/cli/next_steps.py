@@ -28,15 +28,15 @@ def as_given(inputs: Iterable[str], shapes: Shapes | None, seed: int = 0) -> Ite
 
 def reads_stdin(inputs: Iterable[str]) -> bool:
     """Whether inputs come from standard input, which another command cannot read once more."""
-    from irexec.tools.array_files import STDIN
-    from irexec.tools.input_sources import parse_input_source
+    from irexec.tools.arrays.files import STDIN
+    from irexec.tools.run.input_sources import parse_input_source
 
     return any(parse_input_source(text).source == STDIN for text in inputs)
 
 
 def after_compare(a: str, b: str | None, a_runtime: str, b_runtime: str, inputs: Sequence[str]) -> None:
     """After models that differ: the part that does, or where it is not two runtimes but two models, without the runtimes."""
-    from irexec.tools.runtimes import OWN
+    from irexec.tools.engines.runtimes import OWN
 
     foreign = {name for name in (a_runtime, b_runtime) if name != "irexec"}
     if b is None and len(foreign) == 1:

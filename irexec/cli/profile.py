@@ -20,9 +20,9 @@ from irexec.cli.weights_option import no_mmap
 from irexec.messages import counted
 from irexec.runtime.precision import Precision
 from irexec.runtime.profile import Grouping, Profile, ProfileRow, SortKey, cost_line, table, totals
-from irexec.tools.input_sources import parse_input_source
-from irexec.tools.profile import ProfileOptions, StaticProfile, static_profile
-from irexec.tools.profile import profile as measure
+from irexec.tools.measure.profile import ProfileOptions, StaticProfile, static_profile
+from irexec.tools.measure.profile import profile as measure
+from irexec.tools.run.input_sources import parse_input_source
 
 _FOR_RUNNING = (
     "inputs",

@@ -18,7 +18,7 @@ from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_
 from irexec.cli.usage import is_given, refuse_without
 from irexec.messages import counted, listed
 from irexec.runtime.precision import Precision
-from irexec.tools.input_sources import parse_input_source
+from irexec.tools.engines.runtimes import OWN, precision_beside
 from irexec.tools.reduce.blame import Blame
 from irexec.tools.reduce.checks.check import Check
 from irexec.tools.reduce.checks.command import CommandCheck
@@ -27,8 +27,8 @@ from irexec.tools.reduce.checks.values import KINDS, ValuesCheck
 from irexec.tools.reduce.reduction import DoesNotFail, ReduceOptions, Reduction
 from irexec.tools.reduce.reduction import reduce as run_reduction
 from irexec.tools.reduce.search import Step
-from irexec.tools.runtimes import OWN, precision_beside
-from irexec.tools.shapes import Shapes
+from irexec.tools.run.input_sources import parse_input_source
+from irexec.tools.run.shapes import Shapes
 
 _CHECKS = {"command": "check", "finding": "finding", "against": "against", "trap": "trap"}
 """The parameters that say what a failure is, and their options."""

@@ -16,9 +16,9 @@ from irexec.cli.usage import refuse_without
 from irexec.cli.weights_option import no_mmap
 from irexec.messages import counted
 from irexec.runtime.precision import Precision
-from irexec.tools.input_sources import parse_input_source
 from irexec.tools.report import ReportOptions, WrittenReport
 from irexec.tools.report import report as write_report
+from irexec.tools.run.input_sources import parse_input_source
 
 _SWITCH = click.Choice(["on", "off"])
 

@@ -12,8 +12,8 @@ from irexec.cli import render
 from irexec.cli.paths import FilePath
 from irexec.cli.usage import is_given
 from irexec.messages import counted, listed
-from irexec.tools.trap import KINDS, MARGIN, Kind, Tensor, Trap, TrapReport
-from irexec.tools.trapped_run import TrapOptions
+from irexec.tools.trapping.trap import KINDS, MARGIN, Kind, Tensor, Trap, TrapReport
+from irexec.tools.trapping.trapped_run import TrapOptions
 
 _NAMES = ("trap", "trap_ignore", "trap_margin", "record_range")
 _WHAT = {

@@ -15,7 +15,7 @@ from irexec.errors import ConversionError, InputError, ModelError, UnsupportedEr
 from irexec.html import ROWS, display
 from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding, count_text, findings_table
-from irexec.tools.shapes import Shapes, reshape
+from irexec.tools.run.shapes import Shapes, reshape
 
 STDIN = "-"
 

@@ -13,12 +13,12 @@ from irexec.errors import ConversionError, InputError, IrexecError, OpError
 from irexec.html import Record
 from irexec.ir.dims import PartialShape, Size, high, low, meet_shapes, shape_text
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.tools.agreement import Agreement, Tolerance, agreement_of
+from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare import CompareOptions
 from irexec.tools.compare.comparison import Known
 from irexec.tools.compare.int8 import explain
-from irexec.tools.input_sources import random_array
-from irexec.tools.runtimes import open_runtime
+from irexec.tools.engines.runtimes import open_runtime
+from irexec.tools.run.input_sources import random_array
 
 # Minimum, maximum and divisor of the sizes of dynamic dimensions, of axis 0 and of the others, tried in this order until the
 # reference can run the model: many models need multiples of their total stride, or sizes that are at least a kernel's.

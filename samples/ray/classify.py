@@ -17,7 +17,7 @@ def main(source: str, target: str) -> None:
     import ray
 
     import irexec.ray
-    from irexec.tools.images import ImageOptions
+    from irexec.tools.images.images import ImageOptions
 
     # The cluster of RAY_ADDRESS or of this machine, or else one that is started here.
     ray.init()

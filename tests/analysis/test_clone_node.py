@@ -7,7 +7,7 @@ import pytest
 
 import irexec
 from irexec.ir.graph import Value
-from irexec.tools.input_sources import random_array
+from irexec.tools.run.input_sources import random_array
 from tests.support.paths import IRS
 
 

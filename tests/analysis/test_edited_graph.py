@@ -16,7 +16,7 @@ import irexec
 from irexec.errors import ModelError
 from irexec.ir.constants import Bytes, Constant
 from irexec.ir.graph import Model, Node
-from irexec.tools.cost import cost
+from irexec.tools.inspect.cost import cost
 from tests.support.paths import IRS
 
 Nodes = dict[str, Any]

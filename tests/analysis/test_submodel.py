@@ -13,7 +13,7 @@ from irexec.analysis.submodel import extract, frontier, with_shapes
 from irexec.errors import ModelError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
-from irexec.tools.equality import differences
+from tests.support.equality import differences
 from tests.support.paths import ROOT
 
 CLASSIFIER = ROOT / "samples" / "digits" / "classifier.xml"

@@ -8,7 +8,7 @@ from lxml import etree
 
 import irexec
 from irexec import io
-from irexec.tools.equality import differences
+from tests.support.equality import differences
 from tests.support.xml import canonical
 
 CONVERT = """<net name="n" version="{version}"><layers>

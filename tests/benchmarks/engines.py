@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from irexec.tools.engines import LOADERS, Feeds, Job, Run
-from irexec.tools.process_memory import peak_bytes
+from irexec.tools.engines.engine import LOADERS, Feeds, Job, Run
+from irexec.tools.engines.process_memory import peak_bytes
 
 
 def peak_megabytes() -> float:

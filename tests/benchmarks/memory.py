@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.tools.engines import Run, timed
+from irexec.tools.engines.engine import Run, timed
 from tests.benchmarks import engines
 from tests.benchmarks.conditions import available_cores, pin
 from tests.benchmarks.engines import peak_megabytes, prepare, resident_megabytes

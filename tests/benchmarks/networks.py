@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.tools.engines import LOADERS
+from irexec.tools.engines.engine import LOADERS
 from tests.benchmarks.conditions import QuotaUnavailable, busy_cores, cpu_quota
 from tests.benchmarks.machine import describe_machine
 from tests.benchmarks.models import NETWORKS, PRIMITIVES, default_folder, ensure

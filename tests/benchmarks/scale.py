@@ -53,7 +53,7 @@ NOT_COMPILED = ("names of 10,000 characters", "layers of a file of 100 MB")
 def measure(path: Path, first: Path, compiled: bool) -> dict[str, Any]:
     """Seconds of processor time of each stage, and bytes at the peak of reading and checking above those before it."""
     import irexec
-    from irexec.tools.inspect import summarize
+    from irexec.tools.inspect.summary import summarize
 
     def run(model_path: Path) -> tuple[dict[str, float], irexec.Model, int]:
         times: dict[str, float] = {}

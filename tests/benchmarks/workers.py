@@ -12,8 +12,8 @@ from types import TracebackType
 import numpy as np
 
 from irexec.errors import IrexecError
-from irexec.tools import engine_process
-from irexec.tools.engine_process import EngineProcess
+from irexec.tools.engines import process as engine_process
+from irexec.tools.engines.process import EngineProcess
 from tests.benchmarks.conditions import available_cores, pin
 from tests.benchmarks.engines import job, random_feeds
 from tests.benchmarks.table import Result
@@ -23,7 +23,7 @@ class Worker:
     """A process with one engine and one model loaded.
 
     Args:
-        engine: of irexec.tools.engines.LOADERS.
+        engine: of irexec.tools.engines.engine.LOADERS.
         threads: as many cores are given to the process; None leaves both to the engine and the system.
         group: the file of a control group to enter, see conditions.cpu_quota.
         outputs: where the outputs of the first run are written.

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, save
 
 from irexec.cli import render
 from irexec.cli.main import run
-from irexec.tools.array_files import write_npz
+from irexec.tools.arrays.files import write_npz
 from tests.support.paths import SAMPLES
 from tests.test_messages import OBEYED
 

@@ -16,7 +16,7 @@ import irexec
 from irexec import IrexecError, Model
 from irexec.ir.graph import Node
 from irexec.tools.compare import CompareOptions, Comparison, compare
-from irexec.tools.input_sources import parse_input_source, sample_inputs
+from irexec.tools.run.input_sources import parse_input_source, sample_inputs
 from tests.compare_sweep.changes import Change, attribute, missing, rounded, swapped, weight
 from tests.compare_sweep.ir import Count
 from tests.compare_sweep.report import print_line

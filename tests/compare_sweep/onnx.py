@@ -16,7 +16,7 @@ import onnx
 
 import irexec
 from irexec.tools.compare import CompareOptions, compare
-from irexec.tools.runtimes import Worker, open_runtime
+from irexec.tools.engines.runtimes import Worker, open_runtime
 from tests.compare_sweep import onnx_networks
 from tests.compare_sweep.ir import Count, Network, drawn, index_of, place_of
 from tests.compare_sweep.report import print_line

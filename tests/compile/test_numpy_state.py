@@ -8,8 +8,8 @@ import pytest
 import irexec
 from irexec.dtypes.elements import F32
 from irexec.errors import NodeError
-from irexec.tools import inspect
-from irexec.tools.weights import weights
+from irexec.tools.inspect import summary as inspect
+from irexec.tools.inspect.weights import weights
 
 
 def _normalized_images() -> irexec.Model:

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from lzma import LZMAError
 
-from irexec.tools.array_files import DAMAGED
+from irexec.tools.arrays.files import DAMAGED
 from tests.fuzz.shrink import parts, smaller_bytes
 
 # irexec refuses members that are encrypted (RuntimeError), or compressed by bzip2 (OSError) or LZMA, before it reads them.

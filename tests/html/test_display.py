@@ -13,17 +13,19 @@ import irexec
 from irexec.analysis.execution_graph import executed_layers, times_by_type
 from irexec.html import ROWS, Records
 from irexec.ir.codes import CODES
-from irexec.tools import inspect, operations, results, validate, weights
-from irexec.tools.agreement import Tolerance, agreement_of
+from irexec.tools import operations, validate
+from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.compare import Comparison, compare
-from irexec.tools.cost import cost
 from irexec.tools.diff import diff
 from irexec.tools.graph import draw
-from irexec.tools.infer import Assertion, InferReport
-from irexec.tools.memory import memory
-from irexec.tools.precision import precision
-from irexec.tools.profile import static_profile
+from irexec.tools.inspect import summary as inspect
+from irexec.tools.inspect import weights
+from irexec.tools.inspect.cost import cost
+from irexec.tools.inspect.memory import memory
+from irexec.tools.inspect.precision import precision
+from irexec.tools.measure.profile import static_profile
 from irexec.tools.report import WrittenReport
+from irexec.tools.run.infer import Assertion, InferReport, results
 from tests.html.test_markup import HOSTILE
 from tests.support.markup import Element, parse
 

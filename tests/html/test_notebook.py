@@ -26,7 +26,7 @@ CELLS = {
     "compiled.profile(image, runs=2)": "84.2 kMACs",
     "from irexec.tools.compare import compare; compare(model, irexec.read_model('samples/digits/classifier.xml'))": "all agree",
     "from irexec.tools.diff import diff; diff(model, irexec.read_model('samples/digits/classifier.xml'))": "no differences",
-    "from irexec.tools.cost import cost; cost(model)": "73.7 k",
+    "from irexec.tools.inspect.cost import cost; cost(model)": "73.7 k",
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 import irexec
 from irexec import io
 from irexec.dtypes.elements import F32
-from irexec.tools.equality import differences
+from tests.support.equality import differences
 
 IRS = sorted((Path(__file__).parent.parent / "data" / "openvino").rglob("*.xml"))
 COPIES = {"pickle": lambda model: pickle.loads(pickle.dumps(model)), "deepcopy": copy.deepcopy, "copy": copy.copy}

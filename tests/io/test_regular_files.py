@@ -15,8 +15,8 @@ import pytest
 
 import irexec
 from irexec.cli.main import run
-from irexec.tools.array_files import open_arrays
-from irexec.tools.results import read_labels
+from irexec.tools.arrays.files import open_arrays
+from irexec.tools.run.results import read_labels
 from tests.support.paths import DIGITS
 
 Capture = pytest.CaptureFixture[str]

@@ -16,7 +16,7 @@ from irexec import io
 from irexec.dtypes.elements import F32, element
 from irexec.io.names import decode_names, encode_names
 from irexec.ir.constants import constant_value
-from irexec.tools.equality import differences
+from tests.support.equality import differences
 from tests.support.xml import canonical
 
 _WRITTEN = sorted((Path(__file__).parent.parent / "data" / "openvino").rglob("*.xml"))

@@ -18,7 +18,7 @@ import irexec
 from irexec import io
 from irexec.compile import passes
 from irexec.ir.garbage import collection_paused
-from irexec.tools.inspect import summarize
+from irexec.tools.inspect.summary import summarize
 from tests.benchmarks import large_files
 from tests.support.memory import traced_peak
 

@@ -19,7 +19,7 @@ from irexec.io.payload import GraphPayload, LayerPayload
 from irexec.ir.constants import Constant
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Model, Node, Value
-from irexec.tools.equality import differences
+from tests.support.equality import differences
 from tests.support.xml import canonical
 
 IRS = sorted((Path(__file__).parent.parent / "data" / "openvino").rglob("*.xml"))

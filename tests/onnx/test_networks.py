@@ -11,7 +11,7 @@ from onnx import numpy_helper
 
 import converters
 import irexec
-from irexec.tools.equality import differences
+from tests.support.equality import differences
 
 _FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 _NETWORKS = sorted(path.stem for path in _FOLDER.glob("light_*.onnx"))

@@ -18,7 +18,7 @@ from irexec.ops.control import Slice, Wiring, _output
 from irexec.runtime.arenas import Arenas
 from irexec.runtime.execute import run
 from irexec.schema.registry import newest
-from irexec.tools.input_sources import random_array
+from irexec.tools.run.input_sources import random_array
 from tests.support.paths import IRS
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from irexec import InputError
-from irexec.tools import agreement
-from irexec.tools.agreement import Tolerance, agreement_of
+from irexec.tools.arrays import agreement
+from irexec.tools.arrays.agreement import Tolerance, agreement_of
 
 NAN, INF = math.nan, math.inf
 EXACT = Tolerance(rtol=0, atol=0)

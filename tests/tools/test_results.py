@@ -10,7 +10,7 @@ import pytest
 
 from irexec.cli.main import run
 from irexec.errors import InputError
-from irexec.tools.results import class_axis, describe, predictions, read_labels
+from irexec.tools.run.results import class_axis, describe, predictions, read_labels
 from tests.support.paths import DIGITS
 
 CLASSIFIER = DIGITS / "classifier.xml"

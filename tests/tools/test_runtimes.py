@@ -10,9 +10,9 @@ import pytest
 from irexec import Builder, EngineError, InputError, Model, NodeError, RunTimeoutError, UnsupportedError, read_model
 from irexec.ir.find import find_value
 from irexec.tools.compare import CompareOptions, compare
+from irexec.tools.engines.runtimes import RUNTIMES, Worker, open_runtime
 from irexec.tools.reduce.checks.against import check_against
 from irexec.tools.reduce.checks.check import Files
-from irexec.tools.runtimes import RUNTIMES, Worker, open_runtime
 
 X = np.array([[1, -2, 3]], np.float32)
 

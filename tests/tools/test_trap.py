@@ -12,9 +12,9 @@ import irexec
 from irexec.errors import InputError, ModelError
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.watched import watched_values
-from irexec.tools.ranges import read_ranges
-from irexec.tools.trap import Trap, TrapWatcher
-from irexec.tools.trapped_run import record_ranges, trap
+from irexec.tools.trapping.ranges import read_ranges
+from irexec.tools.trapping.trap import Trap, TrapWatcher
+from irexec.tools.trapping.trapped_run import record_ranges, trap
 from tests.support.paths import IRS
 
 NAN, INF = np.nan, np.inf

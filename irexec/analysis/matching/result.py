@@ -80,7 +80,8 @@ class Matching:
             yield from inner.walk(f"{path}{node.name}/{name}/")
 
     def __repr__(self) -> str:
-        return f"<Matching: {counted(len(self.pairs), 'pair')}, {counted(len(self.only_a), 'layer')} only in a, {len(self.only_b)} only in b>"
+        only_a, only_b = counted(len(self.only_a), "layer"), len(self.only_b)
+        return f"<Matching: {counted(len(self.pairs), 'pair')}, {only_a} only in a, {only_b} only in b>"
 
 
 def value_pairs(matching: Matching) -> list[ValuePair]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from irexec.errors import InputError, ModelError
 from irexec.io.files import replacing
-from irexec.tools.array_files import ArrayFile, npz_member, open_arrays, storable, write_header
+from irexec.tools.arrays.files import ArrayFile, npz_member, open_arrays, storable, write_header
 from irexec.tools.batch.job import Format
 from irexec.tools.batch.part_files import ITEM
 from irexec.tools.batch.tables import load_pyarrow

@@ -15,10 +15,10 @@ import numpy as np
 
 from irexec.errors import InputError, ModelError
 from irexec.io.regular_files import open_regular
-from irexec.tools.array_items import ArrayItems
+from irexec.tools.arrays.items import ArrayItems
 from irexec.tools.batch.earlier_outputs import EarlierOutputs
 from irexec.tools.batch.tables import row_count
-from irexec.tools.image_files import IMAGE_SUFFIXES
+from irexec.tools.images.files import IMAGE_SUFFIXES
 
 Kind = Literal["image", "arrays", "table"]
 _ARRAYS, _TABLE, _LIST = (".npy", ".npz"), ".parquet", ".txt"

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from irexec.errors import InputError
 from irexec.ir.dims import shape_text
 from irexec.tools.batch.predictor import PredictorOptions
-from irexec.tools.images import ImageOptions
+from irexec.tools.images.images import ImageOptions
 
 Format = Literal["npz", "npy", "parquet", "jsonl"]
 FORMATS: tuple[Format, ...] = ("npz", "npy", "parquet", "jsonl")

@@ -20,7 +20,7 @@ from irexec.tools.batch.job import Job
 from irexec.tools.batch.part_files import Row, write_part
 from irexec.tools.batch.predictor import Predictor
 from irexec.tools.batch.readers import ItemReader
-from irexec.tools.results import has_classes, ranking
+from irexec.tools.run.results import has_classes, ranking
 
 Arrays = Mapping[str, np.ndarray]
 Shapes = tuple[tuple[str, tuple[int, ...], str], ...]

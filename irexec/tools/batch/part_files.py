@@ -17,7 +17,7 @@ import numpy as np
 
 from irexec.errors import InputError, ModelError
 from irexec.io.files import replacing
-from irexec.tools.array_files import storable, write_npz
+from irexec.tools.arrays.files import storable, write_npz
 from irexec.tools.batch.job import Format, plain
 from irexec.tools.batch.tables import load_pyarrow
 

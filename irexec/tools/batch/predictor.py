@@ -19,7 +19,7 @@ from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.runtime.weights import WeightsMode
 from irexec.tools.batch.batching import Batching, batching_of, rebatch
-from irexec.tools.shapes import Shapes, read_with_shapes, reshape
+from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape
 
 Item = Mapping[str, np.ndarray]
 """The arrays of one item by the names of inputs or of results."""

@@ -10,12 +10,12 @@ import numpy as np
 from irexec.analysis.model import Port, expected, find_port
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError
-from irexec.tools.array_items import ArrayItems
+from irexec.tools.arrays.items import ArrayItems
 from irexec.tools.batch.items import Item
 from irexec.tools.batch.predictor import Predictor
 from irexec.tools.batch.tables import Table, unwrapped
-from irexec.tools.image_files import Notify
-from irexec.tools.images import ImageOptions, read_image
+from irexec.tools.images.files import Notify
+from irexec.tools.images.images import ImageOptions, read_image
 
 
 class ItemReader:

@@ -18,7 +18,7 @@ from irexec.tools.compare.pairs import inner_uncompared
 from irexec.tools.compare.random_layers import random_layers
 from irexec.tools.compare.rows import Rows
 from irexec.tools.compare.sides import AnySide, RecordedSide
-from irexec.tools.runtimes import Arrays, Runtime
+from irexec.tools.engines.runtimes import Arrays, Runtime
 
 
 def add_inner(context: Context, rows: Rows, uncompared: list[Uncompared], a_facts: Facts, b_facts: Facts) -> None:

@@ -21,7 +21,7 @@ from irexec.html import (
     table,
 )
 from irexec.messages import counted
-from irexec.tools.agreement import Agreement
+from irexec.tools.arrays.agreement import Agreement
 
 
 @dataclass(frozen=True)

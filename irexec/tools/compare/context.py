@@ -17,7 +17,7 @@ from irexec.tools.compare.pairs import Pairs, TensorPair
 from irexec.tools.compare.rows import Rows
 from irexec.tools.compare.sides import AnySide, ModelSide
 from irexec.tools.compare.tolerances import Tolerances
-from irexec.tools.runtimes import Runtime
+from irexec.tools.engines.runtimes import Runtime
 
 Facts = Mapping[Value, Fact]
 

@@ -15,7 +15,7 @@ from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node, Value
 from irexec.ir.order import topological
 from irexec.messages import counted
-from irexec.tools.agreement import Agreement, Tolerance, agreement_of
+from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import Divergence, InputRow, Layer, Suspect
 from irexec.tools.compare.context import Context
 from irexec.tools.compare.rows import Ancestors, Found, Rows, layer, paths_of

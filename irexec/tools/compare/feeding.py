@@ -18,9 +18,9 @@ from irexec.tools.compare.inputs import (
 from irexec.tools.compare.observe import observe
 from irexec.tools.compare.options import Side
 from irexec.tools.compare.sides import ModelSide, RecordedSide
-from irexec.tools.image_files import Notify
-from irexec.tools.input_sources import InputSource
-from irexec.tools.runtimes import Arrays
+from irexec.tools.engines.runtimes import Arrays
+from irexec.tools.images.files import Notify
+from irexec.tools.run.input_sources import InputSource
 
 
 def feed(context: Context, given: Sequence[Given], sources: Sequence[InputSource], notify: Notify) -> Side | None:

@@ -15,15 +15,15 @@ from irexec.ir.find import values_by_name
 from irexec.ir.graph import Value
 from irexec.messages import listed
 from irexec.runtime.inputs import bind_inputs
-from irexec.tools.array_files import open_arrays
+from irexec.tools.arrays.files import open_arrays
 from irexec.tools.compare.options import CompareOptions, Side
 from irexec.tools.compare.pairs import Pairs
 from irexec.tools.compare.parts import inner_inputs
 from irexec.tools.compare.sides import ModelSide, RecordedSide
-from irexec.tools.image_files import Notify
-from irexec.tools.input_sources import InputSource, sample_inputs
-from irexec.tools.runtimes import Arrays
-from irexec.tools.shapes import Shapes
+from irexec.tools.engines.runtimes import Arrays
+from irexec.tools.images.files import Notify
+from irexec.tools.run.input_sources import InputSource, sample_inputs
+from irexec.tools.run.shapes import Shapes
 
 Given = Mapping[str, np.ndarray]
 

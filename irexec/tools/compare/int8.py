@@ -31,7 +31,7 @@ from irexec.tools.compare.pairs import TensorPair
 from irexec.tools.compare.rows import layer
 from irexec.tools.compare.saturation import Terms, lost, terms_of_matrices, terms_of_windows
 from irexec.tools.compare.sides import ModelSide
-from irexec.tools.runtimes import Arrays, Runtime
+from irexec.tools.engines.runtimes import Arrays, Runtime
 
 _BYTES = (U8, I8)
 _MOST_TERMS = 1 << 22

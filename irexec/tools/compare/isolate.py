@@ -22,7 +22,7 @@ from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.pairs import TensorPair
 from irexec.tools.compare.rows import in_shape
 from irexec.tools.compare.sides import ModelSide
-from irexec.tools.runtimes import open_runtime
+from irexec.tools.engines.runtimes import open_runtime
 
 Sources = Mapping[Value, Value | str]
 """For values of B what can be given for them: a value, or the name of a recorded tensor."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from irexec.errors import IrexecError, RunTimeoutError
 from irexec.ir.graph import Value
-from irexec.tools.agreement import Agreement, Tolerance
+from irexec.tools.arrays.agreement import Agreement, Tolerance
 from irexec.tools.compare.context import Context, Facts
 from irexec.tools.compare.isolate import Isolated, Sources
 from irexec.tools.compare.observe import Observed, observe

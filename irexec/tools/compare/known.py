@@ -15,7 +15,7 @@ from irexec.tools.compare.context import Context
 from irexec.tools.compare.int8 import explain
 from irexec.tools.compare.rows import layer, paths_of
 from irexec.tools.compare.sides import ModelSide, RecordedSide
-from irexec.tools.runtimes import OWN
+from irexec.tools.engines.runtimes import OWN
 
 _VISIBLE = [row for row in DIFFERENCES.values() if row.effect != "fails"]
 """The differences that show in tensors."""

@@ -10,7 +10,7 @@ from irexec.errors import InputError, IrexecError, RunTimeoutError
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
-from irexec.tools.runtimes import Arrays, Runtime
+from irexec.tools.engines.runtimes import Arrays, Runtime
 
 _MAX_FAILURES = 8
 """Tensors that may each be the first that fails; each takes some ten runs to find."""

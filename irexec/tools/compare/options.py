@@ -8,9 +8,9 @@ from typing import Literal
 from irexec.errors import InputError
 from irexec.ir.dims import shape_text
 from irexec.runtime.precision import Precision
-from irexec.tools.agreement import THRESHOLDS, Metric
-from irexec.tools.runtimes import OWN, precision_beside
-from irexec.tools.shapes import Shapes
+from irexec.tools.arrays.agreement import THRESHOLDS, Metric
+from irexec.tools.engines.runtimes import OWN, precision_beside
+from irexec.tools.run.shapes import Shapes
 
 Side = Literal["A", "B"]
 
@@ -20,7 +20,7 @@ class CompareOptions:
     """How two models are run and compared. A is the reference.
 
     Attributes:
-        a_runtime, b_runtime: what runs each, of irexec.tools.runtimes.RUNTIMES.
+        a_runtime, b_runtime: what runs each, of irexec.tools.engines.runtimes.RUNTIMES.
         a_weights, b_weights: the .bin of each; None is the file of the model's name.
         shapes: new shapes of inputs by name, for both; None is the only input.
         seed: for random inputs.

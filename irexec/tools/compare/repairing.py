@@ -16,7 +16,7 @@ from irexec.tools.compare.pairs import TensorPair, pair_models
 from irexec.tools.compare.random_layers import random_layers
 from irexec.tools.compare.rows import Ancestors, Rows
 from irexec.tools.compare.sides import ModelSide, computed
-from irexec.tools.runtimes import Arrays, Runtime
+from irexec.tools.engines.runtimes import Arrays, Runtime
 
 _MAX_ROUNDS = 20
 """The rounds in which wrong pairs are looked for: those of a round show others."""

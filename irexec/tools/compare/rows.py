@@ -10,7 +10,7 @@ import numpy as np
 
 from irexec.dtypes.elements import Element
 from irexec.ir.graph import Body, Graph, Node, Value
-from irexec.tools.agreement import Agreement, Tolerance, agreement_of
+from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import Layer, TensorRow
 from irexec.tools.compare.pairs import InnerPair, TensorPair
 from irexec.tools.compare.sides import ordered

@@ -39,11 +39,11 @@ from irexec.tools.compare.rows import Ancestors, Found, Rows, positions
 from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, open_side
 from irexec.tools.compare.tolerances import Precision, Tolerances
 from irexec.tools.compare.tries import tried
-from irexec.tools.given_inputs import GivenInputs
-from irexec.tools.image_files import Notify
-from irexec.tools.input_sources import InputSource
-from irexec.tools.runtimes import Arrays, Runtime, open_runtime, require_runtime
-from irexec.tools.shapes import refused, reshape
+from irexec.tools.engines.runtimes import Arrays, Runtime, open_runtime, require_runtime
+from irexec.tools.images.files import Notify
+from irexec.tools.run.given_inputs import GivenInputs
+from irexec.tools.run.input_sources import InputSource
+from irexec.tools.run.shapes import refused, reshape
 
 Advance = Callable[[float], None]
 """Called with each part of the work that is done, as a fraction of it."""

@@ -15,9 +15,9 @@ from irexec.errors import InputError, ModelError
 from irexec.io.json_files import read_json
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
-from irexec.tools.array_files import ArrayFile, open_arrays
-from irexec.tools.given_inputs import GivenInputs
-from irexec.tools.shapes import Shapes, read_with_shapes
+from irexec.tools.arrays.files import ArrayFile, open_arrays
+from irexec.tools.run.given_inputs import GivenInputs
+from irexec.tools.run.shapes import Shapes, read_with_shapes
 
 _INDEX = "index.json"
 

@@ -7,7 +7,7 @@ import math
 
 from irexec.analysis.model import Model
 from irexec.dtypes.elements import Element
-from irexec.tools.agreement import THRESHOLDS, Metric, Tolerance
+from irexec.tools.arrays.agreement import THRESHOLDS, Metric, Tolerance
 from irexec.tools.compare.options import CompareOptions
 
 RTOL = {"f64": 1e-4, "f32": 1e-4, "f16": 1e-2, "bf16": 5e-2, "f8e4m3": 0.25, "f8e5m2": 0.5}

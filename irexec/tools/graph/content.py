@@ -13,7 +13,7 @@ from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, Node
 from irexec.ir.order import sort_by_producers
 from irexec.tools.graph.drawing import Edge
-from irexec.tools.inspect import LayerLine, layer_lines
+from irexec.tools.inspect.summary import LayerLine, layer_lines
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from irexec.analysis.validate import infer_all, validate
 from irexec.messages import counted
 from irexec.tools.graph.draw import draw
 from irexec.tools.graph.drawing import Drawing
-from irexec.tools.image_files import Notify
-from irexec.tools.input_sources import InputSource
-from irexec.tools.profile import ProfileOptions, profile
-from irexec.tools.shapes import read_with_shapes, reshape
+from irexec.tools.images.files import Notify
+from irexec.tools.measure.profile import ProfileOptions, profile
+from irexec.tools.run.input_sources import InputSource
+from irexec.tools.run.shapes import read_with_shapes, reshape
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from irexec.tools.graph.families import family_of
 from irexec.tools.graph.frames import FrameBuilder
 from irexec.tools.graph.selection import neighbours, select
 from irexec.tools.graph.shown import ShownDrawing
-from irexec.tools.weights import weight_line
+from irexec.tools.inspect.weights import weight_line
 
 
 def draw(

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from irexec.analysis.cost import Cost
 from irexec.ir.findings import Finding
-from irexec.tools.inspect import LayerLine
-from irexec.tools.weights import WeightLine
+from irexec.tools.inspect.summary import LayerLine
+from irexec.tools.inspect.weights import WeightLine
 
 SEVERITIES = ("error", "warning", "info")
 """The worst first."""

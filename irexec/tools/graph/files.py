@@ -10,6 +10,7 @@ from typing import Literal
 from irexec.errors import InputError, ModelError
 from irexec.html import Record
 from irexec.io.files import replacing
+from irexec.tools.arrays.result_files import check_file
 from irexec.tools.graph.dot import dot
 from irexec.tools.graph.drawing import Drawing
 from irexec.tools.graph.html import graph_page
@@ -17,8 +18,7 @@ from irexec.tools.graph.layout import load_igraph
 from irexec.tools.graph.mermaid import MAX_EDGES, MAX_TEXT, mermaid
 from irexec.tools.graph.png import load_resvg, png
 from irexec.tools.graph.svg import svg_and_size
-from irexec.tools.image_files import Notify
-from irexec.tools.result_files import check_file
+from irexec.tools.images.files import Notify
 
 Format = Literal["svg", "html", "png", "mmd", "dot"]
 

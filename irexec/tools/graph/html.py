@@ -18,7 +18,7 @@ from irexec.messages import counted, cut, visible
 from irexec.tools.graph.drawing import Drawing, Frame, Layer
 from irexec.tools.graph.families import FAMILIES
 from irexec.tools.graph.layout import lay_out
-from irexec.tools.weights import WeightLine
+from irexec.tools.inspect.weights import WeightLine
 
 _NAME, _TEXT, _LISTED = 600, 2_000, 200
 """Characters of names and of attributes, and how many tensor names or layers are listed at once."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from irexec.errors import InputError, UnsupportedError
 from irexec.tools.graph.texts import FONTS, PNG_SIDE
-from irexec.tools.image_files import Notify
+from irexec.tools.images.files import Notify
 
 _PROBE = f'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><text x="1" y="15" font-family="{FONTS}">MW</text></svg>'
 _EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"/>'

@@ -14,11 +14,11 @@ from irexec import io
 from irexec.errors import InputError, ModelError
 from irexec.io.json_files import parse_json
 from irexec.io.regular_files import open_regular
-from irexec.tools.array_files import write_npz
+from irexec.tools.arrays.files import write_npz
+from irexec.tools.arrays.result_files import check_file
 from irexec.tools.reduce.answers import FORMAT
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Files
-from irexec.tools.result_files import check_file
 
 _PART_OF_TIME = 5
 """Writing results that are not the last one takes at most one part of so many of the time."""

@@ -17,7 +17,7 @@ from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.ir.order import topological
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.precision import DEFAULT_PRECISION, Precision
-from irexec.tools.input_sources import generated_array
+from irexec.tools.run.input_sources import generated_array
 
 _DETERMINING = 1024
 """The maximum number of elements of a tensor that can decide about the shapes after it."""

@@ -19,8 +19,6 @@ from irexec.html import Record
 from irexec.ir.graph import Node, Value
 from irexec.messages import counted, listed
 from irexec.runtime.inputs import bind_inputs
-from irexec.tools.given_inputs import GivenInputs
-from irexec.tools.input_sources import InputSource, files_read, sample_inputs
 from irexec.tools.reduce.answers import Answers
 from irexec.tools.reduce.blame import Blame
 from irexec.tools.reduce.bodies import inner_wholes
@@ -30,8 +28,10 @@ from irexec.tools.reduce.digests import arrays_digest, model_digest
 from irexec.tools.reduce.output import Output
 from irexec.tools.reduce.recording import Recording
 from irexec.tools.reduce.search import Step, Trials, smallest
-from irexec.tools.run_options import RunOptions
-from irexec.tools.shapes import read_with_shapes, reshape
+from irexec.tools.run.given_inputs import GivenInputs
+from irexec.tools.run.input_sources import InputSource, files_read, sample_inputs
+from irexec.tools.run.run_options import RunOptions
+from irexec.tools.run.shapes import read_with_shapes, reshape
 
 
 class DoesNotFail(InputError):

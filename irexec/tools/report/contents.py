@@ -17,11 +17,11 @@ from irexec.ir.findings import Findings
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Node
 from irexec.runtime.profile import Profile
-from irexec.tools.cost import CostReport, cost
-from irexec.tools.histogram import Histogram, constant_histogram
-from irexec.tools.inspect import LayerLine, Summary, layer_lines, summarize
-from irexec.tools.memory import MemoryReport, PlannedMemory, memory
-from irexec.tools.precision import PrecisionReport, precision
+from irexec.tools.arrays.histogram import Histogram, constant_histogram
+from irexec.tools.inspect.cost import CostReport, cost
+from irexec.tools.inspect.memory import MemoryReport, PlannedMemory, memory
+from irexec.tools.inspect.precision import PrecisionReport, precision
+from irexec.tools.inspect.summary import LayerLine, Summary, layer_lines, summarize
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from irexec.html import Amount, Column, Content, Html, Row, element, joined, tab
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Node, Value
 from irexec.messages import counted, cut
-from irexec.tools.cost import LayerCost
-from irexec.tools.inspect import LayerLine
+from irexec.tools.inspect.cost import LayerCost
+from irexec.tools.inspect.summary import LayerLine
 from irexec.tools.report.contents import Contents
 
 _NEW_LINE = Html("\n")

@@ -15,12 +15,12 @@ from irexec.ir.graph import Node
 from irexec.messages import counted
 from irexec.runtime.profile import Profile, rows_table
 from irexec.runtime.profile import totals as profile_totals
-from irexec.tools import memory as memory_report
-from irexec.tools import precision as precision_report
-from irexec.tools.cost import CostReport, TypeCost
-from irexec.tools.histogram import Histogram
-from irexec.tools.memory import MemoryReport, PlannedMemory
-from irexec.tools.precision import PrecisionReport
+from irexec.tools.arrays.histogram import Histogram
+from irexec.tools.inspect import memory as memory_report
+from irexec.tools.inspect import precision as precision_report
+from irexec.tools.inspect.cost import CostReport, TypeCost
+from irexec.tools.inspect.memory import MemoryReport, PlannedMemory
+from irexec.tools.inspect.precision import PrecisionReport
 from irexec.tools.report.contents import Contents, file_size
 from irexec.tools.report.rows import Index, bytes_cell, count_cell, executed_table, layers_table
 

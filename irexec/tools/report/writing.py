@@ -20,15 +20,15 @@ from irexec.io.files import replacing
 from irexec.ir.findings import Finding, Findings
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.profile import Profile
-from irexec.tools.image_files import Notify
-from irexec.tools.input_sources import InputSource, external_files, files_read, sample_inputs
-from irexec.tools.memory import PlannedMemory, planned_memory
+from irexec.tools.arrays.result_files import check_file
+from irexec.tools.images.files import Notify
+from irexec.tools.inspect.memory import PlannedMemory, planned_memory
 from irexec.tools.report.contents import Contents, contents_of, measure, read_weights
 from irexec.tools.report.drawing import graph_of
 from irexec.tools.report.page import Page, report_page
-from irexec.tools.result_files import check_file
-from irexec.tools.run_options import SessionOptions
-from irexec.tools.shapes import reshape
+from irexec.tools.run.input_sources import InputSource, external_files, files_read, sample_inputs
+from irexec.tools.run.run_options import SessionOptions
+from irexec.tools.run.shapes import reshape
 
 SUFFIXES = (".html", ".htm")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from irexec.tools.input_sources import InputSource, parse_input_source
+from irexec.tools.run.input_sources import InputSource, parse_input_source
 from tests.cli.calling import Capture, stderr
 from tests.support.paths import DIGITS
 

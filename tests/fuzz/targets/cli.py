@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from irexec.tools.array_files import write_npz
+from irexec.tools.arrays.files import write_npz
 from tests.fuzz import corpus
 from tests.fuzz.case import Case
 from tests.fuzz.command import run_command

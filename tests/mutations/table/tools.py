@@ -21,7 +21,7 @@ TOOLS = (
     ),
     Mutation(
         "a histogram has the range of the last block",
-        "irexec/tools/histogram.py",
+        "irexec/tools/arrays/histogram.py",
         "low, high = (lowest, highest) if low is None or high is None else (min(low, lowest), max(high, highest))",
         "low, high = lowest, highest",
         ("tests/tools/test_histogram.py",),
@@ -35,7 +35,7 @@ TOOLS = (
     ),
     Mutation(
         "decibels of amplitudes instead of powers",
-        "irexec/tools/agreement.py",
+        "irexec/tools/arrays/agreement.py",
         "return 10 * math.log10(self.reference / self.difference)",
         "return 20 * math.log10(self.reference / self.difference)",
         ("tests/tools/test_agreement.py",),

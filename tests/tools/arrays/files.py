@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from irexec.tools.array_files import open_arrays
+from irexec.tools.arrays.files import open_arrays
 
 
 def saved(array: np.ndarray) -> bytes:

@@ -15,8 +15,8 @@ import irexec
 from irexec.cli.main import run
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError, ModelError
-from irexec.tools.array_files import open_arrays
-from irexec.tools.input_sources import InputSource, input_arrays
+from irexec.tools.arrays.files import open_arrays
+from irexec.tools.run.input_sources import InputSource, input_arrays
 from tests.support.paths import DIGITS
 from tests.tools.arrays.files import saved, zipped
 

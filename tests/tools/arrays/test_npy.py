@@ -10,8 +10,8 @@ import pytest
 
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import ModelError
-from irexec.tools import npy
-from irexec.tools.array_files import open_arrays
+from irexec.tools.arrays import npy
+from irexec.tools.arrays.files import open_arrays
 from tests.tools.arrays.files import read, saved, with_header, written, zipped
 
 ARRAYS = [

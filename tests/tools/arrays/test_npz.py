@@ -15,7 +15,7 @@ import pytest
 from irexec.cli.main import run
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import ModelError
-from irexec.tools.array_files import ArrayFile, open_arrays, write_npz
+from irexec.tools.arrays.files import ArrayFile, open_arrays, write_npz
 from tests.support.paths import DIGITS
 from tests.tools.arrays.files import read, saved, written, zipped
 

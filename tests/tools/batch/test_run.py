@@ -20,7 +20,7 @@ from irexec.tools.batch.job import FORMATS, Job
 from irexec.tools.batch.part import PartRunner, PartTask
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.batch.run import BatchOptions, BatchReport, Watch, batch
-from irexec.tools.images import ImageOptions
+from irexec.tools.images.images import ImageOptions
 from tests.tools.batch import models
 
 ITEMS = np.arange(60, dtype=np.float32).reshape(20, 3)

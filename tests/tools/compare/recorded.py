@@ -10,7 +10,7 @@ import pytest
 from irexec.analysis.model import Model
 from irexec.ir.graph import Value
 from irexec.tools.compare import run
-from irexec.tools.runtimes import Arrays, Runtime, open_runtime
+from irexec.tools.engines.runtimes import Arrays, Runtime, open_runtime
 
 Compute = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 

@@ -9,7 +9,7 @@ import pytest
 
 from irexec import Builder, InputError, Model, ModelError
 from irexec.tools.compare import CompareOptions, compare
-from irexec.tools.input_sources import InputSource
+from irexec.tools.run.input_sources import InputSource
 from tests.tools.compare.models import RNG, W1, W2, chain, changed
 
 

@@ -10,10 +10,10 @@ import pytest
 from irexec import Builder, Model
 from irexec.ir.dims import ANY
 from irexec.ir.graph import Value
-from irexec.tools.agreement import Tolerance, agreement_of
+from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.compare import CompareOptions, compare
-from irexec.tools.runtimes import Arrays
-from irexec.tools.runtimes.own import OwnRuntime
+from irexec.tools.engines.runtimes import Arrays
+from irexec.tools.engines.runtimes.own import OwnRuntime
 from tests.tools.compare.models import chain
 
 

@@ -11,7 +11,7 @@ from irexec.tools.reduce.checks.check import Check
 from irexec.tools.reduce.checks.onnx_file import OnnxFileCheck
 from irexec.tools.reduce.checks.other_model import OtherModelCheck
 from irexec.tools.reduce.checks.runtime import RuntimeCheck
-from irexec.tools.shapes import Shapes
+from irexec.tools.run.shapes import Shapes
 
 RUNTIMES = ("openvino", "onnxruntime", "onnx", "reference")
 

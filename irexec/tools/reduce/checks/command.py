@@ -14,7 +14,7 @@ from typing import IO
 
 from irexec import io
 from irexec.errors import InputError, ModelError
-from irexec.tools.array_files import write_npz
+from irexec.tools.arrays.files import write_npz
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 

@@ -11,10 +11,10 @@ from irexec.errors import IrexecError
 from irexec.ir.graph import Value
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.precision import Precision, precision_argument
+from irexec.tools.engines.runtimes import open_runtime, precision_beside, require_runtime
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 from irexec.tools.reduce.checks.runtime import difference
-from irexec.tools.runtimes import open_runtime, precision_beside, require_runtime
 
 RTOL, ATOL = 1e-4, 1e-5
 

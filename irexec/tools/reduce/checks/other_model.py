@@ -26,13 +26,13 @@ from irexec.tools.compare.parts import inner_inputs
 from irexec.tools.compare.rows import Found
 from irexec.tools.compare.run import Comparing, comparing
 from irexec.tools.compare.sides import ModelSide, RecordedSide
-from irexec.tools.given_inputs import GivenInputs
-from irexec.tools.input_sources import InputSource
 from irexec.tools.reduce.blame import Blame, blame
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 from irexec.tools.reduce.digests import source_digest
-from irexec.tools.shapes import Shapes
+from irexec.tools.run.given_inputs import GivenInputs
+from irexec.tools.run.input_sources import InputSource
+from irexec.tools.run.shapes import Shapes
 
 _PART_OF_MEMORY = 4
 """The tensors of the other version take at most one part of so many of the memory that is left."""

@@ -13,11 +13,11 @@ from irexec.errors import EngineError, InputError, IrexecError, NodeError, RunTi
 from irexec.ir.graph import Value
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.precision import Precision
-from irexec.tools.agreement import Tolerance, agreement_of
+from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.compare.tolerances import RTOL
+from irexec.tools.engines.runtimes import Worker, open_runtime, precision_beside, require_runtime
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
-from irexec.tools.runtimes import Worker, open_runtime, precision_beside, require_runtime
 
 
 class RuntimeCheck(Check):

@@ -1,0 +1,1 @@
+"""Arrays: files of them, statistics, and whether two agree."""

@@ -1,0 +1,292 @@
+"""Arrays in .npy and .npz files. Only the arrays that are asked for are read; a file is open only as long as it is used."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import IO, cast
+
+import numpy as np
+
+from irexec.analysis.text_table import amount
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.errors import InputError, ModelError
+from irexec.io.regular_files import open_regular
+from irexec.tools.arrays.npy import MAGIC, Header, Read, read_array, read_header
+
+STDIN = "-"
+_PASSED = "/dev/fd/"
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+_SUFFIX = ".npy"
+_ENCRYPTED = 1
+_LONGEST_NAME = 65535
+_ESCAPED = re.compile("%(25|2E|2F|3A|5C)")
+_CHUNK = 1 << 20
+# Bytes of the header in front of a member of a .zip, and where the lengths of the two texts after it are. Source: APPNOTE.TXT, 4.3.7.
+_LOCAL_HEADER, _LENGTHS = 30, (slice(26, 28), slice(28, 30))
+# What zipfile raises: BadZipFile for most damage, EOFError for a member that ends too early, ValueError for offsets before the start of
+# the file and for names that are not UTF-8, OverflowError for offsets of more than 63 bits in memory, NotImplementedError for versions
+# and flags that it does not know. zlib.error is that of its decompressor.
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OverflowError, NotImplementedError)
+
+
+class ArrayFile:
+    """An open .npy or .npz.
+
+    Attributes:
+        names: of the arrays of a .npz; the array of a .npy has the name "".
+        named: whether it is a .npz.
+    """
+
+    def __init__(self, file: IO[bytes], label: str, memory: MemoryLimit) -> None:
+        """``label`` is what messages call the file, which belongs to this object if no ModelError is raised."""
+        self._file, self._label, self._memory = file, label, memory
+        self._archive: zipfile.ZipFile | None = None
+        self._members: Mapping[str, zipfile.ZipInfo] = {}
+        if _start(file).startswith(_ZIP):
+            with _damage(label):
+                self._archive = zipfile.ZipFile(file)
+                members = self._archive.infolist()
+            self._members = _by_name(members, label)
+        self.named = self._archive is not None
+        self.names = tuple(self._members) if self.named else ("",)
+
+    def __enter__(self) -> ArrayFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._archive is not None:
+            self._archive.close()
+        self._file.close()
+
+    def read(self, name: str) -> np.ndarray:
+        """The array of that name.
+
+        Raises:
+            ModelError: it cannot be read, or takes too much memory.
+        """
+        if self._archive is None:
+            size = self._file.seek(0, io.SEEK_END)
+            self._file.seek(0)
+            return read_array(_reader(self._file, self._label), size, self._label, self._memory)
+        member, where = self._members[name], f"{self._label}, array {name!r}"
+        with self._member(member, where) as file:
+            return read_array(_reader(file, where), member.file_size, where, self._memory)
+
+    def header(self, name: str) -> Header:
+        """What the header of that array says; raises ModelError if it cannot be read."""
+        if self._archive is None:
+            size = self._file.seek(0, io.SEEK_END)
+            self._file.seek(0)
+            return read_header(_reader(self._file, self._label), size, self._label)
+        member, where = self._members[name], f"{self._label}, array {name!r}"
+        with self._member(member, where) as file:
+            return read_header(_reader(file, where), member.file_size, where)
+
+    def start(self, name: str) -> int | None:
+        """Where the array begins in the file, with its header; None if it is compressed."""
+        if self._archive is None:
+            return 0
+        member = self._members[name]
+        if member.compress_type != zipfile.ZIP_STORED:
+            return None
+        header = self.bytes_at(member.header_offset, _LOCAL_HEADER)
+        return (
+            member.header_offset
+            + _LOCAL_HEADER
+            + sum(int.from_bytes(header[lengths], "little") for lengths in _LENGTHS)
+        )
+
+    def bytes_at(self, offset: int, count: int) -> bytes:
+        """Bytes of the file; raises ModelError if there are not so many, or they cannot be read."""
+        with _damage(self._label):
+            self._file.seek(offset)
+            data = self._file.read(count)
+        if len(data) < count:
+            raise ModelError(
+                f"{self._label}: ends at byte {offset + len(data):,}, expected {offset + count:,} and more"
+            )
+        return data
+
+    def _member(self, member: zipfile.ZipInfo, where: str) -> IO[bytes]:
+        _check_member(member, where)
+        with _damage(where):
+            return cast(zipfile.ZipFile, self._archive).open(member)
+
+
+def open_arrays(path: str | Path, accepted: str = ".npy or .npz", memory: MemoryLimit | None = None) -> ArrayFile:
+    """Open a .npy or .npz.
+
+    Args:
+        path: the file; "-" is standard input.
+        accepted: the kinds of files that the caller takes, for the message about any other.
+        memory: how much each array may take.
+
+    Raises:
+        ModelError: the file does not exist, or is neither.
+        InputError: standard input is a terminal.
+    """
+    label = "standard input" if path == STDIN else str(path)
+    memory = memory or MemoryLimit()
+    try:
+        file = _open(path, label, memory)
+    except FileNotFoundError:
+        raise ModelError(f"{label}: no such file") from None
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{label}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        start = _start(file)
+        if not start:
+            raise ModelError(f"{label}: is empty, expected a {accepted}")
+        if not start.startswith((MAGIC, *_ZIP)):
+            raise ModelError(f"{label}: not a readable {accepted}: it starts with {start!r}")
+        return ArrayFile(file, label, memory)
+    except BaseException:
+        file.close()
+        raise
+
+
+def _open(path: str | Path, label: str, memory: MemoryLimit) -> IO[bytes]:
+    """The file; in memory where it cannot be read twice: standard input, and a pipe that a shell passes for ``<(command)``."""
+    if path == STDIN:
+        if sys.stdin is None or sys.stdin.isatty():
+            raise InputError("standard input is a terminal, not a .npy or .npz")
+        return _held(sys.stdin.buffer, label, memory)
+    if str(path).startswith(_PASSED) and Path(path).is_fifo():
+        with open(path, "rb") as file:
+            return _held(file, label, memory)
+    return open_regular(path)
+
+
+def _held(file: IO[bytes], label: str, memory: MemoryLimit) -> IO[bytes]:
+    """All of a file, which may have no end; no more of it than its start if that is not the start of a .npy or .npz."""
+    held = io.BytesIO()
+    # While it grows its bytes are held twice.
+    limit = memory.left() // 2
+    while chunk := file.read(_CHUNK):
+        is_other = not held.tell() and not chunk.startswith((MAGIC, *_ZIP))
+        held.write(chunk)
+        if is_other:
+            break
+        if held.tell() > limit:
+            raise ModelError(f"{label}: has more than {amount(limit)}, which there is no memory for")
+    return held
+
+
+def _start(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read(len(MAGIC))
+
+
+def _by_name(members: list[zipfile.ZipInfo], label: str) -> dict[str, zipfile.ZipInfo]:
+    """The members by the names of their arrays."""
+    found: dict[str, zipfile.ZipInfo] = {}
+    for member in members:
+        name = _array_name(member.filename.removesuffix(_SUFFIX))
+        if name in found:
+            raise ModelError(f"{label}: has two arrays of the name {name!r}")
+        found[name] = member
+    return found
+
+
+def _check_member(member: zipfile.ZipInfo, where: str) -> None:
+    if member.flag_bits & _ENCRYPTED:
+        raise ModelError(f"{where}: is encrypted")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ModelError(
+            f"{where}: is compressed by method {member.compress_type} of .zip, expected 0 (stored) or 8 (deflated)"
+        )
+
+
+def _reader(file: IO[bytes], where: str) -> Read:
+    """What reads the file, and raises ModelError where it is damaged."""
+
+    def read(count: int) -> bytes:
+        with _damage(where):
+            return file.read(count)
+
+    return read
+
+
+@contextmanager
+def _damage(where: str) -> Iterator[None]:
+    """What the library that reads a file raises is a ModelError. Nothing else may be done in the block."""
+    try:
+        yield
+    except OSError as error:
+        raise ModelError(f"{where}: cannot be read: {error.strerror or error}") from None
+    except DAMAGED as error:
+        raise ModelError(f"{where}: is damaged: {error}") from None
+
+
+def write_npz(file: IO[bytes], arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays under any names; texts are written as NumPy's own string type.
+
+    A name that leads out of the folder into which the archive may be unpacked is escaped; ``open_arrays`` gives it as it was.
+
+    Raises:
+        ModelError: a name is longer than those of a .zip can be.
+    """
+    # Not by np.savez, which takes an array called "file" for an argument of its own.
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            with npz_member(archive, name) as member:
+                np.lib.format.write_array(member, storable(array), allow_pickle=False)
+
+
+@contextmanager
+def npz_member(archive: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
+    """A new array of a .npz, open for writing its header and its elements.
+
+    Raises:
+        ModelError: the name is longer than those of a .zip can be.
+    """
+    filename = f"{_member_name(name)}{_SUFFIX}"
+    if len(filename.encode()) > _LONGEST_NAME:
+        raise ModelError(
+            f"array {name[:40]!r}...: its name has {len(name)} characters, a .npz takes {_LONGEST_NAME} bytes of UTF-8"
+        )
+    with archive.open(filename, "w", force_zip64=True) as member:
+        yield member
+
+
+def write_header(file: IO[bytes], dtype: np.dtype, shape: tuple[int, ...]) -> None:
+    """The header of a .npy, after which the elements follow in C order."""
+    facts = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, facts)
+
+
+def _member_name(name: str) -> str:
+    """The name of a member: that of the array, unless whoever unpacks the archive would write outside of a folder.
+
+    Then the dots of "..", a slash in front, backslashes and the colon of a drive are written as % and two digits, as in URLs, and so
+    is the % of what looks like them.
+    """
+    plain = _ESCAPED.sub(r"%25\1", name).replace("\\", "%5C")
+    escaped = "/".join("%2E%2E" if part == ".." else part for part in plain.split("/"))
+    escaped = re.sub(r"^/", "%2F", escaped)
+    return re.sub(r"^(\w):", r"\1%3A", escaped)
+
+
+def _array_name(member: str) -> str:
+    """The name of the array that ``_member_name`` wrote so; any other name is as it is."""
+    name = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), member)
+    return name if _member_name(name) == member else member
+
+
+def storable(array: np.ndarray) -> np.ndarray:
+    """The array as a .npy can hold it: texts as NumPy's own string type."""
+    return array.astype(str) if array.dtype == object else array

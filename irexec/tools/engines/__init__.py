@@ -1,0 +1,1 @@
+"""Engines that run a model, each in a process of its own."""

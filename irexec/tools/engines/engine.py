@@ -1,0 +1,152 @@
+"""One engine with one model, in a process of its own, which irexec.tools.engines.process starts and asks for runs.
+
+The process is given a Job as JSON. It prints a line of JSON when the model is loaded and has run once; for every number on a line of
+standard input the milliseconds of that many runs, after one that is not counted; at the end of the input its peak memory. Where
+it fails, the line says how.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+import numpy as np
+
+from irexec.api import compile_model
+from irexec.tools.engines.process_memory import peak_bytes
+from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape
+
+Feeds = Mapping[str, np.ndarray]
+Run = Callable[[Feeds], Sequence[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a process is to load and run.
+
+    Attributes:
+        engine: of LOADERS.
+        model: the .xml or .onnx; for onnxruntime the .onnx.
+        inputs: a .npz with an array for each input, by the name that the engine knows it by.
+        bin: the weights of an .xml; None for those beside it.
+        threads: None is the engine's own default.
+        reshape: whether the model is given the shapes of the arrays before it is compiled.
+        options: further options of irexec.compile_model, or properties of OpenVINO's CPU plugin.
+        outputs: a .npz to write the outputs of the first run to.
+    """
+
+    engine: str
+    model: str
+    inputs: str
+    bin: str | None = None
+    threads: int | None = None
+    reshape: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+    outputs: str | None = None
+
+
+def load_irexec(job: Job, feeds: Feeds) -> Run:
+    """Named by inputs of the model."""
+    shapes: Shapes = {name: array.shape for name, array in feeds.items()} if job.reshape else {}
+    model = read_with_shapes(job.model, job.bin, shapes)
+    reshape(model, shapes)
+    compiled = compile_model(model, threads=job.threads, **job.options)
+    return lambda feeds: list(compiled(feeds).values())
+
+
+def load_openvino(job: Job, feeds: Feeds) -> Run:
+    """Named by Parameters or their tensors. It computes in f32 as irexec does, not in bf16 where the processor has it."""
+    import openvino
+
+    core = openvino.Core()
+    model = core.read_model(job.model, job.bin) if job.bin else core.read_model(job.model)
+    index = {
+        name: i
+        for i, port in enumerate(model.inputs)
+        for name in (*port.get_names(), port.get_node().get_friendly_name())
+    }
+    if job.reshape:
+        model.reshape({index[name]: array.shape for name, array in feeds.items()})
+    properties = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY", **job.options}
+    if job.threads:
+        properties["INFERENCE_NUM_THREADS"] = job.threads
+    request = core.compile_model(model, "CPU", properties).create_infer_request()
+    return lambda feeds: list(
+        request.infer({index[name]: array for name, array in feeds.items()}, share_inputs=True).to_tuple()
+    )
+
+
+def load_onnxruntime(job: Job, feeds: Feeds) -> Run:
+    """Named by inputs of the ONNX model."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    if job.threads:
+        options.intra_op_num_threads = job.threads
+    session = onnxruntime.InferenceSession(job.model, options, providers=["CPUExecutionProvider"])
+    return lambda feeds: session.run(None, dict(feeds))
+
+
+LOADERS: dict[str, Callable[[Job, Feeds], Run]] = {
+    "irexec": load_irexec,
+    "openvino": load_openvino,
+    "onnxruntime": load_onnxruntime,
+}
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Milliseconds of a call, and what it gave."""
+    start = time.perf_counter()
+    result = call()
+    return (time.perf_counter() - start) * 1000, result
+
+
+def serve(job: Job, asked: IO[str], answer: Callable[[Any], None]) -> None:
+    """Load, run once, and run as often as the lines of ``asked`` say."""
+    # Importing the engine is not part of loading a model.
+    version = getattr(__import__(job.engine), "__version__", "")
+    with np.load(job.inputs) as read:
+        feeds = {name: read[name] for name in read.files}
+    load_ms, run = timed(lambda: LOADERS[job.engine](job, feeds))
+    first_ms, given = timed(lambda: run(feeds))
+    if job.outputs:
+        np.savez(job.outputs, *given)
+    answer({"version": version, "load_ms": load_ms, "first_ms": first_ms})
+    for line in asked:
+        run(feeds)
+        answer([timed(lambda: run(feeds))[0] for _ in range(int(line))])
+    answer({"peak_bytes": peak_bytes()})
+
+
+def answers() -> Callable[[Any], None]:
+    """What writes a document to standard output, to which from now on nothing else goes: what an engine prints goes to stderr."""
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def answer(document: Any) -> None:
+        output.write(json.dumps(document) + "\n")
+        output.flush()
+
+    return answer
+
+
+def main(text: str) -> None:
+    """Serve the job that the text describes."""
+    answer = answers()
+    try:
+        serve(Job(**json.loads(text)), sys.stdin, answer)
+    except Exception as error:
+        # Engines raise errors of their own, without a common base.
+        answer(failure(error))
+        sys.exit(1)
+
+
+def failure(error: Exception) -> dict[str, str]:
+    """The document that reports an error."""
+    return {"error": type(error).__name__, "message": str(error)}

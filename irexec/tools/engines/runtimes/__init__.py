@@ -1,0 +1,89 @@
+"""Runtimes behind one interface: irexec, its reference kernels, OpenVINO, ONNX Runtime and the reference evaluator of onnx."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from irexec.api import ModelLike, as_model
+from irexec.errors import InputError, UnsupportedError
+from irexec.runtime.precision import DEFAULT_PRECISION, Precision
+from irexec.tools.engines.runtimes.process import Worker
+from irexec.tools.engines.runtimes.runtime import Arrays, Runtime
+
+RUNTIMES = ("irexec", "reference", "openvino", "onnxruntime", "onnx")
+"""The names of the runtimes; "reference" is irexec with its reference kernels, "onnx" the reference evaluator of the package onnx."""
+
+OWN = ("irexec", "reference")
+"""Those that are irexec."""
+
+_PACKAGES = {"openvino": "openvino", "onnxruntime": "onnxruntime", "onnx": "onnx"}
+
+__all__ = ["OWN", "RUNTIMES", "Arrays", "Runtime", "Worker", "open_runtime", "precision_beside", "require_runtime"]
+
+
+def require_runtime(name: str) -> None:
+    """Raise unless a runtime can be used.
+
+    Raises:
+        InputError: there is no runtime of that name.
+        UnsupportedError: its package is not installed.
+    """
+    if name not in RUNTIMES:
+        raise InputError(f"there is no runtime {name!r}, expected one of {', '.join(RUNTIMES)}")
+    package = _PACKAGES.get(name)
+    if package is not None and importlib.util.find_spec(package) is None:
+        raise UnsupportedError(
+            f"the runtime {name} needs the package {package} (pip install {package}), which is not installed"
+        )
+
+
+def precision_beside(name: str) -> Precision:
+    """How irexec is to compute f16 and bf16 beside a runtime, so that both compute alike.
+
+    OpenVINO's CPU plugin and ONNX Runtime 1.31 compute them in f32, the reference evaluator of onnx as they are written.
+    """
+    return DEFAULT_PRECISION if name in OWN else "as-written" if name == "onnx" else "f32"
+
+
+def open_runtime(
+    name: str,
+    model: ModelLike,
+    *,
+    threads: int | None = None,
+    precision: Precision = DEFAULT_PRECISION,
+    max_memory: int | None = None,
+    timeout: float | None = None,
+    worker: Worker | None = None,
+) -> Runtime:
+    """A model in a runtime; close it, or use it in a ``with``.
+
+    Args:
+        name: of RUNTIMES.
+        model: what it runs, or what read_model takes; the last two run the .onnx file that it came from.
+        threads: how many threads it uses; its own default unless given.
+        precision: how irexec computes f16 and bf16; see compile_model.
+        max_memory: bytes that irexec may hold; see compile_model.
+        timeout: seconds that a run may take; of OpenVINO and ONNX Runtime also to load the model. Not that of onnx, which runs in
+            this process.
+        worker: the process that OpenVINO or ONNX Runtime run in, so that many models share it; one of its own unless given.
+
+    Raises:
+        InputError: there is no such runtime, or the model did not come from the kind of file that it runs.
+        UnsupportedError: its package is not installed, or irexec does not run the model.
+        ModelError, NodeError: the model cannot be run.
+    """
+    require_runtime(name)
+    model = as_model(model)
+    if name in OWN:
+        from irexec.tools.engines.runtimes.own import OwnRuntime
+
+        return OwnRuntime(name, model, threads=threads, precision=precision, max_memory=max_memory, timeout=timeout)
+    if name == "openvino":
+        from irexec.tools.engines.runtimes.openvino import OpenVINORuntime
+
+        return OpenVINORuntime(model, threads=threads, timeout=timeout, worker=worker)
+    from irexec.tools.engines.runtimes.onnx_file import OnnxReferenceRuntime, OnnxRuntime
+
+    if name == "onnxruntime":
+        return OnnxRuntime(model, threads=threads, timeout=timeout, worker=worker)
+    return OnnxReferenceRuntime(model)

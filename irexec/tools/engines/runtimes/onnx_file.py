@@ -1,0 +1,142 @@
+"""ONNX Runtime and the reference evaluator of onnx: both run the .onnx file that a model came from, not its graph in IR."""
+
+from __future__ import annotations
+
+import tempfile
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.model import Model, Port
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.errors import ConversionError, EngineError, InputError, UnsupportedError
+from irexec.io.onnx_bytes import is_onnx
+from irexec.io.regular_files import open_regular
+from irexec.ir.graph import Value
+from irexec.runtime.inputs import bind_inputs
+from irexec.tools.engines.runtimes.process import ProcessRuntime, Worker
+from irexec.tools.engines.runtimes.results import carried_type
+from irexec.tools.engines.runtimes.runtime import Arrays, Runtime, in_carrier
+
+_FIRST_BYTES = 1 << 16
+
+
+class OnnxFileRuntime(Runtime):
+    """The .onnx file that a model came from. It gives the values that have the name of a tensor of the file.
+
+    Args:
+        name: of the runtime.
+        model: converted from the file ``model.path``.
+
+    Raises:
+        InputError: the model did not come from an .onnx file.
+        ConversionError: the file cannot be read.
+    """
+
+    def __init__(self, name: str, model: Model, **process: Any) -> None:
+        if model.path is None or not _is_onnx(model.path):
+            raise InputError(f"{name} runs .onnx files only, and {model.path or 'the model'} is an IR")
+        super().__init__(name, model, **process)
+        from converters.onnx.observe import tensor_names
+
+        self.path = model.path
+        self._names = tensor_names(model.path)
+        self._facts = infer_shapes(model, tolerant=True).facts
+
+    def gives(self, value: Value) -> bool:
+        """See Runtime."""
+        return self._name(value) is not None
+
+    def _name(self, value: Value) -> str | None:
+        return next((name for name in value.names if name in self._names), None)
+
+    def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
+        """See Runtime."""
+        from converters.onnx.observe import write_observed
+
+        elements = [self._facts[value].element if value in self._facts else None for value in values]
+        names = [self._name(value) for value in values]
+        asked = {name: element for name, element in zip(names, elements, strict=True) if name is not None}
+        carried = [
+            None if one is None or one.native or not one.bits else _onnx_name(carried_type(one))
+            for one in asked.values()
+        ]
+        feeds = [self._fed(arrays) for arrays in runs]
+        with tempfile.TemporaryDirectory(prefix="irexec-onnx-") as folder:
+            target = Path(folder) / "model.onnx"
+            write_observed(self.path, list(asked), carried, target)
+            outputs = self._run(target, feeds)
+        given = [dict(zip(asked, arrays, strict=True)) for arrays in outputs]
+        return [
+            [in_carrier(found[name or ""], element) for name, element in zip(names, elements, strict=True)]
+            for found in given
+        ]
+
+    def _fed(self, arrays: Arrays) -> dict[str, np.ndarray]:
+        bound = bind_inputs(self.inputs, dict(arrays))
+        return {self._input_name(port): array for port, array in zip(self.inputs, bound, strict=True)}
+
+    def _input_name(self, port: Port) -> str:
+        if port.element is not None and not port.element.native and port.element.bits:
+            raise UnsupportedError(f"input {port} is of a type that NumPy lacks, of which {self.name} takes no arrays")
+        return next((name for name in port.names if name in self._names), port.name)
+
+    @abstractmethod
+    def _run(self, path: Path, feeds: Sequence[Arrays]) -> list[list[np.ndarray]]:
+        """The outputs of an .onnx file, for each run."""
+
+
+def _is_onnx(path: Path) -> bool:
+    if path.suffix.lower() == ".onnx":
+        return True
+    try:
+        with open_regular(path) as file:
+            return is_onnx(file.read(_FIRST_BYTES))
+    except OSError:
+        return False
+
+
+def _onnx_name(element: object) -> str:
+    return "FLOAT" if str(element) == "f32" else "INT32"
+
+
+class OnnxRuntime(OnnxFileRuntime, ProcessRuntime):
+    """ONNX Runtime, in a process of its own.
+
+    Args:
+        model: see OnnxFileRuntime.
+        threads, timeout, worker: see ProcessRuntime.
+    """
+
+    def __init__(
+        self, model: Model, *, threads: int | None = None, timeout: float | None = None, worker: Worker | None = None
+    ) -> None:
+        super().__init__("onnxruntime", model, threads=threads, timeout=timeout, worker=worker)
+
+    def _run(self, path: Path, feeds: Sequence[Arrays]) -> list[list[np.ndarray]]:
+        return self._ask(path, feeds, str(self.path))
+
+
+class OnnxReferenceRuntime(OnnxFileRuntime):
+    """The reference evaluator of the package onnx, in this process: slow, and as the specification says.
+
+    Args:
+        model: see OnnxFileRuntime.
+    """
+
+    def __init__(self, model: Model) -> None:
+        super().__init__("onnx", model)
+
+    def _run(self, path: Path, feeds: Sequence[Arrays]) -> list[list[np.ndarray]]:
+        from converters.onnx.reference import open_evaluator
+
+        try:
+            evaluator = open_evaluator(path)
+            return [list(evaluator(arrays).values()) for arrays in feeds]
+        except ConversionError as error:
+            raise EngineError(
+                str(error).replace("cannot run the model", f"cannot run {self.path}", 1), engine=self.name
+            ) from None

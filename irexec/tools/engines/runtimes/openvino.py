@@ -1,0 +1,92 @@
+"""OpenVINO's CPU plugin, in a process of its own; intermediate values are Results of a copy of the model."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from irexec.analysis.model import Model
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.api import save_model
+from irexec.errors import EngineError, InputError
+from irexec.ir.graph import Value
+from irexec.messages import counted
+from irexec.runtime.inputs import bind_inputs
+from irexec.tools.engines.runtimes.process import ProcessRuntime, Worker
+from irexec.tools.engines.runtimes.results import Observed, observed
+from irexec.tools.engines.runtimes.runtime import Arrays, in_carrier
+
+# As written, as far as the plugin can: no bf16, no quantisation of its own, FakeQuantize not in 8 bits.
+_PROPERTIES = {
+    "INFERENCE_PRECISION_HINT": "f32",
+    "EXECUTION_MODE_HINT": "ACCURACY",
+    "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+    "KV_CACHE_PRECISION": "f32",
+    "LP_TRANSFORMS_MODE": "NO",
+}
+
+
+class OpenVINORuntime(ProcessRuntime):
+    """A model in OpenVINO. Each call of ``run_all`` compiles a copy that gives the values: the more values at once, the better.
+
+    A copy from which intermediate values are taken is fused less than the model itself.
+
+    Args:
+        model: what it runs, as written by irexec.
+        threads, timeout, worker: see ProcessRuntime.
+    """
+
+    def __init__(
+        self, model: Model, *, threads: int | None = None, timeout: float | None = None, worker: Worker | None = None
+    ) -> None:
+        super().__init__("openvino", model, threads=threads, timeout=timeout, worker=worker)
+        self._facts = infer_shapes(model, tolerant=True).facts
+
+    def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
+        """See Runtime."""
+        elements = [None if value not in self._facts else self._facts[value].element for value in values]
+        asked = list(dict.fromkeys([*values, *self._of_loops(values)]))
+        made = observed(
+            self.model, asked, [self._facts[value].element if value in self._facts else None for value in asked]
+        )
+        feeds = [self._fed(arrays, made) for arrays in runs]
+        what = str(self.model.path or self.model.name or "the model")
+        with tempfile.TemporaryDirectory(prefix="irexec-openvino-") as folder:
+            path = Path(folder) / "model.xml"
+            save_model(made.model, path)
+            outputs = self._ask(path, feeds, what, _PROPERTIES)
+        if any(len(given) != len(asked) for given in outputs):
+            raise EngineError(
+                f"openvino gives {len(outputs[0])} of {counted(len(asked), 'tensor')} of {what}", engine="openvino"
+            )
+        position = {value: i for i, value in enumerate(asked)}
+        return [
+            [in_carrier(given[position[value]], element) for value, element in zip(values, elements, strict=True)]
+            for given in outputs
+        ]
+
+    def _of_loops(self, values: Sequence[Value]) -> Iterator[Value]:
+        """The outputs of dynamic shape of the loops that values are computed from: the plugin runs no loop of which one is not read."""
+        waiting, seen = [value.node for value in values], set()
+        while waiting:
+            node = waiting.pop()
+            if node not in seen:
+                seen.add(node)
+                waiting += [value.node for value in node.inputs if value is not None]
+                if len(node.bodies) == 1:
+                    yield from (
+                        value for value in node.outputs if value not in self._facts or not self._facts[value].is_static
+                    )
+
+    def _fed(self, arrays: Arrays, made: Observed) -> dict[str, np.ndarray]:
+        """The inputs by the names and in the types of the copy."""
+        bound = bind_inputs(self.inputs, dict(arrays))
+        if len(bound) != len(made.inputs):
+            raise InputError(f"{counted(len(bound), 'input')} for {counted(len(made.inputs), 'Parameter')}")
+        return {
+            name: array if element is None or element.kind == "string" else array.astype(element.carrier, copy=False)
+            for name, array, element in zip(made.inputs, bound, made.types, strict=True)
+        }

@@ -1,0 +1,46 @@
+"""irexec itself: with everything that makes it fast, or with its reference kernels alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from irexec.analysis.model import Model
+from irexec.ir.graph import Value
+from irexec.runtime.compiled_model import CompiledModel
+from irexec.runtime.precision import DEFAULT_PRECISION, Precision
+from irexec.tools.engines.runtimes.runtime import Arrays, Runtime
+
+
+class OwnRuntime(Runtime):
+    """irexec in this process.
+
+    Args:
+        name: "irexec", or "reference" for the reference kernels.
+        model: what it runs. Layers that cannot be run are errors only when a value is asked for that depends on them.
+        threads, precision, max_memory: as for CompiledModel.
+        timeout: seconds that each run may take.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        model: Model,
+        *,
+        threads: int | None = None,
+        precision: Precision = DEFAULT_PRECISION,
+        max_memory: int | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        super().__init__(name, model)
+        self._compiled = CompiledModel(
+            model, threads=threads, optimize=name == "irexec", precision=precision, tolerant=True, max_memory=max_memory
+        )
+        self._timeout = timeout
+
+    def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
+        """See Runtime."""
+        self._compiled.require([self._compiled.program.own(value) for value in values])
+        session = self._compiled.session()
+        return [session.values(dict(arrays), values, timeout=self._timeout) for arrays in runs]

@@ -1,0 +1,129 @@
+"""Another runtime in a process of its own, which an error of it may bring down without harm."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.model import Model
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.errors import EngineError, RunTimeoutError
+from irexec.io.line_process import LineProcess
+from irexec.tools.arrays.files import open_arrays, write_npz
+from irexec.tools.engines.engine import Job
+from irexec.tools.engines.runtimes.runtime import Arrays, Runtime
+
+
+class Worker:
+    """Runs models in an engine; its process is started when it is first needed, and again after it has ended.
+
+    Args:
+        engine: of irexec.tools.engines.engine.LOADERS.
+        timeout: seconds that one request may take; None for any.
+    """
+
+    def __init__(self, engine: str, timeout: float | None = None) -> None:
+        self.engine, self.timeout = engine, timeout
+        self.version = ""
+        self._process: LineProcess | None = None
+
+    def run(self, job: Job, runs: Sequence[Arrays], what: str) -> list[list[np.ndarray]]:
+        """Load a model and run it, with state from run to run.
+
+        Args:
+            job: what is loaded; its ``inputs`` are not used.
+            runs: the inputs of each run.
+            what: the model, for messages.
+
+        Returns:
+            The outputs of each run.
+
+        Raises:
+            EngineError: the engine refuses the model or the inputs, or its process ended.
+            RunTimeoutError: it took longer than the timeout.
+        """
+        with tempfile.TemporaryDirectory(prefix="irexec-run-") as name:
+            folder = Path(name)
+            files = [{key: str(folder / f"{key}{i}.npz") for key in ("inputs", "outputs")} for i in range(len(runs))]
+            for arrays, pair in zip(runs, files, strict=True):
+                with open(pair["inputs"], "xb") as file:
+                    write_npz(file, arrays)
+            self._ask({"job": asdict(job) | {"engine": self.engine, "inputs": files[0]["inputs"]}, "runs": files}, what)
+            return [_outputs(pair["outputs"]) for pair in files]
+
+    def _ask(self, request: object, what: str) -> None:
+        if self._process is None:
+            self._process = LineProcess("irexec.tools.engines.runtimes.worker", name=self.engine)
+        try:
+            self._process.ask(json.dumps(request))
+            self.version = self._process.answer(what, self.timeout)["version"]
+        except EngineError as error:
+            if error.exit_code is not None:
+                self.close()
+            raise
+        except (RunTimeoutError, KeyboardInterrupt):
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class ProcessRuntime(Runtime):
+    """A runtime whose engine is in a process of its own, or in one that several models share.
+
+    Args:
+        name: of the runtime and of its engine.
+        model: the graph whose values can be asked for.
+        threads: of the engine.
+        worker: the process; one of its own unless given.
+        timeout: seconds that a call may take, where the process is its own.
+    """
+
+    def __init__(
+        self, name: str, model: Model, *, threads: int | None, timeout: float | None, worker: Worker | None
+    ) -> None:
+        super().__init__(name, model)
+        self._threads = threads
+        self._worker, self._is_shared = worker or Worker(name, timeout), worker is not None
+
+    @property
+    def version(self) -> str:
+        """That of the engine's package."""
+        return self._worker.version
+
+    def _ask(
+        self, path: Path, runs: Sequence[Arrays], what: str, options: Mapping[str, Any] | None = None
+    ) -> list[list[np.ndarray]]:
+        """The outputs of the model in a file, for each run; ``what`` is its name in messages."""
+        return self._worker.run(
+            Job(self.name, str(path), "", threads=self._threads, options=dict(options or {})), runs, what
+        )
+
+    def close(self) -> None:
+        """End the process, unless it is shared."""
+        if not self._is_shared:
+            self._worker.close()
+
+
+def _outputs(path: str) -> list[np.ndarray]:
+    with open_arrays(path, memory=MemoryLimit()) as file:
+        return [file.read(str(i)) for i in range(len(file.names))]

@@ -1,0 +1,219 @@
+"""Image files, read and written by Pillow. Sizes are compared with the memory before anything is decoded."""
+
+from __future__ import annotations
+
+import io
+import logging
+import struct
+import warnings
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import IO, Any, Literal
+
+import numpy as np
+
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.errors import InputError, ModelError, OpError, UnsupportedError
+from irexec.io.regular_files import NotRegularFileError, open_regular
+from irexec.tools.engines.stderr import silenced_stderr
+
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
+MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+"""Pillow's modes by the number of channels that a model may expect."""
+
+# Pillow is given the formats by name: others start programs (PostScript starts Ghostscript) or are rarely tested.
+_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+# Modes of Pillow with more than 8 bits per channel, all of them of one channel.
+_DEEP_MODES = ("F", "I", "I;16", "I;16L", "I;16B", "I;16N")
+# How the pixels of a file are moved by each EXIF orientation so that the image is upright; 1 is upright.
+_ORIENTATION = 0x0112
+_UPRIGHT = {
+    2: "FLIP_LEFT_RIGHT", 3: "ROTATE_180", 4: "FLIP_TOP_BOTTOM", 5: "TRANSPOSE", 6: "ROTATE_270", 7: "TRANSVERSE", 8: "ROTATE_90",
+}  # fmt: skip
+# What decoders raise for files that are damaged.
+_DAMAGED = (
+    OSError, ValueError, SyntaxError, EOFError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError, AssertionError,
+    struct.error, zlib.error,
+)  # fmt: skip
+
+# Bytes of a pixel in Pillow: it is decoded, converted and rotated upright, which are copies of 4 bytes; then resized and
+# made a float of each channel, and a value of the input's type, of at most 8 bytes.
+_DECODED = 12
+_RESIZED = 4
+_ARRAYS = 1 + 4 + 8
+
+_UNHEARD = logging.NullHandler()
+
+Resize = Literal["stretch", "fit", "crop", "none"]
+Notify = Callable[[str], None]
+
+
+def load_pillow() -> Any:
+    """Pillow; raises UnsupportedError if it is not installed."""
+    try:
+        import PIL.Image
+        import PIL.ImageOps
+    except ImportError:
+        raise UnsupportedError("images need Pillow, which is not installed: pip install pillow") from None
+    # Without any handler logging prints what Pillow reports; the same is in what it raises.
+    logging.getLogger("PIL").addHandler(_UNHEARD)
+    return PIL
+
+
+def read_pixels(
+    path: str, channels: int, size: tuple[int | None, int | None], resize: Resize | None, notify: Notify, memory: MemoryLimit,
+    content: bytes | np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
+    """The pixels of an image: uint8, or float32 where the file has more than 8 bits per channel; [height, width, channels].
+
+    Args:
+        path: the file.
+        channels: 1, 3 or 4; of more than 8 bits only one channel is read, which 3 share.
+        size: the width and height to resize to; None is that of the file.
+        resize: as in ImageOptions.
+        notify: called with what the user might not expect.
+        memory: how much the image may take, all copies of it included.
+        content: the bytes of the file, or its pixels, uint8 of [height, width] or [height, width, channels]; None if it is to be read.
+
+    Raises:
+        ModelError: the file is not a readable image, or takes too much memory.
+        UnsupportedError: Pillow is not installed.
+        InputError: the image has another size than it should or too few channels.
+    """
+    pillow = load_pillow()
+    try:
+        image = _read(pillow, path, content, channels, size, notify, memory)
+        # The orientation decides what is the width, so that it is known only now.
+        width, height = size[0] or image.width, size[1] or image.height
+        if (width, height) != image.size:
+            image = _resized(pillow, image, (width, height), resize, path, notify)
+        pixels = np.asarray(image).reshape(height, width, -1)
+    except MemoryError:
+        raise ModelError(f"{path}: there is not enough memory for the image") from None
+    return np.broadcast_to(pixels, (height, width, channels))
+
+
+def _read(
+    pillow: Any, path: str, content: bytes | np.ndarray | None, channels: int, size: tuple[int | None, int | None], notify: Notify,
+    memory: MemoryLimit,
+) -> Any:  # fmt: skip
+    """The image upright, in the mode of so many channels, or as 32-bit floats of one channel."""
+    if isinstance(content, np.ndarray):
+        image = _of_pixels(pillow, path, content)
+        _check_memory(path, image.size, size, channels, memory)
+        return image.convert(MODES[channels])
+    with ExitStack() as stack:
+        with _damage(pillow, path, notify):
+            file = stack.enter_context(open_regular(path) if content is None else io.BytesIO(content))
+            if not file.read(1):
+                raise ModelError(f"{path}: not a readable image: it is empty")
+            file.seek(0)
+            opened = stack.enter_context(pillow.Image.open(file, formats=_FORMATS))
+        _check_memory(path, opened.size, size, channels, memory)
+        with _damage(pillow, path, notify):
+            with silenced_stderr():
+                opened.load()
+            method = _UPRIGHT.get(opened.getexif().get(_ORIENTATION))
+            image = opened if opened.mode in _DEEP_MODES else opened.convert(MODES[channels])
+            image = image if method is None else image.transpose(pillow.Image.Transpose[method])
+            is_animated = getattr(opened, "is_animated", False)
+        if is_animated:
+            notify(f"{path} has several images, of which the first is taken")
+        return image if image.mode not in _DEEP_MODES else _floats(pillow, image, path, channels, notify)
+
+
+def _of_pixels(pillow: Any, path: str, pixels: np.ndarray) -> Any:
+    count = pixels.shape[2] if pixels.ndim == 3 else 1
+    if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3) or count not in MODES or not pixels.size:
+        raise InputError(
+            f"{path} is {pixels.dtype}{list(pixels.shape)}, an image is uint8 of [height, width] or [height, width, channels], with 1, 3 "
+            "or 4 channels"
+        )
+    return pillow.Image.fromarray(pixels[:, :, 0] if count == 1 and pixels.ndim == 3 else pixels)
+
+
+def _floats(pillow: Any, image: Any, path: str, channels: int, notify: Notify) -> Any:
+    if channels == 4:
+        raise InputError(f"{path} has one channel of more than 8 bits, the model expects 4 channels")
+    with np.errstate(all="ignore"):
+        values = np.asarray(image).astype(np.float32)
+    notify(
+        f"{path} has values of more than 8 bits ({values.min():g}..{values.max():g}), which are taken as they are, not as 0..255"
+    )
+    return pillow.Image.fromarray(values)
+
+
+@contextmanager
+def _damage(pillow: Any, path: str, notify: Notify) -> Iterator[None]:
+    """What Pillow raises for a file is a ModelError, and what it warns of is a note. Only Pillow is called in the block."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            # The limit from which Pillow warns is of no use: memory is compared with what is available.
+            warnings.simplefilter("ignore", pillow.Image.DecompressionBombWarning)
+            yield
+    except FileNotFoundError:
+        raise ModelError(f"{path}: no such file") from None
+    except NotRegularFileError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
+    except pillow.UnidentifiedImageError:
+        raise ModelError(f"{path}: not a readable image: it is none of {', '.join(_FORMATS)}") from None
+    except pillow.Image.DecompressionBombError:
+        raise ModelError(
+            f"{path}: has more than {2 * pillow.Image.MAX_IMAGE_PIXELS:,} pixels, which are not read"
+        ) from None
+    except _DAMAGED as error:
+        raise ModelError(f"{path}: not a readable image: {str(error) or type(error).__name__}") from None
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        notify(f"{path}: {text}")
+
+
+def _check_memory(
+    path: str, size: tuple[int, int], wanted: tuple[int | None, int | None], channels: int, memory: MemoryLimit
+) -> None:
+    """Raise ModelError if the image cannot be decoded, or not resized to what is wanted, in the memory that it may take."""
+    (width, height), target = size, (wanted[0] or size[0], wanted[1] or size[1])
+    if not width or not height:
+        raise ModelError(f"{path}: is {width}x{height}, which has no pixels")
+    resized = "" if target == size else f", resized to {target[0]}x{target[1]},"
+    taken = width * height * _DECODED + target[0] * target[1] * (_RESIZED + _ARRAYS * channels)
+    try:
+        memory.check_memory(taken, f"an image of {width}x{height}{resized}")
+    except OpError as error:
+        raise ModelError(f"{path}: {error}") from None
+
+
+def _resized(pillow: Any, image: Any, size: tuple[int, int], resize: Resize | None, path: str, notify: Notify) -> Any:
+    have, want = (f"{width}x{height}" for width, height in (image.size, size))
+    if resize == "none":
+        raise InputError(f"{path} is {have}, the model expects {want}: --resize stretch, fit or crop makes it so")
+    method = pillow.Image.Resampling.BILINEAR
+    if resize == "fit":
+        return _padded(pillow, image, size, method)
+    if resize == "crop":
+        return pillow.ImageOps.fit(image, size, method)
+    if resize is None and image.width * size[1] != image.height * size[0]:
+        notify(f"{path} is stretched from {have} to {want}; --resize fit or crop keeps the proportions")
+    return image.resize(size, method)
+
+
+def _padded(pillow: Any, image: Any, size: tuple[int, int], method: Any) -> Any:
+    """The image in its proportions in the middle of a black one of this size."""
+    if image.width * size[1] > image.height * size[0]:
+        # As ImageOps.pad, which however drops an image of which it would leave less than a row.
+        inner = (size[0], max(1, round(image.height / image.width * size[0])))
+    else:
+        inner = (max(1, round(image.width / image.height * size[1])), size[1])
+    whole = pillow.Image.new(image.mode, size, 0)
+    whole.paste(image.resize(inner, method), (round((size[0] - inner[0]) / 2), round((size[1] - inner[1]) / 2)))
+    return whole
+
+
+def write_png(file: IO[bytes], pixels: np.ndarray) -> None:
+    """Write uint8 pixels, [height, width] or [height, width, channels].
+
+    Raises:
+        UnsupportedError: Pillow is not installed.
+    """
+    load_pillow().Image.fromarray(pixels).save(file, "PNG")

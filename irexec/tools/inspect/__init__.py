@@ -1,0 +1,1 @@
+"""What a model consists of and what it costs."""

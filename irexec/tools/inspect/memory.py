@@ -1,0 +1,253 @@
+"""How much memory the tensors between the layers take, where their peak is, and how much of it the compiler saves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from irexec import html
+from irexec.analysis.execution_graph import refuse_execution_graph
+from irexec.analysis.model import Model
+from irexec.analysis.shape_inference import Inference, infer_shapes
+from irexec.analysis.text_bars import curve
+from irexec.analysis.text_table import aligned, amount
+from irexec.api import ModelLike, as_model
+from irexec.compile.held import Held, in_use
+from irexec.compile.plan_report import PlanReport
+from irexec.errors import IrexecError
+from irexec.html import Record
+from irexec.ir.dims import is_static
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Value
+from irexec.messages import counted, listed
+from irexec.runtime.compiled_model import CompiledModel
+from irexec.runtime.precision import DEFAULT_PRECISION, Precision
+from irexec.tools.inspect.liveness import LiveTensor, liveness
+
+
+@dataclass(frozen=True)
+class PlannedMemory(Record):
+    """What the compiled model holds during a run.
+
+    Attributes:
+        arena: bytes of the arena and of those of bodies, with the workspace of kernels.
+        workspace: bytes of the largest workspace of a step.
+        tensors: the maximum bytes of tensors in use at once, as far as they are known: those in the arena, those with memory of
+            their own, and those of bodies. Views need none, tensors that are written over their input share it, and those within
+            fused steps do not exist.
+        at: the index of this step.
+        layers: the layers that this step computes.
+        own: the maximum bytes of tensors that are held at once in memory of their own, such as results.
+        steps: how many steps there are.
+        packed, kept: bytes that kernels have made of constants, and of constants as they are.
+        threads: for how many threads there is workspace.
+        held: all of it.
+    """
+
+    arena: int
+    workspace: int
+    tensors: int
+    at: int
+    layers: tuple[str, ...]
+    own: int
+    steps: int
+    packed: int
+    kept: int
+    threads: int
+    held: tuple[Held, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class MemoryReport:
+    """The memory of the tensors between the layers of a model, each in memory of its own; inputs and constants apart.
+
+    Attributes:
+        name: of the model.
+        peak: bytes that are alive at once at most, as far as they are known.
+        at: the index of the layer during which that is; None without layers.
+        layer, type, line: that layer.
+        alive: the tensors that are alive then, the largest first.
+        curve: bytes that are alive during each layer.
+        order: the names of the layers, in the order in which they run.
+        total: bytes of all tensors together.
+        unknown: the names of tensors whose type or shape is not known; no bytes of them are counted.
+        inputs, outputs: bytes of the inputs, which the caller holds, and of the outputs; None if a shape is not known.
+        weights: bytes of all constants as they are stored.
+        open_inputs: the inputs with sizes that are not known, which ``reshape`` gives.
+        plan: what the compiled model holds; None if that is not known.
+        no_plan: why it is not known.
+    """
+
+    name: str
+    peak: int
+    at: int | None
+    layer: str
+    type: str
+    line: int | None
+    alive: tuple[LiveTensor, ...]
+    curve: tuple[int, ...] = field(repr=False)
+    order: tuple[str, ...] = field(repr=False)
+    total: int
+    unknown: tuple[str, ...]
+    inputs: int | None
+    outputs: int | None
+    weights: int
+    open_inputs: tuple[str, ...]
+    plan: PlannedMemory | None
+    no_plan: str
+
+    def __repr__(self) -> str:
+        return f"<MemoryReport {self.name!r}: {totals(self)[0]}>"
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [*aligned(HEADERS, [cells(tensor) for tensor in self.alive], RIGHT), "", *drawn(self), *totals(self)]
+        )
+
+    def _repr_html_(self) -> str:
+        columns = [html.Column(header, is_number=i in RIGHT, is_code=i != 1) for i, header in enumerate(HEADERS)]
+        table = html.table(columns, [cells(tensor) for tensor in self.alive], limit=100)
+        return html.display(repr(self), table, *(html.element("p", text) for text in totals(self)))
+
+
+def memory(
+    model: ModelLike,
+    *,
+    threads: int | None = None,
+    precision: Precision = DEFAULT_PRECISION,
+    max_memory: int | None = None,
+    compiled: bool = True,
+    inference: Inference | None = None,
+) -> MemoryReport:
+    """When which tensors are alive, and what the compiled model holds; nothing is run.
+
+    Args:
+        model: any model, or what read_model takes; ``reshape`` says for which input shapes.
+        threads, precision, max_memory: as for CompiledModel.
+        compiled: compile the model to see what it holds then, which packs its weights.
+        inference: what is known of its values; inferred without.
+
+    Raises:
+        ModelError: it is an execution graph.
+    """
+    model = as_model(model)
+    refuse_execution_graph(model)
+    facts = (inference or infer_shapes(model, tolerant=True)).facts
+    live = liveness(model, facts)
+    at = live.peak if live.order else None
+    node = live.order[at] if at is not None else None
+    tensors = live.every_tensor()
+    alive = sorted(live.alive(at), key=lambda tensor: -(tensor.bytes or 0)) if at is not None else []
+    planned, reason = _planned(model, threads, precision, max_memory) if compiled else (None, "it was not compiled")
+    return MemoryReport(
+        name=model.name,
+        peak=live.curve[at] if at is not None else 0,
+        at=at,
+        layer=node.name if node else "",
+        type=node.type if node else "",
+        line=node.line if node else None,
+        alive=tuple(alive),
+        curve=live.curve,
+        order=tuple(one.name for one in live.order),
+        total=sum(tensor.bytes or 0 for tensor in tensors),
+        unknown=tuple(tensor.path + tensor.name for tensor in tensors if tensor.bytes is None),
+        inputs=_bytes((one.outputs[0] for one in model.parameters if one.outputs), facts),
+        outputs=_bytes((one.inputs[0] for one in model.results if one.inputs), facts),
+        weights=sum(one.constant.size for one in model.walk() if one.constant is not None),
+        open_inputs=tuple(str(port) for port in model.inputs if not is_static(port.shape)),
+        plan=planned,
+        no_plan=reason,
+    )
+
+
+def _bytes(values: Iterable[Value | None], facts: dict[Value, Fact]) -> int | None:
+    found = [facts.get(value) if value is not None else None for value in values]
+    sizes = [
+        fact.nbytes if fact is not None and fact.is_static and fact.element is not None else None for fact in found
+    ]
+    return None if None in sizes else sum(size or 0 for size in sizes)
+
+
+def _planned(
+    model: Model, threads: int | None, precision: Precision, max_memory: int | None
+) -> tuple[PlannedMemory | None, str]:
+    try:
+        return planned_memory(
+            CompiledModel(model, threads=threads, precision=precision, max_memory=max_memory).plan
+        ), ""
+    except IrexecError as error:
+        return None, str(error)
+
+
+def planned_memory(report: PlanReport) -> PlannedMemory:
+    """What a compiled model holds, from the report of its plan."""
+    tops = [row for row in report.steps if not row.path]
+    tensors = in_use([one for one in report.held if one.kind != "workspace"], len(tops))
+    own = in_use([one for one in report.held if one.kind == "own"], len(tops))
+    at = max(range(len(tops)), key=lambda i: tensors[i], default=0)
+    return PlannedMemory(
+        arena=report.arena,
+        workspace=max((one.bytes for one in report.held if one.kind == "workspace"), default=0),
+        tensors=max(tensors, default=0),
+        at=at,
+        layers=tops[at].layers if tops else (),
+        own=max(own, default=0),
+        steps=len(tops),
+        packed=report.packed,
+        kept=report.kept,
+        threads=report.threads,
+        held=report.held,
+    )
+
+
+HEADERS = ("alive at the peak", "layer", "operation", "tensor", "bytes", "layers")
+RIGHT = (4, 5)
+
+
+def cells(tensor: LiveTensor) -> tuple[str, ...]:
+    """The cells of a tensor, under HEADERS; layers count from 1."""
+    size = "?" if tensor.bytes is None else amount(tensor.bytes)
+    layer = tensor.path + tensor.layer if tensor.layer != tensor.name else ""
+    return tensor.path + tensor.name, layer, tensor.type, tensor.fact, size, f"{tensor.first + 1}-{tensor.last + 1}"
+
+
+def drawn(report: MemoryReport, width: int = 80, *, ascii: bool = False) -> list[str]:
+    """The memory over the layers as one line of at most ``width`` characters, with its scale."""
+    if not report.curve or not report.peak:
+        return []
+    scale = f" {amount(report.peak)}"
+    return [curve(report.curve, max(8, width - len(scale)), ascii=ascii) + scale]
+
+
+def totals(report: MemoryReport) -> list[str]:
+    """The lines below the table."""
+    at_least = "at least " if report.unknown else ""
+    where = (
+        ""
+        if report.at is None
+        else f" during layer {report.at + 1} of {len(report.order)}, {report.layer} ({report.type})"
+    )
+    lines = [
+        f"peak {at_least}{amount(report.peak)}{where}; all tensors {at_least}{amount(report.total)}",
+        f"inputs {_amount(report.inputs)}, outputs {_amount(report.outputs)}, constants {amount(report.weights)}",
+    ]
+    if report.unknown:
+        lines.append(f"sizes not known of {counted(len(report.unknown), 'tensor')}: {listed(report.unknown, 3)}")
+        if report.open_inputs:
+            lines.append(f"sizes that --shape or reshape would give: {', '.join(report.open_inputs)}")
+    return lines + (plan_lines(report.plan, at_least) if report.plan else [f"the plan is not known: {report.no_plan}"])
+
+
+def plan_lines(plan: PlannedMemory, at_least: str = "") -> list[str]:
+    """What the plan holds, for comparison; ``at_least`` stands before sizes that are not known of all tensors."""
+    at = f" during step {plan.at + 1} of {plan.steps}, {plan.layers[0]}" if plan.layers else ""
+    threads = counted(plan.threads, "thread")
+    return [
+        f"planned: peak {at_least}{amount(plan.tensors)}{at}",
+        f"arena {amount(plan.arena)}, with workspace of up to {amount(plan.workspace)} for {threads}; {amount(plan.own)} outside of it",
+        f"constants of the plan: {amount(plan.packed)} packed, {amount(plan.kept)} as they are",
+    ]
+
+
+def _amount(size: int | None) -> str:
+    return "of unknown size" if size is None else amount(size)

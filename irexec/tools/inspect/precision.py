@@ -1,0 +1,267 @@
+"""The element types of a model: how each layer's weights are stored and computed with, and of which types its activations are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from irexec import html
+from irexec.analysis.constant_layers import constant_layers, leaves
+from irexec.analysis.cost import NO_COMPUTATION, packed_bytes
+from irexec.analysis.execution_graph import refuse_execution_graph
+from irexec.analysis.shape_inference import UNKNOWN, Inference, infer_shapes
+from irexec.analysis.text_table import aligned, amount, metric
+from irexec.api import ModelLike, as_model
+from irexec.html import Record
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Graph, Node, Value
+from irexec.tools.inspect.weight_storage import MOVES, StoredWeights, stored_weights
+
+
+@dataclass(frozen=True)
+class LayerPrecision(Record):
+    """The element types of one layer.
+
+    Attributes:
+        id, name, type, line: of the layer.
+        path: the names of the bodies that it is in, each followed by a slash.
+        activations: the element types of its inputs that are not constants, each once.
+        levels: the number of quantisation levels of the inputs, where FakeQuantize produces them, or the type of a FakeConvert.
+        weights: each input that consists of constants, unless these are not parameters (see irexec.analysis.cost).
+        outputs: the element types of its outputs, each once.
+    """
+
+    id: int
+    name: str
+    type: str
+    line: int | None
+    path: str
+    activations: tuple[str, ...]
+    levels: tuple[str, ...]
+    weights: tuple[StoredWeights, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Storage(Record):
+    """The weights that are stored alike.
+
+    Attributes:
+        element, scheme, computed: as for StoredWeights.
+        tensors, elements, bytes: how many there are.
+        decompressed: bytes in the type in which layers compute with them; None if a shape is not known.
+    """
+
+    element: str
+    scheme: str
+    computed: str
+    tensors: int
+    elements: int
+    bytes: int
+    decompressed: int | None
+
+    @property
+    def bits(self) -> float:
+        """Average bits that one of them takes, with its part of scales and zero points."""
+        return 8 * self.bytes / self.elements
+
+
+@dataclass(frozen=True)
+class ActivationType(Record):
+    """The tensors between layers that are of one element type.
+
+    Attributes:
+        element: the element type.
+        tensors, bytes: how many there are; bytes are None where a shape is not known.
+    """
+
+    element: str
+    tensors: int
+    bytes: int | None
+
+
+@dataclass(frozen=True)
+class PrecisionReport:
+    """The element types of a model.
+
+    Attributes:
+        name: of the model.
+        layers: those with weights or activations, in the order of the file.
+        weights: how weights are stored, the way with the most elements first.
+        activations: those of the tensors between the layers, that of the most tensors first.
+        weight_elements: how many weights there are, without scales and zero points; a constant that several layers read counts once.
+        stored: bytes of the weights as they are stored, with scales and zero points.
+        decompressed: bytes of the weights in the types in which layers compute with them; None if one is not known.
+        other: bytes of all other constants: shapes, axes, tables of indices.
+    """
+
+    name: str
+    layers: tuple[LayerPrecision, ...]
+    weights: tuple[Storage, ...]
+    activations: tuple[ActivationType, ...]
+    weight_elements: int
+    stored: int
+    decompressed: int | None
+    other: int
+
+    @property
+    def bits_per_weight(self) -> float | None:
+        """Average bits that a weight takes as it is stored, with its part of scales and zero points; None without weights."""
+        return 8 * self.stored / self.weight_elements if self.weight_elements else None
+
+    def __repr__(self) -> str:
+        return f"<PrecisionReport {self.name!r}: {totals(self)[0]}>"
+
+    def __str__(self) -> str:
+        return "\n".join([*aligned(HEADERS, [cells(row) for row in self.layers], RIGHT), "", *totals(self)])
+
+    def _repr_html_(self) -> str:
+        columns = [html.Column(header, is_number=i in RIGHT, is_code=i != 1) for i, header in enumerate(HEADERS)]
+        table = html.table(columns, [cells(row) for row in self.layers], limit=200, hide_empty=True)
+        return html.display(repr(self), table, *(html.element("p", text) for text in totals(self)))
+
+
+def precision(model: ModelLike, inference: Inference | None = None) -> PrecisionReport:
+    """The element types of weights and activations, layer by layer and in sum; weights are not read.
+
+    Args:
+        model: any model, or what read_model takes.
+        inference: what is known of its values; inferred without.
+
+    Raises:
+        ModelError: it is an execution graph.
+    """
+    model = as_model(model)
+    refuse_execution_graph(model)
+    facts = (inference or infer_shapes(model, tolerant=True)).facts
+    counted = set[Node]()
+    layers = tuple(_layers(model, "", facts, counted))
+    stored = [weights for layer in layers for weights in layer.weights if not weights.shared]
+    sizes = [weights.decompressed for weights in stored]
+    return PrecisionReport(
+        name=model.name,
+        layers=layers,
+        weights=tuple(_storages(stored)),
+        activations=tuple(_activation_types(model, facts)),
+        weight_elements=sum(weights.elements for weights in stored),
+        stored=sum(weights.bytes for weights in stored),
+        decompressed=None if None in sizes else sum(size or 0 for size in sizes),
+        other=sum(node.constant.size for node in model.walk() if node.constant is not None and node not in counted),
+    )
+
+
+def _layers(graph: Graph, path: str, facts: Mapping[Value, Fact], counted: set[Node]) -> Iterator[LayerPrecision]:
+    computed = constant_layers(graph)
+    for node in graph.nodes:
+        if node.type in NO_COMPUTATION or node in computed:
+            continue
+        inputs = [value for value in node.inputs if value is not None]
+        dynamic = [value for value in inputs if not leaves(value, computed)]
+        weights = [stored_weights(value, computed, facts, counted) for value in inputs if value not in dynamic]
+        yield LayerPrecision(
+            node.id, node.name, node.type, node.line, path,
+            activations=_elements(dynamic, facts),
+            levels=tuple(dict.fromkeys(text for value in dynamic if (text := _levels(value.node)))),
+            weights=tuple(found for found in weights if found is not None),
+            outputs=_elements(node.outputs, facts),
+        )  # fmt: skip
+        for name, body in node.bodies.items():
+            yield from _layers(body.graph, f"{path}{node.name}/{name}/", facts, counted)
+
+
+def _elements(values: Sequence[Value], facts: Mapping[Value, Fact]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(facts.get(value, UNKNOWN).element or "?") for value in values))
+
+
+def _levels(node: Node) -> str:
+    """What a layer, or the one before layers that only move values, quantises its result to; empty for other layers."""
+    while node.type in MOVES and node.inputs and node.inputs[0] is not None:
+        node = node.inputs[0].node
+    if node.type == "FakeQuantize":
+        return f"{node.attributes.get('levels', '?')} levels"
+    return node.attributes.get("destination_type", "f8e4m3") if node.type == "FakeConvert" else ""
+
+
+def _storages(stored: Sequence[StoredWeights]) -> list[Storage]:
+    groups: dict[tuple[str, str, str], list[StoredWeights]] = {}
+    for weights in stored:
+        groups.setdefault((weights.element, weights.scheme, weights.computed), []).append(weights)
+    found = [
+        Storage(*key, len(g), sum(w.elements for w in g), sum(w.bytes for w in g), _decompressed(g))
+        for key, g in groups.items()
+    ]
+    return sorted(found, key=lambda storage: -storage.elements)
+
+
+def _decompressed(weights: Sequence[StoredWeights]) -> int | None:
+    sizes = [one.decompressed for one in weights]
+    return None if None in sizes else sum(size or 0 for size in sizes)
+
+
+def _activation_types(model: Graph, facts: Mapping[Value, Fact]) -> list[ActivationType]:
+    """Of all values that anything reads and that are not constants: those of the graph and of its bodies."""
+    groups: dict[str, list[int | None]] = {}
+    for graph in (model, *(body.graph for node in model.walk() for body in node.bodies.values())):
+        computed = constant_layers(graph)
+        read = {value for node in graph.nodes for value in node.inputs if value is not None}
+        for node in graph.nodes:
+            for value in read.intersection(node.outputs) if node.constant is None and node not in computed else ():
+                fact = facts.get(value, UNKNOWN)
+                groups.setdefault(str(fact.element or "?"), []).append(packed_bytes(fact))
+    found = [
+        ActivationType(element, len(sizes), None if None in sizes else sum(size or 0 for size in sizes))
+        for element, sizes in groups.items()
+    ]
+    return sorted(found, key=lambda count: -count.tensors)
+
+
+HEADERS = ("layer", "operation", "activations", "weights", "bits", "stored", "computed")
+RIGHT = (4, 5, 6)
+STORAGE_HEADERS = ("stored as", "decompressed by", "tensors", "weights", "bits", "stored", "computed")
+STORAGE_RIGHT = (2, 3, 4, 5, 6)
+ACTIVATION_HEADERS = ("activations", "tensors", "bytes")
+ACTIVATION_RIGHT = (1, 2)
+
+
+def cells(row: LayerPrecision) -> tuple[str, ...]:
+    """The cells of a layer, under HEADERS; of several weights the types stand there, and bits and sizes are those of all."""
+    activations = ", ".join(row.activations) + (f" ({', '.join(row.levels)})" if row.levels else "")
+    start = row.path + row.name, row.type, activations
+    if not row.weights:
+        return (*start, "", "", "", "")
+    types = ", ".join(dict.fromkeys(weights.element for weights in row.weights))
+    elements, size = sum(w.elements for w in row.weights), sum(w.bytes for w in row.weights)
+    return (
+        *start,
+        types,
+        f"{8 * size / elements:.3g}",
+        amount(size),
+        _computed(row.weights[0].computed, _decompressed(row.weights)),
+    )
+
+
+def storage_cells(row: Storage) -> tuple[str, ...]:
+    """The cells of weights that are stored alike, under STORAGE_HEADERS."""
+    sizes = f"{row.bits:.3g}", amount(row.bytes), _computed(row.computed, row.decompressed)
+    return row.element, row.scheme, str(row.tensors), metric(row.elements), *sizes
+
+
+def activation_cells(row: ActivationType) -> tuple[str, ...]:
+    """The cells of activations of a type, under ACTIVATION_HEADERS."""
+    return row.element, str(row.tensors), "?" if row.bytes is None else amount(row.bytes)
+
+
+def _computed(element: str, size: int | None) -> str:
+    return f"{element} {'?' if size is None else amount(size)}"
+
+
+def totals(report: PrecisionReport) -> list[str]:
+    """The lines below the tables."""
+    if not report.weight_elements:
+        return [f"no weights; {amount(report.other)} of other constants"]
+    computed = "an unknown size" if report.decompressed is None else amount(report.decompressed)
+    return [
+        f"{metric(report.weight_elements)} weights, {report.bits_per_weight:.3g} bits each: {amount(report.stored)} stored, "
+        f"{computed} as they are computed with",
+        f"{amount(report.other)} of other constants, such as shapes and indices",
+    ]

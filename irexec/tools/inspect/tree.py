@@ -1,0 +1,175 @@
+"""A model as a tree of the names of its layers, with what each branch costs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from irexec import html
+from irexec.analysis.cost import NOTHING, Cost
+from irexec.analysis.shape_inference import Inference
+from irexec.analysis.text_table import aligned, metric
+from irexec.api import ModelLike
+from irexec.errors import InputError
+from irexec.html import Record
+from irexec.messages import counted
+from irexec.tools.inspect.cost import CostReport, LayerCost, count_text, totals
+from irexec.tools.inspect.cost import cost as cost_of
+
+_SEPARATORS = re.compile(r"([/.]+)")
+# A name may have any length; the rest of one with more parts is one part.
+_PARTS = 64
+
+
+@dataclass(frozen=True)
+class Branch(Record):
+    """The layers whose names begin alike.
+
+    Attributes:
+        name: the part of the names that this branch adds, with those below it where there is nothing else: "model/encoder".
+        path: how the names begin.
+        type: of the layer that has just this name; None where there is none, or where there are several.
+        layers: how many rows of CostReport there are in it: layers that run, without Parameters, Constants and Results.
+        cost: of these layers, as in CostReport: None for what is not known of any of them.
+        branches: in the order of the file; empty below the depth that was asked for.
+    """
+
+    name: str
+    path: str
+    type: str | None
+    layers: int
+    cost: Cost
+    branches: tuple[Branch, ...]
+
+
+@dataclass(frozen=True)
+class TreeReport:
+    """The tree of a model.
+
+    Attributes:
+        name: of the model.
+        root: the branch of all layers.
+        report: the cost of every layer.
+    """
+
+    name: str
+    root: Branch
+    report: CostReport = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<TreeReport {self.name!r}: {self.root.layers} layers in {counted(len(self.root.branches), 'branch')}>"
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                *aligned(HEADERS, [cells(guide, branch) for guide, branch in walk(self.root)], RIGHT),
+                "",
+                *totals(self.report),
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        columns = [html.Column(header, is_number=i in RIGHT, is_code=i == 0) for i, header in enumerate(HEADERS)]
+        rows = [cells(guide, branch) for guide, branch in walk(self.root)]
+        return html.display(
+            repr(self), html.table(columns, rows, limit=500), *(html.element("p", text) for text in totals(self.report))
+        )
+
+
+def tree(model: ModelLike, depth: int | None = None, inference: Inference | None = None) -> TreeReport:
+    """The layers of a model by their names, whose parts "/" and "." separate; bodies are branches of the layer that has them.
+
+    Args:
+        model: any model, or what read_model takes.
+        depth: how many levels of branches to give; None for all.
+        inference: what is known of its values; inferred without.
+
+    Raises:
+        InputError: ``depth`` is not a positive integer.
+        ModelError: it is an execution graph.
+    """
+    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
+        raise InputError(f"depth is {depth!r}, expected an integer of at least 1")
+    report = cost_of(model, inference)
+    root = _Growing("", "")
+    for row in report.layers:
+        root.add(f"{row.path}{row.name}", row)
+    return TreeReport(report.name, root.branch(depth), report)
+
+
+class _Growing:
+    """A branch while layers are added."""
+
+    def __init__(self, name: str, path: str) -> None:
+        self._name, self._path = name, path
+        self._below: dict[str, _Growing] = {}
+        self._layers, self._types = 0, list[str]()
+        self._cost = NOTHING
+
+    def add(self, name: str, row: LayerCost) -> None:
+        """Add a layer."""
+        at = self
+        at._count(row)
+        parts = _SEPARATORS.split(name, maxsplit=_PARTS)
+        for i in range(0, len(parts), 2):
+            if parts[i]:
+                separator = parts[i - 1] if i else ""
+                below = at._below.get(parts[i])
+                if below is None:
+                    below = at._below[parts[i]] = _Growing(f"{separator}{parts[i]}", f"{at._path}{separator}{parts[i]}")
+                at = below
+                at._count(row)
+        at._types.append(row.type)
+
+    def _count(self, row: LayerCost) -> None:
+        self._layers += 1
+        self._cost += row.cost
+
+    def branch(self, depth: int | None) -> Branch:
+        """The branch, with so many levels below it."""
+        at, name = self, self._name
+        while not at._types and len(at._below) == 1 and self._name:
+            (at,) = at._below.values()
+            name += at._name
+        below = (
+            () if depth == 0 else tuple(one.branch(None if depth is None else depth - 1) for one in at._below.values())
+        )
+        type = at._types[0] if len(at._types) == 1 else None
+        return Branch(name.lstrip("/.") if self._name else "", at._path, type, at._layers, at._cost, below)
+
+
+def walk(root: Branch, *, ascii: bool = False) -> Iterator[tuple[str, Branch]]:
+    """The branches from top to bottom, each with the lines that lead to it.
+
+    Args:
+        ascii: draw lines of ASCII characters only.
+    """
+    corner, tee, line = ("`- ", "|- ", "|  ") if ascii else ("└─ ", "├─ ", "│  ")
+    waiting = [("", "", branch) for branch in reversed(root.branches)]
+    while waiting:
+        before, guide, branch = waiting.pop()
+        yield before + guide, branch
+        inner = before if not guide else f"{before}{'   ' if guide == corner else line}"
+        last = len(branch.branches) - 1
+        waiting += [
+            (inner, corner if i == last else tee, below) for i, below in reversed(list(enumerate(branch.branches)))
+        ]
+
+
+HEADERS = ("layers of the name", "operation", "layers", "MACs", "params", "bytes")
+RIGHT = (2, 3, 4, 5)
+
+
+def cells(guide: str, branch: Branch) -> tuple[str, ...]:
+    """The cells of a branch, under HEADERS."""
+    cost = branch.cost
+    layers = "" if branch.layers == 1 and branch.type else str(branch.layers)
+    return (
+        guide + branch.name,
+        branch.type or "",
+        layers,
+        count_text(cost.macs),
+        metric(cost.parameters or None),
+        count_text(cost.bytes),
+    )

@@ -1,0 +1,181 @@
+"""How fast a model runs, alone or beside another runtime: each engine in a process of its own, in turns."""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from irexec.analysis.model import Port
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.errors import InputError, ModelError, UnsupportedError
+from irexec.html import Record
+from irexec.tools.arrays.files import write_npz
+from irexec.tools.engines.engine import Job
+from irexec.tools.engines.process import EngineProcess, Measured, take_turns
+from irexec.tools.images.files import Notify
+from irexec.tools.run.input_sources import InputSource, sample_inputs
+from irexec.tools.run.run_options import RunOptions
+from irexec.tools.run.shapes import read_with_shapes, reshape
+
+OTHERS = ("openvino", "onnxruntime")
+"""The runtimes to compare with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions(RunOptions):
+    """How a model is measured: with ``threads`` of each engine, and ``max_memory`` of the process of irexec.
+
+    Attributes:
+        runs: how many runs of each engine are measured.
+        against: other runtimes, of OTHERS.
+        onnx: the model that ONNX Runtime runs; None is the file of the model's name that ends in .onnx.
+    """
+
+    runs: int = 50
+    against: tuple[str, ...] = ()
+    onnx: str | None = None
+
+
+@dataclass(frozen=True)
+class EngineResult(Record):
+    """The figures of one engine, times in milliseconds.
+
+    Attributes:
+        engine, version: what ran.
+        load: reading and compiling the model.
+        first: the first run.
+        minimum, p50, p90, p99: of the runs after it.
+        throughput: runs per second, one after the other.
+        peak_bytes: peak memory of the process.
+        ratio: its median over that of irexec: above 1, irexec is faster.
+    """
+
+    engine: str
+    version: str
+    load: float
+    first: float
+    minimum: float
+    p50: float
+    p90: float
+    p99: float
+    throughput: float
+    peak_bytes: int
+    ratio: float
+
+
+@dataclass(frozen=True)
+class BenchReport(Record):
+    """What was measured.
+
+    Attributes:
+        shapes: of the inputs, by name.
+        runs: of each engine.
+        threads: as asked for; None is each engine's own default.
+        engines: irexec, then the others.
+    """
+
+    shapes: dict[str, tuple[int, ...]]
+    runs: int
+    threads: int | None
+    engines: tuple[EngineResult, ...]
+
+
+def bench(
+    path: str,
+    sources: Sequence[InputSource],
+    options: BenchOptions,
+    notify: Notify,
+    advance: Callable[[int], None] = lambda runs: None,
+) -> BenchReport:
+    """Measure a model.
+
+    Args:
+        path: the .xml or .onnx.
+        sources: where the inputs come from; all are random without any.
+        options: how it is measured.
+        notify: called with what the user might not expect.
+        advance: called with the number of runs that are done.
+
+    Raises:
+        UnsupportedError: another runtime is not installed, or cannot be given inputs of such a type.
+        InputError: the model does not take the inputs or shapes.
+        ModelError, NodeError: the model cannot be read, or an engine cannot run it.
+    """
+    for engine in options.against:
+        _require(engine)
+    model = read_with_shapes(path, options.weights, options.shapes or {})
+    reshape(model, options.shapes or {})
+    ports = model.inputs
+    arrays = sample_inputs(sources, ports, options.seed, notify, MemoryLimit(options.max_memory))
+    with tempfile.TemporaryDirectory(prefix="irexec-bench-") as folder, ExitStack() as stack:
+        jobs = [_job(engine, path, ports, arrays, options, Path(folder)) for engine in ("irexec", *options.against)]
+        processes = [stack.enter_context(EngineProcess(job)) for job in jobs]
+        take_turns(processes, options.runs, advance)
+        measured = [process.finish() for process in processes]
+    median = float(np.median(measured[0].times_ms))
+    shapes = {name: array.shape for name, array in arrays.items()}
+    return BenchReport(shapes, options.runs, options.threads, tuple(_result(one, median) for one in measured))
+
+
+def _require(engine: str) -> None:
+    """Raise UnsupportedError unless the package is installed."""
+    if importlib.util.find_spec(engine) is None:
+        raise UnsupportedError(
+            f"--against {engine} needs the package {engine} (pip install {engine}), which is not installed"
+        )
+
+
+def _job(
+    engine: str, path: str, ports: Sequence[Port], arrays: Mapping[str, np.ndarray], options: BenchOptions, folder: Path
+) -> Job:
+    if engine != "irexec":
+        _refuse_carriers(engine, ports)
+    inputs = folder / f"{engine}.npz"
+    with open(inputs, "xb") as file:
+        write_npz(file, arrays)
+    if engine == "onnxruntime":
+        return Job(engine, _onnx_model(path, options.onnx), str(inputs), threads=options.threads)
+    own = {"max_memory": options.max_memory, "precision": options.precision} if engine == "irexec" else {}
+    return Job(engine, str(path), str(inputs), options.weights, options.threads, bool(options.shapes), own)
+
+
+def _refuse_carriers(engine: str, ports: Sequence[Port]) -> None:
+    """Raise UnsupportedError for an input of a type that NumPy lacks, whose arrays another runtime would not understand."""
+    for port in ports:
+        if port.element is not None and not port.element.native:
+            raise UnsupportedError(
+                f"--against {engine}: input {port} is of a type that NumPy lacks, of which {engine} takes no arrays"
+            )
+
+
+def _onnx_model(path: str, given: str | None) -> str:
+    file = Path(path).with_suffix(".onnx") if given is None else Path(given)
+    if file.is_file():
+        return str(file)
+    if given is not None:
+        raise ModelError(f"{given}: no such file")
+    raise InputError(f"--against onnxruntime runs an ONNX model, and {file} does not exist: --onnx names another file")
+
+
+def _result(measured: Measured, median: float) -> EngineResult:
+    times = np.array(measured.times_ms)
+    p50, p90, p99 = (float(value) for value in np.percentile(times, (50, 90, 99)))
+    return EngineResult(
+        engine=measured.engine,
+        version=measured.version,
+        load=measured.load_ms,
+        first=measured.first_ms,
+        minimum=float(times.min()),
+        p50=p50,
+        p90=p90,
+        p99=p99,
+        throughput=1000 * len(times) / float(times.sum()),
+        peak_bytes=measured.peak_bytes,
+        ratio=p50 / median,
+    )

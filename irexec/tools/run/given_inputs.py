@@ -1,0 +1,68 @@
+"""The sizes of given inputs, with which an ONNX model can be converted that leaves them open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.model import Port, find_port
+from irexec.dtypes.elements import F32
+from irexec.errors import InputError
+from irexec.io.model_names import model_names
+from irexec.ir.dims import PartialShape
+from irexec.ir.graph import Node
+from irexec.ir.shape_text import parse_shape
+from irexec.tools.arrays.files import STDIN
+from irexec.tools.images.images import ImageOptions
+from irexec.tools.run.input_sources import InputSource, input_arrays
+
+
+@dataclass(frozen=True)
+class GivenInputs:
+    """What a model is to be run with.
+
+    Attributes:
+        sources: where inputs come from.
+        arrays: of each run, by names or positions of inputs; they may be meant for another model.
+        image: how images become inputs.
+    """
+
+    sources: Sequence[InputSource] = ()
+    arrays: Sequence[Mapping[Any, Any]] = ()
+    image: ImageOptions | None = None
+
+    def shapes(self, ports: Sequence[Port]) -> dict[str, PartialShape]:
+        """The shapes of arrays and images by the names of ports; nothing of what is generated, of standard input, and of several shapes.
+
+        Raises:
+            InputError, ModelError: as for input_arrays.
+        """
+        files = [source for source in self.sources if source.kind != "generated" and source.source != STDIN]
+        found = {
+            name: {array.shape}
+            for name, array in input_arrays(files, ports, image=self.image, notify=lambda text: None).items()
+        }
+        for key, array in (pair for run in self.arrays for pair in run.items()):
+            try:
+                found.setdefault(find_port(ports, key).name, set()).add(np.shape(array))
+            except InputError:
+                continue
+        return {name: shapes.pop() for name, shapes in found.items() if len(shapes) == 1}
+
+
+def declared_inputs(path: str) -> list[Port]:
+    """The inputs of an ONNX model that cannot be converted, with the shapes that it declares. Their types are not known: they are f32.
+
+    None of a file that cannot be read.
+    """
+    try:
+        declared = model_names(path).inputs
+    except (OSError, ValueError):
+        declared = {}
+    return [
+        Port(name, (name,), F32, None if shape is None else parse_shape(shape), Node(i, name, "Parameter", "opset1"))
+        for i, (name, shape) in enumerate(declared.items())
+    ]

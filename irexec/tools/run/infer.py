@@ -1,0 +1,355 @@
+"""One run of a model: everything that is asked for is planned together, so that all of it comes from the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from irexec.analysis.checks.ports import port_findings
+from irexec.analysis.model import Model, result_values
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.analysis.validate import validate
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.errors import InputError, ModelError, NodeError
+from irexec.html import Record, display, record, records
+from irexec.ir.find import find_value, values_by_name
+from irexec.ir.graph import Value
+from irexec.ir.names import unique_names
+from irexec.messages import listed
+from irexec.runtime.array_display import arrays_table, arrays_text
+from irexec.runtime.compiled_model import CompiledModel
+from irexec.runtime.run_progress import RunProgress
+from irexec.runtime.weights import WeightsMode
+from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
+from irexec.tools.arrays.files import open_arrays
+from irexec.tools.arrays.result_files import check_outputs, check_saved_inputs, write_results
+from irexec.tools.images.images import ImageOptions
+from irexec.tools.run.dump import write_dump
+from irexec.tools.run.given_inputs import GivenInputs
+from irexec.tools.run.input_sources import InputSource, external_files, files_read, input_arrays
+from irexec.tools.run.results import Prediction, predictions, read_labels
+from irexec.tools.run.run_options import SessionOptions
+from irexec.tools.run.shapes import read_with_shapes, refused, reshape
+from irexec.tools.trapping.trap import TrapReport
+from irexec.tools.trapping.trapped_run import TrapOptions, run_with_trap
+
+_WARNINGS_SHOWN = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferOptions(SessionOptions):
+    """What a run is given and asked for.
+
+    Attributes:
+        image: how images become inputs, and a result becomes an image.
+        compressed: ``weights`` of CompiledModel.
+        strict: refuse a model in which validate finds an error.
+        tensors: what to give; the Results if empty.
+        every_tensor: give every tensor of the graph.
+        output: the .npz or .png to write.
+        dump_folder: the folder to write every tensor to, the inputs among them.
+        save_inputs: the .npz to write the inputs to before the run, by their names.
+        reference: the .npz or .npy to compare with, within ``rtol`` and ``atol``.
+        trap: what stops the run, and what is recorded of it; None for a run as it is.
+        topk: how many classes to rank, along ``class_axis``, with the names in the file ``labels``.
+    """
+
+    image: ImageOptions = field(default_factory=ImageOptions)
+    compressed: WeightsMode = "auto"
+    strict: bool = False
+    tensors: tuple[str, ...] = ()
+    every_tensor: bool = False
+    output: str | None = None
+    dump_folder: str | None = None
+    save_inputs: str | None = None
+    reference: str | None = None
+    rtol: float = 1e-4
+    atol: float = 1e-5
+    trap: TrapOptions | None = None
+    topk: int | None = None
+    class_axis: int | None = None
+    labels: str | None = None
+
+
+@dataclass(frozen=True)
+class Assertion(Record):
+    """Tensors of a run against the arrays of a reference file.
+
+    Attributes:
+        agreements: one for each tensor that both have.
+        only_in_reference, only_in_results: the names of the others, which are not compared.
+    """
+
+    agreements: tuple[Agreement, ...]
+    only_in_reference: tuple[str, ...] = ()
+    only_in_results: tuple[str, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        """Whether everything that was compared agrees."""
+        return all(agreement.agrees for agreement in self.agreements)
+
+
+@dataclass(frozen=True, repr=False)
+class InferReport:
+    """What came of a run.
+
+    Attributes:
+        tensors: what was asked for, by name.
+        predictions: the most probable classes; None if not asked for.
+        comparison: the agreement with the reference; None if there is none.
+        dumped: how many tensors were written to the dump folder; None if none were to be.
+        trap: what a trap has found; None without. Where it has stopped the run there is nothing else.
+    """
+
+    tensors: Mapping[str, np.ndarray]
+    predictions: tuple[Prediction, ...] | None = None
+    comparison: Assertion | None = None
+    dumped: int | None = None
+    trap: TrapReport | None = None
+
+    @property
+    def is_trapped(self) -> bool:
+        """Whether a trap has stopped the run."""
+        return self.trap is not None and self.trap.trap is not None
+
+    def __repr__(self) -> str:
+        agreement = "" if self.comparison is None else f", {'agrees' if self.comparison.agrees else 'differs'}"
+        return f"<InferReport {arrays_text(self.tensors.items())}{agreement}>"
+
+    def _repr_html_(self) -> str:
+        parts = [records(self.predictions or (), caption="most probable classes")]
+        if self.comparison is not None:
+            parts.append(record(self.comparison))
+        return display("results", arrays_table(self.tensors.items()), parts)
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Where a run reports what is not an error, as soon as it is known.
+
+    Attributes:
+        note: takes what the user may not expect, such as an image that is stretched.
+        warning: takes what is wrong with the model, but does not keep it from running.
+    """
+
+    note: Callable[[str], None] = lambda text: None
+    warning: Callable[[str], None] = lambda text: None
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """The arrays to compare with and the tensors of the model that they name; the names of the arrays that name none."""
+
+    arrays: Mapping[str, np.ndarray]
+    values: Mapping[str, Value]
+    unknown: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """The values that the options ask for, by name: those of the table and of -o, those to rank and those to dump."""
+
+    selected: Mapping[str, Value]
+    ranked: Mapping[str, Value]
+    dumped: Mapping[str, Value]
+    reference: _Reference | None
+
+    @property
+    def required(self) -> list[Value]:
+        """The values without which there is nothing to report."""
+        return list(dict.fromkeys([*self.selected.values(), *self.ranked.values(), *self.dumped.values()]))
+
+    @property
+    def values(self) -> list[Value]:
+        """All values, each of them once."""
+        return list(dict.fromkeys([*self.required, *(self.reference.values.values() if self.reference else ())]))
+
+
+def infer(
+    path: str,
+    sources: Sequence[InputSource],
+    options: InferOptions,
+    messages: Messages | None = None,
+    progress: RunProgress | None = None,
+) -> InferReport:
+    """Run a model once and give, write and compare whatever ``options`` ask for.
+
+    Args:
+        path: the .xml or .onnx.
+        sources: where the inputs come from.
+        options: what is asked for.
+        messages: takes notes and warnings.
+        progress: called after each step of the run with the part of it, of 1, that the step is estimated to take.
+
+    Raises:
+        InputError: a name, shape, type or file does not fit the model, or a file of the user would be overwritten.
+        ModelError, NodeError, UnsupportedError: what is asked for cannot be read, run or written.
+        RunTimeoutError: the run takes longer than the timeout.
+    """
+    messages = messages or Messages()
+    check_outputs(options.output, options.dump_folder, _files_read(path, sources, options))
+    labels = read_labels(options.labels) if options.labels else None
+    model = _model(path, sources, options)
+    check_outputs(options.output, options.dump_folder, external_files(model))
+    if options.save_inputs is not None:
+        check_saved_inputs(
+            options.save_inputs, options.output, _files_read(path, sources, options) | external_files(model)
+        )
+    compiled = CompiledModel(
+        model,
+        threads=options.threads,
+        optimize=options.optimize,
+        weights=options.compressed,
+        precision=options.precision,
+        tolerant=True,
+        max_memory=options.max_memory,
+    )
+    wanted = _wanted(compiled, options)
+    _require(compiled, wanted.required, options)
+    _warn(model, compiled, messages)
+    memory = MemoryLimit(options.max_memory)
+    inputs = input_arrays(
+        sources, compiled.inputs, seed=options.seed, image=options.image, notify=messages.note, memory=memory
+    )
+    if options.save_inputs is not None:
+        write_results(options.save_inputs, inputs, options.image, messages.note)
+    trapped: TrapReport | None = None
+    if options.trap is None:
+        found = compiled.values(inputs, wanted.values, timeout=options.timeout, progress=progress)
+    else:
+        read = _files_read(path, sources, options) | external_files(model)
+        trapped, found = run_with_trap(
+            compiled, inputs, wanted.values, options.trap, read=read, timeout=options.timeout, progress=progress
+        )
+        if trapped.trap is not None:
+            return InferReport({}, trap=trapped)
+    arrays = dict(zip(wanted.values, found, strict=True))
+    report = replace(_report(wanted, arrays, labels, options), trap=trapped)
+    if options.output is not None:
+        write_results(options.output, report.tensors, options.image, messages.note)
+    if options.dump_folder is not None:
+        write_dump(Path(options.dump_folder), {name: (value, arrays[value]) for name, value in wanted.dumped.items()})
+    return report
+
+
+def _report(
+    wanted: _Wanted, arrays: Mapping[Value, np.ndarray], labels: Sequence[str] | None, options: InferOptions
+) -> InferReport:
+    """What is reported of the arrays of a run."""
+    ranked = {name: arrays[value] for name, value in wanted.ranked.items()}
+    return InferReport(
+        {name: arrays[value] for name, value in wanted.selected.items()},
+        tuple(predictions(ranked, options.topk, labels, options.class_axis)) if options.topk else None,
+        _compared(wanted.reference, wanted.selected, arrays, options) if wanted.reference else None,
+        None if options.dump_folder is None else len(wanted.dumped),
+    )
+
+
+def _files_read(path: str, sources: Sequence[InputSource], options: InferOptions) -> dict[str, str]:
+    """Every file that the run reads, with what it is: none of them may be overwritten."""
+    files = files_read(path, options.weights, sources)
+    return files | {
+        file: what for file, what in ((options.labels, "the labels"), (options.reference, "the reference")) if file
+    }
+
+
+def _model(path: str, sources: Sequence[InputSource], options: InferOptions) -> Model:
+    given = GivenInputs(sources, image=options.image)
+    model = read_with_shapes(path, options.weights, options.shapes or {}, given=given, mmap=options.mmap)
+    if options.strict:
+        _refuse_errors(model)
+    reshape(model, options.shapes or {}, tolerant=True)
+    return model
+
+
+def _refuse_errors(model: Model) -> None:
+    errors = [finding for finding in validate(model) if finding.severity == "error"]
+    if errors:
+        more = f" (and {len(errors) - 1} more errors, see irexec validate)" if len(errors) > 1 else ""
+        raise ModelError(f"{errors[0].at(str(model.path))}: {errors[0].code} {errors[0].message}{more}")
+
+
+def _warn(model: Model, compiled: CompiledModel, messages: Messages) -> None:
+    """Report what is wrong with the model and yet does not keep from running what is asked for.
+
+    Such are ports that declare what is not so, since shapes are inferred anyway, and layers on which nothing depends.
+    """
+    texts = [f"{error}; nothing that is asked for depends on it" for error in compiled.inference.failures.values()]
+    # Compiling may change the element types of tensors.
+    inference = compiled.inference if compiled.program.runs_as_read else infer_shapes(model, tolerant=True)
+    findings = port_findings(compiled.model if compiled.program.runs_as_read else model, inference)
+    texts += [f"{finding.at()}: {finding.message}" for finding in findings if finding.severity == "error"]
+    for text in texts[:_WARNINGS_SHOWN]:
+        messages.warning(text)
+    if len(texts) > _WARNINGS_SHOWN:
+        messages.warning(f"{len(texts) - _WARNINGS_SHOWN} more such warnings, see irexec validate")
+
+
+def _require(compiled: CompiledModel, values: Sequence[Value], options: InferOptions) -> None:
+    """Raise the error of a layer that cannot be run; with --shape it is the shapes that do not fit."""
+    try:
+        compiled.require(values)
+    except NodeError as error:
+        if not options.shapes:
+            raise
+        raise refused(options.shapes, error) from None
+
+
+def _wanted(compiled: CompiledModel, options: InferOptions) -> _Wanted:
+    every = _every_tensor(compiled) if options.every_tensor else {}
+    dumped = {} if options.dump_folder is None else _every_tensor(compiled, with_inputs=True)
+    named = {name: find_value(compiled.model, name) for name in options.tensors}
+    selected = every if options.every_tensor else named or result_values(compiled.outputs)
+    # Every tensor of a network has no classes: with --all it is the results that are ranked.
+    ranked = (named or result_values(compiled.outputs)) if options.topk else {}
+    return _Wanted(selected, ranked, dumped, _reference(compiled, options))
+
+
+def _every_tensor(compiled: CompiledModel, *, with_inputs: bool = False) -> dict[str, Value]:
+    """What a run computes: all but the outputs of Parameters, unless they are asked for, and of Constants."""
+    inserted = compiled.program.inserted
+    others = {"Constant", "Result"} if with_inputs else {"Parameter", "Constant", "Result"}
+    nodes = (node for node in compiled.model.nodes if node.type not in others and node not in inserted)
+    return unique_names([value for node in nodes for value in node.outputs])
+
+
+def _reference(compiled: CompiledModel, options: InferOptions) -> _Reference | None:
+    if options.reference is None:
+        return None
+    names = result_values(compiled.outputs) | values_by_name(compiled.model)
+    blocked = compiled.inference.blocked(compiled.model)
+    with open_arrays(options.reference, memory=MemoryLimit(options.max_memory)) as file:
+        keys = {key: key for key in file.names} if file.named else {_only_result(compiled, options.reference): ""}
+        known = {name: names[name] for name in keys if name in names and names[name].node not in blocked}
+        if not keys:
+            raise InputError(f"{options.reference} has no arrays to compare with")
+        if not known:
+            raise InputError(
+                f"no array of {options.reference} ({listed(list(keys), 5)}) has the name of a tensor or layer of the model"
+            )
+        arrays = {name: file.read(keys[name]) for name in known}
+    return _Reference(arrays, known, tuple(name for name in keys if name not in known))
+
+
+def _only_result(compiled: CompiledModel, path: str) -> str:
+    results = result_values(compiled.outputs)
+    if len(results) != 1:
+        raise InputError(f"{path} is one array without a name, the model has the results {', '.join(results)}")
+    return next(iter(results))
+
+
+def _compared(
+    reference: _Reference, selected: Mapping[str, Value], arrays: Mapping[Value, np.ndarray], options: InferOptions
+) -> Assertion:
+    tolerance = Tolerance(rtol=options.rtol, atol=options.atol)
+    agreements = tuple(
+        agreement_of(name, arrays[value], reference.arrays[name], tolerance) for name, value in reference.values.items()
+    )
+    compared = set(reference.values.values())
+    return Assertion(
+        agreements, reference.unknown, tuple(name for name, value in selected.items() if value not in compared)
+    )

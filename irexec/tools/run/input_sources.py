@@ -1,0 +1,302 @@
+"""Inputs for a model from files, images, random values and constants, as ``irexec infer -i`` takes them."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from irexec.analysis.evaluate import rounded
+from irexec.analysis.model import Model, Port, expected, find_port
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.dtypes.elements import Element
+from irexec.errors import InputError, ModelError, OpError
+from irexec.ir.dims import PartialShape, is_static, low, shape_text
+from irexec.messages import counted
+from irexec.reference.limits import SMALL
+from irexec.tools.arrays.files import STDIN, ArrayFile, open_arrays
+from irexec.tools.images.files import IMAGE_SUFFIXES, Notify
+from irexec.tools.images.images import ImageOptions, read_image
+
+_LARGEST = np.iinfo(np.intp).max
+_GENERATED = ("random", "zeros", "ones")
+_ACCEPTED = f".npy, .npz or image ({', '.join(IMAGE_SUFFIXES)})"
+
+
+@dataclass(frozen=True)
+class InputSource:
+    """One ``-i``: the input that it names, or None, and where its values come from.
+
+    Attributes:
+        name: a name of an input, or its position.
+        source: a path, "-" for standard input, or one of "random", "zeros", "ones".
+    """
+
+    name: str | None
+    source: str
+
+    @property
+    def kind(self) -> Literal["generated", "image", "arrays"]:
+        """What the source is: by its name, since the suffix of an image says how it is meant."""
+        if self.source in _GENERATED:
+            return "generated"
+        return "image" if self.source.lower().endswith(IMAGE_SUFFIXES) else "arrays"
+
+    @property
+    def path(self) -> str | None:
+        """The file that is read, if there is one."""
+        return None if self.kind == "generated" or self.source == STDIN else self.source
+
+
+def parse_input_source(text: str) -> InputSource:
+    """``name=source`` or ``source``. Both may hold ``=``: the source is the shortest text after one that is a file or a word, or
+    all of the text if that is a file; where nothing is, what follows the last ``=``.
+
+    Raises:
+        InputError: there is no source.
+    """
+    name, equals, source = text.rpartition("=")
+    if not source:
+        raise InputError(f"-i {text!r} names no file")
+    last = InputSource(name or None, source) if equals else InputSource(None, text)
+    return next((split for split in _splits(text) if _exists(split)), last)
+
+
+def _splits(text: str) -> Iterator[InputSource]:
+    """The name and the source for each ``=``, the last one first, and for none."""
+    for at in (at for at in reversed(range(len(text))) if text[at] == "="):
+        yield InputSource(text[:at] or None, text[at + 1 :])
+    yield InputSource(None, text)
+
+
+def _exists(source: InputSource) -> bool:
+    return source.source == STDIN or source.kind == "generated" or os.path.exists(source.source)
+
+
+def input_arrays(
+    sources: Sequence[InputSource],
+    ports: Sequence[Port],
+    *,
+    seed: int = 0,
+    image: ImageOptions | None = None,
+    notify: Notify,
+    memory: MemoryLimit | None = None,
+) -> dict[str, np.ndarray]:
+    """One array per input that the sources give, by the port's name.
+
+    A source with a name feeds that input, a .npz without one the inputs that its members name, any other file the first
+    input that has no value yet. "random", "zeros" and "ones" alone feed every input that is left.
+
+    Args:
+        sources: what to read, in any order.
+        ports: the model's inputs.
+        seed: for random values.
+        image: how images become inputs.
+        notify: called with what the user might not expect.
+        memory: how much each array may take.
+
+    Raises:
+        InputError: a name or shape does not fit the model, or what is generated takes too much memory.
+        ModelError: a file cannot be read, or takes too much memory.
+    """
+    if sum(source.source == STDIN for source in sources) > 1:
+        raise InputError("standard input can be read only once, -i - is given twice")
+    for_the_rest = [source.source for source in sources if source.kind == "generated" and source.name is None]
+    if len(for_the_rest) > 1:
+        raise InputError(
+            f"-i {for_the_rest[0]} and -i {for_the_rest[1]} are both for all inputs that are left; NAME=SOURCE is for one input"
+        )
+    memory = memory or MemoryLimit()
+    reader = _Reader(ports, seed, image or ImageOptions(), notify, memory)
+    with ExitStack() as stack:
+        files = {s: stack.enter_context(_opened(s, memory)) for s in dict.fromkeys(sources) if s.kind == "arrays"}
+        for source in sorted(sources, key=lambda s: _order(s, files)):
+            for name, array in reader.read(source, files).items():
+                if name in reader.found:
+                    raise InputError(f"input {name!r} is given twice, the second time by {source.source!r}")
+                reader.found[name] = array
+    return reader.found
+
+
+def _opened(source: InputSource, memory: MemoryLimit) -> ArrayFile:
+    """The file of arrays; a word that is not a file was probably meant as one that generates values."""
+    if source.source.isalpha() and not os.path.exists(source.source):
+        raise ModelError(f"{source.source}: no such file, and not one of {', '.join(_GENERATED)}")
+    return open_arrays(source.source, _ACCEPTED, memory)
+
+
+def sample_inputs(
+    sources: Sequence[InputSource], ports: Sequence[Port], seed: int, notify: Notify, memory: MemoryLimit | None = None
+) -> dict[str, np.ndarray]:
+    """The inputs that the sources give; without any source random ones, which ``notify`` reports."""
+    if ports and not sources:
+        notify(f"inputs are random, with seed {seed}; -i gives others")
+        sources = [InputSource(None, "random")]
+    return input_arrays(sources, ports, seed=seed, notify=notify, memory=memory)
+
+
+def files_read(path: str, weights: str | None, sources: Sequence[InputSource] = ()) -> dict[str, str]:
+    """Every file that is read, with what it is: none of them may be overwritten."""
+    files = {path: "the model"}
+    if weights or (Path(path).name and Path(path).suffix.lower() != ".onnx"):
+        files[weights or str(Path(path).with_suffix(".bin"))] = "the model's weights"
+    return files | {source.path: "an input" for source in sources if source.path is not None}
+
+
+def external_files(model: Model) -> dict[str, str]:
+    """The files that are known only when the model is read, with what they are: none of them may be overwritten either."""
+    return {str(path): "the model's external data" for path in model.external_files}
+
+
+def _order(source: InputSource, files: Mapping[InputSource, ArrayFile]) -> int:
+    """Sources that name their inputs come first, those that feed whatever is left come last."""
+    if source.name is not None:
+        return 0
+    if source.kind == "generated":
+        return 3
+    return 1 if source.kind == "arrays" and files[source].named else 2
+
+
+class _Reader:
+    """What has been read so far, and what reading depends on."""
+
+    def __init__(
+        self, ports: Sequence[Port], seed: int, image: ImageOptions, notify: Notify, memory: MemoryLimit
+    ) -> None:
+        self.ports, self.seed, self.image, self.notify, self.memory = ports, seed, image, notify, memory
+        self.found: dict[str, np.ndarray] = {}
+
+    def read(self, source: InputSource, files: Mapping[InputSource, ArrayFile]) -> dict[str, np.ndarray]:
+        if source.kind == "generated":
+            return self._generated(source)
+        if source.kind == "arrays" and files[source].named and source.name is None:
+            return self._by_member(source, files[source])
+        port = find_port(self.ports, source.name) if source.name else self._next_free(source)
+        if source.kind == "image":
+            return {port.name: read_image(source.source, port, self.image, self.notify, self.memory)}
+        return {port.name: _only(files[source], source)}
+
+    def _generated(self, source: InputSource) -> dict[str, np.ndarray]:
+        ports = (
+            [find_port(self.ports, source.name)] if source.name else [p for p in self.ports if p.name not in self.found]
+        )
+        arrays = {}
+        for port, shape in zip(ports, _assumed_shapes(ports), strict=True):
+            if not is_static(port.shape):
+                self.notify(
+                    f"input {port} gets the shape {shape_text(shape)}: unknown sizes are 1 or their minimum; --shape sets them"
+                )
+            self._check_memory(port, shape)
+            arrays[port.name] = generated_array(source.source, port, shape, self.seed + self.ports.index(port))
+        return arrays
+
+    def _check_memory(self, port: Port, shape: tuple[int, ...]) -> None:
+        size = math.prod(shape) * (port.element.carrier.itemsize if port.element else 1)
+        if size < SMALL:
+            return
+        try:
+            self.memory.check_memory(size, f"shape {shape_text(shape)}")
+        except OpError as error:
+            raise InputError(f"input {port.name!r}: {error}") from None
+
+    def _by_member(self, source: InputSource, file: ArrayFile) -> dict[str, np.ndarray]:
+        named: dict[str, str] = {}
+        for key in file.names:
+            try:
+                port = find_port(self.ports, key)
+            except InputError as error:
+                raise InputError(f"{source.source}: {error}") from None
+            if port.name in named:
+                raise InputError(
+                    f"input {port.name!r} is given twice by {source.source!r}, as {named[port.name]!r} and {key!r}"
+                )
+            named[port.name] = key
+        return {name: file.read(key) for name, key in named.items()}
+
+    def _next_free(self, source: InputSource) -> Port:
+        for port in self.ports:
+            if port.name not in self.found:
+                return port
+        raise InputError(f"there is no input left for {source.source!r}: the model has {expected(self.ports)}")
+
+
+def _only(file: ArrayFile, source: InputSource) -> np.ndarray:
+    if source.name is not None and source.name in file.names:
+        return file.read(source.name)
+    if len(file.names) != 1:
+        raise InputError(
+            f"{source.source!r} has {counted(len(file.names), 'array')} ({', '.join(file.names)}), expected one for {source.name!r}"
+        )
+    return file.read(file.names[0])
+
+
+def _assumed_shapes(ports: Iterable[Port]) -> list[tuple[int, ...]]:
+    """Shapes in which every size that is not known is 1, or the minimum of its range.
+
+    Raises:
+        InputError: the rank of an input is not known.
+    """
+    shapes = []
+    for port in ports:
+        if port.shape is None:
+            raise InputError(
+                f'the rank of input {port.name!r} is not known: give it a shape with --shape "{port.name}[...]"'
+            )
+        shapes.append(tuple(size if isinstance(size, int) else max(1, low(size)) for size in port.shape))
+    return shapes
+
+
+def random_array(port: Port, seed: int) -> np.ndarray:
+    """Random values that an input takes: floats in [0, 1), small integers, the same for the same seed.
+
+    Raises:
+        InputError: its shape or type is not known.
+    """
+    shape = static(port.shape)
+    if shape is None:
+        raise InputError(
+            f'input {port.name!r} has shape {shape_text(port.shape)}: give it one with --shape "{port.name}[...]"'
+        )
+    return generated_array("random", port, shape, seed)
+
+
+def static(shape: PartialShape) -> tuple[int, ...] | None:
+    """The sizes if every one is known."""
+    if shape is None:
+        return None
+    sizes = tuple(size for size in shape if isinstance(size, int))
+    return sizes if len(sizes) == len(shape) else None
+
+
+def generated_array(source: str, port: Port, shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """An array of ``shape`` for an input: "random", "zeros" or "ones".
+
+    Raises:
+        InputError: the type of the input is not known, or no array can be so large.
+    """
+    element = port.element
+    if element is None:
+        raise InputError(f"the element type of input {port.name!r} is not known")
+    if math.prod(size or 1 for size in shape) * element.carrier.itemsize > _LARGEST:
+        raise InputError(f"input {port.name!r} of shape {shape_text(shape)} has more elements than an array can have")
+    if source == "random":
+        return _random(element, shape, np.random.default_rng(seed))
+    if element.kind == "string":
+        return np.full(shape, "" if source == "zeros" else "1", object)
+    return rounded(np.full(shape, source == "ones", element.carrier), element)
+
+
+def _random(element: Element, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    if element.kind == "string":
+        return np.full(shape, "text", object)
+    if element.kind == "boolean":
+        return rng.integers(0, 2, shape).astype(np.bool_)
+    if element.is_integer:
+        return rng.integers(0, min(10, 1 << (element.bits - 1)), shape).astype(element.carrier)
+    return rounded(rng.random(shape, np.float32).astype(element.carrier), element)

@@ -1,0 +1,44 @@
+"""The options of whatever runs a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from irexec.runtime.precision import DEFAULT_PRECISION, Precision
+from irexec.tools.run.shapes import Shapes
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How a model is read and run.
+
+    Attributes:
+        weights: the .bin; None is the file of the model's name.
+        shapes: new shapes of inputs by name; None is the only input.
+        seed: for random inputs.
+        precision: how irexec computes f16 and bf16; see compile_model.
+        threads: how many threads work on a step; None is the default of what runs the model.
+        max_memory: bytes that the process which runs it may hold; None for all that is left.
+    """
+
+    weights: str | None = None
+    shapes: Shapes | None = None
+    seed: int = 0
+    precision: Precision = DEFAULT_PRECISION
+    threads: int | None = None
+    max_memory: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionOptions(RunOptions):
+    """How a model is run in this process.
+
+    Attributes:
+        optimize: as for CompiledModel.
+        mmap: as for read_model.
+        timeout: seconds that all runs together may take; None for any.
+    """
+
+    optimize: bool = True
+    mmap: bool = True
+    timeout: float | None = None

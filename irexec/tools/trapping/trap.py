@@ -1,0 +1,344 @@
+"""A run that stops at the first layer whose result has NaN or infinities, is too large for f16, or leaves a recorded range."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from irexec.compile.steps import Step
+from irexec.errors import InputError
+from irexec.html import Record
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Graph, Node, Value
+from irexec.ir.names import unique_names
+from irexec.runtime.compiled_model import CompiledModel
+from irexec.tools.arrays.statistics import Statistics, blocks_of, constant_statistics, statistics
+from irexec.tools.trapping.ranges import Ranges
+
+Kind = Literal["nan", "inf", "f16", "range"]
+Origin = Literal["layer", "input", "constant"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+F16_MAX = 65504.0
+"""The largest f16."""
+MARGIN = 1e-3
+"""How far, as a part of the largest magnitude recorded, a tensor may leave its range: other kernels round in another way."""
+
+
+@dataclass(frozen=True)
+class Tensor(Record):
+    """A tensor that a layer has read or given.
+
+    Attributes:
+        name: its first tensor name, or else its layer's.
+        source: the type of the layer that gives it.
+        fact: element type and shape, as text.
+        statistics: of all its elements.
+    """
+
+    name: str
+    source: str
+    fact: str
+    statistics: Statistics
+
+
+@dataclass(frozen=True)
+class Trap(Record):
+    """The first layer whose result is not as it should be.
+
+    Attributes:
+        kind: "nan", "inf", "f16" for finite values beyond the largest f16, or "range" for values outside of the recorded range.
+        origin: "layer" where the layer makes it of inputs that have none; "input" where it is in an input of the model and "constant"
+            where it is in a constant: then ``source`` names that.
+        source: the name of the input or constant; "" for "layer".
+        id, name, type, version, line: the layer; for an input of the model its Parameter.
+        iterations: the bodies that the layer is in, from the outermost on: the layer that has the body, the body, and the iteration
+            from 0.
+        output: the result.
+        index, value: the first element that is not as it should be.
+        count: how many elements are not.
+        limits: the range with its margin, for "range".
+        inputs: what the layer has read.
+        fine: how many layers before it had results as they should be, counting each iteration.
+    """
+
+    kind: Kind
+    origin: Origin
+    source: str
+    id: int
+    name: str
+    type: str
+    version: str
+    line: int | None
+    iterations: tuple[tuple[str, str, int], ...]
+    output: Tensor
+    index: tuple[int, ...]
+    value: float
+    count: int
+    limits: tuple[float, float] | None
+    inputs: tuple[Tensor, ...]
+    fine: int
+
+
+@dataclass(frozen=True)
+class Recorded(Record):
+    """What is in a file of ranges now: of how many tensors, in how many runs."""
+
+    path: str
+    tensors: int
+    runs: int
+
+
+@dataclass(frozen=True)
+class TrapReport(Record):
+    """What a run with a trap has found.
+
+    Attributes:
+        kinds: what it would have stopped at.
+        trap: where it stopped; None if it did not.
+        layers: how many layers were looked at, counting each iteration.
+        ignored: the names of layers, inputs and constants that were left out.
+        without_range: the names of tensors of which no range is recorded; only where ranges are checked.
+        infinite: the inputs of the model that have infinities: those that come of them are not reported.
+        recorded: the file that the ranges of the run were added to; None without.
+    """
+
+    kinds: tuple[Kind, ...]
+    trap: Trap | None
+    layers: int
+    ignored: tuple[str, ...] = ()
+    without_range: tuple[str, ...] = ()
+    infinite: tuple[str, ...] = ()
+    recorded: Recorded | None = None
+
+
+class Trapped(Exception):
+    """The trap has stopped the run."""
+
+    def __init__(self, trap: Trap) -> None:
+        super().__init__(f"{trap.kind} in {trap.name}")
+        self.trap = trap
+
+
+class TrapWatcher:
+    """Looks at every result of a run; see irexec.runtime.execute.Watcher.
+
+    Args:
+        compiled: the model that runs.
+        kinds: what to stop at, the most important first.
+        ignore: names or ids of layers, names of tensors, inputs and constants that are not looked at; ``*`` stands for any text.
+        ranges: to hold results to, for the kind "range".
+        margin: see MARGIN.
+        record: takes the ranges of all results.
+
+    Raises:
+        InputError: a name of ``ignore`` is of nothing in the model, or no range is of one of its tensors.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledModel,
+        kinds: Sequence[Kind],
+        *,
+        ignore: Collection[str] = (),
+        ranges: Ranges | None = None,
+        margin: float = MARGIN,
+        record: Ranges | None = None,
+    ) -> None:
+        self._kinds, self._margin, self._record = kinds, margin, record
+        self._names = _names(compiled.model)
+        self._ignored = _matching(compiled.model, ignore)
+        self._ranges = ranges.tensors if ranges is not None else {}
+        if ranges is not None and not self._ranges.keys() & set(self._names.values()):
+            raise InputError(f"no tensor of the model has a range in the file, which has those of {ranges.model!r}")
+        self._without_range: dict[str, None] = {}
+        self._infinite: list[str] = []
+        self._iterations: list[tuple[str, str, int]] = []
+        self._layers = 0
+
+    def report(self, trap: Trap | None = None) -> TrapReport:
+        """What was found."""
+        ignored = tuple(dict.fromkeys(node.name for node in self._ignored))
+        return TrapReport(
+            tuple(self._kinds), trap, self._layers, ignored, tuple(self._without_range), tuple(self._infinite)
+        )
+
+    def check_inputs(self, inputs: Mapping[Node, np.ndarray]) -> None:
+        """Look at the inputs of the model: NaN and what leaves its range stop the run before it begins; infinities are noted.
+
+        Raises:
+            Trapped: an input is not as it should be.
+        """
+        for node, array in inputs.items():
+            value = node.outputs[0]
+            if array.dtype.kind not in "fiu" or not array.size or node in self._ignored:
+                continue
+            if "nan" in self._kinds and array.dtype.kind == "f" and np.isnan(array).any():
+                self._stop("nan", "input", node, value, array, np.isnan(array), (), self._names[value])
+            if "inf" in self._kinds and array.dtype.kind == "f" and np.isinf(array).any():
+                self._infinite.append(self._names[value])
+            if "range" in self._kinds:
+                self._check_range(node, value, array, (), (float(array.min()), float(array.max())))
+            if self._record is not None:
+                self._add_range(value, array, None)
+
+    def step(self, step: Step, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Look at the results of a layer.
+
+        Raises:
+            Trapped: one of them is not as it should be.
+        """
+        node = step.node
+        for value, array in zip(node.outputs, outputs, strict=False):
+            if isinstance(array, np.ndarray) and array.dtype.kind in "fiu" and array.size and node not in self._ignored:
+                self._look_at(node, value, array, inputs)
+        self._layers += 1
+
+    def enter(self, node: Node, body: str, iteration: int) -> None:
+        """A body begins to run."""
+        self._iterations.append((node.name, body, iteration))
+
+    def leave(self) -> None:
+        """A body has run."""
+        self._iterations.pop()
+
+    def _look_at(self, node: Node, value: Value, array: np.ndarray, inputs: Sequence[Any]) -> None:
+        low, high = float(array.min()), float(array.max())
+        finite = np.isfinite(low) and np.isfinite(high)
+        for kind in self._kinds:
+            if kind == "range":
+                self._check_range(node, value, array, inputs, (low, high))
+            # What comes out of a body came into it or was made in it, where it would have been seen.
+            elif not node.bodies and array.dtype.kind == "f" and not (finite and kind != "f16"):
+                self._check(kind, node, value, array, inputs)
+        if self._record is not None:
+            self._add_range(value, array, (low, high) if finite else None)
+
+    def _add_range(self, value: Value, array: np.ndarray, known: tuple[float, float] | None) -> None:
+        found = known if known is not None else _finite_range(array)
+        if self._record is not None and found is not None:
+            self._record.add(self._names[value], *found)
+
+    def _check(self, kind: Kind, node: Node, value: Value, array: np.ndarray, inputs: Sequence[Any]) -> None:
+        wrong = _wrong(kind, array)
+        if not wrong.any():
+            return
+        sources = [source for source in node.inputs if source is not None]
+        brought = [source for i, source in enumerate(sources) if _has(kind, source.node, _at(inputs, i))]
+        if not brought:
+            self._stop(kind, "layer", node, value, array, wrong, inputs)
+        constant = next(
+            (source for source in brought if source.node.constant is not None and source.node not in self._ignored),
+            None,
+        )
+        # Infinities in a constant are masks, as those in an input are. Finite values beyond f16 are lost when the constant is stored in it.
+        if kind != "inf" and constant is not None:
+            self._stop(kind, "constant", node, value, array, wrong, inputs, constant.node.name)
+
+    def _check_range(
+        self, node: Node, value: Value, array: np.ndarray, inputs: Sequence[Any], extremes: tuple[float, float]
+    ) -> None:
+        name = self._names[value]
+        recorded = self._ranges.get(name)
+        if recorded is None:
+            self._without_range[name] = None
+            return
+        margin = self._margin * max(map(abs, recorded))
+        low, high = recorded[0] - margin, recorded[1] + margin
+        if extremes[0] < low or extremes[1] > high or np.isnan(extremes[0]):
+            wrong = ~((array >= low) & (array <= high))
+            if wrong.any():
+                origin: Origin = "layer" if node.inputs else "input"
+                self._stop("range", origin, node, value, array, wrong, inputs, "" if node.inputs else name, (low, high))
+
+    def _stop(
+        self,
+        kind: Kind,
+        origin: Origin,
+        node: Node,
+        value: Value,
+        array: np.ndarray,
+        wrong: np.ndarray,
+        inputs: Sequence[Any],
+        source: str = "",
+        limits: tuple[float, float] | None = None,
+    ) -> None:
+        index = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+        sources = [one for one in node.inputs if one is not None]
+        read = tuple(self._tensor(one, _at(inputs, i)) for i, one in enumerate(sources)) if origin != "input" else ()
+        trap = Trap(
+            kind, origin, source, node.id, node.name, node.type, node.version, node.line, tuple(self._iterations),
+            self._tensor(value, array), index, float(array[index]), int(np.count_nonzero(wrong)), limits, read, self._layers,
+        )  # fmt: skip
+        raise Trapped(trap)
+
+    def _tensor(self, value: Value, array: np.ndarray | None) -> Tensor:
+        node = value.node
+        if node.constant is not None:
+            fact = Fact(node.constant.element, node.constant.shape)
+            return Tensor(self._names[value], node.type, str(fact), constant_statistics(node))
+        element = value.fact.element if value.fact is not None else None
+        if not isinstance(array, np.ndarray):
+            return Tensor(self._names[value], node.type, str(Fact(element, None)), Statistics())
+        return Tensor(self._names[value], node.type, str(Fact.of(array, element)), statistics(array))
+
+
+def _at(inputs: Sequence[Any], index: int) -> Any:
+    return inputs[index] if index < len(inputs) else None
+
+
+def _wrong(kind: Kind, array: np.ndarray) -> np.ndarray:
+    """The elements that the kind is about."""
+    if kind == "nan":
+        return np.isnan(array)
+    if kind == "inf":
+        return np.isinf(array)
+    if array.dtype == np.float16:
+        # None of them is beyond the type that it has.
+        return np.zeros(array.shape, bool)
+    return np.isfinite(array) & (np.abs(array) > F16_MAX)
+
+
+def _has(kind: Kind, node: Node, array: Any) -> bool:
+    """Whether an input has such elements; a constant that no kernel reads any more is looked at as it is stored."""
+    if node.constant is not None:
+        return any(block.dtype.kind == "f" and bool(_wrong(kind, block).any()) for block in blocks_of(node))
+    return isinstance(array, np.ndarray) and array.dtype.kind == "f" and bool(_wrong(kind, array).any())
+
+
+def _finite_range(array: np.ndarray) -> tuple[float, float] | None:
+    finite = array[np.isfinite(array)]
+    return (float(finite.min()), float(finite.max())) if finite.size else None
+
+
+def _names(graph: Graph, path: str = "") -> dict[Value, str]:
+    """Names for all values of a graph and its bodies, no two of them the same."""
+    named = unique_names(value for node in graph.nodes for value in node.outputs)
+    found = {value: f"{path}{name}" for name, value in named.items()}
+    for node in graph.nodes:
+        for body, inside in node.bodies.items():
+            found |= _names(inside.graph, f"{path}{node.name}/{body}/")
+    return found
+
+
+def _matching(graph: Graph, patterns: Collection[str]) -> set[Node]:
+    """The layers that the patterns name.
+
+    Raises:
+        InputError: a pattern names none.
+    """
+    nodes = [
+        (node, {node.name, str(node.id), *(name for value in node.outputs for name in value.names)})
+        for node in graph.walk()
+    ]
+    found: set[Node] = set()
+    for pattern in patterns:
+        matches = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL).fullmatch
+        matching = {node for node, names in nodes if any(map(matches, names))}
+        if not matching:
+            raise InputError(f"--trap-ignore {pattern}: no layer, tensor or input has this name")
+        found |= matching
+    return found
