@@ -28,6 +28,18 @@ ROWS = [
     case(
         "FakeQuantize",
         1,
+        np.zeros((2, 0), np.float32),
+        np.zeros((1, 0), np.float32),
+        np.ones((1, 0), np.float32),
+        0.0,
+        1.0,
+        levels="4",
+        gives=np.zeros((2, 0), np.float32),
+        id="no range",
+    ),
+    case(
+        "FakeQuantize",
+        1,
         X,
         random("f32", 1, 3, 1, low=-2, high=-1),
         random("f32", 1, 3, 1, low=1, high=2),
