@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,10 @@ from hypothesis import HealthCheck, Phase, settings
 from irexec.compile import passes
 from irexec.compile.graph import Graph, problems
 from irexec.compile.rewriting import Rewriting
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts a background command so, and the commands that tests interrupt would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The laws are asserted there, not in the tests: what differs is to be shown all the same.
 pytest.register_assert_rewrite("tests.support.laws", "tests.onnx.control")

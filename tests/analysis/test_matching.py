@@ -243,7 +243,7 @@ def test_a_candidate_whose_score_fell_waits_for_better_ones() -> None:
         return builder.model()
 
     sides, numbers = (Side.of(added("moved", "other")), Side.of(added("new", "moved"))), Numbers()
-    state = Assignment(*sides, *(keys_of(side, numbers) for side in sides))
+    state = Assignment(*sides, *(keys_of(side, numbers, {}) for side in sides))
     mine, theirs = ({node.name: i for i, node in enumerate(side.nodes)} for side in sides)
     for name in ("x", "Relu"):
         state.add(mine[name], theirs[name], "given")

@@ -25,7 +25,8 @@ from irexec.tools.inspect.memory import memory
 from irexec.tools.inspect.precision import precision
 from irexec.tools.measure.profile import static_profile
 from irexec.tools.report import WrittenReport
-from irexec.tools.run.infer import Assertion, InferReport, results
+from irexec.tools.run import results
+from irexec.tools.run.infer import Assertion, InferReport
 from tests.html.test_markup import HOSTILE
 from tests.support.markup import Element, parse
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from irexec.analysis.matching.side import Identities, Numbers, Side
@@ -53,12 +53,20 @@ class SideKeys:
     neighbours: Keys
 
 
-def keys_of(side: Side, numbers: Numbers) -> SideKeys:
-    """The keys of a graph."""
+def keys_of(side: Side, numbers: Numbers, known: Mapping[int, int]) -> SideKeys:
+    """The keys of a graph.
+
+    Args:
+        side: the graph.
+        numbers: shared by both graphs.
+        known: for layers that are paired beforehand the number of their pair, which stands for their contents.
+    """
     identities = Identities(numbers)
     types = [numbers(("type", node.type)) for node in side.nodes]
     definition = [identities.definition(node) for node in side.nodes]
-    contents = [identities.contents(node) for node in side.nodes]
+    contents = [
+        numbers(("known", known[i])) if i in known else identities.contents(node) for i, node in enumerate(side.nodes)
+    ]
     names = [numbers(("name", node.type, node.name)) for node in side.nodes]
     return SideKeys(
         type=types,

@@ -34,8 +34,12 @@ def match_graphs(a: Graph, b: Graph, known: Iterable[tuple[Node, Node]] = ()) ->
 def _match(a: Graph, b: Graph, known: Iterable[tuple[Node, Node]] = ()) -> Matching:
     numbers = Numbers()
     side_a, side_b = Side.of(a), Side.of(b)
-    state = Assignment(side_a, side_b, keys_of(side_a, numbers), keys_of(side_b, numbers))
-    _pair_known(state, known)
+    same = _indices(side_a, side_b, known)
+    keys_a = keys_of(side_a, numbers, {i: k for k, (i, _) in enumerate(same)})
+    keys_b = keys_of(side_b, numbers, {j: k for k, (_, j) in enumerate(same)})
+    state = Assignment(side_a, side_b, keys_a, keys_b)
+    for i, j in same:
+        state.add(i, j, "value")
     _pair_unique(state, numbers)
     spread = Spread(state)
     spread.revisit()
@@ -56,12 +60,17 @@ def _match(a: Graph, b: Graph, known: Iterable[tuple[Node, Node]] = ()) -> Match
     return _result(a, b, state)
 
 
-def _pair_known(state: Assignment, known: Iterable[tuple[Node, Node]]) -> None:
-    index_a, index_b = ({node: i for i, node in enumerate(side.nodes)} for side in (state.a, state.b))
+def _indices(a: Side, b: Side, known: Iterable[tuple[Node, Node]]) -> list[tuple[int, int]]:
+    """Indices of the layers that are paired beforehand; of several pairs of one layer the first."""
+    index_a, index_b = ({node: i for i, node in enumerate(side.nodes)} for side in (a, b))
+    partners: dict[int, int] = {}
+    taken: set[int] = set()
     for one, other in known:
         i, j = index_a[one], index_b[other]
-        if state.to_b[i] < 0 and state.to_a[j] < 0:
-            state.add(i, j, "value")
+        if i not in partners and j not in taken:
+            partners[i] = j
+            taken.add(j)
+    return list(partners.items())
 
 
 def _pair_unique(state: Assignment, numbers: Numbers) -> None:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.matching import Matching, match_graphs, value_pairs
-from irexec.errors import InputError
+from irexec.analysis.model import Port
+from irexec.errors import InputError, OpError
+from irexec.ir.dims import meet_shapes
 from irexec.ir.find import find_value, values_by_name
 from irexec.ir.graph import Node, Value
 from irexec.messages import listed
@@ -89,8 +91,8 @@ def pair_models(a: ModelSide, b: ModelSide, maps: Sequence[tuple[str, str]], kno
     reasons = {pair.b: pair.how for pair in known}
     if same:
         _pair_readers(a, b, same, reasons)
-    layers = [(one.node, value.node) for value, one in same.items()]
-    matching = match_graphs(a.model, b.model, [*layers, *_same_results(a, b)] if layers else ())
+    layers = [*_same_inputs(a, b), *((one.node, value.node) for value, one in same.items())]
+    matching = match_graphs(a.model, b.model, [*layers, *_same_results(a, b)] if same else layers)
     values = set(same.values())
     found_pairs = [pair for pair in value_pairs(matching) if pair.b not in same and pair.a not in values]
     how = {pair.b: pair.reason for pair in found_pairs} | reasons
@@ -157,6 +159,34 @@ def _pair_results(a: ModelSide, b: ModelSide, by_b: dict[Value, Value], how: dic
         elif how[source] not in GUESSES:
             continue
         how[source] = RESULT[0] if set(source.names) & set(other.names) else RESULT[1]
+
+
+def _same_inputs(a: ModelSide, b: ModelSide) -> list[tuple[Node, Node]]:
+    """Parameters that are the same input: by a common name, the others by position where types and shapes fit.
+
+    Structure does not decide: of ``x - y`` and ``y - x`` it would say that two inputs have changed their names.
+    """
+    if inner_inputs(a.model, b.model) or inner_inputs(b.model, a.model):
+        return []
+    left = {port.node: port for port in a.model.inputs}
+    found: dict[Node, Node] = {}
+    for port in b.model.inputs:
+        same = next((other for other in left.values() if set(other.names) & set(port.names)), None)
+        if same is not None:
+            found[port.node] = left.pop(same.node).node
+    others = [port for port in b.model.inputs if port.node not in found]
+    if len(others) == len(left) and all(map(_fit, left.values(), others)):
+        found |= {port.node: other for other, port in zip(left, others, strict=True)}
+    return [(one, other) for other, one in found.items()]
+
+
+def _fit(one: Port, other: Port) -> bool:
+    """Whether two inputs have one element type, and a shape in common."""
+    try:
+        meet_shapes(one.shape, other.shape)
+    except OpError:
+        return False
+    return one.element is other.element
 
 
 def _same_results(a: ModelSide, b: ModelSide) -> list[tuple[Node, Node]]:

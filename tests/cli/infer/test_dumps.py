@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irexec import tools
+from irexec.tools.run import dump as dumping
 from tests.cli.infer.running import CLASSIFIER, Capture, contents, infer
 from tests.support.paths import IRS
 
@@ -69,7 +69,7 @@ def test_a_file_that_comes_while_a_dump_is_written_is_kept(
         (dump / "thesis.txt").write_text("years of work")
         saved(*arguments, **options)
 
-    monkeypatch.setattr(tools.dump.np, "save", plant)
+    monkeypatch.setattr(dumping.np, "save", plant)
     _, err = infer(capsys, CLASSIFIER, "-i", "random", "--seed", 1, "--dump-layers", dump, code=2)
     assert "has files that --dump-layers has not written" in err
     (dump / "thesis.txt").unlink()
@@ -104,7 +104,7 @@ def test_a_dump_that_fails_leaves_the_earlier_one(
             raise OSError(28, "No space left on device")
         saved(file, *arguments, **options)
 
-    monkeypatch.setattr(tools.dump.np, "save", full)
+    monkeypatch.setattr(dumping.np, "save", full)
     _, err = infer(capsys, CLASSIFIER, "-i", "random", "--seed", 1, "--dump-layers", dump, code=3)
     assert err == f"error: {dump}: cannot be written: No space left on device\n"
     assert contents(dump) == before
