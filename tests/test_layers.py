@@ -53,7 +53,6 @@ _ONLY = {
     "prometheus_client": ("irexec/integrations/open_inference.py",),
     "ray": ("irexec/integrations/ray_data.py",),
     "pyarrow": ("irexec/tools/batch/tables.py",),
-    "igraph": ("irexec/tools/graph/layout.py",),
     "resvg_py": ("irexec/tools/graph/png.py",),
     "onnx": ("converters/onnx/",),
     "onnxruntime": ("converters/onnx/reference.py", "irexec/tools/engines/engine.py"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,15 +26,12 @@ def test_mermaid_is_printed(capsys: Capture) -> None:
     ("form", "begin"), [("dot", "digraph"), ("svg", "<?xml"), ("html", "<!DOCTYPE html>"), ("mmd", "flowchart")]
 )
 def test_formats_are_printed_whole(form: str, begin: str, capsys: Capture) -> None:
-    if form in ("svg", "html"):
-        pytest.importorskip("igraph")
     out, _ = streams(capsys, "graph", MODEL, "--format", form)
     assert out.startswith(begin) and "conv0/Convolution" in out
     assert out.rstrip().endswith({"dot": "}", "svg": "</svg>", "html": "</html>", "mmd": "color:#15191e"}[form])
 
 
 def test_a_file_is_written_and_said(capsys: Capture, tmp_path: Path) -> None:
-    pytest.importorskip("igraph")
     out, err = streams(capsys, "graph", MODEL, "-o", tmp_path / "g.svg")
     size = (tmp_path / "g.svg").stat().st_size
     assert out == f"{tmp_path}/g.svg: 21 layers, 7 constants drawn in others; {size:,} bytes\n" and err == ""
@@ -72,7 +70,6 @@ def test_execution_graphs_are_drawn(capsys: Capture) -> None:
 
 
 def test_without_weights_there_are_no_statistics(capsys: Capture, tmp_path: Path) -> None:
-    pytest.importorskip("igraph")
     shutil.copy(MODEL, tmp_path / "m.xml")
     _, err = streams(capsys, "graph", tmp_path / "m.xml", "-o", tmp_path / "m.html")
     assert "the values of 7 constants cannot be read" in err
@@ -110,7 +107,6 @@ def test_nothing_that_is_read_is_overwritten(capsys: Capture, tmp_path: Path) ->
     shutil.copy(MODEL, tmp_path / "m.xml")
     shutil.copy(MODEL.with_suffix(".bin"), tmp_path / "weights.svg")
     before = (tmp_path / "weights.svg").read_bytes()
-    pytest.importorskip("igraph")
     err = streams(
         capsys, "graph", tmp_path / "m.xml", "--bin", tmp_path / "weights.svg", "-o", tmp_path / "weights.svg", code=2
     )[1]
@@ -120,17 +116,10 @@ def test_nothing_that_is_read_is_overwritten(capsys: Capture, tmp_path: Path) ->
     )
 
 
-@pytest.mark.parametrize(("package", "name"), [("igraph", "g.svg"), ("igraph", "g.html"), ("resvg_py", "g.png")])
-def test_a_package_that_is_missing_is_named(
-    package: str, name: str, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import sys
-
-    if package == "resvg_py":
-        pytest.importorskip("igraph")
-    monkeypatch.setitem(sys.modules, package, None)
-    err = streams(capsys, "graph", MODEL, "-o", tmp_path / name, code=4)[1]
-    assert "pip install 'irexec[graph]'" in err and list(tmp_path.iterdir()) == []
+def test_a_package_that_is_missing_is_named(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    err = streams(capsys, "graph", MODEL, "-o", tmp_path / "g.png", code=4)[1]
+    assert "pip install 'irexec[png]'" in err and list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_cannot_be_read(capsys: Capture) -> None:

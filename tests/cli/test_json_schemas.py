@@ -107,7 +107,7 @@ ROWS = (
     Row("graph {digits}/classifier.xml"),
     Row("graph {digits}/damaged.xml -o {tmp}/a.dot --findings"),
     Row("graph {data}/openvino/tensor_iterator.xml -o {tmp}/a.mmd --bodies --cluster"),
-    Row("graph {digits}/classifier.xml -o {tmp}/a.svg --profile --runs 1 --around conv0", needs=("igraph",)),
+    Row("graph {digits}/classifier.xml -o {tmp}/a.svg --profile --runs 1 --around conv0"),
     Row("graph {digits}/classifier.xml --around nowhere", 2),
     Row("serve =x", 2),
     Row("validate", 2),

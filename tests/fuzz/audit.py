@@ -43,8 +43,6 @@ _READABLE = (
     "/dev/null",
     "/dev/urandom",
     "/etc/os-release",
-    # Settings of igraph, which reads them when it is imported.
-    os.path.expanduser("~/.igraphrc"),
 )
 
 # The fuzzer's own clock reads how long processes that a case has started have waited.

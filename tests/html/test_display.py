@@ -231,7 +231,6 @@ def test_a_repr_is_short(name: str) -> None:
 
 
 def test_a_drawing_is_shown() -> None:
-    pytest.importorskip("igraph")
     shown = draw(irexec.read_model(CLASSIFIER))
     assert len(repr(shown)) < 100
     assert parse(shown._repr_html_()).all("svg")

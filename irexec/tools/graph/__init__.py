@@ -4,8 +4,8 @@
     write_graph(drawing, "model.html")
 
 ``draw`` (draw.py) chooses what is drawn (selection.py) and makes a ``Drawing`` (drawing.py): layers, and frames that fold
-(frames.py, names.py, acyclic.py). A frame is laid out in columns and rows (layout.py), and these become pixels (placing.py) for svg.py and
-png.py. html.py gives the same to a script, which places it in the browser. mermaid.py and dot.py leave the layout to others.
+(frames.py, names.py, acyclic.py). Each frame is laid out in pixels (layout.py); placing.py puts the unfolded frames together for svg.py
+and png.py, and a script does so in the browser for html.py. mermaid.py and dot.py leave the layout to others.
 """
 
 from irexec.tools.graph.draw import draw

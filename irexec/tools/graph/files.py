@@ -14,7 +14,6 @@ from irexec.tools.arrays.result_files import check_file
 from irexec.tools.graph.dot import dot
 from irexec.tools.graph.drawing import Drawing
 from irexec.tools.graph.html import graph_page
-from irexec.tools.graph.layout import load_igraph
 from irexec.tools.graph.mermaid import MAX_EDGES, MAX_TEXT, mermaid
 from irexec.tools.graph.png import load_resvg, png
 from irexec.tools.graph.svg import svg_and_size
@@ -74,8 +73,6 @@ def check_graph_file(path: str, read: Mapping[str, str]) -> None:
 
 def check_format(format: Format) -> None:
     """Raise UnsupportedError unless the packages that a format needs are installed."""
-    if format in ("svg", "html", "png"):
-        load_igraph()
     if format == "png":
         load_resvg()
 

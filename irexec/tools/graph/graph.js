@@ -110,11 +110,6 @@ class Graph {
     return { title: frame.name, lines: [`▸ ${count(summary.count, "layer")}`, most], badge: time(summary.ms) };
   }
 
-  heightOf(item) {
-    const layer = this.layerOf(item);
-    return layer && item >= 0 ? 19 + 13 * (layer.r ? 2 : 1) + 7 : 52;
-  }
-
   frameTitle(index) {
     const frame = this.frames[index], layer = frame.layer === null ? null : this.layers[frame.layer];
     return layer ? `${layer.t} · ${layer.n}` : `${frame.name} · ${count(this.summary(frame).count, "layer")}`;

@@ -1,7 +1,7 @@
 """A drawing as a page that folds, searches and explains itself, or as a part of another page. It needs no other file and no network.
 
-The browser draws on a canvas, so that 5,000 layers stay quick; where boxes and lines go is computed here (irexec.tools.graph.layout),
-frame by frame, and put together there for what is unfolded.
+The browser draws on a canvas, so that 5,000 layers stay quick. Each frame is laid out here (irexec.tools.graph.layout), with all frames
+in it folded; the script moves the rest apart where a reader unfolds some.
 """
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ from __future__ import annotations
 import math
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 from irexec.html import Html, data, element, joined, page
 from irexec.ir.findings import Finding
 from irexec.ir.garbage import collection_paused
 from irexec.messages import counted, cut, visible
+from irexec.tools.graph.boxes import WIDTH
 from irexec.tools.graph.drawing import Drawing, Frame, Layer
 from irexec.tools.graph.families import FAMILIES
-from irexec.tools.graph.layout import lay_out
+from irexec.tools.graph.layout import GAP_Y, lay_out
+from irexec.tools.graph.placing import CUT, HEAD, PAD, folded_size
 from irexec.tools.inspect.weights import WeightLine
 
 _NAME, _TEXT, _LISTED = 600, 2_000, 200
@@ -25,11 +28,7 @@ _NAME, _TEXT, _LISTED = 600, 2_000, 200
 
 
 def graph_page(drawing: Drawing) -> str:
-    """A whole document.
-
-    Raises:
-        UnsupportedError: igraph is not installed.
-    """
+    """A whole document."""
     return page(visible(cut(drawing.name or "model", 200)), graph_fragment(drawing, is_whole_page=True))
 
 
@@ -40,10 +39,7 @@ def graph_fragment(drawing: Drawing, *, id: str = "graph", is_whole_page: bool =
     Args:
         drawing: what is shown.
         id: of the element, unique in the page.
-        is_whole_page: whether there is nothing else in the page: it then has the height of the window, and the wheel moves it at once.
-
-    Raises:
-        UnsupportedError: igraph is not installed.
+        is_whole_page: True if there is nothing else in the page: it then has the height of the window, and the wheel moves it at once.
     """
     return joined(
         element("style", _file("page.css")),
@@ -121,9 +117,10 @@ def _help() -> Html:
 
 @cache
 def _script() -> Html:
-    """The script, of which nothing can be seen outside of it."""
+    """The script; nothing of it is visible to other scripts of the page."""
+    sizes = f"const WIDTH = {WIDTH}, GAP_Y = {GAP_Y}, PAD = {PAD}, HEAD = {HEAD}, CUT = {CUT};\n"
     parts = (_file(f"{name}.js") for name in ("graph", "placing", "painting", "panel", "page"))
-    return joined(Html('(() => {\n"use strict";\n'), *parts, Html("})();\n"))
+    return joined(Html('(() => {\n"use strict";\n'), Html(sizes), *parts, Html("})();\n"))
 
 
 @cache
@@ -146,13 +143,14 @@ def document(drawing: Drawing) -> dict[str, Any]:
 
 
 def _frame(drawing: Drawing, frame: Frame, tensors: dict[tuple[int, int], int]) -> dict[str, Any]:
-    layout = lay_out(frame)
+    sizes = [folded_size(drawing, item) for item in frame.items]
+    layout = lay_out(frame, sizes)
 
     def number(tensor: tuple[int, int]) -> int:
         return tensors.setdefault(tensor, len(tensors))
 
     links = [
-        [link.source, link.target, number(link.tensor), None if bends is None else list(bends)]
+        [link.source, link.target, number(link.tensor), None if bends is None else list(chain.from_iterable(bends))]
         for link, bends in zip(frame.links, layout.bends, strict=True)
     ]
     return {
@@ -162,12 +160,13 @@ def _frame(drawing: Drawing, frame: Frame, tensors: dict[tuple[int, int], int]) 
         "layer": frame.layer,
         "folded": frame.folded,
         "items": list(frame.items),
-        "positions": [list(position) for position in layout.positions],
+        "positions": [[x, y, height] for (x, y), (_, height) in zip(layout.centres, sizes, strict=True)],
+        "rows": list(layout.rows),
         "links": links,
-        "entries": [[number(tensor), column] for tensor, column in layout.entries.items()],
-        "exits": [[number(tensor), column] for tensor, column in layout.exits.items()],
-        "columns": layout.columns,
-        "rows": layout.rows,
+        "entries": [[number(tensor), x] for tensor, x in layout.entries.items()],
+        "exits": [[number(tensor), x] for tensor, x in layout.exits.items()],
+        "width": layout.width,
+        "height": layout.height,
     }
 
 

@@ -1,15 +1,11 @@
-"""Where boxes and lines go: a layered layout of each frame.
+"""Positions of boxes and lines: a layered layout of each frame, in pixels.
 
-The layout is that of igraph (``layout_sugiyama``: barycentres against crossings, Brandes and Koepf for coordinates), which is
-written in C, has been maintained for twenty years and comes as wheels without further libraries. It is given the rows, so that it
-only has to order and align. Measured for networks of 500, 5,000 and 20,000 layers with branches and skips, on one core: 0.01 s,
-0.06 s and 1.7 s, 0.4 s without the longest lines. fast-sugiyama (Rust) took 0.04 s, 2.2 s and 17 s, since it ranks by itself; grandalf
-(Python) is not maintained any more; Graphviz's dot is not on PyPI.
+Source: Sugiyama, Tagawa, Toda 1981. Each layer stands in a row below all that it reads (here), the order in a row reduces crossings
+(ordering.py), and coordinates keep lines straight (coordinates.py). Everything is linear in the number of layers.
 
-Each line takes a vertex in every row that it passes. Those of an attention mask to every block, or of skips over a whole network,
-would be most of the vertices: they took most of the time (13 s for 20,000 layers) and moved everything else aside. So the longest
-lines are not laid out as soon as there are more than ``_BENDS`` such vertices for each box, those of lines over at most ``_SHORT``
-rows not counted; they are drawn straight, and pale.
+Each line takes a vertex in every row that it passes. The lines of an attention mask to every block, or of skips over a whole network,
+would be most of the vertices and move everything else aside. The longest lines are therefore not laid out as soon as there are more
+than ``_BENDS`` such vertices for each box, lines over at most ``_SHORT`` rows not counted; they are drawn straight, and pale.
 """
 
 from __future__ import annotations
@@ -17,73 +13,72 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
-from irexec.errors import UnsupportedError
 from irexec.ir.order import sort_by_producers
+from irexec.tools.graph.coordinates import GAP_X, assign
 from irexec.tools.graph.drawing import Frame
+from irexec.tools.graph.ordering import Layered, reduce_crossings
 
+GAP_Y = 40.0
+"""Pixels between rows."""
 _SHORT, _BENDS, _MIN_BENDS = 8, 0.5, 100
-_ROUNDS = 24
+
+Point = tuple[float, float]
+Size = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class FrameLayout:
-    """The positions in one frame, in columns of one box's width and in rows, which begin with 0.
+    """The positions in one frame, in pixels from the upper left corner of its content.
 
     Attributes:
-        positions: column and row of each item, in the order of ``Frame.items``.
-        entries: column of each tensor that comes from outside; they are above the first row.
-        exits: column of each tensor that goes outside; they are below the last row.
-        bends: for each link of the frame the columns at which it passes the rows between; None for one that is drawn straight
-            because it is too far.
-        columns: the largest column.
-        rows: how many rows there are.
+        centres: horizontal centre and upper edge of each item, in the order of ``Frame.items``.
+        rows: row of each item.
+        entries: horizontal position of each tensor that comes from outside, above the content.
+        exits: horizontal position of each tensor that goes outside, below the content.
+        bends: for each link of the frame the points at which it passes the rows between its ends; None for a line that is drawn
+            straight because it is too long.
+        width, height: of the content.
     """
 
-    positions: tuple[tuple[float, int], ...]
+    centres: tuple[Point, ...]
+    rows: tuple[int, ...]
     entries: Mapping[tuple[int, int], float]
     exits: Mapping[tuple[int, int], float]
-    bends: tuple[tuple[float, ...] | None, ...]
-    columns: float
-    rows: int
+    bends: tuple[tuple[Point, ...] | None, ...]
+    width: float
+    height: float
 
 
-def load_igraph() -> Any:
-    """The package igraph.
+def lay_out(frame: Frame, sizes: Sequence[Size]) -> FrameLayout:
+    """The layout of one frame.
 
-    Raises:
-        UnsupportedError: it is not installed.
+    Args:
+        frame: any frame; frames in it are boxes as any other.
+        sizes: width and height of each of its items.
     """
-    try:
-        import igraph
-    except ImportError:
-        raise UnsupportedError("igraph is not installed, which lays out graphs: pip install 'irexec[graph]'") from None
-    return igraph
-
-
-def lay_out(frame: Frame) -> FrameLayout:
-    """The layout of one frame; frames in it are boxes as any other.
-
-    Raises:
-        UnsupportedError: igraph is not installed.
-    """
-    igraph = load_igraph()
     vertices = _Vertices(frame)
-    pairs = [(vertices.of[("in", link.tensor) if link.source is None else link.source],
-              vertices.of[("out", link.tensor) if link.target is None else link.target]) for link in frame.links]  # fmt: skip
+    pairs = [
+        (
+            vertices.of[("in", link.tensor) if link.source is None else link.source],
+            vertices.of[("out", link.tensor) if link.target is None else link.target],
+        )
+        for link in frame.links
+    ]
     rows = _rows(len(vertices.of), pairs, vertices.first, vertices.last)
-    columns, routes = _columns(igraph, rows, _near(pairs, rows))
-    return _layout(frame, vertices, rows, columns, [routes.get(pair) for pair in pairs])
+    widths = [width for width, _ in sizes] + [0.0] * (len(vertices.of) - len(sizes))
+    centres, routes = _columns(rows, widths, _near(pairs, rows))
+    return _in_pixels(vertices, sizes, rows, centres, [routes.get(pair) for pair in pairs], pairs)
 
 
 class _Vertices:
-    """The vertices of a frame: its items, and what comes from outside or goes there."""
+    """The vertices of a frame: its items, and the tensors that come from outside or go there."""
 
     def __init__(self, frame: Frame) -> None:
         self.of: dict[Any, int] = {item: i for i, item in enumerate(frame.items)}
-        self.first, self.last = [], []
+        self.first: list[int] = []
+        self.last: list[int] = []
         for link in frame.links:
             if link.source is None and ("in", link.tensor) not in self.of:
                 self.first.append(self.of.setdefault(("in", link.tensor), len(self.of)))
@@ -92,7 +87,7 @@ class _Vertices:
 
 
 def _rows(count: int, pairs: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> list[int]:
-    """A row for each vertex, after those of all before it; what nothing comes before stands right before what reads it."""
+    """The row of each vertex: below its producers; a vertex without any stands right above its first reader."""
     before: list[set[int]] = [set() for _ in range(count)]
     after: dict[int, set[int]] = defaultdict(set)
     for a, b in pairs:
@@ -103,7 +98,7 @@ def _rows(count: int, pairs: Sequence[tuple[int, int]], first: Sequence[int], la
     rows = [0] * count
     fixed, top = set(first), 1 if first else 0
     for i in [*order, *stuck]:
-        # On a cycle, which a damaged model may have, those before that have no row yet do not count.
+        # On a cycle, which a damaged model may have, producers without a row do not count.
         rows[i] = 0 if i in fixed else max((rows[j] + 1 for j in before[i]), default=top)
     for i in reversed(order):
         if not before[i] and after[i] and i not in fixed:
@@ -130,117 +125,96 @@ def _near(pairs: Sequence[tuple[int, int]], rows: Sequence[int]) -> list[tuple[i
 
 
 Routes = dict[tuple[int, int], tuple[float, ...]]
-"""Of each line the columns in the rows that it passes."""
+"""The horizontal positions of each line in the rows that it passes."""
 
 
-def _columns(igraph: Any, rows: Sequence[int], near: Sequence[tuple[int, int]]) -> tuple[list[float], Routes]:
-    """The column of each vertex, and the lines; parts of the graph that nothing connects stand beside each other where rows are taken."""
-    members = igraph.Graph(len(rows), near).connected_components().membership
-    parts: list[list[int]] = [[] for _ in range(max(members, default=-1) + 1)]
-    for i, k in enumerate(members):
-        parts[k].append(i)
-    lines: list[list[tuple[int, int]]] = [[] for _ in parts]
-    for pair in near:
-        lines[members[pair[0]]].append(pair)
-    columns = [0.0] * len(rows)
+def _columns(
+    rows: Sequence[int], widths: Sequence[float], near: Sequence[tuple[int, int]]
+) -> tuple[list[float], Routes]:
+    """Horizontal centres of the vertices and of the lines; connected parts of the graph stand beside each other."""
+    centres = [0.0] * len(rows)
     routes: Routes = {}
     taken: dict[int, float] = {}
-    for part, inside in sorted(zip(parts, lines, strict=True), key=lambda one: -len(one[0])):
-        found, bends = _part(igraph, part, inside, rows)
-        left = _leftmost(taken, found, bends, rows)
-        columns_of_part = {i: x + left for i, x in found.items()}
-        for i, x in columns_of_part.items():
-            columns[i] = x
-        routes |= {pair: tuple(x + left for x in bend) for pair, bend in bends.items()}
-    return columns, routes
+    for members, lines in _parts(len(rows), near):
+        part = Layered.of(members, lines, rows)
+        reduce_crossings(part)
+        found = assign(part, [widths[i] for i in members])
+        left = _leftmost(taken, part, found, [widths[i] for i in members])
+        for i, x in zip(members, found, strict=False):
+            centres[i] = x + left
+        for pair, chain in zip(lines, part.chains, strict=True):
+            routes[pair] = tuple(found[k] + left for k in chain)
+    return centres, routes
 
 
-def _part(
-    igraph: Any, part: Sequence[int], lines: Sequence[tuple[int, int]], rows: Sequence[int]
-) -> tuple[dict[int, float], Routes]:
-    """The layout of one connected part. igraph leaves out rows without a vertex, so it is not given any."""
-    if len(part) == 1:
-        return {part[0]: 0.0}, {}
-    number = {i: k for k, i in enumerate(part)}
-    used = sorted({rows[i] for i in part})
-    dense = {row: k for k, row in enumerate(used)}
-    graph = igraph.Graph(len(part), [(number[a], number[b]) for a, b in lines], directed=True)
-    layout = graph.layout_sugiyama(layers=[dense[rows[i]] for i in part], maxiter=_ROUNDS)
-    coords = layout.coords
-    columns = {i: round(coords[k][0], 2) for i, k in number.items()}
-    routes: Routes = {}
-    for (a, b), points in zip(lines, layout.edge_routing, strict=True):
-        at = {used[round(y)]: round(x, 2) for x, y in points}
-        x, bend = columns[a], []
-        for row in range(rows[a] + 1, rows[b]):
-            x = at.get(row, x)
-            bend.append(x)
-        routes[a, b] = tuple(bend)
-    return _apart(columns, routes, rows)
+def _parts(count: int, lines: Sequence[tuple[int, int]]) -> list[tuple[list[int], list[tuple[int, int]]]]:
+    """The connected parts, each with its vertices and lines, the largest first."""
+    root = list(range(count))
+
+    def find(i: int) -> int:
+        while root[i] != i:
+            root[i] = root[root[i]]
+            i = root[i]
+        return i
+
+    for a, b in lines:
+        root[find(b)] = find(a)
+    members: dict[int, list[int]] = defaultdict(list)
+    inside: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for i in range(count):
+        members[find(i)].append(i)
+    for pair in lines:
+        inside[find(pair[0])].append(pair)
+    return sorted(((part, inside[k]) for k, part in members.items()), key=lambda one: -len(one[0]))
 
 
-_BOX, _LINE_OF_BOX, _LINE = 1.0, 0.6, 0.15
-"""Columns between two boxes, a line and a box, and two lines, at least."""
-
-
-def _apart(columns: Mapping[int, float], routes: Routes, rows: Sequence[int]) -> tuple[dict[int, float], Routes]:
-    """The same in the same order, with enough space between neighbours in each row, which igraph does not always leave."""
-    # Vertices by their number, positions of lines by the line and its row.
-    cells: dict[int, list[tuple[float, bool, Any]]] = defaultdict(list)
-    for i, x in columns.items():
-        cells[rows[i]].append((x, True, i))
-    for (a, b), bend in routes.items():
-        for k, x in enumerate(bend):
-            cells[rows[a] + 1 + k].append((x, False, (a, b, k)))
-    moved: dict[Any, float] = {}
-    for row in cells.values():
-        row.sort(key=lambda cell: cell[0])
-        gaps = [_BOX if a and b else _LINE_OF_BOX if a or b else _LINE for (_, a, _), (_, b, _) in pairwise(row)]
-        to_right, to_left = [x for x, _, _ in row], [x for x, _, _ in row]
-        for k, gap in enumerate(gaps):
-            to_right[k + 1] = max(to_right[k + 1], to_right[k] + gap)
-        for k, gap in reversed(list(enumerate(gaps))):
-            to_left[k] = min(to_left[k], to_left[k + 1] - gap)
-        # Both are far enough apart, and so is what lies in their middle.
-        moved |= {
-            key: round((right + left) / 2, 3) for (_, _, key), right, left in zip(row, to_right, to_left, strict=True)
-        }
-    bends = {(a, b): tuple(moved[a, b, k] for k in range(len(bend))) for (a, b), bend in routes.items()}
-    return {i: moved[i] for i in columns}, bends
-
-
-def _leftmost(taken: dict[int, float], columns: Mapping[int, float], routes: Routes, rows: Sequence[int]) -> float:
-    """How far a part is moved so that it is to the right of all before it; what it takes of each row is added to ``taken``."""
-    spans: dict[int, tuple[float, float]] = {}
-    cells = [(rows[i], x) for i, x in columns.items()]
-    cells += [(rows[a] + 1 + k, x) for (a, _), bend in routes.items() for k, x in enumerate(bend)]
-    for row, x in cells:
-        low, high = spans.get(row, (x, x))
-        spans[row] = (min(low, x), max(high, x))
-    left = max((taken.get(row, -1.0) + 1.0 - low for row, (low, _) in spans.items()), default=0.0)
+def _leftmost(taken: dict[int, float], part: Layered, centres: Sequence[float], widths: Sequence[float]) -> float:
+    """Offset of a part that puts it to the right of all before it; adds the space that the part takes to ``taken``."""
+    spans: dict[int, Size] = {}
+    for row, members in zip(part.rows, part.order, strict=True):
+        first, last = ((centres[k], widths[k] / 2 if k < part.boxes else 0.0) for k in (members[0], members[-1]))
+        spans[row] = (first[0] - first[1], last[0] + last[1])
+    left = max((taken[row] - low for row, (low, _) in spans.items() if row in taken), default=0.0)
     for row, (_, high) in spans.items():
-        taken[row] = high + left
+        taken[row] = high + left + GAP_X
     return left
 
 
-def _layout(
-    frame: Frame,
-    vertices: _Vertices,
-    rows: Sequence[int],
-    columns: Sequence[float],
-    bends: Sequence[tuple[float, ...] | None],
-) -> FrameLayout:
-    """The columns as igraph gives them, moved so that the first is 0."""
-    used = [*columns] + [x for bend in bends for x in bend or ()]
-    left = min(used, default=0.0)
-    top = 1 if vertices.first else 0
-    column = [round(x - left, 2) for x in columns]
+def _in_pixels(
+    vertices: _Vertices, sizes: Sequence[Size], rows: Sequence[int], centres: Sequence[float],
+    routes: Sequence[tuple[float, ...] | None], pairs: Sequence[tuple[int, int]],
+) -> FrameLayout:  # fmt: skip
+    """The layout, moved so that its leftmost box or line is at 0, with rows as high as their highest box."""
+    count, top = len(sizes), 1 if vertices.first else 0
+    tops = _tops(rows[:count], [height for _, height in sizes], top)
+    sides = [(centres[i] - width / 2, centres[i] + width / 2) for i, (width, _) in enumerate(sizes)]
+    sides += [(x, x) for x in [*centres[count:], *(x for route in routes for x in route or ())]]
+    left = min((low for low, _ in sides), default=0.0)
     ports: dict[str, dict[tuple[int, int], float]] = {"in": {}, "out": {}}
     for key, i in vertices.of.items():
         if isinstance(key, tuple):
-            ports[key[0]][key[1]] = column[i]
-    positions = tuple((column[i], rows[i] - top) for i in range(len(frame.items)))
+            ports[key[0]][key[1]] = round(centres[i] - left, 1)
+    bends: list[tuple[Point, ...] | None] = []
+    for (a, _), route in zip(pairs, routes, strict=True):
+        passed = [(round(x - left, 1), rows[a] + 1 + k) for k, x in enumerate(route or ())]
+        points = [(x, y) for x, row in passed for y in (tops[row], tops[row + 1] - GAP_Y)]
+        bends.append(None if route is None else tuple(points))
+    boxes = []
+    for i, (_, height) in enumerate(sizes):
+        space = tops[rows[i] + 1] - GAP_Y - tops[rows[i]]
+        boxes.append((round(centres[i] - left, 1), tops[rows[i]] + (space - height) / 2))
     return FrameLayout(
-        positions, ports["in"], ports["out"], tuple(None if bend is None else tuple(round(x - left, 2) for x in bend) for bend in bends),
-        max((x - left for x in used), default=0.0), max((row for _, row in positions), default=-1) + 1,
+        tuple(boxes), tuple(row - top for row in rows[:count]), ports["in"], ports["out"], tuple(bends),
+        max((high - left for _, high in sides), default=0.0), max(0.0, tops[-1] - (0.0 if vertices.last else GAP_Y)),
     )  # fmt: skip
+
+
+def _tops(rows: Sequence[int], heights: Sequence[float], top: int) -> list[float]:
+    """The upper edge of each row, and of one more; a row of entries, if there is one, has no height."""
+    highest = [0.0] * (max(rows, default=top - 1) + 1)
+    for row, height in zip(rows, heights, strict=True):
+        highest[row] = max(highest[row], height)
+    tops = [0.0]
+    for height in highest:
+        tops.append(tops[-1] + height + GAP_Y)
+    return tops

@@ -1,131 +1,97 @@
-// Where boxes and lines go: the same as irexec/tools/graph/placing.py, computed again whenever a frame is folded or unfolded.
-// Columns and rows come from the document; here they become pixels, with boxes as large as what is in them.
+// Everything that is unfolded, in pixels. The document has the layout of each frame with all frames in it folded; where a reader unfolds
+// some, the rest moves apart. The sizes WIDTH, GAP_Y, PAD, HEAD and CUT are those of irexec.tools.graph.
 
-const WIDTH = 172, GAP_X = 28, GAP_Y = 40, LANE = 22, PAD = 14, HEAD = 24, CUT = 30;
-
-class Columns {
-  // Positions of columns: stretched where boxes are wide, narrow where there are only lines.
-  constructor(columns, widths, last) {
-    const ends = new Set([-0.5, last + 0.5]);
-    for (const c of columns) ends.add(c - 0.5).add(c + 0.5);
-    this.ends = Float64Array.from(ends).sort();
-    const at = new Map(Array.from(this.ends, (end, i) => [end, i]));
-    this.stretch = new Float64Array(this.ends.length - 1).fill(LANE);
-    const widest = new Map();
-    columns.forEach((c, i) => widest.set(c, Math.max(widest.get(c) || 0, widths[i])));
-    for (const [c, width] of widest) {
-      for (let i = at.get(c - 0.5); i < at.get(c + 0.5); i++) this.stretch[i] = Math.max(this.stretch[i], width + GAP_X);
+// Positions in one direction: each span [low, high, extra] becomes longer by `extra`; where several overlap, by as much as one needs.
+class Stretch {
+  constructor(spans) {
+    this.ends = Float64Array.from(new Set(spans.flatMap(([low, high]) => [low, high]))).sort();
+    this.more = new Float64Array(this.ends.length);
+    for (let i = 1; i < this.ends.length; i++) {
+      const low = this.ends[i - 1], high = this.ends[i];
+      const slopes = spans.map(([from, to, extra]) => (from <= low && high <= to ? extra / (to - from) : 0));
+      this.more[i] = this.more[i - 1] + Math.max(0, ...slopes) * (high - low);
     }
-    this.starts = new Float64Array(this.ends.length);
-    for (let i = 0; i < this.stretch.length; i++) {
-      this.starts[i + 1] = this.starts[i] + this.stretch[i] * (this.ends[i + 1] - this.ends[i]);
-    }
-    this.width = Math.max(0, this.starts[this.starts.length - 1] - GAP_X);
   }
 
-  at(column) {
-    return (this.position(column - 0.5) + this.position(column + 0.5)) / 2 - GAP_X / 2;
-  }
-
-  position(x) {
-    let low = 0, high = this.stretch.length - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (this.ends[middle] <= x) low = middle; else high = middle - 1;
+  at(position) {
+    const { ends, more } = this, last = ends.length - 1;
+    if (last < 0 || position <= ends[0]) return position;
+    if (position >= ends[last]) return position + more[last];
+    let low = 0, high = last;
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (ends[middle] <= position) low = middle; else high = middle;
     }
-    return this.starts[low] + (x - this.ends[low]) * this.stretch[low];
+    return position + more[low] + ((more[high] - more[low]) * (position - ends[low])) / (ends[high] - ends[low]);
   }
 }
 
 class Places {
   // The positions in one unfolded frame, relative to the corner of its content.
   constructor(graph, frame, inner) {
-    this.graph = graph;
-    this.frame = frame;
-    const sizes = frame.items.map((item) => {
-      const open = graph.isOpen(item) && inner.get(~item);
-      return open ? [open.width + 2 * PAD, open.height + 2 * PAD + HEAD] : [WIDTH, graph.heightOf(item)];
+    Object.assign(this, { graph, frame, entries: new Map(frame.entries), exits: new Map(frame.exits) });
+    this.open = new Map(frame.items.filter((item) => graph.isOpen(item)).map((item) => [item, inner.get(~item)]));
+    const rectangles = frame.items.map((item, i) => {
+      const [x, y, h] = frame.positions[i], content = this.open.get(item);
+      const size = content ? [content.width + 2 * PAD, content.height + 2 * PAD + HEAD] : [WIDTH, h];
+      return { item, row: frame.rows[i], left: x - WIDTH / 2, top: y, right: x + WIDTH / 2, bottom: y + h, w: size[0], h: size[1] };
     });
-    this.columns = new Columns(frame.positions.map((position) => position[0]), sizes.map((size) => size[0]), frame.columns);
-    const highest = new Float64Array(frame.rows);
-    frame.positions.forEach(([, row], i) => { highest[row] = Math.max(highest[row], sizes[i][1]); });
-    this.tops = [frame.entries.length ? GAP_Y : 0];
-    for (const height of highest) this.tops.push(this.tops[this.tops.length - 1] + height + GAP_Y);
-    this.width = this.columns.width;
-    this.height = Math.max(0, this.tops[frame.rows] - (frame.exits.length ? 0 : GAP_Y));
-    this.entries = new Map(frame.entries);
-    this.exits = new Map(frame.exits);
-    this.boxes = new Map();
-    frame.items.forEach((item, i) => {
-      const [column, row] = frame.positions[i];
-      const [w, h] = sizes[i];
-      const space = this.tops[row + 1] - GAP_Y - this.tops[row];
-      this.boxes.set(item, { item, row, w, h, x: this.columns.at(column) - w / 2, y: this.tops[row] + (space - h) / 2 });
-    });
+    const larger = rectangles.filter(({ item }) => this.open.has(item));
+    this.x = new Stretch(larger.map(({ left, right, w }) => [left, right, Math.max(0, w - WIDTH)]));
+    this.y = new Stretch(larger.map(({ top, bottom, h }) => [top, bottom, Math.max(0, h - bottom + top)]));
+    this.width = this.x.at(frame.width);
+    this.height = this.y.at(frame.height);
+    this.boxes = new Map(rectangles.map(({ item, row, left, top, right, bottom, w, h }) => [item, {
+      item, row, w, h, x: (this.x.at(left) + this.x.at(right) - w) / 2, y: (this.y.at(top) + this.y.at(bottom) - h) / 2 }]));
   }
 
   // Adds boxes and lines of the frame, whose content begins at (x, y), and of the frames in it.
-  put(placed, x, y, inner, depth) {
+  put(placed, x, y, depth) {
     for (const box of this.boxes.values()) {
-      const open = this.graph.isOpen(box.item);
-      const put = { item: box.item, x: x + box.x, y: y + box.y, w: box.w, h: box.h, open, depth, row: box.row, frame: this.frame.index };
-      (open ? placed.frames : placed.boxes).push(put);
+      const content = this.open.get(box.item);
+      const put = { ...box, x: x + box.x, y: y + box.y, open: Boolean(content), depth, frame: this.frame.index };
+      (content ? placed.frames : placed.boxes).push(put);
       placed.byItem.set(box.item, put);
-      if (open) inner.get(~box.item).put(placed, put.x + PAD, put.y + PAD + HEAD, inner, depth + 1);
+      content?.put(placed, put.x + PAD, put.y + PAD + HEAD, depth + 1);
     }
     const outputs = new Map();
     for (const [source, , tensor] of this.frame.links) {
       if (!outputs.has(source)) outputs.set(source, new Set());
       outputs.get(source).add(tensor);
     }
-    for (const link of this.frame.links) placed.lines.push(this.line(link, x, y, inner, outputs));
+    for (const link of this.frame.links) placed.lines.push(this.line(link, x, y, outputs));
   }
 
-  line(link, x, y, inner, outputs) {
-    const [source, target, tensor, bends] = link;
-    const [start, row] = this.end(source, tensor, inner, true);
-    const [stop] = this.end(target, tensor, inner, false);
-    const points = [x + start[0], y + start[1]];
-    (bends || []).forEach((column, i) => {
-      const passed = row + 1 + i, at = x + this.columns.at(column);
-      points.push(at, y + this.tops[passed], at, y + this.tops[passed + 1] - GAP_Y);
+  line([source, target, tensor, bends], x, y, outputs) {
+    const points = [...this.end(source, tensor, true), ...(bends || []).map((at, i) => (i % 2 ? this.y : this.x).at(at)), ...this.end(target, tensor, false)];
+    let low = Infinity, high = -Infinity;
+    points.forEach((at, i) => {
+      points[i] += i % 2 ? y : x;
+      if (i % 2) { low = Math.min(low, points[i]); high = Math.max(high, points[i]); }
     });
-    points.push(x + stop[0], y + stop[1]);
-    // What leaves an unfolded frame has its label where it leaves the layer in it.
-    const labelled = source !== null && !this.graph.isOpen(source);
+    // A line that leaves an unfolded frame has its label where it leaves the layer in the frame.
+    const labelled = source !== null && !this.open.has(source);
     const atEnd = bends === null || (labelled && outputs.get(source).size > 1);
-    let low = points[1], high = points[1];
-    for (let i = 3; i < points.length; i += 2) { low = Math.min(low, points[i]); high = Math.max(high, points[i]); }
     return { points, tensor, source, target, low, high, straight: bends === null, label: labelled ? (atEnd ? "end" : "start") : "" };
   }
 
-  end(item, tensor, inner, isSource) {
-    if (item === null) {
-      return isSource ? [[this.columns.at(this.entries.get(tensor)), -PAD - HEAD], -1]
-        : [[this.columns.at(this.exits.get(tensor)), this.height + PAD], this.frame.rows];
-    }
-    const box = this.boxes.get(item);
-    let x = box.x + box.w / 2;
-    if (this.graph.isOpen(item)) {
-      const positions = inner.get(~item);
-      const ports = isSource ? positions.exits : positions.entries;
-      if (ports.has(tensor)) x = box.x + PAD + positions.columns.at(ports.get(tensor));
-    }
-    return [[x, isSource ? box.y + box.h : box.y], box.row];
+  end(item, tensor, isSource) {
+    if (item === null) return isSource ? [this.x.at(this.entries.get(tensor)), -PAD - HEAD] : [this.x.at(this.exits.get(tensor)), this.height + PAD];
+    const box = this.boxes.get(item), content = this.open.get(item), port = content?.[isSource ? "exits" : "entries"].get(tensor);
+    return [port === undefined ? box.x + box.w / 2 : box.x + PAD + content.x.at(port), isSource ? box.y + box.h : box.y];
   }
 }
 
-// Everything that is unfolded, in pixels.
 function place(graph) {
   const inner = new Map();
   for (let i = graph.frames.length - 1; i >= 0; i--) {
     if (i === 0 || graph.isUnfolded(i)) inner.set(i, new Places(graph, graph.frames[i], inner));
   }
-  const placed = { boxes: [], frames: [], lines: [], byItem: new Map() };
+  const placed = { boxes: [], frames: [], lines: [], byItem: new Map() }, whole = inner.get(0);
   const margin = graph.isCut ? CUT : PAD;
-  inner.get(0).put(placed, margin, margin, inner, 0);
-  placed.width = inner.get(0).width + 2 * margin;
-  placed.height = inner.get(0).height + 2 * margin;
+  whole.put(placed, margin, margin, 0);
+  placed.width = whole.width + 2 * margin;
+  placed.height = whole.height + 2 * margin;
   placed.bands = intoBands(placed);
   return placed;
 }

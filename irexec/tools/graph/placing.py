@@ -1,28 +1,18 @@
-"""From columns and rows to pixels: boxes as large as what is in them, unfolded frames around their content.
-
-The script of the page, irexec/tools/graph/placing.js, does the same whenever a reader folds or unfolds a frame.
-"""
+"""From frames to one picture: unfolded frames around their content, each laid out with the sizes of what is in it."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from irexec.tools.graph.boxes import WIDTH, Box, box_of_item, frame_title
 from irexec.tools.graph.drawing import Drawing, Frame, Link
-from irexec.tools.graph.layout import FrameLayout, lay_out
+from irexec.tools.graph.layout import FrameLayout, Point, Size, lay_out
 
-GAP_X, GAP_Y = 28.0, 40.0
-"""Pixels between boxes, and between rows."""
-_LANE = 22.0
-"""Pixels of a column in which there are lines but no box."""
 PAD, HEAD = 14.0, 24.0
 """Pixels between a frame and what is in it, and of its title."""
-_CUT = 30.0
+CUT = 30.0
 """Pixels around a part of a model, whose boxes have ends of lines to the rest of it."""
-
-Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -43,9 +33,9 @@ class PlacedLine:
     """A line: the points that it passes, from the bottom of one box to the top of another.
 
     Attributes:
-        points: at each row that it passes, one where it comes and one where it goes.
-        link: what it stands for.
-        straight: whether it was not laid out, because it is too long.
+        points: two at each row that the line passes.
+        link: the tensor and its ends.
+        straight: whether the line was not laid out, because it is too long.
     """
 
     points: tuple[Point, ...]
@@ -64,138 +54,79 @@ class Placed:
 
 
 def place(drawing: Drawing) -> Placed:
-    """A drawing in pixels.
-
-    Raises:
-        UnsupportedError: igraph is not installed.
-    """
-    placed = Placed()
-    sizes: dict[int, _Places] = {}
+    """A drawing in pixels."""
+    contents: dict[int, _Content] = {}
+    # Frames come after those that they are in.
     for frame in reversed(drawing.frames):
         if frame.index == 0 or not frame.folded:
-            sizes[frame.index] = _Places(drawing, frame, lay_out(frame), sizes)
-    margin = _CUT if drawing.cut else PAD
+            contents[frame.index] = _Content(drawing, frame, contents)
+    placed = Placed()
+    margin = CUT if drawing.cut else PAD
     waiting = [(0, margin, margin)]
     while waiting:
         index, x, y = waiting.pop()
-        waiting += sizes[index].put(placed, x, y, sizes)
-    placed.width, placed.height = sizes[0].width + 2 * margin, sizes[0].height + 2 * margin
+        waiting += contents[index].put(placed, x, y)
+    layout = contents[0].layout
+    placed.width, placed.height = layout.width + 2 * margin, layout.height + 2 * margin
     return placed
 
 
-class _Places:
-    """The positions in one unfolded frame, relative to the corner of its content; width and height are those of the content."""
+def folded_size(drawing: Drawing, item: int) -> Size:
+    """Width and height of the box of an item."""
+    return WIDTH, box_of_item(drawing, item).height
 
-    width: float
-    height: float
 
-    def __init__(self, drawing: Drawing, frame: Frame, layout: FrameLayout, inner: Mapping[int, _Places]) -> None:
-        self._drawing, self._frame, self._layout = drawing, frame, layout
-        self._boxes = [None if self._open(item) else box_of_item(drawing, item) for item in frame.items]
-        sizes = [
-            (WIDTH, box.height) if box else (inner[~item].width + 2 * PAD, inner[~item].height + 2 * PAD + HEAD)
-            for item, box in zip(frame.items, self._boxes, strict=True)
-        ]
-        self._sizes = dict(zip(frame.items, sizes, strict=True))
-        columns = [column for column, _ in layout.positions]
-        self._columns = Columns(columns, [size[0] for size in sizes], layout.columns)
-        self._tops = _tops(
-            [row for _, row in layout.positions],
-            [size[1] for size in sizes],
-            layout.rows,
-            GAP_Y if layout.entries else 0.0,
-        )
-        self.width = self._columns.width
-        self.height = max(0.0, self._tops[-1] - (0.0 if layout.exits else GAP_Y))
-        self._at = dict(zip(frame.items, layout.positions, strict=True))
+class _Content:
+    """The content of one unfolded frame."""
 
-    def _open(self, item: int) -> bool:
-        return item < 0 and not self._drawing.frames[~item].folded
+    layout: FrameLayout
 
-    def put(self, placed: Placed, x: float, y: float, inner: Mapping[int, _Places]) -> list[tuple[int, float, float]]:
-        """Add the boxes and lines of the frame, whose content begins at (x, y), and say where the frames in it begin."""
+    def __init__(self, drawing: Drawing, frame: Frame, contents: Mapping[int, _Content]) -> None:
+        self._drawing, self._frame = drawing, frame
+        self._open = {item: contents[~item].layout for item in frame.items if item < 0 and ~item in contents}
+        sizes = [self._size(item) for item in frame.items]
+        self.layout = lay_out(frame, sizes)
+        self._boxes = {
+            item: (x - width / 2, y, width, height)
+            for item, (x, y), (width, height) in zip(frame.items, self.layout.centres, sizes, strict=True)
+        }
+
+    def _size(self, item: int) -> Size:
+        if (inner := self._open.get(item)) is None:
+            return folded_size(self._drawing, item)
+        return inner.width + 2 * PAD, inner.height + 2 * PAD + HEAD
+
+    def put(self, placed: Placed, x: float, y: float) -> list[tuple[int, float, float]]:
+        """Add the boxes and lines of the frame, whose content begins at (x, y); returns where open frames in it begin."""
         further = []
-        for item, box in zip(self._frame.items, self._boxes, strict=True):
-            left, top, width, height = self._rectangle(item)
-            title = "" if box else frame_title(self._drawing, self._drawing.frames[~item])
+        for item, (left, top, width, height) in self._boxes.items():
+            is_open = item in self._open
+            box = None if is_open else box_of_item(self._drawing, item)
+            title = frame_title(self._drawing, self._drawing.frames[~item]) if is_open else ""
             placed.boxes.append(PlacedBox(item, x + left, y + top, width, height, box, title))
-            if box is None:
+            if is_open:
                 further.append((~item, x + left + PAD, y + top + PAD + HEAD))
-        for link, bends in zip(self._frame.links, self._layout.bends, strict=True):
-            points = tuple((x + a, y + b) for a, b in self._points(link, bends, inner))
-            placed.lines.append(PlacedLine(points, link, bends is None))
+        for link, bends in zip(self._frame.links, self.layout.bends, strict=True):
+            points = (self._start(link), *(bends or ()), self._stop(link))
+            placed.lines.append(PlacedLine(tuple((x + a, y + b) for a, b in points), link, bends is None))
         return further
 
-    def _rectangle(self, item: int) -> tuple[float, float, float, float]:
-        column, row = self._at[item]
-        width, height = self._sizes[item]
-        space = self._tops[row + 1] - GAP_Y - self._tops[row]
-        return self._columns.at(column) - width / 2, self._tops[row] + (space - height) / 2, width, height
+    def _start(self, link: Link) -> Point:
+        if link.source is None:
+            return self.layout.entries[link.tensor], -PAD - HEAD
+        left, top, width, height = self._boxes[link.source]
+        return self._port(link, link.source, left + width / 2), top + height
 
-    def _points(self, link: Link, bends: Sequence[float] | None, inner: Mapping[int, _Places]) -> list[Point]:
-        start, row = self._end(link.source, link, inner, is_source=True)
-        stop, _ = self._end(link.target, link, inner, is_source=False)
-        points = [start]
-        for i, column in enumerate(bends or ()):
-            passed = row + 1 + i
-            x = self._columns.at(column)
-            points += [(x, self._tops[passed]), (x, self._tops[passed + 1] - GAP_Y)]
-        return [*points, stop]
+    def _stop(self, link: Link) -> Point:
+        if link.target is None:
+            return self.layout.exits[link.tensor], self.layout.height + PAD
+        left, top, width, _ = self._boxes[link.target]
+        return self._port(link, link.target, left + width / 2), top
 
-    def _end(self, item: int | None, link: Link, inner: Mapping[int, _Places], *, is_source: bool) -> tuple[Point, int]:
-        """Where a line begins or ends, and the row of that."""
-        if item is None:
-            if is_source:
-                return (self._columns.at(self._layout.entries[link.tensor]), -PAD - HEAD), -1
-            return (self._columns.at(self._layout.exits[link.tensor]), self.height + PAD), self._layout.rows
-        left, top, width, height = self._rectangle(item)
-        x = left + width / 2
-        if self._open(item):
-            positions = inner[~item]
-            ports = positions._layout.exits if is_source else positions._layout.entries
-            if link.tensor in ports:
-                x = left + PAD + positions._columns.at(ports[link.tensor])
-        return (x, top + height if is_source else top), self._at[item][1]
-
-
-class Columns:
-    """Positions of columns in pixels: stretched where boxes are wide, narrow where there are only lines.
-
-    Args:
-        columns: of each box; a box takes half a column on each side.
-        widths: of each box.
-        last: the largest column of anything.
-    """
-
-    def __init__(self, columns: Sequence[float], widths: Sequence[float], last: float) -> None:
-        ends = {-0.5, last + 0.5, *(c - 0.5 for c in columns), *(c + 0.5 for c in columns)}
-        self._ends = sorted(ends)
-        at = {end: i for i, end in enumerate(self._ends)}
-        per_column = [_LANE] * (len(self._ends) - 1)
-        for column, width in set(zip(columns, widths, strict=True)):
-            for i in range(at[column - 0.5], at[column + 0.5]):
-                per_column[i] = max(per_column[i], width + GAP_X)
-        self._stretch = per_column
-        self._starts = [0.0]
-        for i, pixels in enumerate(per_column):
-            self._starts.append(self._starts[-1] + pixels * (self._ends[i + 1] - self._ends[i]))
-        self.width = max(0.0, self._starts[-1] - GAP_X)
-
-    def at(self, column: float) -> float:
-        """The position of a column's middle."""
-        return (self._position(column - 0.5) + self._position(column + 0.5)) / 2 - GAP_X / 2
-
-    def _position(self, x: float) -> float:
-        i = min(max(bisect_right(self._ends, x) - 1, 0), len(self._stretch) - 1)
-        return self._starts[i] + (x - self._ends[i]) * self._stretch[i]
-
-
-def _tops(rows: Sequence[int], heights: Sequence[float], count: int, first: float) -> list[float]:
-    """The upper end of each row, and of one more."""
-    highest = [0.0] * count
-    for row, height in zip(rows, heights, strict=True):
-        highest[row] = max(highest[row], height)
-    tops = [first]
-    for height in highest:
-        tops.append(tops[-1] + height + GAP_Y)
-    return tops
+    def _port(self, link: Link, item: int, middle: float) -> float:
+        """The horizontal position of a line at an item: where the tensor enters or leaves, if the item is an open frame."""
+        inner = self._open.get(item)
+        ports: Mapping[tuple[int, int], float] = {}
+        if inner is not None:
+            ports = inner.exits if item == link.source else inner.entries
+        return self._boxes[item][0] + PAD + ports[link.tensor] if link.tensor in ports else middle

@@ -23,7 +23,7 @@ def load_resvg() -> Any:
         import resvg_py
     except ImportError:
         raise UnsupportedError(
-            "resvg-py is not installed, which makes images of graphs: pip install 'irexec[graph]'"
+            "resvg-py is not installed, which makes .png images: pip install 'irexec[png]'"
         ) from None
     return resvg_py
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from irexec.errors import UnsupportedError
 from irexec.html import Html, display, element
 from irexec.tools.graph.drawing import Drawing
 from irexec.tools.graph.svg import svg
@@ -12,7 +11,7 @@ _MAX_BOXES = 500
 
 
 class ShownDrawing(Drawing):
-    """A drawing. In a notebook it is an image, or a sentence where that would be too large or igraph is not installed."""
+    """A drawing, which a notebook shows as an image; as a sentence where the image would be too large."""
 
     def _repr_html_(self) -> str:
         title = f"{self.name}: {self.boxes} of {self.total} layers"
@@ -23,9 +22,5 @@ class ShownDrawing(Drawing):
                     "p", f"more than {_MAX_BOXES} boxes: write_graph makes a page of them, or cluster=True folds blocks"
                 ),
             )
-        try:
-            image = svg(self)
-        except UnsupportedError as error:
-            return display(title, element("p", error))
         # A declaration of XML is not HTML.
-        return display(title, element("div", Html(image.partition("\n")[2]), class_="scroll"))
+        return display(title, element("div", Html(svg(self).partition("\n")[2]), class_="scroll"))

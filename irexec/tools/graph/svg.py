@@ -12,7 +12,8 @@ from irexec.messages import cut
 from irexec.tools.graph.boxes import TEXT, TITLE, WIDTH, Box
 from irexec.tools.graph.drawing import Drawing, Layer
 from irexec.tools.graph.families import FAMILIES
-from irexec.tools.graph.placing import Placed, PlacedBox, PlacedLine, Point, place
+from irexec.tools.graph.layout import Point
+from irexec.tools.graph.placing import Placed, PlacedBox, PlacedLine, place
 from irexec.tools.graph.texts import FONTS, fitted, width
 
 _BLOCK_FILL, _BLOCK_STROKE, _LINE, _FAR, _LABEL = "#ffffff", "#6b7683", "#7c8792", "#c3cad1", "#4c5661"
@@ -23,16 +24,12 @@ _LONGEST_TITLE = 400
 
 
 def svg(drawing: Drawing) -> str:
-    """The document.
-
-    Raises:
-        UnsupportedError: igraph is not installed.
-    """
+    """The document."""
     return svg_and_size(drawing)[0]
 
 
 def svg_and_size(drawing: Drawing) -> tuple[str, tuple[float, float]]:
-    """The document, and its width and height in pixels; raises as ``svg``."""
+    """The document, and its width and height in pixels."""
     placed = place(drawing)
     labels = list(_labels(drawing, placed.lines))
     right = max((x + width(text, _LABEL_SIZE) for text, x, _ in labels), default=0.0)

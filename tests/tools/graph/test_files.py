@@ -20,7 +20,6 @@ from irexec.tools.graph.png import png_size
 from irexec.tools.graph.svg import svg
 from tests.tools.graph.models import DATA, DIGITS, HOSTILE, blocks, chain, diamond, digits
 
-pytest.importorskip("igraph")
 SVG = "{http://www.w3.org/2000/svg}"
 
 

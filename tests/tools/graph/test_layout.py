@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,7 @@ from irexec.tools.graph import draw
 from irexec.tools.graph.drawing import Frame, Link
 from irexec.tools.graph.families import FAMILIES, family_of
 from irexec.tools.graph.layout import lay_out
-from irexec.tools.graph.placing import Columns
+from irexec.tools.graph.ordering import Layered, reduce_crossings
 from irexec.tools.graph.repetition import Repetition, repetitions
 from irexec.tools.graph.texts import fitted, listed, width
 from tests.tools.graph.models import chain
@@ -30,47 +32,76 @@ def frame(pairs: list[tuple[int, int]], count: int = 15) -> Frame:
     return Frame(0, "block", "", None, None, tuple(range(count)), tuple(dict.fromkeys(links)))
 
 
+SIZES = st.lists(st.sampled_from([(172.0, 45.0), (900.0, 400.0)]), min_size=15, max_size=15)
+
+
 @settings(max_examples=200, deadline=None)
-@given(_PAIRS)
-def test_boxes_of_a_row_are_apart(pairs: list[tuple[int, int]]) -> None:
-    pytest.importorskip("igraph")
+@given(_PAIRS, SIZES)
+def test_boxes_and_lines_are_apart(pairs: list[tuple[int, int]], sizes: list[tuple[float, float]]) -> None:
     one = frame(pairs)
-    layout = lay_out(one)
-    assert len(layout.positions) == 15 and len(layout.bends) == len(one.links)
-    by_row: dict[int, list[float]] = {}
-    for column, row in layout.positions:
-        by_row.setdefault(row, []).append(column)
-        assert 0 <= column <= layout.columns + 1e-9 and 0 <= row < layout.rows
-    for columns in by_row.values():
-        assert all(b - a >= 0.99 for a, b in zip(sorted(columns), sorted(columns)[1:], strict=False))
+    layout = lay_out(one, sizes)
+    assert len(layout.centres) == 15 and len(layout.bends) == len(one.links)
+    rectangles = [(x - w / 2, y, x + w / 2, y + h) for (x, y), (w, h) in zip(layout.centres, sizes, strict=True)]
+    for left, top, right, bottom in rectangles:
+        assert left >= -0.1 and top >= 0 and right <= layout.width + 0.1 and bottom <= layout.height
+    for i, (left, top, right, bottom) in enumerate(rectangles):
+        for other_left, other_top, other_right, other_bottom in rectangles[:i]:
+            assert right + 27 < other_left or other_right + 27 < left or bottom < other_top or other_bottom < top
+        for x, y in (point for bends in layout.bends for point in bends or ()):
+            assert x < left - 5 or x > right + 5 or y < top or y > bottom
 
 
 @settings(max_examples=200, deadline=None)
 @given(_PAIRS)
 def test_lines_of_a_graph_without_cycles_go_downwards(pairs: list[tuple[int, int]]) -> None:
-    pytest.importorskip("igraph")
     one = frame([(a, b) for a, b in pairs if a < b or b < 0])
-    layout = lay_out(one)
-    rows = {None: None} | {i: row for i, (_, row) in enumerate(layout.positions)}
+    layout = lay_out(one, [(172.0, 45.0)] * 15)
     for link, bends in zip(one.links, layout.bends, strict=True):
-        start = -1 if link.source is None else layout.positions[link.source][1]
-        stop = layout.rows if link.target is None else layout.positions[link.target][1]
+        start = -1 if link.source is None else layout.rows[link.source]
+        stop = max(layout.rows) + 1 if link.target is None else layout.rows[link.target]
         assert start < stop
-        assert bends is None or len(bends) == stop - start - 1
-    assert len(rows) == 16
+        assert bends is None or len(bends) == 2 * (stop - start - 1)
+        heights = [y for _, y in bends or ()]
+        assert heights == sorted(heights)
 
 
-@given(st.lists(st.tuples(st.integers(0, 40), st.sampled_from([100.0, 172.0, 900.0])), min_size=1, max_size=20))
-def test_columns_have_room_for_what_is_in_them(boxes: list[tuple[int, float]]) -> None:
-    quarter = [(column / 4, size) for column, size in boxes]
-    last = max(column for column, _ in quarter)
-    columns = Columns([column for column, _ in quarter], [size for _, size in quarter], last)
-    spans = [(columns.at(column) - size / 2, columns.at(column) + size / 2, column) for column, size in quarter]
-    for left, right, column in spans:
-        assert left >= -1e-6 and right <= columns.width + 1e-6
-        for other_left, other_right, other in spans:
-            if other - column >= 1:
-                assert right < other_left, (left, right, other_left, other_right)
+def test_lines_do_not_cross_where_they_need_not() -> None:
+    """Two columns whose connections are given the wrong way around, and a line past both."""
+    one = frame([(0, 2), (1, 3), (2, 5), (3, 4), (4, 6), (5, 7), (0, 8), (6, 9), (7, 9), (8, 9)], 10)
+    part = Layered.of(
+        list(range(10)),
+        [(link.source or 0, link.target or 0) for link in one.links],
+        [*lay_out(one, [(9.0, 9.0)] * 10).rows],
+    )
+    reduce_crossings(part)
+    assert part.crossings() == 0
+
+
+def test_crossings_are_counted() -> None:
+    part = Layered.of([0, 1, 2, 3, 4, 5], [(0, 3), (0, 4), (1, 3), (2, 3), (2, 5), (1, 5)], [0, 0, 0, 1, 1, 1])
+    part.order = [[0, 1, 2], [3, 4, 5]]
+    # 0-4 crosses 1-3 and 2-3; 1-5 crosses 2-3.
+    assert part.crossings() == 3
+
+
+def test_a_path_is_straight_beside_skips_and_inputs() -> None:
+    """A residual network: the path through all boxes has one horizontal position."""
+    pairs = [(k, k + 1) for k in range(8)] + [(1, 4), (4, 7), (9, 3), (10, 6)]
+    layout = lay_out(frame(pairs, 11), [(172.0, 45.0)] * 11)
+    assert len({x for x, _ in layout.centres[:9]}) == 1
+    assert all(len({x for x, _ in bends or ()}) <= 1 for bends in layout.bends)
+
+
+def test_a_large_graph_is_laid_out_in_time() -> None:
+    """20,000 boxes in a row of blocks of three branches: linear in time, about three seconds."""
+    pairs = []
+    for k in range(0, 20_000, 5):
+        pairs += [(k, k + 1), (k, k + 2), (k, k + 3), (k + 1, k + 4), (k + 2, k + 4), (k + 3, k + 4), (k + 4, k + 5)]
+    pairs.pop()
+    start = time.process_time()
+    layout = lay_out(frame(pairs, 20_000), [(172.0, 45.0)] * 20_000)
+    assert time.process_time() - start < 30
+    assert layout.width == 3 * 172 + 2 * 28
 
 
 def sequence(text: str) -> list[Repetition]:

@@ -16,7 +16,6 @@ from irexec.tools.graph.placing import place
 from tests.support.browser import Page, browser, chromium
 from tests.tools.graph.models import DATA, DIGITS, HOSTILE, blocks, chain, digits
 
-pytest.importorskip("igraph")
 pytestmark = pytest.mark.skipif(chromium() is None, reason="Chromium is not installed")
 
 GRAPH = "document.querySelector('.irexec-graph').irexecGraph"
@@ -225,6 +224,7 @@ def test_hostile_names_are_shown_and_not_obeyed(page: Page, tmp_path: Path) -> N
     assert page.problems == []
 
 
+@pytest.mark.parametrize("is_folded", [False, True])
 @pytest.mark.parametrize(
     "make",
     [
@@ -234,18 +234,40 @@ def test_hostile_names_are_shown_and_not_obeyed(page: Page, tmp_path: Path) -> N
         lambda: irexec.read_model(DATA / "loop.xml"),
     ],
 )
-def test_the_script_places_as_python_does(page: Page, tmp_path: Path, make: Any) -> None:
+def test_nothing_overlaps_however_it_is_folded(page: Page, tmp_path: Path, make: Any, is_folded: bool) -> None:
+    """Every second frame is folded, or none; boxes are apart and inside of their frames, lines begin and end at boxes."""
     drawing = draw(make(), cluster=True, bodies=True)
     show(page, drawing, tmp_path)
-    placed = place(drawing)
-    ours = {one.item: (one.x, one.y, one.width, one.height) for one in placed.boxes}
+    page.run(
+        f"(() => {{ const p = {GRAPH}; p.graph.frames.forEach((f, i) => {{ if (i && f.kind !== 'body') "
+        f"f.folded = {str(is_folded).lower()} && i % 2 === 0; }}); p.place(); }})()"
+    )
+    boxes = {
+        item: rest
+        for item, *rest in page.run(f"[...{GRAPH}.placed.byItem].map(([i, b]) => [i, b.x, b.y, b.w, b.h, b.frame])")
+    }
+    width, height = page.run(f"[{GRAPH}.placed.width, {GRAPH}.placed.height]")
+    for item, (x, y, w, h, frame) in boxes.items():
+        ox, oy, ow, oh = boxes[~frame][:4] if frame else (0, 0, width, height)
+        assert ox <= x and oy <= y and x + w <= ox + ow and y + h <= oy + oh
+        for other, (bx, by, bw, bh, its_frame) in boxes.items():
+            if other != item and its_frame == frame:
+                assert x + w < bx or bx + bw < x or y + h < by or by + bh < y
+    for source, target, points in page.run(f"{GRAPH}.placed.lines.map((l) => [l.source, l.target, l.points])"):
+        for item, (px, py), side in ((source, points[:2], 1), (target, points[-2:], 0)):
+            if item is not None:
+                x, y, w, h, _ = boxes[item]
+                assert x <= px <= x + w and py == pytest.approx(y + side * h)
+        assert points[1::2] == sorted(points[1::2])
+    assert page.problems == []
+
+
+def test_what_is_folded_is_placed_as_in_an_image(page: Page, tmp_path: Path) -> None:
+    drawing = draw(digits())
+    show(page, drawing, tmp_path)
+    ours = {one.item: (one.x, one.y, one.width, one.height) for one in place(drawing).boxes}
     theirs = page.run(f"[...{GRAPH}.placed.byItem].map(([item, b]) => [item, b.x, b.y, b.w, b.h])")
-    assert {int(item): pytest.approx(rest, abs=0.6) for item, *rest in theirs} == ours
-    lines = page.run(f"{GRAPH}.placed.lines.map((line) => line.points)")
-    assert sorted(lines) == [
-        pytest.approx(points, abs=0.6)
-        for points in sorted([x for point in line.points for x in point] for line in placed.lines)
-    ]
+    assert {int(item): pytest.approx(rest, abs=0.2) for item, *rest in theirs} == ours
 
 
 def test_it_prints(page: Page, tmp_path: Path) -> None:

@@ -118,7 +118,6 @@ def test_long_tables_show_their_first_rows_until_all_are_asked_for(page: Page, f
 
 
 def test_a_layer_is_found_in_the_drawing_too(page: Page, files: dict[str, Path]) -> None:
-    pytest.importorskip("igraph")
     page.open(files["digits"], 1280, 3000)
     page.run("document.querySelector('#drawing input').focus()")
     page.type("conv3/Convolution")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -217,13 +216,3 @@ def test_what_was_written(tmp_path: Path) -> None:
     assert dict(written.findings) == {"error": 9, "warning": 1}
     assert written.layers == 21
     assert list(tmp_path.iterdir()) == [tmp_path / "r.html"]
-
-
-def test_without_the_packages_for_the_graph_the_rest_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "igraph", None)
-    written = report(str(DIGITS / "classifier.xml"), str(tmp_path / "r.html"))
-    assert "graph" not in written.sections
-    assert {"layers", "weights"} <= set(written.sections)
-    (note,) = written.notes
-    assert note.startswith("graph: ")
-    assert "pip install" in note
