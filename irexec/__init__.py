@@ -12,24 +12,14 @@ import irexec.startup  # noqa: F401 - first, so that Ctrl-C during the imports b
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from irexec.errors import (
-    ConversionError,
-    ConversionWarning,
-    EngineError,
-    InputError,
-    IrexecError,
-    ModelError,
-    NodeError,
-    OpError,
-    RunTimeoutError,
-    UnsupportedError,
-)
-
 if TYPE_CHECKING:
     from irexec.analysis.builder import Builder
+    from irexec.analysis.cost import Cost
     from irexec.analysis.model import Model, Port
-    from irexec.api import compile_model, read_model, save_model, validate
-    from irexec.compile.plan_report import PlanReport
+    from irexec.analysis.shape_inference import Inference
+    from irexec.api import compile_model, convert, infer, read_model, save_model, validate
+    from irexec.compile.plan_report import PlanReport, StepRow
+    from irexec.compile.plan_report import Reason as PlanReason
     from irexec.dtypes.elements import BF16 as bf16
     from irexec.dtypes.elements import BOOLEAN as boolean
     from irexec.dtypes.elements import F4E2M1 as f4e2m1
@@ -56,45 +46,207 @@ if TYPE_CHECKING:
     from irexec.dtypes.elements import U32 as u32
     from irexec.dtypes.elements import U64 as u64
     from irexec.dtypes.elements import Element
+    from irexec.errors import (
+        ConversionError,
+        ConversionWarning,
+        EngineError,
+        InputError,
+        IrexecError,
+        ModelError,
+        NodeError,
+        OpError,
+        RunTimeoutError,
+        UnsupportedError,
+    )
+    from irexec.ir.codes import Code, explain, findings
+    from irexec.ir.constants import Constant
     from irexec.ir.dims import Dim
-    from irexec.ir.findings import Finding
+    from irexec.ir.facts import Fact
+    from irexec.ir.findings import Finding, Findings
+    from irexec.ir.graph import Body, Graph, Node, Value
     from irexec.runtime.compiled_model import CompiledModel
     from irexec.runtime.observation import StepRun
     from irexec.runtime.outputs import Outputs
-    from irexec.runtime.profile import Profile
+    from irexec.runtime.profile import Profile, ProfileRow
     from irexec.runtime.session import Session
-    from irexec.tools.diff import Diff, diff
+    from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
+    from irexec.tools.arrays.histogram import Histogram, constant_histogram, histogram
+    from irexec.tools.arrays.statistics import Statistics
+    from irexec.tools.batch.batch import batch
+    from irexec.tools.batch.batching import Batching
+    from irexec.tools.batch.columns import ColumnPredictor
+    from irexec.tools.batch.predictor import Predictor, PredictorOptions
+    from irexec.tools.batch.run import BatchReport, PartDone
+    from irexec.tools.batch.run import Watch as BatchWatch
+    from irexec.tools.compare import (
+        CompareOptions,
+        Comparison,
+        Divergence,
+        InputRow,
+        Suspect,
+        TensorRow,
+        Uncompared,
+        compare,
+    )
+    from irexec.tools.compare import Layer as ComparedLayer
+    from irexec.tools.diff import Change, Diff, Following, LayerDiff, LayerRef, ValueChange, diff
+    from irexec.tools.engines.engine import Job as EngineJob
+    from irexec.tools.engines.runtimes import Runtime, Worker, open_runtime
+    from irexec.tools.graph import Drawing, GraphFile, graph_fragment, graph_page, write_graph
+    from irexec.tools.graph.draw import draw as graph
+    from irexec.tools.graph.drawing import Frame as DrawnFrame
+    from irexec.tools.graph.drawing import Layer as DrawnLayer
+    from irexec.tools.images.images import ImageOptions
+    from irexec.tools.inspect.cost import CostReport, LayerCost, TypeCost, cost
+    from irexec.tools.inspect.liveness import LiveTensor
+    from irexec.tools.inspect.memory import MemoryReport, PlannedMemory, memory
+    from irexec.tools.inspect.precision import LayerPrecision, PrecisionReport, precision
+    from irexec.tools.inspect.tree import Branch as TreeBranch
+    from irexec.tools.inspect.tree import TreeReport, tree
+    from irexec.tools.inspect.weight_storage import StoredWeights
+    from irexec.tools.reduce import (
+        Blame,
+        Candidate,
+        Check,
+        CommandCheck,
+        DoesNotFail,
+        Failure,
+        FindingCheck,
+        OtherModelCheck,
+        ReduceOptions,
+        Reduction,
+        RuntimeCheck,
+        ValuesCheck,
+        check_against,
+        reduce,
+    )
+    from irexec.tools.reduce.checks.check import Files as CheckFiles
+    from irexec.tools.reduce.reduction import Layer as ReducedLayer
+    from irexec.tools.reduce.search import Step as ReduceStep
+    from irexec.tools.report import ReportOptions, WrittenReport, report
+    from irexec.tools.report import page_of as report_page
+    from irexec.tools.run.input_sources import InputSource
+    from irexec.tools.trapping.ranges import Ranges
+    from irexec.tools.trapping.trap import Tensor as TrappedTensor
+    from irexec.tools.trapping.trap import Trap, TrapReport
+    from irexec.tools.trapping.trapped_run import record_ranges, trap
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Agreement",
+    "BatchReport",
+    "BatchWatch",
+    "Batching",
+    "Blame",
+    "Body",
     "Builder",
+    "Candidate",
+    "Change",
+    "Check",
+    "CheckFiles",
+    "Code",
+    "ColumnPredictor",
+    "CommandCheck",
+    "CompareOptions",
+    "ComparedLayer",
+    "Comparison",
     "CompiledModel",
+    "Constant",
     "ConversionError",
     "ConversionWarning",
+    "Cost",
+    "CostReport",
     "Diff",
     "Dim",
+    "Divergence",
+    "DoesNotFail",
+    "Drawing",
+    "DrawnFrame",
+    "DrawnLayer",
     "Element",
     "EngineError",
+    "EngineJob",
+    "Fact",
+    "Failure",
     "Finding",
+    "FindingCheck",
+    "Findings",
+    "Following",
+    "Graph",
+    "GraphFile",
+    "Histogram",
+    "ImageOptions",
+    "Inference",
     "InputError",
+    "InputRow",
+    "InputSource",
     "IrexecError",
+    "LayerCost",
+    "LayerDiff",
+    "LayerPrecision",
+    "LayerRef",
+    "LiveTensor",
+    "MemoryReport",
     "Model",
     "ModelError",
+    "Node",
     "NodeError",
     "OpError",
+    "OtherModelCheck",
     "Outputs",
+    "PartDone",
+    "PlanReason",
     "PlanReport",
+    "PlannedMemory",
     "Port",
+    "PrecisionReport",
+    "Predictor",
+    "PredictorOptions",
     "Profile",
+    "ProfileRow",
+    "Ranges",
+    "ReduceOptions",
+    "ReduceStep",
+    "ReducedLayer",
+    "Reduction",
+    "ReportOptions",
     "RunTimeoutError",
+    "Runtime",
+    "RuntimeCheck",
     "Session",
+    "Statistics",
+    "StepRow",
     "StepRun",
+    "StoredWeights",
+    "Suspect",
+    "TensorRow",
+    "Tolerance",
+    "Trap",
+    "TrapReport",
+    "TrappedTensor",
+    "TreeBranch",
+    "TreeReport",
+    "TypeCost",
+    "Uncompared",
     "UnsupportedError",
+    "Value",
+    "ValueChange",
+    "ValuesCheck",
+    "Worker",
+    "WrittenReport",
+    "agreement_of",
+    "batch",
     "bf16",
     "boolean",
+    "check_against",
+    "compare",
     "compile_model",
+    "constant_histogram",
+    "convert",
+    "cost",
     "diff",
+    "explain",
     "f4e2m1",
     "f8e4m3",
     "f8e5m2",
@@ -102,15 +254,30 @@ __all__ = [
     "f16",
     "f32",
     "f64",
+    "findings",
+    "graph",
+    "graph_fragment",
+    "graph_page",
+    "histogram",
     "i4",
     "i8",
     "i16",
     "i32",
     "i64",
+    "infer",
+    "memory",
     "nf4",
+    "open_runtime",
+    "precision",
     "read_model",
+    "record_ranges",
+    "reduce",
+    "report",
+    "report_page",
     "save_model",
     "string",
+    "trap",
+    "tree",
     "u1",
     "u2",
     "u3",
@@ -121,43 +288,90 @@ __all__ = [
     "u32",
     "u64",
     "validate",
+    "write_graph",
 ]
 
-# What is imported when it is first asked for, so that importing the package takes no time: the names of each module, and the names
-# of element types, which are constants in irexec.dtypes.elements.
-_MODULES: dict[str, tuple[str, ...]] = {
-    "irexec.analysis.builder": ("Builder",),
-    "irexec.analysis.model": (
-        "Model",
-        "Port",
+# The public API: the names that each module exports, imported at their first use so that importing irexec takes no time. A
+# name of another form in irexec is written "own as public".
+_MODULES: dict[str, str] = {
+    "irexec.analysis.builder": "Builder",
+    "irexec.analysis.cost": "Cost",
+    "irexec.analysis.model": "Model, Port",
+    "irexec.analysis.shape_inference": "Inference",
+    "irexec.api": "compile_model, convert, infer, read_model, save_model, validate",
+    "irexec.compile.plan_report": "PlanReport, Reason as PlanReason, StepRow",
+    "irexec.dtypes.elements": (
+        "Element, BF16 as bf16, BOOLEAN as boolean, F4E2M1 as f4e2m1, F8E4M3 as f8e4m3, F8E5M2 as f8e5m2, "
+        "F8E8M0 as f8e8m0, F16 as f16, F32 as f32, F64 as f64, I4 as i4, I8 as i8, I16 as i16, I32 as i32, "
+        "I64 as i64, NF4 as nf4, STRING as string, U1 as u1, U2 as u2, U3 as u3, U4 as u4, U6 as u6, U8 as "
+        "u8, U16 as u16, U32 as u32, U64 as u64"
     ),
-    "irexec.api": ("compile_model", "read_model", "save_model", "validate"),
-    "irexec.compile.plan_report": ("PlanReport",),
-    "irexec.ir.dims": ("Dim",),
-    "irexec.ir.findings": ("Finding",),
-    "irexec.runtime.observation": ("StepRun",),
-    "irexec.runtime.outputs": ("Outputs",),
-    "irexec.runtime.profile": ("Profile",),
-    "irexec.runtime.compiled_model": ("CompiledModel",),
-    "irexec.runtime.session": ("Session",),
-    "irexec.tools.diff": ("Diff", "diff"),
-    "irexec.dtypes.elements": ("Element",),
+    "irexec.errors": (
+        "ConversionError, ConversionWarning, EngineError, InputError, IrexecError, ModelError, NodeError, "
+        "OpError, RunTimeoutError, UnsupportedError"
+    ),
+    "irexec.ir.codes": "Code, explain, findings",
+    "irexec.ir.dims": "Dim",
+    "irexec.ir.facts": "Fact",
+    "irexec.ir.findings": "Finding, Findings",
+    "irexec.ir.constants": "Constant",
+    "irexec.ir.graph": "Body, Graph, Node, Value",
+    "irexec.runtime.compiled_model": "CompiledModel",
+    "irexec.runtime.observation": "StepRun",
+    "irexec.runtime.outputs": "Outputs",
+    "irexec.runtime.profile": "Profile, ProfileRow",
+    "irexec.runtime.session": "Session",
+    "irexec.tools.arrays.agreement": "Agreement, Tolerance, agreement_of",
+    "irexec.tools.arrays.histogram": "Histogram, constant_histogram, histogram",
+    "irexec.tools.arrays.statistics": "Statistics",
+    "irexec.tools.batch.batch": "batch",
+    "irexec.tools.batch.batching": "Batching",
+    "irexec.tools.batch.columns": "ColumnPredictor",
+    "irexec.tools.batch.predictor": "Predictor, PredictorOptions",
+    "irexec.tools.batch.run": "BatchReport, PartDone, Watch as BatchWatch",
+    "irexec.tools.compare": (
+        "CompareOptions, Comparison, Divergence, InputRow, Layer as ComparedLayer, Suspect, TensorRow, "
+        "Uncompared, compare"
+    ),
+    "irexec.tools.diff": "Change, Diff, Following, LayerDiff, LayerRef, ValueChange, diff",
+    "irexec.tools.engines.engine": "Job as EngineJob",
+    "irexec.tools.engines.runtimes": "Runtime, Worker, open_runtime",
+    "irexec.tools.graph": "Drawing, GraphFile, graph_fragment, graph_page, write_graph",
+    "irexec.tools.graph.drawing": "Frame as DrawnFrame, Layer as DrawnLayer",
+    "irexec.tools.graph.draw": "draw as graph",
+    "irexec.tools.images.images": "ImageOptions",
+    "irexec.tools.inspect.cost": "CostReport, LayerCost, TypeCost, cost",
+    "irexec.tools.inspect.liveness": "LiveTensor",
+    "irexec.tools.inspect.memory": "MemoryReport, PlannedMemory, memory",
+    "irexec.tools.inspect.precision": "LayerPrecision, PrecisionReport, precision",
+    "irexec.tools.inspect.tree": "Branch as TreeBranch, TreeReport, tree",
+    "irexec.tools.inspect.weight_storage": "StoredWeights",
+    "irexec.tools.reduce": (
+        "Blame, Candidate, Check, CommandCheck, DoesNotFail, Failure, FindingCheck, OtherModelCheck, "
+        "ReduceOptions, Reduction, RuntimeCheck, ValuesCheck, check_against, reduce"
+    ),
+    "irexec.tools.reduce.checks.check": "Files as CheckFiles",
+    "irexec.tools.reduce.reduction": "Layer as ReducedLayer",
+    "irexec.tools.reduce.search": "Step as ReduceStep",
+    "irexec.tools.report": "ReportOptions, WrittenReport, page_of as report_page, report",
+    "irexec.tools.run.input_sources": "InputSource",
+    "irexec.tools.trapping.ranges": "Ranges",
+    "irexec.tools.trapping.trap": "Tensor as TrappedTensor, Trap, TrapReport",
+    "irexec.tools.trapping.trapped_run": "record_ranges, trap",
 }
-_ELEMENTS = (
-    "bf16", "boolean", "f4e2m1", "f8e4m3", "f8e5m2", "f8e8m0", "f16", "f32", "f64", "i4", "i8", "i16",
-    "i32", "i64", "nf4", "string", "u1", "u2", "u3", "u4", "u6", "u8", "u16", "u32", "u64",
-)  # fmt: skip
+_PUBLIC: dict[str, tuple[str, str]] = {
+    entry.rpartition(" ")[2]: (module, entry.partition(" ")[0])
+    for module, names in _MODULES.items()
+    for entry in names.split(", ")
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for; a name that was found is an attribute from then on."""
-    if name in _ELEMENTS:
-        value = getattr(importlib.import_module("irexec.dtypes.elements"), name.upper())
-    else:
-        module = next((module for module, names in _MODULES.items() if name in names), None)
-        if module is None:
-            raise AttributeError(f"module 'irexec' has no attribute {name!r}")
-        value = getattr(importlib.import_module(module), name)
+    """Import a public name at its first use; it is an attribute from then on."""
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'irexec' has no attribute {name!r}")
+    module, own = _PUBLIC[name]
+    value = getattr(importlib.import_module(module), own)
     globals()[name] = value
     return value
 

@@ -1,10 +1,10 @@
-"""Reading, checking, saving and compiling models: the public functions over io, analysis and runtime."""
+"""Reading, converting, checking, saving, compiling and running models: the public functions over io, analysis and runtime."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -22,10 +22,14 @@ from irexec.ir.shape_text import NamedShapes
 from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from irexec.runtime.compiled_model import CompiledModel
+    from irexec.runtime.inputs import Inputs
+    from irexec.runtime.outputs import Outputs
     from irexec.runtime.weights import WeightsMode
 
-ModelLike: TypeAlias = ir.Model | io.ModelSource
+ModelLike: TypeAlias = ir.ModelGraph | io.ModelSource
 """A model, or what read_model reads one from, such as a path: every function that takes a model takes these."""
 
 
@@ -36,7 +40,7 @@ def as_model(model: ModelLike) -> Model:
         ModelError, ConversionError: it cannot be read; see read_model.
         InputError: it is neither a model nor what one is read from.
     """
-    if isinstance(model, ir.Model):
+    if isinstance(model, ir.ModelGraph):
         return model if isinstance(model, Model) else Model.of(model)
     return read_model(model)
 
@@ -78,18 +82,45 @@ def read_model(
             )
         return Model.of(io.read(source, weights, mmap=mmap, progress=progress))
     _refuse_bin(source.name, weights, mmap)
+    found = _converted(source, inputs, strict=False)
+    if progress is not None:
+        progress(1.0)
+    return found
+
+
+def convert(model: io.ModelSource, *, inputs: NamedShapes | None = None, strict: bool = False) -> Model:
+    """Convert an ONNX model to IR.
+
+    Each warning of the conversion is a ConversionWarning. ``save_model`` writes the IR.
+
+    Args:
+        model: the .onnx: its path, its bytes, or a file open for reading bytes. External data must be in the folder of the
+            file, so that only a path will do.
+        inputs: shapes of inputs by name (None is the only input), in place of the shapes that the model declares.
+        strict: refuse a model that declares types or shapes which contradict those of its nodes, in place of a warning for each.
+
+    Raises:
+        ConversionError: the model cannot be read or converted, or the package onnx is not installed.
+        InputError: the model is not an ONNX model, an input does not exist, or a shape is invalid.
+    """
+    source = _source(model)
+    if isinstance(source, Source):
+        raise InputError(f"{source.name} is not an ONNX model")
+    return _converted(source, inputs, strict=strict)
+
+
+def _converted(source: _OnnxSource, inputs: NamedShapes | None, *, strict: bool) -> Model:
+    """The IR of an ONNX model, for a public function that was called with its path."""
     texts: list[str] = []
     try:
-        found: Model = _converters(source.name).convert(source.content, inputs=inputs, warn=texts.append)
+        found: Model = _converters(source.name).convert(source.content, inputs=inputs, strict=strict, warn=texts.append)
     except ConversionError as error:
         if str(error).startswith(source.name):
             raise
         raise ConversionError(f"{source.name}: {error}", unsupported=error.unsupported) from error
     for text in texts:
-        # At the line that calls read_model.
-        warnings.warn(f"{source.name}: {text}", ConversionWarning, stacklevel=2)
-    if progress is not None:
-        progress(1.0)
+        # At the line that calls the public function.
+        warnings.warn(f"{source.name}: {text}", ConversionWarning, stacklevel=3)
     return found
 
 
@@ -185,7 +216,7 @@ def validate(
         InputError: it is neither a model nor what one is read from, or there is no such release.
         ModelError, ConversionError: it cannot be read at all.
     """
-    read, before = (as_model(model), []) if isinstance(model, ir.Model) else read_tolerant(model)
+    read, before = (as_model(model), []) if isinstance(model, ir.ModelGraph) else read_tolerant(model)
     if read is None:
         return Findings(before)
     found = checking.validate(
@@ -249,10 +280,47 @@ def compile_model(
     # Its import takes longer than reading a model, which is all that validate and diff do.
     from irexec.runtime.compiled_model import CompiledModel
 
-    if not isinstance(model, ir.Model):
+    if not isinstance(model, ir.ModelGraph):
         model = read_model(model, bin, mmap=mmap)
     elif bin is not None:
         raise InputError("weights are given for a model that has its own")
     return CompiledModel(
         model, threads=threads, optimize=optimize, weights=weights, precision=precision, max_memory=max_memory
     )
+
+
+def infer(
+    model: ModelLike,
+    inputs: Inputs = None,
+    outputs: Sequence[str | int] | str | int | None = None,
+    *,
+    threads: int | None = None,
+    optimize: bool = True,
+    weights: WeightsMode = "auto",
+    precision: Precision = DEFAULT_PRECISION,
+    max_memory: int | None = None,
+    timeout: float | None = None,
+    allow_cast: bool = False,
+) -> Outputs | dict[str, np.ndarray]:
+    """Compile a model and run it once. ``compile_model`` gives a model that runs many times.
+
+    Args:
+        model: a model, or what read_model takes.
+        inputs: arrays by name or position, a sequence in the order of the inputs, or one array.
+        outputs: the tensors to return, any of the graph; see ``CompiledModel.run``. None is all results.
+        threads, optimize, weights, precision, max_memory: as for compile_model.
+        timeout: seconds that the run may take; None for any.
+        allow_cast: convert inputs of another element type even where values change.
+
+    Returns:
+        Outputs, by name and position; a dict by the keys of ``outputs`` where these are given.
+
+    Raises:
+        NodeError, UnsupportedError, ModelError, ConversionError: the model cannot be read or run.
+        InputError: an argument is wrong.
+        RunTimeoutError: the run takes longer than ``timeout``.
+    """
+    compiled = compile_model(
+        model, threads=threads, optimize=optimize, weights=weights, precision=precision, max_memory=max_memory
+    )
+    return compiled.run(inputs, outputs, allow_cast=allow_cast, timeout=timeout)

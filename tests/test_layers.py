@@ -13,6 +13,7 @@ from tests.support.paths import ROOT
 
 _LAYERS: dict[str, set[str]] = {
     "startup": set(),
+    "deprecation": set(),
     "messages": set(),
     "html": {"messages"},
     "errors": {"messages"},
@@ -36,7 +37,7 @@ _LAYERS["cli"] = {*_LAYERS["tools"], "tools", "integrations", "messages", "start
 _LAYERS["__init__"] = {*_LAYERS["tools"], "tools", "startup"}
 _LAYERS["__main__"] = {"cli"}
 # What shows itself in a notebook, and what says something to people: any class of any layer may.
-for _name in _LAYERS.keys() - {"startup", "messages", "html", "errors"}:
+for _name in _LAYERS.keys() - {"startup", "deprecation", "messages", "html", "errors"}:
     _LAYERS[_name] |= {"html", "messages"}
 _CONVERTERS = {"html", "messages", "errors", "dtypes", "ir", "schema", "analysis", "io", "__init__"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ import irexec
 from irexec.tools.compare import CompareOptions, compare
 from irexec.tools.diff import diff
 from irexec.tools.engines.runtimes import open_runtime
-from irexec.tools.graph import draw
 from irexec.tools.inspect.cost import cost
 from irexec.tools.inspect.memory import memory
 from irexec.tools.inspect.precision import precision
@@ -24,18 +24,19 @@ from irexec.tools.measure.bench import BenchOptions, bench
 from irexec.tools.measure.profile import static_profile
 from irexec.tools.operations import unsupported
 from irexec.tools.reduce import CommandCheck, reduce
-from irexec.tools.report import page_of
 from irexec.tools.run.input_sources import InputSource
 from irexec.tools.trapping.trapped_run import record_ranges, trap
 from tests.support.paths import DIGITS
 
 XML = DIGITS / "classifier.xml"
 X = np.ones((1, 1, 8, 8), np.float32)
+NO_GRAPH = irexec.ReportOptions(has_graph=False)
 REFERENCE = CompareOptions(b_runtime="reference")
 
 FUNCTIONS: dict[str, Callable[[Any, Path], Any]] = {
     "validate": lambda model, folder: irexec.validate(model),
     "compile_model": lambda model, folder: irexec.compile_model(model)([X])[0].tolist(),
+    "infer": lambda model, folder: irexec.infer(model, X)[0].tolist(),
     "save_model": lambda model, folder: (irexec.save_model(model, folder / "m.xml"), (folder / "m.bin").read_bytes())[
         1
     ],
@@ -46,8 +47,9 @@ FUNCTIONS: dict[str, Callable[[Any, Path], Any]] = {
     "tree": lambda model, folder: tree(model).root,
     "precision": lambda model, folder: precision(model),
     "memory": lambda model, folder: memory(model).peak,
-    "draw": lambda model, folder: draw(model).boxes,
-    "page_of": lambda model, folder: len(page_of(model)) > 0,
+    "graph": lambda model, folder: irexec.graph(model).boxes,
+    "report": lambda model, folder: irexec.report(model, folder / "r.html", NO_GRAPH).sections,
+    "report_page": lambda model, folder: irexec.report_page(model, NO_GRAPH)[:100],
     "summarize": lambda model, folder: summarize(model).layers,
     "layers": lambda model, folder: layers(model),
     "unsupported": lambda model, folder: unsupported(model),
@@ -55,6 +57,7 @@ FUNCTIONS: dict[str, Callable[[Any, Path], Any]] = {
     "trap": lambda model, folder: trap(model, [X]).trap,
     "record_ranges": lambda model, folder: record_ranges(model, [[X]], str(folder / "ranges.json")).model,
     "reduce": lambda model, folder: reduce(model, CommandCheck("test ! -e {}", 60)).before,
+    "check_against": lambda model, folder: irexec.check_against(model).identity,
 }
 _OF_PATHS: dict[str, Callable[[Any, Path], Any]] = {
     "bench": lambda model, folder: bench(model, [InputSource(None, "zeros")], BenchOptions(runs=1), print).shapes,
@@ -79,9 +82,12 @@ def test_every_public_function_of_a_model_is_in_the_table() -> None:
         name
         for name in irexec.__all__
         if inspect.isfunction(value := getattr(irexec, name))
-        and {"model", "a"} & inspect.signature(value).parameters.keys()
+        and {"model", "a", "other"} & inspect.signature(value).parameters.keys()
     }
-    assert taking - {"read_model"} == {name.partition(",")[0] for name in FUNCTIONS} & set(irexec.__all__)
+    # The processes of a batch read the file, convert takes ONNX models alone, and agreement_of takes arrays.
+    assert taking - {"read_model", "convert", "batch", "agreement_of"} == {
+        name.partition(",")[0] for name in FUNCTIONS
+    } & set(irexec.__all__)
 
 
 def test_an_onnx_model_that_cannot_be_converted_is_validated(tmp_path: Path) -> None:
@@ -108,3 +114,65 @@ def test_what_is_no_model(call: Callable[[Any], Any], tmp_path: Path, monkeypatc
         call(5)
     with pytest.raises(irexec.ModelError, match=r"nowhere\.xml"):
         call("nowhere.xml")
+
+
+def test_convert_takes_a_path_or_bytes_of_an_onnx_model() -> None:
+    pytest.importorskip("onnx")
+    path = DIGITS / "classifier.onnx"
+    names = [node.name for node in irexec.read_model(path).nodes]
+    with path.open("rb") as file:
+        for model in (str(path), path, path.read_bytes(), file):
+            assert [node.name for node in irexec.convert(model).nodes] == names
+    assert str(irexec.convert(path, inputs={"image": "1..8,1,8,8"}).inputs[0]) == "image: f32[1..8,1,8,8]"
+    with pytest.raises(irexec.InputError, match=r"classifier\.xml is not an ONNX model"):
+        irexec.convert(XML)
+
+
+def test_convert_warns_at_the_line_that_calls_it(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    from tests.support.onnx_models import model_of
+
+    onnx.save(model_of("(float[2] x) => (float[3] y) { y = Relu (x) }"), tmp_path / "m.onnx")
+    for call in (irexec.convert, irexec.read_model):
+        with pytest.warns(irexec.ConversionWarning) as caught:
+            call(tmp_path / "m.onnx")
+        assert caught[0].filename == __file__
+    with pytest.raises(irexec.ConversionError):
+        irexec.convert(tmp_path / "m.onnx", strict=True)
+
+
+def test_infer_runs_once_and_returns_any_tensor() -> None:
+    compiled = irexec.compile_model(XML)
+    assert (irexec.infer(XML, {"image": X})["probabilities"] == compiled(X)[0]).all()
+    assert irexec.infer(XML, X, "conv0")["conv0"].shape == (1, 16, 8, 8)
+    with pytest.raises(irexec.RunTimeoutError):
+        irexec.infer(XML, X, timeout=1e-9)
+
+
+def test_reduce_against_a_model(tmp_path: Path) -> None:
+    wrong = irexec.read_model(XML)
+    for node in wrong.nodes:
+        if node.type == "MaxPool":
+            node.attributes["pads_begin"], node.attributes["pads_end"] = "1, 1", "0, 0"
+            break
+    found = irexec.reduce(wrong, inputs={"image": X}, against=XML)
+    assert [layer.name for layer in found.layers] == ["maxpool2"]
+    with pytest.raises(irexec.InputError, match="give either check, or against"):
+        irexec.reduce(XML)
+    with pytest.raises(irexec.InputError, match="give either check, or against"):
+        irexec.reduce(XML, CommandCheck("test ! -e {}"), against=XML)
+
+
+def test_batch_writes_the_classes_of_images(tmp_path: Path) -> None:
+    pytest.importorskip("PIL")
+    image = irexec.ImageOptions(scale=(255.0,))
+    report = irexec.batch(XML, DIGITS.glob("digit_[01].png"), tmp_path / "c.jsonl", topk=1, image=image, jobs=1)
+    assert (report.done, report.failed) == (2, 0)
+    classes = [json.loads(line)["probabilities.class"][0] for line in (tmp_path / "c.jsonl").open()]
+    assert sorted(classes) == [0, 1]
+
+
+def test_finding_codes() -> None:
+    assert irexec.explain("ir103") == irexec.findings()["IR103"]
+    with pytest.raises(irexec.InputError, match="there is no finding code 'IR108'; similar codes are IR1"):
+        irexec.explain("IR108")

@@ -1,17 +1,24 @@
-"""The public API is what ``__all__`` says, no more and no less."""
+"""The public API is what ``__all__`` lists, with the signatures in tests/data/public_api.txt, and is imported when it is used."""
 
 from __future__ import annotations
 
 import ast
+import contextlib
+import importlib
+import pkgutil
 import subprocess
 import sys
 import types
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import converters
 import irexec
+from irexec import deprecation
+from tests.support import signatures
 
 
 def test_all_is_exact() -> None:
@@ -29,6 +36,7 @@ def test_all_is_exact() -> None:
         if not name.startswith("_") and not isinstance(getattr(irexec, name), types.ModuleType)
     }
     assert public - {"Any", "TYPE_CHECKING"} == imported - {"Any", "TYPE_CHECKING"} == set(irexec.__all__)
+    assert set(irexec._PUBLIC) == set(irexec.__all__)
     assert len(set(irexec.__all__)) == len(irexec.__all__)
 
 
@@ -58,9 +66,111 @@ def test_everything_public_is_documented() -> None:
         thing = getattr(irexec, name)
         assert thing.__doc__, f"{name} has no docstring"
         for attribute, value in vars(thing).items() if isinstance(thing, type) else ():
-            if not attribute.startswith("_") and isinstance(value, types.FunctionType | property):
+            # A function without a name is the default of an attribute.
+            is_default = getattr(value, "__name__", "") == "<lambda>"
+            if not attribute.startswith("_") and isinstance(value, types.FunctionType | property) and not is_default:
                 assert value.__doc__, f"{name}.{attribute} has no docstring"
 
 
 def test_converters() -> None:
     assert converters.__all__ == ["convert"]
+
+
+def test_signatures_are_those_of_the_list() -> None:
+    """A change of the public API is made on purpose: ``python -m tests.support.signatures`` writes the list."""
+    assert signatures.lines() == signatures.FILE.read_text("utf-8").splitlines()
+
+
+def test_a_changed_signature_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = set(signatures.lines())
+
+    def cost(model: irexec.Model, depth: int = 3) -> irexec.CostReport:
+        raise NotImplementedError
+
+    class Failure(irexec.Failure):
+        def worse(self) -> bool:
+            return True
+
+    monkeypatch.setattr(irexec, "cost", cost)
+    monkeypatch.setattr(irexec, "Failure", Failure)
+    Failure.__module__ = "irexec.tools.reduce"
+    changed = set(signatures.lines()) - before
+    assert changed == {
+        "cost(model: irexec.Model, depth: int = 3) -> irexec.CostReport",
+        "Failure.worse(self) -> bool",
+    }
+
+
+def _public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The public functions, and the public methods and properties of public classes."""
+    for name in irexec.__all__:
+        thing = getattr(irexec, name)
+        if isinstance(thing, types.FunctionType):
+            yield name, thing
+        for owner in thing.__mro__ if isinstance(thing, type) else ():
+            for attribute, value in vars(owner).items() if owner.__module__.startswith("irexec") else ():
+                function = value.fget if isinstance(value, property) else value
+                if isinstance(function, types.FunctionType) and not attribute.startswith("_"):
+                    yield f"{name}.{attribute}", function
+
+
+def _classes(function: Callable[..., Any]) -> Iterator[type]:
+    """The classes of irexec that the annotations of a function name; those of type aliases are not looked at."""
+    for annotation in function.__annotations__.values():
+        for node in ast.walk(ast.parse(annotation, mode="eval")) if isinstance(annotation, str) else ():
+            found = function.__globals__.get(node.id) if isinstance(node, ast.Name) else None
+            if isinstance(found, type) and found.__module__.startswith("irexec"):
+                yield found
+
+
+def test_the_classes_of_public_signatures_are_public() -> None:
+    public = {id(getattr(irexec, name)) for name in irexec.__all__}
+    hidden = [
+        f"{name}: {cls.__name__}"
+        for name, function in _public_functions()
+        for cls in _classes(function)
+        if id(cls) not in public
+    ]
+    # The model that io reads; a Model is one.
+    assert [entry for entry in hidden if not entry.endswith(": ModelGraph")] == []
+
+
+def test_no_function_has_the_name_of_a_submodule() -> None:
+    """Importing the submodule would replace the function."""
+    names = {module.name for module in pkgutil.iter_modules(irexec.__path__)}
+    assert names & set(irexec.__all__) == set()
+
+
+def _import_everything() -> None:
+    for package in (irexec, converters):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not found.name.endswith("__main__"):
+                with contextlib.suppress(irexec.UnsupportedError, ImportError):
+                    importlib.import_module(found.name)
+
+
+def test_no_deprecation_is_overdue() -> None:
+    """What is deprecated goes in the version that its warning names."""
+    _import_everything()
+    assert list(map(str, deprecation.due(deprecation.DEPRECATIONS, irexec.__version__))) == []
+
+
+def test_a_deprecated_function_warns_and_becomes_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deprecation, "DEPRECATIONS", [])
+
+    @deprecation.deprecated(remove_in="0.10.0", use_instead="irexec.new")
+    def old(a: int, *, b: int = 2) -> int:
+        """The sum."""
+        return a + b
+
+    with pytest.warns(
+        DeprecationWarning, match=r"old is deprecated and goes in irexec 0\.10\.0: use irexec\.new"
+    ) as caught:
+        assert old(1, b=3) == 4
+    assert caught[0].filename == __file__
+    assert old.__doc__ == "The sum."
+    assert [len(deprecation.due(deprecation.DEPRECATIONS, version)) for version in ("0.9.9", "0.10.0", "1.0.0")] == [
+        0,
+        1,
+        1,
+    ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from irexec.errors import ModelError
 from irexec.html import Record, Records
-from irexec.ir.graph import Graph, Model, Node
+from irexec.ir.graph import Graph, ModelGraph, Node
 from irexec.messages import counted
 
 _TIME, _ORIGINAL = "execTimeMcs", "originalLayersNames"
@@ -68,7 +68,7 @@ def description(graph: Graph) -> str:
     )
 
 
-def refuse_execution_graph(model: Model) -> None:
+def refuse_execution_graph(model: ModelGraph) -> None:
     """Raise ModelError for an execution graph, which cannot be run."""
     if is_execution_graph(model):
         raise ModelError(f"{model.path or 'the model'}: {description(model)}; run the model that was compiled instead")

@@ -54,11 +54,11 @@ class Port:
         return display(None, ports_table({"": [self]}))
 
 
-class Model(ir.Model):
+class Model(ir.ModelGraph):
     """An IR: the layer graph, with what shape inference says of its inputs and outputs."""
 
     @classmethod
-    def of(cls, model: ir.Model) -> Model:
+    def of(cls, model: ir.ModelGraph) -> Model:
         """The same graph (nodes are shared) as a Model that can infer."""
         return cls(**vars(model))
 
@@ -126,7 +126,7 @@ class Model(ir.Model):
         return {port.node: partial_shape(port.name, shape) for port, shape in ports}
 
 
-def input_ports(model: ir.Model, facts: Mapping[Value, Fact]) -> list[Port]:
+def input_ports(model: ir.ModelGraph, facts: Mapping[Value, Fact]) -> list[Port]:
     """The Parameters of a model whose values have the facts given."""
     ports = [
         _port(node, node.outputs[0], facts[node.outputs[0]], node.name) for node in model.parameters if node.outputs
@@ -136,7 +136,7 @@ def input_ports(model: ir.Model, facts: Mapping[Value, Fact]) -> list[Port]:
     return [replace(port, element=version_10.input_element(port.element)) for port in ports]
 
 
-def output_ports(model: ir.Model, facts: Mapping[Value, Fact]) -> list[Port]:
+def output_ports(model: ir.ModelGraph, facts: Mapping[Value, Fact]) -> list[Port]:
     """The Results of a model whose values have the facts given, under names that are unique."""
     ports: list[Port] = []
     taken: set[str] = set()
@@ -202,7 +202,7 @@ def port_cells(port: Port) -> tuple[str, str, str, str]:
 
 def check_model(model: object) -> None:
     """Raise InputError for what is not a model, such as the path of one."""
-    if not isinstance(model, ir.Model):
+    if not isinstance(model, ir.ModelGraph):
         raise InputError(f"{model!r:.100} is a {type(model).__name__}, expected a model as read_model gives it")
 
 

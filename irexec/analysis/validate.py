@@ -17,13 +17,13 @@ from irexec.analysis.shape_inference import Inference, ShapeInference
 from irexec.ir import codes
 from irexec.ir.findings import Finding, Findings, in_model
 from irexec.ir.garbage import collection_paused
-from irexec.ir.graph import Model
+from irexec.ir.graph import ModelGraph
 from irexec.ir.portability.releases import Release, parse_release
 from irexec.ir.writable import unwritable
 
 
 def validate(
-    model: Model, *, weights: bool = False, portability: bool = False, release: str | None = None,
+    model: ModelGraph, *, weights: bool = False, portability: bool = False, release: str | None = None,
     inference: Inference | None = None, progress: Callable[[float], None] | None = None,
 ) -> Findings:  # fmt: skip
     """All findings about a model, however damaged, by XML line; arguments and errors are those of irexec.api.validate."""
@@ -54,7 +54,7 @@ def _sorted(findings: Iterable[Finding]) -> Findings:
 
 
 def _of_other_implementations(
-    model: Model, inference: Inference, portability: bool, release: Release | None
+    model: ModelGraph, inference: Inference, portability: bool, release: Release | None
 ) -> list[Finding]:
     found: list[Finding] = []
     if portability or release is not None:
@@ -67,7 +67,7 @@ def _of_other_implementations(
 
 
 @collection_paused()
-def infer_all(model: Model) -> Inference:
+def infer_all(model: ModelGraph) -> Inference:
     """Facts of every value; the body of a node that could not be inferred is inferred from its own Parameters."""
     walk = ShapeInference(tolerant=True)
     walk.graph(model, {})

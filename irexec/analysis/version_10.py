@@ -14,7 +14,7 @@ from irexec.analysis.shape_inference import infer_shapes
 from irexec.dtypes.elements import F16, F32, I32, I64, U32, U64, Element
 from irexec.ir.dims import PartialShape
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Input, Model, Node, Value
+from irexec.ir.graph import Input, ModelGraph, Node, Value
 
 VERSION = 10
 
@@ -36,7 +36,7 @@ def output_name(value: Value) -> str:
     return value.node.name if len(value.node.outputs) == 1 else f"{value.node.name}.{value.index}"
 
 
-def adapt(model: Model) -> None:
+def adapt(model: ModelGraph) -> None:
     """Turn a model of version 10 into one of version 11 that has the same inputs and outputs in OpenVINO.
 
     Results whose types cannot be inferred have those that the ports declare.
@@ -54,7 +54,7 @@ def adapt(model: Model) -> None:
     model.version = 11
 
 
-def _adapt_input(model: Model, node: Node) -> None:
+def _adapt_input(model: ModelGraph, node: Node) -> None:
     value = node.outputs[0]
     if node.name not in value.names:
         value.names.append(node.name)
@@ -68,7 +68,7 @@ def _adapt_input(model: Model, node: Node) -> None:
         port.source = converted
 
 
-def _adapt_output(model: Model, result: Node, source: Value, fact: Fact, *, is_named: bool) -> None:
+def _adapt_output(model: ModelGraph, result: Node, source: Value, fact: Fact, *, is_named: bool) -> None:
     """Put a Convert before a Result if it must; the first one of a value takes over its tensor names."""
     element, name = output_element(fact.element), output_name(source)
     names = [] if is_named else [*(n for n in source.names if n != name), name]
@@ -83,7 +83,9 @@ def _adapt_output(model: Model, result: Node, source: Value, fact: Fact, *, is_n
         source.names = []
 
 
-def _convert(model: Model, position: int, source: Value, name: str, element: Element, shape: PartialShape) -> Value:
+def _convert(
+    model: ModelGraph, position: int, source: Value, name: str, element: Element, shape: PartialShape
+) -> Value:
     """A new Convert in the model."""
     number = 1 + max(node.id for node in model.nodes)
     node = Node(number, name, "Convert", "opset1", [Input(source)], attributes={"destination_type": element.name})

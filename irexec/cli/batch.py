@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
@@ -19,7 +18,8 @@ from irexec.cli.progress import progress_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.usage import refuse_without
 from irexec.cli.weights_option import no_mmap
-from irexec.tools.batch.job import FORMATS, Format, Job
+from irexec.tools.batch.batch import format_of
+from irexec.tools.batch.job import FORMATS, Job
 from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.batch.run import BatchOptions, BatchReport, MakeEngine, PartDone, Watch
@@ -124,7 +124,7 @@ def batch(model: str, sources: tuple[str, ...], shapes: tuple[ShapeOptions, ...]
         model=model,
         predictor=predictor,
         image=image_from(options),
-        form=_format(options["output"], options.pop("form")),
+        form=format_of(options["output"], options.pop("form")),
         labels=tuple(read_labels(labels)) if labels else None,
         **{name: options.pop(name) for name in ("batch_size", "column", "topk", "class_axis")},
     )
@@ -137,15 +137,6 @@ def batch(model: str, sources: tuple[str, ...], shapes: tuple[ShapeOptions, ...]
     else:
         _show(report)
     return 1 if report.failed else 0
-
-
-def _format(output: str, given: Format | None) -> Format:
-    """The format of the output: that of its name, unless it is a folder."""
-    suffix = Path(output).suffix[1:]
-    named = next((form for form in FORMATS if form == suffix), None)
-    if named and given and named != given:
-        raise click.UsageError(f"--format {given} is for a folder, and -o {output} ends in .{named}")
-    return named or given or "npz"
 
 
 def _engine(name: str, address: str | None) -> MakeEngine:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import asdict
 
 import click
 
 from irexec.cli import render
-from irexec.ir.codes import CODES, Code
+from irexec.ir.codes import Code, findings
+from irexec.ir.codes import explain as explained
 
 
 @click.command()
@@ -21,7 +21,7 @@ def explain(names: tuple[str, ...], as_json: bool) -> None:
     irexec explain IR103
     irexec explain IR103 ON201 --json
     """
-    rows = [_row(name) for name in names] or list(CODES.values())
+    rows = [explained(name) for name in names] or list(findings().values())
     if as_json:
         render.as_json({"codes": [asdict(row) for row in rows]})
     elif names:
@@ -31,15 +31,6 @@ def explain(names: tuple[str, ...], as_json: bool) -> None:
         render.table(
             ("code", "severity", "meaning"), [(row.code, row.severity, row.meaning) for row in rows], sentences=(2,)
         )
-
-
-def _row(name: str) -> Code:
-    row = CODES.get(name.upper())
-    if row is None:
-        near = difflib.get_close_matches(name.upper(), CODES, 3)
-        offer = f"; similar codes are {', '.join(sorted(near))}" if near else "; irexec explain lists all codes"
-        raise click.UsageError(f"there is no finding code {name!r}{offer}")
-    return row
 
 
 def explanation(row: Code) -> str:

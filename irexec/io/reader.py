@@ -23,7 +23,7 @@ from irexec.io.weights import Weights
 from irexec.io.xml import Progress
 from irexec.ir import codes
 from irexec.ir.garbage import collection_paused
-from irexec.ir.graph import Graph, Model, Node
+from irexec.ir.graph import Graph, ModelGraph, Node
 
 DEEPEST_BODY = 64
 _VERSIONS = (10, 11)
@@ -35,7 +35,7 @@ _PORTS = frozenset(("input", "output"))
 
 def read(
     model: ModelSource | Source, weights: WeightsSource = None, *, mmap: bool = True, progress: Progress | None = None
-) -> Model:
+) -> ModelGraph:
     """Read a model.
 
     Args:
@@ -54,7 +54,7 @@ def read(
     return _ModelReader(source, found, is_beside=weights is None).model(progress)
 
 
-def read_text(text: str | bytes, weights: bytes | np.ndarray | None = None) -> Model:
+def read_text(text: str | bytes, weights: bytes | np.ndarray | None = None) -> ModelGraph:
     """Read a model from the text of its .xml and the bytes of its .bin; raises as ``read`` does."""
     # A surrogate has no UTF-8: whatever stands for it, the XML is not in order there.
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
@@ -70,12 +70,12 @@ class _ModelReader:
     def __init__(self, source: Source, weights: Weights, *, is_beside: bool) -> None:
         self._source, self._is_beside = source, is_beside
         self._context = ReadContext(source.name, weights)
-        self._model = Model(path=source.path, bin_size=weights.size)
+        self._model = ModelGraph(path=source.path, bin_size=weights.size)
         self._edges: list[Edge] = []
         self._edge_count = 0
 
     @collection_paused()
-    def model(self, progress: Progress | None = None) -> Model:
+    def model(self, progress: Progress | None = None) -> ModelGraph:
         """The model; raises ModelError if the file is not an IR."""
         model, context, weights = self._model, self._context, self._context.weights
         context.problems = model.problems

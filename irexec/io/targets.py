@@ -7,10 +7,10 @@ from pathlib import Path
 from irexec.errors import InputError
 from irexec.io.regular_files import is_same_file
 from irexec.io.weights import WeightsSlice
-from irexec.ir.graph import Model
+from irexec.ir.graph import ModelGraph
 
 
-def check_target(model: Model, xml: Path) -> None:
+def check_target(model: ModelGraph, xml: Path) -> None:
     """Raise InputError unless a model may be saved as ``xml`` and the .bin beside it.
 
     The name must end in .xml: what is beside another name with .bin may be anything. The .bin must not be one that holds constants of
@@ -23,7 +23,7 @@ def check_target(model: Model, xml: Path) -> None:
         raise InputError(f"{binary} holds constants of the model and would be overwritten: save it under another name")
 
 
-def _files(model: Model, xml: Path) -> set[Path]:
+def _files(model: ModelGraph, xml: Path) -> set[Path]:
     """The files with constants of a model, but not those of the .bin that goes with ``xml``."""
     is_other = model.path is not None and not is_same_file(model.path, xml)
     constants = [node.constant for node in model.walk() if node.constant is not None]

@@ -19,7 +19,7 @@ from irexec.io.record import RecordedFile
 from irexec.io.xml import parsed_elements
 from irexec.ir.constants import Constant
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Body, Graph, Input, Model, Node, Value
+from irexec.ir.graph import Body, Graph, Input, ModelGraph, Node, Value
 from irexec.ir.writable import unwritable
 from irexec.ir.xml_text import is_name, is_text
 
@@ -29,7 +29,9 @@ _DEFAULT_LAYOUT = (
 )  # fmt: skip
 
 
-def write(model: Model, path: str | Path, beside: Mapping[Path, Callable[[IO[bytes]], object]] | None = None) -> None:
+def write(
+    model: ModelGraph, path: str | Path, beside: Mapping[Path, Callable[[IO[bytes]], object]] | None = None
+) -> None:
     """Write a model: ``path`` and the .bin beside it, both or neither.
 
     Both are written to temporary files in the same folder, flushed to the disk and renamed, so that
@@ -59,7 +61,7 @@ def write(model: Model, path: str | Path, beside: Mapping[Path, Callable[[IO[byt
         raise ModelError(f"{target}: cannot be written: {error.strerror or error}") from None
 
 
-def write_text(model: Model) -> tuple[bytes, bytes]:
+def write_text(model: ModelGraph) -> tuple[bytes, bytes]:
     """The bytes of the .xml and of the .bin."""
     parts: list[Any] = []
     text = Writer(parts.append).document(model)
@@ -78,7 +80,7 @@ class Writer:
         self._offsets: dict[tuple[int, bytes], int] = {}
         self._size = 0
 
-    def document(self, model: Model, record: Callable[[], Mapping[str, str]] = dict) -> bytes:
+    def document(self, model: ModelGraph, record: Callable[[], Mapping[str, str]] = dict) -> bytes:
         """The text of the .xml; ``record`` gives further attributes of <net> once all constants are written."""
         _check(model)
         net = _element("net", {"name": model.name, "version": str(model.version)}, "of the model")
@@ -91,7 +93,7 @@ class Writer:
         _set(parent, payload.attributes, where)
         # Of the layers and edges of the model itself only the text is held. They stand two levels below its root.
         kept: Callable[[Element], Element] = (
-            partial(WrittenElement, depth=2) if isinstance(graph, Model) else lambda element: element
+            partial(WrittenElement, depth=2) if isinstance(graph, ModelGraph) else lambda element: element
         )
         layers, edges = (_element(tag, payload.parts.get(tag, {}), f"of {tag}") for tag in ("layers", "edges"))
         parent.children += [layers, edges]
@@ -200,7 +202,7 @@ def _back_edges(tag: str, body: Body) -> Element:
     return edges
 
 
-def _check(model: Model) -> None:
+def _check(model: ModelGraph) -> None:
     problem = next(unwritable(model), None)
     if problem is not None:
         where = problem.at()

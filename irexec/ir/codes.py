@@ -7,10 +7,14 @@ it with ``irexec.ir.findings.at`` and give the tests a row that fires it.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Mapping
+
+from irexec.errors import InputError
 from irexec.ir.code_table import CODES, Code, Severity
 from irexec.ir.code_table import add as _code
 
-__all__ = ["CODES", "Code", "Severity"]
+__all__ = ["CODES", "Code", "Severity", "explain", "findings"]
 
 # Each row as a block: code, severity and name; meaning; example; repair.
 # fmt: off
@@ -285,3 +289,22 @@ VARIABLE_NOT_ASSIGNED = _code(
 
 # At the end, so that the rows of an IR are the first; CODES has all of them.
 from irexec.ir import onnx_codes, portability_codes  # noqa: E402, F401
+
+
+def findings() -> Mapping[str, Code]:
+    """The table of all finding codes."""
+    return dict(CODES)
+
+
+def explain(code: str) -> Code:
+    """The meaning of a finding code, with an example and the repair.
+
+    Raises:
+        InputError: the code does not exist; the message offers similar codes.
+    """
+    row = CODES.get(code.upper())
+    if row is None:
+        near = difflib.get_close_matches(code.upper(), CODES, 3)
+        offer = f"similar codes are {', '.join(sorted(near))}" if near else "irexec explain lists all codes"
+        raise InputError(f"there is no finding code {code!r}; {offer}")
+    return row

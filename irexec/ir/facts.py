@@ -35,6 +35,7 @@ class Fact:
 
     @property
     def rank(self) -> int | None:
+        """The number of axes; None if it is not known."""
         return None if self.shape is None else len(self.shape)
 
     @property

@@ -286,7 +286,7 @@ class BinCheck(Protocol):
 
 
 @dataclass(eq=False, repr=False)
-class Model(Graph):
+class ModelGraph(Graph):
     """A whole IR.
 
     Attributes:

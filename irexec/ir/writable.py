@@ -14,13 +14,13 @@ import numpy as np
 from irexec.ir import codes
 from irexec.ir.constants import Bytes
 from irexec.ir.findings import Finding, in_model
-from irexec.ir.graph import Graph, Model, Node
+from irexec.ir.graph import Graph, ModelGraph, Node
 from irexec.ir.xml_text import is_name, is_text
 
 _LARGEST_ID = (1 << 63) - 1
 
 
-def damage(model: Model, *, edges: bool = True) -> Iterator[Finding]:
+def damage(model: ModelGraph, *, edges: bool = True) -> Iterator[Finding]:
     """What leaves no graph to run or write: what the reader has found, and ``edges`` of an edited graph that come from nothing."""
     for graph in _graphs(model):
         found = [problem for problem in graph.problems if problem.severity == "error"]
@@ -32,7 +32,7 @@ def damage(model: Model, *, edges: bool = True) -> Iterator[Finding]:
             yield from (finding for finding in missing if (finding.code, finding.layer_id) not in reported)
 
 
-def unwritable(model: Model) -> Iterator[Finding]:
+def unwritable(model: ModelGraph) -> Iterator[Finding]:
     """Each reason for which a model cannot be written."""
     yield from damage(model)
     yield from (in_model(*wrong) for wrong in _of_text("the name of the model", model.name))
@@ -49,7 +49,7 @@ def unwritable(model: Model) -> Iterator[Finding]:
             yield from (finding for finding in found if (finding.code, finding.layer_id) not in reported)
 
 
-def _graphs(model: Model) -> Iterator[Graph]:
+def _graphs(model: ModelGraph) -> Iterator[Graph]:
     """The model and every body in it."""
     yield model
     for node in model.walk():

@@ -48,7 +48,7 @@ class CompiledModel(Session):
 
     def __init__(
         self,
-        model: ir.Model,
+        model: ir.ModelGraph,
         *,
         threads: int | None = None,
         optimize: bool | Collection[str] = True,

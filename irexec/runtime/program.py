@@ -59,7 +59,7 @@ class Program:
 
     def __init__(
         self,
-        model: ir.Model,
+        model: ir.ModelGraph,
         *,
         threads: int | None,
         optimize: bool | Collection[str],
@@ -183,7 +183,7 @@ class Program:
                     raise node_error(node, [], error) from error
 
 
-def _snapshot(model: ir.Model) -> tuple[Model, dict[Value, Value]]:
+def _snapshot(model: ir.ModelGraph) -> tuple[Model, dict[Value, Value]]:
     """A copy that changes to the model do not reach, and its value for each value of the model and of the copy.
 
     The bytes of constants are shared, since they are read-only, and attributes that are parsed already are not parsed again.
@@ -201,7 +201,7 @@ def _snapshot(model: ir.Model) -> tuple[Model, dict[Value, Value]]:
     return copied, values
 
 
-def _refuse_damage(model: ir.Model, *, tolerant: bool) -> None:
+def _refuse_damage(model: ir.ModelGraph, *, tolerant: bool) -> None:
     """Raise ModelError for what leaves no graph to run truthfully; a layer without an edge may be one of those that cannot be run."""
     errors = list(damage(model, edges=not tolerant))
     if not errors:

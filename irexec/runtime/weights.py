@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import F32, I4, I8, U4, U8
 from irexec.errors import InputError
-from irexec.ir.graph import Model
+from irexec.ir.graph import ModelGraph
 
 WeightsMode = Literal["auto", "packed", "unpacked"]
 
@@ -15,7 +15,7 @@ SHARE = 4
 """Unpacked weights may take this part of the available memory: one over SHARE."""
 
 
-def are_unpacked(mode: WeightsMode, model: Model, memory: MemoryLimit) -> bool:
+def are_unpacked(mode: WeightsMode, model: ModelGraph, memory: MemoryLimit) -> bool:
     """Whether kernels may hold compressed weights as f32.
 
     Args:
@@ -34,7 +34,7 @@ def are_unpacked(mode: WeightsMode, model: Model, memory: MemoryLimit) -> bool:
     return mode == "unpacked"
 
 
-def unpacked_size(model: Model) -> int:
+def unpacked_size(model: ModelGraph) -> int:
     """Bytes that the constants of 4 and 8 bits take as f32."""
     constants = (node.constant for node in model.walk() if node.constant is not None)
     return sum(constant.count * F32.carrier.itemsize for constant in constants if constant.element in (I4, U4, I8, U8))

@@ -16,22 +16,20 @@ from pathlib import Path
 
 import numpy as np
 
-import converters
 import irexec
-from irexec.ir.graph import Node, Value
 
 HERE = Path(__file__).parent
 UP = "GroupConvolutionBackpropData"
 
 
-def numbers(node: Node, name: str) -> list[int]:
+def numbers(node: irexec.Node, name: str) -> list[int]:
     return [int(part) for part in node.attributes[name].split(",")]
 
 
 def with_conv_transpose(model: irexec.Model) -> irexec.Model:
     """The same network with ConvTranspose in NXC / XIO for every grouped transposed convolution."""
     builder = irexec.Builder(f"{model.name}, oneDNN")
-    made: dict[Value, Value] = {}
+    made: dict[irexec.Value, irexec.Value] = {}
     weights = irexec.compile_model(model).run(
         {port.name: np.zeros(port.shape, np.float32) for port in model.inputs},
         [node.inputs[1].node.name for node in model.nodes if node.type == UP],
@@ -48,7 +46,7 @@ def with_conv_transpose(model: irexec.Model) -> irexec.Model:
     return builder.model()
 
 
-def channels_last(builder: irexec.Builder, node: Node, x: Value, weights: np.ndarray) -> Value:
+def channels_last(builder: irexec.Builder, node: irexec.Node, x: irexec.Value, weights: np.ndarray) -> irexec.Value:
     """One transposed convolution; its weights (G, I/G, O/G, k, k) become (k, k, I, O/G)."""
     groups, inputs, outputs, *kernel = weights.shape
     xio = weights.reshape(groups * inputs, outputs, *kernel).transpose(2, 3, 0, 1)
@@ -71,9 +69,9 @@ def damaged(text: str) -> str:
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    classifier = converters.convert(HERE / "classifier.onnx")
+    classifier = irexec.convert(HERE / "classifier.onnx")
     irexec.save_model(classifier, folder / "classifier.xml")
-    denoiser = converters.convert(HERE / "denoiser.onnx")
+    denoiser = irexec.convert(HERE / "denoiser.onnx")
     irexec.save_model(denoiser, folder / "denoiser.xml")
     irexec.save_model(with_conv_transpose(denoiser), folder / "denoiser_onednn.xml")
     text = (folder / "classifier.xml").read_text(encoding="utf-8")

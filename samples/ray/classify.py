@@ -17,7 +17,6 @@ def main(source: str, target: str) -> None:
     import ray
 
     import irexec.ray
-    from irexec.tools.images.images import ImageOptions
 
     # The cluster of RAY_ADDRESS or of this machine, or else one that is started here.
     ray.init()
@@ -25,7 +24,7 @@ def main(source: str, target: str) -> None:
     scores = images.map_batches(
         irexec.ray.Predictor,
         fn_constructor_args=(str(MODEL),),
-        fn_constructor_kwargs={"column": "bytes", "image": ImageOptions(scale=(255.0,))},
+        fn_constructor_kwargs={"column": "bytes", "image": irexec.ImageOptions(scale=(255.0,))},
         compute=ray.data.ActorPoolStrategy(min_size=1, max_size=2),
         batch_size=8,
     )

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 import irexec
 from irexec.errors import ModelError
 from irexec.ir.constants import Bytes, Constant
-from irexec.ir.graph import Model, Node
+from irexec.ir.graph import ModelGraph, Node
 from irexec.tools.inspect.cost import cost
 from tests.support.paths import IRS
 
 Nodes = dict[str, Any]
 
 
-def _model() -> Model:
+def _model() -> ModelGraph:
     builder = irexec.Builder("m")
     x = builder.parameter("f32", (2, 3), "x")
     relu = builder.emit("Softmax", x, axis=1, name="softmax")
@@ -40,7 +40,7 @@ def _constant(node: Node, **changes: Any) -> None:
 class Row(NamedTuple):
     """An edit of the model, its finding, and the layer that it is at."""
 
-    edit: Callable[[Model, Nodes], object]
+    edit: Callable[[ModelGraph, Nodes], object]
     code: str
     says: str
     layer: str | None = "softmax"

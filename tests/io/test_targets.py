@@ -11,12 +11,12 @@ import irexec
 from irexec.dtypes.elements import F32
 from irexec.io.weights import Weights
 from irexec.ir.constants import Constant
-from irexec.ir.graph import Model
+from irexec.ir.graph import ModelGraph
 
 VALUES = np.arange(4, dtype=np.float32)
 
 
-def _with_constant(constant: Constant) -> Model:
+def _with_constant(constant: Constant) -> ModelGraph:
     builder = irexec.Builder()
     builder.result(builder.emit("Add", builder.parameter("f32", (4,), "x"), builder.raw_constant(constant)))
     return builder.model()
@@ -27,11 +27,11 @@ def _saved(path: Path) -> Path:
     return path
 
 
-def _constant(model: Model) -> Constant:
+def _constant(model: ModelGraph) -> Constant:
     return next(node.constant for node in model.nodes if node.constant is not None)
 
 
-def _refused(model: Model, path: Path) -> None:
+def _refused(model: ModelGraph, path: Path) -> None:
     before = {file: file.read_bytes() for file in path.parent.iterdir()}
     with pytest.raises(irexec.InputError, match=r"\.bin holds constants of the model and would be overwritten"):
         irexec.save_model(model, path)

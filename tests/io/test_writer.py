@@ -18,7 +18,7 @@ from irexec.dtypes.elements import F32, I64
 from irexec.io.payload import GraphPayload, LayerPayload
 from irexec.ir.constants import Constant
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Graph, Input, Model, Node, Value
+from irexec.ir.graph import Graph, Input, ModelGraph, Node, Value
 from tests.support.equality import differences
 from tests.support.xml import canonical
 
@@ -46,7 +46,7 @@ def test_a_built_model_is_written_as_openvino_writes_it(path: Path) -> None:
     assert weights == path.with_suffix(".bin").read_bytes()
 
 
-def chain() -> Model:
+def chain() -> ModelGraph:
     """x -> Add <- constant, and a second constant of the same bytes in another type."""
     x = Node(0, "x", "Parameter", "opset1", attributes={"shape": "2", "element_type": "i64"})
     x.outputs.append(Value(x, 0, Fact(I64, (2,)), ["x"]))
@@ -59,7 +59,7 @@ def chain() -> Model:
     add = Node(3, "add", "Add", "opset1", [Input(x.outputs[0]), Input(nodes[1].outputs[0])])
     add.outputs.append(Value(add, 0, Fact(I64, (2,))))
     result = Node(4, "r", "Result", "opset1", [Input(add.outputs[0])])
-    return Model(name="chain", nodes=[*nodes, add, result])
+    return ModelGraph(name="chain", nodes=[*nodes, add, result])
 
 
 def test_ids_of_ports_run_on_and_equal_bytes_are_written_once() -> None:
@@ -129,7 +129,7 @@ def test_edges_stay_in_the_order_of_the_file() -> None:
     assert [e.get("from-layer") for e in etree.fromstring(io.write_text(model)[0]).iter("edge")] == ["3", "1", "0"]
 
 
-def _fail(model: Model, change: str) -> None:
+def _fail(model: ModelGraph, change: str) -> None:
     if change == "no edge arrives at input port 0":
         model.nodes[3].ports[0].source = None
     elif change == "not in the graph":

@@ -12,9 +12,9 @@ from irexec.analysis.checks.variables import variable_findings
 from irexec.analysis.checks.weights import constant_findings
 from irexec.analysis.shape_inference import Inference
 from irexec.ir.findings import Finding
-from irexec.ir.graph import Model
+from irexec.ir.graph import ModelGraph
 
-Check = Callable[[Model, Inference], Iterator[Finding]]
+Check = Callable[[ModelGraph, Inference], Iterator[Finding]]
 
 CHECKS: tuple[Check, ...] = (
     layer_findings,

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from irexec.analysis.shape_inference import Inference
 from irexec.ir import codes
 from irexec.ir.findings import Finding
-from irexec.ir.graph import Body, Model, Node, PortMap
+from irexec.ir.graph import Body, ModelGraph, Node, PortMap
 
 _PURPOSES = ("current_iteration", "execution_condition")
 
 
-def body_findings(model: Model, inference: Inference) -> Iterator[Finding]:
+def body_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:
     """What is wrong with the port maps and back edges of every body."""
     for node in model.walk():
         for name, body in node.bodies.items():

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from irexec.analysis.shape_inference import Inference
 from irexec.ir import codes
 from irexec.ir.findings import Finding, in_model
-from irexec.ir.graph import Graph, Model, Node, Value
+from irexec.ir.graph import Graph, ModelGraph, Node, Value
 from irexec.ir.order import topological
 
 
@@ -19,7 +19,7 @@ def graphs(model: Graph) -> Iterator[Graph]:
             yield body.graph
 
 
-def graph_findings(model: Model, inference: Inference) -> Iterator[Finding]:
+def graph_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:
     """What is wrong with the structure of the model and of each of its bodies."""
     for graph in graphs(model):
         _, stuck = topological(graph)

@@ -11,7 +11,7 @@ from irexec.analysis.shape_inference import Inference
 from irexec.errors import IrexecError, NodeError, UnsupportedError
 from irexec.ir import codes
 from irexec.ir.findings import Finding
-from irexec.ir.graph import Model, Node
+from irexec.ir.graph import ModelGraph, Node
 from irexec.messages import counted
 from irexec.schema.registry import is_known_type, opset_number, resolve
 
@@ -19,7 +19,7 @@ from irexec.schema.registry import is_known_type, opset_number, resolve
 _REPORTED_ONCE = (codes.UNKNOWN_TYPE, codes.UNKNOWN_VERSION, codes.UNKNOWN_ATTRIBUTE)
 
 
-def layer_findings(model: Model, inference: Inference) -> Iterator[Finding]:
+def layer_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:
     """Unknown types and versions, wrong attributes, and inputs that do not fit.
 
     A layer that already has an error is not reported again because it cannot be inferred.

@@ -11,7 +11,7 @@ from irexec.ir import codes
 from irexec.ir.dims import contradict, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
-from irexec.ir.graph import Model, Node, Value
+from irexec.ir.graph import ModelGraph, Node, Value
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class _Port:
         )
 
 
-def port_findings(model: Model, inference: Inference) -> Iterator[Finding]:
+def port_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:
     """Ports of the model and of its bodies that declare what cannot be."""
     is_static = all(
         inference.facts.get(node.outputs[0], UNKNOWN).is_static for node in model.parameters if node.outputs
@@ -59,7 +59,7 @@ def _agrees(declared: Fact | None, inferred: Fact) -> bool:
     return declared is None or (declared.element is inferred.element and declared.shape == inferred.shape)
 
 
-def _without_type(model: Model, inference: Inference) -> set[Value]:
+def _without_type(model: ModelGraph, inference: Inference) -> set[Value]:
     """Values whose declared element type does not matter, as Model Optimizer of 2020 and 2021 wrote some.
 
     Further outputs that nobody uses, such as the indices of MaxPool-8, had the type of the first one; and outputs of a model

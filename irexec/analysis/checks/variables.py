@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from irexec.analysis.shape_inference import Inference
 from irexec.ir import codes
 from irexec.ir.findings import Finding
-from irexec.ir.graph import Model, Node
+from irexec.ir.graph import ModelGraph, Node
 
 
-def variable_findings(model: Model, inference: Inference) -> Iterator[Finding]:
+def variable_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:
     """Variables that are only read or only assigned, or that several layers read or assign."""
     readers, writers = _users(model, "ReadValue"), _users(model, "Assign")
     for name, nodes in readers.items():
@@ -27,7 +27,7 @@ def variable_findings(model: Model, inference: Inference) -> Iterator[Finding]:
             yield node.finding(codes.VARIABLE_DUPLICATE, text)
 
 
-def _users(model: Model, type: str) -> dict[str, list[Node]]:
+def _users(model: ModelGraph, type: str) -> dict[str, list[Node]]:
     found: dict[str, list[Node]] = {}
     for node in model.walk():
         if node.type == type and "variable_id" in node.attributes:

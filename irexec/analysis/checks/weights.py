@@ -12,10 +12,10 @@ from irexec.errors import IrexecError
 from irexec.ir import codes
 from irexec.ir.constants import Constant, constant_blocks, size_problem
 from irexec.ir.findings import Finding, in_model
-from irexec.ir.graph import Model, Node
+from irexec.ir.graph import ModelGraph, Node
 
 
-def constant_findings(model: Model, inference: Inference) -> Iterator[Finding]:
+def constant_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:
     """Sizes, overlaps and unused bytes, without reading any weight."""
     constants = [(node, node.constant) for node in model.walk() if node.constant is not None]
     for node, constant in constants:
@@ -56,7 +56,7 @@ def _unused(size: int, ranges: list[tuple[int, int, Node]]) -> Iterator[Finding]
         yield in_model(codes.WEIGHTS_UNUSED, text)
 
 
-def value_findings(model: Model, found: Sequence[Finding]) -> Iterator[Finding]:
+def value_findings(model: ModelGraph, found: Sequence[Finding]) -> Iterator[Finding]:
     """NaN, infinities and values beyond f16 in the weights.
 
     Every constant that the .bin has, and of which no error is found yet, is read in blocks.

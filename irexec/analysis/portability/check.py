@@ -11,14 +11,14 @@ from irexec.analysis.portability.layer import Layer
 from irexec.analysis.shape_inference import Inference
 from irexec.errors import UnsupportedError
 from irexec.ir.findings import Finding
-from irexec.ir.graph import Model, Node
+from irexec.ir.graph import ModelGraph, Node
 from irexec.ir.portability import DIFFERENCES, Difference
 from irexec.ir.portability.releases import Release, parse_release
 from irexec.messages import counted
 from irexec.schema.registry import resolve
 
 
-def portability_findings(model: Model, inference: Inference, release: Release | None = None) -> Iterator[Finding]:
+def portability_findings(model: ModelGraph, inference: Inference, release: Release | None = None) -> Iterator[Finding]:
     """A finding for each layer on which OpenVINO's implementations differ; only those of one release, if it is given.
 
     What any layer may have, such as an element type, is reported once, at the first of them.
@@ -36,7 +36,9 @@ def portability_findings(model: Model, inference: Inference, release: Release | 
         yield replace(first, message=f"{first.message}{more}")
 
 
-def differences(model: Model, inference: Inference, rows: Sequence[Difference]) -> Iterator[tuple[Node, Difference]]:
+def differences(
+    model: ModelGraph, inference: Inference, rows: Sequence[Difference]
+) -> Iterator[tuple[Node, Difference]]:
     """The layers that have a difference, those of bodies too, each with its difference."""
     read = {value for node in model.walk() for value in node.inputs if value is not None}
     own = set(model.nodes)

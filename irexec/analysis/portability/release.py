@@ -9,13 +9,13 @@ from irexec.analysis.shape_inference import Inference
 from irexec.errors import UnsupportedError
 from irexec.ir import portability_codes as codes
 from irexec.ir.findings import Finding, in_model
-from irexec.ir.graph import Model, Node
+from irexec.ir.graph import ModelGraph, Node
 from irexec.ir.portability.releases import ELEMENTS, IR_VERSIONS, OPSETS, Release, first_release
 from irexec.messages import counted
 from irexec.schema.registry import opset_number, resolve
 
 
-def release_findings(model: Model, inference: Inference, release: Release) -> Iterator[Finding]:
+def release_findings(model: ModelGraph, inference: Inference, release: Release) -> Iterator[Finding]:
     """What the release does not read: the version of IR, opsets, operations and element types.
 
     What several layers have in common is reported once, at the first of them.

@@ -26,6 +26,8 @@ _PARTS, _LARGEST_PART = 64, 256
 """About how many parts a job has, so that processes end at about the same time, and the maximum number of items in one, unless a
 batch has more."""
 
+ErrorMode = Literal["skip", "stop"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class BatchOptions:
@@ -42,7 +44,7 @@ class BatchOptions:
     output: str
     jobs: int | None = None
     resume: bool = False
-    errors: Literal["skip", "stop"] = "skip"
+    errors: ErrorMode = "skip"
     limit: int | None = None
     shuffle_seed: int | None = None
 

@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
+from irexec.api import ModelLike
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError, NodeError
 from irexec.ir.facts import Fact
@@ -57,8 +57,8 @@ _UNKNOWN = 1 << 20
 
 
 def compare(
-    a: str | Path | Model,
-    b: str | Path | Model | None = None,
+    a: ModelLike,
+    b: ModelLike | None = None,
     inputs: Given | Sequence[Given] | None = None,
     options: CompareOptions | None = None,
     *,
@@ -69,8 +69,8 @@ def compare(
     """Compare two models, or one model in two runtimes, tensor by tensor.
 
     Args:
-        a: the reference: a model, the path of one, of a .npz, or of a folder that ``infer --dump-layers`` wrote.
-        b: a model or the path of one; the same as ``a`` unless given.
+        a: the reference: a model, what read_model takes, or the path of a .npz or of a folder that ``infer --dump-layers`` wrote.
+        b: a model, or what read_model takes; by default the same as ``a``.
         inputs: arrays by the names of inputs, those of A or else of B; of several runs one mapping for each. What is not given comes
             from ``sources``.
         options: how they are run and compared.
@@ -103,8 +103,8 @@ def compare(
 
 def comparing(
     stack: ExitStack,
-    a: str | Path | Model,
-    b: str | Path | Model | None,
+    a: ModelLike,
+    b: ModelLike | None,
     given: GivenInputs,
     options: CompareOptions,
     notify: Notify = lambda text: None,

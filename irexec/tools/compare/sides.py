@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from irexec.analysis.model import Model
+from irexec.api import ModelLike, as_model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError
 from irexec.io.json_files import read_json
@@ -103,7 +105,7 @@ def _of_folder(folder: Path) -> Iterator[tuple[str, Path]]:
 
 def open_side(
     stack: ExitStack,
-    source: str | Path | Model,
+    source: ModelLike,
     weights: str | None,
     runtime: str,
     memory: MemoryLimit,
@@ -111,7 +113,7 @@ def open_side(
     given: GivenInputs,
     of: AnySide | None = None,
 ) -> AnySide:
-    """A side from a model, or from the path of one or of recorded tensors.
+    """A side from a model or what read_model takes, or from the path of recorded tensors.
 
     Args:
         stack: closes what is open.
@@ -124,8 +126,9 @@ def open_side(
         ModelError: a file cannot be read.
         ConversionError: an ONNX model cannot be converted.
     """
-    if isinstance(source, Model):
-        return ModelSide(str(source.path or source.name or "the model"), source, runtime)
+    if not isinstance(source, str | os.PathLike):
+        model = as_model(source)
+        return ModelSide(str(model.path or model.name or "the model"), model, runtime)
     path = Path(source)
     if path.is_dir() or path.suffix.lower() in (".npz", ".npy"):
         return RecordedSide(path, memory, stack)

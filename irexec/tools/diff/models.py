@@ -8,7 +8,7 @@ from irexec.analysis.matching import match_graphs
 from irexec.api import ModelLike, as_model
 from irexec.errors import InputError
 from irexec.ir.garbage import collection_paused
-from irexec.ir.graph import Model
+from irexec.ir.graph import ModelGraph
 from irexec.tools.diff.graphs import Found, GraphDiff
 from irexec.tools.diff.ignoring import without
 from irexec.tools.diff.own import metadata_changes
@@ -55,12 +55,12 @@ def diff(
     return without(everything, ignore)
 
 
-def _of_model(a: Model, b: Model) -> list[Change]:
+def _of_model(a: ModelGraph, b: ModelGraph) -> list[Change]:
     changes = [Change("names", "name", a.name or None, b.name or None)] if a.name != b.name else []
     if a.version != b.version:
         changes.append(Change("versions", "IR version", str(a.version), str(b.version)))
     return [*changes, *metadata_changes(a, b)]
 
 
-def _title(model: Model) -> str:
+def _title(model: ModelGraph) -> str:
     return str(model.path) if model.path is not None else model.name

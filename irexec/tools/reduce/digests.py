@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -19,7 +20,7 @@ def model_digest(model: Model, path: str) -> str:
     return _files_digest(dict.fromkeys(str(name) for name in (path, model.path, model.bin_path) if name is not None))
 
 
-def source_digest(source: str | Path | Model) -> str:
+def source_digest(source: str | os.PathLike[str] | Model) -> str:
     """A digest of what a model is compared with: a model, a file, or a folder of arrays."""
     if isinstance(source, Model):
         return model_digest(source, "")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,18 @@ import numpy as np
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.model import Model, find_port
 from irexec.analysis.submodel import with_shapes
+from irexec.api import ModelLike, as_model
 from irexec.errors import InputError, ModelError
 from irexec.html import Record
 from irexec.ir.graph import Node, Value
 from irexec.messages import counted, listed
 from irexec.runtime.inputs import bind_inputs
+from irexec.tools.engines.runtimes import OWN, precision_beside
 from irexec.tools.reduce.answers import Answers
 from irexec.tools.reduce.blame import Blame
 from irexec.tools.reduce.bodies import inner_wholes
 from irexec.tools.reduce.candidate import BOUNDARY, Candidate, Part, Whole, named_inputs, named_results
+from irexec.tools.reduce.checks.against import RUNTIMES, check_against
 from irexec.tools.reduce.checks.check import Check
 from irexec.tools.reduce.digests import arrays_digest, model_digest
 from irexec.tools.reduce.output import Output
@@ -119,21 +122,24 @@ class Reduction(Record):
 
 
 def reduce(
-    model: str | Path | Model,
-    check: Check,
+    model: ModelLike,
+    check: Check | None = None,
     inputs: Sequence[InputSource] | Mapping[str | int, Any] = (),
     options: ReduceOptions | None = None,
     *,
+    against: ModelLike | None = None,
     notify: Callable[[str], None] = lambda text: None,
     progress: Callable[[Step], None] = lambda step: None,
 ) -> Reduction:
     """Find the smallest part of a model that fails as the model does.
 
     Args:
-        model: a model, or its path; it is not changed.
+        model: a model, or what read_model takes; it is not changed.
         check: decides whether a candidate fails, and how. It is not closed.
         inputs: arrays for its inputs, or where they come from; random ones unless given.
         options: what is written, and how parts are cut out.
+        against: in place of ``check``, a runtime ("openvino", "onnxruntime", "onnx", "reference"), or the right version of the
+            model: a candidate fails where its values differ. ``check_against`` has more arguments.
         notify: takes what the user may not expect.
         progress: called after each check.
 
@@ -142,7 +148,27 @@ def reduce(
         InputError: an option, input or file does not fit, or a file of the user would be overwritten.
         ModelError, NodeError, UnsupportedError: the model or a file cannot be read or written.
     """
-    start, options = time.monotonic(), options or ReduceOptions()
+    if not isinstance(model, str | os.PathLike):
+        model = as_model(model)
+    if check is not None and against is None:
+        return _reduction(model, check, inputs, options or ReduceOptions(), notify, progress)
+    if check is not None or against is None:
+        raise InputError("give either check, or against: the runtime or model that is right")
+    beside = against if isinstance(against, str) and against in RUNTIMES else OWN[0]
+    options = options or ReduceOptions(precision=precision_beside(beside))
+    with check_against(against, shapes=options.shapes, precision=options.precision, timeout=options.timeout) as made:
+        return _reduction(model, made, inputs, options, notify, progress)
+
+
+def _reduction(
+    model: str | os.PathLike[str] | Model,
+    check: Check,
+    inputs: Sequence[InputSource] | Mapping[str | int, Any],
+    options: ReduceOptions,
+    notify: Callable[[str], None],
+    progress: Callable[[Step], None],
+) -> Reduction:
+    start = time.monotonic()
     output = None if options.output is None else Output(options.output)
     if output is not None:
         output.check(_files_read(model, options, inputs))
@@ -175,7 +201,9 @@ def _nowhere(candidate: Candidate) -> None:
 
 
 def _files_read(
-    model: str | Path | Model, options: ReduceOptions, inputs: Sequence[InputSource] | Mapping[str | int, Any]
+    model: str | os.PathLike[str] | Model,
+    options: ReduceOptions,
+    inputs: Sequence[InputSource] | Mapping[str | int, Any],
 ) -> Mapping[str, str]:
     sources = () if isinstance(inputs, Mapping) else inputs
     if not isinstance(model, Model):
@@ -186,7 +214,9 @@ def _files_read(
 
 
 def _read(
-    model: str | Path | Model, inputs: Sequence[InputSource] | Mapping[str | int, Any], options: ReduceOptions
+    model: str | os.PathLike[str] | Model,
+    inputs: Sequence[InputSource] | Mapping[str | int, Any],
+    options: ReduceOptions,
 ) -> Model:
     """The model with the shapes of the options."""
     if isinstance(model, Model):
@@ -228,7 +258,7 @@ def _inputs(
 
 
 def _answers(
-    model: str | Path | Model,
+    model: str | os.PathLike[str] | Model,
     read: Model,
     arrays: Sequence[np.ndarray],
     check: Check,

@@ -18,6 +18,7 @@ from irexec.errors import InputError, ModelError
 from irexec.html import Record
 from irexec.io.files import replacing
 from irexec.ir.findings import Finding, Findings
+from irexec.ir.graph import ModelGraph
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.profile import Profile
 from irexec.tools.arrays.result_files import check_file
@@ -86,8 +87,8 @@ def _silent(text: str, total: float) -> Iterator[Callable[[float], None]]:
 
 
 def report(
-    path: str,
-    output: str,
+    model: ModelLike,
+    output: str | Path,
     options: ReportOptions | None = None,
     *,
     notify: Notify = lambda text: None,
@@ -96,9 +97,9 @@ def report(
     """Write a report of a model, however damaged it is.
 
     Args:
-        path: the .xml or .onnx, or an execution graph.
+        model: a model, an execution graph, or what read_model takes.
         output: the .html.
-        options: what it says.
+        options: the contents of the report.
         notify: called with what the user might not expect.
         progress: shows how far the work is.
 
@@ -107,18 +108,17 @@ def report(
         ModelError, UnsupportedError, ConversionError: the model cannot be read at all, or the report cannot be written.
     """
     options = options or ReportOptions()
-    check_output(output, files_read(path, options.weights, options.inputs))
-    with progress(f"reading {path}", 1) as advance:
-        model, findings = read_tolerant(
-            path, options.weights, mmap=options.mmap, progress=advance, inputs=options.shapes
-        )
-    if model is None:
-        found = _not_converted(path, findings)
+    name = _name(model)
+    check_output(output, files_read(name, options.weights, options.inputs) if _is_path(model) else {})
+    with progress(f"reading {name}", 1) as advance:
+        read, findings = _read(model, options, advance)
+    if read is None:
+        found = _not_converted(name, findings)
     else:
-        check_output(output, external_files(model))
-        found = _contents(model, findings, options, notify, progress)
+        check_output(output, external_files(read))
+        found = _contents(read, findings, options, notify, progress)
     made = report_page(
-        found, options.title or Path(path).name, _origin(options.made_by), graph_of(found, options.has_graph)
+        found, options.title or Path(name).name, _origin(options.made_by), graph_of(found, options.has_graph)
     )
     data = made.text.encode()
     try:
@@ -126,7 +126,27 @@ def report(
             file.write(data)
     except OSError as error:
         raise ModelError(f"{output}: cannot be written: {error.strerror or error}") from None
-    return _written(output, len(data), found, made)
+    return _written(str(output), len(data), found, made)
+
+
+def _is_path(model: ModelLike) -> bool:
+    return isinstance(model, str | os.PathLike)
+
+
+def _name(model: ModelLike) -> str:
+    """The name of a model in messages and in the title."""
+    if isinstance(model, ModelGraph):
+        return str(model.path) if model.path is not None else model.name or "model"
+    return os.fspath(model) if isinstance(model, str | os.PathLike) else "model"
+
+
+def _read(
+    model: ModelLike, options: ReportOptions, advance: Callable[[float], None]
+) -> tuple[Model | None, list[Finding]]:
+    """The model, None if an ONNX model cannot be converted, and the findings of an ONNX model."""
+    if isinstance(model, ModelGraph):
+        return as_model(model), []
+    return read_tolerant(model, options.weights, mmap=options.mmap, progress=advance, inputs=options.shapes)
 
 
 def page_of(model: ModelLike, options: ReportOptions | None = None) -> str:
@@ -134,11 +154,12 @@ def page_of(model: ModelLike, options: ReportOptions | None = None) -> str:
     model = as_model(model)
     options = options or ReportOptions()
     found = _contents(model, [], options, lambda text: None, _silent)
-    title = options.title or (model.path.name if model.path is not None else model.name or "model")
-    return report_page(found, title, _origin(options.made_by), graph_of(found, options.has_graph)).text
+    return report_page(
+        found, options.title or Path(_name(model)).name, _origin(options.made_by), graph_of(found, options.has_graph)
+    ).text
 
 
-def check_output(output: str, read: Mapping[str, str]) -> None:
+def check_output(output: str | Path, read: Mapping[str, str]) -> None:
     """Raise InputError unless a report can be written there without overwriting a file that is read."""
     if Path(output).suffix.lower() not in SUFFIXES:
         raise InputError(f"-o {output}: a report is written to an .html")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from irexec.analysis.model import Model
+from irexec.api import ModelLike, as_model
 from irexec.errors import InputError
 from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.tools.reduce.checks.check import Check
@@ -17,7 +18,7 @@ RUNTIMES = ("openvino", "onnxruntime", "onnx", "reference")
 
 
 def check_against(
-    other: str | Path | Model,
+    other: ModelLike,
     *,
     shapes: Shapes | None = None,
     rtol: float | None = None,
@@ -25,23 +26,26 @@ def check_against(
     precision: Precision | None = None,
     timeout: float | None = None,
 ) -> Check:
-    """Whether irexec and a runtime part, or the model and what is right.
+    """The check that fails where a candidate differs from a runtime, or from the right version of the model.
 
     Args:
-        other: of RUNTIMES; or what is right: a model, its path, or that of recorded tensors, see OtherModelCheck.
+        other: one of RUNTIMES; or the right version: a model, what read_model takes, or the path of recorded tensors; see
+            OtherModelCheck.
         shapes: of inputs of a model that cannot be read without them.
-        rtol, atol: the tolerances; those of ``irexec compare`` unless given.
-        precision: how irexec computes f16 and bf16; as the runtime does unless given.
+        rtol, atol: the tolerances; by default those of ``irexec compare``.
+        precision: how irexec computes f16 and bf16; by default as the runtime does.
         timeout: seconds that each run may take.
 
     Raises:
-        InputError: it is neither a runtime nor a file.
+        InputError: ``other`` is neither a runtime nor a file.
         UnsupportedError: the runtime is not installed.
     """
     if isinstance(other, str) and other in RUNTIMES:
         kind = OnnxFileCheck if other in ("onnxruntime", "onnx") else RuntimeCheck
         return kind(other, rtol=rtol, atol=atol, precision=precision, timeout=timeout)
-    if not isinstance(other, Model) and not Path(other).exists():
+    if not isinstance(other, str | os.PathLike):
+        other = as_model(other)
+    elif not Path(other).exists():
         raise InputError(f"--against {other} is neither a file or folder nor a runtime ({', '.join(RUNTIMES)})")
     return OtherModelCheck(
         other, shapes=shapes, rtol=rtol, atol=atol, precision=precision or DEFAULT_PRECISION, timeout=timeout

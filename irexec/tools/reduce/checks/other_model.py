@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -56,7 +57,7 @@ class OtherModelCheck(Check):
 
     def __init__(
         self,
-        other: str | Path | Model,
+        other: str | os.PathLike[str] | Model,
         *,
         shapes: Shapes | None = None,
         rtol: float | None = None,
