@@ -1,0 +1,1 @@
+"""Prose of the product: docstrings, comments and pages read at once."""

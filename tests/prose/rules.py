@@ -1,0 +1,74 @@
+"""Rules of sentences, as docs/development/style.md states them."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_BEGINNING = re.compile(r"(What|Of|As|Those|Which|Whose|Whoever|Whatever|How many|How often|How much)\b")
+_COMMENT_BEGINNING = re.compile(r"(What|Of|Those|Whose|Whoever|Whatever|How many|How often|How much)\b")
+_PRONOUN = re.compile(r"\b(that|which|what|whose|those|whatever|whoever)\b", re.IGNORECASE)
+_MAX_PRONOUNS = 2
+"""A relative clause and a conjunction: more are a chain."""
+_CODE = re.compile(r"```.*?```|``.*?``|`[^`]*`", re.DOTALL)
+_END = re.compile(r"(?<=[.:;!?])\s+|\n\s*\n|\n\s*[-*|]\s")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A docstring or a comment.
+
+    Attributes:
+        line: line of its beginning.
+        text: without quotes and comment signs.
+        is_docstring: a comment may begin with "As in ...", or ask "Which ...".
+    """
+
+    line: int
+    text: str
+    is_docstring: bool = True
+
+    def objections(self) -> Iterator[str]:
+        """Violations of the rules, each with the words that violate it."""
+        if found := (_BEGINNING if self.is_docstring else _COMMENT_BEGINNING).match(self.text):
+            yield f"begins with {found[0]!r}: {self.text[:80]!r}"
+        yield from chains(self.text)
+
+
+def texts(source: str) -> Iterator[Text]:
+    """Docstrings of modules, classes, functions and constants, and comments; comments of consecutive lines are one text."""
+    for node in ast.walk(ast.parse(source)):
+        body = getattr(node, "body", None)
+        for statement in body if isinstance(body, list) else ():
+            value = statement.value if isinstance(statement, ast.Expr) else None
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield Text(statement.lineno, value.value.strip())
+    yield from _comments(source)
+
+
+def _comments(source: str) -> Iterator[Text]:
+    first, last, lines = 0, -1, list[str]()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        line = token.start[0]
+        if line != last + 1:
+            if lines:
+                yield Text(first, " ".join(lines), is_docstring=False)
+            first, lines = line, []
+        lines.append(token.string.lstrip("#: "))
+        last = line
+    if lines:
+        yield Text(first, " ".join(lines), is_docstring=False)
+
+
+def chains(text: str) -> Iterator[str]:
+    """Sentences with more pronouns than a reader follows at once."""
+    for sentence in _END.split(_CODE.sub("x", text)):
+        pronouns = _PRONOUN.findall(sentence)
+        if len(pronouns) > _MAX_PRONOUNS:
+            yield f"a chain of {', '.join(pronouns)}: {' '.join(sentence.split())[:160]!r}"

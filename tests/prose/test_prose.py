@@ -1,0 +1,69 @@
+"""Docstrings, comments and pages name the thing first and have no chains of pronouns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.prose.rules import Text, chains, texts
+from tests.support.paths import ROOT
+
+_SOURCES = sorted(path for package in ("irexec", "converters", "samples") for path in (ROOT / package).rglob("*.py"))
+_PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+_BASELINE = set((ROOT / "tests" / "prose" / "baseline.txt").read_text("utf-8").split())
+"""Files that are yet to be rewritten; it only shrinks."""
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", _SOURCES, ids=_name)
+def test_docstrings_and_comments(path: Path) -> None:
+    found = [
+        f"{_name(path)}:{text.line}: {objection}"
+        for text in texts(path.read_text("utf-8"))
+        for objection in text.objections()
+    ]
+    if found and _name(path) in _BASELINE:
+        pytest.xfail(f"{len(found)} sentences to rewrite")
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("path", _PAGES, ids=_name)
+def test_pages(path: Path) -> None:
+    found = [f"{_name(path)}: {objection}" for objection in chains(path.read_text("utf-8"))]
+    if found and _name(path) in _BASELINE:
+        pytest.xfail(f"{len(found)} sentences to rewrite")
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Indices of the changes that may cause downstream shape changes.", 0),
+        ("What is known of a value.", 1),
+        ("How many elements there are.", 1),
+        ("As many elements in steps forward are all of them.", 1),
+        ("Of a Parameter of a body, the changes that what it is given follows from.", 1),
+        ("The positions of those in layers that shapes follow from which differ.", 1),
+        ("A value that is known. A size which is not.\n\nA name whose layer is gone.", 0),
+        ("Code is no prose: `that which what` and ``those that``.", 0),
+        ("Offsets of values.", 0),
+    ],
+)
+def test_rules(text: str, count: int) -> None:
+    assert len(list(Text(1, text).objections())) == count
+
+
+def test_all_texts_of_a_source_are_read() -> None:
+    source = '"""Module."""\n# One\n# comment.\nX = 1  # Of it.\n"""Constant."""\n\n\ndef f():\n    """Function."""\n'
+    assert set(texts(source)) == {
+        Text(1, "Module."),
+        Text(2, "One comment. Of it.", is_docstring=False),
+        Text(5, "Constant."),
+        Text(9, "Function."),
+    }
