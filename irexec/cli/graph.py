@@ -55,7 +55,16 @@ _TEXT_FORMATS = [name for name in FORMATS if name != "png"]
     "--to", multiple=True, metavar="LAYER", help="Draw only what this layer or tensor depends on; may be repeated."
 )
 @click.option("--bodies", is_flag=True, help="Draw the bodies of loops and branches in their layers.")
-@click.option("--cluster", is_flag=True, help="Fold layers of a common name, such as encoder/layer.3, into a block.")
+@click.option(
+    "--cluster/--no-cluster",
+    default=None,
+    help="Fold layers of a common name, such as encoder/layer.3, into a block; images and pages of more than 60 boxes do.",
+)
+@click.option(
+    "--columns",
+    type=click.IntRange(1, 100),
+    help="For .svg and .png: divide a long graph between so many columns.  [default: as many as fit its length]",
+)
 @click.option("--findings", is_flag=True, help="Mark what irexec validate finds.")
 @click.option("--profile", "times", is_flag=True, help="Run the model and mark the time of each layer.")
 @click.option(
@@ -77,7 +86,8 @@ _TEXT_FORMATS = [name for name in FORMATS if name != "png"]
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON: what is drawn, and what was written.")
 def graph(
     model: str, output: str | None, form: Format | None, around: tuple[str, ...], hops: int, from_: tuple[str, ...], to: tuple[str, ...],
-    bodies: bool, cluster: bool, findings: bool, times: bool, no_statistics: bool, scale: float, inputs: tuple[str, ...],
+    bodies: bool, cluster: bool | None, columns: int | None, findings: bool, times: bool, no_statistics: bool, scale: float,
+    inputs: tuple[str, ...],
     weights: str | None, mmap: bool, shapes: tuple[ShapeOptions, ...], seed: int, runs: int, threads: int | None, precision: Precision,
     max_memory: int | None, timeout: float | None, no_optimize: bool, as_json: bool,
 ) -> None:  # fmt: skip
@@ -102,9 +112,11 @@ def graph(
     if output is None and as_json and form is not None:
         raise click.UsageError("--format and --json both say what is printed")
     format: Format = form or "mmd" if output is None else format_of(output)
-    for name, needed in (("scale", "png"), ("no_statistics", "html")):
-        if format != needed and is_given(name):
-            raise click.UsageError(f"--{name.replace('_', '-')} is for .{needed}")
+    for name, needed in (("scale", ["png"]), ("no_statistics", ["html"]), ("columns", ["svg", "png"])):
+        if format not in needed and is_given(name):
+            raise click.UsageError(f"--{name.replace('_', '-')} is for .{' and .'.join(needed)}")
+    if cluster is None and format in ("mmd", "dot"):
+        cluster = False
     sources = [parse_input_source(text) for text in inputs]
     if output is None:
         check_format(format)
@@ -118,16 +130,22 @@ def graph(
     )  # fmt: skip
     with render.progress(f"drawing {model}"):
         drawing = create(model, sources, options, render.note_line)
-        written = None if output is None else write_graph(drawing, output, scale=scale, notify=render.note_line)
-    _show(model, drawing, written, format, as_json)
+        written = (
+            None
+            if output is None
+            else write_graph(drawing, output, scale=scale, columns=columns, notify=render.note_line)
+        )
+    _show(model, drawing, written, format, columns, as_json)
 
 
-def _show(path: str, drawing: Drawing, written: GraphFile | None, format: Format, as_json: bool) -> None:
+def _show(
+    path: str, drawing: Drawing, written: GraphFile | None, format: Format, columns: int | None, as_json: bool
+) -> None:
     if as_json:
         file = None if written is None else {"path": written.path, "format": written.format, "bytes": written.bytes}
         render.as_json({"model": path, "file": file, "total": drawing.total, **drawing.as_dict()})
     elif written is None:
-        render.whole(rendered(drawing, format, notify=render.note_line).decode())
+        render.whole(rendered(drawing, format, columns=columns, notify=render.note_line).decode())
     else:
         folds = len(drawing.frames) - 1
         drawn = (

@@ -86,6 +86,7 @@ def test_without_weights_there_are_no_statistics(capsys: Capture, tmp_path: Path
         (["-i", "random"], "--input is for --profile, which is not given"),
         (["--scale", "2"], "--scale is for .png"),
         (["--no-statistics"], "--no-statistics is for .html"),
+        (["--columns", "2"], "--columns is for .svg and .png"),
         (["-o", "g.dot", "--format", "svg"], "the suffix of -o says what is written"),
         (["--format", "svg", "--json"], "--format and --json both say what is printed"),
         (["--around", "con0"], "there is no tensor or layer 'con0'; similar names are"),

@@ -12,7 +12,8 @@ Pairs = Collection[tuple[int, int]]
 def make_acyclic(group: Group, pairs: Pairs) -> None:
     """Change the groups of ``group``, and those in them, until none is on a cycle.
 
-    A group that is on a cycle with layers alone takes them in; of several on a cycle the smallest is dissolved.
+    A group that is on a cycle with layers alone takes them in, unless it is shape arithmetic; of several on a cycle the smallest is
+    dissolved, and so is shape arithmetic.
 
     Args:
         group: the outermost one; all layers are in it.
@@ -49,6 +50,8 @@ def _mended(outer: Group, members: Sequence[int], groups: Sequence[int]) -> Grou
     if len(groups) > 1:
         return min((outer.groups[~k] for k in groups), key=lambda inner: inner.size)
     inner = outer.groups[~groups[0]]
+    if inner.is_shape_arithmetic:
+        return inner
     taken = {i for i in members if i >= 0}
     inner.layers += sorted(taken)
     outer.layers = [i for i in outer.layers if i not in taken]

@@ -31,7 +31,7 @@ class GraphOptions(ProfileOptions):
     from_: tuple[str, ...] = ()
     to: tuple[str, ...] = ()
     bodies: bool = False
-    cluster: bool = False
+    cluster: bool | None = False
     statistics: bool = False
     findings: bool = False
     times: bool = False

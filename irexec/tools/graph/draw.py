@@ -32,7 +32,7 @@ def draw(
     from_: Sequence[str] = (),
     to: Sequence[str] = (),
     bodies: bool = False,
-    cluster: bool = False,
+    cluster: bool | None = False,
     statistics: bool = False,
     findings: Iterable[Finding] = (),
     profile: Profile | None = None,
@@ -47,7 +47,7 @@ def draw(
         hops: see ``around``.
         from_, to: layers or tensors: what depends on one of the first, what one of the second depends on; with both, what lies between.
         bodies: whether bodies of loops and branches are drawn unfolded in their layers.
-        cluster: whether layers of a common name are a block that folds.
+        cluster: True if layers of a common name are a block that folds; None for that in a graph of more than 60 boxes.
         statistics: whether constants have theirs, for which those that are drawn are read; one that cannot be read has none.
         findings: of ``irexec.validate``, which are marked on their layers.
         profile: of the same model, whose times are marked on its layers.

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from irexec.analysis.cost import Cost
 from irexec.ir.findings import Finding
+from irexec.tools.graph.names import SHAPE_ARITHMETIC
 from irexec.tools.inspect.summary import LayerLine
 from irexec.tools.inspect.weights import WeightLine
 
@@ -97,6 +98,11 @@ class Frame:
     items: tuple[int, ...]
     links: tuple[Link, ...]
     folded: bool = False
+
+    @property
+    def is_dimmed(self) -> bool:
+        """True for a block of shape arithmetic, which is drawn paler than the rest."""
+        return self.kind == "block" and self.name == SHAPE_ARITHMETIC
 
 
 @dataclass(frozen=True, repr=False)

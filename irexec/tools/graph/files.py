@@ -77,13 +77,21 @@ def check_format(format: Format) -> None:
         load_resvg()
 
 
-def rendered(drawing: Drawing, format: Format, *, scale: float = 1.0, notify: Notify = lambda text: None) -> bytes:
+def rendered(
+    drawing: Drawing,
+    format: Format,
+    *,
+    scale: float = 1.0,
+    columns: int | None = None,
+    notify: Notify = lambda text: None,
+) -> bytes:
     """What a file of that format has in it.
 
     Args:
         drawing: of a model.
         format: one of FORMATS.
         scale: of a .png.
+        columns: of a .png or .svg, between which a long graph is divided; None for as many as fit its length.
         notify: called with what the user might not expect.
 
     Raises:
@@ -96,7 +104,7 @@ def rendered(drawing: Drawing, format: Format, *, scale: float = 1.0, notify: No
         return dot(drawing).encode()
     if format == "mmd":
         return _mermaid(drawing, notify).encode()
-    text, size = svg_and_size(drawing)
+    text, size = svg_and_size(drawing, columns)
     return text.encode() if format == "svg" else png(text, size, scale, notify)
 
 
@@ -111,13 +119,16 @@ def _mermaid(drawing: Drawing, notify: Notify) -> str:
     return text
 
 
-def write_graph(drawing: Drawing, path: str, *, scale: float = 1.0, notify: Notify = lambda text: None) -> GraphFile:
+def write_graph(
+    drawing: Drawing, path: str, *, scale: float = 1.0, columns: int | None = None, notify: Notify = lambda text: None
+) -> GraphFile:
     """Write a drawing in the format that the suffix says, whole or not at all.
 
     Args:
         drawing: of a model.
         path: of the file: .svg, .html, .png, .mmd or .dot.
         scale: of a .png.
+        columns: of a .png or .svg, between which a long graph is divided; None for as many as fit its length.
         notify: called with what the user might not expect.
 
     Raises:
@@ -126,7 +137,7 @@ def write_graph(drawing: Drawing, path: str, *, scale: float = 1.0, notify: Noti
         UnsupportedError: a package that is needed is not installed.
     """
     format = format_of(path)
-    content = rendered(drawing, format, scale=scale, notify=notify)
+    content = rendered(drawing, format, scale=scale, columns=columns, notify=notify)
     try:
         with replacing(Path(path)) as (file,):
             file.write(content)

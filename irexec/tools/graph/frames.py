@@ -11,6 +11,7 @@ from irexec.tools.graph.acyclic import make_acyclic
 from irexec.tools.graph.drawing import Edge, Frame, FrameKind, Layer, Link
 from irexec.tools.graph.names import Group, group_by_scope, scopes
 from irexec.tools.graph.repetition import group_repeated
+from irexec.tools.graph.shape_arithmetic import set_apart
 
 SHOWN = 60
 """Boxes of a graph of folded blocks: blocks are unfolded, from the outermost on, as long as there are no more."""
@@ -23,19 +24,25 @@ class FrameBuilder:
         layers: those that are drawn; ``drawn_in`` is set.
         edges: between them.
         owners: for a layer of a body, the layer with the body and the body's name.
-        blocks: whether layers of a common name make a block.
+        blocks: True if layers of a common name make a block; None for a graph of more than ``SHOWN`` boxes.
     """
 
     def __init__(
-        self, layers: Sequence[Layer], edges: Iterable[Edge], owners: Mapping[int, tuple[int, str]], *, blocks: bool
+        self,
+        layers: Sequence[Layer],
+        edges: Iterable[Edge],
+        owners: Mapping[int, tuple[int, str]],
+        *,
+        blocks: bool | None,
     ) -> None:
-        self._layers, self._blocks = layers, blocks
+        self._layers = layers
         self._parents: list[int | None] = []
         self._kinds: list[tuple[FrameKind, str, int | None]] = []
         self._items: list[list[int]] = []
         self._frame_of: dict[int, int] = {}
         self._box: dict[int, int] = {}
         shown = [layer.index for layer in layers if layer.drawn_in is None]
+        self._blocks = len(shown) > SHOWN if blocks is None else blocks
         self._edges = [
             edge for edge in edges if layers[edge.source].drawn_in is None and layers[edge.target].drawn_in is None
         ]
@@ -89,8 +96,12 @@ class FrameBuilder:
         position = {i: k for k, i in enumerate(members)}
         order, stuck = sort_by_producers([{position[a] for a in before[i] if a in position} for i in members])
         names = {i: self._layers[i].line.name for i in members}
-        group = group_by_scope(scopes(names, before, [members[k] for k in [*order, *stuck]]))
-        group_repeated(group, {i: self._layers[i].line.type for i in members}, pairs)
+        ordered = [members[k] for k in [*order, *stuck]]
+        types = {i: self._layers[i].line.type for i in members}
+        by_scope = scopes(names, before, ordered)
+        set_apart(by_scope, types, before, ordered)
+        group = group_by_scope(by_scope)
+        group_repeated(group, types, pairs)
         make_acyclic(group, pairs)
         return group
 
@@ -140,7 +151,7 @@ def _unfolded(frames: list[Frame], bodies: bool) -> tuple[Frame, ...]:
     folded = [frame.folded and (frame.kind == "block" or not bodies) for frame in frames]
     blocks: dict[int, list[Frame]] = defaultdict(list)
     for frame in frames:
-        if frame.kind == "block" and frame.parent is not None:
+        if frame.kind == "block" and frame.parent is not None and not frame.is_dimmed:
             blocks[frame.parent].append(frame)
     count = len(frames[0].items)
     for parent in sorted(blocks, key=lambda k: depths[k]):

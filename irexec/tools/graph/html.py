@@ -159,6 +159,7 @@ def _frame(drawing: Drawing, frame: Frame, tensors: dict[tuple[int, int], int]) 
         "parent": frame.parent,
         "layer": frame.layer,
         "folded": frame.folded,
+        "dimmed": frame.is_dimmed,
         "items": list(frame.items),
         "positions": [[x, y, height] for (x, y), (_, height) in zip(layout.centres, sizes, strict=True)],
         "rows": list(layout.rows),

@@ -20,8 +20,8 @@ from irexec.tools.graph.coordinates import GAP_X, assign
 from irexec.tools.graph.drawing import Frame
 from irexec.tools.graph.ordering import Layered, reduce_crossings
 
-GAP_Y = 40.0
-"""Pixels between rows."""
+GAP_Y, _END = 40.0, 18.0
+"""Pixels between rows, and between a row and the entries or exits of a frame."""
 _SHORT, _BENDS, _MIN_BENDS = 8, 0.5, 100
 
 Point = tuple[float, float]
@@ -205,7 +205,7 @@ def _in_pixels(
         boxes.append((round(centres[i] - left, 1), tops[rows[i]] + (space - height) / 2))
     return FrameLayout(
         tuple(boxes), tuple(row - top for row in rows[:count]), ports["in"], ports["out"], tuple(bends),
-        max((high - left for _, high in sides), default=0.0), max(0.0, tops[-1] - (0.0 if vertices.last else GAP_Y)),
+        max((high - left for _, high in sides), default=0.0), max(0.0, tops[-1] - GAP_Y + (_END if vertices.last else 0.0)),
     )  # fmt: skip
 
 
@@ -215,6 +215,6 @@ def _tops(rows: Sequence[int], heights: Sequence[float], top: int) -> list[float
     for row, height in zip(rows, heights, strict=True):
         highest[row] = max(highest[row], height)
     tops = [0.0]
-    for height in highest:
-        tops.append(tops[-1] + height + GAP_Y)
+    for row, height in enumerate(highest):
+        tops.append(tops[-1] + height + (_END if row < top else GAP_Y))
     return tops

@@ -11,6 +11,8 @@ _SEPARATOR = re.compile(r"[/.]+")
 # Frameworks write it before every name, so that it says nothing.
 _LEADING = frozenset({"__module", ""})
 _DEEPEST, _LONGEST = 32, 2_000
+SHAPE_ARITHMETIC = "shape arithmetic"
+"""The name of a group of layers whose values depend on shapes alone."""
 MINIMUM = 3
 """Layers of a group; fewer are not worth a fold."""
 
@@ -20,7 +22,7 @@ class Group:
     """Layers of a common name.
 
     Attributes:
-        name: what of the name is its own.
+        name: the part of the name that is its own.
         layers: those in it and in no group of it.
         groups: those in it.
     """
@@ -28,6 +30,11 @@ class Group:
     name: str
     layers: list[int] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
+
+    @property
+    def is_shape_arithmetic(self) -> bool:
+        """True if its layers compute with shapes alone (shape_arithmetic.py)."""
+        return self.name == SHAPE_ARITHMETIC
 
     def all_layers(self) -> Iterator[int]:
         """The layers in it and in its groups."""
@@ -55,10 +62,26 @@ def scopes(
 ) -> dict[int, tuple[str, ...]]:
     """The scope of each layer.
 
-    A layer without one, such as "Multiply_8123", takes the common scope of the layers before it: transformations of a model name the
-    layers that they make so. ``order`` has the layers with every producer before its consumers, as far as there is such an order.
+    Transformations of a model leave layers without a scope, such as "Multiply_8123" for a convolution that a normalization was fused
+    into. Such a layer takes the common scope of its readers if all of them have one of their own, else that of its producers. The
+    module of a single layer, such as "bn1.act", is not shared.
+
+    Args:
+        names: of the layers.
+        before: the producers of each layer.
+        order: the layers, each after its producers as far as there is such an order.
     """
     groups = Counter(scope(name)[:depth] for name in names.values() for depth in range(1, len(scope(name)) + 1))
+    after: dict[int, list[int]] = {}
+    for i in names:
+        for j in before.get(i, ()):
+            after.setdefault(j, []).append(i)
+
+    def shared(path: tuple[str, ...]) -> tuple[str, ...]:
+        while path and groups[path] < 2 and not path[-1].isdigit():
+            path = path[:-1]
+        return path
+
     found: dict[int, tuple[str, ...]] = {}
     for i in order:
         own = scope(names[i])
@@ -66,9 +89,9 @@ def scopes(
         beside = (*own, _SEPARATOR.split(names[i][:_LONGEST])[-1])
         if groups[beside]:
             own = beside
-        if not own:
-            arriving = [found[j] for j in before.get(i, ()) if j in found]
-            own = _common(arriving) if arriving else ()
+        if not own and (arriving := [shared(found[j]) for j in before.get(i, ()) if j in found]):
+            readers = [shared(scope(names[j])) for j in after.get(i, ())]
+            own = _common(readers if readers and all(readers) else arriving)
         found[i] = own
     return found
 
@@ -83,7 +106,7 @@ def _common(scopes: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def group_by_scope(scopes: Mapping[int, tuple[str, ...]]) -> Group:
-    """The tree of groups; one with fewer layers than ``MINIMUM``, and one that has all of the group around it, are left out."""
+    """The tree of groups, without those of fewer layers than ``MINIMUM`` and those that have all of the group around them."""
     by_scope: dict[tuple[str, ...], Group] = {(): Group("")}
     for i, path in scopes.items():
         for depth in range(1, len(path) + 1):
@@ -96,6 +119,8 @@ def group_by_scope(scopes: Mapping[int, tuple[str, ...]]) -> Group:
 
 def _name(path: Sequence[str]) -> str:
     """The last part of a scope; a number says little without what it counts."""
+    if path[-1].startswith(SHAPE_ARITHMETIC):
+        return SHAPE_ARITHMETIC
     return ".".join(path[-2:]) if path[-1].isdigit() else path[-1]
 
 
@@ -115,11 +140,11 @@ def _simplified(group: Group, is_outermost: bool = False) -> Group:
             layers += simple.all_layers()
         else:
             kept.append(simple)
-    if len(kept) == 1 and not layers:
+    if len(kept) == 1 and not layers and not (is_outermost and kept[0].is_shape_arithmetic):
         (only,) = kept
         # A model in which everything is in "model" has no group of that name.
         name = "" if is_outermost else _joined(group.name, only.name)
-        return Group(name, only.layers, only.groups)
+        return only if only.is_shape_arithmetic else Group(name, only.layers, only.groups)
     return Group(group.name, layers, kept)
 
 
@@ -128,5 +153,6 @@ def dissolve(group: Group, inner: Group) -> None:
     group.groups.remove(inner)
     group.layers += inner.layers
     for one in inner.groups:
-        one.name = _joined(inner.name, one.name)
+        if not one.is_shape_arithmetic:
+            one.name = _joined(inner.name, one.name)
     group.groups += inner.groups

@@ -146,6 +146,7 @@ class Painter {
 
   box(context, box, colours, isDark, isReadable, isSelected) {
     const [fill, stroke] = this.graph.coloursOf(box.item, isDark) || [colours.block, colours.blockLine];
+    context.globalAlpha = box.item < 0 && this.graph.frames[~box.item].dimmed && !isSelected ? 0.6 : 1;
     context.lineWidth = isSelected ? 3 : 1;
     context.strokeStyle = isSelected ? colours.accent : stroke;
     context.fillStyle = fill;
@@ -162,6 +163,7 @@ class Painter {
     const severity = this.graph.severityOf(box.item);
     if (severity) this.mark(context, box.x + box.w - 10, box.y + 10, colours[severity], severity === "info" ? "i" : "!", isDark);
     if (isReadable) this.write(context, box, colours, severity);
+    context.globalAlpha = 1;
   }
 
   mark(context, x, y, colour, sign, isDark) {

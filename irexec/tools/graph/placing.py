@@ -35,12 +35,23 @@ class PlacedLine:
     Attributes:
         points: two at each row that the line passes.
         link: the tensor and its ends.
-        straight: whether the line was not laid out, because it is too long.
+        straight: True if the line was not laid out, because it is too long.
+        is_continued: True for the part of a line that begins at a connector.
     """
 
     points: tuple[Point, ...]
     link: Link
     straight: bool
+    is_continued: bool = False
+
+
+@dataclass(frozen=True)
+class Connector:
+    """A number at the end of a line that is continued at the same number in another column."""
+
+    x: float
+    y: float
+    text: str
 
 
 @dataclass
@@ -49,6 +60,7 @@ class Placed:
 
     boxes: list[PlacedBox] = field(default_factory=list)
     lines: list[PlacedLine] = field(default_factory=list)
+    connectors: list[Connector] = field(default_factory=list)
     width: float = 0.0
     height: float = 0.0
 

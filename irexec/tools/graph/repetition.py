@@ -40,6 +40,8 @@ def group_repeated(group: Group, types: Mapping[int, str], pairs: Collection[tup
     waiting = [group]
     while waiting:
         one = waiting.pop()
+        if one.is_shape_arithmetic:
+            continue
         waiting += one.groups
         # In what repeats something may repeat: blocks in the stages of a network, heads in its blocks.
         waiting += _one_group(one, types, pairs)

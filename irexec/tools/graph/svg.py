@@ -13,8 +13,9 @@ from irexec.tools.graph.boxes import TEXT, TITLE, WIDTH, Box
 from irexec.tools.graph.drawing import Drawing, Layer
 from irexec.tools.graph.families import FAMILIES
 from irexec.tools.graph.layout import Point
-from irexec.tools.graph.placing import Placed, PlacedBox, PlacedLine, place
+from irexec.tools.graph.placing import Connector, Placed, PlacedBox, PlacedLine, place
 from irexec.tools.graph.texts import FONTS, fitted, width
+from irexec.tools.graph.wrapping import wrapped
 
 _BLOCK_FILL, _BLOCK_STROKE, _LINE, _FAR, _LABEL = "#ffffff", "#6b7683", "#7c8792", "#c3cad1", "#4c5661"
 _FRAME_FILLS = ("#f5f7f9", "#fdfdfe")
@@ -28,9 +29,14 @@ def svg(drawing: Drawing) -> str:
     return svg_and_size(drawing)[0]
 
 
-def svg_and_size(drawing: Drawing) -> tuple[str, tuple[float, float]]:
-    """The document, and its width and height in pixels."""
-    placed = place(drawing)
+def svg_and_size(drawing: Drawing, columns: int | None = None) -> tuple[str, tuple[float, float]]:
+    """The document, and its width and height in pixels.
+
+    Args:
+        drawing: of a model.
+        columns: as for ``wrapped``.
+    """
+    placed = wrapped(place(drawing), columns)
     labels = list(_labels(drawing, placed.lines))
     right = max((x + width(text, _LABEL_SIZE) for text, x, _ in labels), default=0.0)
     across = max(placed.width, right + 4, 200.0)
@@ -64,6 +70,7 @@ def _parts(drawing: Drawing, placed: Placed) -> Iterator[Html]:
     yield from _lines(placed.lines)
     yield from (_box(drawing, one, one.box) for one in boxes if one.box is not None)
     yield from _cut_ends(drawing, boxes)
+    yield from (_connector(one) for one in placed.connectors)
 
 
 def _frame(drawing: Drawing, one: PlacedBox) -> Html:
@@ -116,7 +123,7 @@ def _box(drawing: Drawing, one: PlacedBox, box: Box) -> Html:
         parts.append(element("text", box.badge, x=_n(right), y=_n(one.y + 14), text_anchor="end", fill="#8f2714"))
     if box.severity:
         parts += _mark(one.x + one.width - 10, one.y + 10, box.severity)
-    return element("g", parts)
+    return element("g", parts, opacity=0.6 if one.item < 0 and drawing.frames[~one.item].is_dimmed else None)
 
 
 def _cut_ends(drawing: Drawing, boxes: Iterable[PlacedBox]) -> Iterator[Html]:
@@ -130,6 +137,12 @@ def _cut_ends(drawing: Drawing, boxes: Iterable[PlacedBox]) -> Iterator[Html]:
                 text = fitted(names[0], _LABEL_SIZE, WIDTH - 40 - width(more, _LABEL_SIZE)) + more
                 yield element("path", d=f"M{_n(x)} {_n(y)}v{step}", stroke=_LINE, stroke_dasharray="3 3")
                 yield _label(text, x + 4, y + step + (6 if step < 0 else 0))
+
+
+def _connector(one: Connector) -> Html:
+    circle = element("circle", cx=_n(one.x), cy=_n(one.y), r=8, fill="#ffffff", stroke=_LINE)
+    text = element("text", one.text, x=_n(one.x), y=_n(one.y + 3.3), text_anchor="middle", fill=_LABEL)
+    return element("g", circle, text)
 
 
 def _mark(x: float, y: float, severity: str) -> list[Html]:
@@ -192,7 +205,9 @@ def _labels(drawing: Drawing, lines: Iterable[PlacedLine]) -> Iterator[tuple[str
     listed = [
         line
         for line in lines
-        if line.link.source is not None and (line.link.source >= 0 or drawing.frames[~line.link.source].folded)
+        if line.link.source is not None
+        and not line.is_continued
+        and (line.link.source >= 0 or drawing.frames[~line.link.source].folded)
     ]
     for line in listed:
         outputs.setdefault(line.link.source, set()).add(line.link.tensor)
