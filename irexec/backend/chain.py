@@ -97,17 +97,21 @@ class Chain:
         """What the chain costs, in additions of a block."""
         return sum(instruction.passes for instruction in self.instructions)
 
-    @property
+    @functools.cached_property
     def temporaries(self) -> int:
         """Arrays of a block's size, of at most eight bytes an element, that a run takes from the scratch."""
         return 1 + len(self.instructions) + max(instruction.temporaries for instruction in self.instructions)
 
     def workspace(self, elements: int) -> int:
         """Bytes of scratch for a block of so many elements, for any ``out`` that is the memory of no input but the first."""
+        return self._element_bytes * elements + 64 * self.temporaries
+
+    @functools.cached_property
+    def _element_bytes(self) -> int:
+        """Bytes of scratch for each element of a block."""
         own = max(instruction.temporaries * _itemsize(self, instruction) for instruction in self.instructions)
         programs = [self._program(shared, staged) for shared in (-1, 0) for staged in (False, True)]
-        size = max(sum(dtype.itemsize for dtype in program.temporaries) for program in programs)
-        return (size + own) * elements + 64 * self.temporaries
+        return own + max(sum(dtype.itemsize for dtype in program.temporaries) for program in programs)
 
     def run(self, scratch: Scratch, out: np.ndarray, arguments: Sequence[np.ndarray], shared: Shared = -1) -> None:
         """Write the result for one block.

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
-from irexec.backend.depthwise_products import DepthwiseProducts
+from irexec.backend.convolution.geometry import sliding_windows
+from irexec.backend.depthwise_products import DepthwiseProducts, Tiling
 from irexec.backend.depthwise_windows import DepthwiseWindows
 from irexec.backend.eligibility import chain_keeps_type, has_elements, working_type
-from irexec.backend.kernel import Kernel, Task
+from irexec.backend.kernel import Candidate, Estimate, Task
 from irexec.backend.registry import kernels
 
 
 @kernels("GroupConvolution", since=1)
-def depthwise_convolution(task: Task) -> Iterator[Kernel]:
+def depthwise_convolution(task: Task) -> Iterator[Candidate]:
     """Constant weights (G, O, 1, kernel...): by products for images, by windows for any number of axes where O is 1."""
     dtype = working_type(task)
     if dtype is None or task.constants[1] is None or not chain_keeps_type(task) or not has_elements(task):
@@ -20,8 +22,10 @@ def depthwise_convolution(task: Task) -> Iterator[Kernel]:
     groups, outputs, inputs, *kernel = task.shape(1)
     if inputs != 1 or groups == 1:
         return
-    windows = task.attributes["attributes"].windows(task.shape(0)[2:], kernel)
-    if len(kernel) == 2 and DepthwiseProducts.fits(task, windows):
-        yield DepthwiseProducts(task, windows, dtype)
+    windows = sliding_windows(task.attributes["attributes"], task.shape(0)[2:], tuple(kernel))
+    tiling = Tiling.of(dtype, task.shape(0), task.shape(1), windows) if len(kernel) == 2 else None
+    if tiling is not None:
+        yield Estimate(tiling.cost(task), functools.partial(DepthwiseProducts, task, tiling))
     if outputs == 1:
-        yield DepthwiseWindows(task, windows, dtype)
+        arguments = task, windows, dtype
+        yield Estimate(DepthwiseWindows.estimate(*arguments), functools.partial(DepthwiseWindows, *arguments))

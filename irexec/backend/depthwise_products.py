@@ -10,6 +10,7 @@ this is one product, and one pass for each column.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -136,61 +137,88 @@ def banded(weights: np.ndarray, stride: int, dilation: int, rows: int) -> np.nda
     return matrix.reshape(groups, 1, outputs * width * rows, -1)
 
 
-class DepthwiseProducts(Kernel):
-    """Depthwise convolution by products over rows and shifted additions of columns; one or several output channels for each group."""
+@dataclass(frozen=True)
+class Tiling:
+    """The sizes of a depthwise convolution of images, and the rows of a tile.
+
+    Attributes:
+        dtype: the type to compute in.
+    """
+
+    dtype: np.dtype
+    images: int
+    groups: int
+    outputs: int
+    vertical: _Axis
+    horizontal: _Axis
 
     @staticmethod
-    def fits(task: Task, windows: SlidingWindows) -> bool:
-        """Whether some column of the kernel reads inside the data for every output position."""
-        return _Axis.of(task.shape(0)[2:], windows)[1].center is not None
+    @functools.lru_cache(maxsize=1 << 10)
+    def of(dtype: np.dtype, data: tuple[int, ...], filter: tuple[int, ...], windows: SlidingWindows) -> Tiling | None:
+        """The tiling, computed once; None unless some column of the kernel reads inside the data for every output position."""
+        vertical, horizontal = _Axis.of(data[2:], windows)
+        return None if horizontal.center is None else Tiling(dtype, data[0], filter[0], filter[1], vertical, horizontal)
 
-    def __init__(self, task: Task, windows: SlidingWindows, dtype: np.dtype) -> None:
-        super().__init__(reads=(0,), runs_chain=True, records=True)
-        self._dtype = dtype
-        self._groups, self._outputs = task.shape(1)[:2]
-        self._images = task.shape(0)[0]
-        self._vertical, self._horizontal = _Axis.of(task.shape(0)[2:], windows)
-        self._center = self._horizontal.center or 0
-        self._source = task.constants[1]
-        self._epilogue = Epilogue(task.chain, task.output_shape(), ((0,), (1,), (2, 3)))
-        self._rows = min(range(1, min(self._vertical.count, _LONGEST_TILE) + 1), key=self._tile_cost)
-        self._split(task.threads)
-        self.algorithm = f"depthwise by products of {self._rows} rows"
-        self.cost = self._estimate(not is_row_major(task.input_orders[0]), not is_row_major(task.output_orders[0]))
-        self.splits = self._blocks > 1
-        self.workspace = self._bytes()
+    @functools.cached_property
+    def rows(self) -> int:
+        """Rows of a tile."""
+        return min(range(1, min(self.vertical.count, _LONGEST_TILE) + 1), key=self._tile_cost)
+
+    @functools.cached_property
+    def group_cost(self) -> float:
+        """Nanoseconds for one group."""
+        return self._tile_cost(self.rows)
 
     def _tile_cost(self, rows: int) -> float:
-        """Nanoseconds for one group in tiles of so many rows: products, of which longer tiles have more multiplications, and additions."""
-        axis = self._vertical
-        length = rows * self._horizontal.size
-        flops = 2 * self._outputs * self._horizontal.kernel * length * axis.covered(rows)
-        added = (self._horizontal.kernel - 1) * self._outputs * (_LOOP + length * _ADD)
-        return -(-axis.count // rows) * (_PRODUCT + flops / _FLOPS + added) + (8 * _CALL / self._groups) * (
+        """Nanoseconds for one group in tiles of so many rows: products, with more multiplications in longer tiles, and additions."""
+        axis = self.vertical
+        length = rows * self.horizontal.size
+        flops = 2 * self.outputs * self.horizontal.kernel * length * axis.covered(rows)
+        added = (self.horizontal.kernel - 1) * self.outputs * (_LOOP + length * _ADD)
+        return -(-axis.count // rows) * (_PRODUCT + flops / _FLOPS + added) + (8 * _CALL / self.groups) * (
             axis.count % rows > 0
         )
 
-    def _split(self, threads: int) -> None:
+    def cost(self, task: Task) -> float:
+        """Nanoseconds of the kernel for the orders of the task."""
+        axis = self.horizontal
+        rows = self.images * self.groups * self.outputs * self.vertical.count
+        cost = self.images * self.groups * self.group_cost + rows * axis.count * _COPY * (axis.stride > 1)
+        # The choice of a kernel must not depend on the number of threads, which decides on the number of blocks.
+        blocks = -(-rows * axis.kernel * axis.size * self.dtype.itemsize // _CACHED)
+        cost += blocks * _CALL * (8 + 2 * axis.kernel)
+        pixels = self.images * self.groups * self.vertical.size * axis.size
+        moved = pixels * (not is_row_major(task.input_orders[0]))
+        return cost + _TRANSPOSE * (moved + rows * axis.count * (not is_row_major(task.output_orders[0])))
+
+
+class DepthwiseProducts(Kernel):
+    """Depthwise convolution by products over rows and shifted additions of columns; one or several output channels for each group."""
+
+    def __init__(self, task: Task, tiling: Tiling) -> None:
+        super().__init__(reads=(0,), runs_chain=True, records=True)
+        self._dtype, self._rows = tiling.dtype, tiling.rows
+        self._images, self._groups, self._outputs = tiling.images, tiling.groups, tiling.outputs
+        self._vertical, self._horizontal = tiling.vertical, tiling.horizontal
+        self._center = self._horizontal.center or 0
+        self._source = task.constants[1]
+        self._epilogue = Epilogue(task.chain, task.output_shape(), ((0,), (1,), (2, 3)))
+        self._split(task.threads, self._images * self._groups * tiling.group_cost)
+        self.algorithm = f"depthwise by products of {self._rows} rows"
+        self.cost = tiling.cost(task)
+        self.splits = self._blocks > 1
+        self.workspace = self._bytes()
+
+    def _split(self, threads: int, cost: float) -> None:
         """Blocks of some groups, or of one group's chunks where it is large; two for each thread where they are worth it."""
         row = self._outputs * self._horizontal.kernel * self._horizontal.size * self._dtype.itemsize
         size = row * self._vertical.count
         self._chunks = self._vertical.chunks(self._rows, max(1, _CACHED // (row * self._rows)))
         self._together = size <= _CACHED
-        worth = self._images * self._groups * self._tile_cost(self._rows) / _WORTH
-        shared = 1 if threads == 1 else max(1, min(threads, int(worth)) // self._images)
+        shared = 1 if threads == 1 else max(1, min(threads, int(cost / _WORTH)) // self._images)
         self._step = max(1, min(-(-self._groups // shared), _CACHED // size))
         self._slices = -(-self._groups // self._step)
         self._blocks = self._images * self._slices * (1 if self._together else len(self._chunks))
-
-    def _estimate(self, moves_input: bool, moves_output: bool) -> float:
-        axis = self._horizontal
-        rows = self._images * self._groups * self._outputs * self._vertical.count
-        cost = self._images * self._groups * self._tile_cost(self._rows) + rows * axis.count * _COPY * (axis.stride > 1)
-        # The choice of a kernel must not depend on the number of threads, which decides on the number of blocks.
-        blocks = -(-rows * axis.kernel * axis.size * self._dtype.itemsize // _CACHED)
-        cost += blocks * _CALL * (8 + 2 * axis.kernel)
-        pixels = self._images * self._groups * self._vertical.size * axis.size
-        return cost + _TRANSPOSE * (pixels * moves_input + rows * axis.count * moves_output)
 
     def _bytes(self) -> int:
         axis = self._horizontal

@@ -26,6 +26,21 @@ _WORTH = 400_000
 _CALLS, _LOOP, _WEIGHT, _COPY, _TRANSPOSE = 20_000.0, 15.0, 0.21, 0.15, 0.6
 
 
+def _sums_cost(channels: int, windows: SlidingWindows) -> float:
+    """Nanoseconds of the sums over windows for one image."""
+    return math.prod(windows.counts) * math.prod(windows.kernel) * (_LOOP + _WEIGHT * channels)
+
+
+def _blocks(task: Task, windows: SlidingWindows, dtype: np.dtype) -> list[slice]:
+    """The blocks of rows of the result."""
+    images, channels, counts = *task.shape(0)[:2], windows.counts
+    step = max(1, _CACHED // (math.prod(counts[1:]) * channels * dtype.itemsize))
+    is_worth_it = math.prod(counts) * math.prod(windows.kernel) * channels >= _WORTH
+    if task.threads > 1 and images == 1 and is_worth_it:
+        step = min(step, -(-counts[0] // task.threads))
+    return split(counts[0], step, task.threads, _sums_cost(channels, windows))
+
+
 class DepthwiseWindows(Kernel):
     """Depthwise convolution of data with the channels last; one input and one output channel in each group."""
 
@@ -36,31 +51,25 @@ class DepthwiseWindows(Kernel):
         self._last = (0, *range(2, len(self._sizes) + 2), 1)
         rows, *inner = self._last[1:-1]
         self._epilogue = Epilogue(task.chain, task.output_shape(), ((0,), (rows, *inner), (1,)))
-        counts = windows.counts
-        self._row = math.prod(counts[1:])
-        step = max(1, _CACHED // (self._row * self._channels * dtype.itemsize))
-        if (
-            task.threads > 1
-            and self._images == 1
-            and math.prod(counts) * math.prod(windows.kernel) * self._channels >= _WORTH
-        ):
-            step = min(step, -(-counts[0] // task.threads))
-        work = math.prod(counts) * math.prod(windows.kernel) * (_LOOP + _WEIGHT * self._channels)
-        self._blocks = split(counts[0], step, task.threads, work)
+        self._row = math.prod(windows.counts[1:])
+        self._blocks = _blocks(task, windows, dtype)
         step = longest(self._blocks)
         self.splits = self._images * len(self._blocks) > 1
-        self.cost = self._estimate(task.input_orders[0] != self._last, task.output_orders[0] != self._last)
+        self.cost = self.estimate(task, windows, dtype)
         covered = math.prod(self._covered(slice(0, step))) * self._channels
         result = step * self._row * self._channels
         self.workspace = (2 * result + covered + math.prod(self._sizes) * self._channels) * dtype.itemsize + 256
         self.workspace += self._epilogue.workspace(result)
 
-    def _estimate(self, moves_input: bool, moves_output: bool) -> float:
-        pixels = math.prod(self._windows.counts)
-        data = math.prod(self._sizes) * self._channels
-        sums = pixels * math.prod(self._windows.kernel) * (_LOOP + _WEIGHT * self._channels)
-        moved = data * (_COPY + moves_input * _TRANSPOSE) + pixels * self._channels * moves_output * _TRANSPOSE
-        return self._images * (sums + moved + len(self._blocks) * _CALLS)
+    @staticmethod
+    def estimate(task: Task, windows: SlidingWindows, dtype: np.dtype) -> float:
+        """The cost of the kernel of these arguments."""
+        images, channels, *sizes = task.shape(0)
+        last = (0, *range(2, len(sizes) + 2), 1)
+        pixels, data = math.prod(windows.counts), math.prod(sizes) * channels
+        moved = data * (_COPY + (task.input_orders[0] != last) * _TRANSPOSE)
+        moved += pixels * channels * (task.output_orders[0] != last) * _TRANSPOSE
+        return images * (_sums_cost(channels, windows) + moved + len(_blocks(task, windows, dtype)) * _CALLS)
 
     def _covered(self, rows: slice) -> list[int]:
         """How many positions of the padded data the windows of a block of rows cover along each axis."""

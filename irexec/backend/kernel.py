@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -260,9 +260,45 @@ class _Section:
                 call()
 
 
+class Candidate(Protocol):
+    """A kernel that could compute a task, as the selector compares it with others; only the cheapest one is constructed.
+
+    A kernel whose estimate needs all that its constructor does is its own candidate; others have an Estimate.
+    """
+
+    @property
+    def cost(self) -> float:
+        """Estimated nanoseconds on one thread."""
+
+    @property
+    def runs_chain(self) -> bool:
+        """Whether the kernel also computes the task's chain."""
+
+    @property
+    def joins(self) -> bool:
+        """See Kernel."""
+
+    def construct(self) -> Kernel:
+        """The kernel."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The cost of a kernel that is not constructed yet, and that runs chains."""
+
+    cost: float
+    make: Callable[[], Kernel]
+    runs_chain: bool = True
+    joins: bool = False
+
+    def construct(self) -> Kernel:
+        """The kernel."""
+        return self.make()
+
+
 @dataclass(eq=False)
 class Kernel(ABC):
-    """One way to compute a task. A subclass sets the fields when it is made, and computes in ``run``.
+    """One way to compute a task. A subclass sets the fields in its constructor, and computes in ``run``.
 
     Attributes:
         algorithm: for ``inspect --plan``, such as "Winograd F(4x4, 3x3)".
@@ -288,6 +324,10 @@ class Kernel(ABC):
     workspace: int = 0
     splits: bool = False
     records: bool = False
+
+    def construct(self) -> Kernel:
+        """The kernel itself."""
+        return self
 
     def pack(self, store: ConstantStore) -> None:  # noqa: B027  a kernel without constants has nothing to pack
         """Make what is needed of the constants, once for each compiled model. Called after the kernel was chosen, before it runs."""

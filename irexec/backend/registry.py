@@ -17,12 +17,12 @@ from dataclasses import dataclass
 
 from irexec.backend.available_memory import available_memory
 from irexec.backend.chain import BlockFunction
-from irexec.backend.kernel import Kernel, Task
+from irexec.backend.kernel import Candidate, Kernel, Task
 from irexec.errors import OpError
 from irexec.schema.loader import Loader
 from irexec.schema.opdef import OpDef
 
-Candidates = Callable[[Task], Iterable[Kernel]]
+Candidates = Callable[[Task], Iterable[Candidate]]
 
 LARGE = 256 << 20
 """Bytes of outputs below which available memory is not checked."""
@@ -57,9 +57,10 @@ loader = Loader()
 
 
 def kernels(type: str, since: int | str) -> Callable[[Candidates], Candidates]:
-    """Decorator: the function gives candidates for the version of ``type`` that appeared in ``since``; none where it has none.
+    """Decorator: the function yields candidates for the version of ``type`` that appeared in ``since``.
 
-    A candidate is cheap to make: it looks at facts and shapes, and packs nothing before it is chosen.
+    A kernel may be its own candidate if its constructor is cheap: it reads facts and shapes, and packs nothing before it is
+    selected. Where many kernels are compared, each yields an Estimate instead.
     """
 
     def register(function: Candidates) -> Candidates:
@@ -70,9 +71,14 @@ def kernels(type: str, since: int | str) -> Callable[[Candidates], Candidates]:
 
 
 def candidates(task: Task) -> list[Kernel]:
-    """The fast kernels that can compute a task; none where its tensors do not fit in memory, for which no kernel is to prepare.
+    """All fast kernels that can compute a task, constructed."""
+    return [candidate.construct() for candidate in offers(task)]
 
-    Inputs may be larger than memory, as mapped files are, but not so large that kernels cannot reckon with their sizes.
+
+def offers(task: Task) -> list[Candidate]:
+    """The fast kernels that can compute a task, compared by cost; none where its tensors do not fit in memory.
+
+    Inputs may be larger than memory, as mapped files are, up to sizes that can be multiplied without overflow.
     """
     if any(fact.addressed_bytes > _RECKONED for fact in (*task.inputs, *task.outputs)):
         return []
@@ -80,11 +86,11 @@ def candidates(task: Task) -> list[Kernel]:
         return []
     loader.load_for(task.definition.type)
     found = _CANDIDATES.get((task.definition.type, task.definition.since), ())
-    return [kernel for function in found for kernel in _offered(function, task)]
+    return [candidate for function in found for candidate in _offered(function, task)]
 
 
-def _offered(function: Candidates, task: Task) -> list[Kernel]:
-    """What a function offers; nothing where attributes or sizes are absurd, of which the reference kernel says what is wrong."""
+def _offered(function: Candidates, task: Task) -> list[Candidate]:
+    """The candidates of one function; none where attributes or sizes are absurd, for which the reference kernel raises the error."""
     try:
         return list(function(task))
     except (OpError, OverflowError, MemoryError):

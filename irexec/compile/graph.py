@@ -234,9 +234,12 @@ class Graph:
 
     def remove_unused(self) -> None:
         """Remove the operations whose outputs are not read and that have no effect."""
-        for operation in reversed(self.order()):
-            if operation.is_pure and not any(self.is_used(value) for value in operation.outputs):
+        waiting = list(self._operations)
+        while waiting:
+            operation = waiting.pop()
+            if operation in self and operation.is_pure and not any(self.is_used(value) for value in operation.outputs):
                 self.remove(operation)
+                waiting.extend(value.producer for value in operation.inputs if value.producer is not None)
 
     def constants(self) -> list[Value]:
         """The constants that operations read or that are asked for, each once."""

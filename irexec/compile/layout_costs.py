@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from irexec.backend.kernel import Order
 from irexec.compile.graph import Operation, Value
 from irexec.compile.joining import may_join
-from irexec.compile.select import is_static, select_kernel
+from irexec.compile.select import cheapest, is_static
 from irexec.compile.views import as_views, order_of, outputs_of, probe
 
 # Nanoseconds for an element that is copied, and for one whose neighbour in the copy is none in the original.
@@ -19,7 +19,7 @@ STEP = 3000.0
 
 @dataclass
 class Costs:
-    """Estimated nanoseconds, remembered: networks are made of blocks that repeat.
+    """Estimated nanoseconds, cached: networks are made of blocks that repeat.
 
     Attributes:
         threads, unpack: see Task.
@@ -29,46 +29,45 @@ class Costs:
     unpack: bool
     _known: dict[Hashable, float] = field(default_factory=dict)
     _views: dict[Hashable, tuple[Order | None, ...] | None] = field(default_factory=dict)
-    _names: dict[Operation, Hashable] = field(default_factory=dict)
+    _kinds: dict[Hashable, int] = field(default_factory=dict)
+    _kind_of: dict[Operation, int | None] = field(default_factory=dict)
 
     def of(self, operation: Operation) -> float:
-        """What the cheapest kernel takes with the orders that the values have now; 0 where only the reference kernel can."""
-        if not is_static(operation) or (
-            operation.definition is not None and (operation.bodies or operation.definition.stateful)
-        ):
+        """The cost of the cheapest kernel for the current orders of inputs and outputs; 0 where only the reference kernel can run."""
+        kind = self._kind(operation)
+        if kind is None:
             return 0.0
         key = (
-            self._name(operation),
+            kind,
             tuple(value.order for value in operation.inputs),
             tuple(value.order for value in operation.outputs),
         )
         if key not in self._known:
-            kernel = select_kernel(operation, (True,) * len(operation.outputs), self.threads, self.unpack)
-            joined = kernel is not None and kernel.joins and may_join(operation)
-            self._known[key] = 0.0 if kernel is None or joined else kernel.cost
+            best = cheapest(operation, (True,) * len(operation.outputs), self.threads, self.unpack)
+            joined = best is not None and best.joins and may_join(operation)
+            self._known[key] = 0.0 if best is None or joined else best.cost
         return self._known[key]
 
-    def _name(self, operation: Operation) -> Hashable:
-        """The same for operations that cost the same."""
-        if operation not in self._names:
-            values = (*operation.inputs, *operation.outputs)
-            shapes = tuple(
-                (value.fact.static_shape, value.fact.element, value.constant is not None) for value in values
-            )
-            self._names[operation] = (
-                operation.type,
-                str(operation.attributes),
-                str(operation.chain),
-                operation.own,
-                shapes,
-            )
-        return self._names[operation]
+    def _kind(self, operation: Operation) -> int | None:
+        """A number that operations of equal costs share; None for an operation that only the reference kernel computes."""
+        if operation not in self._kind_of:
+            self._kind_of[operation] = self._find_kind(operation)
+        return self._kind_of[operation]
+
+    def _find_kind(self, operation: Operation) -> int | None:
+        definition = operation.definition
+        if not is_static(operation) or (definition is not None and (operation.bodies or definition.stateful)):
+            return None
+        values = (*operation.inputs, *operation.outputs)
+        shapes = tuple((value.fact.static_shape, value.fact.element, value.constant is not None) for value in values)
+        name = operation.type, str(operation.attributes), str(operation.chain), operation.own, shapes
+        return self._kinds.setdefault(name, len(self._kinds))
 
     def view(self, operation: Operation) -> tuple[Order | None, ...] | None:
         """The orders of the outputs of an operation for which ``may_give_views`` holds; None if it copies."""
         data = operation.inputs[0]
         key = (
-            self._name(operation),
+            self._kind(operation),
             tuple(v.known.tobytes() for v in operation.inputs[1:] if v.known is not None),
             data.order,
         )

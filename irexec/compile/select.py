@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,8 +11,8 @@ import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.elementwise_chain import ChainKernel, run_chain_in_place, workspace_of
-from irexec.backend.kernel import Context, Kernel, Task
-from irexec.backend.registry import candidates
+from irexec.backend.kernel import Candidate, Context, Kernel, Task
+from irexec.backend.registry import offers
 from irexec.compile.graph import Operation
 from irexec.dtypes.elements import F16
 from irexec.schema.opdef import OpDef
@@ -60,28 +61,30 @@ def task_of(
 
 def select_kernel(operation: Operation, wanted: tuple[bool, ...], threads: int, unpack: bool) -> Kernel | None:
     """The cheapest kernel that writes the outputs of an operation of known shapes; None where only the reference kernel can."""
-    if operation.definition is None:
-        if operation.chain is None:
-            raise AssertionError("an operation without a definition is a chain")
-        return ChainKernel(
-            operation.chain,
-            [value.fact for value in operation.inputs],
-            operation.output.fact,
-            threads,
-            [value.order for value in operation.inputs],
-            operation.output.order,
-        )
-    task = task_of(operation, threads, unpack, wanted)
-    best = min(candidates(task), key=lambda kernel: _cost(kernel, task), default=None)
-    if operation.chain is None or (best is not None and best.runs_chain):
-        return best
-    return ChainBehind(best or ReferenceInto(operation.definition, operation.attributes), task)
+    best = cheapest(operation, wanted, threads, unpack)
+    kernel = None if best is None else best.construct()
+    if operation.definition is None or operation.chain is None or (kernel is not None and kernel.runs_chain):
+        return kernel
+    reference = ReferenceInto(operation.definition, operation.attributes)
+    return ChainAfter(kernel or reference, task_of(operation, threads, unpack, wanted))
 
 
-def _cost(kernel: Kernel, task: Task) -> float:
-    if task.chain is None or kernel.runs_chain:
-        return kernel.cost
-    return kernel.cost + CHAIN_COST * int(np.prod(task.output_shape())) * len(task.chain.instructions)
+def cheapest(operation: Operation, wanted: tuple[bool, ...], threads: int, unpack: bool) -> Candidate | None:
+    """The candidate of the lowest cost for an operation of known shapes; None where only the reference kernel can compute it."""
+    if operation.definition is not None:
+        task = task_of(operation, threads, unpack, wanted)
+        return min(offers(task), key=lambda candidate: _with_chain(candidate, task), default=None)
+    if operation.chain is None:
+        raise AssertionError("an operation without a definition is a chain")
+    facts, orders = [value.fact for value in operation.inputs], [value.order for value in operation.inputs]
+    output = operation.output
+    return ChainKernel(operation.chain, facts, output.fact, threads, orders, output.order)
+
+
+def _with_chain(candidate: Candidate, task: Task) -> float:
+    if task.chain is None or candidate.runs_chain:
+        return candidate.cost
+    return candidate.cost + CHAIN_COST * math.prod(task.output_shape()) * len(task.chain.instructions)
 
 
 class ReferenceInto(Kernel):
@@ -98,12 +101,12 @@ class ReferenceInto(Kernel):
                 np.copyto(output, result)
 
 
-class ChainBehind(Kernel):
-    """A kernel that does not run chains, and the chain in a second go over its first output."""
+class ChainAfter(Kernel):
+    """A kernel that does not run chains, followed by the chain on its first output."""
 
     def __init__(self, kernel: Kernel, task: Task) -> None:
         if task.chain is None:
-            raise AssertionError("there is a chain")
+            raise AssertionError("the task has a chain")
         self.algorithm, self.cost = kernel.algorithm, kernel.cost
         self.reads, self.workspace, self.splits = (
             kernel.reads,

@@ -13,7 +13,7 @@ from irexec.analysis.evaluate import as_tuple
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Context, Kernel, Task
 from irexec.backend.pool import pool_of
-from irexec.backend.registry import candidates
+from irexec.backend.registry import offers
 from irexec.backend.scratch import Scratch
 from irexec.compile.graph import Operation
 from irexec.dtypes.elements import Element
@@ -80,9 +80,10 @@ class Specialising:
             self._definition, self._attributes, facts, self._constants, outputs, (True,) * len(outputs),
             input_orders=(None,) * len(facts), output_orders=(None,) * len(outputs), threads=self._threads, unpack=self._unpack,
         )  # fmt: skip
-        kernel = min(candidates(task), key=lambda kernel: kernel.cost, default=None)
-        if kernel is None:
+        best = min(offers(task), key=lambda candidate: candidate.cost, default=None)
+        if best is None:
             return None
+        kernel = best.construct()
         kernel.pack(self._store)
         return kernel, task
 

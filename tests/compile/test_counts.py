@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import irexec
+from irexec.backend.convolution.columns import Columns
+from irexec.backend.convolution.pointwise import Pointwise
+from irexec.backend.convolution.winograd import Winograd
+from irexec.backend.depthwise_products import DepthwiseProducts
+from irexec.backend.depthwise_windows import DepthwiseWindows
+from irexec.backend.kernel import Kernel
 from irexec.backend.registry import is_element_wise
 from irexec.compile.steps import Plan, Step
 from irexec.dtypes.elements import F32
@@ -94,3 +102,30 @@ def test_the_arena_is_a_part_of_all_tensors() -> None:
     plan = irexec.compile_model(builder.model(), threads=1).program.plan((), None)
     assert plan.intermediate >= 2 * depth * size * 4
     assert plan.arena <= 7 * size * np.dtype(np.float32).itemsize
+
+
+def test_kernels_are_compared_without_being_constructed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layouts and kernels are chosen by estimates: each convolution constructs the kernel that its step runs, and no other."""
+    constructed: Counter[str] = Counter()
+    for kind in (Columns, Pointwise, Winograd, DepthwiseProducts, DepthwiseWindows):
+        monkeypatch.setattr(kind, "__init__", _counting(kind.__init__, constructed))
+    builder, random = irexec.Builder("convolutions"), np.random.default_rng(0)
+    x = builder.parameter(F32, (1, 3, 64, 64), "x")
+    pads = {"strides": [1, 1], "dilations": [1, 1], "pads_begin": [1, 1], "pads_end": [1, 1]}
+    for filter in ((64, 3, 3, 3), (64, 64, 3, 3), (64, 1, 1, 3, 3), (128, 64, 1, 1), (64, 128, 3, 3)):
+        weights = builder.constant(random.standard_normal(filter, np.float32))
+        operation = "GroupConvolution" if len(filter) == 5 else "Convolution"
+        no_pads = pads | ({"pads_begin": [0, 0], "pads_end": [0, 0]} if filter[-1] == 1 else {})
+        x = builder.emit("Relu", builder.emit(operation, x, weights, **no_pads))
+    builder.result(x)
+    plan = irexec.compile_model(builder.model(), threads=1).program.plan((), None)
+    assert constructed == Counter(type(step.kernel).__name__ for step in plan.steps)
+    assert sum(constructed.values()) == 5
+
+
+def _counting(construct: Callable[..., None], constructed: Counter[str]) -> Callable[..., None]:
+    def counted(self: Kernel, *arguments: Any) -> None:
+        constructed[type(self).__name__] += 1
+        construct(self, *arguments)
+
+    return counted

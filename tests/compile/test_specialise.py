@@ -20,13 +20,13 @@ from irexec.compile.specialise import KEPT
 def selected(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """The shapes for which a kernel was selected."""
     shapes: list[tuple[int, ...]] = []
-    original = specialise.candidates
+    original = specialise.offers
 
     def recorded(task: Task) -> Any:
         shapes.append(task.shape(0))
         return original(task)
 
-    monkeypatch.setattr(specialise, "candidates", recorded)
+    monkeypatch.setattr(specialise, "offers", recorded)
     return shapes
 
 

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
+from irexec.backend.convolution import pointwise, winograd
 from irexec.backend.convolution.columns import Columns
 from irexec.backend.convolution.geometry import Geometry, is_channels_last
-from irexec.backend.convolution.pointwise import Pointwise
-from irexec.backend.convolution.winograd import TILES, Winograd, suits
-from irexec.backend.kernel import Kernel, Task
+from irexec.backend.convolution.output import Output
+from irexec.backend.kernel import Candidate, Estimate, Task
 from irexec.backend.registry import kernels
 
-# Channels of data that is copied to channels last in next to no time.
+# Channels up to which copying data to channels last costs next to nothing.
 _FEW = 4
 # Bytes of scratch that a kernel may ask for.
 _WORKSPACE = 8 << 20
 
 
 @kernels("Convolution", since=1)
-def convolution(task: Task) -> Iterator[Kernel]:
+def convolution(task: Task) -> Iterator[Candidate]:
     """Of float types; known weights are packed."""
     geometry = Geometry.of(task, grouped=False)
     return iter(()) if geometry is None else _candidates(task, geometry)
 
 
 @kernels("GroupConvolution", since=1)
-def group_convolution(task: Task) -> Iterator[Kernel]:
+def group_convolution(task: Task) -> Iterator[Candidate]:
     """Groups of more than one channel."""
     geometry = Geometry.of(task, grouped=True)
     if geometry is None or (geometry.inputs == geometry.outputs == 1 and geometry.groups > 1):
@@ -33,20 +34,27 @@ def group_convolution(task: Task) -> Iterator[Kernel]:
     return _candidates(task, geometry)
 
 
-def _candidates(task: Task, geometry: Geometry) -> Iterator[Kernel]:
+def _candidates(task: Task, geometry: Geometry) -> Iterator[Candidate]:
+    data_last, result_last = is_channels_last(task.input_orders[0]), is_channels_last(task.output_orders[0])
     if geometry.is_pointwise:
-        data_last, result_last = is_channels_last(task.input_orders[0]), is_channels_last(task.output_orders[0])
-        if not (data_last and result_last):
-            yield Pointwise(task, geometry, channels_last=False)
-        if data_last or result_last:
-            yield Pointwise(task, geometry, channels_last=True)
+        for channels_last in [False] * (not (data_last and result_last)) + [True] * (data_last or result_last):
+            tiling = pointwise.Tiling(geometry, channels_last, result_last, task.threads)
+            cost = tiling.cost(data_last, result_last)
+            yield Estimate(cost, functools.partial(pointwise.Pointwise, task, geometry, channels_last))
         return
-    yield Columns(task, geometry, channels_last=False)
-    either_last = is_channels_last(task.input_orders[0]) or is_channels_last(task.output_orders[0])
-    if either_last or geometry.groups * geometry.inputs <= _FEW:
-        yield Columns(task, geometry, channels_last=True)
-    for tile in TILES:
-        if task.constants[1] is not None and suits(geometry, tile):
-            kernel = Winograd(task, geometry, tile)
-            if kernel.workspace <= _WORKSPACE:
-                yield kernel
+    few = geometry.groups * geometry.inputs <= _FEW
+    for channels_last in (False, True) if data_last or result_last or few else (False,):
+        arguments = task, geometry, channels_last
+        yield Estimate(Columns.estimate(*arguments), functools.partial(Columns, *arguments))
+    if task.constants[1] is not None:
+        yield from _winograd(task, geometry, data_last, result_last)
+
+
+def _winograd(task: Task, geometry: Geometry, data_last: bool, result_last: bool) -> Iterator[Candidate]:
+    fitting = [tile for tile in winograd.TILES if winograd.suits(geometry, tile)]
+    output = Output(task, geometry.computed) if fitting else None
+    for tile in fitting:
+        tiling = winograd.Tiling(geometry, tile, task.threads)
+        chain = 0 if output is None else output.workspace(geometry.outputs, tiling.block_pixels)
+        if tiling.workspace + chain <= _WORKSPACE:
+            yield Estimate(tiling.cost(data_last, result_last), functools.partial(winograd.Winograd, task, tiling))

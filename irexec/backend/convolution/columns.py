@@ -50,16 +50,18 @@ class Columns(Kernel):
         self.splits = True
         self.records = self.weights.is_constant
         self.algorithm = "columns, channels last" if channels_last else "columns"
-        by_outputs = task.threads > 1 and g.groups == 1 and g.macs >= _WORTH * g.images and g.outputs > 2 * g.pixels
-        pixels = _block_pixels(g, 1 if by_outputs else task.threads)
-        self.blocks = blocks_of(g.windows.counts, pixels, 1 if by_outputs else task.threads)
+        by_outputs, self.blocks = _blocks(g, task.threads)
         panel = panel_width(g.outputs, g.depth) if channels_last else g.outputs
         # Few pixels: threads share the outputs, and each copies all windows; else they share the pixels.
         self.channels = split_outputs(g.outputs, panel, task.threads if by_outputs else 1)
-        self.cost = _cost(
-            g, channels_last, is_channels_last(task.input_orders[0]), self.output.channels_last, len(self.blocks)
-        )
+        self.cost = self.estimate(task, geometry, channels_last)
         self.workspace = self._workspace()
+
+    @staticmethod
+    def estimate(task: Task, geometry: Geometry, channels_last: bool) -> float:
+        """The cost of the kernel of these arguments."""
+        data_last, result_last = is_channels_last(task.input_orders[0]), is_channels_last(task.output_orders[0])
+        return _cost(geometry, channels_last, data_last, result_last, len(_blocks(geometry, task.threads)[1]))
 
     def _workspace(self) -> int:
         # Ranges of about equal length end with one of the longest.
@@ -184,6 +186,13 @@ def _read(g: Geometry, where: Slices) -> tuple[list[int], list[int]]:
     spans = [effective_kernel_size(k, d) for k, d in zip(w.kernel, w.dilations, strict=True)]
     sizes = [(length - 1) * stride + span for length, stride, span in zip(lengths, w.strides, spans, strict=True)]
     return begins, sizes
+
+
+def _blocks(g: Geometry, threads: int) -> tuple[bool, list[Slices]]:
+    """Whether threads share the output channels rather than the pixels, and the blocks of pixels."""
+    by_outputs = threads > 1 and g.groups == 1 and g.macs >= _WORTH * g.images and g.outputs > 2 * g.pixels
+    threads = 1 if by_outputs else threads
+    return by_outputs, blocks_of(g.windows.counts, _block_pixels(g, threads), threads)
 
 
 def _block_pixels(g: Geometry, threads: int) -> int:

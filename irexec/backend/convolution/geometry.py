@@ -38,13 +38,11 @@ class Geometry:
     @staticmethod
     def of(task: Task, grouped: bool) -> Geometry | None:
         """The geometry of a task of Convolution or GroupConvolution; None if it is not of float type, or something is empty."""
-        dtype, filter = float_type(task), task.shape(1)
+        dtype = float_type(task)
         if dtype is None:
             return None
-        attributes: ConvolutionAttributes = task.attributes["attributes"]
-        images, _, *sizes = task.shape(0)
-        groups, outputs, inputs, *kernel = filter if grouped else (1, *filter)
-        return Geometry(dtype, images, groups, outputs, inputs, tuple(sizes), attributes.windows(sizes, kernel))
+        filter = task.shape(1) if grouped else (1, *task.shape(1))
+        return _geometry(dtype, task.shape(0), filter, task.attributes["attributes"])
 
     @functools.cached_property
     def computed(self) -> np.dtype:
@@ -79,6 +77,25 @@ class Geometry:
     def macs(self) -> int:
         """Multiplications of the direct convolution."""
         return self.images * self.groups * self.outputs * self.depth * self.pixels
+
+
+# Selecting layouts asks for the same geometries again and again.
+@functools.lru_cache(maxsize=1 << 10)
+def _geometry(
+    dtype: np.dtype, data: tuple[int, ...], filter: tuple[int, ...], attributes: ConvolutionAttributes
+) -> Geometry:
+    """The geometry of data (N, C, sizes...) and a filter (groups, outputs, inputs, kernel...)."""
+    groups, outputs, inputs, *kernel = filter
+    windows = sliding_windows(attributes, data[2:], tuple(kernel))
+    return Geometry(dtype, data[0], groups, outputs, inputs, data[2:], windows)
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def sliding_windows(
+    attributes: ConvolutionAttributes, sizes: tuple[int, ...], kernel: tuple[int, ...]
+) -> SlidingWindows:
+    """The windows of a kernel on data of these spatial sizes, computed once."""
+    return attributes.windows(sizes, kernel)
 
 
 def float_type(task: Task) -> np.dtype | None:

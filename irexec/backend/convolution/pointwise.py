@@ -24,6 +24,44 @@ _PIXELS, _CHANNELS = 192, 32
 _WORTH = 3_000_000
 
 
+class Tiling:
+    """The blocks of pixels and channels, and the estimated cost of the kernel.
+
+    Args:
+        channels_last: see Pointwise.
+        result_last: whether the result is channels last.
+    """
+
+    def __init__(self, geometry: Geometry, channels_last: bool, result_last: bool, threads: int) -> None:
+        g = self.geometry = geometry
+        self.channels_last, self._threads = channels_last, threads
+        self._block_pixels, self.channels = _block_sizes(g, channels_last or result_last, threads)
+        self._product = g.groups * pixel_product_cost(g.outputs, g.inputs, g.pixels, channels_last)
+
+    def _pixels(self) -> list[slice]:
+        return split(self.geometry.pixels, self._block_pixels, self._threads, self._product)
+
+    def _channels(self, outputs: int, whole: bool) -> list[slice]:
+        if whole:
+            return [slice(0, outputs)]
+        if self.channels_last:
+            panel = panel_width(outputs, self.geometry.inputs)
+            return split_outputs(outputs, panel, -(-outputs // self.channels))
+        return split(outputs, self.channels)
+
+    def blocks(self, outputs: int, whole: bool) -> list[tuple[int, slice, slice]]:
+        """Image, channels and pixels of each block; ``whole`` for all channels in each."""
+        images, pixels, channels = range(self.geometry.images), self._pixels(), self._channels(outputs, whole)
+        return [(n, c, p) for n in images for p in pixels for c in channels]
+
+    def cost(self, data_last: bool, result_last: bool) -> float:
+        """Nanoseconds, for data and a result that are channels last or not."""
+        g = self.geometry
+        blocks = g.images * len(self._pixels()) * len(self._channels(g.groups * g.outputs, g.groups > 1))
+        copied = g.inputs * (data_last != self.channels_last) + g.outputs * (result_last != self.channels_last)
+        return g.images * (self._product + g.groups * copied * g.pixels * 0.9) + 10_000 * blocks
+
+
 class Pointwise(Kernel):
     """A product for each block of pixels, or of output channels.
 
@@ -44,31 +82,15 @@ class Pointwise(Kernel):
         self.splits = True
         self.records = self.weights.is_constant
         self.algorithm = "1x1 product, channels last" if channels_last else "1x1 product"
-        self.pixels, self.channels = _block_sizes(g, channels_last or self.output.channels_last, task.threads)
-        self.threads, self.product = (
-            task.threads,
-            g.groups * pixel_product_cost(g.outputs, g.inputs, g.pixels, channels_last),
-        )
-        self.blocks = self._blocks(g.groups * g.outputs, g.groups > 1)
-        self.cost = self._cost(is_channels_last(task.input_orders[0]))
+        self.tiling = Tiling(g, channels_last, self.output.channels_last, task.threads)
+        self.blocks = self.tiling.blocks(g.groups * g.outputs, g.groups > 1)
+        self.cost = self.tiling.cost(is_channels_last(task.input_orders[0]), self.output.channels_last)
         channels, pixels = longest([block[1] for block in self.blocks]), longest([block[2] for block in self.blocks])
         copied = (g.groups * g.inputs + channels) * pixels * g.computed.itemsize
         self.workspace = self.output.workspace(channels, pixels) + copied + 256
 
     def pack(self, store: ConstantStore) -> None:
         self.weights.pack(store)
-
-    def _blocks(self, outputs: int, whole: bool) -> list[tuple[int, slice, slice]]:
-        """Image, channels and pixels of each block."""
-        g = self.geometry
-        if whole:
-            channels = [slice(0, outputs)]
-        elif self.channels_last:
-            channels = split_outputs(outputs, panel_width(outputs, g.inputs), -(-outputs // self.channels))
-        else:
-            channels = split(outputs, self.channels)
-        pixels = split(g.pixels, self.pixels, self.threads, self.product)
-        return [(n, c, p) for n in range(g.images) for p in pixels for c in channels]
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
         g = self.geometry
@@ -78,8 +100,8 @@ class Pointwise(Kernel):
         if x is None:
             context.not_repeatable()
             x = np.ascontiguousarray(inputs[0]).reshape(g.images, g.groups * g.inputs, g.pixels)
-        blocks = self.blocks if packed.spread is None else self._blocks(packed.rows, True)
-        whole = g.groups > 1 or packed.spread is not None or self.channels >= g.outputs
+        blocks = self.blocks if packed.spread is None else self.tiling.blocks(packed.rows, True)
+        whole = g.groups > 1 or packed.spread is not None or self.tiling.channels >= g.outputs
         copies = x.dtype != g.computed or x.strides[1 if self.channels_last else 2] != x.itemsize
 
         def block(index: int, scratch: Scratch) -> None:
@@ -104,14 +126,6 @@ class Pointwise(Kernel):
 
         context.parallel(len(blocks), block)
         out.end()
-
-    def _cost(self, data_last: bool) -> float:
-        g = self.geometry
-        product = g.groups * pixel_product_cost(g.outputs, g.inputs, g.pixels, self.channels_last)
-        copied = g.inputs * (data_last != self.channels_last) + g.outputs * (
-            self.output.channels_last != self.channels_last
-        )
-        return g.images * (product + g.groups * copied * g.pixels * 0.9) + 10_000 * len(self.blocks)
 
 
 def _block_sizes(g: Geometry, channels_last: bool, threads: int) -> tuple[int, int]:

@@ -47,48 +47,86 @@ _MANY = 192
 _HELD = 0.13
 
 
-class Winograd(Kernel):
-    """3 x 3 with stride and dilation 1 and one group, for known weights of float32.
+class Tiling:
+    """The tiles of a convolution in blocks of rows, and the estimated cost of the kernel.
 
     Args:
         tile: m.
+
+    Attributes:
+        points: m + 2.
+        down, across: numbers of tiles.
+        parts: threads that share the outputs.
+        rows: the rows of tiles of each block.
     """
 
-    def __init__(self, task: Task, geometry: Geometry, tile: int) -> None:
-        g = self.geometry = geometry
-        self.tile, self.points = tile, tile + 2
-        self.output = Output(task, g.computed)
-        make = functools.partial(transform_weights, tile)
-        self.weights = Weights(task.constants[1], ("winograd", tile), make, (1, g.outputs, g.inputs, 3, 3), g.computed)
-        self.reads, self.runs_chain, self.splits, self.records = (0,), True, True, True
-        self.algorithm = f"Winograd F({tile}x{tile}, 3x3)"
-        self.down, self.across = (-(-count // tile) for count in g.windows.counts)
-        self.parts = task.threads if self._by_outputs(task.threads) else 1
-        self.rows = split(self.down, self._rows(task.threads // self.parts), task.threads // self.parts)
-        self.channels = split_outputs(g.outputs, panel_width(g.outputs, g.inputs), self.parts)
-        self.workspace = self._workspace()
-        self.cost = self._cost(is_channels_last(task.input_orders[0]))
+    def __init__(self, geometry: Geometry, tile: int, threads: int) -> None:
+        self.geometry, self.tile, self.points = geometry, tile, tile + 2
+        self.down, self.across = (-(-count // tile) for count in geometry.windows.counts)
+        self.parts = threads if self._by_outputs(threads) else 1
+        self.rows = split(self.down, self._block_rows(threads // self.parts), threads // self.parts)
 
     def _by_outputs(self, threads: int) -> bool:
         """Whether threads share the outputs, each transforming all data, rather than the tiles, each reading all weights."""
         return threads > 1 and 3 * self.down * self.across < self.geometry.outputs
 
-    def _rows(self, threads: int) -> int:
+    def _block_rows(self, threads: int) -> int:
         """Rows of tiles in a block."""
         g = self.geometry
         per_row = self.points**2 * self.across * g.computed.itemsize * (g.inputs + g.outputs)
         rows = max(1, (_MANY_BLOCK if min(g.inputs, g.outputs) >= _MANY else _BLOCK) // per_row)
         return rows if threads == 1 else max(1, min(rows, -(-self.down // threads)))
 
-    def _workspace(self) -> int:
+    @property
+    def block_pixels(self) -> int:
+        """Pixels of the result in the largest block."""
+        return longest(self.rows) * self.tile * self.geometry.windows.counts[1]
+
+    @functools.cached_property
+    def workspace(self) -> int:
+        """Bytes of scratch for a block, without those of the chain."""
         rows = longest(self.rows)
         g, m, width = self.geometry, self.tile, self.across * self.tile + 2
         tiles = self.points**2 * rows * self.across
         data = (rows * m + 2) * width * g.inputs
         half = self.points * rows * width * max(g.inputs, g.outputs)
-        pixels = rows * m * g.windows.counts[1]
-        elements = tiles * (g.inputs + g.outputs) + max(data + half, half + g.outputs * pixels)
-        return elements * g.computed.itemsize + self.output.workspace(g.outputs, pixels) + 1024
+        elements = tiles * (g.inputs + g.outputs) + max(data + half, half + g.outputs * self.block_pixels)
+        return elements * g.computed.itemsize + 1024
+
+    def cost(self, data_last: bool, result_last: bool) -> float:
+        """Nanoseconds, for data and a result that are channels last or not."""
+        g, points = self.geometry, self.points
+        tiles = self.down * self.across
+        weights = points**2 * g.outputs * g.inputs
+        # The weights come from memory once for each block, and from the second-level cache for every so many rows of a product.
+        rows_at_once = max(8, 1_000_000 // (g.inputs * 64))
+        reads = 0.15 * len(self.rows) + 0.2 * max(len(self.rows), tiles / rows_at_once)
+        product = 2 * weights * tiles / (100 if g.inputs <= _MANY else 85) + weights * reads
+        # A transform of the inner axis is a call of BLAS for each row of points of a tile.
+        calls = points * tiles * 2 * 130
+        moved = points**2 * tiles * (g.inputs * 0.25 + g.outputs * 0.2)
+        copied = g.pixels * (g.inputs * (0.3 if data_last else 0.9) + g.outputs * (0.05 if result_last else 0.8))
+        # Where it saves next to nothing, the larger error is not worth it.
+        handicap = 1.05 if self.tile == 6 else 1.0
+        held = weights * g.computed.itemsize * _HELD
+        return handicap * g.images * (product + calls + moved + copied) + 30_000 * len(self.rows) + held
+
+
+class Winograd(Kernel):
+    """3 x 3 with stride and dilation 1 and one group, for known weights of float32."""
+
+    def __init__(self, task: Task, tiling: Tiling) -> None:
+        g = self.geometry = tiling.geometry
+        tile = self.tile = tiling.tile
+        self.points, self.down, self.across, self.rows = tiling.points, tiling.down, tiling.across, tiling.rows
+        self.output = Output(task, g.computed)
+        make = functools.partial(transform_weights, tile)
+        self.weights = Weights(task.constants[1], ("winograd", tile), make, (1, g.outputs, g.inputs, 3, 3), g.computed)
+        self.reads, self.runs_chain, self.splits, self.records = (0,), True, True, True
+        self.algorithm = f"Winograd F({tile}x{tile}, 3x3)"
+        self.channels = split_outputs(g.outputs, panel_width(g.outputs, g.inputs), tiling.parts)
+        self.workspace = tiling.workspace + self.output.workspace(g.outputs, tiling.block_pixels)
+        self.cost = tiling.cost(is_channels_last(task.input_orders[0]), self.output.channels_last)
 
     @functools.cached_property
     def regions(self) -> list[Region]:
@@ -170,26 +208,6 @@ class Winograd(Kernel):
             scratch.do(np.matmul, transform[:rest], columns[whole], out=values[whole * m :])
         if not is_direct:
             scratch.do(np.copyto, result, values.reshape(-1, outputs).T)
-
-    def _cost(self, data_last: bool) -> float:
-        g, points = self.geometry, self.points
-        tiles = self.down * self.across
-        weights = points**2 * g.outputs * g.inputs
-        # The weights come from memory once for each block, and from the second-level cache for every so many rows of a product.
-        rows_at_once = max(8, 1_000_000 // (g.inputs * 64))
-        reads = 0.15 * len(self.rows) + 0.2 * max(len(self.rows), tiles / rows_at_once)
-        product = 2 * weights * tiles / (100 if g.inputs <= _MANY else 85) + weights * reads
-        # A transform of the inner axis is a call of BLAS for each row of points of a tile.
-        calls = points * tiles * 2 * 130
-        moved = points**2 * tiles * (g.inputs * 0.25 + g.outputs * 0.2)
-        pixels = g.windows.counts[0] * g.windows.counts[1]
-        copied = pixels * (
-            g.inputs * (0.3 if data_last else 0.9) + g.outputs * (0.05 if self.output.channels_last else 0.8)
-        )
-        # Where it saves next to nothing, the larger error is not worth it.
-        handicap = 1.05 if self.tile == 6 else 1.0
-        held = weights * g.computed.itemsize * _HELD
-        return handicap * g.images * (product + calls + moved + copied) + 30_000 * len(self.rows) + held
 
 
 @functools.cache

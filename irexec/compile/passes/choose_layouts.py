@@ -45,9 +45,13 @@ class _Layouts:
     def __init__(self, graph: Graph, rewriting: Rewriting) -> None:
         self.operations = graph.order()
         self.costs = Costs(rewriting.threads, rewriting.unpack)
-        targets = set(graph.targets)
+        self.viewing = {operation for operation in self.operations if may_give_views(operation)}
         self.free = [
-            v for operation in self.operations for v in _written(operation) if v not in targets and _has_choice(v)
+            value
+            for operation in self.operations
+            if operation not in self.viewing and _writes_any_order(operation)
+            for value in operation.outputs
+            if not graph.is_target(value) and _has_choice(value)
         ]
 
     def start(self) -> None:
@@ -98,7 +102,7 @@ class _Layouts:
 
     def _follow(self, operation: Operation) -> None:
         """The order of a view follows from that of the tensor that it is a view of."""
-        if not may_give_views(operation):
+        if operation not in self.viewing:
             return
         orders = self.costs.view(operation) or (None,) * len(operation.outputs)
         for output, order in zip(operation.outputs, orders, strict=False):
@@ -109,17 +113,17 @@ class _Layouts:
         """The operations that read the value or a view of it, views included."""
         for reader in value.readers:
             yield reader
-            if may_give_views(reader) and reader.inputs[0] is value:
+            if reader in self.viewing and reader.inputs[0] is value:
                 for output in reader.outputs:
                     yield from self._reached(output)
 
     def _costs(self, operations: Sequence[Operation]) -> tuple[float, float]:
         """The estimated cost of kernels, and that of copies where a view is not possible."""
-        kernels = sum(self._cost(operation) for operation in operations if not may_give_views(operation))
-        return kernels, sum(self._cost(operation) for operation in operations if may_give_views(operation))
+        kernels = sum(self._cost(operation) for operation in operations if operation not in self.viewing)
+        return kernels, sum(self._cost(operation) for operation in operations if operation in self.viewing)
 
     def _cost(self, operation: Operation) -> float:
-        if not may_give_views(operation):
+        if operation not in self.viewing:
             return self.costs.of(operation)
         if self.costs.view(operation) is not None:
             return 0.0
@@ -142,13 +146,11 @@ def _orders_for_views(value: Value) -> Iterator[Order | None]:
                     yield order_of(array)
 
 
-def _written(operation: Operation) -> Sequence[Value]:
-    """The outputs that a fast kernel writes in any order that it is given."""
-    if may_give_views(operation) or not is_static(operation):
-        return ()
-    if operation.definition is not None and (not has_candidates(operation.definition) or operation.bodies):
-        return ()
-    return operation.outputs
+def _writes_any_order(operation: Operation) -> bool:
+    """True if a fast kernel writes the outputs, in any order of axes."""
+    if not is_static(operation):
+        return False
+    return operation.definition is None or (has_candidates(operation.definition) and not operation.bodies)
 
 
 def _has_choice(value: Value) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from irexec.backend.chain import Chain, Instruction
-from irexec.backend.registry import BlockOperation, candidates, find_block_operation, is_element_wise
+from irexec.backend.registry import BlockOperation, find_block_operation, is_element_wise, offers
 from irexec.compile.graph import Graph, Operation, Value
 from irexec.compile.rewriting import Rewriting
 from irexec.compile.select import is_native, is_static, task_of
@@ -44,7 +44,7 @@ def _takes_chain(operation: Operation) -> bool:
     if not operation.outputs:
         return False
     element = operation.output.fact.element
-    return element is not None and element.is_float and is_native(operation) and bool(candidates(task_of(operation)))
+    return element is not None and element.is_float and is_native(operation) and bool(offers(task_of(operation)))
 
 
 @dataclass

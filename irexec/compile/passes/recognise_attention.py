@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from irexec.backend.registry import candidates
+from irexec.backend.registry import offers
 from irexec.compile.graph import Graph, Operation, Value
 from irexec.compile.pattern import Product, call, either, value
 from irexec.compile.rewriting import Rewriting
@@ -41,7 +41,7 @@ def _attention(found: Replacement) -> Value | str:
     made = found.emit(
         "ScaledDotProductAttention", "opset13", query, key, values, _mask(found, query), scale, causal=False
     )
-    if made.producer is None or not candidates(task_of(made.producer)):
+    if made.producer is None or not offers(task_of(made.producer)):
         return "no fast kernel computes it for these shapes"
     return made
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.registry import candidates
+from irexec.backend.registry import offers
 from irexec.compile.graph import Graph, LoweredBody, Operation, Value
 from irexec.compile.rewriting import Rewriting, create
 from irexec.compile.select import is_static, task_of
@@ -171,7 +171,7 @@ def _replace(graph: Graph, operation: Operation, match: _Match, rewriting: Rewri
 
 
 def _is_fast(sequence: Operation) -> bool:
-    return bool(candidates(task_of(sequence)))
+    return bool(offers(task_of(sequence)))
 
 
 def _with_direction(value: Value, rewriting: Rewriting) -> Value:

@@ -6,7 +6,7 @@ Transposes than before.
 
 from __future__ import annotations
 
-from irexec.backend.registry import candidates, is_element_wise
+from irexec.backend.registry import is_element_wise, offers
 from irexec.compile.graph import Graph, Operation, Value
 from irexec.compile.moves import Move, emit_move, move_of, sizes_of
 from irexec.compile.passes.merge_transposes import merge_transposes
@@ -63,9 +63,7 @@ def _has_kernel(operation: Operation) -> bool:
     if operation.definition is None or operation.bodies or not is_static(operation) or not is_native(operation):
         return False
     element = operation.output.fact.element
-    return (
-        move_of(operation) is None and element is not None and element.is_float and bool(candidates(task_of(operation)))
-    )
+    return move_of(operation) is None and element is not None and element.is_float and bool(offers(task_of(operation)))
 
 
 def _sink(graph: Graph, rewriting: Rewriting, operation: Operation, value: Value) -> str | None:
