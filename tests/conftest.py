@@ -8,9 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from irexec.compile import passes
-from irexec.compile.graph import Graph, problems
-from irexec.compile.rewriting import Rewriting
+from irexec.backend.switches import CHECK_PASSES
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts a background command so, and the commands that tests interrupt would inherit it.
@@ -40,14 +38,9 @@ def live(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture(autouse=True, scope="session")
 def _passes_are_checked() -> Iterator[None]:
     """Every pass of every model that a test compiles leaves a graph without problems."""
-
-    def check(graph: Graph, rewriting: Rewriting) -> None:
-        found = problems(graph)
-        assert not found, f"pass {rewriting.name!r} leaves {found}"
-
-    passes.checks.append(check)
-    yield
-    passes.checks.remove(check)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CHECK_PASSES, "1")
+        yield
 
 
 @pytest.fixture(autouse=True)

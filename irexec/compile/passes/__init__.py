@@ -1,11 +1,20 @@
-"""The passes in the order in which they run; each is a file of this package: a pattern, a check, a rewrite."""
+"""The passes in the order in which they run; each is a file of this package: a pattern, a check, a rewrite.
+
+Two phases, each run once from top to bottom:
+
+- SIMPLIFY leaves fewer operations with the same meaning: constants are folded, no-ops removed, primitives recognised as the
+  operations that they spell out.
+- ARRANGE brings operations into the form in which fast kernels compute them: transposes out of the way, scales in weights,
+  element-wise operations in chains, an order of axes for each tensor.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from irexec.compile.graph import Graph
+from irexec.backend.switches import CHECK_PASSES, is_on
+from irexec.compile.graph import Graph, problems
 from irexec.compile.passes.choose_layouts import choose_layouts
 from irexec.compile.passes.fold_constants import fold_constants
 from irexec.compile.passes.fold_scale_and_shift import fold_scale_and_shift
@@ -26,45 +35,92 @@ Rewrite = Callable[[Graph, Rewriting], None]
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass: its name, and the function that rewrites a graph."""
+    """One pass.
+
+    Attributes:
+        name: as reports and ``optimize`` spell it.
+        rewrite: rewrites a graph.
+        after, before: names of passes that must run before, respectively after this one.
+    """
 
     name: str
     rewrite: Rewrite
+    after: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
 
 
-PASSES = (
-    Pass("recognise compressed weights", recognise_compressed_weights),
+SIMPLIFY = (
+    Pass("recognise compressed weights", recognise_compressed_weights, before=("fold constants",)),
     Pass("fold constants", fold_constants),
-    Pass("remove no-ops", remove_no_ops),
-    Pass("merge duplicates", merge_duplicates),
-    Pass("recognise sequences", recognise_sequences),
-    Pass("recognise activations", recognise_activations),
-    Pass("recognise normalizations", recognise_normalizations),
-    Pass("recognise attention", recognise_attention),
-    Pass("merge transposes", merge_transposes),
-    Pass("sink transposes", sink_transposes),
-    Pass("fold scale and shift", fold_scale_and_shift),
-    Pass("fuse element-wise chains", fuse_elementwise),
-    Pass("choose layouts", choose_layouts),
+    Pass("remove no-ops", remove_no_ops, after=("fold constants",)),
+    Pass("merge duplicates", merge_duplicates, after=("remove no-ops",)),
+    Pass("recognise sequences", recognise_sequences, after=("fold constants",)),
+    Pass("recognise activations", recognise_activations, after=("fold constants", "merge duplicates")),
+    Pass("recognise normalizations", recognise_normalizations, after=("fold constants", "merge duplicates")),
+    # The Softmax of attention may be written in primitives itself.
+    Pass("recognise attention", recognise_attention, after=("recognise normalizations",)),
 )
 
+ARRANGE = (
+    # Attention is recognised by its Transposes too.
+    Pass("merge transposes", merge_transposes, after=("recognise attention",)),
+    Pass("sink transposes", sink_transposes, after=("merge transposes",)),
+    # A Transpose between a product and its scale hides the scale.
+    Pass("fold scale and shift", fold_scale_and_shift, after=("sink transposes",)),
+    # A chain hides the operations in it from every pattern.
+    Pass(
+        "fuse element-wise chains",
+        fuse_elementwise,
+        after=("recognise activations", "recognise normalizations", "sink transposes", "fold scale and shift"),
+    ),
+    Pass("choose layouts", choose_layouts, after=("fuse element-wise chains",)),
+)
 
-checks: list[Rewrite] = []
-"""Called after each pass with what it left: the tests put the checker here."""
+PASSES = (*SIMPLIFY, *ARRANGE)
+
+
+def check_order(passes: Sequence[Pass]) -> None:
+    """Raise ValueError unless every pass stands where its ``after`` and ``before`` say."""
+    position = {one.name: i for i, one in enumerate(passes)}
+    for one in passes:
+        pairs = [*((name, one.name) for name in one.after), *((one.name, name) for name in one.before)]
+        for first, second in pairs:
+            if first not in position or second not in position:
+                raise ValueError(f"pass {one.name!r} names {first!r} and {second!r}, one of which does not exist")
+            if position[first] >= position[second]:
+                raise ValueError(f"pass {first!r} must run before pass {second!r}")
+
+
+check_order(PASSES)
 
 
 def optimize(graph: Graph, rewriting: Rewriting, names: Collection[str] | None = None) -> None:
     """Run the passes over the graph, and over the graphs of its bodies first.
 
+    An exception of a pass names it in a note. With the environment variable IREXEC_CHECK_PASSES the graph is checked after
+    each pass.
+
     Args:
         names: the passes to run; None for all.
+
+    Raises:
+        AssertionError: IREXEC_CHECK_PASSES is set, and a pass left a graph that breaks an invariant.
     """
     for body in bodies(graph):
         optimize(body.graph, rewriting, names)
+    checked = is_on(CHECK_PASSES)
     for one in PASSES:
         if names is None or one.name in names:
-            rewriting.name = one.name
-            one.rewrite(graph, rewriting)
-            graph.remove_unused()
-            for check in checks:
-                check(graph, rewriting)
+            _run(one, graph, rewriting)
+            if checked and (found := problems(graph)):
+                raise AssertionError(f"pass {one.name!r} leaves a graph in which {'; '.join(found)}")
+
+
+def _run(one: Pass, graph: Graph, rewriting: Rewriting) -> None:
+    rewriting.name = one.name
+    try:
+        one.rewrite(graph, rewriting)
+        graph.remove_unused()
+    except Exception as error:
+        error.add_note(f"in pass {one.name!r}")
+        raise
