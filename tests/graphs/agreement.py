@@ -6,21 +6,30 @@ size on every tensor: a graph that amplifies rounding, or that rounds, sorts or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
 from irexec.compile.steps import Step
-from irexec.errors import NodeError
+from irexec.errors import IrexecError
 from irexec.runtime import execute
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.registry import resolve
 
-Runs = list[list[np.ndarray]]
-"""The results of each run."""
+
+@dataclass(frozen=True)
+class Refused:
+    """A run that ended in an error that is documented."""
+
+    message: str
+
+
+Run = list[np.ndarray] | Refused
+"""The results of a run."""
 
 TRIALS = 6
 _MARGIN = 4.0
@@ -48,7 +57,9 @@ _MOVING = {
 }  # fmt: skip
 
 
-def differences(model: CompiledModel, feeds: Sequence[list[np.ndarray]], expected: Runs, actual: Runs) -> str:
+def differences(
+    model: CompiledModel, feeds: Sequence[list[np.ndarray]], expected: Sequence[Run], actual: Sequence[Run]
+) -> str:
     """How the results of two ways of running differ by more than rounding explains; "" if they do not.
 
     Args:
@@ -57,25 +68,42 @@ def differences(model: CompiledModel, feeds: Sequence[list[np.ndarray]], expecte
         expected: what the reference kernels gave.
         actual: what is judged.
     """
-    apart = [
-        (run, output, e, a)
-        for run, (theirs, ours) in enumerate(zip(expected, actual, strict=True))
-        for output, (e, a) in enumerate(zip(theirs, ours, strict=True))
-        if not _is_close(e, a)
-    ]
+    pairs = list(enumerate(zip(expected, actual, strict=True)))
+    apart = [run for run, (theirs, ours) in pairs if not _are_close(theirs, ours)]
     if not apart:
         return ""
     noisy = [_noisy(model, feeds, seed) for seed in range(TRIALS)]
-    for run, output, e, a in apart:
-        others = [runs[run][output] for runs in noisy if runs is not None]
-        if any(runs is None for runs in noisy) or any(other.shape != e.shape for other in others):
+    found = (_difference(expected[run], actual[run], [runs[run] for runs in noisy]) for run in apart)
+    return next((f"run {run}, {text}" for run, text in zip(apart, found, strict=True) if text), "")
+
+
+def _are_close(expected: Run, actual: Run) -> bool:
+    if isinstance(expected, Refused) or isinstance(actual, Refused):
+        return isinstance(expected, Refused) and isinstance(actual, Refused)
+    return all(map(_is_close, expected, actual))
+
+
+def _difference(expected: Run, actual: Run, noisy: Sequence[Run]) -> str:
+    """How the results of one run differ by more than those of noisy runs."""
+    if len({isinstance(run, Refused) for run in (expected, *noisy)}) > 1:
+        # Rounding decides whether the run is refused.
+        return ""
+    if isinstance(expected, Refused) or isinstance(actual, Refused):
+        return f"reference: {_said(expected)}; here: {_said(actual)}"
+    for output, (e, a) in enumerate(zip(expected, actual, strict=True)):
+        others = [run[output] for run in noisy if not isinstance(run, Refused)]
+        if _is_close(e, a) or any(other.shape != e.shape for other in others):
             continue
         if e.shape != a.shape or e.dtype != a.dtype:
-            return f"run {run}, output {output}: {a.dtype}{list(a.shape)}, expected {e.dtype}{list(e.shape)}"
+            return f"output {output}: {a.dtype}{list(a.shape)}, expected {e.dtype}{list(e.shape)}"
         distance, spread = _distance(e, a), max(_distance(e, other) for other in others)
         if distance > max(_MARGIN * spread, _ROUNDING):
-            return f"run {run}, output {output}: off by {distance:.3g}, noise explains {spread:.3g}"
+            return f"output {output}: off by {distance:.3g}, noise explains {spread:.3g}"
     return ""
+
+
+def _said(run: Run) -> str:
+    return run.message if isinstance(run, Refused) else "results"
 
 
 def _is_close(expected: np.ndarray, actual: np.ndarray) -> bool:
@@ -103,14 +131,24 @@ def _distance(expected: np.ndarray, actual: np.ndarray) -> float:
     )
 
 
-def _noisy(model: CompiledModel, feeds: Sequence[list[np.ndarray]], seed: int) -> Runs | None:
-    """The results where every tensor is off by about what its operation may be off by; None where a run is refused."""
+def _noisy(model: CompiledModel, feeds: Sequence[list[np.ndarray]], seed: int) -> list[Run]:
+    """The results where every tensor is off by about what its operation may be off by."""
     with _noise(np.random.default_rng(seed)):
-        session = model.session()
-        try:
-            return [list(session(feed).values()) for feed in feeds]
-        except NodeError:
-            return None
+        return outcome(model, feeds)
+
+
+def outcome(compiled: CompiledModel, feeds: Sequence[list[np.ndarray]]) -> list[Run]:
+    """The results of runs of one session, one after the other. A run that is refused leaves no trace."""
+    session = compiled.session()
+    return [refusing(lambda feed=feed: list(session(feed).values())) for feed in feeds]
+
+
+def refusing(run: Callable[[], list[np.ndarray]]) -> Run:
+    """The results of a run, or that it was refused."""
+    try:
+        return run()
+    except IrexecError as error:
+        return Refused(str(error))
 
 
 @contextmanager

@@ -79,6 +79,7 @@ class Growth:
         pool: the tensors that a step may start from.
         kind: the element type of most floats.
         parameters: the inputs, in order.
+        results: tensors that must be results, whatever else is.
         states: Assigns of the graph and their number.
     """
 
@@ -88,6 +89,7 @@ class Growth:
         self.pool: list[Tensor] = []
         self.kind: str = self.gen.pick(*["f32"] * 10, "f16", "f16", "bf16", "f64") if inside is None else inside.kind
         self.parameters: list[Tensor] = []
+        self.results: list[Tensor] = []
         self.depth: int = 0 if inside is None else inside.depth + 1
         self.variables = 0
 

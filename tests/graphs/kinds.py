@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from irexec.ir.dims import admits
 from irexec.ir.graph import Graph, Node, Value
 from tests.graphs.making import Made
 
@@ -79,6 +80,16 @@ def _shapes(made: Made) -> set[tuple[tuple[int, ...], ...]]:
     return {tuple(array.shape for array in run) for run in made.runs}
 
 
+def _is_refused(made: Made) -> bool:
+    """Whether a run has an input that does not fit what the graph declares."""
+    facts = [node.outputs[0].fact for node in made.model.parameters]
+    return any(
+        fact is not None and not admits(fact.shape, array.shape)
+        for run in made.runs
+        for fact, array in zip(facts, run, strict=True)
+    )
+
+
 def _is_dynamic(made: Made) -> bool:
     facts = [value.fact for node in made.model.parameters for value in node.outputs]
     return any(fact is not None and not fact.is_static for fact in facts)
@@ -100,6 +111,7 @@ KINDS: dict[str, Callable[[Made], bool]] = {
     "a view of a view": _chained_moves,
     "dynamic dimensions": _is_dynamic,
     "runs of several shapes": lambda made: len(_shapes(made)) > 1,
+    "a run whose inputs do not fit": _is_refused,
     "several runs": lambda made: len(made.runs) > 1,
     "a state with an initial value": lambda made: _states(made, 1),
     "a state without an initial value": lambda made: _states(made, 0),

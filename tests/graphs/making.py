@@ -60,7 +60,7 @@ def _made(g: Growth) -> Made:
     read = {value for node in g.builder.graph.nodes for value in node.inputs}
     last = [x for x in g.pool if x.value not in read]
     chosen = [g.pool[-1], *g.gen.some(last), *(x for x in g.pool if g.gen.chance(0.15))]
-    for x in chosen[: g.gen.size(1, 6)]:
+    for x in [*chosen[: g.gen.size(1, 6)], *g.results]:
         g.builder.result(x.value)
     if g.gen.chance(0.05):
         g.builder.result(g.pool[-1].value)
@@ -72,7 +72,22 @@ def _made(g: Growth) -> Made:
         runs.append([_other(g, array) for array in runs[0]] if g.gen.chance() else runs[0])
     if g.gen.chance(0.3):
         runs += _opened(g, model, runs[0])
+    if given and g.gen.chance(0.06):
+        runs.insert(g.gen.size(0, len(runs)), _misfit(g, runs[0]))
     return Made(model, runs)
+
+
+def _misfit(g: Growth, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Inputs of which one has another size or rank than the others suggest; most graphs must refuse them and go on after that."""
+    changed = g.gen.size(0, len(arrays) - 1)
+    array = arrays[changed]
+    if array.ndim and g.gen.chance(0.7):
+        axis = g.gen.size(0, array.ndim - 1)
+        size = g.gen.pick(0, 1, array.shape[axis] + 1, 2 * array.shape[axis])
+        other = np.take(array, np.arange(size) % max(1, array.shape[axis]), axis) if array.size else array[None]
+    else:
+        other = array[None]
+    return [other if i == changed else one for i, one in enumerate(arrays)]
 
 
 def _other(g: Growth, array: np.ndarray) -> np.ndarray:

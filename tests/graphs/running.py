@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
@@ -14,40 +13,22 @@ import irexec
 from irexec.analysis.model import Model
 from irexec.compile.passes import PASSES
 from irexec.compile.steps import Place
-from irexec.errors import IrexecError
 from irexec.runtime import arenas
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.precision import Precision
-from tests.graphs.agreement import Runs
+from tests.graphs.agreement import Refused, Run, outcome, refusing
 from tests.graphs.choices import any_kernels, short_blocks
 
 Feeds = Sequence[list[np.ndarray]]
 
 
-@dataclass(frozen=True)
-class Refused:
-    """A run that ended in an error that is documented."""
-
-    message: str
-
-
-Outcome = Runs | Refused
+Outcome = list[Run]
 Way = Callable[[Model, Feeds, Precision], Outcome]
 
 
 def reference(model: Model, precision: Precision = "as-written") -> CompiledModel:
     """The model for reference kernels alone."""
     return CompiledModel(model, optimize=False, threads=1, precision=precision)
-
-
-def outcome(compiled: CompiledModel, feeds: Feeds) -> Outcome:
-    """The results of runs of one session, one after the other; of all but a refused one."""
-    session = compiled.session()
-    try:
-        # Later runs must not reach the results of earlier ones.
-        return [list(session(feed).values()) for feed in feeds]
-    except IrexecError as error:
-        return Refused(str(error))
 
 
 @contextmanager
@@ -81,17 +62,20 @@ def threads(count: int) -> Way:
             compiled = CompiledModel(model, threads=count, precision=precision)
             first = outcome(compiled, feeds)
             second = outcome(compiled, feeds)
-        if not isinstance(first, Refused) and not isinstance(second, Refused) and not _same(first, second):
-            return Refused("the second time the results are others")
-        return second
+        return [
+            two if _same(one, two) else Refused("the second time the results are others")
+            for one, two in zip(first, second, strict=True)
+        ]
 
     return run
 
 
-def _same(first: Runs, second: Runs) -> bool:
-    pairs = [pair for one, two in zip(first, second, strict=True) for pair in zip(one, two, strict=True)]
+def _same(first: Run, second: Run) -> bool:
+    if isinstance(first, Refused) or isinstance(second, Refused):
+        return first == second
     return all(
-        a.dtype == b.dtype and a.tobytes() == b.tobytes() if a.dtype != object else (a == b).all() for a, b in pairs
+        a.dtype == b.dtype and a.tobytes() == b.tobytes() if a.dtype != object else (a == b).all()
+        for a, b in zip(first, second, strict=True)
     )
 
 
@@ -126,15 +110,13 @@ def observed(model: Model, feeds: Feeds, precision: Precision) -> Outcome:
         for value in node.outputs
         if node.type != "Constant" and node.constant is None
     ]
-    session = compiled.session()
-    try:
-        runs = []
-        for feed in feeds:
-            arrays = dict(zip([*values, *others], session.values(feed, [*values, *others]), strict=True))
-            runs.append([arrays[value] for value in results if value is not None])
-        return runs
-    except IrexecError as error:
-        return Refused(str(error))
+    session, wanted = compiled.session(), [*values, *others]
+
+    def run(feed: list[np.ndarray]) -> list[np.ndarray]:
+        arrays = dict(zip(wanted, session.values(feed, wanted), strict=True))
+        return [arrays[value] for value in results if value is not None]
+
+    return [refusing(lambda feed=feed: run(feed)) for feed in feeds]
 
 
 def on_layer(model: Model, feeds: Feeds, precision: Precision) -> Outcome:
@@ -147,10 +129,7 @@ def on_layer(model: Model, feeds: Feeds, precision: Precision) -> Outcome:
             if array is not None and array.dtype.kind == "f":
                 np.isnan(array).any()
 
-    try:
-        return [list(session.run(feed, on_layer=look).values()) for feed in feeds]
-    except IrexecError as error:
-        return Refused(str(error))
+    return [refusing(lambda feed=feed: list(session.run(feed, on_layer=look).values())) for feed in feeds]
 
 
 def saved(model: Model, feeds: Feeds, precision: Precision) -> Outcome:

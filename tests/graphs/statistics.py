@@ -27,6 +27,7 @@ from irexec.errors import IrexecError
 from irexec.ir.graph import Node
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.registry import definitions, resolve
+from tests.graphs.choices import any_kernels, short_blocks
 from tests.graphs.kinds import KINDS, all_nodes
 from tests.graphs.making import Made, make
 
@@ -52,13 +53,14 @@ class Coverage:
             "element types": [element.name for element in ELEMENTS],
             "passes that change the graph": [one.name for one in PASSES],
             "kernel classes": sorted(_concrete(Kernel)),
+            "kernel classes of any plan": sorted(_concrete(Kernel)),
             "algorithms": [],
             "kinds of graphs": list(KINDS),
             "kinds of plans": list(_OF_PLANS),
         }
 
-    def add(self, made: Made) -> None:
-        """Count one graph."""
+    def add(self, made: Made, seed: int) -> None:
+        """Count the graph of a seed."""
         self.graphs += 1
         nodes = list(all_nodes(made.model))
         facts = [value.fact for node in nodes for value in node.outputs]
@@ -72,6 +74,9 @@ class Coverage:
             self._count("algorithms", (step.algorithm for step in report.steps))
             self._count("kernel classes", kernels)
             self._count("kinds of plans", [*kinds, *_kinds(report)])
+            with any_kernels(seed), short_blocks(seed), _planned() as (kernels, _):
+                _report(made)
+            self._count("kernel classes of any plan", kernels)
 
     def _count(self, topic: str, names: Iterable[str]) -> None:
         self.counts[topic].update(set(names))
@@ -163,7 +168,8 @@ def main() -> int:
     options = parser.parse_args()
     coverage = Coverage()
     for number in range(options.cases):
-        coverage.add(make(random.Random(f"graphs {options.seed} {number}").randrange(1 << 48)))
+        seed = random.Random(f"graphs {options.seed} {number}").randrange(1 << 48)
+        coverage.add(make(seed), seed)
     print(*coverage.lines(options.all), sep="\n")
     return 0
 

@@ -25,7 +25,7 @@ def _product() -> irexec.Model:
 def test_the_table_names_what_comes_up_and_what_does_not() -> None:
     coverage = Coverage()
     for seed in range(3):
-        coverage.add(make(seed))
+        coverage.add(make(seed), seed)
     lines = list(coverage.lines(every=True))
     assert lines[0] == "3 graphs"
     topics = [line.strip().partition(":")[0] for line in lines if line.startswith("\n")]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import queue
+import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -67,17 +68,20 @@ def main(words: Sequence[str] | None = None) -> int:
         for one in chosen:
             print(f"{one.name}  [{one.file}]", *(f"    {catcher}" for catcher in catchers_of(one)), sep="\n")
         return 0
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # As in a process that a shell has put into the background; tests that interrupt a process would inherit it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     with ExitStack() as stack, ThreadPoolExecutor(max(1, options.workers)) as threads:
         workspaces = Workspaces([stack.enter_context(Workspace()) for _ in range(max(1, options.workers))])
-        failing = [
-            one
-            for one in threads.map(lambda catcher: _alone(catcher, workspaces), _all_catchers(chosen))
-            if one is not None
-        ]
-        if failing:
-            print("These do not pass without a mutation:", *failing, sep="\n")
-            return 1
-        results = list(threads.map(lambda one: _tried(one, workspaces), chosen))
+        alone = list(threads.map(lambda catcher: _alone(catcher, workspaces), _all_catchers(chosen)))
+        failing = {one.catcher.tests: one for one in alone if one.verdict != "missed"}
+        results = list(threads.map(lambda one: _tried(one, workspaces, failing), chosen))
+    if failing:
+        print(
+            "These do not pass without a mutation:",
+            *(f"{one.catcher}: {one.text}" for one in failing.values()),
+            sep="\n",
+        )
     return _summary(results)
 
 
@@ -88,8 +92,8 @@ def _all_catchers(mutations: Sequence[Mutation]) -> list[Catcher]:
     return [*([Catcher("", graphs)] if graphs else []), *found]
 
 
-def _alone(catcher: Catcher, workspaces: Workspaces) -> str | None:
-    """What a catcher says to the source as it is, unless it passes."""
+def _alone(catcher: Catcher, workspaces: Workspaces) -> Outcome:
+    """How a catcher ends with the source as it is: it should miss."""
     with workspaces.one() as workspace:
         outcome = run(catcher, workspace.root)
     print(
@@ -97,14 +101,23 @@ def _alone(catcher: Catcher, workspaces: Workspaces) -> str | None:
         file=sys.stderr,
         flush=True,
     )
-    return None if outcome.verdict == "missed" else f"{catcher}: {outcome.text}"
+    return outcome
 
 
-def _tried(mutation: Mutation, workspaces: Workspaces) -> Result:
+def _tried(mutation: Mutation, workspaces: Workspaces, failing: Mapping[str, Outcome]) -> Result:
+    """What becomes of a mutation; a catcher that fails without one says nothing."""
+    catchers = catchers_of(mutation)
     with workspaces.one() as workspace:
         try:
             with workspace.mutated(mutation):
-                result = Result(mutation, tuple(run(catcher, workspace.root) for catcher in catchers_of(mutation)))
+                sound = [catcher for catcher in catchers if catcher.tests not in failing]
+                outcomes = [run(catcher, workspace.root) for catcher in sound]
+            broken = [
+                Outcome(catcher, "broken", "it fails without a mutation")
+                for catcher in catchers
+                if catcher not in sound
+            ]
+            result = Result(mutation, (*outcomes, *broken))
         except (ValueError, OSError) as error:
             result = Result(mutation, error=str(error))
     print("\n".join(_lines(result)), file=sys.stderr, flush=True)

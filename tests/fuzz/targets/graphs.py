@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,9 +14,9 @@ from irexec.runtime.precision import Precision
 from tests.fuzz.case import Case
 from tests.fuzz.findings import NOWHERE
 from tests.fuzz.observer import Observer
-from tests.graphs.agreement import differences
+from tests.graphs.agreement import differences, outcome
 from tests.graphs.making import make
-from tests.graphs.running import Outcome, Refused, outcome, reference, ways
+from tests.graphs.running import reference, ways
 
 QUICK = 300
 _INPUTS = "inputs.npz"
@@ -68,20 +67,9 @@ def run(case: Case, observer: Observer) -> None:
     for name, way in ways(case.arguments["seed"]).items():
         actual = observer.step(name, lambda way=way: way(model, feeds, precision), allowed=())
         if expected is not None and actual is not None:
-            text = _judged(plain, feeds, expected, actual)
+            text = differences(plain, feeds, expected, actual)
             if text:
                 observer.found("difference", name, NOWHERE, text)
-
-
-def _judged(plain: Any, feeds: Any, expected: Outcome, actual: Outcome) -> str:
-    if isinstance(expected, Refused) or isinstance(actual, Refused):
-        both = isinstance(expected, Refused) and isinstance(actual, Refused)
-        return "" if both else f"reference: {_said(expected)}; here: {_said(actual)}"
-    return differences(plain, feeds, expected, actual)
-
-
-def _said(one: Outcome) -> str:
-    return one.message if isinstance(one, Refused) else "results"
 
 
 def smaller(case: Case) -> Iterator[Case]:

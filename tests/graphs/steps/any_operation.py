@@ -18,7 +18,7 @@ def _table() -> Generators:
     return dict(sorted(random_cases().items(), key=str))
 
 
-@step(14)
+@step(18)
 def any_operation(g: Growth) -> None:
     pairs = list(_table())
     pair = pairs[g.gen.size(0, len(pairs) - 1)]

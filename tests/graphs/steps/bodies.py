@@ -9,10 +9,10 @@ from irexec.ir.graph import BackEdge, Body, Node, PortMap
 from tests.graphs.growth import Growth, Tensor
 from tests.graphs.steps import step
 
-_DEEPEST = 2
+_DEEPEST = 3
 
 
-def _inside(g: Growth, given: list[Tensor], steps: int) -> Growth:
+def inside(g: Growth, given: list[Tensor], steps: int) -> Growth:
     """The graph of a body with these for its Parameters, grown by some steps."""
     from tests.graphs.making import grow
 
@@ -27,7 +27,7 @@ def _taken(g: Growth, count: int) -> list[Tensor]:
     return [g.floats((0, 4), 1) for _ in range(count)]
 
 
-def _result(g: Growth, x: Tensor) -> Node:
+def result(g: Growth, x: Tensor) -> Node:
     return g.builder.result(x.value)
 
 
@@ -40,12 +40,12 @@ def condition(g: Growth) -> None:
     bodies = {}
     for name in ("then_body", "else_body"):
         chosen = g.gen.some(range(len(given)), 1)
-        inner = _inside(g, [given[i] for i in chosen], g.gen.size(1, 4))
+        inner = inside(g, [given[i] for i in chosen], g.gen.size(1, 4))
         maps = [PortMap("input", 1 + i, x.value.node.id) for i, x in zip(chosen, inner.parameters, strict=True)]
         for k, shape in enumerate(shapes):
             same = [x for x in inner.pool if x.kind == g.kind and list(x.shape) == shape]
             x = g.gen.pick(*same) if same else inner.as_shape(inner.floats(minimum=1), shape)
-            maps.append(PortMap("output", 1 + len(given) + k, _result(inner, x).id))
+            maps.append(PortMap("output", 1 + len(given) + k, result(inner, x).id))
         bodies[name] = Body(inner.builder.graph, maps)
     g.add(*g.with_bodies("If", [flag, *given], bodies))
 
@@ -61,7 +61,7 @@ def _flag(g: Growth) -> Tensor:
     return g.parameter(value, "boolean") if choice < 0.8 and g.depth == 0 else g.constant(value, "boolean")
 
 
-def _carried(inner: Growth, before: Tensor) -> Tensor:
+def carried(inner: Growth, before: Tensor) -> Tensor:
     """What a state becomes: a tensor of its shape and type."""
     same = [x for x in inner.pool if x.kind == before.kind and x.shape == before.shape and x.value is not before.value]
     after = inner.gen.pick(*same) if same else inner.as_shape(inner.floats(minimum=1), before.shape)
@@ -78,9 +78,9 @@ def iterator(g: Growth) -> None:
     start = g.floats((0, 3), 1)
     backwards = g.gen.chance(0.3)
     part = np.take(cut.array, [-1 if backwards else 0], axis)
-    inner = _inside(g, [Tensor(cut.value, cut.element, part), start, other], g.gen.size(1, 4))
+    inner = inside(g, [Tensor(cut.value, cut.element, part), start, other], g.gen.size(1, 4))
     first, before, _ = inner.parameters
-    after = _carried(inner, before)
+    after = carried(inner, before)
     each = inner.as_shape(inner.floats((1, 4), 1), inner.floats((1, 4), 1).shape)
     out_axis = g.gen.size(0, each.rank - 1)
     if each.shape[out_axis] != 1:
@@ -93,7 +93,7 @@ def iterator(g: Growth) -> None:
     out = {"axis": str(out_axis), "part_size": "1"}
     if g.gen.chance(0.3):
         out |= {"start": "-1", "end": "0", "stride": "-1"}
-    results = [_result(inner, x) for x in (after, each)]
+    results = [result(inner, x) for x in (after, each)]
     maps = [
         PortMap("input", i, x.value.node.id, way if i == 0 else {})
         for i, x in enumerate((first, before, inner.parameters[2]))
@@ -112,13 +112,13 @@ def loop(g: Growth) -> None:
     if g.gen.chance(0.3) and g.depth == 0:
         trips = g.parameter(trips.array, "i64")
     first = g.constant(np.array(True), "boolean")
-    inner = _inside(g, [start, other], g.gen.size(1, 4))
+    inner = inside(g, [start, other], g.gen.size(1, 4))
     before = inner.parameters[0]
-    after = _carried(inner, before)
+    after = carried(inner, before)
     more = inner.constant(np.array([True]), "boolean")
     if g.gen.chance(0.3):
         more = inner.one("Less", inner.as_shape(after, [1]), inner.constant([0.9], after.kind))
-    results = [_result(inner, x) for x in (more, after)]
+    results = [result(inner, x) for x in (more, after)]
     maps = [PortMap("input", 2, before.value.node.id), PortMap("input", 3, inner.parameters[1].value.node.id)]
     maps += [
         PortMap("output", -1, results[0].id, {"purpose": "execution_condition"}),
@@ -130,7 +130,7 @@ def loop(g: Growth) -> None:
             PortMap(
                 "output",
                 5,
-                _result(inner, each).id,
+                result(inner, each).id,
                 {"axis": "0", "start": "0", "end": "-1", "stride": "1", "part_size": "1"},
             )
         )

@@ -27,6 +27,22 @@ def _read(g: Growth, shape: list[int], text: str, kind: str) -> Tensor:
     return Tensor(value, element, array.astype(element.carrier))
 
 
+@step(1)
+def old_state(g: Growth) -> None:
+    """A variable of opset 3, whose shape and type are those of its initial value."""
+    check(g.depth == 0, "variables outside of bodies")
+    first = g.floats((0, 3), 1)
+    name = f"v{g.variables}"
+    g.variables += 1
+    value = g.builder.emit("ReadValue", first.value, version=3, variable_id=name)
+    read = Tensor(value, first.element, first.array)
+    after = g.one("Tanh", binary_of(g, read))
+    after = after if after.shape == read.shape else g.as_shape(after, read.shape)
+    g.builder.emit("Assign", after.value, variable_id=name, version=3)
+    g.results.append(after)
+    g.add(read, after)
+
+
 @step(2)
 def state(g: Growth) -> None:
     """A variable that keeps its shape."""
@@ -56,3 +72,25 @@ def cache(g: Growth) -> None:
     if g.gen.chance():
         whole = g.one("Softmax", whole, axis=axis)
     g.add(g.one(g.gen.pick("ReduceSum", "ReduceMax"), whole, g.ints([axis]), keep_dims=g.gen.chance()))
+
+
+@step(1)
+def replaced(g: Growth) -> None:
+    """A variable that takes the shape of a tensor, which may be another one in each run."""
+    check(g.depth == 0, "variables outside of bodies")
+    x = g.floats((1, 4), 1)
+    given = g.gen.chance()
+    shape = list(x.shape) if given else [0] * x.rank
+    name = f"v{g.variables}"
+    g.variables += 1
+    attributes = {"variable_id": name, "variable_shape": ",".join("?" * x.rank), "variable_type": x.kind}
+    initial = [g.one("Tanh", x).value] if given else []
+    value = g.builder.emit("ReadValue", *initial, version=6, **attributes)
+    array = np.tanh(x.array.astype(np.float64)) if given else np.zeros(shape)
+    read = Tensor(value, x.element, x.element.codec.round(array.astype(x.element.carrier)))
+    g.builder.emit("Assign", x.value, variable_id=name, version=6)
+    total = g.one("ReduceSum", read, g.ints(list(range(x.rank))), keep_dims=False)
+    g.results.append(total)
+    g.add(total, g.one("ShapeOf", read))
+    if g.gen.chance(0.3):
+        g.add(binary_of(g, total))
