@@ -9,17 +9,14 @@ import click
 
 from irexec.analysis.text_table import amount
 from irexec.cli import render
-from irexec.cli.limit_options import max_memory_option
-from irexec.cli.measuring_options import measuring_options
+from irexec.cli.compute_options import COMPUTE, ComputeOptions
+from irexec.cli.option_groups import command, settings
+from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.paths import FilePath
-from irexec.cli.precision_option import precision_option
 from irexec.cli.progress import progress_bar
-from irexec.cli.shape_option import ShapeOptions, shapes_by_input
 from irexec.messages import counted
-from irexec.runtime.precision import Precision
 from irexec.tools.measure.bench import OTHERS, BenchOptions, BenchReport, EngineResult
 from irexec.tools.measure.bench import bench as measure
-from irexec.tools.run.input_sources import parse_input_source
 
 _LINES: tuple[tuple[str, Callable[[EngineResult], str]], ...] = (
     ("median", lambda one: f"{one.p50:.3f} ms"),
@@ -33,16 +30,16 @@ _LINES: tuple[tuple[str, Callable[[EngineResult], str]], ...] = (
 )
 
 
-@click.command()
+@command()
 @click.argument("model", type=FilePath())
-@measuring_options(
-    50,
-    runs="How many runs of each engine are measured.",
-    threads="How many threads each engine uses; default: its own.",
-)
-@precision_option("Of irexec: ")
-@max_memory_option(
-    "Refuse tensors that would make irexec's process hold more memory than this, such as 2G; default: all that is left."
+@MEASURING("inputs", runs={"default": 50, "help": "Number of measured runs of each engine."})
+@WEIGHTS("files", only=("weights",))
+@COMPUTE("compute", only=("precision",), prefix="Of irexec: ")
+@LIMITS(
+    "limits",
+    only=("threads", "max_memory"),
+    threads={"help": "Number of threads of each engine; default: the engine's own."},
+    max_memory={"help": "Refuse tensors with which irexec's process would exceed this memory; default: all available."},
 )
 @click.option(
     "--against",
@@ -55,9 +52,15 @@ _LINES: tuple[tuple[str, Callable[[EngineResult], str]], ...] = (
 )
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of a table.")
 def bench(
-    model: str, inputs: tuple[str, ...], weights: str | None, shapes: tuple[ShapeOptions, ...], seed: int, runs: int, threads: int | None,
-    precision: Precision, max_memory: int | None, against: tuple[str, ...], onnx: str | None, as_json: bool,
-) -> None:  # fmt: skip
+    model: str,
+    inputs: InputOptions,
+    files: WeightsOptions,
+    compute: ComputeOptions,
+    limits: LimitOptions,
+    against: tuple[str, ...],
+    onnx: str | None,
+    as_json: bool,
+) -> None:
     """Measure how fast MODEL (an .xml or .onnx) runs: latency, throughput, load and compile time, and peak memory.
 
     \b
@@ -71,13 +74,9 @@ def bench(
     others = tuple(dict.fromkeys(against))
     if onnx is not None and "onnxruntime" not in others:
         raise click.UsageError("--onnx is for --against onnxruntime, which is not given")
-    sources = [parse_input_source(text) for text in inputs]
-    options = BenchOptions(
-        weights=weights, shapes=shapes_by_input(shapes, "--shape"), seed=seed, threads=threads, precision=precision,
-        max_memory=max_memory, runs=runs, against=others, onnx=onnx,
-    )  # fmt: skip
-    with progress_bar(f"measuring {model}", runs * (1 + len(others))) as advance:
-        report = measure(model, sources, options, render.note_line, advance)
+    options = settings(BenchOptions, inputs, files, compute, limits, against=others, onnx=onnx)
+    with progress_bar(f"measuring {model}", inputs.runs * (1 + len(others))) as advance:
+        report = measure(model, inputs.sources, options, render.note_line, advance)
     if as_json:
         render.as_json({"model": model, **asdict(report)})
     else:

@@ -8,24 +8,36 @@ import click
 
 from irexec.cli.signals import raise_on_signals
 
-COMMANDS = {
-    "infer": "Run a model on arrays, images or generated values.",
-    "validate": "Find everything that is wrong with a model, or with many.",
-    "explain": "Explain a finding code of validate, such as IR103.",
-    "diff": "Show what changed between two models.",
-    "inspect": "Show what a model consists of, and what would run.",
-    "batch": "Run a model over many images or arrays, on all cores; resumes.",
-    "profile": "Show where the time of a model goes.",
-    "bench": "Measure how fast a model runs.",
-    "compare": "Find where two models diverge, or one model in two runtimes.",
-    "serve": "Answer requests to models, over HTTP and gRPC.",
-    "convert": "Convert an ONNX model to IR.",
-    "graph": "Draw a model as an image, a page or text.",
-    "reduce": "Reduce a model to the smallest part that still fails.",
-    "report": "Write a page about a model, to send to somebody.",
-    "ops": "List the operations that irexec runs.",
+GROUPS = {
+    "Look": {
+        "validate": "Find everything that is wrong with a model, or with many.",
+        "explain": "Explain a finding code of validate, such as IR103.",
+        "inspect": "Show what a model consists of, and what would run.",
+        "graph": "Draw a model as an image, a page or text.",
+        "report": "Write a page about a model, to send to somebody.",
+        "ops": "List the operations that irexec runs.",
+    },
+    "Run": {
+        "infer": "Run a model on arrays, images or generated values.",
+        "profile": "Show where the time of a model goes.",
+        "bench": "Measure how fast a model runs.",
+    },
+    "Find": {
+        "diff": "Show what changed between two models.",
+        "compare": "Find where two models diverge, or one model in two runtimes.",
+        "reduce": "Reduce a model to the smallest part that still fails.",
+    },
+    "Make": {
+        "convert": "Convert an ONNX model to IR.",
+    },
+    "Scale": {
+        "batch": "Run a model over many images or arrays, on all cores; resumes.",
+        "serve": "Answer requests to models, over HTTP and gRPC.",
+    },
 }
-"""What each command does. The module irexec.cli.NAME has the command NAME."""
+"""The commands by purpose, each with its summary. The module irexec.cli.NAME has the command NAME."""
+
+COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in commands.items()}
 
 
 class Commands(click.Group):
@@ -44,7 +56,20 @@ class Commands(click.Group):
         raise_on_signals()
         return found
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of the first word; UsageError with similar names if there is none."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = " or ".join(get_close_matches(args[0].lower(), COMMANDS, 3))
+            ctx.fail(f"no such command {args[0]!r}{f', did you mean {near}?' if near else ''}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands for --help, without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+        """Write the commands for --help, group by group, without importing them."""
+        width = max(map(len, COMMANDS))
+        for heading, commands in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(f"{name:{width}}", text) for name, text in commands.items()])

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import click
 
 from irexec.cli import render
+from irexec.cli.compute_options import COMPUTE, ComputeOptions, precision_as
 from irexec.cli.differences import reasons, say
-from irexec.cli.limit_options import max_memory_option, threads_option, timeout_option
 from irexec.cli.next_steps import after_compare, as_given, reads_stdin
+from irexec.cli.option_groups import Option, OptionGroup, command, option, settings
+from irexec.cli.options import LIMITS, MEASURING, InputOptions, LimitOptions
 from irexec.cli.paths import FilePath
-from irexec.cli.precision_option import precision_option
 from irexec.cli.progress import progress_bar
-from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.messages import counted, listed
-from irexec.tools.arrays.agreement import METRICS, Metric
+from irexec.tools.arrays.agreement import METRICS
 from irexec.tools.compare import CompareOptions, Comparison, Divergence, Suspect, TensorRow
 from irexec.tools.compare import compare as compare_models
 from irexec.tools.engines.runtimes import RUNTIMES
-from irexec.tools.run.input_sources import parse_input_source
 
 _AROUND = 3
 """Rows that are shown before and after the first divergence."""
@@ -42,102 +41,114 @@ class PairOfNames(click.ParamType):
         return one, other
 
 
-def _runtime_option(side: str) -> Callable[[Any], Any]:
-    return click.option(
-        f"--{side}-runtime",
+def _runtime(side: str) -> Option:
+    return option(
+        f"--{side.lower()}-runtime",
         type=click.Choice(RUNTIMES),
         default="irexec",
         show_default=True,
-        help=f"What runs {side.upper()}. reference: the reference kernels of irexec; onnx: the reference evaluator of onnx.",
+        help=f"The runtime of {side}. reference: irexec's reference kernels; onnx: the reference evaluator of onnx.",
     )
 
 
-@click.command()
+_RUNTIMES = OptionGroup(
+    "Runtimes and weights",
+    CompareOptions,
+    {
+        "a_runtime": _runtime("A"),
+        "b_runtime": _runtime("B"),
+        "a_weights": option("--a-bin", type=FilePath(), help="The weights of A; default: the .bin beside it."),
+        "b_weights": option("--b-bin", type=FilePath(), help="The weights of B; default: the .bin beside it."),
+    },
+)
+_COMPARISON = OptionGroup(
+    "Comparison",
+    CompareOptions,
+    {
+        "metric": option(
+            "--metric",
+            type=click.Choice(METRICS),
+            help="Decides whether tensors agree; default: max, or snr after quantisation.",
+        ),
+        "rtol": option(
+            "--rtol", type=float, help="Relative tolerance of max; default: 1e-4 for f32, 0.01 for f16, 0.05 for bf16."
+        ),
+        "atol": option(
+            "--atol",
+            type=float,
+            help="Absolute tolerance of max; default: rtol times the root mean square of A's tensor.",
+        ),
+        "threshold": option(
+            "--threshold",
+            type=float,
+            help="Of the other metrics: at most 0.001 (rel), at least 0.999 (cosine) or 30 dB (snr).",
+        ),
+        "maps": option(
+            "--map", multiple=True, type=PairOfNames(), metavar="A=B", help="Pair these two tensors; may be repeated."
+        ),
+        "inputs_of": option(
+            "--from-inputs-of",
+            type=click.Choice(["A", "B"]),
+            help="The inputs of the other model are tensors of this one.",
+        ),
+        "isolate": option(
+            "--isolate",
+            is_flag=True,
+            help="Run each layer of B alone, with the tensors of A as inputs: errors do not add up.",
+        ),
+        "tries": option(
+            "--tries",
+            type=click.IntRange(1, 1000),
+            default=1,
+            show_default=True,
+            help="Compare with so many inputs, until a fault is found.",
+        ),
+        "strict": option(
+            "--strict",
+            is_flag=True,
+            help="Count tensors that are paired by structure alone, even if everything computed from them agrees.",
+        ),
+    },
+)
+
+
+@command()
 @click.argument("a", type=FilePath())
 @click.argument("b", type=FilePath(), required=False)
-@_runtime_option("a")
-@_runtime_option("b")
-@click.option(
-    "-i",
-    "--input",
+@_RUNTIMES("sides")
+@MEASURING(
     "inputs",
-    multiple=True,
-    metavar="[NAME=]SOURCE",
-    help="As for infer: a file, or random, zeros or ones.",
+    given={"help": "As for infer: a file, or random, zeros or ones."},
+    shapes={"help": "Set the shape of an input of both; may be repeated."},
+    runs={
+        "type": click.IntRange(1, 1000),
+        "default": None,
+        "show_default": False,
+        "help": "Number of runs, with state from run to run; default: 2 with state, else 1.",
+    },
 )
-@click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    type=ShapeType(),
-    metavar=METAVAR,
-    help="Give an input of both this shape; may be repeated.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs.")
-@click.option(
-    "--runs",
-    type=click.IntRange(1, 1000),
-    help="Run so many times, with state from run to run; default: 2 with state, else 1.",
-)
-@click.option(
-    "--metric",
-    type=click.Choice(METRICS),
-    help="What decides whether tensors agree; default: max, or snr after quantisation.",
-)
-@click.option(
-    "--rtol", type=float, help="Relative tolerance of max; default: 1e-4 for f32, 0.01 for f16, 0.05 for bf16."
-)
-@click.option(
-    "--atol", type=float, help="Absolute tolerance of max; default: rtol times the root mean square of A's tensor."
-)
-@click.option(
-    "--threshold", type=float, help="Of the other metrics: at most 0.001 (rel), at least 0.999 (cosine) or 30 dB (snr)."
-)
-@click.option(
-    "--map",
-    "maps",
-    multiple=True,
-    type=PairOfNames(),
-    metavar="A=B",
-    help="These tensors are the same one; may be repeated.",
-)
-@click.option(
-    "--from-inputs-of",
-    "inputs_of",
-    type=click.Choice(["A", "B"]),
-    help="The inputs of the other model are tensors of this one.",
-)
-@click.option(
-    "--isolate", is_flag=True, help="Run each layer of B alone, with the tensors of A as inputs: errors do not add up."
-)
-@click.option(
-    "--tries",
-    type=click.IntRange(1, 1000),
-    default=1,
-    show_default=True,
-    help="Compare with so many inputs, until a fault is found.",
-)
-@click.option(
-    "--strict",
-    is_flag=True,
-    help="Count tensors that are paired by structure alone, even if what follows from them agrees.",
+@_COMPARISON("comparison")
+@COMPUTE("compute", only=("precision",), precision=precision_as("as the other runtime does, or f32"))
+@LIMITS(
+    "limits",
+    threads={"help": "Number of threads of each runtime; default: the runtime's own."},
+    timeout={"help": "Stop a run that takes longer; exit code 124."},
 )
 @click.option(
     "--all", "shows_all", is_flag=True, help="Show every tensor, not only those around the first that differs."
 )
-@click.option("--a-bin", "a_weights", type=FilePath(), help="The weights of A, if not beside it under the same name.")
-@click.option(
-    "--b-bin", "b_weights", type=FilePath(), help="The weights of B; default: the .bin of the same name beside it."
-)
-@precision_option("Of irexec: ", default="as the other runtime does, or f32")
-@threads_option("How many threads each runtime uses; default: its own.")
-@max_memory_option()
-@timeout_option("Stop a run that takes longer; exit code 124.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON, with every tensor.")
 def compare(
-    a: str, b: str | None, inputs: tuple[str, ...], shapes: tuple[ShapeOptions, ...], metric: Metric | None, shows_all: bool,
-    as_json: bool, **options: Any,
-) -> int:  # fmt: skip
+    a: str,
+    b: str | None,
+    sides: CompareOptions,
+    inputs: InputOptions,
+    comparison: CompareOptions,
+    compute: ComputeOptions,
+    limits: LimitOptions,
+    shows_all: bool,
+    as_json: bool,
+) -> int:
     """Find where two models diverge: every tensor of B against the same tensor of A, and the first layer that differs.
 
     \b
@@ -151,26 +162,26 @@ def compare(
     another runtime. Tensors are paired by tensor names, layer names, structure and values. A guess from structure is dropped if what is
     computed from it agrees. The exit code is 1 if anything differs.
     """
-    request = CompareOptions(shapes=shapes_by_input(shapes, "--shape"), metric=metric, **options)
-    sources = [parse_input_source(text) for text in inputs]
+    request = settings(
+        CompareOptions, comparison, inputs, compute, limits,
+        **{name: getattr(sides, name) for name in _RUNTIMES.options},
+    )  # fmt: skip
     with progress_bar(f"comparing {a}", 1.0) as advance:
-        found = compare_models(a, b, None, request, sources=sources, notify=render.note_line, advance=advance)
+        found = compare_models(a, b, None, request, sources=inputs.sources, notify=render.note_line, advance=advance)
     if as_json:
         render.as_json(found.as_dict())
     else:
         _show(found, shows_all)
-        has_weights = request.a_weights is not None or request.b_weights is not None
-        if (
-            found.first is not None
-            and found.whole is None
-            and len(found.rows) > 1
-            and not has_weights
-            and not reads_stdin(inputs)
-        ):
-            after_compare(
-                a, b, request.a_runtime, request.b_runtime, list(as_given(inputs, request.shapes, request.seed))
-            )
+        if _is_reducible(found, request) and not reads_stdin(inputs.given):
+            same = list(as_given(inputs.given, request.shapes, request.seed))
+            after_compare(a, b, request.a_runtime, request.b_runtime, same)
     return 0 if found.agrees else 1
+
+
+def _is_reducible(found: Comparison, request: CompareOptions) -> bool:
+    """True if irexec reduce can cut out the part that diverges."""
+    has_weights = request.a_weights is not None or request.b_weights is not None
+    return found.first is not None and found.whole is None and len(found.rows) > 1 and not has_weights
 
 
 def _show(found: Comparison, shows_all: bool) -> None:

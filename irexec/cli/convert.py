@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,10 @@ from irexec.analysis.model import Model
 from irexec.api import save_model
 from irexec.cli import render
 from irexec.cli.next_steps import as_given, go_on
+from irexec.cli.option_groups import OptionGroup, command, option
+from irexec.cli.options import tolerance
 from irexec.cli.paths import FilePath
-from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_name
+from irexec.cli.shape_option import ALTERNATIVE, METAVAR, ShapeOptions, ShapeType, shapes_by_name
 from irexec.cli.usage import refuse_without
 from irexec.errors import ConversionError, InputError, OpError
 from irexec.ir.dims import PartialShape, shape_text
@@ -24,37 +26,79 @@ from irexec.messages import counted
 from irexec.tools.verify import Verification, check_shapes, verify
 
 
-@click.command()
+@dataclass(frozen=True, kw_only=True)
+class _Verify:
+    """Whether the IR is compared with the ONNX model, with which sizes of inputs and which tolerances."""
+
+    wanted: bool
+    shapes: Mapping[str, PartialShape]
+    seed: int
+    rtol: float
+    atol: float
+
+
+def _verify_options(verify: bool, verify_shapes: tuple[ShapeOptions, ...], **values: Any) -> _Verify:
+    if not verify and not verify_shapes:
+        refuse_without("verify", "seed", "rtol", "atol")
+    shapes = shapes_by_name(verify_shapes, "--verify-shape")
+    return _Verify(wanted=verify or bool(verify_shapes), shapes=shapes, **values)
+
+
+_VERIFY = OptionGroup(
+    "Verification",
+    _verify_options,
+    {
+        "verify": option(
+            "--verify",
+            is_flag=True,
+            help="Run the ONNX model (by ONNX Runtime if installed, else by onnx.reference) and the IR on the same "
+            "random inputs and compare the results. Dynamic dimensions stay dynamic in the IR and get random sizes here.",
+        ),
+        "verify_shapes": option(
+            "--verify-shape",
+            multiple=True,
+            type=ShapeType(),
+            metavar=METAVAR,
+            help="The shape of an input for --verify only; the IR is not changed. Implies --verify; may be repeated.",
+        ),
+        "seed": option(
+            "--seed",
+            type=click.IntRange(0),
+            default=0,
+            show_default=True,
+            help="For the random inputs and sizes of --verify.",
+        ),
+        **tolerance("--verify", rtol=1e-3, atol=1e-4).options,
+    },
+)
+
+
+@command()
 @click.argument("model", type=FilePath())
 @click.option("-o", "--output", type=FilePath(), help="The .xml to write; default: MODEL with the suffix .xml.")
 @click.option(
-    "--input", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR,
-    help="Give an input of the IR this shape; may be repeated. NAME=1,3,?,2..8 means the same: ? is any size, 2..8 a range.",
-)  # fmt: skip
+    "--input",
+    "shapes",
+    multiple=True,
+    type=ShapeType(),
+    metavar=METAVAR,
+    help=f"Set the shape of an input of the IR; may be repeated. {ALTERNATIVE}",
+)
 @click.option(
     "--strict",
     is_flag=True,
     help="Refuse a model that declares types or shapes which its nodes contradict; default: warn.",
 )
-@click.option(
-    "--verify", "wants_verify", is_flag=True,
-    help="Run the ONNX model (by ONNX Runtime if installed, else by onnx.reference) and the IR on the same random inputs and compare "
-    "the results. Dynamic dimensions stay dynamic in the IR and get random sizes here.",
-)  # fmt: skip
-@click.option(
-    "--verify-shape", "verify_shapes", multiple=True, type=ShapeType(), metavar=METAVAR,
-    help="The shape of an input for --verify only; the IR is not changed. Implies --verify; may be repeated.",
-)  # fmt: skip
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="For the random inputs and sizes of --verify."
-)
-@click.option("--rtol", default=1e-3, show_default=True, help="Relative tolerance of --verify.")
-@click.option("--atol", default=1e-4, show_default=True, help="Absolute tolerance of --verify.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of a table.")
+@_VERIFY("verification")
 def convert(
-    model: str, output: str | None, shapes: tuple[ShapeOptions, ...], strict: bool, wants_verify: bool,
-    verify_shapes: tuple[ShapeOptions, ...], seed: int, rtol: float, atol: float, as_json: bool,
-) -> int:  # fmt: skip
+    model: str,
+    output: str | None,
+    shapes: tuple[ShapeOptions, ...],
+    strict: bool,
+    as_json: bool,
+    verification: _Verify,
+) -> int:
     """Convert MODEL (an .onnx) to IR: an .xml and the .bin beside it.
 
     \b
@@ -65,8 +109,6 @@ def convert(
     With --verify the exit code is 1 if results differ. If the ONNX model cannot be run,
     there is a warning and the exit code is 0. The IR is written in either case.
     """
-    if not wants_verify and not verify_shapes:
-        refuse_without("verify", "seed", "rtol", "atol")
     target = _target(model, output)
     converters = _converters()
     warnings: list[str] = []
@@ -74,21 +116,21 @@ def convert(
         converted = _converted(converters, model, shapes_by_name(shapes, "--input"), strict, warnings.append)
     for text in warnings:
         render.warning_line(text)
-    wanted = shapes_by_name(verify_shapes, "--verify-shape")
-    check_shapes(converted, wanted)
+    check_shapes(converted, verification.shapes)
     with render.progress(f"writing {target}"):
         save_model(converted, target)
     document: dict[str, Any] = {"model": str(target), "layers": len(converted.nodes), "warnings": warnings}
     code = 0
-    if wants_verify or verify_shapes:
-        code, document["verify"] = _verify(model, converted, wanted, seed, rtol, atol, as_json)
+    if verification.wanted:
+        code, document["verify"] = _verify(model, converted, verification, as_json)
     if as_json:
         render.as_json(document)
     else:
         render.line(f"{target}: {counted(len(converted.nodes), 'layer')}")
         if code:
             runtime = next(name for name in ("onnxruntime", "onnx") if name == "onnx" or find_spec(name))
-            go_on("compare", model, str(target), f"--a-runtime={runtime}", *as_given((), wanted, seed))
+            same = as_given((), verification.shapes, verification.seed)
+            go_on("compare", model, str(target), f"--a-runtime={runtime}", *same)
     return code
 
 
@@ -162,15 +204,20 @@ def _is_part_of_model(path: Path, source: Path) -> bool:
     return any(path.samefile(file) for file in [*external_files(source), source])
 
 
-def _verify(
-    path: str, model: Model, shapes: Mapping[str, PartialShape], seed: int, rtol: float, atol: float, as_json: bool
-) -> tuple[int, dict[str, Any]]:
-    """The exit code, and what the JSON says of the comparison; the table is printed."""
+def _verify(path: str, model: Model, options: _Verify, as_json: bool) -> tuple[int, dict[str, Any]]:
+    """The exit code, and the comparison as JSON; the table is printed."""
     from converters.onnx.reference import open_reference
 
     try:
         with render.progress(f"verifying {path}"):
-            result = verify(model, open_reference(path), shapes, seed=seed, rtol=rtol, atol=atol)
+            result = verify(
+                model,
+                open_reference(path),
+                options.shapes,
+                seed=options.seed,
+                rtol=options.rtol,
+                atol=options.atol,
+            )
     except ConversionError as error:
         render.warning_line(f"not verified: {error}")
         return 0, {"against": None, "error": str(error), "inputs": {}, "outputs": []}

@@ -9,10 +9,10 @@ import click
 from irexec.cli import render
 from irexec.cli.diff_text import diff_lines
 from irexec.cli.next_steps import as_given, go_on
+from irexec.cli.option_groups import command
+from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
-from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
-from irexec.cli.weights_option import no_mmap
 from irexec.messages import counted
 from irexec.tools.diff import KINDS, Diff
 from irexec.tools.diff import diff as find_differences
@@ -37,20 +37,13 @@ class Kinds(click.ParamType):
         return kinds
 
 
-@click.command()
+@command()
 @click.argument("a", type=FilePath())
 @click.argument("b", type=FilePath())
-@click.option("--a-bin", type=FilePath(), help="The weights of A; default: the .bin of the same name beside it.")
-@click.option("--b-bin", type=FilePath(), help="The same of B.")
-@click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    type=ShapeType(),
-    metavar=METAVAR,
-    help="Give an input of both this shape; may be repeated.",
-)
-@no_mmap
+@click.option("--a-bin", type=FilePath(), help="The weights of A; default: the .bin beside it.")
+@click.option("--b-bin", type=FilePath(), help="The weights of B; default: the .bin beside it.")
+@WEIGHTS("files", only=("mmap",))
+@SHAPES("inputs", shapes={"help": "Set the shape of an input of both; may be repeated."})
 @click.option("--weights", is_flag=True, help="Also a table of the constants whose values changed, with statistics.")
 @click.option(
     "--ignore",
@@ -66,8 +59,8 @@ def diff(
     b: str,
     a_bin: str | None,
     b_bin: str | None,
-    shapes: tuple[ShapeOptions, ...],
-    mmap: bool,
+    files: WeightsOptions,
+    inputs: InputOptions,
     weights: bool,
     ignore: tuple[list[str], ...],
     verbose: bool,
@@ -85,7 +78,7 @@ def diff(
       irexec diff model.onnx model.xml --ignore names,tensor-names,metadata
       irexec diff before.xml after.xml --weights
     """
-    given = shapes_by_input(shapes, "--shape")
+    given, mmap = inputs.shapes, files.mmap
     with progress_bar(f"reading {a}", 1) as advance:
         one = read_with_shapes(a, a_bin, given, mmap=mmap, progress=advance)
     with progress_bar(f"reading {b}", 1) as advance:

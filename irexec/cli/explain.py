@@ -7,11 +7,12 @@ from dataclasses import asdict
 import click
 
 from irexec.cli import render
+from irexec.cli.option_groups import command
 from irexec.ir.codes import Code, findings
 from irexec.ir.codes import explain as explained
 
 
-@click.command()
+@command()
 @click.argument("names", metavar="[CODE]...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
 def explain(names: tuple[str, ...], as_json: bool) -> None:

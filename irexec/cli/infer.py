@@ -9,89 +9,130 @@ from typing import Any
 import click
 
 from irexec.cli import render
-from irexec.cli.image_options import IMAGE_OPTIONS, image_from, image_options
+from irexec.cli.compute_options import COMPUTE, IMAGE, ComputeOptions
 from irexec.cli.inspect_views import histogram_document
 from irexec.cli.inspect_views import show_histograms as show_histograms_below
-from irexec.cli.limit_options import max_memory_option, threads_option, timeout_option
+from irexec.cli.mapping_note import note_mapping
 from irexec.cli.next_steps import as_given, go_on, reads_stdin
+from irexec.cli.option_groups import OptionGroup, command, option, settings
+from irexec.cli.options import (
+    INPUTS,
+    LIMITS,
+    WEIGHTS,
+    InputOptions,
+    LimitOptions,
+    ToleranceOptions,
+    WeightsOptions,
+    tolerance,
+)
 from irexec.cli.paths import FilePath
-from irexec.cli.precision_option import precision_option
 from irexec.cli.progress import spinner_then_bar
-from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
-from irexec.cli.trap_options import show_trap, trap_document, trap_from, trap_options
-from irexec.cli.usage import is_given
-from irexec.cli.weights_option import no_mmap, note_mapping
+from irexec.cli.shape_option import ALTERNATIVE
+from irexec.cli.trap_options import TRAP, show_trap, trap_document
+from irexec.cli.usage import is_given, refuse_without
 from irexec.messages import counted, listed
+from irexec.runtime.weights import WeightsMode
 from irexec.tools.arrays.histogram import BINS, histogram
 from irexec.tools.images.files import IMAGE_SUFFIXES
 from irexec.tools.images.images import ImageOptions
 from irexec.tools.run.infer import Assertion, InferOptions, InferReport, Messages
 from irexec.tools.run.infer import infer as run_once
-from irexec.tools.run.input_sources import InputSource, parse_input_source
+from irexec.tools.run.input_sources import InputSource
 from irexec.tools.run.results import Prediction, describe
+from irexec.tools.trapping.trapped_run import TrapOptions
 
 _POSITIONS_SHOWN = 100
 _NAMES_SHOWN = 10
 
 
-@click.command()
+def _results(**values: Any) -> InferOptions:
+    if not values["topk"]:
+        refuse_without("topk", "labels", "class_axis")
+    if values["tensors"] and values["every_tensor"]:
+        raise click.UsageError("--tensor selects tensors and --all selects every one: use either of them")
+    if values["reference"] is None:
+        refuse_without("assert", "rtol", "atol")
+    return InferOptions(**values)
+
+
+_RESULTS = OptionGroup(
+    "Results",
+    _results,
+    {
+        "output": option(
+            "-o",
+            "--output",
+            type=FilePath(),
+            help="Write the results to a .npz, or a result that is an image to a .png.",
+        ),
+        "tensors": option(
+            "--tensor",
+            multiple=True,
+            metavar="NAME",
+            help="Show this tensor instead of the results, by tensor name, layer, id or layer:port; may be repeated.",
+        ),
+        "every_tensor": option("--all", is_flag=True, help="Show every tensor instead of the results."),
+        "topk": option("--topk", type=click.IntRange(1), help="Show the most probable classes of each result."),
+        "class_axis": option("--axis", type=int, help="The axis of the classes for --topk; default: from the shape."),
+        "labels": option("--labels", type=FilePath(), help="Names of the classes of --topk, one per line."),
+        "dump_folder": option(
+            "--dump-layers", type=FilePath(), help="Write every tensor, inputs too, to a .npy in this folder."
+        ),
+        "save_inputs": option(
+            "--save-inputs", type=FilePath(), help="Write the inputs to a .npz, with which -i repeats the run."
+        ),
+        "reference": option(
+            "--assert",
+            type=FilePath(),
+            help="Compare with the arrays of a .npz by tensor or layer name; exit code 1 if they differ.",
+        ),
+    },
+)
+
+
+def _bars(show_histograms: bool, bins: int) -> int | None:
+    """The maximum number of bars; None without --histogram."""
+    if not show_histograms:
+        refuse_without("histogram", "bins")
+    return bins if show_histograms else None
+
+
+_BARS = OptionGroup(
+    "Results",
+    _bars,
+    {
+        "show_histograms": option("--histogram", is_flag=True, help="Show the values of each tensor as bars."),
+        "bins": option(
+            "--bins",
+            type=click.IntRange(1, 10_000),
+            default=BINS,
+            show_default=True,
+            help="For --histogram: maximum number of bars.",
+        ),
+    },
+)
+
+
+@command()
 @click.argument("model", type=FilePath())
-@click.option(
-    "-i",
-    "--input",
+@INPUTS(
     "inputs",
-    multiple=True,
-    metavar="[NAME=]SOURCE",
-    help="A .npy, .npz or image, - for a .npy or .npz on standard input, or random, zeros or ones; may be repeated.",
+    given={
+        "help": "A .npy, .npz or image, - for a .npy or .npz on standard input, or random, zeros or ones; may be repeated."
+    },
+    shapes={"help": f"Set the shape of an input; may be repeated. {ALTERNATIVE}"},
 )
-@click.option("--bin", "weights", type=FilePath(), help="The weights, if not beside the model under the same name.")
-@no_mmap
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs.")
-@click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    type=ShapeType(),
-    metavar=METAVAR,
-    help="Give an input this shape; may be repeated. NAME=1,3,?,2..8 means the same, NAME may be left out for the only input.",
+@WEIGHTS("files")
+@IMAGE("image")
+@_RESULTS("results")
+@_BARS("bars")
+@tolerance("--assert", rtol=1e-4, atol=1e-5)("tolerances")
+@TRAP("trap")
+@COMPUTE("compute")
+@LIMITS(
+    "limits",
+    timeout={"help": "Stop the run after this time, between two layers or two iterations of a loop; exit code 124."},
 )
-@image_options
-@click.option(
-    "-o", "--output", type=FilePath(), help="Write the results to a .npz, or a result that is an image to a .png."
-)
-@click.option("--topk", type=click.IntRange(1), help="Show the most probable classes of each result.")
-@click.option("--axis", type=int, help="The axis of the classes for --topk; guessed from the shape by default.")
-@click.option("--labels", type=FilePath(), help="Names of the classes of --topk, one per line.")
-@click.option(
-    "--tensor",
-    "tensors",
-    multiple=True,
-    metavar="NAME",
-    help="Give this tensor, by tensor name, layer, id or layer:port, not the results.",
-)
-@click.option("--all", "every_tensor", is_flag=True, help="Give every tensor, not only the results.")
-@click.option("--histogram", "show_histograms", is_flag=True, help="The values of each tensor that is shown as bars.")
-@click.option(
-    "--bins",
-    type=click.IntRange(1, 10_000),
-    default=BINS,
-    show_default=True,
-    help="For --histogram: how many bars at most.",
-)
-@click.option(
-    "--dump-layers", "dump_folder", type=FilePath(), help="Write every tensor, inputs too, to a .npy in this folder."
-)
-@click.option("--save-inputs", type=FilePath(), help="Write the inputs to a .npz, with which -i repeats the run.")
-@click.option(
-    "--assert",
-    "reference",
-    type=FilePath(),
-    help="Compare with the arrays of a .npz by tensor or layer name; exit code 1 if they differ.",
-)
-@click.option("--rtol", default=1e-4, show_default=True, help="Relative tolerance of --assert.")
-@click.option("--atol", default=1e-5, show_default=True, help="Absolute tolerance of --assert.")
-@trap_options
-@threads_option("How many threads to use; by default as many as there are cores to run on.")
 @click.option(
     "--weights",
     "compressed",
@@ -100,16 +141,23 @@ _NAMES_SHOWN = 10
     show_default=True,
     help="Decompress 4-bit and 8-bit weights on every run (packed), once (unpacked, faster), or as memory allows.",
 )
-@precision_option()
-@max_memory_option()
-@timeout_option("Stop the run after this time, between two layers or two iterations of a loop; exit code 124.")
-@click.option("--no-optimize", is_flag=True, help="Run only the reference kernels.")
 @click.option("--strict", is_flag=True, help="Refuse a model in which validate finds any error.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of tables.")
 def infer(
-    model: str, inputs: tuple[str, ...], shapes: tuple[ShapeOptions, ...], no_optimize: bool, show_histograms: bool, bins: int,
-    as_json: bool, **options: Any,
-) -> int:  # fmt: skip
+    model: str,
+    inputs: InputOptions,
+    files: WeightsOptions,
+    image: ImageOptions,
+    results: InferOptions,
+    bars: int | None,
+    tolerances: ToleranceOptions,
+    trap: TrapOptions | None,
+    compute: ComputeOptions,
+    limits: LimitOptions,
+    compressed: WeightsMode,
+    strict: bool,
+    as_json: bool,
+) -> int:
     """Run MODEL (an .xml or .onnx) once on arrays, images or generated values.
 
     \b
@@ -119,34 +167,26 @@ def infer(
     irexec infer model.xml -i noisy.png --scale 255 -o clean.png
     irexec infer model.xml -i x.npy --trap nan,inf,f16
     """
-    sources = [parse_input_source(text) for text in inputs]
-    _check_usage(sources, str(options["output"] or ""))
-    request = InferOptions(
-        image=image_from(options),
-        shapes=shapes_by_input(shapes, "--shape"),
-        optimize=not no_optimize,
-        class_axis=options.pop("axis"),
-        trap=trap_from(options),
-        **options,
-    )
+    _check_image(inputs.sources, str(results.output or ""))
+    request = settings(
+        InferOptions, results, inputs, files, tolerances, compute, limits,
+        image=image, trap=trap, compressed=compressed, strict=strict,
+    )  # fmt: skip
     if request.mmap and not as_json:
         note_mapping(model, request.weights)
     with spinner_then_bar(f"running {model}", 1) as advance:
-        report = run_once(model, sources, request, Messages(render.note_line, render.warning_line), advance)
-    histograms = (
-        [histogram(array, bins, name=name) for name, array in report.tensors.items()] if show_histograms else []
-    )
+        report = run_once(model, inputs.sources, request, Messages(render.note_line, render.warning_line), advance)
+    histograms = [] if bars is None else [histogram(array, bars, name=name) for name, array in report.tensors.items()]
     if report.dumped is not None:
         render.remark(f"{request.dump_folder}: {counted(report.dumped, 'tensor')}")
     if as_json:
-        render.as_json(
-            _document(report) | ({"histograms": list(map(histogram_document, histograms))} if show_histograms else {})
-        )
+        shown = {} if bars is None else {"histograms": list(map(histogram_document, histograms))}
+        render.as_json(_document(report) | shown)
     else:
         _show(report)
         show_histograms_below(histograms)
-        if not reads_stdin(inputs) and request.weights is None and request.image == ImageOptions():
-            _go_on(model, report, list(as_given(inputs, request.shapes, request.seed)))
+        if not reads_stdin(inputs.given) and request.weights is None and request.image == ImageOptions():
+            _go_on(model, report, list(as_given(inputs.given, request.shapes, request.seed)))
     return 1 if report.is_trapped or (report.comparison is not None and not report.comparison.agrees) else 0
 
 
@@ -161,23 +201,13 @@ def _go_on(model: str, report: InferReport, inputs: Sequence[str]) -> None:
         go_on("compare", model, "--a-runtime", "reference", *inputs)
 
 
-def _check_usage(sources: Sequence[InputSource], output: str) -> None:
-    """Refuse options that would do nothing: whoever gives them expects that they do."""
-    for name in ("labels", "axis"):
-        if is_given(name) and not is_given("topk"):
-            raise click.UsageError(f"--{name} is for --topk, which is not given")
-    if is_given("tensors") and is_given("every_tensor"):
-        raise click.UsageError("--tensor names the tensors to give, --all gives every one: use either of them")
-    if is_given("bins") and not is_given("show_histograms"):
-        raise click.UsageError("--bins is for --histogram, which is not given")
+def _check_image(sources: Sequence[InputSource], output: str) -> None:
+    """Refuse options about images where no image is read or written."""
     reads_image = any(source.kind == "image" for source in sources)
-    for name in IMAGE_OPTIONS:
+    for name in IMAGE.options:
         writes_image = output.lower().endswith(".png") and name != "resize"
         if is_given(name) and not reads_image and not writes_image:
             raise click.UsageError(f"--{name} is for images, and no -i is one ({', '.join(IMAGE_SUFFIXES)})")
-    for name in ("rtol", "atol"):
-        if is_given(name) and not is_given("reference"):
-            raise click.UsageError(f"--{name} is for --assert, which is not given")
 
 
 def _document(report: InferReport) -> dict[str, Any]:

@@ -19,13 +19,12 @@ from irexec.analysis.model import Model, port_cells
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.cli import inspect_views as views
 from irexec.cli import render
-from irexec.cli.limit_options import max_memory_option, threads_option
+from irexec.cli.option_groups import OptionGroup, command, option
+from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.plan import plan_document, show_report
 from irexec.cli.progress import progress_bar
-from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.usage import refuse_without
-from irexec.cli.weights_option import no_mmap
 from irexec.compile.plan_report import PlanReport
 from irexec.ir.dims import shape_text
 from irexec.ir.findings import Finding
@@ -41,109 +40,9 @@ from irexec.tools.inspect.weights import WeightLine, weights
 from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape_for_display
 
 
-@click.command()
-@click.argument("model", type=FilePath())
-@click.option(
-    "--bin", "weights_path", type=FilePath(), help="The weights; default: the .bin of the same name beside the model."
-)
-@no_mmap
-@click.option(
-    "--layers", "show_layers", is_flag=True, help="Every layer: inputs and where they come from, outputs, attributes."
-)
-@click.option("--ops", "show_ops", is_flag=True, help="The number of layers of each operation.")
-@click.option("--weights", "show_weights", is_flag=True, help="Statistics of every constant.")
-@click.option(
-    "--cost", "show_cost", is_flag=True, help="MACs, parameters, bytes and arithmetic intensity of layers and types."
-)
-@click.option(
-    "--tree", "show_tree", is_flag=True, help="The same for each branch of the layers' names, which / and . separate."
-)
-@click.option(
-    "--depth", type=click.IntRange(1), default=3, show_default=True, help="For --tree: how many levels of branches."
-)
-@click.option(
-    "--precision",
-    "show_precision",
-    is_flag=True,
-    help="The element types of weights and activations, and bits per weight.",
-)
-@click.option(
-    "--memory",
-    "show_memory",
-    is_flag=True,
-    help="Peak of the tensors between layers, where it is, and what would be held.",
-)
-@click.option(
-    "--histogram",
-    "histograms",
-    multiple=True,
-    metavar="NAME",
-    help="The values of this constant as bars; may be repeated.",
-)
-@click.option(
-    "--bins",
-    type=click.IntRange(1, 10_000),
-    default=BINS,
-    show_default=True,
-    help="For --histogram: how many bars at most.",
-)
-@click.option(
-    "--plan",
-    "show_plan",
-    is_flag=True,
-    help="What would run: every step with its layers, kernel and memory, and what the passes did.",
-)
-@click.option(
-    "--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="Give an input this shape first."
-)
-@threads_option("For --plan and --memory: how many threads would work on a step.")
-@max_memory_option(
-    "For --plan and --memory: refuse a model that takes more memory than this, such as 2G; default: all that is left."
-)
-@click.option(
-    "-v",
-    "--verbose",
-    is_flag=True,
-    help="For --plan: also all layers of each step, and why passes left layers as they are.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
-def inspect(
-    model: str, weights_path: str | None, mmap: bool, shapes: tuple[ShapeOptions, ...], as_json: bool, **options: Any
-) -> None:
-    """Show what MODEL (an .xml or .onnx) consists of.
-
-    \b
-    irexec inspect model.xml --layers
-    irexec inspect model.xml --cost --shape "x[1,3,224,224]"
-    irexec inspect model.xml --memory --precision
-    irexec inspect model.xml --tree --depth 2
-    irexec inspect model.xml --histogram conv1.weight
-
-    MODEL may also be an execution graph of OpenVINO; then --layers shows the time, type, kernel and original layers of each layer.
-    """
-    asked = _Asked(**options)
-    _check_usage(asked)
-    new_shapes = shapes_by_input(shapes, "--shape")
-    with progress_bar(f"reading {model}", 1) as advance:
-        read = read_with_shapes(model, weights_path, new_shapes, mmap=mmap, progress=advance)
-    if is_execution_graph(read):
-        _refuse_for_execution_graph(model, asked, bool(shapes))
-        _execution_graph(model, read, asked.show_layers, asked.show_ops, as_json)
-        return
-    problems = list(read.problems)
-    reshape_for_display(read, new_shapes)
-    parts = _Parts.of(model, weights_path, mmap, read, asked, new_shapes)
-    # Not before: an error of what is asked for says more.
-    _warn_of_problems(model, problems)
-    if as_json:
-        render.as_json(_document(read, parts, asked))
-    else:
-        _show(model, read, parts, asked)
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Asked:
-    """What the command line asks for."""
+    """The reports that the command line asks for."""
 
     show_layers: bool
     show_ops: bool
@@ -156,9 +55,122 @@ class _Asked:
     histograms: tuple[str, ...]
     depth: int
     bins: int
-    threads: int | None
-    max_memory: int | None
     verbose: bool
+
+
+def _asked(**values: Any) -> _Asked:
+    asked = _Asked(**values)
+    if not asked.show_plan:
+        refuse_without("plan", "verbose")
+    if not asked.show_plan and not asked.show_memory:
+        refuse_without(("plan", "memory"), "threads", "max_memory")
+    if not asked.show_tree:
+        refuse_without("tree", "depth")
+    if not asked.histograms:
+        refuse_without("histogram", "bins")
+    return asked
+
+
+_REPORTS = OptionGroup(
+    "Reports",
+    _asked,
+    {
+        "show_layers": option(
+            "--layers", is_flag=True, help="Every layer: inputs and where they come from, outputs, attributes."
+        ),
+        "show_ops": option("--ops", is_flag=True, help="The number of layers of each operation."),
+        "show_weights": option("--weights", is_flag=True, help="Statistics of every constant."),
+        "show_cost": option(
+            "--cost", is_flag=True, help="MACs, parameters, bytes and arithmetic intensity of layers and types."
+        ),
+        "show_tree": option(
+            "--tree", is_flag=True, help="The same for each branch of the layers' names, which / and . separate."
+        ),
+        "depth": option(
+            "--depth",
+            type=click.IntRange(1),
+            default=3,
+            show_default=True,
+            help="For --tree: number of levels of branches.",
+        ),
+        "show_precision": option(
+            "--precision", is_flag=True, help="The element types of weights and activations, and bits per weight."
+        ),
+        "show_memory": option(
+            "--memory",
+            is_flag=True,
+            help="Peak of the tensors between layers, where it is, and what is then in memory.",
+        ),
+        "histograms": option(
+            "--histogram",
+            multiple=True,
+            metavar="NAME",
+            help="The values of this constant as bars; may be repeated.",
+        ),
+        "bins": option(
+            "--bins",
+            type=click.IntRange(1, 10_000),
+            default=BINS,
+            show_default=True,
+            help="For --histogram: maximum number of bars.",
+        ),
+        "show_plan": option(
+            "--plan",
+            is_flag=True,
+            help="The plan of a run: every step with its layers, kernel and memory, and what the passes did.",
+        ),
+        "verbose": option(
+            "-v",
+            "--verbose",
+            is_flag=True,
+            help="For --plan: also all layers of each step, and why passes left layers as they are.",
+        ),
+    },
+)
+
+
+@command()
+@click.argument("model", type=FilePath())
+@_REPORTS("asked")
+@SHAPES("inputs", shapes={"help": "Set the shape of an input first; may be repeated."})
+@WEIGHTS("files")
+@LIMITS(
+    "limits",
+    only=("threads", "max_memory"),
+    prefix="For --plan and --memory: ",
+    threads={"help": "number of threads of a step."},
+    max_memory={"help": "refuse a model that takes more memory, such as 2G; default: all available."},
+)
+@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
+def inspect(
+    model: str, asked: _Asked, inputs: InputOptions, files: WeightsOptions, limits: LimitOptions, as_json: bool
+) -> None:
+    """Show what MODEL (an .xml or .onnx) consists of.
+
+    \b
+    irexec inspect model.xml --layers
+    irexec inspect model.xml --cost --shape "x[1,3,224,224]"
+    irexec inspect model.xml --memory --precision
+    irexec inspect model.xml --tree --depth 2
+    irexec inspect model.xml --histogram conv1.weight
+
+    MODEL may also be an execution graph of OpenVINO; then --layers shows the time, type, kernel and original layers of each layer.
+    """
+    with progress_bar(f"reading {model}", 1) as advance:
+        read = read_with_shapes(model, files.weights, inputs.shapes, mmap=files.mmap, progress=advance)
+    if is_execution_graph(read):
+        _refuse_for_execution_graph(model, asked, bool(inputs.shapes))
+        _execution_graph(model, read, asked.show_layers, asked.show_ops, as_json)
+        return
+    problems = list(read.problems)
+    reshape_for_display(read, inputs.shapes)
+    parts = _Parts.of(model, files, read, asked, limits, inputs.shapes)
+    # Not before: an error of what is asked for says more.
+    _warn_of_problems(model, problems)
+    if as_json:
+        render.as_json(_document(read, parts, asked))
+    else:
+        _show(model, read, parts, asked)
 
 
 @dataclass(frozen=True)
@@ -176,7 +188,9 @@ class _Parts:
     histograms: list[Histogram]
 
     @staticmethod
-    def of(path: str, weights_path: str | None, mmap: bool, model: Model, asked: _Asked, shapes: Shapes) -> _Parts:
+    def of(
+        path: str, files: WeightsOptions, model: Model, asked: _Asked, limits: LimitOptions, shapes: Shapes
+    ) -> _Parts:
         """Everything that is asked for."""
         inference = infer_shapes(model, tolerant=True)
         summary = summarize(model, inference)
@@ -189,22 +203,10 @@ class _Parts:
             cost(model, inference) if asked.show_cost else None,
             tree(model, asked.depth, inference) if asked.show_tree else None,
             precision(model, inference) if asked.show_precision else None,
-            _memory(path, model, asked, inference) if asked.show_memory else None,
-            _plan(path, weights_path, mmap, asked, shapes) if asked.show_plan else None,
+            _memory(path, model, limits, inference) if asked.show_memory else None,
+            _plan(path, files, limits, shapes) if asked.show_plan else None,
             histograms,
         )
-
-
-def _check_usage(asked: _Asked) -> None:
-    """Refuse options that would do nothing."""
-    if not asked.show_plan:
-        refuse_without("plan", "verbose")
-    if not asked.show_plan and not asked.show_memory:
-        refuse_without(("plan", "memory"), "threads", "max_memory")
-    if not asked.show_tree:
-        refuse_without("tree", "depth")
-    if not asked.histograms:
-        refuse_without("histogram", "bins")
 
 
 def _refuse_for_execution_graph(path: str, asked: _Asked, shapes: bool) -> None:
@@ -245,9 +247,9 @@ def _histograms(model: Model, asked: _Asked) -> list[Histogram]:
         return [constant_histogram(node, asked.bins, advance) for node in nodes]
 
 
-def _memory(path: str, model: Model, asked: _Asked, inference: Inference | None) -> MemoryReport:
+def _memory(path: str, model: Model, limits: LimitOptions, inference: Inference | None) -> MemoryReport:
     with render.progress(f"compiling {path}"):
-        return memory(model, threads=asked.threads, max_memory=asked.max_memory, inference=inference)
+        return memory(model, threads=limits.threads, max_memory=limits.max_memory, inference=inference)
 
 
 def _warn_of_problems(path: str, problems: Sequence[Finding]) -> None:
@@ -257,9 +259,9 @@ def _warn_of_problems(path: str, problems: Sequence[Finding]) -> None:
         render.warning_line(f"{errors[0].at(path)}: {errors[0].message}; irexec validate lists all that is wrong")
 
 
-def _plan(path: str, weights: str | None, mmap: bool, asked: _Asked, shapes: Shapes) -> PlanReport:
+def _plan(path: str, files: WeightsOptions, limits: LimitOptions, shapes: Shapes) -> PlanReport:
     with render.progress(f"compiling {path}"):
-        return plan(path, weights, shapes, asked.threads, mmap=mmap, max_memory=asked.max_memory)
+        return plan(path, files.weights, shapes, limits.threads, mmap=files.mmap, max_memory=limits.max_memory)
 
 
 def _weights(model: Model, summary: Summary) -> list[WeightLine]:

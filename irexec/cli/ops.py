@@ -10,11 +10,12 @@ import click
 from irexec.api import read_model
 from irexec.cli import render
 from irexec.cli.convert import onnx_support
+from irexec.cli.option_groups import command
 from irexec.cli.paths import FilePath
 from irexec.tools.operations import Coverage, OperationLine, coverage, matching, supported, unsupported
 
 
-@click.command()
+@command()
 @click.argument("names", nargs=-1)
 @click.option(
     "--check",

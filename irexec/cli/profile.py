@@ -9,49 +9,26 @@ from typing import Any
 import click
 
 from irexec.cli import render
-from irexec.cli.limit_options import max_memory_option, timeout_option
-from irexec.cli.measuring_options import measuring_options
+from irexec.cli.compute_options import COMPUTE, ComputeOptions
+from irexec.cli.option_groups import command, settings
+from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.paths import FilePath
-from irexec.cli.precision_option import precision_option
 from irexec.cli.progress import spinner_then_bar
-from irexec.cli.shape_option import ShapeOptions, shapes_by_input
 from irexec.cli.usage import is_given
-from irexec.cli.weights_option import no_mmap
 from irexec.messages import counted
-from irexec.runtime.precision import Precision
 from irexec.runtime.profile import Grouping, Profile, ProfileRow, SortKey, cost_line, table, totals
 from irexec.tools.measure.profile import ProfileOptions, StaticProfile, static_profile
 from irexec.tools.measure.profile import profile as measure
-from irexec.tools.run.input_sources import parse_input_source
 
-_FOR_RUNNING = (
-    "inputs",
-    "mmap",
-    "seed",
-    "runs",
-    "threads",
-    "precision",
-    "no_optimize",
-    "trace",
-    "max_memory",
-    "timeout",
-)
+_FOR_RUNNING = ("given", "mmap", "seed", "runs", "threads", "precision", "optimize", "trace", "max_memory", "timeout")
 
 
-@click.command()
+@command()
 @click.argument("model", type=FilePath())
-@measuring_options(
-    20,
-    runs="How many runs are measured.",
-    threads="How many threads work on a step; default: as many as the process has cores.",
-)
-@no_mmap
-@precision_option()
-@max_memory_option()
-@timeout_option(
-    "Stop after this time in all runs together, between two layers or two iterations of a loop; exit code 124."
-)
-@click.option("--no-optimize", is_flag=True, help="Run only the reference kernels, every layer as a step of its own.")
+@MEASURING("inputs")
+@WEIGHTS("files")
+@COMPUTE("compute", optimize={"help": "Run only the reference kernels, every layer as a step of its own."})
+@LIMITS("limits", timeout={"help": "Stop after this time in all runs together; exit code 124."})
 @click.option(
     "--by",
     type=click.Choice(["step", "layer", "type"]),
@@ -66,10 +43,17 @@ _FOR_RUNNING = (
 )
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of tables.")
 def profile(
-    model: str, inputs: tuple[str, ...], weights: str | None, mmap: bool, shapes: tuple[ShapeOptions, ...], seed: int, runs: int,
-    threads: int | None, precision: Precision, max_memory: int | None, timeout: float | None, no_optimize: bool,
-    by: Grouping | None, sort: SortKey | None, trace: str | None, is_static: bool, as_json: bool,
-) -> None:  # fmt: skip
+    model: str,
+    inputs: InputOptions,
+    files: WeightsOptions,
+    compute: ComputeOptions,
+    limits: LimitOptions,
+    by: Grouping | None,
+    sort: SortKey | None,
+    trace: str | None,
+    is_static: bool,
+    as_json: bool,
+) -> None:
     """Run MODEL (an .xml or .onnx) several times and show the time and the cost of every step.
 
     \b
@@ -82,20 +66,15 @@ def profile(
     computed with it. A MAC is one product and one sum of a convolution, matrix product, recurrent cell or attention; two
     floating-point operations. Bytes are those of all inputs and outputs, weights included.
     """
-    by_name = shapes_by_input(shapes, "--shape")
     if is_static:
         _refuse_running(by, sort)
         with render.progress(f"reading {model}"):
-            costs = static_profile(model, weights, by_name)
+            costs = static_profile(model, files.weights, inputs.shapes)
         _show_static(model, costs, by or "layer", sort, as_json)
         return
-    sources = [parse_input_source(text) for text in inputs]
-    options = ProfileOptions(
-        weights=weights, shapes=by_name, seed=seed, threads=threads, precision=precision, max_memory=max_memory,
-        optimize=not no_optimize, mmap=mmap, timeout=timeout, runs=runs, trace=trace,
-    )  # fmt: skip
+    options = settings(ProfileOptions, inputs, files, compute, limits, trace=trace)
     with spinner_then_bar(f"running {model}", 1) as advance:
-        found = measure(model, sources, options, render.note_line, advance)
+        found = measure(model, inputs.sources, options, render.note_line, advance)
     _show(model, found, by or "step", sort, as_json)
 
 

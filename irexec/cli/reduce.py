@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import click
 
 from irexec.cli import render
+from irexec.cli.compute_options import COMPUTE, ComputeOptions, precision_as
 from irexec.cli.differences import reasons, say
-from irexec.cli.limit_options import timeout_option
+from irexec.cli.option_groups import OptionGroup, command, option, settings
+from irexec.cli.options import INPUTS, LIMITS, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.paths import FilePath
-from irexec.cli.precision_option import precision_option
 from irexec.cli.progress import Advance, progress_bar
-from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.usage import is_given, refuse_without
 from irexec.messages import counted, listed
 from irexec.runtime.precision import Precision
@@ -27,7 +27,6 @@ from irexec.tools.reduce.checks.values import KINDS, ValuesCheck
 from irexec.tools.reduce.reduction import DoesNotFail, ReduceOptions, Reduction
 from irexec.tools.reduce.reduction import reduce as run_reduction
 from irexec.tools.reduce.search import Step
-from irexec.tools.run.input_sources import parse_input_source
 from irexec.tools.run.shapes import Shapes
 
 _CHECKS = {"command": "check", "finding": "finding", "against": "against", "trap": "trap"}
@@ -50,7 +49,97 @@ class Kinds(click.ParamType):
         return self.fail(f"{unknown[0]!r} is not one of {', '.join(KINDS)}", param, ctx) if unknown else kinds
 
 
-@click.command()
+@dataclass(frozen=True, kw_only=True)
+class _Failure:
+    """What a failure is: exactly one of ``command``, ``finding``, ``against`` and ``trap`` is given."""
+
+    command: str | None
+    finding: str | None
+    against: str | None
+    trap: tuple[str, ...] | None
+    release: str | None
+    expect_text: str | None
+    rtol: float | None
+    atol: float | None
+
+    def check(self, shapes: Shapes, precision: Precision, timeout: float) -> Check:
+        """The check that tells whether a model fails."""
+        if self.command is not None:
+            return CommandCheck(self.command, timeout, self.expect_text)
+        if self.finding is not None:
+            return FindingCheck(self.finding, self.release)
+        if self.trap is not None:
+            return ValuesCheck(self.trap, timeout, precision)
+        from irexec.tools.reduce.checks.against import check_against
+
+        return check_against(
+            self.against or "",
+            shapes=shapes,
+            rtol=self.rtol,
+            atol=self.atol,
+            precision=precision,
+            timeout=timeout,
+        )
+
+
+def _failure(**values: Any) -> _Failure:
+    given = [flag for name, flag in _CHECKS.items() if is_given(name)]
+    flags = ", ".join(f"--{flag}" for flag in _CHECKS.values())
+    if len(given) != 1:
+        said = f"{' and '.join(f'--{flag}' for flag in given)} are given" if given else "none is given"
+        raise click.UsageError(f"one of {flags} says what a failure is, and {said}")
+    for flag, names in (("check", ("expect_text",)), ("finding", ("release",)), ("against", ("rtol", "atol"))):
+        if flag not in given:
+            refuse_without(flag, *names)
+    return _Failure(**values)
+
+
+_FAILURE = OptionGroup(
+    "The failure",
+    _failure,
+    {
+        "command": option(
+            "--check",
+            metavar="COMMAND",
+            help="The model fails if this command fails; {} stands for the .xml, {inputs} for the .npz.",
+        ),
+        "expect_text": option(
+            "--expect-text",
+            metavar="TEXT",
+            help="The output of --check contains this text if the model fails, whatever the exit code is.",
+        ),
+        "finding": option(
+            "--finding",
+            metavar="CODE",
+            help="The model fails if irexec validate has this finding, such as IR107, or IR911 of --portability.",
+        ),
+        "release": option(
+            "--for", metavar="RELEASE", help="For --finding: of this release of OpenVINO, such as 2023.3."
+        ),
+        "against": option(
+            "--against",
+            type=FilePath(),
+            metavar="MODEL|TENSORS|RUNTIME",
+            help="The model fails if its values differ from those of another version of it (.xml, .onnx) or from "
+            "recorded tensors (a .npz or folder), or if openvino, onnxruntime, onnx or reference refuses it or has "
+            "other results.",
+        ),
+        "rtol": option(
+            "--rtol", type=click.FloatRange(0), help="Relative tolerance of --against; default: as for irexec compare."
+        ),
+        "atol": option(
+            "--atol", type=click.FloatRange(0), help="Absolute tolerance of --against; default: as for irexec compare."
+        ),
+        "trap": option(
+            "--trap",
+            type=Kinds(),
+            help="The model fails if results have NaN (nan) or infinities (inf) and its inputs have none.",
+        ),
+    },
+)
+
+
+@command()
 @click.argument("model", type=FilePath())
 @click.option(
     "-o",
@@ -60,71 +149,33 @@ class Kinds(click.ParamType):
     help="The .xml to write; its .bin and its inputs (.npz) have its name.",
 )
 @click.option(
-    "--check",
-    "command",
-    metavar="COMMAND",
-    help="It fails where this command does; {} stands for the .xml, {inputs} for the .npz.",
-)
-@click.option(
-    "--finding",
-    metavar="CODE",
-    help="It fails where irexec validate has this finding, such as IR107, or IR911 of --portability.",
-)
-@click.option("--for", "release", metavar="RELEASE", help="For --finding: of this release of OpenVINO, such as 2023.3.")
-@click.option(
-    "--against",
-    type=FilePath(),
-    metavar="MODEL|TENSORS|RUNTIME",
-    help="It fails where it gives other values than this version of it (.xml, .onnx), than recorded tensors (a .npz or folder), or "
-    "where openvino, onnxruntime, onnx or reference refuses it, or gives other results.",
-)
-@click.option(
-    "--trap", type=Kinds(), help="It fails where results have NaN (nan) or infinities (inf), and its inputs have none."
-)
-@click.option(
-    "--expect-text",
-    metavar="TEXT",
-    help="The output of --check has this text where it fails, whatever the exit code is.",
-)
-@click.option(
-    "--rtol", type=click.FloatRange(0), help="Relative tolerance of --against; default: as for irexec compare."
-)
-@click.option(
-    "--atol", type=click.FloatRange(0), help="Absolute tolerance of --against; default: as for irexec compare."
-)
-@click.option(
-    "-i",
-    "--input",
-    "inputs",
-    multiple=True,
-    metavar="[NAME=]SOURCE",
-    help="As for irexec infer; may be repeated. Default: random.",
-)
-@click.option("--bin", "weights", type=FilePath(), help="The weights, if not beside the model under the same name.")
-@click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    type=ShapeType(),
-    metavar=METAVAR,
-    help="Give an input this shape; may be repeated.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs.")
-@click.option(
     "--keep-shapes",
     is_flag=True,
     help="Keep sizes that the model leaves open; by default they become those of the run.",
 )
-@click.option("--resume", is_flag=True, help="Go on from where an interrupted reduction of the same -o was.")
-@precision_option("Of irexec: ", default="as the runtime of --against does, or f32")
-@timeout_option("Each check may take so long; what takes longer fails in a way of its own.  [default: 60]")
+@click.option("--resume", is_flag=True, help="Resume an interrupted reduction with the same -o.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
+@_FAILURE("failure")
+@INPUTS("inputs")
+@WEIGHTS("files", only=("weights",))
+@COMPUTE("compute", only=("precision",), precision=precision_as("as the runtime of --against does, or f32"))
+@LIMITS(
+    "limits",
+    only=("timeout",),
+    timeout={"help": "Limit of each check; a check that takes longer is a failure of its own kind.  [default: 60]"},
+)
 def reduce(
-    model: str, output: str, command: str | None, finding: str | None, release: str | None, against: str | None,
-    trap: tuple[str, ...] | None, expect_text: str | None, rtol: float | None, atol: float | None, inputs: tuple[str, ...],
-    weights: str | None, shapes: tuple[ShapeOptions, ...], seed: int, keep_shapes: bool, resume: bool, precision: Precision | None,
-    timeout: float | None, as_json: bool,
-) -> int:  # fmt: skip
+    model: str,
+    output: str,
+    keep_shapes: bool,
+    resume: bool,
+    as_json: bool,
+    failure: _Failure,
+    inputs: InputOptions,
+    files: WeightsOptions,
+    compute: ComputeOptions,
+    limits: LimitOptions,
+) -> int:
     """Reduce MODEL (an .xml or .onnx) to the smallest part that still fails, and write it with its inputs.
 
     \b
@@ -142,19 +193,18 @@ def reduce(
     --check is run without a shell; exit code 0 passes, 2 and 125 say that a part cannot be tested, any other one fails. Exit code 1
     says that MODEL itself does not fail.
     """
-    _check_usage()
-    seconds = 60.0 if timeout is None else timeout
-    own = precision or precision_beside(against or OWN[0])
-    given = shapes_by_input(shapes, "--shape")
-    check = _check(command, finding, release, against, trap, expect_text, given, rtol, atol, own, seconds)
-    options = ReduceOptions(
-        output=output, weights=weights, shapes=given, seed=seed, keep_shapes=keep_shapes, resume=resume,
-        precision=own, timeout=seconds,
+    seconds = 60.0 if limits.timeout is None else limits.timeout
+    own = compute.precision or precision_beside(failure.against or OWN[0])
+    check = failure.check(inputs.shapes, own, seconds)
+    options = settings(
+        ReduceOptions, inputs, files,
+        output=output, keep_shapes=keep_shapes, resume=resume, precision=own, timeout=seconds,
     )  # fmt: skip
-    sources = [parse_input_source(text) for text in inputs]
     try:
         with check, progress_bar(f"reducing {model}", 1) as advance:
-            report = run_reduction(model, check, sources, options, notify=render.note_line, progress=_Shown(advance))
+            report = run_reduction(
+                model, check, inputs.sources, options, notify=render.note_line, progress=_Shown(advance)
+            )
     except DoesNotFail as error:
         render.error_line(f"{model}: {error}")
         if as_json:
@@ -177,36 +227,6 @@ class _Shown:
         part = 1 - step.layers / max(1, step.of)
         self._advance(part - self._shown, f"{step.layers} of {step.of} layers left, {step.checks} checks")
         self._shown = part
-
-
-def _check_usage() -> None:
-    """Refuse what would do nothing, and more or less than one way to fail."""
-    given = [option for name, option in _CHECKS.items() if is_given(name)]
-    options = ", ".join(f"--{option}" for option in _CHECKS.values())
-    if len(given) != 1:
-        said = f"{' and '.join(f'--{option}' for option in given)} are given" if given else "none is given"
-        raise click.UsageError(f"one of {options} says what a failure is, and {said}")
-    if not is_given("command"):
-        refuse_without("check", "expect_text")
-    if not is_given("finding"):
-        refuse_without("finding", "release")
-    if not is_given("against"):
-        refuse_without("against", "rtol", "atol")
-
-
-def _check(
-    command: str | None, finding: str | None, release: str | None, against: str | None, trap: tuple[str, ...] | None,
-    expect_text: str | None, shapes: Shapes, rtol: float | None, atol: float | None, precision: Precision, timeout: float,
-) -> Check:  # fmt: skip
-    if command is not None:
-        return CommandCheck(command, timeout, expect_text)
-    if finding is not None:
-        return FindingCheck(finding, release)
-    if trap is not None:
-        return ValuesCheck(trap, timeout, precision)
-    from irexec.tools.reduce.checks.against import check_against
-
-    return check_against(against or "", shapes=shapes, rtol=rtol, atol=atol, precision=precision, timeout=timeout)
 
 
 def _document(model: str, report: Reduction) -> dict[str, Any]:

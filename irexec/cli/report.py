@@ -7,77 +7,67 @@ import click
 import irexec
 from irexec.analysis.text_table import amount
 from irexec.cli import render
-from irexec.cli.limit_options import max_memory_option, threads_option, timeout_option
+from irexec.cli.compute_options import COMPUTE, ComputeOptions
+from irexec.cli.option_groups import command, settings
+from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.paths import FilePath
-from irexec.cli.precision_option import precision_option
 from irexec.cli.progress import progress_bar
-from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.usage import refuse_without
-from irexec.cli.weights_option import no_mmap
 from irexec.messages import counted
-from irexec.runtime.precision import Precision
 from irexec.tools.report import ReportOptions, WrittenReport
 from irexec.tools.report import report as write_report
-from irexec.tools.run.input_sources import parse_input_source
 
 _SWITCH = click.Choice(["on", "off"])
 
 
-@click.command()
+@command()
 @click.argument("model", type=FilePath())
 @click.option("-o", "--output", type=FilePath(), required=True, help="The .html to write.")
 @click.option("--title", help="The heading of the page; default: the name of the file.")
 @click.option(
-    "--bin", "weights_path", type=FilePath(), help="The weights, if not beside the model under the same name."
-)
-@no_mmap
-@click.option(
     "--weights",
+    "has_weights",
     type=_SWITCH,
     default="on",
     show_default=True,
-    help="Statistics and histograms of all constants, which are read for it.",
+    help="Statistics and histograms of all constants, for which all constants are read.",
 )
 @click.option(
     "--graph",
+    "has_graph",
     type=_SWITCH,
     default="on",
     show_default=True,
-    help="A drawing of the graph, if what it needs is installed.",
-)
-@click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    type=ShapeType(),
-    metavar=METAVAR,
-    help="Give an input this shape; may be repeated.",
+    help="A drawing of the graph, if the packages for it are installed.",
 )
 @click.option("--profile", "is_run", is_flag=True, help="Run the model and show the time of each step.")
-@click.option(
-    "-i", "--input", "inputs", multiple=True, metavar="[NAME=]SOURCE",
-    help="For --profile: as for irexec infer; may be repeated. Default: random.",
-)  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For --profile: for random inputs.")
-@click.option(
-    "--runs",
-    type=click.IntRange(1, 1_000_000),
-    default=20,
-    show_default=True,
-    help="For --profile: how many runs are measured.",
-)
-@threads_option("For --profile: how many threads work on a step.")
-@precision_option("For --profile: ")
-@max_memory_option(
-    "For --profile: refuse tensors that take more memory than this, such as 2G; default: all that is left."
-)
-@timeout_option("For --profile: stop after this time in all runs together; the report then has no times.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON about what was written.")
+@MEASURING(
+    "inputs",
+    given={"help": "For --profile: as for irexec infer; may be repeated. Default: random."},
+    seed={"help": "For --profile: for random inputs."},
+    runs={"help": "For --profile: number of measured runs."},
+)
+@WEIGHTS("files")
+@COMPUTE("compute", only=("precision",), prefix="For --profile: ")
+@LIMITS(
+    "limits",
+    prefix="For --profile: ",
+    timeout={"help": "stop after this time in all runs together; the report then has no times."},
+)
 def report(
-    model: str, output: str, title: str | None, weights_path: str | None, mmap: bool, weights: str, graph: str,
-    shapes: tuple[ShapeOptions, ...], is_run: bool, inputs: tuple[str, ...], seed: int, runs: int, threads: int | None,
-    precision: Precision, max_memory: int | None, timeout: float | None, as_json: bool,
-) -> None:  # fmt: skip
+    model: str,
+    output: str,
+    title: str | None,
+    has_weights: str,
+    has_graph: str,
+    is_run: bool,
+    as_json: bool,
+    inputs: InputOptions,
+    files: WeightsOptions,
+    compute: ComputeOptions,
+    limits: LimitOptions,
+) -> None:
     """Write one .html that says everything about MODEL: an .xml, an .onnx or an execution graph.
 
     \b
@@ -89,11 +79,11 @@ def report(
     its cost, element types, memory and the histograms of weights. A model with errors has a report too.
     """
     if not is_run:
-        refuse_without("profile", "inputs", "seed", "runs", "threads", "precision", "max_memory", "timeout")
-    options = ReportOptions(
-        weights=weights_path, shapes=shapes_by_input(shapes, "--shape"), seed=seed, threads=threads, precision=precision,
-        max_memory=max_memory, mmap=mmap, timeout=timeout, title=title, has_weights=weights == "on", has_graph=graph == "on", is_run=is_run,
-        inputs=tuple(map(parse_input_source, inputs)), runs=runs, made_by=f"irexec {irexec.__version__}",
+        refuse_without("profile", "given", "seed", "runs", "threads", "precision", "max_memory", "timeout")
+    options = settings(
+        ReportOptions, inputs, files, compute, limits,
+        title=title, has_weights=has_weights == "on", has_graph=has_graph == "on", is_run=is_run,
+        inputs=tuple(inputs.sources), made_by=f"irexec {irexec.__version__}",
     )  # fmt: skip
     written = write_report(model, output, options, notify=render.note_line, progress=progress_bar)
     _show(model, written, as_json)

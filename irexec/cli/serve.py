@@ -3,76 +3,106 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from irexec.backend.threads import thread_count
 from irexec.cli import render
-from irexec.cli.limit_options import max_memory_option, threads_option
-from irexec.cli.precision_option import precision_option
-from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
+from irexec.cli.compute_options import COMPUTE, ComputeOptions
+from irexec.cli.mapping_note import note_mapping
+from irexec.cli.option_groups import OptionGroup, command, option, settings
+from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.signals import leave_to_command
-from irexec.cli.weights_option import no_mmap, note_mapping
-from irexec.runtime.precision import Precision
+from irexec.cli.usage import is_given
+from irexec.integrations.open_inference import ServeOptions, load_kserve
+from irexec.integrations.open_inference import serve as answer
+from irexec.tools.batch.predictor import PredictorOptions
+from irexec.tools.serving.served_model import ServedModel
 
 
-@click.command()
+def _server(no_grpc: bool, grpc_port: int, max_delay: float, max_request: int, **values: Any) -> ServeOptions:
+    if no_grpc and is_given("grpc_port"):
+        raise click.UsageError("--grpc-port and --no-grpc contradict each other")
+    return ServeOptions(
+        grpc_port=None if no_grpc else grpc_port, max_delay=max_delay / 1e3, max_request=max_request << 20, **values
+    )
+
+
+_SERVER = OptionGroup(
+    "Server",
+    _server,
+    {
+        "host": option(
+            "--host",
+            default="127.0.0.1",
+            show_default=True,
+            help="The address to listen on; 0.0.0.0 is every address of this machine.",
+        ),
+        "port": option(
+            "--port",
+            type=click.IntRange(0, 65535),
+            default=8080,
+            show_default=True,
+            help="For HTTP; 0 is any that is free.",
+        ),
+        "grpc_port": option(
+            "--grpc-port",
+            type=click.IntRange(0, 65535),
+            default=8081,
+            show_default=True,
+            help="For gRPC; 0 is any that is free.",
+        ),
+        "no_grpc": option("--no-grpc", is_flag=True, help="Answer HTTP only."),
+        "max_batch": option(
+            "--max-batch",
+            type=click.IntRange(1),
+            default=32,
+            show_default=True,
+            help="Items that run together; 1 for no batches.",
+        ),
+        "max_delay": option(
+            "--max-delay-ms",
+            type=click.FloatRange(0, 60_000),
+            default=5,
+            show_default=True,
+            help="Time that a request waits for others.",
+        ),
+        "jobs": option(
+            "--jobs",
+            type=click.IntRange(1, 256),
+            default=1,
+            show_default=True,
+            help="Number of runs that may be under way at once.",
+        ),
+        "max_request": option(
+            "--max-request-mb", type=click.IntRange(1, 2047), default=64, show_default=True, help="The largest request."
+        ),
+    },
+)
+
+
+@command()
 @click.argument("models", metavar="[NAME=]MODEL...", nargs=-1, required=True)
-@click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    type=ShapeType(),
-    metavar=METAVAR,
-    help="Give an input of the model this shape; may be repeated.",
+@_SERVER("request")
+@SHAPES("inputs", shapes={"help": "Set the shape of an input of the model; may be repeated."})
+@WEIGHTS("files", only=("mmap",))
+@COMPUTE("compute", only=("precision",))
+@LIMITS(
+    "limits",
+    only=("threads", "max_memory"),
+    threads={"help": "Number of threads of each run; default: the cores that a job has."},
 )
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    help="The address to listen on; 0.0.0.0 is every address of this machine.",
-)
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="For HTTP; 0 is any that is free."
-)
-@click.option(
-    "--grpc-port",
-    type=click.IntRange(0, 65535),
-    default=8081,
-    show_default=True,
-    help="For gRPC; 0 is any that is free.",
-)
-@click.option("--no-grpc", is_flag=True, help="Answer HTTP only.")
-@click.option(
-    "--max-batch",
-    type=click.IntRange(1),
-    default=32,
-    show_default=True,
-    help="Items that run together; 1 for no batches.",
-)
-@click.option(
-    "--max-delay-ms",
-    type=click.FloatRange(0, 60_000),
-    default=5,
-    show_default=True,
-    help="How long a request waits for others.",
-)
-@click.option(
-    "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="How many runs may be under way at once."
-)
-@threads_option("How many threads work on each run; default: those of the cores that a job has.")
-@click.option(
-    "--max-request-mb", type=click.IntRange(1, 2047), default=64, show_default=True, help="The largest request."
-)
-@precision_option()
-@no_mmap
-@max_memory_option()
-@click.option("--json", "as_json", is_flag=True, help="A line of versioned JSON once the addresses are listened on.")
+@click.option("--json", "as_json", is_flag=True, help="A line of versioned JSON once the server listens.")
 def serve(
-    models: tuple[str, ...], shapes: tuple[ShapeOptions, ...], host: str, port: int, grpc_port: int, no_grpc: bool, max_batch: int,
-    max_delay_ms: float, jobs: int, threads: int | None, max_request_mb: int, precision: Precision, mmap: bool, max_memory: int | None,
+    models: tuple[str, ...],
+    request: ServeOptions,
+    inputs: InputOptions,
+    files: WeightsOptions,
+    compute: ComputeOptions,
+    limits: LimitOptions,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Answer requests to each MODEL (an .xml or .onnx) by the Open Inference Protocol (KServe V2), over HTTP and gRPC.
 
     \b
@@ -84,28 +114,17 @@ def serve(
     takes any number of items along axis 0. /metrics has figures for Prometheus.
     Ctrl-C and SIGTERM end it when the requests under way are answered. It needs pip install 'irexec[serve]'.
     """
-    from irexec.integrations.open_inference import ServeOptions, load_kserve
-    from irexec.integrations.open_inference import serve as answer
-    from irexec.tools.batch.predictor import PredictorOptions
-    from irexec.tools.serving.served_model import ServedModel
-
     paths = _by_name(models)
-    if shapes and len(paths) > 1:
+    if inputs.shapes and len(paths) > 1:
         raise click.UsageError(f"--shape is for a single model, here are {len(paths)}")
     load_kserve()
-    options = PredictorOptions(
-        shapes=shapes_by_input(shapes, "--shape"), threads=threads or max(1, thread_count() // jobs), precision=precision,
-        mmap=mmap, max_memory=max_memory,
-    )  # fmt: skip
-    if mmap and not as_json:
+    threads = limits.threads or max(1, thread_count() // request.jobs)
+    options = settings(PredictorOptions, inputs, compute, limits, threads=threads, mmap=files.mmap)
+    if files.mmap and not as_json:
         for path in paths.values():
             note_mapping(path)
     with render.progress("loading"):
         served = [ServedModel(name, path, options) for name, path in paths.items()]
-    request = ServeOptions(
-        host=host, port=port, grpc_port=None if no_grpc else grpc_port, max_batch=max_batch, max_delay=max_delay_ms / 1e3, jobs=jobs,
-        max_request=max_request_mb << 20,
-    )  # fmt: skip
 
     def started(http: str, grpc: str | None) -> None:
         if as_json:

@@ -16,6 +16,7 @@ from irexec.ir.dims import PartialShape
 from irexec.ir.shape_text import parse_named_shape, parse_shape
 
 METAVAR = "NAME[1,3,?,2..8]"
+ALTERNATIVE = "NAME=1,3,?,2..8 means the same: ? is any size, 2..8 a range."
 _BETWEEN = re.compile(r"(?<=\])\s*,")
 
 

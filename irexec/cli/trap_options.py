@@ -1,21 +1,20 @@
-"""The options of ``irexec infer`` that stop a run at what should not be, and what they show."""
+"""The option group of traps, which stop a run at NaN, infinities and values out of range; and their reports."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 import click
 
 from irexec.cli import render
+from irexec.cli.option_groups import OptionGroup, option
 from irexec.cli.paths import FilePath
-from irexec.cli.usage import is_given
+from irexec.cli.usage import is_given, refuse_without
 from irexec.messages import counted, listed
 from irexec.tools.trapping.trap import KINDS, MARGIN, Kind, Tensor, Trap, TrapReport
 from irexec.tools.trapping.trapped_run import TrapOptions
 
-_NAMES = ("trap", "trap_ignore", "trap_margin", "record_range")
 _WHAT = {
     "nan": "NaN", "inf": "infinities", "f16": "values beyond the largest f16, 65504", "range": "values outside of the recorded range",
 }  # fmt: skip
@@ -51,51 +50,66 @@ class Kinds(click.ParamType):
         return tuple(found)
 
 
-def trap_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to a command; ``trap_from`` takes their values."""
-    options = (
-        click.option(
-            "--trap", multiple=True, type=Kinds(), metavar="nan,inf,f16,range=FILE",
-            help="Stop at the first layer with NaN, new infinities, values too large for f16, or out of a recorded range; exit code 1.",
-        ),
-        click.option(
-            "--trap-ignore", multiple=True, metavar="NAME",
-            help="For --trap: leave out this layer, tensor or input, by name or id, with an asterisk for any text; may be repeated.",
-        ),
-        click.option(
-            "--trap-margin", type=click.FloatRange(0), default=MARGIN, show_default=True,
-            help="For --trap range: how far a value may leave the range, as a part of the largest magnitude recorded.",
-        ),
-        click.option(
-            "--record-range", type=FilePath(), metavar="FILE.json", help="Write the range of every tensor, or widen those in the file.",
-        ),
-    )  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def trap_from(options: dict[str, Any]) -> TrapOptions | None:
-    """What the command line asks for, whose options are taken out; None for a run as it is."""
-    traps, ignore, margin, record = (options.pop(name) for name in _NAMES)
-    pairs = [pair for pairs in traps for pair in pairs]
+def _trap(
+    trap: tuple[tuple[tuple[Kind, str | None], ...], ...],
+    trap_ignore: tuple[str, ...],
+    trap_margin: float,
+    record_range: str | None,
+) -> TrapOptions | None:
+    """The trap of a run; None for a run without."""
+    pairs = [pair for several in trap for pair in several]
     files = [file for _, file in pairs if file is not None]
     if not pairs:
-        for name in ("trap_ignore", "trap_margin"):
-            if is_given(name):
-                raise click.UsageError(f"--{name.replace('_', '-')} is for --trap, which is not given")
+        refuse_without("trap", "trap_ignore", "trap_margin")
     if not files and is_given("trap_margin"):
         raise click.UsageError("--trap-margin is for --trap range=FILE, which is not given")
     if len(files) > 1:
         raise click.UsageError("--trap takes one file of ranges")
-    if not pairs and record is None:
+    if not pairs and record_range is None:
         return None
     if is_given("compressed"):
         raise click.UsageError(
-            "--weights says how weights are held in a run; with --trap and --record-range every layer runs by itself"
+            "--weights says how weights are stored in a run; with --trap and --record-range every layer runs alone"
         )
     kinds = tuple(dict.fromkeys(kind for kind, _ in pairs))
-    return TrapOptions(kinds=kinds, ranges=files[0] if files else None, margin=margin, ignore=ignore, record=record)
+    ranges = files[0] if files else None
+    return TrapOptions(kinds=kinds, ranges=ranges, margin=trap_margin, ignore=trap_ignore, record=record_range)
+
+
+TRAP = OptionGroup(
+    "Trap",
+    _trap,
+    {
+        "trap": option(
+            "--trap",
+            multiple=True,
+            type=Kinds(),
+            metavar="nan,inf,f16,range=FILE",
+            help="Stop at the first layer with NaN, new infinities, values too large for f16, or values outside of a "
+            "recorded range; exit code 1.",
+        ),
+        "trap_ignore": option(
+            "--trap-ignore",
+            multiple=True,
+            metavar="NAME",
+            help="For --trap: ignore this layer, tensor or input, by name or id; an asterisk matches any text; may be "
+            "repeated.",
+        ),
+        "trap_margin": option(
+            "--trap-margin",
+            type=click.FloatRange(0),
+            default=MARGIN,
+            show_default=True,
+            help="For --trap range: how far a value may leave the range, relative to the largest recorded magnitude.",
+        ),
+        "record_range": option(
+            "--record-range",
+            type=FilePath(),
+            metavar="FILE.json",
+            help="Write the range of every tensor, or widen the ranges in the file.",
+        ),
+    },
+)
 
 
 def show_trap(report: TrapReport) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -11,11 +12,11 @@ import click
 import irexec
 from irexec.cli import render
 from irexec.cli.explain import explanation
+from irexec.cli.option_groups import OptionGroup, command, option
+from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
-from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.usage import is_given
-from irexec.cli.weights_option import no_mmap
 from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
 from irexec.ir.portability.releases import parse_release
@@ -27,45 +28,84 @@ FORMATS = ("table", "json", "sarif", "github", "junit")
 _CLEAN, _FINDINGS, _UNREADABLE = 0, 1, 3
 
 
-@click.command()
+@dataclass(frozen=True, kw_only=True)
+class _Checks:
+    """The checks of validate, and the codes that are left out. The attributes are those of ``report``."""
+
+    weights: bool
+    portability: bool
+    release: str | None
+    ignore: frozenset[str]
+
+
+def _checks(reads_weights: bool, portability: bool, release: str | None, ignore: tuple[str, ...]) -> _Checks:
+    if release is not None:
+        parse_release(release)
+    codes = frozenset(parse_codes(ignore))
+    return _Checks(weights=reads_weights, portability=portability, release=release, ignore=codes)
+
+
+_CHECKS = OptionGroup(
+    "Checks",
+    _checks,
+    {
+        "reads_weights": option(
+            "--weights", is_flag=True, help="Also read every constant and report NaN and infinities."
+        ),
+        "portability": option(
+            "--portability",
+            is_flag=True,
+            help="Also report, as info, layers on which OpenVINO's own implementations differ from each other.",
+        ),
+        "release": option(
+            "--for",
+            metavar="RELEASE",
+            help="Also report what this release of OpenVINO does not read, such as 2023.3.",
+        ),
+        "ignore": option(
+            "--ignore",
+            multiple=True,
+            metavar="CODE",
+            help="Leave out findings of this code, such as IR302; may be repeated.",
+        ),
+    },
+)
+
+
+def _form(form: str, as_json: bool, explains: bool) -> str:
+    """The format of the output, from the two options that set it."""
+    if as_json and form != "json" and is_given("form"):
+        raise click.UsageError(f"--format {form} and --json both say what is printed")
+    form = "json" if as_json else form
+    if explains and form != "table":
+        raise click.UsageError(f"--explain is for the table, not for --format {form}")
+    return form
+
+
+@command()
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=FilePath(allow_dash=True))
+@_CHECKS("checks")
+@SHAPES("inputs", shapes={"help": "Also report what is wrong if an input has this shape; may be repeated."})
+@WEIGHTS("files")
 @click.option(
-    "--bin", "bin_path", type=FilePath(), help="The weights; default: the .bin of the same name beside the model."
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="A table; or for programs: versioned JSON, SARIF 2.1.0, workflow commands of GitHub, JUnit XML.",
 )
-@no_mmap
-@click.option("--weights", is_flag=True, help="Also read every constant and report NaN and infinities.")
-@click.option(
-    "--portability",
-    is_flag=True,
-    help="Also report, as info, layers on which OpenVINO's own implementations differ from each other.",
-)
-@click.option(
-    "--for",
-    "release",
-    metavar="RELEASE",
-    help="Also report what this release of OpenVINO does not read, such as 2023.3.",
-)
-@click.option(
-    "--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR,
-    help="Also report what is wrong if an input has this shape; may be repeated.",
-)  # fmt: skip
-@click.option(
-    "--ignore",
-    "ignored",
-    multiple=True,
-    metavar="CODE",
-    help="Leave out findings of this code, such as IR302; may be repeated.",
-)
-@click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
-    help="A table; or what programs read: versioned JSON, SARIF 2.1.0, workflow commands of GitHub, JUnit XML.",
-)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 @click.option("--explain", "explains", is_flag=True, help="Below the table, explain each code that was found.")
 def validate(
-    models: tuple[str, ...], bin_path: str | None, mmap: bool, weights: bool, portability: bool, release: str | None,
-    shapes: tuple[ShapeOptions, ...], ignored: tuple[str, ...], form: str, as_json: bool, explains: bool,
-) -> int:  # fmt: skip
+    models: tuple[str, ...],
+    checks: _Checks,
+    inputs: InputOptions,
+    files: WeightsOptions,
+    form: str,
+    as_json: bool,
+    explains: bool,
+) -> int:
     """Check each MODEL: every port, attribute, edge and weight range.
 
     A MODEL is an .xml or .onnx, a folder (every .xml and .onnx in it and in its folders), or - for one on stdin.
@@ -79,28 +119,9 @@ def validate(
     Exit code 1 if any error or warning is found that is not ignored, 3 if a file cannot be read at all, else 0.
     """
     form = _form(form, as_json, explains)
-    files = find_files(models)
-    options: dict[str, Any] = {
-        "mmap": mmap,
-        "weights": weights,
-        "portability": portability,
-        "release": release,
-        "shapes": shapes_by_input(shapes, "--shape"),
-        "ignore": parse_codes(ignored),
-    }
-    if release is not None:
-        parse_release(release)
-    if len(files) == 1:
-        with progress_bar(f"validating {files[0]}", 2) as advance:
-            # What reads the other formats expects a document whatever becomes of the file.
-            check = report if form in ("table", "json") else report_always
-            found = [check(files[0], bin_path=bin_path, progress=advance, **options)]
-    elif bin_path is not None or shapes:
-        raise click.UsageError(
-            f"--{'shape' if bin_path is None else 'bin'} is for a single model, here are {len(files)}"
-        )
-    else:
-        found = _many(files, options)
+    paths = find_files(models)
+    options: dict[str, Any] = {"mmap": files.mmap, "shapes": inputs.shapes, **vars(checks)}
+    found = _one(paths[0], files, form, options) if len(paths) == 1 else _many(paths, files, options)
     for one in found:
         if one.error is not None:
             render.error_line(one.error)
@@ -110,20 +131,20 @@ def validate(
     return _UNREADABLE if any(r.error for r in found) else _CLEAN if all(r.is_clean for r in found) else _FINDINGS
 
 
-def _form(form: str, as_json: bool, explains: bool) -> str:
-    """The format that two options say."""
-    if as_json and form != "json" and is_given("form"):
-        raise click.UsageError(f"--format {form} and --json both say what is printed")
-    form = "json" if as_json else form
-    if explains and form != "table":
-        raise click.UsageError(f"--explain is for the table, not for --format {form}")
-    return form
+def _one(path: str, files: WeightsOptions, form: str, options: dict[str, Any]) -> list[Report]:
+    # The readers of the other formats expect a document even if the file cannot be read.
+    check = report if form in ("table", "json") else report_always
+    with progress_bar(f"validating {path}", 2) as advance:
+        return [check(path, bin_path=files.weights, progress=advance, **options)]
 
 
-def _many(files: Sequence[str], options: dict[str, Any]) -> list[Report]:
+def _many(paths: Sequence[str], files: WeightsOptions, options: dict[str, Any]) -> list[Report]:
+    if files.weights is not None or options["shapes"]:
+        name = "shape" if files.weights is None else "bin"
+        raise click.UsageError(f"--{name} is for a single model, here are {len(paths)}")
     found = []
-    with progress_bar("validating", len(files)) as advance:
-        for one in reports(files, **options):
+    with progress_bar("validating", len(paths)) as advance:
+        for one in reports(paths, **options):
             found.append(one)
             advance(1)
     return found

@@ -110,13 +110,16 @@ def test_a_library_leaves_interrupts_alone() -> None:
 
 def test_no_arguments_at_all_give_the_help(capsys: Capture) -> None:
     assert run([]) == 0
-    assert "Commands:" in capsys.readouterr().out
+    assert "Look:" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["frobnicate"], "no such command 'frobnicate' (see irexec --help)"),
+        (["infre"], "no such command 'infre', did you mean infer? (see irexec --help)"),
+        (["profil", MODEL], "no such command 'profil', did you mean profile? (see irexec --help)"),
+        (["Validate"], "no such command 'Validate', did you mean validate? (see irexec --help)"),
         (["infer"], "missing argument 'MODEL' (see irexec infer --help)"),
         (["infer", MODEL, "--zzz"], "no such option"),
         (
@@ -128,7 +131,10 @@ def test_no_arguments_at_all_give_the_help(capsys: Capture) -> None:
             "invalid value for '--seed': -1 is not in the range x>=0 (see irexec infer --help)",
         ),
         (["ops", "Gathr"], "there is no operation 'Gathr'; similar types are Gather"),
-        (["infer", MODEL], "no value is given for 'image'"),
+        (
+            ["infer", MODEL],
+            "no value is given for 'image': the model has image: f32[1,1,8,8]; -i random generates values",
+        ),
         (
             ["infer", MODEL, "--seed", "two"],
             "invalid value for '--seed': 'two' is not an integer (see irexec infer --help)",

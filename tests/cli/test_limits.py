@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec.cli.limit_options import MemorySize
 from irexec.cli.main import run
+from irexec.cli.quantities import MemorySize
 from tests.support.endless_loop import endless_loop
 
 Capture = pytest.CaptureFixture[str]

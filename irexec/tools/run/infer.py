@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from irexec.analysis.checks.ports import port_findings
-from irexec.analysis.model import Model, result_values
+from irexec.analysis.model import Model, expected, result_values
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.analysis.validate import validate
 from irexec.compile.memory_limit import MemoryLimit
@@ -215,6 +215,7 @@ def infer(
     inputs = input_arrays(
         sources, compiled.inputs, seed=options.seed, image=options.image, notify=messages.note, memory=memory
     )
+    _require_inputs(compiled, inputs)
     if options.save_inputs is not None:
         write_results(options.save_inputs, inputs, options.image, messages.note)
     trapped: TrapReport | None = None
@@ -297,6 +298,16 @@ def _require(compiled: CompiledModel, values: Sequence[Value], options: InferOpt
         if not options.shapes:
             raise
         raise refused(options.shapes, error) from None
+
+
+def _require_inputs(compiled: CompiledModel, given: Mapping[str, np.ndarray]) -> None:
+    """Raise InputError if an input has no value."""
+    missing = [port.name for port in compiled.inputs if port.name not in given]
+    if missing:
+        raise InputError(
+            f"no value is given for {listed([repr(name) for name in missing], 5)}: the model has "
+            f"{expected(compiled.inputs)}; -i random generates values"
+        )
 
 
 def _wanted(compiled: CompiledModel, options: InferOptions) -> _Wanted:

@@ -1,4 +1,4 @@
-"""The option of all commands that read weights."""
+"""A note about the mapping of weights."""
 
 from __future__ import annotations
 
@@ -6,14 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-import click
-
 from irexec.cli import render
-
-no_mmap = click.option(
-    "--no-mmap", "mmap", flag_value=False, default=True, is_flag=True,
-    help="Read the .bin into memory at once instead of mapping it: another program may then change it meanwhile.",
-)  # fmt: skip
 
 
 def note_mapping(model: str, bin: str | None = None) -> None:

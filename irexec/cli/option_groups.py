@@ -1,0 +1,107 @@
+"""Option groups: several options of a command that arrive as one frozen dataclass, under a heading of their own in --help."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, TypeVar
+
+import click
+
+T = TypeVar("T")
+
+
+class Option(NamedTuple):
+    """The flags of an option, and the settings that click.option accepts."""
+
+    flags: tuple[str, ...]
+    settings: dict[str, Any]
+
+
+def option(*flags: str, **settings: Any) -> Option:
+    """An option of a group, with the arguments of click.option."""
+    return Option(flags, settings)
+
+
+class GroupedOption(click.Option):
+    """An option with the heading of its group."""
+
+    heading = ""
+
+
+@dataclass(frozen=True)
+class OptionGroup:
+    """Options that several commands share.
+
+    Attributes:
+        heading: the heading in --help.
+        build: makes the dataclass from the values by name: the dataclass itself, or a function that checks the values first.
+        options: the options by the names of the arguments of ``build``.
+    """
+
+    heading: str
+    build: Callable[..., Any]
+    options: Mapping[str, Option]
+
+    def __call__(
+        self, parameter: str, *, only: tuple[str, ...] = (), prefix: str = "", **changes: Mapping[str, Any]
+    ) -> Callable[[Any], Any]:
+        """Decorator that adds the options to a command, whose ``parameter`` receives the dataclass.
+
+        Args:
+            parameter: the name of the command's parameter.
+            only: the names of the options that the command has; all by default.
+            prefix: text in front of the help of every option.
+            changes: settings of single options that differ in this command.
+        """
+        names = only or tuple(self.options)
+
+        def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+            @functools.wraps(command)
+            def run(**values: Any) -> Any:
+                own = {name: values.pop(name) for name in names}
+                return command(**values, **{parameter: self.build(**own)})
+
+            for name in reversed(names):
+                flags, settings = self.options[name]
+                settings = settings | dict(changes.get(name, {}))
+                settings["help"] = f"{prefix}{settings['help']}"
+                click.option(*flags, name, cls=_option_class(self.heading), **settings)(run)
+            return run
+
+        return decorate
+
+
+@functools.cache
+def _option_class(heading: str) -> type[GroupedOption]:
+    return type("GroupedOption", (GroupedOption,), {"heading": heading})
+
+
+class GroupedCommand(click.Command):
+    """A command whose --help lists the options of each group under its heading."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options: those of no group first, then group by group in the order of the decorators."""
+        sections: dict[str, list[tuple[str, str]]] = {"": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                sections.setdefault(getattr(parameter, "heading", ""), []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading or "Options"):
+                formatter.write_dl(records)
+
+
+def command(name: str | None = None) -> Callable[[Callable[..., Any]], GroupedCommand]:
+    """Decorator that makes a command of irexec from a function."""
+    return click.command(name, cls=GroupedCommand)
+
+
+def settings(kind: type[T], *groups: Any, **more: Any) -> T:
+    """An object of ``kind``: its fields from the groups that have them, and from ``more``."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    found = {
+        field.name: getattr(group, field.name) for group in groups for field in fields(group) if field.name in names
+    }
+    return kind(**found | more)

@@ -1,0 +1,169 @@
+"""The option groups that several commands share. Each has the same flags, defaults and meaning in every command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from irexec.cli.option_groups import OptionGroup, option
+from irexec.cli.paths import FilePath
+from irexec.cli.quantities import MemorySize, Seconds, ThreadCount
+from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
+
+if TYPE_CHECKING:
+    from irexec.tools.run.input_sources import InputSource
+    from irexec.tools.run.shapes import Shapes
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightsOptions:
+    """Where the weights come from.
+
+    Attributes:
+        weights: the .bin; None is the file of the model's name.
+        mmap: whether the .bin is mapped.
+    """
+
+    weights: str | None = None
+    mmap: bool = True
+
+
+WEIGHTS = OptionGroup(
+    "Weights",
+    WeightsOptions,
+    {
+        "weights": option("--bin", type=FilePath(), help="The weights; default: the .bin beside the model."),
+        "mmap": option(
+            "--no-mmap",
+            is_flag=True,
+            flag_value=False,
+            default=True,
+            help="Read the .bin into memory instead of mapping it, so that other programs may change the file.",
+        ),
+    },
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputOptions:
+    """Inputs of a run.
+
+    Attributes:
+        given: the values of -i as typed.
+        shapes: new shapes of inputs by name; None is the only input.
+        seed: for random inputs.
+        runs: number of runs, in commands that measure.
+    """
+
+    given: tuple[str, ...] = ()
+    shapes: Shapes
+    seed: int = 0
+    runs: int = 1
+
+    @cached_property
+    def sources(self) -> list[InputSource]:
+        """The inputs; raises InputError for one that cannot be parsed."""
+        # Commands that run nothing have options of this group, too, and need not load what runs a model.
+        from irexec.tools.run.input_sources import parse_input_source
+
+        return [parse_input_source(text) for text in self.given]
+
+
+def _inputs(shapes: tuple[ShapeOptions, ...] = (), **values: Any) -> InputOptions:
+    return InputOptions(shapes=shapes_by_input(shapes, "--shape"), **values)
+
+
+INPUTS = OptionGroup(
+    "Inputs",
+    _inputs,
+    {
+        "given": option(
+            "-i",
+            "--input",
+            multiple=True,
+            metavar="[NAME=]SOURCE",
+            help="As for irexec infer; may be repeated. Default: random.",
+        ),
+        "shapes": option(
+            "--shape",
+            multiple=True,
+            type=ShapeType(),
+            metavar=METAVAR,
+            help="Set the shape of an input; may be repeated.",
+        ),
+        "seed": option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs."),
+    },
+)
+SHAPES = OptionGroup("Inputs", _inputs, {"shapes": INPUTS.options["shapes"]})
+MEASURING = OptionGroup(
+    "Inputs and runs",
+    _inputs,
+    {
+        **INPUTS.options,
+        "runs": option(
+            "--runs", type=click.IntRange(1, 1_000_000), default=20, show_default=True, help="Number of measured runs."
+        ),
+    },
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitOptions:
+    """Limits of a run.
+
+    Attributes:
+        threads: number of threads of a step; None is the default.
+        max_memory: bytes that the process may use; None is all that is available.
+        timeout: seconds that all runs together may take; None is no limit.
+    """
+
+    threads: int | None = None
+    max_memory: int | None = None
+    timeout: float | None = None
+
+
+LIMITS = OptionGroup(
+    "Limits",
+    LimitOptions,
+    {
+        "threads": option("--threads", type=ThreadCount(), help="Number of threads; default: all available cores."),
+        "max_memory": option(
+            "--max-memory",
+            type=MemorySize(),
+            metavar="SIZE",
+            help="Refuse tensors with which the process would exceed this memory, such as 2G; default: all available.",
+        ),
+        "timeout": option(
+            "--timeout", type=Seconds(), metavar="SECONDS", help="Stop the run after this time; exit code 124."
+        ),
+    },
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToleranceOptions:
+    """The difference up to which two tensors agree.
+
+    Attributes:
+        rtol, atol: relative and absolute tolerance; None is the default of the tool.
+    """
+
+    rtol: float | None = None
+    atol: float | None = None
+
+
+def tolerance(of: str, *, rtol: float, atol: float) -> OptionGroup:
+    """``--rtol`` and ``--atol`` of the option ``of``, with defaults."""
+    return OptionGroup(
+        "Tolerance",
+        ToleranceOptions,
+        {
+            "rtol": option("--rtol", default=rtol, show_default=True, help=f"Relative tolerance of {of}."),
+            "atol": option("--atol", default=atol, show_default=True, help=f"Absolute tolerance of {of}."),
+        },
+    )
