@@ -2,39 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import click
 
 from irexec.cli import render
 from irexec.cli.diff_text import diff_lines
 from irexec.cli.next_steps import as_given, go_on
-from irexec.cli.option_groups import command
+from irexec.cli.option_groups import OptionGroup, command, option
 from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
+from irexec.cli.usage import is_given
+from irexec.errors import InputError
 from irexec.messages import counted
 from irexec.tools.diff import KINDS, Diff
 from irexec.tools.diff import diff as find_differences
+from irexec.tools.diff.ignoring import Ignored
+from irexec.tools.diff.markdown import annotations, markdown
 from irexec.tools.run.shapes import read_with_shapes, reshape_both
 
+FORMATS = ("text", "json", "markdown", "github")
 _EQUAL, _DIFFERENT = 0, 1
 
 
-class Kinds(click.ParamType):
-    """Kinds of changes, separated by commas."""
+class Entries(click.ParamType):
+    """Entries of --ignore, separated by commas; a name of a layer, which may have commas, is an option of its own."""
 
     name = "kinds"
 
-    def convert(self, value: str | list[str], param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
-        """The kinds."""
-        if isinstance(value, list):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """Returns the entries."""
+        if isinstance(value, tuple):
             return value
-        kinds = [kind.strip() for kind in value.split(",")]
-        for kind in kinds:
-            if kind not in KINDS:
-                self.fail(f"{kind!r} is not a kind of change; there are {', '.join(KINDS)}", param, ctx)
-        return kinds
+        text = str(value).strip()
+        entries = (text,) if text.startswith("layer=") else tuple(part.strip() for part in text.split(","))
+        try:
+            Ignored.parsed(entries)
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+        return entries
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shown:
+    """How a diff is shown: the format, a table of values, every layer of a group."""
+
+    form: str
+    weights: bool
+    verbose: bool
+
+
+def _shown(form: str, as_json: bool, weights: bool, verbose: bool) -> _Shown:
+    if as_json and form != "json" and is_given("form"):
+        raise click.UsageError(f"--format {form} and --json both say what is printed")
+    form = "json" if as_json else form
+    for name, value in (("weights", weights), ("verbose", verbose)):
+        if value and form != "text":
+            raise click.UsageError(f"--{name} is for the text, not for --format {form}")
+    return _Shown(form=form, weights=weights, verbose=verbose)
+
+
+_OUTPUT = OptionGroup(
+    "Output",
+    _shown,
+    {
+        "form": option(
+            "--format",
+            type=click.Choice(FORMATS),
+            default="text",
+            show_default=True,
+            help="Text like a patch; or versioned JSON, a table for a pull request, annotations of GitHub Actions.",
+        ),
+        "as_json": option("--json", is_flag=True, help="Same as --format json."),
+        "weights": option(
+            "--weights", is_flag=True, help="Also a table of the constants whose values changed, with statistics."
+        ),
+        "verbose": option("-v", "--verbose", is_flag=True, help="Every layer, also where the same happened to many."),
+    },
+)
 
 
 @command()
@@ -44,16 +92,15 @@ class Kinds(click.ParamType):
 @click.option("--b-bin", type=FilePath(), help="The weights of B; default: the .bin beside it.")
 @WEIGHTS("files", only=("mmap",))
 @SHAPES("inputs", shapes={"help": "Set the shape of an input of both; may be repeated."})
-@click.option("--weights", is_flag=True, help="Also a table of the constants whose values changed, with statistics.")
 @click.option(
     "--ignore",
     multiple=True,
-    type=Kinds(),
-    metavar="KINDS",
-    help=f"Leave out changes of these kinds, separated by commas: {', '.join(KINDS)}.",
+    type=Entries(),
+    metavar="KINDS|values=1e-6|layer=NAME",
+    help=f"Leave out changes of these kinds, separated by commas ({', '.join(KINDS)}), values with at most this relative "
+    "norm of their differences, or a layer by name or id (an asterisk matches any text); may be repeated.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Every layer, also where the same happened to many.")
-@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
+@_OUTPUT("shown")
 def diff(
     a: str,
     b: str,
@@ -61,21 +108,20 @@ def diff(
     b_bin: str | None,
     files: WeightsOptions,
     inputs: InputOptions,
-    weights: bool,
-    ignore: tuple[list[str], ...],
-    verbose: bool,
-    as_json: bool,
+    ignore: tuple[tuple[str, ...], ...],
+    shown: _Shown,
 ) -> int:
     """Show what changed from model A to model B, each an .xml or .onnx.
 
-    Layers are matched by name and by structure: other ids, another order of layers and edges, and new names of layers hide nothing.
+    Layers are matched by name and by structure: other ids, another order of layers and edges, and new names hide nothing.
 
     Exit code 1 if anything differs that is not ignored, else 0.
 
     \b
     Examples:
       irexec diff model.xml compressed.xml
-      irexec diff model.onnx model.xml --ignore names,tensor-names,metadata
+      irexec diff model.onnx model.xml --ignore names,tensor-names,metadata,values=1e-6
+      irexec diff before.xml after.xml --format markdown >> $GITHUB_STEP_SUMMARY
       irexec diff before.xml after.xml --weights
     """
     given, mmap = inputs.shapes, files.mmap
@@ -85,18 +131,27 @@ def diff(
         other = read_with_shapes(b, b_bin, given, of=one.inputs, mmap=mmap, progress=advance)
     reshape_both(one, other, given)
     with progress_bar("comparing", 1) as advance:
-        found = find_differences(one, other, ignore=[kind for kinds in ignore for kind in kinds], progress=advance)
+        found = find_differences(
+            one, other, ignore=[entry for entries in ignore for entry in entries], progress=advance
+        )
     if found.unread:
         render.warning_line(
             f"the values of {counted(found.unread, 'constant')} cannot be read: only their types and shapes are compared"
         )
-    if as_json:
-        render.as_json(found.as_dict())
-    else:
-        _show(found, weights, verbose)
+    if shown.form == "text":
+        _show(found, shown.weights, shown.verbose)
         if not (found.is_empty or a_bin or b_bin):
             go_on("compare", a, b, *as_given((), given))
+    else:
+        _WRITERS[shown.form](found)
     return _EQUAL if found.is_empty else _DIFFERENT
+
+
+_WRITERS: dict[str, Callable[[Diff], None]] = {
+    "json": lambda found: render.as_json(found.as_dict()),
+    "markdown": lambda found: render.verbatim(markdown(found)),
+    "github": lambda found: render.lines(annotations(found)),
+}
 
 
 def _show(found: Diff, weights: bool, verbose: bool) -> None:

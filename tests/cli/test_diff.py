@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import irexec
 from irexec.cli.main import run
 from tests.support.paths import ROOT
 
@@ -160,3 +167,111 @@ def test_without_weights_there_is_a_warning(tmp_path: Path, capsys: Capture) -> 
 def test_wrong_usage(arguments: tuple[object, ...], code: int, message: str, capsys: Capture) -> None:
     assert run(["diff", *map(str, arguments)]) == code
     assert message in capsys.readouterr().err
+
+
+def _weights_moved(folder: Path, by: float) -> Path:
+    """The classifier with all weights of one layer multiplied by 1 + ``by``."""
+    model = irexec.read_model(A)
+    node = next(node for node in model.nodes if node.name == "dense6.w")
+    values = node.constant.raw.view(np.float32).reshape(128, 10) * np.float32(1 + by)  # type: ignore[union-attr]
+    node.constant = irexec.Builder("new").constant(values).node.constant
+    irexec.save_model(model, folder / "moved.xml")
+    return folder / "moved.xml"
+
+
+@pytest.mark.parametrize(("tolerance", "code"), [("1.1e-3", 0), ("0.9e-3", 1), ("0", 1)])
+def test_values_up_to_a_relative_norm_are_ignored(tolerance: str, code: int, tmp_path: Path, capsys: Capture) -> None:
+    moved = _weights_moved(tmp_path, 1e-3)
+    lines = _shown(capsys, A, moved, "--ignore", f"values={tolerance}", code=code)
+    assert (lines == ["no differences"]) is (code == 0)
+
+
+def test_values_that_become_nan_are_never_within_a_tolerance(tmp_path: Path, capsys: Capture) -> None:
+    moved = _weights_moved(tmp_path, float("nan"))
+    _shown(capsys, A, moved, "--ignore", "values=1e9", code=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("probabilities", 0), ("prob*ities", 0), ("19", 0), ("*", 0), ("prob", 1), ("PROBABILITIES", 1), ("p.*", 1)],
+)
+def test_a_layer_is_ignored_by_name_or_id(name: str, code: int, tmp_path: Path, capsys: Capture) -> None:
+    edited = _edited(tmp_path, ('axis="1"/>', 'axis="-1"/>'))
+    _shown(capsys, A, edited, "--ignore", f"layer={name}", code=code)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("values=x", "values=x has no tolerance, expected a relative norm such as values=1e-6"),
+        ("values=-1", "values=-1 has no tolerance"),
+        ("values=inf", "values=inf has no tolerance"),
+        ("layer=", "'layer=' is not a kind of change"),
+        ("names,shape", "'shape' is not a kind of change; there are added"),
+    ],
+)
+def test_wrong_entries_of_ignore(entry: str, message: str, capsys: Capture) -> None:
+    assert run(["diff", str(A), str(A), "--ignore", entry]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_markdown_has_names_in_code_spans_in_cells_of_their_own(tmp_path: Path, capsys: Capture) -> None:
+    edited = _edited(tmp_path, ('name="relu4"', 'name="a|b`c @everyone"'), ('axis="1"/>', 'axis="-1"/>'))
+    lines = _shown(capsys, A, edited, "--format", "markdown")
+    assert lines[:3] == [f"### `{A}` → `{edited}`", "", "**1 layer changed, 1 renamed** (21 layers → 21 layers)"]
+    rows = lines[6:]
+    assert rows == [
+        "| renamed | `11 relu4` | `ReLU` | `name` | `relu4` | ``a\\|b`c @everyone`` |",
+        "| changed | `19 probabilities` | `SoftMax` | `axis` | `1` | `-1` |",
+    ]
+
+
+def test_markdown_of_equal_models_is_one_sentence(capsys: Capture) -> None:
+    assert _shown(capsys, A, A, "--format", "markdown", code=0)[-1] == "**no differences** (21 layers → 21 layers)"
+
+
+def test_annotations_name_the_line_of_b(tmp_path: Path, capsys: Capture) -> None:
+    edited = _edited(tmp_path, ('axis="1"/>', 'axis="-1"/>'))
+    (line,) = _shown(capsys, A, edited, "--format", "github")
+    text = edited.read_text("utf-8").splitlines()
+    number = next(number for number, one in enumerate(text, 1) if 'name="probabilities"' in one)
+    assert line == (f"::notice file={edited},line={number},title=19 probabilities (SoftMax) changed::axis: 1 -> -1")
+
+
+@pytest.mark.parametrize("option", ["--verbose", "--weights"])
+def test_options_of_the_text_are_refused_with_other_formats(option: str, capsys: Capture) -> None:
+    assert run(["diff", str(A), str(A), option, "--format", "markdown"]) == 2
+    assert f"{option} is for the text, not for --format markdown" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(shutil.which("git") is None or os.name != "posix", reason="needs git and a POSIX shell")
+@pytest.mark.parametrize(("recipe", "shown"), [(0, '+    axis="-1"'), (1, "+ axis: -1")])
+def test_the_recipes_for_git_in_the_docs(recipe: int, shown: str, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "commands" / "diff.md").read_text("utf-8")
+    config = re.findall(r"```ini\n(.*?)```", page, re.DOTALL)[recipe]
+    attributes = re.findall(r"```text\n(models/.*?)```", page, re.DOTALL)[0]
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    (bin / "irexec").write_text(f'#!/bin/sh\nexec {sys.executable} -m irexec "$@"\n')
+    (bin / "irexec").chmod(0o755)
+    work = tmp_path / "work"
+    (work / "models").mkdir(parents=True)
+    environment = os.environ | {"PATH": f"{bin}:{os.environ['PATH']}", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=work, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    git("init", "-q")
+    (work / ".gitattributes").write_text(attributes)
+    with (work / ".git" / "config").open("a") as file:
+        file.write(config)
+    text = A.read_text("utf-8")
+    (work / "models" / "a.xml").write_text(text)
+    git("add", ".")
+    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first")
+    (work / "models" / "a.xml").write_text(text.replace('axis="1"/>', 'axis="-1"/>'))
+    lines = [line for line in git("diff").splitlines() if line.startswith(("+", "-")) and line[1:3] not in ("++", "--")]
+    assert any(line.startswith(shown) for line in lines)
+    assert len(lines) == (2 if recipe == 0 else len(lines))

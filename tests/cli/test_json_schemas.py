@@ -72,6 +72,7 @@ ROWS = (
     Row("diff {digits}/denoiser.xml {digits}/denoiser_onednn.xml", 1),
     Row("diff {digits}/classifier.xml {digits}/damaged.xml --weights", 1),
     Row("diff {digits}/classifier.xml {digits}/classifier.xml --ignore names,values"),
+    Row("diff {digits}/classifier.xml {digits}/damaged.xml --ignore values=1e-6 --ignore layer=conv*", 1),
     Row("diff {digits}/classifier.onnx {digits}/classifier.xml", needs=("onnx",)),
     Row("infer {digits}/classifier.xml -i random"),
     Row("infer {digits}/classifier.xml -i random --all --topk 2 --labels {digits}/labels.txt"),

@@ -1,4 +1,4 @@
-"""``diff``: two models, matched, and what differs between what was matched."""
+"""``diff``: two models are matched, and the matched layers compared."""
 
 from __future__ import annotations
 
@@ -6,36 +6,35 @@ from collections.abc import Callable, Collection
 
 from irexec.analysis.matching import match_graphs
 from irexec.api import ModelLike, as_model
-from irexec.errors import InputError
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import ModelGraph
 from irexec.tools.diff.graphs import Found, GraphDiff
-from irexec.tools.diff.ignoring import without
+from irexec.tools.diff.ignoring import Ignored, without
 from irexec.tools.diff.own import metadata_changes
-from irexec.tools.diff.result import KINDS, Change, Diff
+from irexec.tools.diff.result import Change, Diff
 
 
 def diff(
     a: ModelLike, b: ModelLike, *, ignore: Collection[str] = (), progress: Callable[[float], None] | None = None
 ) -> Diff:
-    """What changed from model ``a`` to model ``b``.
+    """Find the changes from model ``a`` to model ``b``.
 
-    Layers are matched by name and by structure (irexec.analysis.matching), so that ids, the order of layers and edges, and equal
-    constants that are stored once or several times make no difference.
+    Layers are matched by name and by structure (irexec.analysis.matching). Ids, the order of layers and edges, and the number of
+    copies of equal constants make no difference.
 
     Args:
         a, b: any models, or what read_model takes; neither is changed, run or checked.
-        ignore: kinds of changes to leave out, of ``KINDS``; so is what follows from them alone.
-        progress: is called with the part of the constants that was compared since the last call.
+        ignore: changes to leave out, with the shapes and types that follow from them alone: kinds of ``KINDS``;
+            "values=1e-6" for values that differ by at most this relative norm; "layer=NAME" for a layer, by name or id,
+            where an asterisk matches any text.
+        progress: called with the part of the constants that was compared since the last call.
 
     Raises:
-        InputError: an argument is neither a model nor what one is read from, or there is no such kind.
+        InputError: an argument is neither a model nor a path, or an entry of ``ignore`` is not known.
         ModelError, ConversionError: a model or a constant cannot be read.
     """
     a, b = as_model(a), as_model(b)
-    unknown = sorted(set(ignore) - KINDS.keys())
-    if unknown:
-        raise InputError(f"{unknown[0]!r} is not a kind of change; there are {', '.join(KINDS)}")
+    ignored = Ignored.parsed(ignore)
     total = sum(node.constant.size for model in (a, b) for node in model.walk() if node.constant is not None)
     found = Found(lambda size: None if progress is None else progress(size / max(1, total)))
     with collection_paused():
@@ -52,7 +51,7 @@ def diff(
         tuple(found.following),
         unread=found.unread,
     )
-    return without(everything, ignore)
+    return without(everything, ignored)
 
 
 def _of_model(a: ModelGraph, b: ModelGraph) -> list[Change]:

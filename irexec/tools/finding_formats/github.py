@@ -21,9 +21,9 @@ def github_lines(reports: Iterable[Report]) -> Iterator[str]:
     for report in reports:
         file = str(relative(report.path))
         if report.error is not None:
-            yield _command("error", {"file": file, "title": UNREADABLE}, report.error)
+            yield workflow_command("error", {"file": file, "title": UNREADABLE}, report.error)
         for finding in report.findings:
-            yield _command(_COMMANDS[finding.severity], _properties(file, finding), message(finding))
+            yield workflow_command(_COMMANDS[finding.severity], _properties(file, finding), message(finding))
 
 
 def _properties(file: str, finding: Finding) -> dict[str, str]:
@@ -31,13 +31,14 @@ def _properties(file: str, finding: Finding) -> dict[str, str]:
     return {"file": file, **line, "title": f"{finding.code} {CODES[finding.code].name}"}
 
 
-def _command(name: str, properties: dict[str, str], text: str) -> str:
+def workflow_command(name: str, properties: dict[str, str], text: str) -> str:
+    """A command with properties and a text."""
     given = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
     return f"::{name} {given}::{_data(text)}"
 
 
 def _data(text: str) -> str:
-    """A text in which GitHub sees no end of the command; other characters that a terminal obeys are written as escapes."""
+    """The text with escapes for the characters that end a command, and for characters that a terminal obeys."""
     return visible(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
