@@ -21,7 +21,7 @@ from irexec.messages import counted
 from irexec.tools.diff import KINDS, Diff
 from irexec.tools.diff import diff as find_differences
 from irexec.tools.diff.ignoring import Ignored
-from irexec.tools.diff.markdown import annotations, markdown
+from irexec.tools.diff.markdown import github_notices, markdown
 from irexec.tools.run.shapes import read_with_shapes, reshape_both
 
 FORMATS = ("text", "json", "markdown", "github")
@@ -120,7 +120,7 @@ def diff(
     \b
     Examples:
       irexec diff model.xml compressed.xml
-      irexec diff model.onnx model.xml --ignore names,tensor-names,metadata,values=1e-6
+      irexec diff a.onnx a.xml --ignore names,tensor-names,metadata,values=1e-6
       irexec diff before.xml after.xml --format markdown >> $GITHUB_STEP_SUMMARY
       irexec diff before.xml after.xml --weights
     """
@@ -150,7 +150,7 @@ def diff(
 _WRITERS: dict[str, Callable[[Diff], None]] = {
     "json": lambda found: render.as_json(found.as_dict()),
     "markdown": lambda found: render.verbatim(markdown(found)),
-    "github": lambda found: render.lines(annotations(found)),
+    "github": lambda found: render.lines(github_notices(found)),
 }
 
 

@@ -107,7 +107,7 @@ def _following_rows(found: Diff) -> Iterator[tuple[str, ...]]:
         yield "follows", listed(names, _NAMED), "", f"shapes and types, from {cause}", "", ""
 
 
-def annotations(found: Diff) -> Iterator[str]:
+def github_notices(found: Diff) -> Iterator[str]:
     """A workflow command of GitHub for each layer that differs: a notice at its line of B, or of A if B does not have it."""
     for change in found.model:
         yield workflow_command("notice", {"file": str(relative(found.b)), "title": "model changed"}, _sentence(change))
