@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,6 @@ from irexec.messages import counted
 from irexec.tools.diff import KINDS, Diff
 from irexec.tools.diff import diff as find_differences
 from irexec.tools.diff.ignoring import Ignored
-from irexec.tools.diff.markdown import github_notices, markdown
 from irexec.tools.run.shapes import read_with_shapes, reshape_both
 
 FORMATS = ("text", "json", "markdown", "github")
@@ -60,7 +59,7 @@ def _shown(form: str, as_json: bool, weights: bool, verbose: bool) -> _Shown:
         raise click.UsageError(f"--format {form} and --json both say what is printed")
     form = "json" if as_json else form
     for name, value in (("weights", weights), ("verbose", verbose)):
-        if value and form != "text":
+        if value and form not in ("text", "json"):
             raise click.UsageError(f"--{name} is for the text, not for --format {form}")
     return _Shown(form=form, weights=weights, verbose=verbose)
 
@@ -143,15 +142,21 @@ def diff(
         if not (found.is_empty or a_bin or b_bin):
             go_on("compare", a, b, *as_given((), given))
     else:
-        _WRITERS[shown.form](found)
+        _write(found, shown.form)
     return _EQUAL if found.is_empty else _DIFFERENT
 
 
-_WRITERS: dict[str, Callable[[Diff], None]] = {
-    "json": lambda found: render.as_json(found.as_dict()),
-    "markdown": lambda found: render.verbatim(markdown(found)),
-    "github": lambda found: render.lines(github_notices(found)),
-}
+def _write(found: Diff, form: str) -> None:
+    """Print a diff for programs."""
+    if form == "json":
+        render.as_json(found.as_dict())
+        return
+    from irexec.tools.diff.markdown import github_notices, markdown
+
+    if form == "markdown":
+        render.verbatim(markdown(found))
+    else:
+        render.lines(github_notices(found))
 
 
 def _show(found: Diff, weights: bool, verbose: bool) -> None:

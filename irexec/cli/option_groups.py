@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
+from irexec.cli.settings_file import defaults_of
+
 T = TypeVar("T")
 
 
@@ -79,7 +81,15 @@ def _option_class(heading: str) -> type[GroupedOption]:
 
 
 class GroupedCommand(click.Command):
-    """A command whose --help lists the options of each group under its heading."""
+    """A command with defaults from the project's settings; its --help lists the options of each group under a heading."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """The context of a call, with the defaults of the settings file."""
+        if not {"-h", "--help"} & set(args):
+            extra.setdefault("default_map", defaults_of(self, info_name or ""))
+        return super().make_context(info_name, args, parent, **extra)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options: those of no group first, then group by group in the order of the decorators."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,18 @@ from irexec.ir.findings import Finding
 from irexec.ir.portability.releases import parse_release
 from irexec.messages import counted
 from irexec.tools.finding_formats import github_lines, junit_xml, sarif_log
-from irexec.tools.validate import STDIN, Report, find_files, parse_codes, report, report_always, reports
+from irexec.tools.validation import (
+    STDIN,
+    Baseline,
+    Report,
+    find_files,
+    parse_codes,
+    read_baseline,
+    report,
+    report_always,
+    reports,
+)
+from irexec.tools.validation.baseline import gone_text
 
 FORMATS = ("table", "json", "sarif", "github", "junit")
 _CLEAN, _FINDINGS, _UNREADABLE = 0, 1, 3
@@ -88,6 +99,19 @@ def _form(form: str, as_json: bool, explains: bool) -> str:
 @SHAPES("inputs", shapes={"help": "Also report what is wrong if an input has this shape; may be repeated."})
 @WEIGHTS("files")
 @click.option(
+    "--baseline",
+    type=FilePath(),
+    metavar="FINDINGS.json",
+    help="Leave out the findings of this document of validate --json: only new ones count.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    help="Number of processes for several files.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(FORMATS),
@@ -102,6 +126,8 @@ def validate(
     checks: _Checks,
     inputs: InputOptions,
     files: WeightsOptions,
+    baseline: str | None,
+    jobs: int,
     form: str,
     as_json: bool,
     explains: bool,
@@ -115,13 +141,17 @@ def validate(
     irexec validate model.xml --weights --explain
     irexec validate model.xml --portability --for 2023.3
     irexec validate models/ --ignore IR302 --format sarif > irexec.sarif
+    irexec validate models/ --jobs 4 --baseline findings.json
 
     Exit code 1 if any error or warning is found that is not ignored, 3 if a file cannot be read at all, else 0.
     """
     form = _form(form, as_json, explains)
     paths = find_files(models)
     options: dict[str, Any] = {"mmap": files.mmap, "shapes": inputs.shapes, **vars(checks)}
-    found = _one(paths[0], files, form, options) if len(paths) == 1 else _many(paths, files, options)
+    known = None if baseline is None else read_baseline(baseline)
+    found = _one(paths[0], files, form, options) if len(paths) == 1 else _many(paths, files, jobs, options)
+    if known is not None:
+        found = _without(known, found, checks.ignore)
     for one in found:
         if one.error is not None:
             render.error_line(one.error)
@@ -138,13 +168,21 @@ def _one(path: str, files: WeightsOptions, form: str, options: dict[str, Any]) -
         return [check(path, bin_path=files.weights, progress=advance, **options)]
 
 
-def _many(paths: Sequence[str], files: WeightsOptions, options: dict[str, Any]) -> list[Report]:
+def _without(baseline: Baseline, found: Sequence[Report], ignore: Collection[str]) -> list[Report]:
+    """The reports without known findings; a note says how many known findings no longer occur."""
+    new, gone = baseline.apply(found, ignore)
+    if gone:
+        render.note_line(gone_text(baseline, gone))
+    return new
+
+
+def _many(paths: Sequence[str], files: WeightsOptions, jobs: int, options: dict[str, Any]) -> list[Report]:
     if files.weights is not None or options["shapes"]:
         name = "shape" if files.weights is None else "bin"
         raise click.UsageError(f"--{name} is for a single model, here are {len(paths)}")
     found = []
-    with progress_bar("validating", len(paths)) as advance:
-        for one in reports(paths, **options):
+    with progress_bar("validating", len(paths), "files") as advance:
+        for one in reports(paths, jobs, **options):
             found.append(one)
             advance(1)
     return found
@@ -155,13 +193,13 @@ def _show(found: Sequence[Report]) -> None:
         if one.findings:
             _table(one.findings)
         if one.error is None:
-            render.line(f"{_name(one)}: {_counted(Counter(one.counts), one.ignored) or 'no findings'}")
+            render.line(f"{_name(one)}: {_counted(Counter(one.counts), one.ignored, one.known)}")
     if len(found) > 1:
         total: Counter[str] = Counter()
         for one in found:
             total.update(one.counts)
         unreadable = sum(one.error is not None for one in found)
-        text = _counted(total, sum(one.ignored for one in found)) or "no findings"
+        text = _counted(total, sum(one.ignored for one in found), sum(one.known for one in found))
         render.line(f"{counted(len(found), 'file')}: {text}{f', {unreadable} not readable' if unreadable else ''}")
 
 
@@ -175,9 +213,10 @@ def _name(one: Report) -> str:
     return "stdin" if one.path == STDIN else one.path
 
 
-def _counted(counts: Counter[str], ignored: int) -> str:
+def _counted(counts: Counter[str], ignored: int, known: int) -> str:
     texts = [f"{count} {name}{'' if count == 1 or name == 'info' else 's'}" for name, count in counts.items() if count]
-    return ", ".join(texts + ([f"{ignored} ignored"] if ignored else []))
+    texts += [f"{count} {what}" for count, what in ((ignored, "ignored"), (known, "known")) if count]
+    return ", ".join(texts) or "no findings"
 
 
 def _table(findings: Sequence[Finding]) -> None:
@@ -200,7 +239,10 @@ def _layer(finding: Finding) -> str:
 
 
 def _document(found: Sequence[Report]) -> dict[str, Any]:
-    models = [{"model": one.path, "counts": one.counts, "ignored": one.ignored, "error": one.error} for one in found]
+    models = [
+        {"model": one.path, "counts": one.counts, "ignored": one.ignored, "known": one.known, "error": one.error}
+        for one in found
+    ]
     return {
         "models": models,
         "findings": [{"model": one.path, **finding.as_dict()} for one in found for finding in one.findings],

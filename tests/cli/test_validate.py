@@ -111,11 +111,12 @@ def test_stdin_without_weights_is_checked(monkeypatch: pytest.MonkeyPatch, capsy
 def test_json_of_many(folder: Path, capsys: Capture) -> None:
     document = json.loads(_said(capsys, folder, "--json", code=1))
     assert document["models"] == [
-        {"model": str(folder / "classifier.xml"), "counts": {}, "ignored": 0, "error": None},
+        {"model": str(folder / "classifier.xml"), "counts": {}, "ignored": 0, "known": 0, "error": None},
         {
             "model": str(folder / "inner" / "damaged.xml"),
             "counts": {"error": 9, "warning": 1},
             "ignored": 0,
+            "known": 0,
             "error": None,
         },
     ]
@@ -133,3 +134,47 @@ def test_thousands_of_findings_are_cut_in_the_table_alone(tmp_path: Path, capsys
         f"{tmp_path / 'm.xml'}: 12002 errors",
     ]
     assert len(json.loads(_said(capsys, tmp_path / "m.xml", "--json", code=1))["findings"]) == 12_002
+
+
+def test_only_new_findings_fail_with_a_baseline(folder: Path, tmp_path: Path, capsys: Capture) -> None:
+    path = folder / "inner" / "damaged.xml"
+    known = tmp_path / "known.json"
+    known.write_text(_said(capsys, folder, "--json", code=1))
+    assert _said(capsys, folder, "--baseline", known, code=0).endswith("2 files: 10 known\n")
+    path.write_text(path.read_text().replace('type="Softmax"', 'type="Softmaxx"').replace("SoftMax", "SoftMaxx"))
+    text = _said(capsys, folder, "--baseline", known, code=1)
+    assert "1 error" in text
+    assert "known" in text
+    document = json.loads(_said(capsys, folder, "--baseline", known, "--json", code=1))
+    assert {finding["layer_type"] for finding in document["findings"]} == {"SoftMaxx"}
+
+
+def test_a_baseline_names_what_no_longer_occurs(folder: Path, tmp_path: Path, capsys: Capture) -> None:
+    known = tmp_path / "known.json"
+    known.write_text(_said(capsys, folder, "--json", code=1))
+    for suffix in (".xml", ".bin"):
+        shutil.copy(DIGITS / f"classifier{suffix}", folder / "inner" / f"damaged{suffix}")
+    assert run(["validate", str(folder), "--baseline", str(known)]) == 0
+    assert capsys.readouterr().err == f"note: 10 findings of {known} no longer occur\n"
+
+
+def test_several_processes_print_the_same(folder: Path, capsys: Capture) -> None:
+    assert _said(capsys, folder, "--jobs", 2, code=1) == _said(capsys, folder, code=1)
+
+
+def test_junit_has_times(folder: Path, capsys: Capture) -> None:
+    from xml.etree import ElementTree
+
+    root = ElementTree.fromstring(_said(capsys, folder, "--format", "junit", code=1))
+    suites = root.findall("testsuite")
+    assert float(root.get("time", "nan")) == pytest.approx(sum(float(suite.get("time", "nan")) for suite in suites))
+    for suite in suites:
+        total = float(suite.get("time", "nan"))
+        assert total > 0
+        cases = suite.findall("testcase")
+        assert sum(float(case.get("time", "nan")) for case in cases) == pytest.approx(total, abs=0.001 * len(cases))
+
+
+def test_a_device_is_not_a_release(capsys: Capture) -> None:
+    assert run(["validate", str(DIGITS / "classifier.xml"), "--for", "npu"]) == 2
+    assert "'npu' is a device, expected a release of OpenVINO; openvino.Core().query_model" in capsys.readouterr().err

@@ -22,7 +22,7 @@ from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
 from irexec.tools.finding_formats import github_lines, junit_xml
 from irexec.tools.finding_formats import sarif_log as log_of
-from irexec.tools.validate import Report
+from irexec.tools.validation.files import Report
 
 ROOT = Path(__file__).parent.parent.parent
 DIGITS = ROOT / "samples" / "digits"
@@ -96,7 +96,7 @@ def test_github_commands() -> None:
 
 def test_junit() -> None:
     root = ElementTree.fromstring(junit_xml(REPORTS))
-    assert root.attrib == {"name": "irexec validate", "tests": "8", "failures": "5", "errors": "1"}
+    assert root.attrib == {"name": "irexec validate", "tests": "8", "failures": "5", "errors": "1", "time": "0.000"}
     assert [(s.get("name"), s.get("tests"), s.get("failures"), s.get("errors")) for s in root] == [
         (os.path.join("models", "a.xml"), "4", "3", "0"), (os.path.join("models", "b.xml"), "1", "0", "0"),
         (os.path.join("models", "c.onnx"), "2", "2", "0"), ("d.xml", "1", "0", "1"),

@@ -28,6 +28,11 @@ def parse_release(text: str) -> Release:
         found = Release(int(parts[0]), int(parts[1]))
         if OLDEST <= found <= NEWEST:
             return found
+    if text.upper() in ("CPU", "GPU", "NPU"):
+        raise InputError(
+            f"{text!r} is a device, expected a release of OpenVINO; openvino.Core().query_model(model, {text.upper()!r}) "
+            "asks the device itself"
+        )
     raise InputError(f"{text!r} is not a known release of OpenVINO, expected {OLDEST} to {NEWEST}")
 
 

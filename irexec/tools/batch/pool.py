@@ -7,9 +7,6 @@ that ends.
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
-import threading
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
@@ -22,6 +19,7 @@ from typing import Any
 from irexec.backend.threads import thread_count
 from irexec.errors import InputError, ModelError
 from irexec.io.files import flush_file
+from irexec.io.worker_process import begin_worker
 from irexec.tools.batch.job import Job
 from irexec.tools.batch.part import PartResult, PartRunner, PartTask, Progress
 
@@ -45,17 +43,8 @@ _runner: list[Run] = []
 
 def _begin(make: Make, job: Job, numbers: Any) -> None:
     """The first thing that a new process does."""
-    # Ctrl-C reaches every process of the terminal; the parent decides what becomes of it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    begin_worker()
     _here.append((make, job, Progress(numbers)))
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _do(task: PartTask) -> PartResult:

@@ -11,7 +11,7 @@ from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
 from irexec.messages import visible
 from irexec.tools.finding_formats.locations import UNREADABLE, message, relative
-from irexec.tools.validate import Report
+from irexec.tools.validation.files import Report
 
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 

@@ -13,7 +13,7 @@ from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
 from irexec.messages import visible
 from irexec.tools.finding_formats.locations import UNREADABLE, layer, relative
-from irexec.tools.validate import Report
+from irexec.tools.validation.files import Report
 
 # Beside control characters and surrogates, which ``visible`` writes as escapes, XML has no such characters.
 _NO_CHARACTERS = re.compile("[\ufffe\uffff]")
@@ -22,7 +22,7 @@ _NO_CHARACTERS = re.compile("[\ufffe\uffff]")
 def junit_xml(reports: Sequence[Report]) -> str:
     """The document. An error or warning is a failure, info is the output of a test that passes, an unreadable file is an error.
 
-    A file without findings is a test case that passes.
+    A file without findings is a test case that passes. The time of a file is divided evenly between its cases.
     """
     suites = [_suite(report) for report in reports]
     root = Element("testsuites", {"name": "irexec validate", **_sums(suites)})
@@ -43,11 +43,16 @@ def _suite(report: Report) -> Element:
         suite.append(_case(file, finding))
     counts = {"tests": "testcase", "failures": "testcase/failure", "errors": "testcase/error"}
     suite.attrib |= {name: str(len(suite.findall(path))) for name, path in counts.items()}
+    cases = suite.findall("testcase")
+    suite.set("time", f"{report.seconds:.3f}")
+    for case in cases:
+        case.set("time", f"{report.seconds / len(cases):.3f}")
     return suite
 
 
 def _sums(suites: Sequence[Element]) -> dict[str, str]:
-    return {name: str(sum(int(suite.attrib[name]) for suite in suites)) for name in ("tests", "failures", "errors")}
+    counts = {name: str(sum(int(suite.attrib[name]) for suite in suites)) for name in ("tests", "failures", "errors")}
+    return counts | {"time": f"{sum(float(suite.attrib['time']) for suite in suites):.3f}"}
 
 
 def _case(file: str, finding: Finding) -> Element:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from irexec.ir.findings import Finding
 from irexec.messages import cut, visible
-from irexec.tools.validate import STDIN
+from irexec.tools.validation.files import STDIN
 
 UNREADABLE = "unreadable"
 """What a file is reported as that cannot be read at all; no finding has it as its code."""

@@ -14,7 +14,7 @@ from typing import Any
 from irexec.ir.codes import CODES, Code, Severity
 from irexec.ir.findings import Finding
 from irexec.tools.finding_formats.locations import UNREADABLE, layer, message, uri
-from irexec.tools.validate import Report
+from irexec.tools.validation.files import Report
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}

@@ -1,11 +1,12 @@
-"""Validation of many files: folders are searched, codes can be ignored, an unreadable file does not hide the others."""
+"""Validation of files: folders are searched, codes can be ignored, and why a file cannot be read is part of its report."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +23,23 @@ STDIN = "-"
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """What validation says of one file.
+    """The validation of one file.
 
     Attributes:
-        path: as given, or the path of the folder that was given with the rest after it; "-" for stdin.
-        findings: those that are not ignored, by XML line.
-        ignored: how many findings are.
-        error: why the file could not be read; None if it was.
+        path: as given, or below the folder that was given; "-" for standard input.
+        findings: the findings that are neither ignored nor known, by XML line.
+        ignored: the number of findings with an ignored code.
+        error: the reason why the file could not be read; None if it was read.
+        known: the number of findings of the baseline.
+        seconds: the time of reading and validating.
     """
 
     path: str
     findings: tuple[Finding, ...]
     ignored: int = 0
     error: str | None = None
+    known: int = 0
+    seconds: float = field(default=0.0, compare=False)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -93,20 +98,21 @@ def report(
     """Validate one file.
 
     Args:
-        path: an .xml or .onnx, or "-" for either on stdin. Of an ONNX model the findings say all that keeps it from being converted,
-            and if nothing does, what is found of the IR that it becomes.
+        path: an .xml or .onnx, or "-" for either on stdin. The findings of an ONNX model are everything that keeps it from being
+            converted, or else the findings of the IR that it becomes.
         bin_path: the .bin of an .xml, if not the file of the same name beside it; an .xml from stdin has none beside it.
         mmap: as for read_model.
         weights, portability, release: as for irexec.validate.
-        shapes: shapes for inputs by name, None for the only one: what is found only with these is reported, too, and an ONNX model that
-            cannot be converted without them is converted with them.
+        shapes: shapes of inputs by name; None is the only input. Findings that exist only with these shapes are reported too, and
+            an ONNX model that cannot be converted without them is converted with them.
         ignore: codes that are left out.
-        progress: is called with each part of the work that is done; all parts together are 2, 1 for reading and 1 for validating.
+        progress: called with each part of the work that is done: 1 for reading and 1 for validating.
 
     Raises:
         InputError: there is no such release, or no such input.
         ModelError, UnsupportedError, ConversionError: the file cannot be read at all.
     """
+    start = time.perf_counter()
     source = sys.stdin.buffer if path == STDIN else path
     model, findings = read_tolerant(source, bin_path, mmap=mmap, progress=progress, inputs=shapes)
     if model is not None:
@@ -117,18 +123,13 @@ def report(
         found = validate(model, portability=portability)
         findings += [one for one in found if (one.code, one.layer_id, one.layer_name, one.port) not in known]
     kept = tuple(finding for finding in findings if finding.code not in ignore)
-    return Report(path, kept, len(findings) - len(kept))
+    return Report(path, kept, len(findings) - len(kept), seconds=time.perf_counter() - start)
 
 
 def report_always(path: str, **options: Any) -> Report:
-    """As ``report``, but why a file cannot be read is in its report."""
+    """The same as ``report``, but the reason why a file cannot be read is part of the report."""
+    start = time.perf_counter()
     try:
         return report(path, **options)
     except (ConversionError, ModelError, UnsupportedError) as error:
-        return Report(path, (), error=str(error))
-
-
-def reports(files: Sequence[str], **options: Any) -> Iterator[Report]:
-    """Validate files one by one; the options are those of ``report``."""
-    for path in files:
-        yield report_always(path, **options)
+        return Report(path, (), error=str(error), seconds=time.perf_counter() - start)

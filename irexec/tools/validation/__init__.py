@@ -1,0 +1,17 @@
+"""Validation of many files, in several processes, against a baseline of known findings."""
+
+from irexec.tools.validation.baseline import Baseline, read_baseline
+from irexec.tools.validation.files import STDIN, Report, find_files, parse_codes, report, report_always
+from irexec.tools.validation.processes import reports
+
+__all__ = [
+    "STDIN",
+    "Baseline",
+    "Report",
+    "find_files",
+    "parse_codes",
+    "read_baseline",
+    "report",
+    "report_always",
+    "reports",
+]
