@@ -123,4 +123,4 @@ def test_every_public_name_is_documented() -> None:
     text = (ROOT / "docs" / "python" / "api.md").read_text("utf-8")
     documented = set(re.findall(r"^\.\. auto\w+:: ([\w.]+)", text, re.MULTILINE))
     names = {name for name in irexec.__all__ if not isinstance(getattr(irexec, name), Element)}
-    assert names | {f"converters.{name}" for name in converters.__all__} <= documented
+    assert documented == names | {f"converters.{name}" for name in converters.__all__}
