@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -160,6 +159,8 @@ def _failed(error: BaseException, message: str, code: int, debug: bool, as_json:
 
     message = sentence(message)
     if debug:
+        import traceback
+
         render.lines("".join(traceback.format_exception(error)).splitlines(), stderr=True)
     render.error_line(message)
     if as_json:

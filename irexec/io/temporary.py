@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import re
-import secrets
-import shutil
 import zlib
 from pathlib import Path
 
@@ -30,7 +27,7 @@ class Temporary:
 
     def __init__(self, target: Path) -> None:
         self.target = target
-        self.folder = target.with_name(f"{_prefix(target)}{os.getpid()}-{secrets.token_hex(4)}")
+        self.folder = target.with_name(f"{_prefix(target)}{os.getpid()}-{os.urandom(4).hex()}")
         self.new, self.old = self.folder / "new", self.folder / "old"
 
     def create(self) -> None:
@@ -47,6 +44,9 @@ class Temporary:
         """Keep a hard link to the target, or a copy where the file system has none, and give the new file its permissions."""
         if not self.target.exists():
             return
+        # Imported where it is used: reading a model, which is all that most commands do, needs no temporary folder.
+        import shutil
+
         try:
             os.link(self.target, self.old)
         except OSError:
@@ -64,6 +64,8 @@ class Temporary:
 
     def remove(self) -> None:
         """Delete the folder; what cannot be deleted stays."""
+        import shutil
+
         shutil.rmtree(self.folder, ignore_errors=True)
         _CREATED.discard(self)
 
@@ -78,6 +80,8 @@ def remove_all() -> None:
 
 
 def _prefix(target: Path) -> str:
+    import platform
+
     host = zlib.crc32(f"{platform.node()}/{target.name}".encode("utf-8", "surrogateescape"))
     return f".{target.name[:_NAME_LENGTH]}.irexec-{host:08x}-"
 
@@ -93,6 +97,8 @@ def _remove_abandoned(target: Path) -> None:
         ]
     for path, named in found:
         if not _is_running(int(named[1])):
+            import shutil
+
             _put_back(Path(path) / "old", target)
             shutil.rmtree(path, ignore_errors=True)
 

@@ -7,7 +7,6 @@ it with ``irexec.ir.findings.at`` and give the tests a row that fires it.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 
 from irexec.errors import InputError
@@ -304,6 +303,8 @@ def explain(code: str) -> Code:
     """
     row = CODES.get(code.upper())
     if row is None:
+        import difflib
+
         near = difflib.get_close_matches(code.upper(), CODES, 3)
         offer = f"similar codes are {', '.join(sorted(near))}" if near else "irexec explain lists all codes"
         raise InputError(f"there is no finding code {code!r}; {offer}")

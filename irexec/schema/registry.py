@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from importlib import resources
 from typing import Any
 
 from irexec.errors import UnsupportedError
@@ -116,6 +115,8 @@ def definitions() -> list[OpDef]:
 @functools.cache
 def opset_versions() -> tuple[tuple[str, int], ...]:
     """Every (type, since) of OpenVINO's opsets up to the newest known, whether it is registered or not."""
+    from importlib import resources
+
     lines = (resources.files("irexec.schema") / "opsets.txt").read_text("utf-8").splitlines()
     return tuple((type, int(since)) for type, since in (line.split() for line in lines if not line.startswith("#")))
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from irexec.analysis.model import Model, Port, expected
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import read_model
 from irexec.errors import ConversionError, InputError, NodeError
 from irexec.ir.dims import PartialShape, shape_text
-from irexec.tools.run.given_inputs import GivenInputs, declared_inputs
+
+if TYPE_CHECKING:
+    from irexec.tools.run.given_inputs import GivenInputs
 
 Shapes = Mapping[str | None, PartialShape]
 """Shapes by the names of inputs; None is the only input."""
@@ -35,6 +38,9 @@ def read_with_shapes(
     try:
         return read_model(path, weights, mmap=mmap, progress=progress)
     except ConversionError:
+        # Few models need it, and its import takes longer than checking a model.
+        from irexec.tools.run.given_inputs import declared_inputs
+
         ports = declared_inputs(path) if of is None else of
         known = {} if given is None or None in shapes else given.shapes(ports)
         named = {port.name for port in ports if shapes.keys() & set(port.names)}
