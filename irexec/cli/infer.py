@@ -10,8 +10,6 @@ import click
 
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, IMAGE, ComputeOptions
-from irexec.cli.inspect_views import histogram_document
-from irexec.cli.inspect_views import show_histograms as show_histograms_below
 from irexec.cli.mapping_note import note_mapping
 from irexec.cli.next_steps import as_given, go_on, reads_stdin
 from irexec.cli.option_groups import OptionGroup, command, option, settings
@@ -32,7 +30,7 @@ from irexec.cli.trap_options import TRAP, show_trap, trap_document
 from irexec.cli.usage import is_given, refuse_without
 from irexec.messages import counted, listed
 from irexec.runtime.weights import WeightsMode
-from irexec.tools.arrays.histogram import BINS, histogram
+from irexec.tools.arrays.histogram import BINS, Histogram, histogram
 from irexec.tools.images.files import IMAGE_SUFFIXES
 from irexec.tools.images.images import ImageOptions
 from irexec.tools.run.infer import Assertion, InferOptions, InferReport, Messages
@@ -180,22 +178,31 @@ def infer(
     if report.dumped is not None:
         render.remark(f"{request.dump_folder}: {counted(report.dumped, 'tensor')}")
     if as_json:
-        shown = {} if bars is None else {"histograms": list(map(histogram_document, histograms))}
-        render.as_json(_document(report) | shown)
+        render.as_json(_document(report) | _histograms_document(histograms, bars))
     else:
         _show(report)
-        show_histograms_below(histograms)
+        if histograms:
+            # Its import takes as long as running a small model.
+            from irexec.cli.inspect_views import show_histograms
+
+            show_histograms(histograms)
         if not reads_stdin(inputs.given) and request.weights is None and request.image == ImageOptions():
             _go_on(model, report, list(as_given(inputs.given, request.shapes, request.seed)))
     return 1 if report.is_trapped or (report.comparison is not None and not report.comparison.agrees) else 0
 
 
+def _histograms_document(histograms: Sequence[Histogram], bars: int | None) -> dict[str, Any]:
+    if bars is None:
+        return {}
+    from irexec.cli.inspect_views import histogram_document
+
+    return {"histograms": list(map(histogram_document, histograms))}
+
+
 def _go_on(model: str, report: InferReport, inputs: Sequence[str]) -> None:
     """The command that looks into what is wrong: into NaN and infinities that a layer makes, or into results that differ."""
-    from irexec.tools.reduce.checks.values import KINDS
-
     trap = None if report.trap is None else report.trap.trap
-    if trap is not None and trap.kind in KINDS and trap.origin != "input":
+    if trap is not None and trap.kind in ("nan", "inf") and trap.origin != "input":
         go_on("reduce", model, "-o", "min.xml", "--trap", trap.kind, *inputs)
     elif report.comparison is not None and not report.comparison.agrees:
         go_on("compare", model, "--a-runtime", "reference", *inputs)

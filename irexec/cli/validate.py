@@ -21,7 +21,6 @@ from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
 from irexec.ir.portability.releases import parse_release
 from irexec.messages import counted
-from irexec.tools.finding_formats import github_lines, junit_xml, sarif_log
 from irexec.tools.validation import (
     STDIN,
     Baseline,
@@ -249,10 +248,28 @@ def _document(found: Sequence[Report]) -> dict[str, Any]:
     }
 
 
+def _sarif(found: Sequence[Report]) -> None:
+    from irexec.tools.finding_formats.sarif import sarif_log
+
+    render.json_document(sarif_log(found, irexec.__version__))
+
+
+def _github(found: Sequence[Report]) -> None:
+    from irexec.tools.finding_formats.github import github_lines
+
+    render.lines(github_lines(found))
+
+
+def _junit(found: Sequence[Report]) -> None:
+    from irexec.tools.finding_formats.junit import junit_xml
+
+    render.verbatim(junit_xml(found))
+
+
 _WRITERS: dict[str, Callable[[Sequence[Report]], None]] = {
     "table": _show,
     "json": lambda found: render.as_json(_document(found)),
-    "sarif": lambda found: render.json_document(sarif_log(found, irexec.__version__)),
-    "github": lambda found: render.lines(github_lines(found)),
-    "junit": lambda found: render.verbatim(junit_xml(found)),
+    "sarif": _sarif,
+    "github": _github,
+    "junit": _junit,
 }

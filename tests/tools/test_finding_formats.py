@@ -20,8 +20,9 @@ from lxml import etree
 from irexec.cli.main import run
 from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
-from irexec.tools.finding_formats import github_lines, junit_xml
-from irexec.tools.finding_formats import sarif_log as log_of
+from irexec.tools.finding_formats.github import github_lines
+from irexec.tools.finding_formats.junit import junit_xml
+from irexec.tools.finding_formats.sarif import sarif_log as log_of
 from irexec.tools.validation.files import Report
 
 ROOT = Path(__file__).parent.parent.parent
