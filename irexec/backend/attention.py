@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.linear import contiguous
 from irexec.backend.product_cost import TRANSPOSED_COPY, UNPACKED_LIMIT, product_cost
 from irexec.backend.registry import kernels
@@ -158,7 +158,7 @@ class RowAttention(Kernel):
             splits=len(self.blocks) > 1,
         )
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         operands, out = _Operands.of(self.task, self.sizes, inputs), outputs[0]
         context.parallel(
             len(self.blocks), lambda index, scratch: attend_rows(scratch, operands, self.blocks[index], out)
@@ -223,7 +223,7 @@ class TiledAttention(Kernel):
         by_rows = self._rows * (s.columns + s.width + s.values) + s.columns * (s.width + s.values)
         return 4 * together * (packed + scores + self._rows * (s.width + s.values + 2) + by_rows) + 2048
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         operands, out = _Operands.of(self.task, self.sizes, inputs), outputs[0]
 
         def compute(index: int, scratch: Scratch) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from irexec.backend.chain import Chain, Instruction
 from irexec.backend.constants import ConstantSource
 from irexec.backend.elementwise_chain import ChainKernel
-from irexec.backend.kernel import Context, Task
+from irexec.backend.kernel import KernelContext, Task
 from irexec.backend.registry import BlockOperation
 from irexec.dtypes.elements import F32, Element
 from irexec.dtypes.rounding import round_to
@@ -53,7 +53,7 @@ class BlockKernel(ChainKernel):
         self.records = element.native
         self.overwrites = tuple(operation.reads[i] for i in self.shared if operation.shapes[i] is None)
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         """See Kernel.run."""
         own = [inputs[i] for i in self.reads or ()]
         given = [x if shape is None else x.reshape(shape) for x, shape in zip(own, self._shapes, strict=True)]

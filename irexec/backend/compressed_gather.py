@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.compressed import CompressedSource
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 
@@ -43,7 +43,7 @@ class GatherRows(Kernel):
         # No other kernel is worth holding the whole table unpacked.
         super().__init__("decompressed rows", 0.0, reads=(1,), splits=self._count > 2 * _BLOCK)
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         source, result = self._source, outputs[0]
         indices = np.asarray(inputs[1]).reshape(-1).astype(np.intp)
         indices = np.where(indices < 0, indices + source.count, indices)

@@ -15,7 +15,7 @@ from irexec.backend.convolution.geometry import Geometry, is_channels_last, spli
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.rows import multiply_groups
 from irexec.backend.convolution.weights import Weights
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.products import pixel_product_cost
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
@@ -100,7 +100,7 @@ class Deformable(Kernel):
     def pack(self, store: ConstantStore) -> None:
         self.weights.pack(store)
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         g, d = self.geometry, self.deformable
         packed = self.weights.packed(inputs[2])
         out = self.output.bind(context, outputs[0], inputs, packed.spread)

@@ -21,7 +21,7 @@ from irexec.backend.blocks import finish_block, result_block
 from irexec.backend.chain import Epilogue
 from irexec.backend.constants import ConstantStore
 from irexec.backend.eligibility import is_row_major
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.scratch import Scratch
 from irexec.reference.windows import SlidingWindows
 
@@ -242,7 +242,7 @@ class DepthwiseProducts(Kernel):
                 ),
             )
 
-    def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
+    def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: KernelContext) -> None:
         x, out = inputs[0], outputs[0]
         operands = context.bind(self._epilogue, inputs[2:])
         groups_of_chunks = [self._chunks] if self._together else [[chunk] for chunk in self._chunks]

@@ -14,7 +14,7 @@ from irexec.backend.blocks import finish_block, result_block
 from irexec.backend.chain import Epilogue
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import longest, split
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.scratch import Scratch
 from irexec.reference.windows import SlidingWindows
 
@@ -87,7 +87,7 @@ class DepthwiseWindows(Kernel):
         """(C, 1, 1, kernel...) to (kernel..., C)."""
         return np.ascontiguousarray(np.moveaxis(weights[:, 0, 0], 0, -1), self._dtype)
 
-    def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
+    def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: KernelContext) -> None:
         x, out = inputs[0].transpose(self._last), outputs[0].transpose(self._last)
         operands = context.bind(self._epilogue, inputs[2:])
 

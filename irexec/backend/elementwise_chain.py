@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.backend.chain import Chain, Shared, has_short_rows, run_block
-from irexec.backend.kernel import Context, Kernel, Order
+from irexec.backend.kernel import Kernel, KernelContext, Order
 from irexec.backend.scratch import Scratch
 from irexec.ir.facts import Fact
 
@@ -149,7 +149,7 @@ class ChainKernel(Kernel):
         others = sum(one and not in_order for one, in_order in zip(full, same, strict=True))
         self.cost = _OVERHEAD + size * (chain.passes * _PASS + moved * _BYTE + others * _REORDERED)
 
-    def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
+    def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: KernelContext) -> None:
         """See Kernel.run; an input may be the very memory of the output if ``overwrites`` names it."""
         out = outputs[0]
         shared = tuple(i for i in self.shared if np.may_share_memory(inputs[i], out))
@@ -190,7 +190,7 @@ def workspace_of(chain: Chain) -> int:
     return chain.workspace(block_elements(chain, 0, 1)) + (1 << 16)
 
 
-def run_chain_in_place(chain: Chain, array: np.ndarray, operands: Sequence[np.ndarray], context: Context) -> None:
+def run_chain_in_place(chain: Chain, array: np.ndarray, operands: Sequence[np.ndarray], context: KernelContext) -> None:
     """Replace ``array``, the chain's input 0, by the result, which has its type.
 
     Args:
@@ -205,7 +205,7 @@ def _run(
     out: np.ndarray,
     inputs: Sequence[np.ndarray],
     shared: Shared,
-    context: Context,
+    context: KernelContext,
     elements: int,
     piece: int,
 ) -> None:

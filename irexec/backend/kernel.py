@@ -1,10 +1,8 @@
-"""What a fast kernel is asked (Task), what it declares (Kernel), and what it is given when it runs (Context)."""
+"""Fast kernels: the Task to be computed, the Kernel with its declarations, and the KernelContext in which it runs."""
 
 from __future__ import annotations
 
-import math
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,15 +13,15 @@ import numpy as np
 from irexec.backend.chain import Chain, Epilogue
 from irexec.backend.constants import ConstantSource, ConstantStore
 from irexec.backend.pool import Pool
-from irexec.backend.scratch import Call, Scratch
+from irexec.backend.records import Record, new_record
+from irexec.backend.scratch import Block, Scratch
+from irexec.backend.trials import ThreadTrials
 from irexec.ir.facts import Fact
 from irexec.reference.limits import check_time
 from irexec.schema.opdef import OpDef
 
 Order = tuple[int, ...]
 """The axes of a tensor from the outermost to the innermost in memory; (0, 1, 2, ...) is C order."""
-
-Block = Callable[[int, Scratch], object]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,18 +91,9 @@ class _Running(threading.local):
 
 _running = _Running()
 
-TRIALS = 4
-"""Runs of a step on all threads and on one, in turns, before one of them is settled on."""
 
-SETTLED = 200
-"""Runs after which they are tried again: what else the machine did may have decided the first time."""
-
-_SLOWER = 0.93
-"""One thread is chosen if its time is at most this fraction of that of all: a core that was busy during the trials has the same effect."""
-
-
-def _in_turn(count: int, block: Block, scratch: Scratch) -> None:
-    """Blocks one after another; the run's time is looked at between them."""
+def _run_in_order(count: int, block: Block, scratch: Scratch) -> None:
+    """Run blocks one after another, checking the limit of time between them."""
     outer, mark = _running.scratch, scratch.mark()
     _running.scratch = scratch
     try:
@@ -117,18 +106,9 @@ def _in_turn(count: int, block: Block, scratch: Scratch) -> None:
         _running.scratch = outer
 
 
-_RECORDED = 16
-"""Blocks of a step up to which their calls are recorded: what the interpreter does counts where there are few, and a record of many
-takes memory."""
-
-
 @dataclass(eq=False)
-class Context:
-    """What a kernel works with during a run: threads and workspace. A step of a plan on an arena has its own.
-
-    Whether threads pay depends on how a kernel spends its time: a product of a millisecond runs beside another one, but where
-    two threads call many short NumPy functions, they wait for each other's interpreter lock. So the first runs of a step
-    try both, and the faster way stays. Results are the same: the blocks are.
+class KernelContext:
+    """Threads and workspace of a kernel during a run. A step of a plan on an arena has its own.
 
     Attributes:
         pool: the threads.
@@ -139,103 +119,79 @@ class Context:
     pool: Pool
     scratches: Sequence[Scratch]
     fixed: bool = False
-    _alone: bool = False
-    _trials: int = 0
-    _fastest: list[float] = field(default_factory=lambda: [math.inf, math.inf])
-    _sections: list[_Section] = field(default_factory=list)
-    _is_recording: bool = False
-    _is_recorded: bool = False
+    _trials: ThreadTrials = field(default_factory=ThreadTrials)
+    _record: Record | None = None
+
+    def __post_init__(self) -> None:
+        self._record = new_record() if self.fixed else None
+
+    @property
+    def alone(self) -> bool:
+        """Whether blocks run on one thread because several do not pay."""
+        return self._trials.alone
 
     def run(self, kernel: Kernel, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Run a kernel, and learn from its time whether several threads pay."""
+        """Run a kernel, on one thread if several do not pay."""
         if len(self.scratches) == 1 or not kernel.splits:
             self._run(kernel, inputs, outputs)
-            return
-        if self._trials >= TRIALS:
-            self._trials += 1
-            if self._trials > SETTLED:
-                self._trials, self._fastest = 0, [math.inf, math.inf]
-            self._run(kernel, inputs, outputs)
-            return
-        self._alone = self._trials % 2 == 1
-        start = time.perf_counter()
-        self._run(kernel, inputs, outputs)
-        self._fastest[self._alone] = min(self._fastest[self._alone], time.perf_counter() - start)
-        self._trials += 1
-        if self._trials == TRIALS:
-            self._alone = self._fastest[True] < _SLOWER * self._fastest[False]
+        else:
+            self._trials.run(lambda: self._run(kernel, inputs, outputs))
 
     def _run(self, kernel: Kernel, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        if self._is_recorded:
-            for section in self._sections:
-                self._work(section.count, section.run)
-            return
-        if not (self.fixed and kernel.records) or _running.scratch is not None:
+        if self._record is None or not kernel.records or _running.scratch is not None:
             kernel.run(inputs, outputs, self)
-            return
-        self._is_recording = True
-        try:
-            kernel.run(inputs, outputs, self)
-            self._is_recorded = self._is_recording
-        finally:
-            self._is_recording = False
-            if not self._is_recorded:
-                self._sections.clear()
+        else:
+            self._record.run(kernel, inputs, outputs, self)
 
     def not_repeatable(self) -> None:
-        """What a kernel does in this run is more than its blocks, so that they are not recorded."""
-        self._is_recording = self.fixed = False
+        """Record no calls: the kernel does more in this run than its blocks do."""
+        if self._record is not None:
+            self._record.refuse()
 
     def bind(self, epilogue: Epilogue, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The operands of an epilogue with the axes of its blocks; see ``Epilogue.bind``."""
         return self.views(operands, epilogue.bind(operands))
 
     def views(self, arrays: Sequence[np.ndarray], made: list[np.ndarray]) -> list[np.ndarray]:
-        """``made``, one for each of the arrays; if one of them is a copy instead of a view, the blocks are not recorded."""
+        """``made``, one for each of the arrays. No calls are recorded if one of ``made`` is a copy instead of a view."""
         if not all(map(np.may_share_memory, arrays, made)):
             self.not_repeatable()
         return made
 
     def view(self, array: np.ndarray, made: np.ndarray) -> np.ndarray:
-        """``made``; if it is a copy of the array instead of a view, the blocks are not recorded."""
+        """``made``. No calls are recorded if ``made`` is a copy of the array instead of a view."""
         return self.views([array], [made])[0]
 
     def parallel(self, count: int, block: Block) -> None:
         """Call ``block(index, scratch)`` for every index below ``count``, on any thread, in any order.
 
-        The scratch is empty at the beginning of a block. A block that calls this itself computes the blocks in it one after another,
-        in what is left of its own scratch. Raises the first exception of a block.
+        The scratch is empty at the beginning of a block. A block that calls this itself computes the inner blocks one after
+        another, in the unused part of its own scratch. Raises the first exception of a block.
         """
         outer = _running.scratch
         if outer is not None:
-            _in_turn(count, block, outer)
-            return
-        if self._is_recording:
-            if count <= _RECORDED:
-                section = _Section(count, block)
-                self._sections.append(section)
-                block = section.run
-            else:
-                self.not_repeatable()
-        self._work(count, block)
+            _run_in_order(count, block, outer)
+        else:
+            self.compute(count, block if self._record is None else self._record.recording(count, block))
 
-    def _work(self, count: int, block: Block) -> None:
-        if count == 1 or len(self.scratches) == 1 or self._alone:
+    def compute(self, count: int, block: Block) -> None:
+        """``parallel`` outside of a block, without recording."""
+        if count == 1 or len(self.scratches) == 1 or self.alone:
             self.scratches[0].clear()
-            _in_turn(count, block, self.scratches[0])
+            _run_in_order(count, block, self.scratches[0])
         else:
 
             def work(index: int, worker: int) -> None:
-                # Of the thread that called, which always takes part; the others know no limit.
+                # Only the calling thread, which always takes part, has a limit of time.
                 check_time()
                 scratch = self.scratches[worker]
                 scratch.clear()
-                _in_turn(1, lambda _, scratch: block(index, scratch), scratch)
+                _run_in_order(1, lambda _, scratch: block(index, scratch), scratch)
 
             self.pool.run(count, work)
 
     def scratch(self) -> Scratch:
-        """The calling thread's scratch: for a kernel that works in one piece. In a block it is what is left of that of the block."""
+        """The calling thread's scratch, for a kernel without blocks; in a block, the unused part of the scratch of the block."""
         outer = _running.scratch
         if outer is not None:
             return outer
@@ -243,46 +199,26 @@ class Context:
         return self.scratches[0]
 
 
-class _Section:
-    """The blocks of one ``parallel`` of a kernel, with their calls as recorded on each thread's scratch."""
-
-    def __init__(self, count: int, block: Block) -> None:
-        self.count, self._block = count, block
-        self._calls: dict[tuple[int, int], list[Call]] = {}
-
-    def run(self, index: int, scratch: Scratch) -> None:
-        """Run a block."""
-        calls = self._calls.get((index, id(scratch)))
-        if calls is None:
-            self._calls[index, id(scratch)] = scratch.record(lambda scratch: self._block(index, scratch))
-        else:
-            for call in calls:
-                call()
-
-
 class Candidate(Protocol):
     """A kernel that could compute a task, as the selector compares it with others; only the cheapest one is constructed.
 
     A kernel whose estimate needs all that its constructor does is its own candidate; others have an Estimate.
+
+    Attributes:
+        cost: estimated nanoseconds on one thread.
+        runs_chain: whether the kernel also computes the task's chain.
+        joins: see Kernel.
     """
 
-    @property
-    def cost(self) -> float:
-        """Estimated nanoseconds on one thread."""
-
-    @property
-    def runs_chain(self) -> bool:
-        """Whether the kernel also computes the task's chain."""
-
-    @property
-    def joins(self) -> bool:
-        """See Kernel."""
+    cost: float
+    runs_chain: bool
+    joins: bool
 
     def construct(self) -> Kernel:
         """The kernel."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Estimate:
     """The cost of a kernel that is not constructed yet, and that runs chains."""
 
@@ -312,7 +248,7 @@ class Kernel(ABC):
         workspace: bytes of scratch that a thread needs.
         splits: whether the work is cut into blocks for the pool.
         records: whether its blocks touch arrays only by the functions that they give to ``Scratch.do`` and ``Scratch.work``, and
-            ``run`` does nothing else to them (or says so by ``Context.not_repeatable``).
+            ``run`` does nothing else to them (or says so by ``KernelContext.not_repeatable``).
     """
 
     algorithm: str = ""
@@ -333,7 +269,7 @@ class Kernel(ABC):
         """Make what is needed of the constants, once for each compiled model. Called after the kernel was chosen, before it runs."""
 
     @abstractmethod
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         """Write the outputs.
 
         Args:

@@ -17,7 +17,7 @@ import numpy as np
 
 from irexec.backend.chain import Epilogue, Groups, merged
 from irexec.backend.constants import ConstantSource, ConstantStore
-from irexec.backend.kernel import Context, Kernel, Order, Task
+from irexec.backend.kernel import Kernel, KernelContext, Order, Task
 from irexec.backend.product_cost import (
     COPY,
     LONGEST_BLOCK,
@@ -228,7 +228,7 @@ class LinearKernel(Kernel):
         whole = slice(0, other)
         return [Block(s, *((part, whole) if by_tokens else (whole, part))) for s in range(g.sheets) for part in slices]
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         g, out = self.geometry, outputs[0]
         x = self.prepare(g.matrices(inputs[g.activation]))
         target = merged(out, out.shape, g.groups)

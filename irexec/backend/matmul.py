@@ -12,7 +12,7 @@ import numpy as np
 from irexec.backend.chain import Epilogue
 from irexec.backend.compressed import CompressedSource
 from irexec.backend.compressed_linear import compressed_kernels
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.linear import Geometry, Weights, blasable, contiguous, linear_kernels
 from irexec.backend.product_cost import COPY, LONGEST_BLOCK, product_cost
 from irexec.backend.registry import kernels
@@ -122,7 +122,7 @@ class MatrixProducts(Kernel):
             x = x.swapaxes(-1, -2)
         return np.broadcast_to(x, (*self._leading, *x.shape[-2:]))
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         a, b = self._matrices(inputs[0], 0), self._matrices(inputs[1], 1)
         out = outputs[0]
         if self._vectors[1]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from irexec.backend.chain import Epilogue
 from irexec.backend.eligibility import chain_keeps_type, has_elements
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 from irexec.schema.axes import normalize_axis
@@ -48,7 +48,7 @@ class _Movement(Kernel):
         orders = {*task.input_orders[: self._own], task.output_orders[0]}
         self.cost = len(regions) * _CALL + elements * (_COPY if len(orders) == 1 else _REORDERED)
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[np.ndarray], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[np.ndarray], context: KernelContext) -> None:
         out = outputs[0]
         operands = context.bind(self._epilogue, inputs[self._own :])
 

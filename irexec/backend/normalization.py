@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.chain import Epilogue, Groups, merged
-from irexec.backend.kernel import Context, Kernel, Order, Task
+from irexec.backend.kernel import Kernel, KernelContext, Order, Task
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 from irexec.schema.axes import normalize_axes
@@ -167,7 +167,7 @@ class _Normalization(Kernel):
         triples = zip(piece, self._extent, self._sizes, strict=True)
         return tuple(slice(index * part, min((index + 1) * part, size)) for index, part, size in triples)
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         data, out = inputs[0], outputs[0]
         source, target = (context.view(array, merged(array, data.shape, self.groups)) for array in (data, out))
         operands = context.bind(self.epilogue, inputs[len(self.task.inputs) :])

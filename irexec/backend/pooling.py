@@ -16,7 +16,7 @@ import numpy as np
 from irexec.backend.blocks import finish_block
 from irexec.backend.chain import Epilogue
 from irexec.backend.eligibility import chain_keeps_type, has_elements, working_type
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.reduction import reduction_over
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
@@ -134,7 +134,7 @@ class Pool(Kernel):
             blocks * (passes + 6) * _CALL + elements * (passes * _PASS + _COPY * self._copies) + results * _STRIDED
         )
 
-    def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
+    def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: KernelContext) -> None:
         x, out = inputs[0], outputs[0]
         operands = context.bind(self._epilogue, inputs[self._own :])
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.constants import ConstantStore
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.recurrent_steps import (
     Pack,
     PackedWeights,
@@ -105,7 +105,7 @@ class _Cell(_Recurrent):
         bias = np.zeros(self._biases * r.shape[1], r.dtype) if b is None else b
         return self._pack(_widen(w)[None], _widen(r)[None], _widen(bias)[None], False)
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         x, *states = (_widen(array) for array in inputs[: self._first])
         run_cell(self.of_run(inputs), x, states, outputs)
 
@@ -127,7 +127,7 @@ class _Sequence(_Recurrent):
         assert b is not None
         return self._pack(_widen(w), _widen(r), _widen(b), self.is_single)
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         x, *states = (_widen(array) for array in inputs[: 1 + self._states])
         lengths = np.clip(inputs[1 + self._states].astype(np.int64), 0, x.shape[1])
         directions = self.task.attributes["attributes"].reversed_directions

@@ -15,7 +15,7 @@ import numpy as np
 from irexec.backend.blocks import finish_block
 from irexec.backend.chain import Epilogue
 from irexec.backend.eligibility import chain_keeps_type, has_elements, working_type
-from irexec.backend.kernel import Context, Kernel, Order, Task
+from irexec.backend.kernel import Kernel, KernelContext, Order, Task
 from irexec.backend.registry import Candidates, kernels
 from irexec.backend.scratch import Scratch
 from irexec.schema.axes import normalize_axes
@@ -132,7 +132,7 @@ class Reduction(Kernel):
             (results * (2 + self._reduced + partial)) * dtype.itemsize + 512 + self._epilogue.workspace(results)
         )
 
-    def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
+    def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: KernelContext) -> None:
         x = context.view(inputs[0], inputs[0].transpose(self._order).reshape(self._outer, self._reduced, self._inner))
         given = outputs[0].transpose(self._result)
         out = context.view(given, given.reshape(self._outer, self._inner))

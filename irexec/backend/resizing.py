@@ -15,7 +15,7 @@ import numpy as np
 from irexec.backend.blocks import finish_block
 from irexec.backend.chain import Epilogue
 from irexec.backend.eligibility import chain_keeps_type, has_elements, working_type
-from irexec.backend.kernel import Context, Kernel, Order, Task
+from irexec.backend.kernel import Kernel, KernelContext, Order, Task
 from irexec.backend.reduction import reduction_over
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
@@ -205,7 +205,7 @@ class Resize(Kernel):
             elements * max(4, self._dtype.itemsize) + 64
         ) + self._epilogue.workspace(elements)
 
-    def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
+    def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: KernelContext) -> None:
         x = context.view(inputs[0], inputs[0].transpose(self._order).reshape(self._data))
         given = outputs[0].transpose(self._order)
         out = context.view(given, given.reshape(self._sizes))

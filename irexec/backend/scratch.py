@@ -18,6 +18,9 @@ _ALIGNMENT = 64
 
 Call = Callable[[], object]
 
+Block = Callable[[int, "Scratch"], object]
+"""Computes the block of an index, with a scratch of its own."""
+
 
 class Scratch:
     """Uninitialised arrays from one buffer; ``clear`` releases all of them.
@@ -88,6 +91,10 @@ class Scratch:
     def clear(self) -> None:
         """Release everything."""
         self._used = 0
+
+    def overwrite(self) -> None:
+        """Fill the buffer with bytes that are NaN in every float type."""
+        self._buffer.fill(0xFF)
 
 
 def scratch_size(*arrays: tuple[Sequence[int], np.dtype]) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from irexec.backend.blocks import finish_block
 from irexec.backend.chain import Epilogue
 from irexec.backend.eligibility import chain_keeps_type, has_elements, working_type
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 from irexec.schema.axes import normalize_axis
@@ -67,7 +67,7 @@ class Softmax(Kernel):
             self._blocks * 6 * _CALL + outer * 4 * _ROW + math.prod(self._sizes) * (_ELEMENT + _REORDERED * reordered)
         )
 
-    def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
+    def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: KernelContext) -> None:
         x = context.view(inputs[0], inputs[0].transpose(self._order).reshape(self._sizes))
         given = outputs[0].transpose(self._order)
         out = context.view(given, given.reshape(self._sizes))

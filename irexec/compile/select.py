@@ -11,7 +11,7 @@ import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.elementwise_chain import ChainKernel, run_chain_in_place, workspace_of
-from irexec.backend.kernel import Candidate, Context, Kernel, Task
+from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
 from irexec.backend.registry import offers
 from irexec.compile.graph import Operation
 from irexec.dtypes.elements import F16
@@ -94,7 +94,7 @@ class ReferenceInto(Kernel):
         self.algorithm = "reference"
         self._call = reference_call(definition, attributes, widen=True)
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         results = as_tuple(self._call(*(array for array in inputs if array is not None)))
         for result, output in zip(results, outputs, strict=False):
             if output is not None:
@@ -119,7 +119,7 @@ class ChainAfter(Kernel):
     def pack(self, store: Any) -> None:
         self._kernel.pack(store)
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         self._kernel.run(inputs[: self._own], outputs, context)
         run_chain_in_place(self._chain, outputs[0], inputs[self._own :], context)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.constants import ConstantStore
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.pool import pool_of
 from irexec.backend.registry import offers
 from irexec.backend.scratch import Scratch
@@ -96,7 +96,7 @@ class Specialising:
                 raise AssertionError("checked when the kernel was selected")
             outputs.append(np.empty(task.output_shape(index), fact.element.carrier))
         scratches = [Scratch.of_size(kernel.workspace) for _ in range(self._threads)]
-        kernel.run(inputs, outputs, Context(pool_of(self._threads), scratches))
+        kernel.run(inputs, outputs, KernelContext(pool_of(self._threads), scratches))
         return tuple(outputs)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.kernel import Context
+from irexec.backend.kernel import KernelContext
 from irexec.backend.pool import Pool, pool_of
 from irexec.backend.scratch import Scratch
 from irexec.compile.errors import too_large
@@ -31,7 +31,7 @@ class Frame:
     """
 
     slots: list[Any]
-    contexts: list[Context]
+    contexts: list[KernelContext]
 
 
 @dataclass(eq=False)
@@ -112,9 +112,9 @@ def _set_up(plan: Plan, buffer: np.ndarray) -> Frame:
     return Frame(slots, [_context(step, slots, pool, buffer) for step in plan.steps])
 
 
-def _context(step: Step, slots: list[Any], pool: Pool, buffer: np.ndarray) -> Context:
+def _context(step: Step, slots: list[Any], pool: Pool, buffer: np.ndarray) -> KernelContext:
     scratches = [Scratch(part) for part in _workspaces(step.workspace, pool.threads, buffer)]
-    return Context(
+    return KernelContext(
         pool, scratches, fixed=all(slot < 0 or slots[slot] is not None for slot in (*step.inputs, *step.outputs))
     )
 

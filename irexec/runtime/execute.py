@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from irexec.analysis.evaluate import rounded, without_elements
-from irexec.backend.kernel import Context
+from irexec.backend.kernel import KernelContext
 from irexec.backend.numpy_state import set_for_run
 from irexec.compile.errors import node_error, too_large
 from irexec.compile.memory_limit import check_addresses
@@ -123,7 +123,7 @@ class _Runner:
     ) -> None:
         self.slots, self.state, self.arenas, self.limits, self.watcher = slots, state, arenas, limits, watcher
 
-    def run(self, step: Step, context: Context) -> None:
+    def run(self, step: Step, context: KernelContext) -> None:
         slots = self.slots
         arrays = [slots[i] for i in step.inputs]
         self.limits.check_time(step.node.name)

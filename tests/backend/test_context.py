@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irexec.backend.kernel import SETTLED, TRIALS, Context, Kernel
+from irexec.backend.kernel import Kernel, KernelContext
 from irexec.backend.pool import pool_of
 from irexec.backend.scratch import Scratch
+from irexec.backend.trials import RUNS_UNTIL_RETRIED, TRIAL_RUNS
 
 
 class Timed(Kernel):
@@ -22,18 +23,18 @@ class Timed(Kernel):
         super().__init__("takes time", splits=True)
         self._seconds, self._now = seconds, 0.0
         self.alone: list[bool] = []
-        monkeypatch.setattr("irexec.backend.kernel.time", SimpleNamespace(perf_counter=lambda: self._now))
+        monkeypatch.setattr("irexec.backend.trials.time", SimpleNamespace(perf_counter=lambda: self._now))
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
-        self.alone.append(context._alone)
-        self._now += self._seconds if context._alone else 2.0
-
-
-def _two_threads() -> Context:
-    return Context(pool_of(2), [Scratch.of_size(64) for _ in range(2)])
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
+        self.alone.append(context.alone)
+        self._now += self._seconds if context.alone else 2.0
 
 
-def _run(context: Context, kernel: Kernel, times: int) -> None:
+def _two_threads() -> KernelContext:
+    return KernelContext(pool_of(2), [Scratch.of_size(64) for _ in range(2)])
+
+
+def _run(context: KernelContext, kernel: Kernel, times: int) -> None:
     for _ in range(times):
         context.run(kernel, [], [])
 
@@ -44,26 +45,26 @@ def _run(context: Context, kernel: Kernel, times: int) -> None:
 def test_the_faster_way_stays(seconds: float, alone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     context = _two_threads()
     kernel = Timed(seconds, monkeypatch)
-    _run(context, kernel, TRIALS + 3)
-    assert kernel.alone == [False, True] * (TRIALS // 2) + [alone] * 3
+    _run(context, kernel, TRIAL_RUNS + 3)
+    assert kernel.alone == [False, True] * (TRIAL_RUNS // 2) + [alone] * 3
 
 
 def test_both_ways_are_tried_again_after_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cores of the machine were busy during the first trials."""
     context = _two_threads()
     kernel = Timed(1.5, monkeypatch)
-    _run(context, kernel, SETTLED + 1)
-    assert kernel.alone[TRIALS:] == [True] * (SETTLED + 1 - TRIALS)
+    _run(context, kernel, RUNS_UNTIL_RETRIED + 1)
+    assert kernel.alone[TRIAL_RUNS:] == [True] * (RUNS_UNTIL_RETRIED + 1 - TRIAL_RUNS)
     kernel.alone.clear()
     kernel._seconds = 2.5
-    _run(context, kernel, TRIALS + 3)
-    assert kernel.alone == [False, True] * (TRIALS // 2) + [False] * 3
+    _run(context, kernel, TRIAL_RUNS + 3)
+    assert kernel.alone == [False, True] * (TRIAL_RUNS // 2) + [False] * 3
 
 
 def test_a_step_on_one_thread_has_no_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
     context = _two_threads()
     kernel = Timed(1.5, monkeypatch)
-    _run(context, kernel, TRIALS)
+    _run(context, kernel, TRIAL_RUNS)
     threads: list[threading.Thread] = []
     context.parallel(100, lambda index, scratch: threads.append(threading.current_thread()))
     assert threads == [threading.main_thread()] * 100
@@ -76,7 +77,7 @@ class Doubling(Kernel):
         super().__init__("doubles", records=True)
         self._rows, self._repeatable, self.blocks = rows, repeatable, 0
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         if not self._repeatable:
             context.not_repeatable()
 
@@ -95,7 +96,7 @@ class Doubling(Kernel):
     ids=["recorded", "arrays change", "copies", "many blocks"],
 )
 def test_calls_of_blocks_are_recorded(rows: int, fixed: bool, repeatable: bool, calls: int) -> None:
-    context = Context(pool_of(1), [Scratch.of_size(1024)], fixed=fixed)
+    context = KernelContext(pool_of(1), [Scratch.of_size(1024)], fixed=fixed)
     kernel, data, out = Doubling(rows, repeatable), np.zeros((rows, 2), np.float32), np.empty((rows, 2), np.float32)
     for number in range(3):
         data[...] = number
@@ -105,7 +106,7 @@ def test_calls_of_blocks_are_recorded(rows: int, fixed: bool, repeatable: bool, 
 
 
 def test_a_run_that_fails_records_nothing() -> None:
-    context = Context(pool_of(1), [Scratch.of_size(1024)], fixed=True)
+    context = KernelContext(pool_of(1), [Scratch.of_size(1024)], fixed=True)
     kernel, data, out = Doubling(2), np.ones((1, 2), np.float32), np.empty((2, 2), np.float32)
     for _ in range(2):
         with pytest.raises(IndexError):
@@ -116,7 +117,7 @@ def test_a_run_that_fails_records_nothing() -> None:
 def test_the_scratch_of_a_kernel_in_a_block_is_that_of_the_block() -> None:
     """Another thread may be working on the first one."""
     own = [Scratch.of_size(64) for _ in range(2)]
-    context = Context(pool_of(2), own)
+    context = KernelContext(pool_of(2), own)
     both, taken, given = threading.Barrier(2, timeout=30), [0, 0], list[Scratch]()
 
     def block(index: int, scratch: Scratch) -> None:

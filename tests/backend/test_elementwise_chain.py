@@ -10,7 +10,7 @@ import pytest
 from irexec.backend import elementwise_chain
 from irexec.backend.chain import Chain, Epilogue, Instruction
 from irexec.backend.elementwise_chain import ChainKernel, run_chain_in_place
-from irexec.backend.kernel import Context, Order
+from irexec.backend.kernel import KernelContext, Order
 from irexec.backend.pool import pool_of
 from irexec.backend.registry import find_block_operation
 from irexec.backend.scratch import Scratch
@@ -59,7 +59,9 @@ def _run(arrays: Sequence[np.ndarray], out: np.ndarray, threads: int = 1, order:
         for _ in range(2):
             out[...] = np.nan if not any(np.may_share_memory(a, out) for a in arrays) else out
             kernel.run(
-                arrays, [out], Context(pool_of(threads), [Scratch.of_size(kernel.workspace) for _ in range(threads)])
+                arrays,
+                [out],
+                KernelContext(pool_of(threads), [Scratch.of_size(kernel.workspace) for _ in range(threads)]),
             )
             if any(np.may_share_memory(a, out) for a in arrays):
                 break
@@ -141,7 +143,9 @@ def test_many_blocks_of_cheap_operations(rows: int, threads: int) -> None:
     chain = Chain(2, F32, (_instruction("Add", "opset1", (0, 1)), _instruction("Subtract", "opset1", (2, 0))))
     fact = Fact(element_of(F32), x.shape)
     kernel, out = ChainKernel(chain, [fact, fact], fact, threads), np.full(x.shape, np.nan, np.float32)
-    kernel.run([x, y], [out], Context(pool_of(threads), [Scratch.of_size(kernel.workspace) for _ in range(threads)]))
+    kernel.run(
+        [x, y], [out], KernelContext(pool_of(threads), [Scratch.of_size(kernel.workspace) for _ in range(threads)])
+    )
     np.testing.assert_array_equal(out, x + y - x)
 
 
@@ -162,7 +166,10 @@ def test_in_place_after_a_kernel(shape: tuple[int, ...]) -> None:
     expected = _expected(x, bias, residual)
     with np.errstate(all="ignore"):
         run_chain_in_place(
-            bias_residual_gelu(), x, [bias, residual], Context(pool_of(2), [Scratch.of_size(0), Scratch.of_size(0)])
+            bias_residual_gelu(),
+            x,
+            [bias, residual],
+            KernelContext(pool_of(2), [Scratch.of_size(0), Scratch.of_size(0)]),
         )
     np.testing.assert_allclose(x, expected, rtol=4e-6, atol=4e-6)
 
@@ -194,7 +201,10 @@ def test_a_thousand_shapes_keep_a_bounded_number_of_layouts() -> None:
     for size in range(1, 1001):
         out = np.empty(size, np.float32)
         run_chain_in_place(
-            Chain(1, F32, (_instruction("Relu", "opset1", (0,)),)), out, [], Context(pool_of(1), [Scratch.of_size(0)])
+            Chain(1, F32, (_instruction("Relu", "opset1", (0,)),)),
+            out,
+            [],
+            KernelContext(pool_of(1), [Scratch.of_size(0)]),
         )
     info = elementwise_chain._layout.cache_info()
     assert info.currsize <= (info.maxsize or 0) <= 1000

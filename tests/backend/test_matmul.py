@@ -10,7 +10,7 @@ import pytest
 from irexec.backend import matmul
 from irexec.backend.chain import Chain, Instruction
 from irexec.backend.constants import ConstantStore
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.linear import DirectLinear, NarrowLinear, TransposedLinear
 from irexec.backend.matmul import MatrixProducts
 from irexec.backend.pool import pool_of
@@ -212,7 +212,7 @@ def in_order(x: np.ndarray, order: tuple[int, ...] | None) -> np.ndarray:
 
 def run_into(kernel: Kernel, task: Task, inputs: list[np.ndarray], out: np.ndarray) -> None:
     kernel.pack(ConstantStore())
-    kernel.run(inputs, [out], Context(pool_of(1), [Scratch.of_size(kernel.workspace)]))
+    kernel.run(inputs, [out], KernelContext(pool_of(1), [Scratch.of_size(kernel.workspace)]))
 
 
 @pytest.mark.parametrize("constants", [(1,), ()])

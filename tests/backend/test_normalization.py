@@ -11,7 +11,7 @@ import pytest
 from irexec.backend import normalization
 from irexec.backend.chain import Chain, Instruction
 from irexec.backend.constants import ConstantStore
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.normalization import ColumnNormalization, GroupRows, RowNormalization, groups_of
 from irexec.backend.pool import pool_of
 from irexec.backend.registry import candidates
@@ -71,7 +71,7 @@ def run_in(
     kernel.pack(ConstantStore())
     first = in_order(inputs[0], order)
     out = first.copy("K") if in_place else in_order(np.full(inputs[0].shape, np.nan, inputs[0].dtype), order)
-    context = Context(pool_of(task.threads), [Scratch.of_size(kernel.workspace) for _ in range(task.threads)])
+    context = KernelContext(pool_of(task.threads), [Scratch.of_size(kernel.workspace) for _ in range(task.threads)])
     with np.errstate(all="ignore"):
         kernel.run([out if in_place else first, *inputs[1:]], [out], context)
     return out

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from irexec.backend import pool as pools
-from irexec.backend.kernel import Context
+from irexec.backend.kernel import KernelContext
 from irexec.backend.pool import Pool
 from irexec.backend.scratch import Scratch
 
@@ -116,7 +116,7 @@ def test_a_block_may_start_a_job() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_block_of_a_context_may_start_blocks_in_what_is_left_of_its_scratch(threads: int) -> None:
-    context = Context(Pool(threads), [Scratch.of_size(4096) for _ in range(threads)])
+    context = KernelContext(Pool(threads), [Scratch.of_size(4096) for _ in range(threads)])
     sums = np.zeros((8, 5))
 
     def outer(i: int, scratch: Scratch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.constants import ConstantStore
-from irexec.backend.kernel import Context
+from irexec.backend.kernel import KernelContext
 from irexec.backend.pool import pool_of
 from irexec.backend.registry import candidates
 from irexec.backend.scratch import Scratch
@@ -102,7 +102,7 @@ def test_outputs_that_nobody_reads() -> None:
     (kernel,) = candidates(task)
     kernel.pack(ConstantStore())
     final = np.empty(task.output_shape(2), np.float32)
-    kernel.run(inputs, [None, None, final], Context(pool_of(1), [Scratch.of_size(kernel.workspace)]))
+    kernel.run(inputs, [None, None, final], KernelContext(pool_of(1), [Scratch.of_size(kernel.workspace)]))
     np.testing.assert_allclose(final, as_tuple(task.definition(*inputs, **attributes))[2], rtol=1e-5, atol=1e-6)
 
 

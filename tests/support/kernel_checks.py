@@ -11,7 +11,7 @@ import numpy as np
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.chain import Chain, Instruction
 from irexec.backend.constants import ConstantStore
-from irexec.backend.kernel import Context, Kernel, Order, Task
+from irexec.backend.kernel import Kernel, KernelContext, Order, Task
 from irexec.backend.pool import pool_of
 from irexec.backend.registry import candidates
 from irexec.backend.scratch import Scratch
@@ -123,7 +123,7 @@ def _chained(expected: Sequence[np.ndarray], operands: Sequence[np.ndarray]) -> 
 def _check(kernel: Kernel, task: Task, inputs: Arrays, operands: Arrays, expected: Sequence[np.ndarray]) -> None:
     """The result for inputs as the task says they lie in memory, and for strided ones."""
     kernel.pack(ConstantStore())
-    context = Context(pool_of(task.threads), [Scratch.of_size(kernel.workspace) for _ in range(task.threads)])
+    context = KernelContext(pool_of(task.threads), [Scratch.of_size(kernel.workspace) for _ in range(task.threads)])
     given = [*inputs, *operands]
     ordered = [
         x if x is None or order is None else in_order(x, order)

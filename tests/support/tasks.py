@@ -10,7 +10,7 @@ import numpy as np
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.chain import Chain
 from irexec.backend.constants import ConstantSource, ConstantStore
-from irexec.backend.kernel import Context, Kernel, Order, Task
+from irexec.backend.kernel import Kernel, KernelContext, Order, Task
 from irexec.backend.pool import pool_of
 from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import element_of
@@ -56,7 +56,7 @@ def run_kernel(
         dtype = np.dtype(fact.element.carrier) if fact.element is not None else np.dtype(np.float32)
         outputs.append(_filled(task.output_shape(i), dtype, task.output_orders[i]))
     given = [x if kernel.reads is None or i in kernel.reads else None for i, x in enumerate(inputs)]
-    context = Context(pool_of(task.threads), [Scratch.of_size(kernel.workspace) for _ in range(task.threads)])
+    context = KernelContext(pool_of(task.threads), [Scratch.of_size(kernel.workspace) for _ in range(task.threads)])
     with np.errstate(all="ignore"):
         kernel.run([*given, *operands], outputs, context)
         if kernel.records:
@@ -68,7 +68,7 @@ def run_recorded(
     kernel: Kernel, threads: int, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray | None]
 ) -> None:
     """Run a packed kernel as a plan on an arena does: calls that were recorded on other values are repeated on those of the inputs."""
-    context = Context(pool_of(threads), [Scratch.of_size(kernel.workspace) for _ in range(threads)], fixed=True)
+    context = KernelContext(pool_of(threads), [Scratch.of_size(kernel.workspace) for _ in range(threads)], fixed=True)
     arrays = [None if x is None else x.copy(order="K") for x in inputs]
     for number in range(4):
         for array, values in zip(arrays, inputs, strict=True):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from irexec.backend import registry as fast_kernels
-from irexec.backend.kernel import Context, Kernel
+from irexec.backend.kernel import Kernel, KernelContext
 from irexec.dtypes.elements import F32
 from irexec.errors import OpError, check
 from irexec.ir.dims import Dim
@@ -205,7 +205,7 @@ class _Bound(Kernel):
         super().__init__("broken")
         self._function = function
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         outputs[0][...] = self._function(*inputs)
 
 

@@ -15,7 +15,7 @@ from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.regions import Region
 from irexec.backend.convolution.rows import multiply_groups
 from irexec.backend.convolution.weights import Weights, some_panels, split_outputs
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.products import multiply, panel_width, panels, pixel_product_cost
 from irexec.backend.scratch import Scratch
 from irexec.reference.windows import SlidingWindows, effective_kernel_size, windows
@@ -74,7 +74,7 @@ class Columns(Kernel):
     def pack(self, store: ConstantStore) -> None:
         self.weights.pack(store)
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         g = self.geometry
         packed = self.weights.packed(inputs[1])
         out = self.output.bind(context, outputs[0], inputs, packed.spread)

@@ -9,7 +9,7 @@ import numpy as np
 
 from irexec.backend.chain import Epilogue, has_short_rows, merged, run_block
 from irexec.backend.convolution.geometry import flat_pixels, is_channels_last, is_matrix
-from irexec.backend.kernel import Context, Task
+from irexec.backend.kernel import KernelContext, Task
 from irexec.backend.scratch import Scratch
 
 # Elements on which a chain runs at once: its temporary arrays stay in cache too.
@@ -49,7 +49,7 @@ class Output:
         return self._epilogue.workspace(chained) + elements * self.computed.itemsize * (1 + whole) + 8 * chained + 256
 
     def bind(
-        self, context: Context, out: np.ndarray, inputs: Sequence[np.ndarray], spread: np.ndarray | None = None
+        self, context: KernelContext, out: np.ndarray, inputs: Sequence[np.ndarray], spread: np.ndarray | None = None
     ) -> BoundOutput:
         """For one run. ``inputs`` are all that the kernel was given; ``spread`` is for each channel the computed one that it equals."""
         given = inputs[self.first_operand :]

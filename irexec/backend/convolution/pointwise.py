@@ -12,7 +12,7 @@ from irexec.backend.convolution.geometry import Geometry, flat_pixels, is_channe
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.rows import copied_pixels, multiply_groups
 from irexec.backend.convolution.weights import Weights, some_panels, split_outputs
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.products import LANES, THIN, multiply, panel_width, panels, pixel_product_cost
 from irexec.backend.scratch import Scratch
 
@@ -92,7 +92,7 @@ class Pointwise(Kernel):
     def pack(self, store: ConstantStore) -> None:
         self.weights.pack(store)
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         g = self.geometry
         packed = self.weights.packed(inputs[1])
         out = self.output.bind(context, outputs[0], inputs, packed.spread)

@@ -24,7 +24,7 @@ from irexec.backend.convolution.minimal_filtering import minimal_filtering
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.regions import Region
 from irexec.backend.convolution.weights import Weights, some_panels, split_outputs
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.products import multiply_rows, panel_width
 from irexec.backend.scratch import Scratch
 
@@ -140,7 +140,7 @@ class Winograd(Kernel):
     def pack(self, store: ConstantStore) -> None:
         self.weights.pack(store)
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         g, x = self.geometry, inputs[0]
         packed = self.weights.packed(None)
         out = self.output.bind(context, outputs[0], inputs, packed.spread)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.constants import ConstantStore
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.transposed.geometry import TransposedGeometry
 from irexec.backend.transposed.phases import PhaseColumns
 from irexec.backend.transposed.sums import TapSums
@@ -66,7 +66,7 @@ class AnyLayout(Kernel):
     def pack(self, store: ConstantStore) -> None:
         self._kernel.pack(store)
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         data, out = inputs[0], outputs[0]
         if self._is_last:
             data, out = np.moveaxis(data, -1, 1), np.moveaxis(out, -1, 1)

@@ -12,7 +12,7 @@ import numpy as np
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.weights import Weights
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.scratch import Scratch
 from irexec.backend.transposed.geometry import TransposedGeometry
 
@@ -36,7 +36,7 @@ class RowBlocks(Kernel):
     def pack(self, store: ConstantStore) -> None:
         self.weights.pack(store)
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         g, x = self.geometry, inputs[0]
         matrices = self.weights.packed(inputs[1]).array
         out = self.output.bind(context, outputs[0], inputs)

@@ -99,9 +99,9 @@ RUNNING = (
     ),
     Mutation(
         "the slower number of threads is settled on",
-        "irexec/backend/kernel.py",
-        "self._alone = self._fastest[True] < _SLOWER * self._fastest[False]",
-        "self._alone = self._fastest[True] > _SLOWER * self._fastest[False]",
+        "irexec/backend/trials.py",
+        "self.alone = self._fastest[True] < _SLOWER * self._fastest[False]",
+        "self.alone = self._fastest[True] > _SLOWER * self._fastest[False]",
         ("tests/backend/test_context.py",),
     ),
     Mutation(
