@@ -14,7 +14,7 @@ from unittest import mock
 import numpy as np
 
 from irexec.backend import registry
-from irexec.backend.kernel import Kernel, Task
+from irexec.backend.kernel import Candidate, Task
 
 # Elements, bytes, rows or operations of a block, by module; in the last one, elements of constants that stay compressed.
 _BLOCKS: Mapping[str, tuple[str, ...]] = {
@@ -45,7 +45,6 @@ _BLOCKS: Mapping[str, tuple[str, ...]] = {
     "irexec.backend.transposed.phases": ("_COLUMNS",),
     "irexec.backend.transposed.shared_windows": ("_BLOCK",),
     "irexec.backend.transposed.sums": ("_PARTS",),
-    "irexec.backend.transposed.tiles": ("_BLOCK",),
     "irexec.compile.passes.recognise_compressed_weights": ("SMALLEST",),
 }
 _MINIMA = {("irexec.backend.products", "_SMALL"): 160 * 48 * 16, ("irexec.backend.reduction", "_LONG_SUM"): 8}
@@ -57,11 +56,11 @@ def any_kernels(seed: int) -> Iterator[None]:
     """Plans that are made meanwhile have any of the kernels that may compute a task, in any of the layouts."""
     rng = np.random.default_rng([seed, 1])
 
-    def shuffled(function: Callable[[Task], Iterable[Kernel]]) -> Callable[[Task], Iterable[Kernel]]:
-        def offered(task: Task) -> Iterator[Kernel]:
-            for kernel in function(task):
-                kernel.cost = float(10 ** rng.uniform(0, 9))
-                yield kernel
+    def shuffled(function: Callable[[Task], Iterable[Candidate]]) -> Callable[[Task], Iterable[Candidate]]:
+        def offered(task: Task) -> Iterator[Candidate]:
+            for candidate in function(task):
+                candidate.cost = float(10 ** rng.uniform(0, 9))
+                yield candidate
 
         return offered
 

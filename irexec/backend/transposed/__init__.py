@@ -14,7 +14,6 @@ from irexec.backend.transposed.geometry import TransposedGeometry, backprop_geom
 from irexec.backend.transposed.phases import PhaseColumns
 from irexec.backend.transposed.shared_windows import SharedWindows, share_windows
 from irexec.backend.transposed.sums import TapSums
-from irexec.backend.transposed.tiles import PixelTiles, suits
 
 # Bytes of scratch that a kernel may ask for.
 _WORKSPACE = 8 << 20
@@ -52,6 +51,4 @@ def _candidates(task: Task, geometry: TransposedGeometry | None) -> Iterator[Ker
         found.append(PhaseColumns(task, geometry, channels_last=True))
         if share_windows(geometry):
             found.append(SharedWindows(task, geometry, channels_last=True))
-        if suits(geometry):
-            found.append(PixelTiles(task, geometry))
     yield from (kernel for kernel in found if kernel.workspace <= _WORKSPACE)

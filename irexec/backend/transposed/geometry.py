@@ -7,6 +7,7 @@ So a phase is a convolution with stride 1.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import numpy as np
 from irexec.backend.convolution.geometry import widened
 from irexec.backend.kernel import Task
 from irexec.reference.windows import TransposedWindows
+from irexec.schema.convolution import BackpropAttributes
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class TransposedGeometry:
     kernel: tuple[int, ...]
     windows: TransposedWindows
 
-    @property
+    @functools.cached_property
     def computed(self) -> np.dtype:
         """The type to compute in."""
         return widened(self.dtype)
@@ -81,8 +83,12 @@ class TransposedGeometry:
         phases = list(map(min, self.windows.strides, self.windows.counts))
         return math.prod(phases) + sum(phase * taps for phase, taps in zip(phases, self.kernel, strict=True))
 
-    def axis_phases(self, axis: int) -> tuple[AxisPhase, ...]:
-        """The phases along an axis that have values."""
+    @functools.cached_property
+    def axes(self) -> tuple[tuple[AxisPhase, ...], ...]:
+        """For each axis the phases that have values."""
+        return tuple(self._phases_along(axis) for axis in range(len(self.kernel)))
+
+    def _phases_along(self, axis: int) -> tuple[AxisPhase, ...]:
         w = self.windows
         stride, dilation, begin, count = w.strides[axis], w.dilations[axis], w.begins[axis], w.counts[axis]
         found = []
@@ -99,17 +105,31 @@ class TransposedGeometry:
             )
         return tuple(found)
 
+    @functools.cached_property
     def phases(self) -> list[tuple[AxisPhase, ...]]:
         """All combinations of the phases along the axes."""
-        return list(itertools.product(*(self.axis_phases(axis) for axis in range(len(self.kernel)))))
+        return list(itertools.product(*self.axes))
 
 
 def backprop_geometry(task: Task, grouped: bool) -> TransposedGeometry:
-    """Of ConvolutionBackpropData and GroupConvolutionBackpropData."""
-    images, _, *sizes = task.shape(0)
-    groups, inputs, outputs, *kernel = task.shape(1) if grouped else (1, *task.shape(1))
-    given = task.output_shape()[2:] if task.has_input(2) else None
-    windows = task.attributes["attributes"].windows(sizes, kernel, given)
+    """The geometry of a task of ConvolutionBackpropData or GroupConvolutionBackpropData."""
+    wanted = task.output_shape()[2:] if task.has_input(2) else None
     dtype = task.dtype(0)
     assert dtype is not None
-    return TransposedGeometry(dtype, images, groups, inputs, outputs, tuple(sizes), tuple(kernel), windows)
+    filter = task.shape(1) if grouped else (1, *task.shape(1))
+    return _geometry(dtype, task.shape(0), filter, wanted, task.attributes["attributes"])
+
+
+# Selecting layouts asks for the same geometries again and again.
+@functools.lru_cache(maxsize=1 << 5)
+def _geometry(
+    dtype: np.dtype,
+    data: tuple[int, ...],
+    filter: tuple[int, ...],
+    wanted: tuple[int, ...] | None,
+    attributes: BackpropAttributes,
+) -> TransposedGeometry:
+    """The geometry of data (N, C, sizes...) and a filter (groups, inputs, outputs, kernel...)."""
+    groups, inputs, outputs, *kernel = filter
+    windows = attributes.windows(data[2:], kernel, wanted)
+    return TransposedGeometry(dtype, data[0], groups, inputs, outputs, data[2:], tuple(kernel), windows)

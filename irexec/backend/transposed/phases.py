@@ -37,7 +37,7 @@ class PhaseColumns(RowBlocks):
         self, task: Task, geometry: TransposedGeometry, channels_last: bool = False, arrange: Arrange | None = None
     ) -> None:
         g = geometry
-        self.channels_last, self.phases = channels_last, g.phases()
+        self.channels_last, self.phases = channels_last, g.phases
         key = ("phases", channels_last, *self._taps())
         weights = Weights(task.constants[1], key, self._matrices, g.weights, g.computed, share=False, arrange=arrange)
         super().__init__(task, g, "phases by columns, channels last" if channels_last else "phases by columns", weights)

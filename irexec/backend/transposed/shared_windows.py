@@ -33,8 +33,8 @@ class SharedWindows(RowBlocks):
         self, task: Task, geometry: TransposedGeometry, channels_last: bool, arrange: Arrange | None = None
     ) -> None:
         g = geometry
-        self.channels_last, self.phases = channels_last, g.phases()
-        axes = [g.axis_phases(axis) for axis in range(len(g.kernel))]
+        self.channels_last, self.phases = channels_last, g.phases
+        axes = g.axes
         self.kernel = [len(phases[0].taps) for phases in axes]
         self.steps = [phases[0].step for phases in axes]
         self.low = [min(phase.first for phase in phases) for phases in axes]
@@ -137,12 +137,7 @@ def share_windows(g: TransposedGeometry) -> bool:
     """Whether all phases have as many taps, equally far from each other."""
     if g.groups > 1 or math.prod(g.windows.strides) == 1:
         return False
-    for axis in range(len(g.kernel)):
-        phases = g.axis_phases(axis)
-        if len(phases) < g.windows.strides[axis] or {(len(p.taps), p.step) for p in phases} != {
-            (len(phases[0].taps), phases[0].step)
-        }:
-            return False
-        if not phases[0].taps:
+    for stride, phases in zip(g.windows.strides, g.axes, strict=True):
+        if len(phases) < stride or len({(len(phase.taps), phase.step) for phase in phases}) > 1 or not phases[0].taps:
             return False
     return True

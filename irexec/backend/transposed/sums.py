@@ -34,8 +34,8 @@ class TapSums(RowBlocks):
         g = geometry
         weights = Weights(task.constants[1], "taps", _matrix, g.weights, g.computed, share=False, arrange=arrange)
         super().__init__(task, g, "product and sums of taps", weights)
-        self.phases = [phase for phase in g.phases() if all(axis.taps for axis in phase)]
-        self.empty = [phase for phase in g.phases() if not all(axis.taps for axis in phase)]
+        self.phases = [phase for phase in g.phases if all(axis.taps for axis in phase)]
+        self.empty = [phase for phase in g.phases if not all(axis.taps for axis in phase)]
         self.low, self.high = self._margins()
         self.rows, self.parts = self._blocks(task.threads)
         self.channels = [
