@@ -10,6 +10,7 @@ from irexec.cli.signals import raise_on_signals
 
 GROUPS = {
     "Look": {
+        "demo": "Try irexec on a small sample, which it brings along.",
         "validate": "Find everything that is wrong with a model, or with many.",
         "explain": "Explain a finding code of validate, such as IR103.",
         "inspect": "Show what a model consists of, and what would run.",

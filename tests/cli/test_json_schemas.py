@@ -48,6 +48,7 @@ ROWS = (
     Row("validate {samples}/execution_graph.xml"),
     Row("validate {digits}/classifier.xml --portability --for 2023.3", 1),
     Row("validate {data}/openvino/dynamic.xml --portability"),
+    Row("demo {tmp}/demo"),
     Row("explain"),
     Row("explain IR103 IR007"),
     Row("ops"),

@@ -138,6 +138,8 @@ class _Runner:
         if rest.strip():
             raise NotAnExample(f"{text!r}: nothing may follow 'echo $?'")
         name, *arguments = shlex.split(line)
+        target = arguments.pop() if arguments[-2:-1] == [">"] else None
+        arguments = arguments[:-1] if target else arguments
         runs: dict[str, Callable[[list[str]], tuple[str, int]]] = {
             "irexec": self._irexec,
             "python": self._python_process,
@@ -153,6 +155,9 @@ class _Runner:
             raise FailedExample(
                 f"{text!r} ended with exit code {code}; a page that means to show that adds '; echo $?'\n{output}"
             )
+        if target:
+            Path(target).write_text(output, "utf-8")
+            output = ""
         return f"{output}{code}\n" if separator else output
 
     def __enter__(self) -> _Runner:
