@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from irexec.dtypes.elements import Element
-from irexec.errors import OpError
-from irexec.ir.dims import low, meet_shapes
+from irexec.errors import OpError, check
+from irexec.ir.dims import low, meet_shapes, shape_text
 from irexec.ir.facts import Fact
 from irexec.schema.attributes import AttributeShape
 from irexec.schema.injected import Variables
@@ -18,9 +18,16 @@ from irexec.schema.registry import op
 def read_value_3(init_value: AnyTensor, *, variable_id: str, variables: Variables) -> np.ndarray:
     """The variable's value; ``init_value`` before anything was assigned in this session.
 
-    Source: ReadValue-3.
+    The shape of ``init_value`` may be another one in each run; a value that was assigned in a run of another shape is refused.
+    Source: ReadValue-3 and Assign-3, by which a variable has the shape of ``init_value``.
     """
-    return variables.get(variable_id, init_value)
+    value = variables.get(variable_id, init_value)
+    check(
+        value.shape == init_value.shape,
+        f"variable {variable_id!r} holds a value of shape {shape_text(value.shape)}, "
+        f"init_value has shape {shape_text(init_value.shape)}; reset the state",
+    )
+    return value
 
 
 @read_value_3.shape_rule

@@ -59,7 +59,8 @@ def any_kernels(seed: int) -> Iterator[None]:
     def shuffled(function: Callable[[Task], Iterable[Candidate]]) -> Callable[[Task], Iterable[Candidate]]:
         def offered(task: Task) -> Iterator[Candidate]:
             for candidate in function(task):
-                candidate.cost = float(10 ** rng.uniform(0, 9))
+                # Some are frozen.
+                object.__setattr__(candidate, "cost", float(10 ** rng.uniform(0, 9)))
                 yield candidate
 
         return offered

@@ -39,7 +39,8 @@ def old_state(g: Growth) -> None:
     after = g.one("Tanh", binary_of(g, read))
     after = after if after.shape == read.shape else g.as_shape(after, read.shape)
     g.builder.emit("Assign", after.value, variable_id=name, version=3)
-    g.results.append(after)
+    # A function of two tensors may take its second one alone.
+    g.results.append(read)
     g.add(read, after)
 
 
