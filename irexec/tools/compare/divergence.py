@@ -22,6 +22,8 @@ from irexec.tools.compare.rows import Ancestors, Found, Rows, layer, paths_of
 
 _TELLING = 8
 """Elements from which on a constant that A has not tells a layer from others; exporters fold smaller ones in many ways."""
+_SMALL_SET = 5
+"""Layers at most that are named together, if those that compute shapes are to be among them."""
 _EXACT = Tolerance(rtol=0.0, atol=0.0)
 _FOLDED = Tolerance(rtol=1e-6, atol=1e-6, scaled=True)
 """The tolerance of constants that two exporters have folded in different orders."""
@@ -65,20 +67,34 @@ def _is_independent(found: Found, by_value: Mapping[Value, Found], ancestors: An
 
 
 def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors, context: Context) -> Divergence:
-    passed_over = _computed_from_shapes(context.b.model) | {
-        node for node in context.b.model.walk() if node.type == "ShapeOf"
-    }
-    between = []
+    if first.row.agreement.largest is None:
+        # Shapes differ: layers whose shapes could not be compared may be why.
+        kept = [value for value, found in by_value.items() if value is first.value or not found.is_reshaped]
+        ancestors = Ancestors(kept, context.b.model)
+    model = context.b.model
+    constant, of_shapes = constant_layers(model), _computed_from_shapes(model)
+    between: dict[Node, Suspect] = {}
+    shapes: dict[Node, Suspect] = {}
     for node in ancestors.of(first.value)[1]:
         one = _suspect(node.outputs[0], first, by_value, context)
-        if (
-            node not in passed_over
-            or one.attributes
-            or one.unknown_constants
-            or any(row.agrees is False for row in one.inputs)
-        ):
-            between.append(one)
-    return Divergence(row=first.row, suspect=_suspect(first.value, first, by_value, context), between=tuple(between))
+        is_told = one.attributes or one.unknown_constants or any(row.agrees is False for row in one.inputs)
+        if is_told or (node not in of_shapes and node.type != "ShapeOf"):
+            between[node] = one
+        elif node not in constant and node.type != "ShapeOf":
+            shapes[node] = one
+    between |= _few(shapes, {first.value.node, *between})
+    return Divergence(
+        row=first.row, suspect=_suspect(first.value, first, by_value, context), between=tuple(between.values())
+    )
+
+
+def _few(shapes: Mapping[Node, Suspect], chosen: set[Node]) -> dict[Node, Suspect]:
+    """Layers that compute shapes which the chosen layers read, as long as all of them are a small set: else those read directly."""
+    read = {value.node for node in chosen for value in node.inputs if value is not None}
+    for few in (dict(shapes), {node: one for node, one in shapes.items() if node in read}):
+        if len(few) + len(chosen) <= _SMALL_SET:
+            return few
+    return {}
 
 
 def _computed_from_shapes(model: Model) -> set[Node]:
