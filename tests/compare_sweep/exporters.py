@@ -28,6 +28,8 @@ KINDS: dict[str, Callable[[Model, np.random.Generator], Change | None]] = {
 }
 _TRIES = 25
 """Random changes of one kind until one shows in a result."""
+_COMMUTING = ("Convert", "Reshape", "Transpose", "Squeeze", "Unsqueeze")
+"""Layers that exporters put in front of an element-wise layer or behind it: one that is missing may be missing on either side."""
 _LARGEST_SET = 5
 OUTCOMES = ("alone", "first", "in the set", "missed")
 """The layer alone is named, or first of at most five, or later among at most five; or none of these."""
@@ -126,7 +128,7 @@ def named_by(nodes: list[Node], change: Change) -> set[str]:
             if any(value is not None and value.node is current for value in node.inputs):
                 right.add(node.name)
                 others = (value.node.type for value in node.inputs if value is not None and value.node is not current)
-                if not change.is_missing and all(other == "Constant" for other in others):
+                if node.type in _COMMUTING if change.is_missing else all(other == "Constant" for other in others):
                     waiting.append(node)
     return right
 

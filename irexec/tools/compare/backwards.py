@@ -32,6 +32,8 @@ _EXPANSIONS = 4
 """Layers of B without a counterpart that are run together."""
 _TRIALS = 240
 """Trials in all."""
+_SPATIAL = 2
+"""Axes whose sizes a pad or stride changes."""
 _VARIED = 8
 """Values that a tensor has at least which can show that its layers are given the right ones."""
 
@@ -126,31 +128,24 @@ class Backwards:
 
     def _candidates(self, target: Target, value: Value) -> list[Value]:
         """The tensors of A in front of a target that may be this one of B, the nearest first."""
-        wanted = self._size(value, self._facts_b)
+        wanted = _type_and_shape(value, self._facts_b)
+        mine, theirs = _type_and_shape(target.a, self._facts_a), _type_and_shape(target.b, self._facts_b)
         if wanted is None:
             return []
+        # A pad that is another changes the sizes of all that follows.
+        is_resized = mine is not None and theirs is not None and not _fit(mine, theirs, is_resized=False)
         taken = {one for other, one in self._partners.items() if other in self._agreeing}
         found: list[Value] = []
         seen, layer = {target.a}, [target.a]
         for _ in range(_LAYERS):
-            layer = list(
-                dict.fromkeys(
-                    source
-                    for one in layer
-                    for source in one.node.inputs
-                    if source is not None and source not in seen and source.node.constant is None
-                )
-            )
+            sources = [source for one in layer for source in one.node.inputs if source is not None]
+            layer = [one for one in dict.fromkeys(sources) if one not in seen and one.node.constant is None]
             seen.update(layer)
-            found += [one for one in layer if one not in taken and self._size(one, self._facts_a) == wanted]
+            for one in layer:
+                own = _type_and_shape(one, self._facts_a)
+                if one not in taken and own is not None and _fit(own, wanted, is_resized=is_resized):
+                    found.append(one)
         return found[:_CANDIDATES]
-
-    def _size(self, value: Value, facts: Facts) -> tuple[int, bool] | None:
-        """The number of elements, and whether they are floating-point; None where that is not known."""
-        fact = facts.get(value)
-        if fact is None or fact.element is None or not fact.is_static:
-            return None
-        return math.prod(fact.static_shape), fact.element.is_float
 
     def _tried(self, targets: Sequence[Target]) -> dict[Target, tuple[Value, ...]]:
         """For the targets that A's tensors reproduce, these tensors."""
@@ -226,3 +221,24 @@ def _disjoint(trials: Sequence[Trial]) -> Iterator[list[Trial]]:
                 later.append((target, partners))
         yield batch
         waiting = later
+
+
+_TypeAndShape = tuple[bool, tuple[int, ...]]
+
+
+def _type_and_shape(value: Value, facts: Facts) -> _TypeAndShape | None:
+    """Whether a value is floating-point, and its shape; None where that is not known."""
+    fact = facts.get(value)
+    if fact is None or fact.element is None or not fact.is_static:
+        return None
+    return fact.element.is_float, fact.static_shape
+
+
+def _fit(one: _TypeAndShape, other: _TypeAndShape, *, is_resized: bool) -> bool:
+    """Whether two tensors may be the same one: as many elements, or if sizes have changed as many axes, of which two may be others."""
+    if one[0] is not other[0]:
+        return False
+    if math.prod(one[1]) == math.prod(other[1]):
+        return True
+    changed = sum(mine != theirs for mine, theirs in zip(one[1], other[1], strict=False))
+    return is_resized and len(one[1]) == len(other[1]) and changed <= _SPATIAL
