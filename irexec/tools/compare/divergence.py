@@ -120,7 +120,8 @@ def _misread(first: Found, context: Context) -> list[Node]:
     paired = set(context.pairs.by_b.values())
     found: dict[Node, None] = {}
     for value, theirs in zip(node.inputs, of_a.inputs, strict=False):
-        if value is None or theirs is None or context.pairs.by_b.get(value) in (None, theirs) or theirs in paired:
+        partner = None if value is None else context.pairs.by_b.get(value)
+        if theirs is None or partner is None or partner in of_a.inputs or theirs in paired:
             continue
         source: Value | None = value
         while source is not None and source.node.type not in ("Parameter", "Constant") and len(found) < _SMALL_SET - 1:
