@@ -80,7 +80,7 @@ def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancesto
         is_told = one.attributes or one.unknown_constants or any(row.agrees is False for row in one.inputs)
         if is_told or (node not in of_shapes and node.type != "ShapeOf"):
             between[node] = one
-        elif node not in constant and node.type != "ShapeOf":
+        elif node.type != "ShapeOf" and (node not in constant or _is_float(node)):
             shapes[node] = one
     between |= _few(shapes, {first.value.node, *between})
     return Divergence(
@@ -131,12 +131,17 @@ def _misread(first: Found, context: Context) -> list[Node]:
 
 
 def _few(shapes: Mapping[Node, Suspect], chosen: set[Node]) -> dict[Node, Suspect]:
-    """Layers that compute shapes which the chosen layers read, as long as all of them are a small set: else those read directly."""
+    """Layers that compute shapes or weights for the chosen layers, as long as all of them are a small set: else those read directly."""
     read = {value.node for node in chosen for value in node.inputs if value is not None}
     for few in (dict(shapes), {node: one for node, one in shapes.items() if node in read}):
         if len(few) + len(chosen) <= _SMALL_SET:
             return few
     return {}
+
+
+def _is_float(node: Node) -> bool:
+    facts = (value.fact for value in node.outputs)
+    return any(fact is not None and fact.element is not None and fact.element.is_float for fact in facts)
 
 
 def _computed_from_shapes(model: Model) -> set[Node]:
