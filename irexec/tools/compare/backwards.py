@@ -32,6 +32,7 @@ _EXPANSIONS = 4
 """Layers of B without a counterpart that are run together."""
 _TRIALS = 240
 """Trials in all."""
+_GIVEN = ("Parameter", "Constant")
 _SPATIAL = 2
 """Axes whose sizes a pad or stride changes."""
 _VARIED = 8
@@ -139,7 +140,7 @@ class Backwards:
         seen, layer = {target.a}, [target.a]
         for _ in range(_LAYERS):
             sources = [source for one in layer for source in one.node.inputs if source is not None]
-            layer = [one for one in dict.fromkeys(sources) if one not in seen and one.node.constant is None]
+            layer = [one for one in dict.fromkeys(sources) if one not in seen and one.node.type not in _GIVEN]
             seen.update(layer)
             for one in layer:
                 own = _type_and_shape(one, self._facts_a)
