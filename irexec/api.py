@@ -262,9 +262,10 @@ def compile_model(
         bin: the weights as for read_model, where ``model`` is not a model yet.
         threads: how many threads work on a step; by default IREXEC_NUM_THREADS, or as many as the process has cores to run on.
         optimize: rewrite the graph and use fast kernels; without, only reference kernels run.
-        weights: what becomes of weights that are stored as integers of 4 or 8 bits. "packed": they are decompressed block by block
-            on every run. "unpacked": they are held as f32, which is faster and takes four to eight times the memory. "auto":
-            unpacked if that takes at most a quarter of the memory that is available when the model is compiled.
+        weights: form in which weights of 4 and 8 bits are held. "packed": as they are stored, decompressed block by block
+            on every run. "unpacked": as f32, which is faster and takes four to eight times the memory. "auto": weights of
+            4 bits with one byte each, which is nearly as fast as f32, if that takes at most a quarter of the memory that is
+            available when the model is compiled; otherwise packed.
         precision: how f16 and bf16 are computed. "as-written": every result is rounded to its element type. "f32": in f32, as
             OpenVINO's CPU plugin does; what is stored, given out or assigned to a state has the type that it is written with. f64,
             integers and types of 8 bits and less are the same in both.

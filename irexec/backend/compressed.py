@@ -1,4 +1,4 @@
-"""Constants that are stored as small integers with a scale for each group, and decompressed when they are asked for."""
+"""Constants that are stored as small integers with a scale for each group, and decompressed on request."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import math
 
 import numpy as np
 
-from irexec.backend.constants import ConstantSource
+from irexec.backend.constants import ConstantSource, ConstantStore
 from irexec.dtypes.elements import F16, F32, I4, I8, U4, U8, Element
 from irexec.dtypes.packing import packed_size, unpack
-from irexec.ir.constants import Constant
+from irexec.ir.constants import Constant, constant_value
 
-# Elements that are decompressed at once, so that a block stays in cache.
+# Number of elements of a block of decompression, which stays in cache.
 _BLOCK = 1 << 16
 
-# What f16 holds with all of its 11 significant bits.
+# Smallest and largest magnitude of f16 with all of its 11 significant bits.
 _NORMAL_F16 = 2.0**-14, 65504.0
 
 _NIBBLES = (U4, I4)
 
-# The middle of unsigned integers, near which zero points are.
+# Middle of the range of unsigned integers, near which zero points lie.
 _MIDDLES = {U4: 8, U8: 128}
 
 
@@ -28,15 +28,19 @@ class CompressedSource(ConstantSource):
 
     Args:
         packed: the integers, of any integer type.
-        zero_point: of a shape that broadcasts to that of ``packed``; None for zeros.
-        scale: likewise.
-        shape: of the result, with the same number of elements in the same order.
-        computed: the element type in which the model subtracts and multiplies. Results of f16 are rounded as that does.
+        zero_point: zero points, which broadcast to the shape of ``packed``; None for zeros.
+        scale: scales, which broadcast likewise.
+        shape: shape of the result, with the same number of elements in the same order.
+        computed: element type in which the model subtracts and multiplies; f16 rounds each result.
 
     Attributes:
-        count, groups, group: rows (the first axis of ``packed``), groups in a row, elements of a group, which share a scale.
+        count, groups, group: number of rows (first axis of ``packed``), of groups in a row, and of elements in a
+            group, which share a scale.
         scale, zero_point: f32 (count, groups).
-        middle: what ``integers`` subtracts from unsigned integers with zero points, so that they are around 0; 0 for others.
+        middle: offset that ``integers`` subtracts from unsigned integers with zero points, to centre them on 0;
+            0 for other integers.
+        stored: the integers as a constant of their own.
+        fits_bytes: True if integers of four bits minus their zero points are whole, so that int8 holds them.
     """
 
     def __init__(
@@ -49,6 +53,8 @@ class CompressedSource(ConstantSource):
     ) -> None:
         super().__init__(F32, shape, self._decompressed)
         self.packed, self._in_f16 = packed, computed is F16
+        self.stored = ConstantSource(packed.element, packed.shape, lambda: constant_value(packed))
+        self.stored.raw = packed
         grouped = _grouped_axes(packed.shape, scale, zero_point)
         self.count = packed.shape[0] if packed.shape else 1
         self.groups, self.group = math.prod(packed.shape[1:grouped]), math.prod(packed.shape[grouped:])
@@ -58,7 +64,11 @@ class CompressedSource(ConstantSource):
         magnitudes = np.abs(self.scale[self.scale != 0])
         low, high = float(magnitudes.min(initial=np.inf)), float(magnitudes.max(initial=0))
         whole = self.zero_point is None or bool((self.zero_point == np.rint(self.zero_point)).all())
+        self.fits_bytes = packed.element in _NIBBLES and whole and self._zero_points_are_small()
         self._is_normal = whole and low >= _NORMAL_F16[0] and high * 2 ** (packed.element.bits + 1) <= _NORMAL_F16[1]
+
+    def _zero_points_are_small(self) -> bool:
+        return self.zero_point is None or bool((np.abs(self.zero_point) <= 16).all())
 
     def _by_group(self, parameter: np.ndarray, grouped: int) -> np.ndarray:
         shape = self.packed.shape
@@ -71,46 +81,76 @@ class CompressedSource(ConstantSource):
 
     @property
     def row(self) -> int:
-        """Elements of a row."""
+        """Number of elements in a row."""
         return self.groups * self.group
 
     @property
     def has_rows(self) -> bool:
-        """Whether the result is a matrix of these rows, each of which starts at a byte."""
+        """True if the result is a matrix of these rows and each row starts at a byte."""
         return self.shape == (self.count, self.row) and self.row * self.packed.element.bits % 8 == 0
 
     @property
     def is_interleaved(self) -> bool:
-        """Whether ``integers`` gives the even elements of each group before the odd ones."""
+        """True if ``integers`` writes the even elements of each group before the odd ones."""
         return self.packed.element in _NIBBLES and self.group % 2 == 0
 
     def rows(self, first: int, last: int, out: np.ndarray | None = None) -> np.ndarray:
         """Rows of the result, written to ``out``: f32 (rows, row), C-contiguous."""
         target = np.empty((last - first, self.row), np.float32) if out is None else out
         self._unpack(first, last, target)
-        self._scale(target.reshape(last - first, self.groups, self.group), slice(first, last))
+        zero_point = None if self.zero_point is None else self.zero_point[first:last, :, None]
+        self._scale(target.reshape(last - first, self.groups, self.group), slice(first, last), zero_point)
         return target
 
-    def integers(self, first: int, last: int, out: np.ndarray) -> None:
-        """The integers less ``middle`` of some rows, written to ``out``: f32 (rows, groups, group), C-contiguous; see
-        ``is_interleaved``."""
-        if not self.is_interleaved:
-            self._unpack(first, last, out.reshape(last - first, self.row), self.middle)
-            return
-        packed = self._bytes(first, last).reshape(last - first, self.groups, self.group // 2)
-        _unpack_nibbles(
-            packed, out[..., : self.group // 2], out[..., self.group // 2 :], self.packed.element is I4, self.middle
-        )
+    def bytes_by_group(self, store: ConstantStore) -> np.ndarray:
+        """The integers minus their zero points: int8 (groups, count, group), made once; they must fit bytes."""
+        return store.get([self.stored], "bytes by group", self._by_groups)
 
-    def _unpack(self, first: int, last: int, out: np.ndarray, middle: int = 0) -> None:
-        """The integers less ``middle`` of some rows in order, as f32 (rows, row)."""
+    def _by_groups(self, integers: np.ndarray) -> np.ndarray:
+        grouped = integers.reshape(self.count, self.groups, self.group).swapaxes(0, 1)
+        if self.zero_point is None:
+            return grouped.astype(np.int8, order="C")
+        zero_point = self.zero_point.astype(np.int8).T[:, :, None]
+        return np.subtract(grouped.view(np.int8), zero_point, order="C")
+
+    def rows_of_bytes(self, held: np.ndarray, first: int, last: int, out: np.ndarray) -> np.ndarray:
+        """The same as ``rows``, from ``bytes_by_group``."""
+        groups = out.reshape(last - first, self.groups, self.group)
+        np.copyto(groups, held[:, first:last].swapaxes(0, 1))
+        self._scale(groups, slice(first, last), None)
+        return out
+
+    def integers(self, first: int, last: int, out: np.ndarray) -> None:
+        """The integers minus ``middle`` of some rows, written to ``out``: f32 (rows, groups, group); see
+        ``is_interleaved``."""
+        shape = last - first, self.groups
+        if self.is_interleaved:
+            half, signed = self.group // 2, self.packed.element is I4
+            packed = self._bytes(first, last).reshape(*shape, half)
+            _unpack_nibbles(packed, out[..., :half], out[..., half:], signed, self.middle)
+        elif self.packed.element in (U8, I8):
+            self._copy_bytes(first, last, out, self.middle)
+        else:
+            target = np.empty((last - first, self.row), np.float32)
+            self._unpack(first, last, target)
+            np.subtract(target.reshape(out.shape), np.float32(self.middle), out=out)
+
+    def _copy_bytes(self, first: int, last: int, out: np.ndarray, middle: int = 0) -> None:
+        """Integers of 8 bits minus ``middle`` of some rows, written to ``out``: f32, of any shape."""
+        stored = self._bytes(first, last)
+        if middle:
+            values = np.subtract(stored, middle, dtype=np.uint8).view(np.int8)
+        else:
+            values = stored.view(self.packed.element.carrier)
+        np.copyto(out, values.reshape(out.shape))
+
+    def _unpack(self, first: int, last: int, out: np.ndarray) -> None:
+        """The integers of some rows in order, as f32 (rows, row)."""
         element = self.packed.element
         if element in _NIBBLES:
-            _unpack_nibbles(self._bytes(first, last), out[:, ::2], out[:, 1::2], element is I4, middle)
-        elif middle:
-            np.copyto(out, np.subtract(self._bytes(first, last), middle, dtype=np.uint8).view(np.int8))
+            _unpack_nibbles(self._bytes(first, last), out[:, ::2], out[:, 1::2], element is I4, 0)
         elif element in (U8, I8):
-            np.copyto(out, self._bytes(first, last).view(element.carrier))
+            self._copy_bytes(first, last, out)
         else:
             np.copyto(out, unpack(element, self._bytes(first, last).reshape(-1), out.size).reshape(out.shape))
 
@@ -118,9 +158,8 @@ class CompressedSource(ConstantSource):
         width = self.row * self.packed.element.bits // 8
         return self.packed.raw[first * width : last * width].reshape(last - first, width)
 
-    def _scale(self, groups: np.ndarray, rows: slice) -> None:
+    def _scale(self, groups: np.ndarray, rows: slice, zero_point: np.ndarray | None) -> None:
         """Turn integers (rows, groups, group) into results, in place."""
-        zero_point = None if self.zero_point is None else self.zero_point[rows, :, None]
         scale = self.scale[rows, :, None]
         if self._in_f16 and not self._is_normal:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -141,7 +180,8 @@ class CompressedSource(ConstantSource):
         if self.row * self.packed.element.bits % 8:
             element, size = self.packed.element, out.size
             out[...] = unpack(element, self.packed.raw[: packed_size(element, size)], size).reshape(out.shape)
-            self._scale(out.reshape(self.count, self.groups, self.group), slice(None))
+            zero_point = None if self.zero_point is None else self.zero_point[:, :, None]
+            self._scale(out.reshape(self.count, self.groups, self.group), slice(None), zero_point)
             return out.reshape(self.shape)
         step = max(1, _BLOCK // max(self.row, 1))
         for first in range(0, self.count, step):
@@ -151,7 +191,7 @@ class CompressedSource(ConstantSource):
 
 
 def _grouped_axes(shape: tuple[int, ...], *parameters: np.ndarray | None) -> int:
-    """How many axes come before those along which all the parameters are the same; the first axis is one of them."""
+    """Number of leading axes along which a parameter varies; at least the first axis."""
     last = 0
     for parameter in parameters:
         if parameter is not None:
@@ -161,7 +201,7 @@ def _grouped_axes(shape: tuple[int, ...], *parameters: np.ndarray | None) -> int
 
 
 def _unpack_nibbles(packed: np.ndarray, even: np.ndarray, odd: np.ndarray, signed: bool, middle: int) -> None:
-    """The two integers of each byte less ``middle`` as f32; the low four bits are the even one."""
+    """The two integers of each byte minus ``middle``, as f32; the low four bits are the even one."""
     values = packed.view(np.int8) if signed else packed
     half = np.empty(packed.shape, values.dtype)
     if signed:
@@ -169,13 +209,13 @@ def _unpack_nibbles(packed: np.ndarray, even: np.ndarray, odd: np.ndarray, signe
         np.right_shift(half, 4, out=half)
     else:
         np.bitwise_and(values, 15, out=half)
-    np.copyto(even, _less(half, middle))
+    np.copyto(even, _minus(half, middle))
     np.right_shift(values, 4, out=half)
-    np.copyto(odd, _less(half, middle))
+    np.copyto(odd, _minus(half, middle))
 
 
-def _less(half: np.ndarray, middle: int) -> np.ndarray:
-    """Integers of four bits less ``middle``, in place."""
+def _minus(half: np.ndarray, middle: int) -> np.ndarray:
+    """Integers of four bits minus ``middle``, in place."""
     return np.subtract(half.view(np.int8), middle, out=half.view(np.int8)) if middle else half
 
 

@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from irexec.ir.constants import Constant, release
 from irexec.ir.facts import Fact
 
 T = TypeVar("T")
+
+Holding = Literal["packed", "bytes", "unpacked"]
+"""Forms in which kernels hold compressed weights: as stored, one byte for each weight, or as f32."""
 
 AS_IT_IS = "as it is"
 """The packing of a constant that is read without being changed."""

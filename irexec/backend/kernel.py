@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from irexec.backend.chain import Chain, Epilogue
-from irexec.backend.constants import ConstantSource, ConstantStore
+from irexec.backend.constants import ConstantSource, ConstantStore, Holding
 from irexec.backend.pool import Pool
 from irexec.backend.records import Record, new_record
 from irexec.backend.scratch import Block, Scratch
@@ -39,7 +39,7 @@ class Task:
         operands: facts of the chain's further inputs; they follow ``inputs`` when a kernel runs.
         input_orders, output_orders: how inputs and outputs lie in memory.
         threads: how many threads work on blocks.
-        unpack: whether compressed weights may be held unpacked.
+        holding: how compressed weights are held.
     """
 
     definition: OpDef
@@ -53,7 +53,7 @@ class Task:
     input_orders: tuple[Order | None, ...] = ()
     output_orders: tuple[Order | None, ...] = ()
     threads: int = 1
-    unpack: bool = True
+    holding: Holding = "unpacked"
 
     def shape(self, index: int) -> tuple[int, ...]:
         """The shape of an own input."""

@@ -261,10 +261,11 @@ class LinearKernel(Kernel):
         part = target[block.sheet, block.tokens, block.features]
         count, tokens = product.shape
         step = max(_TRANSPOSED, _CHAINED // max(tokens, 1) // _TRANSPOSED * _TRANSPOSED)
+        at_once = step if tokens == 1 else _TRANSPOSED
         for start in range(0, count, step):
             stop = min(start + step, count)
-            for first in range(start, stop, _TRANSPOSED):
-                features = slice(first, min(first + _TRANSPOSED, stop))
+            for first in range(start, stop, at_once):
+                features = slice(first, min(first + at_once, stop))
                 np.copyto(part[:, features], product[features].T)
             offset = block.features.start
             self.finish(

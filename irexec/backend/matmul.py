@@ -55,7 +55,7 @@ def _with_constant(task: Task, activation: int) -> list[Kernel]:
         return [MatrixProducts(task)]
     transposed = task.attributes[("transpose_a", "transpose_b")[1 - activation]] != (activation == 0)
     by_feature = not transposed or len(source.shape) == 1
-    if not task.unpack and by_feature and isinstance(source, CompressedSource) and source.has_rows:
+    if task.holding != "unpacked" and by_feature and isinstance(source, CompressedSource) and source.has_rows:
         return compressed_kernels(task, geometry, source)
     return linear_kernels(task, geometry, Weights(source, geometry.features, geometry.inner, not by_feature))
 

@@ -137,7 +137,7 @@ _BARS = OptionGroup(
     type=click.Choice(["auto", "packed", "unpacked"]),
     default="auto",
     show_default=True,
-    help="Decompress 4-bit and 8-bit weights on every run (packed), once (unpacked, faster), or as memory allows.",
+    help="How to hold 4-bit and 8-bit weights: as stored (packed), as f32 (unpacked), or, if memory allows, in bytes (auto).",
 )
 @click.option("--strict", is_flag=True, help="Refuse a model in which validate finds any error.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of tables.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+from irexec.backend.constants import Holding
 from irexec.backend.kernel import Order
 from irexec.compile.graph import Operation, Value
 from irexec.compile.joining import may_join
@@ -22,11 +23,11 @@ class Costs:
     """Estimated nanoseconds, cached: networks are made of blocks that repeat.
 
     Attributes:
-        threads, unpack: see Task.
+        threads, holding: see Task.
     """
 
     threads: int
-    unpack: bool
+    holding: Holding
     _known: dict[Hashable, float] = field(default_factory=dict)
     _views: dict[Hashable, tuple[Order | None, ...] | None] = field(default_factory=dict)
     _kinds: dict[Hashable, int] = field(default_factory=dict)
@@ -43,7 +44,7 @@ class Costs:
             tuple(value.order for value in operation.outputs),
         )
         if key not in self._known:
-            best = cheapest(operation, (True,) * len(operation.outputs), self.threads, self.unpack)
+            best = cheapest(operation, (True,) * len(operation.outputs), self.threads, self.holding)
             joined = best is not None and best.joins and may_join(operation)
             self._known[key] = 0.0 if best is None or joined else best.cost
         return self._known[key]

@@ -14,7 +14,7 @@ import numpy as np
 
 from irexec.analysis.evaluate import as_tuple, without_elements
 from irexec.analysis.shape_inference import Inference
-from irexec.backend.constants import ConstantStore
+from irexec.backend.constants import ConstantStore, Holding
 from irexec.backend.numpy_state import set_for_run
 from irexec.backend.registry import has_candidates
 from irexec.compile.errors import check_as_inferred, node_error, too_large
@@ -47,7 +47,7 @@ class Compilation:
         sources, derived: the constants themselves.
         optimize: False for reference kernels alone; True for all passes; or the names of the passes to run.
         threads: how many threads work on a step.
-        unpack: whether compressed weights may be held unpacked.
+        holding: how compressed weights are held.
         declared: the element types in which values are given that are computed in another one.
         observed: every input of a step is still in memory when the step has run: no step writes over one, and none is left out
             because its outputs are views.
@@ -59,7 +59,7 @@ class Compilation:
     derived: DerivedConstants = field(default_factory=DerivedConstants)
     optimize: bool | Collection[str] = True
     threads: int = 1
-    unpack: bool = True
+    holding: Holding = "unpacked"
     declared: Mapping[ir.Value, Element] = field(default_factory=dict)
     observed: bool = False
 
@@ -86,7 +86,7 @@ def plan(
     # Constants are folded and packed as a run computes.
     with set_for_run():
         lowered = lower(graph, inference, compilation.sources, targets, compilation.declared)
-        rewriting = Rewriting(compilation.derived, compilation.threads, compilation.unpack, compilation.folding_budget)
+        rewriting = Rewriting(compilation.derived, compilation.threads, compilation.holding, compilation.folding_budget)
         if compilation.optimize is not False:
             optimize(lowered, rewriting, None if compilation.optimize is True else compilation.optimize)
         return plan_graph(lowered, rewriting.report, compilation)
@@ -162,7 +162,7 @@ class _Planner:
                 operation.definition is None or operation.empty_outputs is None
             )
             if optimized and is_static(operation) and is_native(operation):
-                kernel = select_kernel(operation, wanted, self.compilation.threads, self.compilation.unpack)
+                kernel = select_kernel(operation, wanted, self.compilation.threads, self.compilation.holding)
             if kernel is not None:
                 kernel.pack(self.compilation.store)
         except (MemoryError, OverflowError) as error:
@@ -268,7 +268,7 @@ class _Planner:
         call = reference_call(definition, operation.attributes, widen=may_be_f16(operation))
         if optimize and has_candidates(definition) and not is_static(operation) and not _is_of_integers(operation):
             special = Specialising(
-                operation, call, self.compilation.store, self.compilation.threads, self.compilation.unpack
+                operation, call, self.compilation.store, self.compilation.threads, self.compilation.holding
             )
             return special, "by shape", [None if value.constant is not None else value for value in operation.inputs]
         return call, "reference", read

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
-from irexec.backend.constants import ConstantSource
+from irexec.backend.constants import ConstantSource, Holding
 from irexec.compile.graph import Graph, LoweredBody, Operation, Value, constant_value
 from irexec.dtypes.elements import Element
 from irexec.ir.graph import Node
@@ -139,7 +139,7 @@ class Rewriting:
     Attributes:
         constants: the constants made of others.
         threads: how many threads will run the plan.
-        unpack: whether compressed weights may be held unpacked.
+        holding: how compressed weights are held.
         budget: bytes that folding may add to what is stored.
         report: what the passes did.
         name: the pass that runs.
@@ -147,7 +147,7 @@ class Rewriting:
 
     constants: DerivedConstants = field(default_factory=DerivedConstants)
     threads: int = 1
-    unpack: bool = True
+    holding: Holding = "unpacked"
     budget: int = FOLDING_BUDGET
     report: Report = field(default_factory=Report)
     name: str = ""

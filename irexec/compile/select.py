@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
+from irexec.backend.constants import Holding
 from irexec.backend.elementwise_chain import ChainKernel, run_chain_in_place, workspace_of
 from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
 from irexec.backend.registry import offers
@@ -37,7 +38,7 @@ def is_native(operation: Operation) -> bool:
 
 
 def task_of(
-    operation: Operation, threads: int = 1, unpack: bool = True, wanted: tuple[bool, ...] | None = None
+    operation: Operation, threads: int = 1, holding: Holding = "unpacked", wanted: tuple[bool, ...] | None = None
 ) -> Task:
     """The task of an operation that has a definition, and whose shapes are known."""
     if operation.definition is None:
@@ -55,24 +56,24 @@ def task_of(
         tuple(value.order for value in operation.inputs),
         tuple(value.order for value in operation.outputs),
         threads,
-        unpack,
+        holding,
     )
 
 
-def select_kernel(operation: Operation, wanted: tuple[bool, ...], threads: int, unpack: bool) -> Kernel | None:
+def select_kernel(operation: Operation, wanted: tuple[bool, ...], threads: int, holding: Holding) -> Kernel | None:
     """The cheapest kernel that writes the outputs of an operation of known shapes; None where only the reference kernel can."""
-    best = cheapest(operation, wanted, threads, unpack)
+    best = cheapest(operation, wanted, threads, holding)
     kernel = None if best is None else best.construct()
     if operation.definition is None or operation.chain is None or (kernel is not None and kernel.runs_chain):
         return kernel
     reference = ReferenceInto(operation.definition, operation.attributes)
-    return ChainAfter(kernel or reference, task_of(operation, threads, unpack, wanted))
+    return ChainAfter(kernel or reference, task_of(operation, threads, holding, wanted))
 
 
-def cheapest(operation: Operation, wanted: tuple[bool, ...], threads: int, unpack: bool) -> Candidate | None:
+def cheapest(operation: Operation, wanted: tuple[bool, ...], threads: int, holding: Holding) -> Candidate | None:
     """The candidate of the lowest cost for an operation of known shapes; None where only the reference kernel can compute it."""
     if operation.definition is not None:
-        task = task_of(operation, threads, unpack, wanted)
+        task = task_of(operation, threads, holding, wanted)
         return min(offers(task), key=lambda candidate: _with_chain(candidate, task), default=None)
     if operation.chain is None:
         raise AssertionError("an operation without a definition is a chain")

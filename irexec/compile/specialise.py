@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
-from irexec.backend.constants import ConstantStore
+from irexec.backend.constants import ConstantStore, Holding
 from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.pool import pool_of
 from irexec.backend.registry import offers
@@ -32,7 +32,7 @@ class Specialising:
     """
 
     def __init__(
-        self, operation: Operation, reference: Callable[..., Any], store: ConstantStore, threads: int, unpack: bool
+        self, operation: Operation, reference: Callable[..., Any], store: ConstantStore, threads: int, holding: Holding
     ) -> None:
         if operation.definition is None:
             raise AssertionError("a chain is planned for known shapes")
@@ -44,7 +44,7 @@ class Specialising:
         )
         self._facts = tuple(value.fact for value in operation.inputs)
         self._constants = tuple(value.constant for value in operation.inputs)
-        self._threads, self._unpack = threads, unpack
+        self._threads, self._holding = threads, holding
         self._kernels: OrderedDict[Hashable, tuple[Kernel, Task] | None] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -78,7 +78,7 @@ class Specialising:
             return None
         task = Task(
             self._definition, self._attributes, facts, self._constants, outputs, (True,) * len(outputs),
-            input_orders=(None,) * len(facts), output_orders=(None,) * len(outputs), threads=self._threads, unpack=self._unpack,
+            input_orders=(None,) * len(facts), output_orders=(None,) * len(outputs), threads=self._threads, holding=self._holding,
         )  # fmt: skip
         best = min(offers(task), key=lambda candidate: candidate.cost, default=None)
         if best is None:

@@ -33,7 +33,7 @@ class CompiledModel(Session):
         model: the model. It is copied: changing it afterwards changes nothing here.
         threads: how many threads work on a step; by default IREXEC_NUM_THREADS, or as many as the process has cores to run on.
         optimize: rewrite the graph and use fast kernels; without, only reference kernels run. The names of passes run these alone.
-        weights: whether compressed weights are "packed", "unpacked" or what suits the memory there is; see compile_model.
+        weights: form in which compressed weights are held; see compile_model.
         precision: whether f16 and bf16 are computed "as-written" or in "f32"; see compile_model.
         tolerant: a layer that cannot be run is an error only once a tensor is asked for that depends on it.
         max_memory: bytes that the process may hold; see compile_model.

@@ -29,7 +29,7 @@ from irexec.runtime.arenas import Arenas
 from irexec.runtime.plans import PlanCache
 from irexec.runtime.precision import Precision, check_precision
 from irexec.runtime.variables import variables_of
-from irexec.runtime.weights import WeightsMode, are_unpacked
+from irexec.runtime.weights import WeightsMode, holding_of
 
 Targets = tuple[Value, ...] | None
 InputShapes = tuple[tuple[int, ...], ...]
@@ -80,14 +80,14 @@ class Program:
             tolerant,
         )
         self.memory = MemoryLimit(max_memory)
-        unpack = are_unpacked(weights, self.model, self.memory)
+        holding = holding_of(weights, self.model, self.memory)
         self.arenas = Arenas(self.memory)
         self.inference = infer_shapes(self.model, tolerant=tolerant)
         self.inserted: set[ir.Node] = set()
         self.runs_as_read = self.model.version == getattr(model, "version", self.model.version)
         declared = self._compute_in_f32() if precision == "f32" else {}
         self.compilation = Compilation(
-            self.memory, optimize=optimize, threads=self.threads, unpack=unpack, declared=declared
+            self.memory, optimize=optimize, threads=self.threads, holding=holding, declared=declared
         )
         self.inputs: list[Port] = input_ports(self.model, self.inference.facts)
         given = {value: Fact(element, self.inference[value].shape) for value, element in declared.items()}

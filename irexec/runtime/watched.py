@@ -51,7 +51,7 @@ def watched_values(
     kernels = False if compiled.program.optimize is False else ()
     declared = compiled.program.compilation.declared
     compilation = Compilation(
-        memory, optimize=kernels, threads=compiled.threads, unpack=False, declared=declared, observed=True
+        memory, optimize=kernels, threads=compiled.threads, holding="packed", declared=declared, observed=True
     )
     inference = compiled.program.infer(tuple(array.shape for array in arrays))
     with one_blas_thread(), limited(memory):

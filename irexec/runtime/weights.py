@@ -1,28 +1,29 @@
-"""Whether weights that are stored as small integers are held unpacked."""
+"""Form in which weights that are stored as small integers are held."""
 
 from __future__ import annotations
 
 from typing import Literal, get_args
 
+from irexec.backend.constants import Holding
 from irexec.compile.memory_limit import MemoryLimit
-from irexec.dtypes.elements import F32, I4, I8, U4, U8
+from irexec.dtypes.elements import I4, U4
 from irexec.errors import InputError
 from irexec.ir.graph import ModelGraph
 
 WeightsMode = Literal["auto", "packed", "unpacked"]
 
 SHARE = 4
-"""Unpacked weights may take this part of the available memory: one over SHARE."""
+"""Weights held in bytes take at most one part in SHARE of the available memory."""
 
 
-def are_unpacked(mode: WeightsMode, model: ModelGraph, memory: MemoryLimit) -> bool:
-    """Whether kernels may hold compressed weights as f32.
+def holding_of(mode: WeightsMode, model: ModelGraph, memory: MemoryLimit) -> Holding:
+    """Form of the weights for a mode: "auto" spends one byte on each weight if the memory allows it.
 
     Args:
-        memory: says how much is left.
+        memory: the memory that is left.
 
     Raises:
-        InputError: ``mode`` is another word.
+        InputError: ``mode`` is not a WeightsMode.
     """
     if mode not in get_args(WeightsMode):
         given = "a path or bytes" if not isinstance(mode, str) else repr(mode)
@@ -30,11 +31,11 @@ def are_unpacked(mode: WeightsMode, model: ModelGraph, memory: MemoryLimit) -> b
             f"weights is {given}, expected 'auto', 'packed' or 'unpacked'; the .bin is the argument before it, bin"
         )
     if mode == "auto":
-        return unpacked_size(model) * SHARE <= memory.left()
-    return mode == "unpacked"
+        return "bytes" if byte_size(model) * SHARE <= memory.left() else "packed"
+    return mode
 
 
-def unpacked_size(model: ModelGraph) -> int:
-    """Bytes that the constants of 4 and 8 bits take as f32."""
+def byte_size(model: ModelGraph) -> int:
+    """Bytes that the constants of 4 bits take with one byte for each weight; those of 8 bits are used as stored."""
     constants = (node.constant for node in model.walk() if node.constant is not None)
-    return sum(constant.count * F32.carrier.itemsize for constant in constants if constant.element in (I4, U4, I8, U8))
+    return sum(constant.count for constant in constants if constant.element in (I4, U4))

@@ -12,7 +12,7 @@ import pytest
 from irexec.backend.chain import Chain, Instruction
 from irexec.backend.compressed import CompressedSource
 from irexec.backend.compressed_linear import GroupedLinear
-from irexec.backend.constants import ConstantStore
+from irexec.backend.constants import ConstantStore, Holding
 from irexec.backend.kernel import Task
 from irexec.backend.linear import DirectLinear, LinearKernel, TransposedLinear
 from irexec.backend.registry import candidates
@@ -121,8 +121,15 @@ def test_zero_points_that_are_no_integers() -> None:
 )
 @pytest.mark.parametrize("tokens", [1, 5, 32, 100])
 @pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("holding", ["packed", "bytes"])
 def test_products(
-    element: Element, with_zeros: bool, shape: tuple[int, ...], scales: tuple[int, ...], tokens: int, threads: int
+    element: Element,
+    with_zeros: bool,
+    shape: tuple[int, ...],
+    scales: tuple[int, ...],
+    tokens: int,
+    threads: int,
+    holding: Holding,
 ) -> None:
     """Every candidate, with a chain, against the product with the decompressed weights."""
     source, weights = source_of(element, shape, scales, with_zeros)
@@ -130,7 +137,7 @@ def test_products(
     bias = np.random.default_rng(4).standard_normal(weights.shape[0], np.float32)
     expected = x @ weights.T + bias
     for order in (None, (0, 2, 1)):
-        for kernel in kernels_of(source, [x, weights], bias, threads, order):
+        for kernel in kernels_of(source, [x, weights], bias, threads, order, holding):
             (actual,) = run_kernel(*kernel, [x, None], [bias])
             np.testing.assert_allclose(
                 actual, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max(), err_msg=kernel[0].algorithm
@@ -139,11 +146,12 @@ def test_products(
 
 @pytest.mark.parametrize("element", [U4, U8, I4, I8])
 @pytest.mark.parametrize("spread", [0, 1])
+@pytest.mark.parametrize("holding", ["packed", "bytes"])
 @pytest.mark.parametrize(
     ("shape", "scales"), [((64, 32, 64), (64, 32, 1)), ((64, 16, 63), (64, 16, 1)), ((64, 2048), (64, 1))]
 )
 def test_little_is_left_of_zero_points(
-    element: Element, spread: int, shape: tuple[int, ...], scales: tuple[int, ...]
+    element: Element, spread: int, shape: tuple[int, ...], scales: tuple[int, ...], holding: Holding
 ) -> None:
     """Integers close to their zero points, and activations of one sign: the products of the two are much larger than the result."""
     rng, middle = np.random.default_rng(5), sum(RANGES[element]) // 2
@@ -157,7 +165,7 @@ def test_little_is_left_of_zero_points(
     x = rng.random((1, 5, source.row), np.float32)
     bias = np.zeros(shape[0], np.float32)
     expected = x @ weights.T
-    for kernel in kernels_of(source, [x, weights.astype(np.float32)], bias, 1, None):
+    for kernel in kernels_of(source, [x, weights.astype(np.float32)], bias, 1, None, holding):
         (actual,) = run_kernel(*kernel, [x, None], [bias])
         np.testing.assert_allclose(
             actual, expected, rtol=0, atol=3e-6 * np.abs(expected).max(), err_msg=kernel[0].algorithm
@@ -170,6 +178,7 @@ def kernels_of(
     bias: np.ndarray,
     threads: int,
     order: tuple[int, ...] | None,
+    holding: Holding,
 ) -> list[tuple[LinearKernel, Task]]:
     chain = Chain(
         2,
@@ -179,7 +188,7 @@ def kernels_of(
     made = task_of(
         "MatMul", "opset1", inputs, {"transpose_b": True}, constants=(1,), chain=chain, operands=[bias], threads=threads
     )
-    task = dataclasses.replace(made, constants=(None, source), unpack=False, output_orders=(order,))
+    task = dataclasses.replace(made, constants=(None, source), holding=holding, output_orders=(order,))
     found = candidates(task)
     types = {type(kernel) for kernel in found}
     assert DirectLinear in types
@@ -187,7 +196,7 @@ def kernels_of(
     for kernel in found:
         store = ConstantStore()
         kernel.pack(store)
-        assert not store.made()
+        assert [packed.dtype for _, packed in store.made()] == [np.int8] * (holding == "bytes" and source.fits_bytes)
         assert kernel.runs_chain
     return [(kernel, task) for kernel in found if isinstance(kernel, LinearKernel)]
 
@@ -202,6 +211,19 @@ def test_unpacked_once_where_memory_allows() -> None:
         kernel.pack(store)
         ((_, packed),) = store.made()
         np.testing.assert_array_equal(packed, weights)
+
+
+@pytest.mark.parametrize("element", [U4, I4])
+def test_zero_points_that_do_not_fit_bytes_stay_packed(element: Element) -> None:
+    packed, values = constant(element, (32, 2, 32))
+    scale, zeros = np.full((32, 2, 1), 0.013, np.float32), np.full((32, 2, 1), 3.7, np.float32)
+    source = CompressedSource(packed, zeros, scale, (32, 64), F32)
+    weights = ((values - zeros) * scale).reshape(32, 64)
+    x, bias = np.ones((1, 5, 64), np.float32), np.zeros(32, np.float32)
+    assert not source.fits_bytes
+    for kernel in kernels_of(source, [x, weights], bias, 1, None, "bytes"):
+        (actual,) = run_kernel(*kernel, [x, None], [bias])
+        np.testing.assert_allclose(actual, x @ weights.T, rtol=1e-5)
 
 
 def test_packing_is_that_of_ir() -> None:

@@ -1,4 +1,4 @@
-"""Whether compressed weights are held unpacked."""
+"""Form in which compressed weights are held."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import irexec
 from irexec.analysis.builder import Builder
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import F32, I4
-from irexec.runtime.weights import are_unpacked, unpacked_size
+from irexec.runtime.weights import byte_size, holding_of
 
 
 def _model() -> irexec.Model:
@@ -24,18 +24,18 @@ def _model() -> irexec.Model:
     return b.model()
 
 
-def test_the_size_is_that_of_f32() -> None:
-    assert unpacked_size(_model()) == 4 * 64 * 256
+def test_size_of_weights_of_four_bits_in_bytes() -> None:
+    assert byte_size(_model()) == 64 * 256
 
 
 @pytest.mark.parametrize(
     ("mode", "kilobytes", "expected"),
-    [("packed", 1 << 20, False), ("unpacked", 1, True), ("auto", 256, True), ("auto", 255, False)],
+    [("packed", 1 << 20, "packed"), ("unpacked", 1, "unpacked"), ("auto", 64, "bytes"), ("auto", 63, "packed")],
 )
-def test_modes(mode: Any, kilobytes: int, expected: bool, tmp_path: Path) -> None:
+def test_modes(mode: Any, kilobytes: int, expected: str, tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/meminfo").write_text(f"MemAvailable: {kilobytes} kB\n")
-    assert are_unpacked(mode, _model(), MemoryLimit(root=tmp_path)) is expected
+    assert holding_of(mode, _model(), MemoryLimit(root=tmp_path)) == expected
 
 
 @pytest.mark.parametrize("mode", ["auto", "packed", "unpacked"])

@@ -44,7 +44,7 @@ class _Layouts:
 
     def __init__(self, graph: Graph, rewriting: Rewriting) -> None:
         self.operations = graph.order()
-        self.costs = Costs(rewriting.threads, rewriting.unpack)
+        self.costs = Costs(rewriting.threads, rewriting.holding)
         self.viewing = {operation for operation in self.operations if may_give_views(operation)}
         self.free = [
             value
