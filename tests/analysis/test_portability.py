@@ -19,7 +19,7 @@ from irexec.schema.registry import definitions, opset_versions
 from irexec.tools.compare import CompareOptions, compare
 from irexec.tools.reduce import FindingCheck, reduce
 from tests.analysis.portability import ROWS, Row
-from tests.analysis.portability.bodies import BODIES
+from tests.analysis.portability.several_layers import SEVERAL_LAYERS
 from tests.support.networks import unpacked
 from tests.support.one_operation import One, one_operation
 from tests.support.paths import DIGITS, IRS
@@ -68,12 +68,12 @@ def test_a_model_is_reduced_to_it(row: Row, tmp_path: Path) -> None:
 def test_each_difference_has_a_condition_and_rows_of_both_kinds() -> None:
     assert set(CONDITIONS) == set(DIFFERENCES)
     for fires in (True, False):
-        assert {row.code for row in ROWS if row.fires is fires} | BODIES.keys() == set(DIFFERENCES), fires
+        assert {row.code for row in ROWS if row.fires is fires} | SEVERAL_LAYERS.keys() == set(DIFFERENCES), fires
 
 
-@pytest.mark.parametrize("code", BODIES)
-def test_a_difference_of_a_layer_with_a_body(code: str, live: bool) -> None:
-    for fires, model in enumerate(BODIES[code]):
+@pytest.mark.parametrize("code", SEVERAL_LAYERS)
+def test_a_difference_of_several_layers(code: str, live: bool) -> None:
+    for fires, model in enumerate(SEVERAL_LAYERS[code]):
         assert (code in {found.code for found in irexec.validate(model, portability=True)}) == bool(fires)
         if live:
             found = compare(model, options=CompareOptions(b_runtime="openvino"))

@@ -10,6 +10,7 @@ from irexec.analysis.portability.conditions import applies
 from irexec.analysis.portability.layer import BYTES, Layer, may_be
 from irexec.analysis.portability.shapes import aligned_at_the_end, is_aligned_at_the_start, windows_beside
 from irexec.ir.dims import low
+from irexec.ir.graph import Value
 from irexec.reference.quantization import zero_level
 
 
@@ -217,3 +218,33 @@ def _unread_slices(layer: Layer) -> bool:
     sliced = [edge for edge in body.port_maps if "axis" in edge.attributes]
     internal = {edge.internal for edge in sliced if edge.kind == "input"}
     return bool(internal) and internal.isdisjoint(read) and any(edge.kind == "output" for edge in sliced)
+
+
+_POOLS = frozenset({"MaxPool", "AvgPool"})
+_AROUND_POOLS = _POOLS | {"FakeQuantize", "Relu", "PRelu", "Clamp", "Add", "Multiply"}
+_CONVOLUTIONS = frozenset({"Convolution", "GroupConvolution"})
+
+
+@applies("IR942")
+def _scale_of_the_first_channel(layer: Layer) -> bool:
+    if layer.element() != "f16" or any(math.prod(layer.shape(i) or ()) != 1 for i in range(1, 5)):
+        return False
+    value = _before_scales_by_channel(layer.node.inputs[0])
+    if value is None or value.node.type not in _POOLS:
+        return False
+    while value is not None and value.node.type in _AROUND_POOLS:
+        value = value.node.inputs[0]
+    return value is not None and value.node.type in _CONVOLUTIONS
+
+
+def _before_scales_by_channel(value: Value | None) -> Value | None:
+    """The value that a chain of Multiply and Add by constants scales and shifts; None if none of them varies by channel."""
+    varies = False
+    while value is not None and value.node.type in ("Multiply", "Add"):
+        constants = [None if one is None else one.node.constant for one in value.node.inputs]
+        counts = [constant.count for constant in constants if constant is not None]
+        if len(counts) != 1:
+            return None
+        varies |= counts[0] > 1
+        value = value.node.inputs[constants.index(None)]
+    return value if varies else None

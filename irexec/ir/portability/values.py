@@ -174,4 +174,10 @@ VALUES: tuple[D, ...] = (
       "of other shapes than it infers itself",
       '<port_map>\n  <input axis="0" external_port_id="0" internal_layer_id="0" part_size="1"/>\n</port_map>',
       "Let a layer of the body read the sliced input."),
+    D("IR942", "scales of other channels", ("FakeQuantize",), "CPU plugin", "values",
+      "in a graph of f16, with LP_TRANSFORMS_MODE off, the CPU plugin fuses a Multiply or Add of a value per channel, behind a pooled "
+      "convolution, into a FakeQuantize of one range, and uses the value of the first channel for all",
+      '<layer name="pool" type="MaxPool" version="opset1"/>\n<layer name="scale" type="Multiply" version="opset1"/>\n'
+      '<layer name="quantised" type="FakeQuantize" version="opset1">\n  <data levels="256"/>\n</layer>',
+      "Fold the scale and shift into the convolution, or give the FakeQuantize a range for each channel."),
 )
