@@ -1,4 +1,4 @@
-"""Configuration of Sphinx. Build with ``sphinx-build -W docs build/docs``."""
+"""Configuration of Sphinx. Build with ``sphinx-build -j auto -W docs build/docs``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,19 @@ project = "irexec"
 author = "the irexec authors"
 version = release = irexec.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_click", "irexec_reference"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_click",
+    "irexec_reference",
+    "irexec_pictures",
+]
 exclude_patterns = ["_build", "_extensions"]
 source_suffix = {".md": "markdown"}
 nitpicky = False
+# An annotation whose name several classes have as a property is shown without a link.
+suppress_warnings = ["ref.python"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3

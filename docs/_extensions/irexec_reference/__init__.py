@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +10,24 @@ FOLDER = "generated"
 
 
 def write_pages(source: Path) -> list[Path]:
-    """Write every generated page below ``source``/generated, in place of those of an earlier build; returns their paths."""
+    """Write every generated page below ``source``/generated; a page that has not changed keeps its time, so that it is not built again.
+
+    Returns their paths. Pages of an earlier build that are no longer generated are removed.
+    """
     from irexec_reference import codes, elements, operations, portability
 
     folder = source / FOLDER
-    shutil.rmtree(folder, ignore_errors=True)
     written = []
     for name, text in {**operations.pages(), **codes.pages(), **elements.pages(), **portability.pages()}.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
+        # Hundreds of entries in the sidebar of every page would be most of the time of the build and of the size of a page.
+        text = text if path.name == "index.md" or path.suffix != ".md" else f"---\norphan: true\n---\n\n{text}"
+        if not path.exists() or path.read_text("utf-8") != text:
+            path.write_text(text, encoding="utf-8", newline="\n")
         written.append(path)
+    for path in set(folder.rglob("*.md")) - set(written):
+        path.unlink()
     return written
 
 
@@ -38,9 +45,20 @@ def keep_stars(app: Any, context: Any, lines: list[str]) -> None:
     lines[:] = [line.replace("*", r"\*") for line in lines]
 
 
+def break_titles(app: Any, name: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """The titles of an operation may be broken before a capital, and nowhere else within a word."""
+    if name.startswith(f"{FOLDER}/operations/") and context.get("body"):
+        context["body"] = re.sub(r"(?<=<h[12]>)[\w-]+", _with_breaks, context["body"])
+
+
+def _with_breaks(title: re.Match[str]) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "<wbr>", title[0])
+
+
 def setup(app: Any) -> dict[str, Any]:
-    """What Sphinx calls."""
+    """Called by Sphinx."""
     app.connect("builder-inited", lambda app: write_pages(Path(app.srcdir)))
+    app.connect("html-page-context", break_titles)
     app.connect("doctree-resolved", use_dashes)
     app.connect("sphinx-click-process-description", keep_stars)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -35,7 +35,7 @@ def page(row: Code) -> str:
             fence(row.example, "text" if row.code.startswith("ON") else "xml"),
             "## How to repair it\n",
             f"{prose(row.repair)}\n",
-            f"The same in the terminal: `irexec explain {row.code}`.\n",
+            f"The same in the terminal: `irexec explain {row.code}`. [All codes](index.md)\n",
         ]
     )
 
@@ -58,7 +58,7 @@ def _index() -> str:
                 ("Code", "Severity", "Meaning"), [(_link(row), row.severity, _sentence(row.meaning)) for row in rows]
             ),
         ]
-    return "\n".join([*parts, "```{toctree}\n:hidden:\n\n" + "\n".join(CODES) + "\n```\n"])
+    return "\n".join(parts)
 
 
 def _link(row: Code) -> str:

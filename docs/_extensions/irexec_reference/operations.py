@@ -15,6 +15,7 @@ from irexec.schema.registry import definitions
 from irexec_reference.attributes import attribute_table
 from irexec_reference.examples import example
 from irexec_reference.markdown import code, prose, sentence, table
+from irexec_reference.openvino_pages import openvino_page
 from tests.oracle.explained import KNOWN
 
 
@@ -35,6 +36,7 @@ def page(type: str, versions: list[OpDef]) -> str:
         f"{_versions(versions)}. Family: {family.replace('_', ' ')}, in `irexec/ops/{family}.py`.{spelled}\n",
         *(_version(definition) for definition in reversed(versions)),
         _differences(type),
+        _neighbours(type, family),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -58,9 +60,11 @@ def _anchor(definition: OpDef) -> str:
 
 
 def _version(definition: OpDef) -> str:
+    openvino = openvino_page(definition.type, definition.since)
     parts = [
         f"## {definition.type}-{definition.since}\n",
-        f'In IR: `type="{WRITTEN_TYPES.get(definition.type, definition.type)}" version="{definition.version}"`\n',
+        f'In IR: `type="{WRITTEN_TYPES.get(definition.type, definition.type)}" version="{definition.version}"`'
+        + (f". [OpenVINO's page]({openvino})\n" if openvino else "\n"),
         prose(definition.kernel.__doc__ or "") + "\n",
         "**Inputs**\n",
         _inputs(definition.inputs),
@@ -102,8 +106,17 @@ def _properties(definition: OpDef) -> str:
     return "**Properties**\n\n" + "".join(lines) if lines else ""
 
 
+def _neighbours(type: str, family: str) -> str:
+    """Links to the other operations of the family."""
+    others = [other for other, versions in _types().items() if other != type and family_of(versions[0]) == family]
+    if not others:
+        return ""
+    links = ", ".join(f"[{other}]({other}.md)" for other in others)
+    return f"## Other operations of the family\n\n{links}. [All operations](index.md)\n"
+
+
 def _differences(type: str) -> str:
-    """What is known of OpenVINO's implementations where they differ from each other, from the specification, or from irexec."""
+    """Known differences of OpenVINO's implementations from each other, from the specification, and from irexec."""
     own = [row.does for row in DIFFERENCES.values() if type in row.types] + [
         known.why for known in KNOWN if type in known.types
     ]
@@ -128,7 +141,6 @@ def _index() -> str:
         table(("Opset", "Versions"), _opsets()),
         "## Differences that hold for many operations\n",
         "".join(general),
-        _toctree(),
     ]
     return "\n".join(parts)
 
@@ -149,7 +161,3 @@ def _opsets() -> list[tuple[str, str]]:
         (code(version), ", ".join(f"[{d.type}]({d.type}.md#{_anchor(d)})" for d in members))
         for version, members in groupby(ordered, key=lambda d: d.version)
     ]
-
-
-def _toctree() -> str:
-    return "```{toctree}\n:hidden:\n\n" + "\n".join(_types()) + "\n```\n"

@@ -1,0 +1,95 @@
+"""A Sphinx extension: pictures that the build makes from real runs.
+
+    ```{picture}
+    :alt: nine errors of a damaged model
+    $ irexec validate samples/digits/damaged.xml
+    ```
+
+The lines are run one after the other in a folder that holds samples/. The last one is shown: its output as a terminal, the image that
+it writes to picture.svg, or the page that it writes to page.html. A block of Python is shown as a notebook shows its last expression.
+Everything is made in a light and a dark variant, and kept until irexec, the samples or the lines change.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any, ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.util.docutils import SphinxDirective
+
+from irexec_pictures.architecture import architecture
+from irexec_pictures.runs import Picture, Studio
+
+FOLDER = "pictures"
+
+
+class PictureDirective(SphinxDirective):
+    """A picture of what the lines of the directive do."""
+
+    has_content = True
+    option_spec: ClassVar[dict[str, Any]] = {
+        "alt": directives.unchanged_required,
+        "height": directives.nonnegative_int,
+        "lines": directives.nonnegative_int,
+        "columns": directives.nonnegative_int,
+        "caption": directives.unchanged,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        """The figure as HTML."""
+        studio = Studio(Path(self.env.srcdir) / "generated" / FOLDER)
+        width, lines = self.options.get("columns", 88), self.options.get("lines", 0)
+        found = studio.picture(list(self.content), width, lines)
+        text = _figure(found, self._root(), self.options)
+        return [nodes.raw("", text, format="html")]
+
+    def _root(self) -> str:
+        return "../" * self.env.docname.count("/") + FOLDER
+
+
+class ArchitectureDirective(SphinxDirective):
+    """The packages and who imports whom."""
+
+    def run(self) -> list[nodes.Node]:
+        """The figure as HTML."""
+        folder = Path(self.env.srcdir) / "generated" / FOLDER
+        folder.mkdir(parents=True, exist_ok=True)
+        found = Picture("architecture", "image", *architecture(folder / "architecture"))
+        root = "../" * self.env.docname.count("/") + FOLDER
+        alt = "the packages of irexec: each imports those that a line leads to"
+        return [nodes.raw("", _figure(found, root, {"alt": alt}), format="html")]
+
+
+def _figure(picture: Picture, root: str, options: dict[str, Any]) -> str:
+    alt = options.get("alt", picture.name).replace('"', "&quot;")
+    caption = options.get("caption", "")
+    after = f"<figcaption>{caption}</figcaption>" if caption else ""
+    if picture.kind == "page":
+        source = f"{root}/{picture.name}.html"
+        height = options.get("height", 480)
+        frame = f'<iframe src="{source}" title="{alt}" loading="lazy" style="height: {height}px"></iframe>'
+        return f'<figure class="picture live">{frame}<figcaption>{caption} <a href="{source}">Open the page</a></figcaption></figure>'
+    images = "".join(
+        f'<a class="only-{theme}" href="{root}/{picture.name}-{theme}.svg"><img src="{root}/{picture.name}-{theme}.svg" '
+        f'alt="{alt}" width="{picture.width:.0f}" height="{picture.height:.0f}" loading="lazy"></a>'
+        for theme in ("light", "dark")
+    )
+    return f'<figure class="picture {picture.kind}">{images}{after}</figure>'
+
+
+def copy_pictures(app: Any, error: Exception | None) -> None:
+    """Put the pictures beside the pages."""
+    source = Path(app.srcdir) / "generated" / FOLDER
+    if error is None and app.builder.format == "html" and source.exists():
+        shutil.copytree(source, Path(app.outdir) / FOLDER, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.json"))
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Called by Sphinx."""
+    app.add_directive("picture", PictureDirective)
+    app.add_directive("architecture", ArchitectureDirective)
+    app.connect("build-finished", copy_pictures)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
