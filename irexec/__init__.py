@@ -6,11 +6,13 @@ result = compiled({"x": array})
 """
 
 # isort: off
-import irexec.startup  # noqa: F401 - first, so that Ctrl-C during the imports below is handled
+import irexec.startup  # first, so that Ctrl-C during the imports below is handled
 
 # isort: on
 import importlib
 from typing import TYPE_CHECKING, Any
+
+import irexec.records
 
 if TYPE_CHECKING:
     from irexec.analysis.builder import Builder
@@ -364,6 +366,10 @@ _PUBLIC: dict[str, tuple[str, str]] = {
     for module, names in _MODULES.items()
     for entry in names.split(", ")
 }
+
+
+# Displays of objects of any layer are drawn by the tools, which no layer below them imports.
+irexec.records.renderers = lambda: importlib.import_module("irexec.tools.sections.renderers")
 
 
 def __getattr__(name: str) -> Any:

@@ -44,6 +44,25 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}"
 
 
+def amount(size: float) -> str:
+    """Bytes in the largest unit that leaves at least 1: "820 bytes", "1.2 MB"."""
+    for unit, factor in (("EB", 1e18), ("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        # Below that, three digits show 1000 of the next smaller unit.
+        if size >= 0.9995 * factor:
+            return f"{size / factor:.3g} {unit}"
+    return f"{size:.0f} bytes"
+
+
+def metric(count: float | None) -> str:
+    """A count in at most three digits and a unit: "820", "1.2 k", "4.09 G"; empty for None."""
+    if count is None:
+        return ""
+    for unit, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if count >= 0.9995 * factor:
+            return f"{count / factor:.3g} {unit}"
+    return f"{count:.0f}"
+
+
 def listed(texts: Sequence[str], limit: int) -> str:
     """The first few texts, ``limit`` of them, and how many more there are: "a, b and 2 more"."""
     more = f" and {len(texts) - limit:,} more" if len(texts) > limit else ""

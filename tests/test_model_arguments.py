@@ -21,7 +21,6 @@ from irexec.tools.inspect.precision import precision
 from irexec.tools.inspect.summary import layers, summarize
 from irexec.tools.inspect.tree import tree
 from irexec.tools.measure.bench import BenchOptions, bench
-from irexec.tools.measure.profile import static_profile
 from irexec.tools.operations import unsupported
 from irexec.tools.reduce import CommandCheck, reduce
 from irexec.tools.run.input_sources import InputSource
@@ -61,7 +60,6 @@ FUNCTIONS: dict[str, Callable[[Any, Path], Any]] = {
 }
 _OF_PATHS: dict[str, Callable[[Any, Path], Any]] = {
     "bench": lambda model, folder: bench(model, [InputSource(None, "zeros")], BenchOptions(runs=1), print).shapes,
-    "static_profile": lambda model, folder: static_profile(model).rows("layer", "macs"),
 }
 
 

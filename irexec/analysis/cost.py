@@ -23,12 +23,12 @@ from typing import Any
 
 from irexec.analysis.attributes import typed_attributes
 from irexec.errors import IrexecError
-from irexec.html import Record
 from irexec.ir.dims import is_static
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.ops.control import Wiring
 from irexec.ops.einsum import ELLIPSIS, parse_equation
+from irexec.records import Record
 from irexec.reference.conv_transpose import filter_order
 from irexec.schema.registry import resolve
 

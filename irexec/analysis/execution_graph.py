@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from irexec.errors import ModelError
-from irexec.html import Record, Records
 from irexec.ir.graph import Graph, ModelGraph, Node
 from irexec.messages import counted
+from irexec.records import Record, Records
 
 _TIME, _ORIGINAL = "execTimeMcs", "originalLayersNames"
 

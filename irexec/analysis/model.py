@@ -8,22 +8,19 @@ from typing import Any
 
 from irexec.analysis import version_10
 from irexec.analysis.shape_inference import Inference, infer_shapes
-from irexec.analysis.text_table import amount
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError, IrexecError, ModelError, OpError
-from irexec.html import ROWS, Column, Html, definitions, display, sections, table
 from irexec.ir import graph as ir
 from irexec.ir.dims import PartialShape, shape_text
-from irexec.ir.display import layers_table, types_chart
 from irexec.ir.facts import Fact
-from irexec.ir.findings import count_text
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.shape_text import ShapeLike, as_shape, write_shape
 from irexec.messages import counted, listed
+from irexec.records import Shown
 
 
 @dataclass(frozen=True)
-class Port:
+class Port(Shown):
     """One input or output of a model.
 
     Attributes:
@@ -50,9 +47,6 @@ class Port:
     def __repr__(self) -> str:
         return f"<Port {self}>"
 
-    def _repr_html_(self) -> str:
-        return display(None, ports_table({"": [self]}))
-
 
 class Model(ir.ModelGraph):
     """An IR: the layer graph, with what shape inference says of its inputs and outputs."""
@@ -61,18 +55,6 @@ class Model(ir.ModelGraph):
     def of(cls, model: ir.ModelGraph) -> Model:
         """The same graph (nodes are shared) as a Model that can infer."""
         return cls(**vars(model))
-
-    def _repr_html_(self) -> str:
-        constants = [node.constant for node in self.walk() if node.constant is not None]
-        facts = {
-            "file": None if self.path is None else str(self.path),
-            "layers": f"{len(self.nodes):,}",
-            "weights": f"{counted(len(constants), 'constant')}, {amount(sum(constant.size for constant in constants))}",
-            "problems": count_text(self.problems) if self.problems else None,
-        }
-        ports = ports_table({"input": self.inputs, "output": self.outputs})
-        types = sections(("operations", types_chart(self.walk())), ("layers", layers_table(self.nodes)))
-        return display(self.name or "model", definitions(facts), ports, types)
 
     @property
     def inputs(self) -> list[Port]:
@@ -185,19 +167,6 @@ def brief(ports: Sequence[Port]) -> str:
 
 
 _SHOWN = 3
-
-
-def ports_table(ports: Mapping[str, Sequence[Port]]) -> Html:
-    """Inputs and outputs as HTML, by what they are."""
-    columns = ["", "name", Column("type", is_code=True), Column("shape", is_code=True), "other names"]
-    rows = [(kind, *port_cells(port)) for kind, several in ports.items() for port in several]
-    return table(columns, rows, limit=ROWS, hide_empty=True)
-
-
-def port_cells(port: Port) -> tuple[str, str, str, str]:
-    """An input or output as a row of a table: name, type, shape, other names."""
-    others = ", ".join(name for name in port.names if name != port.name)
-    return port.name, str(port.element or "?"), shape_text(port.shape), others
 
 
 def check_model(model: object) -> None:

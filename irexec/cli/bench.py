@@ -7,14 +7,13 @@ from dataclasses import asdict
 
 import click
 
-from irexec.analysis.text_table import amount
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions
 from irexec.cli.option_groups import command, settings
 from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
-from irexec.messages import counted
+from irexec.messages import amount, counted
 from irexec.tools.measure.bench import OTHERS, BenchOptions, BenchReport, EngineResult
 from irexec.tools.measure.bench import bench as measure
 

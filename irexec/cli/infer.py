@@ -30,7 +30,7 @@ from irexec.cli.trap_options import TRAP, show_trap, trap_document
 from irexec.cli.usage import is_given, refuse_without
 from irexec.messages import counted, listed
 from irexec.runtime.weights import WeightsMode
-from irexec.tools.arrays.histogram import BINS, Histogram, histogram
+from irexec.tools.arrays.histogram import BINS, histogram
 from irexec.tools.images.files import IMAGE_SUFFIXES
 from irexec.tools.images.images import ImageOptions
 from irexec.tools.run.infer import Assertion, InferOptions, InferReport, Messages
@@ -178,25 +178,16 @@ def infer(
     if report.dumped is not None:
         render.remark(f"{request.dump_folder}: {counted(report.dumped, 'tensor')}")
     if as_json:
-        render.as_json(_document(report) | _histograms_document(histograms, bars))
+        shown = {} if bars is None else {"histograms": [found.as_dict() for found in histograms]}
+        render.as_json(_document(report) | shown)
     else:
         _show(report)
-        if histograms:
-            # Its import takes as long as running a small model.
-            from irexec.cli.inspect_views import show_histograms
-
-            show_histograms(histograms)
+        for found in histograms:
+            render.line()
+            render.show(found.sections())
         if not reads_stdin(inputs.given) and request.weights is None and request.image == ImageOptions():
             _go_on(model, report, list(as_given(inputs.given, request.shapes, request.seed)))
     return 1 if report.is_trapped or (report.comparison is not None and not report.comparison.agrees) else 0
-
-
-def _histograms_document(histograms: Sequence[Histogram], bars: int | None) -> dict[str, Any]:
-    if bars is None:
-        return {}
-    from irexec.cli.inspect_views import histogram_document
-
-    return {"histograms": list(map(histogram_document, histograms))}
 
 
 def _go_on(model: str, report: InferReport, inputs: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,14 +15,12 @@ from irexec.analysis.execution_graph import (
     is_execution_graph,
     times_by_type,
 )
-from irexec.analysis.model import Model, port_cells
+from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import Inference, infer_shapes
-from irexec.cli import inspect_views as views
 from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, command, option
 from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.paths import FilePath
-from irexec.cli.plan import plan_document, show_report
 from irexec.cli.progress import progress_bar
 from irexec.cli.usage import refuse_without
 from irexec.compile.plan_report import PlanReport
@@ -38,6 +36,8 @@ from irexec.tools.inspect.summary import LayerLine, Summary, edges, histogram, l
 from irexec.tools.inspect.tree import TreeReport, tree
 from irexec.tools.inspect.weights import WeightLine, weights
 from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape_for_display
+from irexec.tools.sections.graphs import ports_table
+from irexec.tools.sections.plans import plan_sections
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,16 +228,16 @@ def _show(path: str, model: Model, parts: _Parts, asked: _Asked) -> None:
     if asked.show_layers:
         render.line()
         render.lines(line for layer in layers(model, parts.inference) for line in _layer_lines(layer))
-    shown: tuple[tuple[Any, Callable[[Any], None]], ...] = (
-        (parts.weights, _weight_table), (parts.tree, views.show_tree), (parts.precision, views.show_precision),
-        (parts.cost, views.show_cost), (parts.memory, views.show_memory),
-        (parts.plan, lambda report: show_report(report, asked.verbose)),
-    )  # fmt: skip
-    for part, show in shown:
+    if parts.weights is not None:
+        render.line()
+        _weight_table(parts.weights)
+    for part in (parts.tree, parts.precision, parts.cost, parts.memory, *parts.histograms):
         if part is not None:
             render.line()
-            show(part)
-    views.show_histograms(parts.histograms)
+            render.show(part.sections())
+    if parts.plan is not None:
+        render.line()
+        render.show(plan_sections(parts.plan), unfolds=asked.verbose)
 
 
 def _histograms(model: Model, asked: _Asked) -> list[Histogram]:
@@ -275,10 +275,7 @@ def _summary(path: str, summary: Summary) -> None:
     render.line(f"{counted(summary.layers, 'layer')} of {counted(len(summary.ops), 'operation')}{bodies}")
     elements = counted(summary.weight_elements, "element")
     render.line(f"{counted(summary.constants, 'constant')}, {elements}, {counted(summary.weight_bytes, 'byte')}")
-    rows = [("input", *port_cells(port)) for port in summary.inputs] + [
-        ("output", *port_cells(port)) for port in summary.outputs
-    ]
-    render.table(("", "name", "type", "shape", "other names"), rows, whole=(2, 3))
+    render.show(ports_table({"input": summary.inputs, "output": summary.outputs}))
     for sentence in summary.unsupported:
         render.line(f"not supported: {sentence}")
 
@@ -367,14 +364,12 @@ def _document(model: Model, parts: _Parts, asked: _Asked) -> dict[str, Any]:
         document["edges"] = [asdict(edge) for edge in edges(model)]
     if parts.weights is not None:
         document["weights"] = [asdict(line) for line in parts.weights]
-    documents: tuple[tuple[str, Any, Callable[[Any], Any]], ...] = (
-        ("cost", parts.cost, views.cost_document), ("tree", parts.tree, views.tree_document),
-        ("precision", parts.precision, views.precision_document), ("memory", parts.memory, views.memory_document),
-        ("plan", parts.plan, plan_document),
-    )  # fmt: skip
-    document |= {name: make(part) for name, part, make in documents if part is not None}
+    parts_by_name = {
+        "cost": parts.cost, "tree": parts.tree, "precision": parts.precision, "memory": parts.memory, "plan": parts.plan,
+    }  # fmt: skip
+    document |= {name: part.as_dict() for name, part in parts_by_name.items() if part is not None}
     if parts.histograms:
-        document["histograms"] = list(map(views.histogram_document, parts.histograms))
+        document["histograms"] = [found.as_dict() for found in parts.histograms]
     return document
 
 

@@ -13,26 +13,33 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from rich.cells import cell_len
 from rich.console import Console
-from rich.text import Text
+from rich.text import Text as RichText
 
+from irexec import display
 from irexec.cli.json_text import json_text, to_plain
 from irexec.cli.streams import encodable, file_of, put, showing
-from irexec.cli.tables import Column, layout, row_lines
+from irexec.display import Column, Content, Frame, Table, Text
+from irexec.display.blocks import BLOCKS
+from irexec.display.document import Kind, Style
+from irexec.display.layout import cell_len
+from irexec.display.text import LINES, Line
 from irexec.messages import INVISIBLE, cut, sentence, visible
 
 SCHEMA = 1
 # A person reads no more rows, and a terminal takes minutes to show 100,000.
 _ROWS_OF_TERMINAL, _ROWS_OF_FILE = 500, 10_000
-# Characters of a cell, of one that is a sentence, and of a line. Names in a file may have any length, and padding repeats it.
-_NAME, _SENTENCE, _LINE = 300, 2_000, 10_000
+# Characters of a word and of a line. Names in a file may have any length, and padding repeats it.
+_NAME, _LINE = 300, 10_000
 # json escapes C0.
 _OBEYED = re.compile(f"[{INVISIBLE}]")
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan", "info": "cyan"}
+_STYLES = {**_COLOURS, "header": "bold", "title": "bold", "rule": "dim", "note": ""}
+"""The styles of pieces of contents in a terminal."""
+_SEVERITIES: dict[str, Style] = {"error": "error", "warning": "warning", "info": "info"}
 
 
-def _print(text: Text, stderr: bool = False) -> None:
+def _print(text: RichText, stderr: bool = False) -> None:
     buffer = io.StringIO()
     Console(file=buffer, highlight=False, force_terminal=file_of(stderr).isatty()).print(text, soft_wrap=True)
     put(buffer.getvalue(), stderr)
@@ -79,7 +86,7 @@ def error_line(text: str) -> None:
 
 
 def _marked(kind: str, text: str) -> None:
-    _print(Text.assemble((f"{kind}: ", _COLOURS[kind]), sentence(text)), stderr=True)
+    _print(RichText.assemble((f"{kind}: ", _COLOURS[kind]), sentence(text)), stderr=True)
 
 
 @contextmanager
@@ -89,9 +96,30 @@ def progress(text: str) -> Iterator[None]:
     if not console.is_terminal or console.is_dumb_terminal:
         yield
         return
-    status = console.status(Text(sentence(text)))
+    status = console.status(RichText(sentence(text)))
     with showing(status), status:
         yield
+
+
+def show(contents: Content, *, unfolds: bool = False) -> None:
+    """The contents of a result, fitted to the terminal.
+
+    A terminal gets the first 500 rows of a table and a file the first 10,000; a last line counts the others.
+
+    Args:
+        contents: what ``sections()`` returns.
+        unfolds: also show folded sections.
+    """
+    has_lines = can_show(LINES)
+    frame = Frame(
+        width=width(),
+        ascii=not can_show(BLOCKS),
+        rows=_ROWS_OF_TERMINAL if sys.stdout.isatty() else _ROWS_OF_FILE,
+        has_lines=has_lines,
+        rest="; --json gives all of them",
+        unfolds=unfolds,
+    )
+    _draw([[(_STYLES.get(style, ""), piece) for style, piece in pieces] for pieces in display.lines(contents, frame)])
 
 
 def table(
@@ -104,7 +132,7 @@ def table(
     hide_empty: bool = False,
     what: str = "rows",
 ) -> None:
-    """A table that fits the terminal. A terminal gets the first 500 rows and a file the first 10,000; a last line counts the others.
+    """A table of plain cells; see ``show``.
 
     Args:
         headers: the titles of the columns.
@@ -113,50 +141,30 @@ def table(
         whole: other columns that are never shortened, such as shapes.
         sentences: columns that are wrapped at words; every other column is shortened with an ellipsis where it must be.
         hide_empty: leave out columns that are empty in every row, unless all are.
-        what: the rows are.
+        what: the plural of what a row is.
     """
-    numeric, fixed, prose = set(right), set(whole), set(sentences)
-    columns = [
-        Column(header, "value" if i in numeric | fixed else "sentence" if i in prose else "name", i in numeric)
-        for i, header in enumerate(headers)
-    ]
-    rows = list(rows)
-    limit = _ROWS_OF_TERMINAL if sys.stdout.isatty() else _ROWS_OF_FILE
-    cells = [[_cell(value, _SENTENCE if i in prose else _NAME) for i, value in enumerate(row)] for row in rows[:limit]]
-    if hide_empty:
-        used = [i for i in range(len(headers)) if any(row[i] for row in cells)] or list(range(len(headers)))
-        headers, columns = [headers[i] for i in used], [columns[i] for i in used]
-        cells = [[row[i] for i in used] for row in cells]
-    utf = can_show("─…")
-    bands = layout(columns, cells, width())
-    drawn = [_styled(pieces, ["bold"] * len(headers)) for pieces in row_lines(columns, headers, bands)]
-    drawn.append([("dim", ("─" if utf else "-") * max(band.width for band in bands))])
-    for row in cells:
-        styles = [_COLOURS.get(cell, "") for cell in row]
-        drawn += [_styled(pieces, styles) for pieces in row_lines(columns, row, bands, "…" if utf else "...")]
-    _draw(drawn)
-    if len(rows) > limit:
-        line(f"... and {len(rows) - limit:,} more {what}; --json gives all of them")
+    kinds: dict[int, Kind] = dict.fromkeys(sentences, "sentence")
+    kinds.update(dict.fromkeys(whole, "code"))
+    kinds.update(dict.fromkeys(right, "number"))
+    columns = [Column(header, kind=kinds.get(i, "name")) for i, header in enumerate(headers)]
+    show(Table(columns, [list(map(_marked_cell, row)) for row in rows], hide_empty=hide_empty, what=what))
 
 
-_Line = list[tuple[str, str]]
-"""The pieces of a line, each a style and a text."""
+def _marked_cell(value: Any) -> Any:
+    """A severity in its colour."""
+    return Text(value, _SEVERITIES[value]) if isinstance(value, str) and value in _SEVERITIES else value
 
 
-def _styled(pieces: Iterable[tuple[int | None, str]], styles: Sequence[str]) -> _Line:
-    return [("" if column is None else styles[column], piece) for column, piece in pieces]
-
-
-def _draw(drawn: Sequence[_Line]) -> None:
+def _draw(drawn: Sequence[Line]) -> None:
     """Print lines; nothing trails in them."""
     if not sys.stdout.isatty():
         # Much faster than rich, which looks at every piece of every line.
         put("".join(f"{''.join(piece for _, piece in pieces).rstrip()}\n" for pieces in drawn))
         return
-    texts = [Text.assemble(*((piece, style) for style, piece in pieces)) for pieces in drawn]
+    texts = [RichText.assemble(*((piece, style) for style, piece in pieces)) for pieces in drawn]
     for text in texts:
         text.rstrip()
-    _print(Text("\n").join(texts))
+    _print(RichText("\n").join(texts))
 
 
 def fill(parts: Iterable[str], indent: str = "") -> list[str]:
@@ -186,16 +194,6 @@ def width() -> int | None:
     if given.isdigit() and int(given):
         return int(given)
     return Console(file=sys.stdout).width if sys.stdout.isatty() else None
-
-
-def _cell(value: Any, limit: int) -> str:
-    return (
-        ""
-        if value is None
-        else number(value)
-        if isinstance(value, float)
-        else cut(visible(cut(str(value), limit)), limit)
-    )
 
 
 def number(value: float) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 import irexec
-from irexec.analysis.text_table import amount
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions
 from irexec.cli.option_groups import command, settings
@@ -13,7 +12,7 @@ from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOp
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.usage import refuse_without
-from irexec.messages import counted
+from irexec.messages import amount, counted
 from irexec.tools.report import ReportOptions, WrittenReport
 from irexec.tools.report import report as write_report
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from irexec.analysis.text_table import amount
 from irexec.backend.available_memory import available_memory, memory_in_use
 from irexec.compile.errors import node_error
 from irexec.compile.graph import Graph, Operation
@@ -18,6 +17,7 @@ from irexec.compile.steps import Plan, Step
 from irexec.errors import InputError, NodeError, OpError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node
+from irexec.messages import amount
 from irexec.reference.limits import SMALL, check_address
 
 _FRESH, _FAR = 0.1, 64

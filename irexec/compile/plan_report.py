@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
 from irexec.analysis.cost import NO_COMPUTATION
-from irexec.analysis.text_table import aligned, amount
 from irexec.backend.constants import AS_IT_IS, ConstantStore
 from irexec.backend.kernel import Order
 from irexec.compile.held import Held, in_use
 from irexec.compile.rewriting import Refusal
 from irexec.compile.steps import Plan, Step
-from irexec.html import ROWS, Column, Html, Record, display, element, sections, table
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph
-from irexec.messages import counted
+from irexec.messages import amount, counted
+from irexec.records import Record, Report
 
 
 @dataclass(frozen=True, repr=False)
-class StepRow:
+class StepRow(Record):
     """One step.
 
     Attributes:
@@ -51,12 +50,16 @@ class StepRow:
         """The order as text, such as "0231"; empty for C order."""
         return "" if self.order is None else "".join(map(str, self.order))
 
-    def __repr__(self) -> str:
-        number, layers, *parts = cells(self)
-        return f"<StepRow {number} {layers!r}: {', '.join(filter(None, parts))}>"
+    @property
+    def title(self) -> str:
+        """The first of its layers, and how many more there are: "conv1 +2"."""
+        more = f" +{len(self.layers) - 1}" if len(self.layers) > 1 else ""
+        return f"{self.path}{self.layers[0]}{more}"
 
-    def _repr_html_(self) -> str:
-        return display(None, _steps_table([self]))
+    def __repr__(self) -> str:
+        size = "?" if self.bytes is None else amount(self.bytes)
+        parts = self.operation, self.algorithm, self.layout, self.output, size
+        return f"<StepRow {self.number} {self.title!r}: {', '.join(filter(None, parts))}>"
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class Reason(Record):
 
 
 @dataclass(frozen=True)
-class PlanReport:
+class PlanReport(Report):
     """What a compiled model runs for certain input shapes.
 
     Attributes:
@@ -100,7 +103,9 @@ class PlanReport:
     intermediate: int
     packed: int
     kept: int
-    held: tuple[Held, ...]
+    held: tuple[Held, ...] = field(metadata={"json": False})
+
+    _json_properties = ("removed",)
 
     def reasons(self) -> list[Reason]:
         """The refusals with the same pass and reason together, the most frequent first."""
@@ -117,55 +122,6 @@ class PlanReport:
 
     def __repr__(self) -> str:
         return f"<PlanReport {self.name!r}: {counted(len(self.steps), 'step')} for {self.layers} layers>"
-
-    def __str__(self) -> str:
-        return "\n".join([*aligned(HEADERS, [cells(row) for row in self.steps], RIGHT), "", *totals(self)])
-
-    def _repr_html_(self) -> str:
-        lines = [element("p", line) for line in totals(self)]
-        reasons = [(reason.pass_name, reason.reason, len(reason.layers)) for reason in self.reasons()]
-        left = table(["pass", "reason", Column("layers", is_number=True)], reasons, limit=ROWS)
-        parts = [("steps", _steps_table(self.steps))] + (
-            [("why passes left layers as they are", left)] if reasons else []
-        )
-        return display(f"plan of {self.name or 'the model'}", lines, sections(*parts))
-
-
-def _steps_table(steps: Sequence[StepRow]) -> Html:
-    columns = [Column(title, is_number=i in RIGHT) for i, title in enumerate(HEADERS)]
-    return table(columns, [cells(row) for row in steps], limit=ROWS, hide_empty=True)
-
-
-HEADERS = ("step", "layers", "operation", "algorithm", "layout", "output", "size")
-RIGHT = (0, 6)
-
-
-def cells(row: StepRow) -> tuple[str, ...]:
-    """The cells of a row; of several layers the first is named, and how many more there are."""
-    more = f" +{len(row.layers) - 1}" if len(row.layers) > 1 else ""
-    size = "?" if row.bytes is None else amount(row.bytes)
-    return (
-        str(row.number),
-        f"{row.path}{row.layers[0]}{more}",
-        row.operation,
-        row.algorithm,
-        row.layout,
-        row.output,
-        size,
-    )
-
-
-def totals(report: PlanReport) -> list[str]:
-    """The lines below the table: what became of the layers, what the passes did, and memory."""
-    lines = [f"{counted(len(report.steps), 'step')} for {report.layers} layers, {counted(report.threads, 'thread')}"]
-    if report.viewed or report.removed:
-        lines.append(
-            f"layers without a step: {counted(report.viewed, 'view')}, {report.removed} computed when compiling or not needed"
-        )
-    lines += [f"pass {name!r}: {counted(count, 'change')}" for name, count in report.passes.items()]
-    lines.append(f"arena {amount(report.arena)} with workspace; all intermediate tensors {amount(report.intermediate)}")
-    lines.append(f"constants: {amount(report.packed)} packed, {amount(report.kept)} as they are")
-    return lines
 
 
 def describe_plan(plan: Plan, model: Graph, store: ConstantStore) -> PlanReport:

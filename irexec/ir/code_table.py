@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from irexec.html import Record
+from irexec.records import Record
 
 Severity = Literal["error", "warning", "info"]
 

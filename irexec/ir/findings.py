@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from irexec.html import Column, Content, Html, Record, Records, display, element, table
 from irexec.ir.codes import CODES, Severity
 from irexec.messages import sentence
+from irexec.records import Record, Records
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -49,13 +48,6 @@ class Finding(Record):
         where = self.at()
         return f"<Finding {self.code} {self.severity}{f', {where}' if where else ''}: {self.message}>"
 
-    def _repr_html_(self) -> str:
-        return display(None, findings_table([self]))
-
-    def as_dict(self) -> dict[str, Any]:
-        """The finding as the JSON format has it."""
-        return asdict(self)
-
 
 def in_model(code: str, message: str, *, port: int | None = None, line: int | None = None) -> Finding:
     """A finding that belongs to no layer."""
@@ -64,9 +56,6 @@ def in_model(code: str, message: str, *, port: int | None = None, line: int | No
 
 class Findings(Records[Finding]):
     """The findings about a model: a list that displays in a notebook as a table."""
-
-    def _repr_html_(self) -> str:
-        return display(count_text(self), findings_table(self, limit=200))
 
 
 def count_text(findings: Iterable[Finding]) -> str:
@@ -78,30 +67,6 @@ def count_text(findings: Iterable[Finding]) -> str:
         if counts[name]
     ]
     return ", ".join(parts) or "no findings"
-
-
-Link = Callable[[Finding, str], Content]
-
-
-def findings_table(findings: Sequence[Finding], *, limit: int | None = None, link: Link | None = None) -> Html:
-    """The findings as a table; the meaning of a code is shown where the pointer rests on it.
-
-    ``link`` gives what is shown for the layer of a finding, of which it gets the text.
-    """
-    if not findings:
-        return Html()
-    columns = [Column("line", is_number=True), "severity", "code", "layer", Column("port", is_number=True), "finding"]
-    return table(
-        columns, [_cells(finding, link) for finding in findings], limit=limit, hide_empty=True, class_="stacked"
-    )
-
-
-def _cells(finding: Finding, link: Link | None) -> list[Content]:
-    name = "" if finding.layer_name is None else f"{finding.layer_id} {finding.layer_name} ({finding.layer_type})"
-    meaning = CODES[finding.code].meaning if finding.code in CODES else None
-    severity = element("span", finding.severity, class_=finding.severity)
-    layer = name if link is None or not name else link(finding, name)
-    return [finding.line, severity, element("abbr", finding.code, title=meaning), layer, finding.port, finding.message]
 
 
 _SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")

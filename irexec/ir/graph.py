@@ -16,13 +16,12 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from irexec.html import display
 from irexec.ir.codes import CODES
 from irexec.ir.constants import Constant
-from irexec.ir.display import layer_details, layers_table
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.messages import counted, listed
+from irexec.records import Shown
 
 
 @dataclass(eq=False, slots=True)
@@ -88,7 +87,7 @@ class Input:
 
 
 @dataclass(eq=False, slots=True)
-class Node:
+class Node(Shown):
     """One layer.
 
     Attributes:
@@ -163,14 +162,9 @@ class Node:
     def __repr__(self) -> str:
         return f"<Node {self.id} {self.name!r} {self.type}>"
 
-    def _repr_html_(self) -> str:
-        sources = ["nothing" if value is None else value.label for value in self.inputs]
-        names = [", ".join(value.names) for value in self.outputs]
-        return display(f"{self.name} ({self.type})", layer_details(self, sources, names))
-
 
 @dataclass(eq=False, repr=False)
-class Graph:
+class Graph(Shown):
     """Nodes in the order in which they are written, which need not be topological.
 
     ``copy.copy`` gives a graph with nodes of its own that shares the bytes of constants; ``copy.deepcopy`` and pickle
@@ -227,11 +221,6 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}: {counted(len(self.nodes), 'layer')}>"
-
-    def _repr_html_(self) -> str:
-        return display(
-            f"{self.name or type(self).__name__}: {counted(len(self.nodes), 'layer')}", layers_table(self.nodes)
-        )
 
 
 @dataclass(frozen=True, slots=True)

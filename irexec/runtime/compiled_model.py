@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from irexec.analysis.cost import Costs
-from irexec.analysis.model import Model, Port, brief, find_port, ports_table
+from irexec.analysis.model import Model, Port, brief, find_port
 from irexec.analysis.shape_inference import Inference
 from irexec.backend.threads import one_blas_thread
 from irexec.compile.plan_report import PlanReport
 from irexec.errors import InputError
-from irexec.html import definitions, display
 from irexec.ir import graph as ir
 from irexec.ir.graph import Value
 from irexec.runtime.execute import Observer, run
@@ -78,15 +77,6 @@ class CompiledModel(Session):
 
     def __repr__(self) -> str:
         return f"<CompiledModel {self.model.name!r}: {brief(self.inputs)} -> {brief(self.outputs)}>"
-
-    def _repr_html_(self) -> str:
-        general = {
-            "layers": f"{len(self.model.nodes):,}",
-            "threads": str(self.threads),
-            "variables": ", ".join(self.program.variables),
-        }
-        ports = ports_table({"input": self.inputs, "output": self.outputs})
-        return display(f"{self.model.name or 'model'}, compiled", definitions(general), ports)
 
     def input(self, key: str | int = 0) -> Port:
         """The input of a name or position; raises InputError if there is none."""

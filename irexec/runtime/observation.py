@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from irexec.compile.steps import Step
-from irexec.html import definitions, display
-from irexec.runtime.array_display import arrays_table, type_and_shape
+from irexec.records import Shown
+from irexec.runtime.array_text import type_and_shape
 from irexec.runtime.execute import Observer
 
 
 @dataclass(frozen=True, repr=False)
-class StepRun:
+class StepRun(Shown):
     """A step that has just run.
 
     Attributes:
@@ -36,15 +36,6 @@ class StepRun:
     def __repr__(self) -> str:
         results = ", ".join(map(type_and_shape, self.outputs))
         return f"<StepRun {self.operation} {', '.join(map(repr, self.layers))}: {results}, {self.seconds * 1e3:.3g} ms>"
-
-    def _repr_html_(self) -> str:
-        general = {
-            "layers": ", ".join(self.layers),
-            "algorithm": self.algorithm,
-            "time": f"{self.seconds * 1e3:.3g} ms",
-        }
-        outputs = [(f"output {index}", array) for index, array in enumerate(self.outputs)]
-        return display(self.operation, definitions(general), arrays_table(outputs))
 
 
 OnLayer = Callable[[StepRun], object]

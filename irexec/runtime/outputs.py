@@ -8,9 +8,8 @@ import numpy as np
 
 from irexec.analysis.model import Port, expected
 from irexec.errors import InputError
-from irexec.html import display
-from irexec.messages import counted
-from irexec.runtime.array_display import arrays_table, arrays_text
+from irexec.records import Shown
+from irexec.runtime.array_text import arrays_text
 
 
 class UnknownOutputError(InputError, KeyError):
@@ -20,7 +19,7 @@ class UnknownOutputError(InputError, KeyError):
     __str__ = Exception.__str__
 
 
-class Outputs(Mapping[str, np.ndarray]):
+class Outputs(Shown, Mapping[str, np.ndarray]):
     """The results of one run, in the order of the model's Results, none of them left out.
 
     It is a mapping by name; ``[]`` also takes any other name of a Result, a position, and a Port such as ``compiled.output(0)``.
@@ -55,6 +54,3 @@ class Outputs(Mapping[str, np.ndarray]):
 
     def __repr__(self) -> str:
         return f"Outputs({arrays_text(self.items())})"
-
-    def _repr_html_(self) -> str:
-        return display(counted(len(self), "output"), arrays_table(self.items()))

@@ -10,13 +10,11 @@ from typing import Any, Literal
 import numpy as np
 
 from irexec.analysis.cost import Cost, Costs, has_macs
-from irexec.analysis.text_table import aligned, metric
 from irexec.compile.steps import Plan, Step
 from irexec.errors import InputError
-from irexec.html import ROWS, Column, Html, bar, display, element, sections
-from irexec.html import table as html_table
 from irexec.ir.graph import Node
-from irexec.messages import counted
+from irexec.messages import counted, metric
+from irexec.records import Record, Report
 from irexec.runtime.execute import Observer
 
 WARM_UP = 2
@@ -83,7 +81,7 @@ class _Recorder:
 
 
 @dataclass(frozen=True, repr=False)
-class ProfileRow:
+class ProfileRow(Record):
     """The time and the cost of a step, of a layer, or of all steps of a type.
 
     Attributes:
@@ -106,6 +104,8 @@ class ProfileRow:
     parameters: int
     bytes: int | None
 
+    _json_properties = ("gflops",)
+
     @property
     def gflops(self) -> float | None:
         """10^9 floating-point operations per second, two for each multiply-accumulate; None without any."""
@@ -113,17 +113,20 @@ class ProfileRow:
             return None
         return 2 * self.macs / (self.milliseconds * 1e6)
 
-    def __repr__(self) -> str:
-        more = f" +{len(self.layers) - 1}" if len(self.layers) > 1 else ""
-        parts = [f"{title} {cell(self)}" for title, cell in columns("step") if title in _NUMBERS and cell(self)]
-        return f"<ProfileRow {self.name!r}{more} {self.type}: {', '.join(parts)}>"
+    @property
+    def title(self) -> str:
+        """The name, and how many more layers there are: "conv1 +2"."""
+        return self.name + (f" +{len(self.layers) - 1}" if len(self.layers) > 1 else "")
 
-    def _repr_html_(self) -> str:
-        return display(None, rows_table([self], "step"))
+    def __repr__(self) -> str:
+        time = "" if self.milliseconds is None else f"ms {self.milliseconds:.3f}"
+        parts = [time, f"MACs {metric(self.macs) or '?'}", f"params {metric(self.parameters)}"]
+        sizes = f"bytes {metric(self.bytes) or '?'}"
+        return f"<ProfileRow {self.title!r} {self.type}: {', '.join(filter(None, [*parts, sizes]))}>"
 
 
 @dataclass(frozen=True)
-class Profile:
+class Profile(Report):
     """What was measured in several runs.
 
     Attributes:
@@ -160,88 +163,6 @@ class Profile:
 
     def __repr__(self) -> str:
         return f"<Profile: {self.milliseconds:.3g} ms in {counted(len(self.steps), 'step')}, median of {counted(self.runs, 'run')}>"
-
-    def __str__(self) -> str:
-        return "\n".join([*aligned(*table(self.rows("step", "time"), "step")), "", *totals(self)])
-
-    def _repr_html_(self) -> str:
-        shown = [element("p", line) for line in totals(self)]
-        tables = [rows_table(self.rows(by, "time"), by) for by in ("type", "step", "layer")]
-        return display("profile", shown, sections(*zip(("by type", "by step", "by layer"), tables, strict=True)))
-
-
-CellText = Callable[[ProfileRow], str]
-
-_NAME: dict[Grouping, tuple[str, CellText]] = {
-    "step": ("layers", lambda row: row.name + (f" +{len(row.layers) - 1}" if len(row.layers) > 1 else "")),
-    "layer": ("layer", lambda row: row.name),
-    "type": ("operation", lambda row: row.name),
-}
-_PARAMETERS: tuple[str, CellText] = ("params", lambda row: metric(row.parameters or None))
-_FURTHER: dict[Grouping, tuple[tuple[str, CellText], ...]] = {
-    "step": (("operation", lambda row: row.type), ("algorithm", lambda row: row.algorithm or "")),
-    "layer": (("operation", lambda row: row.type), _PARAMETERS),
-    "type": (("layers", lambda row: str(len(row.layers))), _PARAMETERS),
-}
-
-
-def columns(by: Grouping) -> list[tuple[str, CellText]]:
-    """The columns of a table of rows: each its title, and its cell of a row."""
-    return [
-        ("ms", lambda row: "" if row.milliseconds is None else f"{row.milliseconds:.3f}"),
-        ("share", lambda row: "" if row.share is None else f"{row.share:.1%}"),
-        _NAME[by],
-        *_FURTHER[by],
-        ("MACs", lambda row: "?" if row.macs is None else metric(row.macs or None)),
-        ("GFLOP/s", lambda row: "" if row.gflops is None else f"{row.gflops:.1f}"),
-        ("bytes", lambda row: "?" if row.bytes is None else metric(row.bytes)),
-    ]
-
-
-def table(rows: Sequence[ProfileRow], by: Grouping) -> tuple[list[str], list[list[str]], list[int]]:
-    """The titles and the cells of a table, and the indices of the columns of numbers."""
-    chosen = columns(by)
-    numbers = [i for i, (title, _) in enumerate(chosen) if title in _NUMBERS or (title == "layers" and by == "type")]
-    return [title for title, _ in chosen], [[cell(row) for _, cell in chosen] for row in rows], numbers
-
-
-def rows_table(rows: Sequence[ProfileRow], by: Grouping, limit: int | None = ROWS) -> Html:
-    """The same table as HTML, with a bar for the share of the time."""
-    chosen = columns(by)
-    titles = [Column(title, is_number=title in _NUMBERS or (title == "layers" and by == "type")) for title, _ in chosen]
-    cells = [[*(cell(row) for _, cell in chosen), _share_bar(row)] for row in rows]
-    return html_table([*titles, ""], cells, limit=limit, hide_empty=True)
-
-
-def _share_bar(row: ProfileRow) -> Html | None:
-    return None if row.share is None else bar(row.share, f"{row.share:.1%} of the time")
-
-
-_NUMBERS = ("ms", "share", "MACs", "GFLOP/s", "bytes", "params")
-
-
-def totals(profile: Profile) -> list[str]:
-    """The lines below the table."""
-    threads = counted(profile.threads, "thread")
-    runs = counted(profile.runs, "run")
-    lines = [
-        f"a run takes {profile.milliseconds:.3f} ms (median of {runs}, {threads}; minimum {profile.minimum:.3f} ms)",
-        f"{profile.in_steps:.3f} ms are in {counted(len(profile.steps), 'step')}",
-        cost_line(profile.cost),
-    ]
-    if profile.cost.macs and profile.milliseconds:
-        lines[-1] += f", {2 * profile.cost.macs / (profile.milliseconds * 1e6):.1f} GFLOP/s"
-    return lines
-
-
-def cost_line(cost: Cost) -> str:
-    """The cost of a whole model."""
-    macs = (
-        "an unknown number of MACs"
-        if cost.macs is None
-        else f"{metric(cost.macs)}{'MACs' if cost.macs > 999 else ' MACs'}"
-    )
-    return f"{macs}, {metric(cost.parameters)} parameters"
 
 
 def sorted_rows(rows: Sequence[ProfileRow], sort: SortKey | None) -> list[ProfileRow]:
@@ -329,17 +250,6 @@ def _layer_rows(
             parameters=cost.parameters,
             bytes=cost.bytes,
         )
-
-
-def static_rows(costs: Costs) -> list[ProfileRow]:
-    """A row for each layer, without times."""
-    rows = []
-    for node in costs.layers:
-        cost = costs.of([node])
-        rows.append(
-            ProfileRow(node.name, (node.name,), node.type, None, None, None, cost.macs, cost.parameters, cost.bytes)
-        )
-    return rows
 
 
 def by_type(rows: Sequence[ProfileRow]) -> list[ProfileRow]:

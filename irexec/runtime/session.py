@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from irexec.backend.threads import one_blas_thread
-from irexec.html import display
 from irexec.ir.graph import Value
-from irexec.runtime.array_display import arrays_table
+from irexec.records import Shown
 from irexec.runtime.execute import Observer, run
 from irexec.runtime.inputs import Inputs, bind_inputs
 from irexec.runtime.limits import RunLimits
@@ -20,7 +19,7 @@ from irexec.runtime.run_progress import RunProgress, progress_observer
 from irexec.runtime.variables import VariableStates
 
 
-class Session:
+class Session(Shown):
     """One state of a compiled model's variables.
 
     Attributes:
@@ -34,9 +33,6 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<Session of {self.program.model.name!r}: variables {', '.join(map(repr, self.variables)) or 'none'}>"
-
-    def _repr_html_(self) -> str:
-        return display(f"session of {self.program.model.name or 'a model'}", arrays_table(self.variables.items()))
 
     def reset(self) -> None:
         """Back to the state before the first run."""

@@ -10,10 +10,10 @@ import numpy as np
 from irexec.analysis.model import Port
 from irexec.analysis.shape_inference import UNKNOWN, Inference
 from irexec.errors import InputError, check
-from irexec.html import display
 from irexec.ir.dims import admits, shape_text
 from irexec.ir.graph import Graph
-from irexec.runtime.array_display import arrays_table, arrays_text
+from irexec.records import Shown
+from irexec.runtime.array_text import arrays_text
 from irexec.runtime.inputs import checked
 
 
@@ -62,7 +62,7 @@ class VariableTransaction(MutableMapping[str, np.ndarray]):
         return len(self.state)
 
 
-class VariableStates(MutableMapping[str, np.ndarray]):
+class VariableStates(Shown, MutableMapping[str, np.ndarray]):
     """Arrays by variable_id; empty until something was assigned.
 
     What is set is copied, and must be of the variable's element type and fit its shape, as an input must.
@@ -99,9 +99,6 @@ class VariableStates(MutableMapping[str, np.ndarray]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({arrays_text(self.items())})"
-
-    def _repr_html_(self) -> str:
-        return display("variables" if self else "no variables yet", arrays_table(self.items()))
 
 
 def variables_of(graph: Graph, inference: Inference) -> dict[str, Port]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.api import ModelLike, as_model
 from irexec.errors import InputError, UnsupportedError
-from irexec.html import Record, Records
+from irexec.records import Record, Records
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import NEWEST_OPSET, definitions, opset_versions, resolve
 

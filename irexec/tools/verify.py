@@ -10,8 +10,8 @@ import numpy as np
 
 from irexec.analysis.model import Model, find_port
 from irexec.errors import ConversionError, InputError, IrexecError, OpError
-from irexec.html import Record
 from irexec.ir.dims import PartialShape, Size, high, low, meet_shapes, shape_text
+from irexec.records import Record
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare import CompareOptions

@@ -87,7 +87,7 @@ ROWS = (
     Row("profile {digits}/classifier.xml --runs 1 --by layer"),
     Row("profile {digits}/classifier.xml --runs 1 --by type"),
     Row("profile {digits}/classifier.xml --static"),
-    Row("profile {data}/openvino/dynamic.xml --static --by type"),
+    Row("profile {data}/openvino/dynamic.xml --static"),
     Row("bench {digits}/classifier.xml --runs 1"),
     Row("bench {digits}/classifier.xml --runs 1 --threads 1 --against openvino", needs=("openvino",)),
     Row("convert {digits}/classifier.onnx -o {tmp}/a.xml", needs=("onnx",)),

@@ -40,12 +40,9 @@ def test_the_document(capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("by", ["step", "layer", "type"])
-@pytest.mark.parametrize("extra", [[], ["--static"]])
-def test_it_fits_80_columns(by: str, extra: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_fits_80_columns(by: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    if extra and by == "step":
-        by = "layer"
-    text, _ = streams(capsys, "profile", MODEL, "--by", by, *(extra or ["--runs", 1]))
+    text, _ = streams(capsys, "profile", MODEL, "--by", by, "--runs", 1)
     assert max(map(len, text.splitlines())) <= 80
     assert "84.2 kMACs" in text
 
@@ -68,19 +65,16 @@ def test_without_optimisation_each_layer_is_a_step(capsys: Capture) -> None:
     assert len(rows) == 12 and {row["algorithm"] for row in rows} == {"reference"}
 
 
-def test_static_needs_no_weights(capsys: Capture, tmp_path: Path) -> None:
+def test_static_is_the_cost_of_inspect_and_says_so(capsys: Capture, tmp_path: Path) -> None:
     shutil.copy(MODEL, tmp_path / "m.xml")
-    document = json.loads(streams(capsys, "profile", tmp_path / "m.xml", "--static", "--sort", "macs", "--json")[0])
-    assert (document["cost"]["macs"], document["unknown"]) == (84224, [])
-    assert document["rows"][0]["name"] == "conv3/Convolution"
-    assert {row["milliseconds"] for row in document["rows"]} == {None}
+    text, err = streams(capsys, "profile", tmp_path / "m.xml", "--static")
+    assert err == "note: --static is deprecated: irexec inspect MODEL --cost shows the same table\n"
+    assert streams(capsys, "inspect", tmp_path / "m.xml", "--cost")[0].endswith(text)
+    document = json.loads(streams(capsys, "profile", tmp_path / "m.xml", "--static", "--json")[0])
+    inspected = json.loads(streams(capsys, "inspect", tmp_path / "m.xml", "--cost", "--json")[0])
+    assert inspected["cost"] == {name: document[name] for name in inspected["cost"]}
+    assert document["cost"]["macs"] == 84224
     assert "m.bin does not exist" in streams(capsys, "profile", tmp_path / "m.xml", code=3)[1]
-
-
-def test_static_says_what_it_cannot_count(capsys: Capture) -> None:
-    text, _ = streams(capsys, "profile", MODEL, "--static", "--shape", "?,1,8,8")
-    assert "an unknown number of MACs, 6.09 k parameters" in text
-    assert "the shapes of 3 layers with MACs are not known" in text
 
 
 def test_the_trace_is_in_chrome_s_format(capsys: Capture, tmp_path: Path) -> None:
@@ -149,8 +143,8 @@ def test_a_trace_that_fails_leaves_what_was_there(
         (["--static", "--runs", "3"], "--runs is about running the model"),
         (["--static", "--threads", "1"], "--threads is about running the model"),
         (["--static", "--trace", "t.json"], "--trace is about running the model"),
-        (["--static", "--by", "step"], "there are no steps"),
-        (["--static", "--sort", "time"], "there are no times"),
+        (["--static", "--by", "step"], "--by is about running the model"),
+        (["--static", "--sort", "time"], "--sort is about running the model"),
         (["--runs", "0"], "0 is not in the range 1<=x<=1000000"),
         (["--by", "node"], "'node' is not one of"),
         (["--shape", "1,3,8,8"], "the model does not take --shape [1,3,8,8]"),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from rich.cells import cell_len
 
 from irexec.cli import render
-from irexec.cli.tables import GAP, shortened
+from irexec.display.layout import GAP, cell_len, shortened
 
 Capture = pytest.CaptureFixture[str]
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import irexec
+from irexec import display
 from irexec.errors import InputError
 from irexec.tools.arrays.histogram import Histogram, constant_histogram, find_constant, histogram
 from irexec.tools.arrays.statistics import BLOCK
@@ -137,7 +138,8 @@ def test_wrong_bins(bins: int) -> None:
 @pytest.mark.parametrize("ascii", [False, True])
 def test_lines_fit_and_bars_show_the_largest(width: int, ascii: bool) -> None:
     values = np.concatenate([np.zeros(5000), np.random.default_rng(0).normal(size=1000), [np.nan, np.inf]])
-    lines = histogram(values, name="x").lines(width, ascii=ascii)
+    drawn = display.lines(histogram(values, name="x").sections(), display.Frame(width, ascii=ascii))
+    lines = ["".join(text for _, text in pieces) for pieces in drawn]
     bars = [line for line in lines if " .. " in line]
     assert len(bars) == 20
     assert max(map(len, bars)) <= width
@@ -148,7 +150,7 @@ def test_lines_fit_and_bars_show_the_largest(width: int, ascii: bool) -> None:
         values[np.isfinite(values) & (values != 0)], 20, (np.nanmin(values), values[np.isfinite(values)].max())
     )[0]
     assert others[longest] == others.max()
-    assert lines[-1].startswith("5,000 (83.3%) zero (drawn")
+    assert lines[-1].startswith("5,000 (83.3%) zero (drawn lighter)")
     assert lines[-1].endswith("1 (0.0%) NaN; 1 (0.0%) inf")
 
 

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from irexec.errors import InputError
-from irexec.html import Record
+from irexec.records import Record
 
 Metric = Literal["max", "rel", "cosine", "snr"]
 METRICS: tuple[Metric, ...] = get_args(Metric)

@@ -15,10 +15,10 @@ from typing import IO, cast
 
 import numpy as np
 
-from irexec.analysis.text_table import amount
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError
 from irexec.io.regular_files import open_regular
+from irexec.messages import amount
 from irexec.tools.arrays.npy import MAGIC, Header, Read, read_array, read_header
 
 STDIN = "-"

@@ -9,12 +9,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from irexec import html
-from irexec.analysis.text_bars import SHADE, bar
+from irexec import display
+from irexec.display import Content
 from irexec.errors import InputError
 from irexec.ir.dims import shape_text
 from irexec.ir.graph import Graph, Node
 from irexec.messages import counted
+from irexec.records import Report
 from irexec.tools.arrays.statistics import BLOCK, Moments, Statistics, array_blocks, blocks_of
 
 BINS = 20
@@ -24,7 +25,7 @@ _MAX_BINS = 10_000
 
 
 @dataclass(frozen=True)
-class Histogram:
+class Histogram(Report):
     """How the elements of a tensor are distributed.
 
     Attributes:
@@ -58,29 +59,15 @@ class Histogram:
             f"<Histogram {self.name!r}: {self.statistics.count:,} elements in {counted(len(self.counts), 'interval')}>"
         )
 
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
-
-    def _repr_html_(self) -> str:
-        low, high = (self.edges[0], self.edges[-1]) if self.edges else (0.0, 0.0)
-        chart = html.histogram(self.counts, low, high, width=320, height=80) if self.edges else None
-        return html.display(
-            repr(self), html.element("p", title(self)), chart, html.element("p", "; ".join(remarks(self)))
-        )
-
-    def lines(self, width: int = 80, *, ascii: bool = False) -> list[str]:
-        """The histogram as text: a title, a bar for each interval, and what is in none of them.
-
-        Args:
-            width: columns of the longest line.
-            ascii: draw with ASCII characters only.
-        """
-        shaded = self.statistics.zeros and not self.are_values
-        notes = [
-            note.replace(" zero", f" zero (drawn {'.' if ascii else SHADE})", 1) if shaded else note
-            for note in remarks(self)
-        ]
-        return [title(self), *_bars(self, width, ascii), *notes]
+    def sections(self) -> list[Content]:
+        """A title, a bar for each interval, and what is in none of the intervals."""
+        chart = None
+        if self.edges:
+            zeros = self.statistics.zeros
+            lighter = [zeros if i == self.zero else 0 for i in range(len(self.counts))]
+            labels, low, high = _labels(self), self.edges[0], self.edges[-1]
+            chart = display.Histogram(self.counts, low, high, labels, () if self.are_values else lighter, is_large=True)
+        return [title(self), chart, remarks(self)]
 
 
 def histogram(array: np.ndarray, bins: int = BINS, *, name: str = "") -> Histogram:
@@ -225,7 +212,7 @@ def remarks(found: Histogram) -> list[str]:
     """What the bars do not show: zeros, NaN and infinities, as far as there are any."""
     s = found.statistics
     counts = (
-        ("zero", 0 if found.are_values else s.zeros),
+        ("zero (drawn lighter)", 0 if found.are_values else s.zeros),
         ("NaN", s.nans),
         ("inf", s.infinities),
         ("-inf", s.negative_infinities),
@@ -236,27 +223,6 @@ def remarks(found: Histogram) -> list[str]:
     if not found.edges:
         parts.append("no element is finite" if s.not_finite else "strings have no histogram")
     return ["; ".join(parts)] if parts else []
-
-
-def _bars(found: Histogram, width: int, ascii: bool) -> list[str]:
-    """A line for each interval. Zeros are drawn lighter, at the end of their bar, and do not shorten the other bars."""
-    labels = _labels(found)
-    zeros = [
-        found.statistics.zeros if i == found.zero and not found.are_values else 0 for i in range(len(found.counts))
-    ]
-    others = [count - zero for count, zero in zip(found.counts, zeros, strict=True)]
-    highest = max(others, default=0) or max(found.counts, default=1)
-    numbers = [f"{count:,}" for count in found.counts]
-    label_width, number_width = max(map(len, labels), default=0), max(map(len, numbers), default=0)
-    room = max(8, width - label_width - number_width - 4)
-    lines = []
-    for label, number, count, zero in zip(labels, numbers, others, zeros, strict=True):
-        drawn = bar(count / highest, room, ascii=ascii) if count else ""
-        left = room - len(drawn)
-        if zero and left > 0:
-            drawn += bar(min(1.0, zero / highest * room / left), left, ascii=ascii, shade=True)
-        lines.append(f"{label:>{label_width}}  {number:>{number_width}}  {drawn}".rstrip())
-    return lines
 
 
 def _labels(found: Histogram) -> list[str]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.errors import IrexecError, ModelError
-from irexec.html import Record
 from irexec.ir.constants import constant_blocks
 from irexec.ir.graph import Node
+from irexec.records import Record
 
 BLOCK = 1 << 17
 """Elements that are looked at together."""

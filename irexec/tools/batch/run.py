@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 
 from irexec.api import save_model
 from irexec.errors import InputError, ModelError
-from irexec.html import Record
+from irexec.records import Record
 from irexec.tools.batch.assemble import assemble
 from irexec.tools.batch.earlier_outputs import MANIFEST, PARTS
 from irexec.tools.batch.items import Items, find_items

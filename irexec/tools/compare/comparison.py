@@ -6,21 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from irexec.html import (
-    ROWS,
-    Amount,
-    Column,
-    Content,
-    Html,
-    Record,
-    definitions,
-    display,
-    element,
-    joined,
-    sections,
-    table,
-)
+from irexec.display import Column, Content, Definitions, Section, Table, Text
 from irexec.messages import counted
+from irexec.records import Record
 from irexec.tools.arrays.agreement import Agreement
 
 
@@ -296,39 +284,26 @@ class Comparison(Record):
             said = f"{count} differ, the first in layer {self.first.row.b.name!r} ({self.first.row.b.type})"
         return f"<Comparison of {self.a} and {self.b}: {counted(len(self.rows), 'tensor')}, {said}>"
 
-    def _repr_html_(self) -> str:
-        """The first divergence, and below it, to unfold, every tensor."""
+    def sections(self) -> list[Content]:
+        """The first divergence, and folded every tensor."""
         count = len(self.differing)
-        verdict = element(
-            "span",
-            f"{count:,} of {len(self.rows):,} differ" if count else "all agree",
-            class_="error" if count else None,
-        )
+        verdict = Text(f"{count:,} of {len(self.rows):,} differ", "error") if count else "all agree"
         missing = ", ".join(self.missing_results)
-        first = None if self.first is None else _divergence_html(self.first)
-        uncompared = [(one.side, one.name, one.type, one.reason) for one in self.uncompared]
-        known = [element("p", f"known of {one.layer}: {one}") for one in self.known]
-        parts: list[tuple[str, Content]] = [(counted(len(self.rows), "tensor"), _rows_table(self.rows))]
+        folded = [(counted(len(self.rows), "tensor"), _rows_table(self.rows))]
         if self.results:
-            parts.append((counted(len(self.results), "result"), _rows_table(self.results)))
-        if uncompared:
-            parts.append(
-                (
-                    f"{len(uncompared):,} not compared",
-                    table(["side", "tensor", "type", "reason"], uncompared, limit=ROWS),
-                )
-            )
-        about = definitions(
-            {"A": self.a, "B": self.b, "tolerance": self.tolerance, "tensors": verdict, "missing results": missing}
-        )
-        return display(
-            "comparison",
-            about,
-            first,
-            *known,
-            sections(*parts),
-            [element("p", note, class_="note") for note in self.notes],
-        )
+            folded.append((counted(len(self.results), "result"), _rows_table(self.results)))
+        if self.uncompared:
+            columns = [Column(name, name) for name in ("side", "name", "type", "reason")]
+            folded.append((f"{len(self.uncompared):,} not compared", Table(columns, self.uncompared, what="tensors")))
+        about = {"A": self.a, "B": self.b, "tolerance": self.tolerance, "tensors": verdict, "missing results": missing}
+        return [
+            Text("comparison", "title"),
+            Definitions(about),
+            None if self.first is None else _divergence(self.first),
+            [f"known of {one.layer}: {one}" for one in self.known],
+            [Section(title, table, is_folded=True) for title, table in folded],
+            [Text(note, "note") for note in self.notes],
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -341,33 +316,35 @@ class Comparison(Record):
         return {"agrees": self.agrees, **found}
 
 
-def _divergence_html(first: Divergence) -> Html:
-    """What is known of the first layer that differs."""
+def _divergence(first: Divergence) -> list[Content]:
+    """The first layer that differs: its attributes and inputs."""
     attributes = [
         (name, mine or "absent", theirs or "absent") for name, (mine, theirs) in first.suspect.attributes.items()
     ]
     states = {None: "not compared", True: "agrees", False: "differs"}
-    inputs = [(one.index, one.name, states[one.agrees], one.message) for one in first.suspect.inputs]
-    return joined(
-        element("p", f"first divergence: {first.row.b}", class_="title"),
-        element("p", first.row.agreement.message),
-        table(["attribute", "in A", "in B"], attributes) if attributes else None,
-        table([Column("input", is_number=True), "tensor", "", "difference"], inputs, hide_empty=True)
-        if inputs
-        else None,
-    )
-
-
-def _rows_table(rows: Sequence[TensorRow]) -> Html:
-    numbers = [Column(title, is_number=True) for title in ("largest", "relative", "SNR in dB")]
-    columns = ["tensor", "layer type", Column("type", is_code=True), "", *numbers, "difference"]
-    return table(columns, [_row_cells(row) for row in rows], limit=ROWS, hide_empty=True)
-
-
-def _row_cells(row: TensorRow) -> list[Content]:
-    found = row.agreement
-    figures = [
-        None if value is None else Amount(value, f"{value:.4g}") for value in (found.largest, found.relative, found.snr)
+    inputs = [
+        Column("input", "index", "number"),
+        Column("tensor", "name"),
+        Column("", lambda one: states[one.agrees]),
+        Column("difference", "message", "sentence"),
     ]
-    state: Content = element("span", row.state, class_="error") if row.is_fault else row.state
-    return [row.b.tensor, row.b.type, f"{row.type}[{','.join(map(str, row.shape))}]", state, *figures, found.message]
+    return [
+        Text(f"first divergence: {first.row.b}", "title"),
+        first.row.agreement.message,
+        Table(["attribute", "in A", "in B"], attributes) if attributes else None,
+        Table(inputs, first.suspect.inputs) if first.suspect.inputs else None,
+    ]
+
+
+def _rows_table(rows: Sequence[TensorRow]) -> Table:
+    columns = [
+        Column("tensor", lambda row: row.b.tensor),
+        Column("layer type", lambda row: row.b.type),
+        Column("type", lambda row: f"{row.type}[{','.join(map(str, row.shape))}]", "code"),
+        Column("", lambda row: Text(row.state, "error" if row.is_fault else "")),
+        Column("largest", lambda row: row.agreement.largest, "figure"),
+        Column("relative", lambda row: row.agreement.relative, "figure"),
+        Column("SNR in dB", lambda row: row.agreement.snr, "figure"),
+        Column("difference", lambda row: row.agreement.message, "sentence"),
+    ]
+    return Table(columns, rows, what="tensors")

@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from irexec.html import ROWS, Record, display, table
+from irexec.display import Content, Table, Text
 from irexec.ir.graph import Node
+from irexec.records import Record, Shown
 
 KINDS = {
     "added": "layers that only B has",
@@ -154,7 +155,7 @@ class Following(Record):
 
 
 @dataclass(frozen=True, repr=False)
-class Diff:
+class Diff(Shown):
     """What changed from model ``a`` to model ``b``.
 
     Attributes:
@@ -224,7 +225,8 @@ class Diff:
     def __repr__(self) -> str:
         return f"<Diff {self.a} {self.b}: {self.summary()}>"
 
-    def _repr_html_(self) -> str:
+    def sections(self) -> list[Content]:
+        """A row for each change."""
         rows: list[tuple[str | None, ...]] = [
             ("model", None, None, change.what, change.a, change.b) for change in self.model
         ]
@@ -235,6 +237,5 @@ class Diff:
             ("follows", str(each.layer), each.layer.type, each.change.what, each.change.a, each.change.b)
             for each in self.following
         ]
-        return display(
-            f"{self.a} → {self.b}: {self.summary()}", table(("", "layer", "type", "what", "a", "b"), rows, limit=ROWS)
-        )
+        columns = ("", "layer", "type", "what", "a", "b")
+        return [Text(f"{self.a} → {self.b}: {self.summary()}", "title"), Table(columns, rows, what="changes")]

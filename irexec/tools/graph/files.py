@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from irexec.errors import InputError, ModelError
-from irexec.html import Record
 from irexec.io.files import replacing
+from irexec.records import Record
 from irexec.tools.arrays.result_files import check_file
 from irexec.tools.graph.dot import dot
 from irexec.tools.graph.drawing import Drawing

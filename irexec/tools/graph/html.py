@@ -12,7 +12,8 @@ from importlib.resources import files
 from itertools import chain
 from typing import Any
 
-from irexec.html import Html, data, element, joined, page
+from irexec.display.markup import Html, element, joined
+from irexec.display.page import data, page
 from irexec.ir.findings import Finding
 from irexec.ir.garbage import collection_paused
 from irexec.messages import counted, cut, visible

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from irexec.html import Html, display, element
+from irexec.display import Content, Text
+from irexec.display.markup import Html, element
+from irexec.records import Shown
 from irexec.tools.graph.drawing import Drawing
 from irexec.tools.graph.svg import svg
 
@@ -10,17 +12,16 @@ _MAX_BOXES = 500
 """Boxes of an image in a notebook."""
 
 
-class ShownDrawing(Drawing):
+class ShownDrawing(Shown, Drawing):
     """A drawing, which a notebook shows as an image; as a sentence where the image would be too large."""
 
-    def _repr_html_(self) -> str:
-        title = f"{self.name}: {self.boxes} of {self.total} layers"
+    def sections(self) -> list[Content]:
+        """The title and the image."""
+        title = Text(f"{self.name}: {self.boxes} of {self.total} layers", "title")
         if self.boxes > _MAX_BOXES:
-            return display(
+            return [
                 title,
-                element(
-                    "p", f"more than {_MAX_BOXES} boxes: write_graph makes a page of them, or cluster=True folds blocks"
-                ),
-            )
+                f"more than {_MAX_BOXES} boxes: write_graph makes a page of them, or cluster=True folds blocks",
+            ]
         # A declaration of XML is not HTML.
-        return display(title, element("div", Html(svg(self).partition("\n")[2]), class_="scroll"))
+        return [title, element("div", Html(svg(self).partition("\n")[2]), class_="scroll")]

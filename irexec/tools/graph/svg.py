@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from irexec.html import Html, element, joined
+from irexec.display.markup import Html, element, joined
 from irexec.messages import cut
 from irexec.tools.graph.boxes import TEXT, TITLE, WIDTH, Box
 from irexec.tools.graph.drawing import Drawing, Layer

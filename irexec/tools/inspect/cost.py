@@ -6,17 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from irexec import html
 from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.cost import NO_COMPUTATION, NOTHING, Cost, Costs, product
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.shape_inference import Inference, infer_shapes
-from irexec.analysis.text_table import aligned, amount, metric
 from irexec.api import ModelLike, as_model
-from irexec.html import Record
+from irexec.display import Column, Content, Table
 from irexec.ir.dims import is_static
 from irexec.ir.graph import Graph, Node
-from irexec.messages import counted, listed
+from irexec.messages import amount, counted, listed, metric
+from irexec.records import Record, Report
 
 SortKey = Literal["macs", "parameters", "bytes", "order"]
 
@@ -49,6 +48,8 @@ class LayerCost(Record):
     read: int | None
     written: int | None
 
+    _json_properties = ("bytes", "intensity")
+
     @property
     def cost(self) -> Cost:
         """Its MACs, parameters and bytes, which add up."""
@@ -77,7 +78,7 @@ class TypeCost(Record):
 
 
 @dataclass(frozen=True)
-class CostReport:
+class CostReport(Report):
     """What a model costs.
 
     Attributes:
@@ -115,17 +116,23 @@ class CostReport:
     def __repr__(self) -> str:
         return f"<CostReport {self.name!r}: {totals(self)[0]}>"
 
-    def __str__(self) -> str:
-        return "\n".join([*aligned(HEADERS, [cells(row, self) for row in self.rows()], RIGHT), "", *totals(self)])
-
-    def _repr_html_(self) -> str:
-        columns = [html.Column(header, is_number=i in RIGHT, is_code=i == 1) for i, header in enumerate(HEADERS)]
-        rows = [cells(row, self) for row in self.rows()]
-        return html.display(
-            repr(self),
-            html.table(columns, rows, limit=200, hide_empty=True),
-            *(html.element("p", t) for t in totals(self)),
-        )
+    def sections(self) -> list[Content]:
+        """The layers and the types, the most expensive first, and the sums."""
+        costs = [
+            Column("MACs", "macs", "count"),
+            Column("params", "parameters", "count"),
+            Column("bytes", "bytes", "bytes"),
+        ]
+        share = Column("share", lambda row: self.share(row.macs), "share")
+        layers = [
+            share,
+            Column("layer", lambda row: row.path + row.name),
+            Column("operation", "type"),
+            *costs,
+            Column("FLOP/B", lambda row: None if row.intensity is None else f"{row.intensity:.3g}", "number"),
+        ]
+        types = [share, Column("operation", "type"), Column("layers", "layers", "number"), *costs]
+        return [Table(layers, self.rows(), what="layers"), Table(types, self.types, what="types"), totals(self)]
 
 
 def cost(model: ModelLike, inference: Inference | None = None) -> CostReport:
@@ -206,35 +213,6 @@ def _by_type(rows: Sequence[LayerCost]) -> list[TypeCost]:
     sums = [(type, len(group), _sum(group)) for type, group in groups.items()]
     found = [TypeCost(type, count, whole.macs, whole.parameters, whole.bytes) for type, count, whole in sums]
     return sorted(found, key=lambda row: (row.macs or 0, row.bytes or 0), reverse=True)
-
-
-HEADERS = ("share", "layer", "operation", "MACs", "params", "bytes", "FLOP/B")
-RIGHT = (0, 3, 4, 5, 6)
-TYPE_HEADERS = ("share", "operation", "layers", "MACs", "params", "bytes")
-TYPE_RIGHT = (0, 2, 3, 4, 5)
-
-
-def cells(row: LayerCost, report: CostReport) -> tuple[str, ...]:
-    """The cells of a layer, under HEADERS."""
-    intensity = "" if row.intensity is None else f"{row.intensity:.3g}"
-    numbers = count_text(row.macs), metric(row.parameters or None), count_text(row.bytes), intensity
-    return (_share(report, row.macs), row.path + row.name, row.type, *numbers)
-
-
-def type_cells(row: TypeCost, report: CostReport) -> tuple[str, ...]:
-    """The cells of a type, under TYPE_HEADERS."""
-    numbers = count_text(row.macs), metric(row.parameters or None), count_text(row.bytes)
-    return (_share(report, row.macs), row.type, str(row.layers), *numbers)
-
-
-def count_text(count: int | None) -> str:
-    """A count with its unit; empty for 0 and a question mark for what is not known."""
-    return "?" if count is None else metric(count or None)
-
-
-def _share(report: CostReport, macs: int | None) -> str:
-    share = report.share(macs)
-    return f"{share:.1%}" if share else ""
 
 
 def totals(report: CostReport) -> list[str]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.cost import NO_COMPUTATION
 from irexec.analysis.shape_inference import UNKNOWN
-from irexec.html import Record
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.ir.order import topological
+from irexec.records import Record
 
 
 @dataclass(frozen=True)

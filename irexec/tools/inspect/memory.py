@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from irexec import html
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import Inference, infer_shapes
-from irexec.analysis.text_bars import curve
-from irexec.analysis.text_table import aligned, amount
 from irexec.api import ModelLike, as_model
 from irexec.compile.held import Held, in_use
 from irexec.compile.plan_report import PlanReport
+from irexec.display import Column, Content, Curve, Table
 from irexec.errors import IrexecError
-from irexec.html import Record
 from irexec.ir.dims import is_static
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
-from irexec.messages import counted, listed
+from irexec.messages import amount, counted, listed
+from irexec.records import Record, Report
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.tools.inspect.liveness import LiveTensor, liveness
@@ -58,7 +56,7 @@ class PlannedMemory(Record):
 
 
 @dataclass(frozen=True)
-class MemoryReport:
+class MemoryReport(Report):
     """The memory of the tensors between the layers of a model, each in memory of its own; inputs and constants apart.
 
     Attributes:
@@ -99,15 +97,21 @@ class MemoryReport:
     def __repr__(self) -> str:
         return f"<MemoryReport {self.name!r}: {totals(self)[0]}>"
 
-    def __str__(self) -> str:
-        return "\n".join(
-            [*aligned(HEADERS, [cells(tensor) for tensor in self.alive], RIGHT), "", *drawn(self), *totals(self)]
-        )
-
-    def _repr_html_(self) -> str:
-        columns = [html.Column(header, is_number=i in RIGHT, is_code=i != 1) for i, header in enumerate(HEADERS)]
-        table = html.table(columns, [cells(tensor) for tensor in self.alive], limit=100)
-        return html.display(repr(self), table, *(html.element("p", text) for text in totals(self)))
+    def sections(self) -> list[Content]:
+        """The tensors that are alive at the peak, the memory over the layers, and the sums beside what the plan holds."""
+        columns = [
+            Column("alive at the peak", lambda tensor: tensor.path + tensor.name),
+            Column("layer", lambda tensor: tensor.path + tensor.layer if tensor.layer != tensor.name else ""),
+            Column("operation", "type"),
+            Column("tensor", "fact", "code"),
+            Column("bytes", "bytes", "bytes"),
+            Column(
+                "layers", lambda tensor: f"{tensor.first + 1}-{tensor.last + 1}", "number", "from which to which layer"
+            ),
+        ]
+        alive = Table(columns, self.alive, what="tensors", label="tensors alive at the peak") if self.alive else None
+        text = f"bytes of tensors alive during each of {counted(len(self.curve), 'layer')}, at most {amount(self.peak)}"
+        return [alive, Curve(self.curve, amount(self.peak), text) if self.peak else None, totals(self)]
 
 
 def memory(
@@ -200,25 +204,6 @@ def planned_memory(report: PlanReport) -> PlannedMemory:
     )
 
 
-HEADERS = ("alive at the peak", "layer", "operation", "tensor", "bytes", "layers")
-RIGHT = (4, 5)
-
-
-def cells(tensor: LiveTensor) -> tuple[str, ...]:
-    """The cells of a tensor, under HEADERS; layers count from 1."""
-    size = "?" if tensor.bytes is None else amount(tensor.bytes)
-    layer = tensor.path + tensor.layer if tensor.layer != tensor.name else ""
-    return tensor.path + tensor.name, layer, tensor.type, tensor.fact, size, f"{tensor.first + 1}-{tensor.last + 1}"
-
-
-def drawn(report: MemoryReport, width: int = 80, *, ascii: bool = False) -> list[str]:
-    """The memory over the layers as one line of at most ``width`` characters, with its scale."""
-    if not report.curve or not report.peak:
-        return []
-    scale = f" {amount(report.peak)}"
-    return [curve(report.curve, max(8, width - len(scale)), ascii=ascii) + scale]
-
-
 def totals(report: MemoryReport) -> list[str]:
     """The lines below the table."""
     at_least = "at least " if report.unknown else ""
@@ -235,7 +220,9 @@ def totals(report: MemoryReport) -> list[str]:
         lines.append(f"sizes not known of {counted(len(report.unknown), 'tensor')}: {listed(report.unknown, 3)}")
         if report.open_inputs:
             lines.append(f"sizes that --shape or reshape would give: {', '.join(report.open_inputs)}")
-    return lines + (plan_lines(report.plan, at_least) if report.plan else [f"the plan is not known: {report.no_plan}"])
+    if report.plan:
+        return lines + plan_lines(report.plan, at_least)
+    return lines + ([f"the plan is not known: {report.no_plan}"] if report.no_plan else [])
 
 
 def plan_lines(plan: PlannedMemory, at_least: str = "") -> list[str]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from irexec import html
 from irexec.analysis.constant_layers import constant_layers, leaves
 from irexec.analysis.cost import NO_COMPUTATION, packed_bytes
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.shape_inference import UNKNOWN, Inference, infer_shapes
-from irexec.analysis.text_table import aligned, amount, metric
 from irexec.api import ModelLike, as_model
-from irexec.html import Record
+from irexec.display import Column, Content, Table
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
+from irexec.messages import amount, metric
+from irexec.records import Record, Report
 from irexec.tools.inspect.weight_storage import MOVES, StoredWeights, stored_weights
 
 
@@ -81,7 +81,7 @@ class ActivationType(Record):
 
 
 @dataclass(frozen=True)
-class PrecisionReport:
+class PrecisionReport(Report):
     """The element types of a model.
 
     Attributes:
@@ -104,6 +104,8 @@ class PrecisionReport:
     decompressed: int | None
     other: int
 
+    _json_properties = ("bits_per_weight",)
+
     @property
     def bits_per_weight(self) -> float | None:
         """Average bits that a weight takes as it is stored, with its part of scales and zero points; None without weights."""
@@ -112,13 +114,14 @@ class PrecisionReport:
     def __repr__(self) -> str:
         return f"<PrecisionReport {self.name!r}: {totals(self)[0]}>"
 
-    def __str__(self) -> str:
-        return "\n".join([*aligned(HEADERS, [cells(row) for row in self.layers], RIGHT), "", *totals(self)])
+    def sections(self) -> list[Content]:
+        """The layers in the order of the file, how weights are stored, the types of activations, and the sums."""
+        return [Table(_LAYER_COLUMNS, self.layers, what="layers"), *self.by_type(), totals(self)]
 
-    def _repr_html_(self) -> str:
-        columns = [html.Column(header, is_number=i in RIGHT, is_code=i != 1) for i, header in enumerate(HEADERS)]
-        table = html.table(columns, [cells(row) for row in self.layers], limit=200, hide_empty=True)
-        return html.display(repr(self), table, *(html.element("p", text) for text in totals(self)))
+    def by_type(self) -> list[Content]:
+        """The tables of how weights are stored and of the types of activations."""
+        stored = Table(_STORAGE_COLUMNS, self.weights, label="weights") if self.weights else None
+        return [stored, Table(_ACTIVATION_COLUMNS, self.activations, label="activations")]
 
 
 def precision(model: ModelLike, inference: Inference | None = None) -> PrecisionReport:
@@ -215,44 +218,49 @@ def _activation_types(model: Graph, facts: Mapping[Value, Fact]) -> list[Activat
     return sorted(found, key=lambda count: -count.tensors)
 
 
-HEADERS = ("layer", "operation", "activations", "weights", "bits", "stored", "computed")
-RIGHT = (4, 5, 6)
-STORAGE_HEADERS = ("stored as", "decompressed by", "tensors", "weights", "bits", "stored", "computed")
-STORAGE_RIGHT = (2, 3, 4, 5, 6)
-ACTIVATION_HEADERS = ("activations", "tensors", "bytes")
-ACTIVATION_RIGHT = (1, 2)
-
-
-def cells(row: LayerPrecision) -> tuple[str, ...]:
-    """The cells of a layer, under HEADERS; of several weights the types stand there, and bits and sizes are those of all."""
-    activations = ", ".join(row.activations) + (f" ({', '.join(row.levels)})" if row.levels else "")
-    start = row.path + row.name, row.type, activations
-    if not row.weights:
-        return (*start, "", "", "", "")
-    types = ", ".join(dict.fromkeys(weights.element for weights in row.weights))
+def _bits(row: LayerPrecision) -> str:
+    """Average bits of the weights of a layer."""
     elements, size = sum(w.elements for w in row.weights), sum(w.bytes for w in row.weights)
-    return (
-        *start,
-        types,
-        f"{8 * size / elements:.3g}",
-        amount(size),
-        _computed(row.weights[0].computed, _decompressed(row.weights)),
-    )
+    return f"{8 * size / elements:.3g}" if row.weights else ""
 
 
-def storage_cells(row: Storage) -> tuple[str, ...]:
-    """The cells of weights that are stored alike, under STORAGE_HEADERS."""
-    sizes = f"{row.bits:.3g}", amount(row.bytes), _computed(row.computed, row.decompressed)
-    return row.element, row.scheme, str(row.tensors), metric(row.elements), *sizes
-
-
-def activation_cells(row: ActivationType) -> tuple[str, ...]:
-    """The cells of activations of a type, under ACTIVATION_HEADERS."""
-    return row.element, str(row.tensors), "?" if row.bytes is None else amount(row.bytes)
+def _layer_activations(row: LayerPrecision) -> str:
+    return ", ".join(row.activations) + (f" ({', '.join(row.levels)})" if row.levels else "")
 
 
 def _computed(element: str, size: int | None) -> str:
     return f"{element} {'?' if size is None else amount(size)}"
+
+
+_LAYER_COLUMNS = [
+    Column("layer", lambda row: row.path + row.name),
+    Column("operation", "type"),
+    Column("activations", _layer_activations),
+    Column("weights", lambda row: ", ".join(dict.fromkeys(weights.element for weights in row.weights))),
+    Column("bits", _bits, "number"),
+    Column("stored", lambda row: amount(sum(w.bytes for w in row.weights)) if row.weights else "", "number"),
+    Column(
+        "computed",
+        lambda row: _computed(row.weights[0].computed, _decompressed(row.weights)) if row.weights else "",
+        "number",
+    ),
+]
+"""Of a layer with several weights the types are listed, and bits and sizes are those of all."""
+
+_STORAGE_COLUMNS = [
+    Column("stored as", "element"),
+    Column("decompressed by", "scheme", "sentence"),
+    Column("tensors", "tensors", "number"),
+    Column("weights", "elements", "count"),
+    Column("bits", lambda row: f"{row.bits:.3g}", "number"),
+    Column("stored", "bytes", "bytes"),
+    Column("computed", lambda row: _computed(row.computed, row.decompressed), "number"),
+]
+_ACTIVATION_COLUMNS = [
+    Column("activations", "element"),
+    Column("tensors", "tensors", "number"),
+    Column("bytes", "bytes", "bytes"),
+]
 
 
 def totals(report: PrecisionReport) -> list[str]:

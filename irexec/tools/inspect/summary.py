@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 from irexec.analysis.model import Port, brief, output_ports
 from irexec.analysis.shape_inference import UNKNOWN, Inference, infer_shapes
-from irexec.analysis.text_table import amount
 from irexec.api import ModelLike, as_model
-from irexec.html import Record, Records
 from irexec.ir.facts import Fact
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, Node, Value
-from irexec.messages import counted
+from irexec.messages import amount, counted
+from irexec.records import Record, Records
 from irexec.tools.operations import unsupported
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
-from irexec import html
 from irexec.analysis.cost import NOTHING, Cost
 from irexec.analysis.shape_inference import Inference
-from irexec.analysis.text_table import aligned, metric
 from irexec.api import ModelLike
+from irexec.display import Column, Content, Guided, Table
 from irexec.errors import InputError
-from irexec.html import Record
 from irexec.messages import counted
-from irexec.tools.inspect.cost import CostReport, LayerCost, count_text, totals
+from irexec.records import Record, Report
+from irexec.tools.inspect.cost import CostReport, LayerCost, totals
 from irexec.tools.inspect.cost import cost as cost_of
 
 _SEPARATORS = re.compile(r"([/.]+)")
@@ -42,9 +42,14 @@ class Branch(Record):
     cost: Cost
     branches: tuple[Branch, ...]
 
+    def as_dict(self) -> dict[str, Any]:
+        """The branch for JSON, its cost among its own fields."""
+        fields = super().as_dict()
+        return fields | fields.pop("cost")
+
 
 @dataclass(frozen=True)
-class TreeReport:
+class TreeReport(Report):
     """The tree of a model.
 
     Attributes:
@@ -60,21 +65,21 @@ class TreeReport:
     def __repr__(self) -> str:
         return f"<TreeReport {self.name!r}: {self.root.layers} layers in {counted(len(self.root.branches), 'branch')}>"
 
-    def __str__(self) -> str:
-        return "\n".join(
-            [
-                *aligned(HEADERS, [cells(guide, branch) for guide, branch in walk(self.root)], RIGHT),
-                "",
-                *totals(self.report),
-            ]
-        )
+    def sections(self) -> list[Content]:
+        """The branches and the sums."""
+        columns = [
+            Column("layers of the name", lambda row: Guided(row[0], row[1].name)),
+            Column("operation", lambda row: row[1].type),
+            Column("layers", lambda row: "" if row[1].layers == 1 and row[1].type else row[1].layers, "number"),
+            Column("MACs", lambda row: row[1].cost.macs, "count"),
+            Column("params", lambda row: row[1].cost.parameters, "count"),
+            Column("bytes", lambda row: row[1].cost.bytes, "bytes"),
+        ]
+        return [Table(columns, list(walk(self.root)), what="branches"), totals(self.report)]
 
-    def _repr_html_(self) -> str:
-        columns = [html.Column(header, is_number=i in RIGHT, is_code=i == 0) for i, header in enumerate(HEADERS)]
-        rows = [cells(guide, branch) for guide, branch in walk(self.root)]
-        return html.display(
-            repr(self), html.table(columns, rows, limit=500), *(html.element("p", text) for text in totals(self.report))
-        )
+    def as_dict(self) -> dict[str, Any]:
+        """The tree for JSON."""
+        return self.root.as_dict()
 
 
 def tree(model: ModelLike, depth: int | None = None, inference: Inference | None = None) -> TreeReport:
@@ -139,13 +144,9 @@ class _Growing:
         return Branch(name.lstrip("/.") if self._name else "", at._path, type, at._layers, at._cost, below)
 
 
-def walk(root: Branch, *, ascii: bool = False) -> Iterator[tuple[str, Branch]]:
-    """The branches from top to bottom, each with the lines that lead to it.
-
-    Args:
-        ascii: draw lines of ASCII characters only.
-    """
-    corner, tee, line = ("`- ", "|- ", "|  ") if ascii else ("└─ ", "├─ ", "│  ")
+def walk(root: Branch) -> Iterator[tuple[str, Branch]]:
+    """The branches from top to bottom, each with the lines that lead to it."""
+    corner, tee, line = "└─ ", "├─ ", "│  "
     waiting = [("", "", branch) for branch in reversed(root.branches)]
     while waiting:
         before, guide, branch = waiting.pop()
@@ -155,21 +156,3 @@ def walk(root: Branch, *, ascii: bool = False) -> Iterator[tuple[str, Branch]]:
         waiting += [
             (inner, corner if i == last else tee, below) for i, below in reversed(list(enumerate(branch.branches)))
         ]
-
-
-HEADERS = ("layers of the name", "operation", "layers", "MACs", "params", "bytes")
-RIGHT = (2, 3, 4, 5)
-
-
-def cells(guide: str, branch: Branch) -> tuple[str, ...]:
-    """The cells of a branch, under HEADERS."""
-    cost = branch.cost
-    layers = "" if branch.layers == 1 and branch.type else str(branch.layers)
-    return (
-        guide + branch.name,
-        branch.type or "",
-        layers,
-        count_text(cost.macs),
-        metric(cost.parameters or None),
-        count_text(cost.bytes),
-    )

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from irexec.analysis.constant_layers import leaves
 from irexec.analysis.cost import packed_bytes
 from irexec.analysis.shape_inference import UNKNOWN
-from irexec.html import Record
 from irexec.ir.constants import Constant
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
+from irexec.records import Record
 
 _FEW_BITS = 8
 MOVES = frozenset({"Reshape", "Squeeze", "Transpose", "Unsqueeze"})

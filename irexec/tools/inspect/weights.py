@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from irexec.html import Record, Records
 from irexec.ir.constants import Constant
 from irexec.ir.graph import Graph, Node
+from irexec.records import Record, Records
 from irexec.tools.arrays.statistics import Statistics, constant_statistics
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from irexec.analysis.model import Port
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError, UnsupportedError
-from irexec.html import Record
+from irexec.records import Record
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.engines.engine import Job
 from irexec.tools.engines.process import EngineProcess, Measured, take_turns

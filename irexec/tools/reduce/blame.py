@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from irexec.html import Record
 from irexec.ir.graph import Node, Value
+from irexec.records import Record
 from irexec.tools.compare.comparison import Layer, Suspect
 from irexec.tools.compare.divergence import suspect
 from irexec.tools.compare.rows import Found, layer

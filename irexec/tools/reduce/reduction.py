@@ -16,9 +16,9 @@ from irexec.analysis.model import Model, find_port
 from irexec.analysis.submodel import with_shapes
 from irexec.api import ModelLike, as_model
 from irexec.errors import InputError, ModelError
-from irexec.html import Record
 from irexec.ir.graph import Node, Value
 from irexec.messages import counted, listed
+from irexec.records import Record
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.engines.runtimes import OWN, precision_beside
 from irexec.tools.reduce.answers import Answers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irexec.html import Content
+from irexec.display import Content
 from irexec.tools.graph import draw, graph_fragment
 from irexec.tools.report.contents import Contents
 

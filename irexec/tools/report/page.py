@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.resources import files
 
-from irexec.html import Content, element, joined, page
+from irexec.display.markup import Content, element, joined
+from irexec.display.page import page
 from irexec.ir.garbage import collection_paused
 from irexec.tools.report.contents import Contents
-from irexec.tools.report.sections import sections_of
+from irexec.tools.report.sections import page_sections
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ def report_page(found: Contents, title: str, origin: str, graph: Content = None)
         origin: by what, and when, the report was made.
         graph: the drawing of the graph, or why there is none.
     """
-    parts = sections_of(found, graph)
+    parts = page_sections(found, graph)
     links = [element("a", part.title, href=f"#{part.id}") for part in parts]
     content = joined(
         element(

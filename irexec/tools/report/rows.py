@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from irexec.analysis.execution_graph import executed_layers
-from irexec.analysis.text_table import amount, metric
-from irexec.html import Amount, Column, Content, Html, Row, element, joined, table
+from irexec.display import Amount, Column, Content, Table
+from irexec.display.markup import Html, element, joined
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Node, Value
-from irexec.messages import counted, cut
+from irexec.messages import amount, counted, cut
 from irexec.tools.inspect.cost import LayerCost
 from irexec.tools.inspect.summary import LayerLine
 from irexec.tools.report.contents import Contents
@@ -51,87 +51,71 @@ class Index:
         return text if number is None else element("a", text, href=f"#l{number}")
 
 
-def layers_table(found: Contents, index: Index) -> Html:
+def layers_table(found: Contents, index: Index) -> Table:
     """The table of the layers of a model."""
     costs = {} if found.cost is None else {(row.path, row.id, row.name): row for row in found.cost.layers}
     times, within = _times(found)
     worst = _worst(found.findings)
-    number = {
-        title: Column(title, is_number=True, hint=hint, width=_ID if title == "id" else _NUMBER)
-        for title, hint in _NUMBERS.items()
-    }
-    code = Column("output", is_code=True, width=_CODE)
+
+    def own(row: _Row) -> LayerCost | None:
+        return costs.get((row[0].path, row[0].id, row[0].name))
+
+    def name(row: _Row) -> Html:
+        line, node = row
+        together = _computed_with(within.get(line.name) if not line.path else None, index)
+        return _name(line, joined(_details(line, node, index, own(row)), together), worst.get((line.id, line.name)))
+
+    def cost(name: str) -> Callable[[_Row], object]:
+        return lambda row: getattr(own(row), name, "")
+
     columns = [
-        number["id"],
-        "layer",
-        Column("operation", width=_WORD),
-        code,
-        number["MACs"],
-        number["params"],
-        number["bytes"],
-        number["ms"],
+        Column("id", lambda row: row[0].id, "number", "the id of the layer in the file", _ID),
+        Column("layer", name),
+        Column("operation", lambda row: row[1].type, width=_WORD),
+        Column("output", lambda row: ", ".join(row[0].outputs), "code", width=_CODE),
+        Column("MACs", cost("macs"), "count", "multiply-accumulates", _NUMBER),
+        Column("params", cost("parameters"), "count", "elements of the constants that the layer reads", _NUMBER),
+        Column("bytes", cost("bytes"), "bytes", "bytes read and written, weights included", _NUMBER),
+        Column("ms", lambda row: None if row[0].path else times.get(row[0].name), "ms", _MILLISECONDS, _NUMBER),
     ]
-    rows = []
-    for line, node in zip(found.lines, found.nodes, strict=True):
-        own = costs.get((line.path, line.id, line.name))
-        inside = joined(
-            _details(line, node, index, own), _computed_with(within.get(line.name) if not line.path else None, index)
-        )
-        name = _name(line, inside, worst.get((line.id, line.name)))
-        ms = times.get(line.name) if not line.path else None
-        cells = [
-            line.id,
-            name,
-            node.type,
-            ", ".join(line.outputs),
-            *_cost_cells(own),
-            None if ms is None else Amount(ms, f"{ms:.3f}"),
-        ]
-        rows.append(Row(cells, f"l{index.rows[node]}"))
-    return table(columns, rows, hide_empty=True, class_="fixed sortable searchable", label="layers")
+    return _page_table(columns, list(zip(found.lines, found.nodes, strict=True)), index)
+
+
+_Row = tuple[LayerLine, Node]
+_MILLISECONDS = "milliseconds, the median of the runs; the time of a step is at its main layer"
+
+
+def _page_table(columns: Sequence[Column], rows: Sequence[_Row], index: Index) -> Table:
+    ids = [f"l{index.rows[node]}" for _, node in rows]
+    return Table(columns, rows, style="fixed sortable searchable", label="layers", ids=ids)
 
 
 _ID, _NUMBER, _WORD, _CODE = 4, 5.5, 10, 12
 """Widths of columns."""
 
-_NUMBERS = {
-    "id": "the id of the layer in the file",
-    "MACs": "multiply-accumulates",
-    "params": "elements of the constants that the layer reads",
-    "bytes": "bytes read and written, weights included",
-    "ms": "milliseconds, the median of the runs; the time of a step is at its main layer",
-}
 
-
-def executed_table(found: Contents, index: Index) -> Html:
+def executed_table(found: Contents, index: Index) -> Table:
     """The table of the layers of an execution graph."""
-    ids = Column("id", is_number=True, width=_ID)
-    words = [Column(title, width=_WORD) for title in ("operation", "kernel", "precision")]
-    time = Column("µs", is_number=True, hint="microseconds, as measured by OpenVINO", width=_NUMBER)
-    columns = [ids, "layer", *words, Column("output", is_code=True, width=_CODE), time]
-    rows = []
-    for layer, line, node in zip(executed_layers(found.model), found.lines, found.nodes, strict=False):
-        name = _name(line, _details(line, node, index, None), None)
-        spent = None if layer.microseconds is None else Amount(layer.microseconds, f"{layer.microseconds:,.0f}")
-        cells = [layer.id, name, layer.type, layer.kernel, layer.precision, ", ".join(layer.outputs), spent]
-        rows.append(Row(cells, f"l{index.rows[node]}"))
-    return table(columns, rows, hide_empty=True, class_="fixed sortable searchable", label="layers")
+    executed = dict(zip(found.nodes, executed_layers(found.model), strict=True))
+
+    def of(name: str) -> Callable[[_Row], object]:
+        return lambda row: getattr(executed[row[1]], name)
+
+    def time(row: _Row) -> Amount | None:
+        spent = executed[row[1]].microseconds
+        return None if spent is None else Amount(spent, f"{spent:,.0f}")
+
+    columns = [
+        Column("id", of("id"), "number", width=_ID),
+        Column("layer", lambda row: _name(row[0], _details(row[0], row[1], index, None), None)),
+        *(Column(title, of(name), width=_WORD) for title, name in _EXECUTED.items()),
+        Column("output", lambda row: ", ".join(row[0].outputs), "code", width=_CODE),
+        Column("µs", time, "number", "microseconds, as measured by OpenVINO", _NUMBER),
+    ]
+    return _page_table(columns, list(zip(found.lines, found.nodes, strict=True)), index)
 
 
-def _cost_cells(own: LayerCost | None) -> list[Content]:
-    if own is None:
-        return ["", "", ""]
-    return [count_cell(own.macs), Amount(own.parameters, metric(own.parameters or None)), bytes_cell(own.bytes)]
-
-
-def count_cell(count: int | None) -> Content:
-    """A count with its unit: "?" where it is not known, nothing for 0."""
-    return Amount(count, "?" if count is None else metric(count or None))
-
-
-def bytes_cell(size: int | None) -> Content:
-    """Bytes with their unit; "?" where they are not known."""
-    return Amount(size, "?" if size is None else amount(size))
+_EXECUTED = {"operation": "type", "kernel": "kernel", "precision": "precision"}
 
 
 def _name(line: LayerLine, inside: Html, worst: str | None) -> Html:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from irexec.analysis.execution_graph import executed_layers, times_by_type
-from irexec.analysis.model import Model, ports_table
-from irexec.analysis.text_table import amount, metric
-from irexec.html import Amount, Column, Content, Html, area, bar, bars, definitions, element, histogram, joined, table
+from irexec.analysis.model import Model
+from irexec.display import Bar, Column, Content, Definitions, Histogram, Table, Text, bars, html
+from irexec.display.markup import Html, element
 from irexec.ir.dims import shape_text
-from irexec.ir.findings import Finding, count_text, findings_table
+from irexec.ir.findings import Finding, count_text
 from irexec.ir.graph import Node
-from irexec.messages import counted
-from irexec.runtime.profile import Profile, rows_table
-from irexec.runtime.profile import totals as profile_totals
-from irexec.tools.arrays.histogram import Histogram
-from irexec.tools.inspect import memory as memory_report
+from irexec.messages import amount, counted, metric
+from irexec.runtime.profile import Profile
+from irexec.tools.arrays.histogram import Histogram as ConstantHistogram
 from irexec.tools.inspect import precision as precision_report
-from irexec.tools.inspect.cost import CostReport, TypeCost
+from irexec.tools.inspect.cost import CostReport
 from irexec.tools.inspect.memory import MemoryReport, PlannedMemory
 from irexec.tools.inspect.precision import PrecisionReport
 from irexec.tools.report.contents import Contents, file_size
-from irexec.tools.report.rows import Index, bytes_cell, count_cell, executed_table, layers_table
+from irexec.tools.report.rows import Index, executed_table, layers_table
+from irexec.tools.sections.graphs import findings_table, ports_table
+from irexec.tools.sections.profiles import rows_table
+from irexec.tools.sections.profiles import totals as profile_totals
 
 _FINDINGS = 2_000
 """Findings that are listed; a file with more of them has something wrong that the first ones show."""
@@ -44,10 +45,10 @@ class Section:
 
     def html(self) -> Html:
         """The section."""
-        return element("section", element("h2", self.title, id=self.id), self.content, aria_labelledby=self.id)
+        return element("section", element("h2", self.title, id=self.id), html(self.content), aria_labelledby=self.id)
 
 
-def sections_of(found: Contents, graph: Content) -> list[Section]:
+def page_sections(found: Contents, graph: Content) -> list[Section]:
     """All sections of a report, without those that would be empty."""
     index = Index.of(found.nodes)
     planned = None if found.measured is None else found.measured.memory
@@ -81,11 +82,11 @@ def sections_of(found: Contents, graph: Content) -> list[Section]:
     return [section for section in all_sections if section.content]
 
 
-def summary(found: Contents) -> Html:
+def summary(found: Contents) -> Definitions:
     """The model at a glance."""
     model, whole = found.model, found.cost.known if found.cost is not None else None
     bodies = sum(len(node.bodies) for node in found.nodes)
-    return definitions(
+    return Definitions(
         [
             ("name", model.name),
             ("file", _file_text(model)),
@@ -157,130 +158,112 @@ def _executed_time(found: Contents) -> str | None:
     return f"{sum(times) / 1e3:,.3f} ms in {counted(len(times), 'layer')}" if times else None
 
 
-def findings(found: Sequence[Finding], index: Index) -> Html:
+def findings(found: Sequence[Finding], index: Index) -> Content:
     """The findings, with links to their layers."""
     if not found:
-        return element("p", "No findings: every port, attribute, edge and weight range is as it should be.")
+        return "No findings: every port, attribute, edge and weight range is as it should be."
     shown = findings_table(
         found,
         limit=_FINDINGS,
         link=lambda finding, text: index.link_to_place(finding.layer_id, finding.layer_name, text),
     )
-    return joined(element("p", count_text(found)), shown)
+    return [count_text(found), shown]
 
 
-def ports(found: Contents) -> Html:
+def ports(found: Contents) -> Content:
     """Inputs, outputs and variables."""
     variables = dict.fromkeys(
         node.attributes.get("variable_id", "") for node in found.nodes if node.type in ("ReadValue", "Assign")
     )
-    state = element("p", "variables, whose state is kept between runs: ", ", ".join(variables)) if variables else None
+    state = f"variables, whose state is kept between runs: {', '.join(variables)}" if variables else None
     summary, model = found.summary, found.model
     inputs, outputs = (summary.inputs, summary.outputs) if summary is not None else (model.inputs, model.outputs)
-    return joined(ports_table({"input": inputs, "output": outputs}), state)
+    return [ports_table({"input": inputs, "output": outputs}), state]
 
 
-def operations(found: Contents) -> Html:
+def operations(found: Contents) -> Table:
     """How many layers of each operation there are, and what they cost together."""
     counts: dict[str, int] = {}
     for node in found.nodes:
         counts[node.type] = counts.get(node.type, 0) + 1
-    costs = {} if found.cost is None else {row.type: row for row in found.cost.types}
-    numbers = [Column(title, is_number=True) for title in ("layers", "MACs", "params", "bytes")]
-    rows = [
-        _operation_row(type, counts[type], costs.get(type), found)
-        for type in sorted(counts, key=lambda type: -counts[type])
+    report = found.cost
+    costs = {} if report is None else {row.type: row for row in report.types}
+
+    def share(type: str) -> Bar | None:
+        part = report.share(costs[type].macs) if report is not None and type in costs else None
+        return Bar(part, f"{part:.1%} of the MACs") if part else None
+
+    columns = [
+        Column("operation", lambda type: type),
+        Column("layers", counts.__getitem__, "number"),
+        Column("MACs", lambda type: costs[type].macs if type in costs else "", "count"),
+        Column("params", lambda type: costs[type].parameters if type in costs else "", "count"),
+        Column("bytes", lambda type: costs[type].bytes if type in costs else "", "bytes"),
+        Column("share of MACs", share, "chart"),
     ]
-    rows.sort(key=lambda row: -(costs[str(row[0])].macs or 0) if row[0] in costs else 0)
-    return table(["operation", *numbers, "share of MACs"], rows, hide_empty=True, class_="sortable", label="operations")
+    rows = sorted(counts, key=lambda type: (-(costs[type].macs or 0) if type in costs else 0, -counts[type]))
+    return Table(columns, rows, style="sortable", label="operations")
 
 
-def _operation_row(type: str, count: int, cost: TypeCost | None, found: Contents) -> list[Content]:
-    if cost is None or found.cost is None:
-        return [type, count, "", "", "", ""]
-    share = found.cost.share(cost.macs)
-    drawn = bar(share, f"{share:.1%} of the MACs") if share else None
-    parameters = Amount(cost.parameters, metric(cost.parameters or None))
-    return [type, count, count_cell(cost.macs), parameters, bytes_cell(cost.bytes), drawn]
-
-
-def executed_operations(found: Contents) -> Html:
+def executed_operations(found: Contents) -> Table:
     """The time of each type of layer in an execution graph."""
     types = times_by_type(executed_layers(found.model))
     rows = [(row.type, row.microseconds, f"{row.microseconds:,.0f} µs in {row.layers:,}") for row in types]
-    return bars(rows, titles=("operation", "time"))
+    return bars(rows, ("operation", "time"))
 
 
-def times(profile: Profile) -> Html:
+def times(profile: Profile) -> Content:
     """Where the time of a run goes."""
-    lines = [element("p", text) for text in profile_totals(profile)]
-    by_type = [element("h3", "By type of operation"), rows_table(profile.rows("type", "time"), "type", None)]
-    by_step = [element("h3", "By step"), rows_table(profile.rows("step", "time"), "step", 100)]
-    return joined(lines, by_type, by_step)
+    return [
+        profile_totals(profile),
+        element("h3", "By type of operation"),
+        rows_table(profile.rows("type", "time"), "type"),
+        element("h3", "By step"),
+        rows_table(profile.rows("step", "time"), "step", 100),
+    ]
 
 
-def element_types(report: PrecisionReport) -> Html:
+def element_types(report: PrecisionReport) -> Content:
     """How weights are stored, and of which types the tensors between layers are."""
-    stored = [precision_report.storage_cells(row) for row in report.weights]
-    types = [precision_report.activation_cells(row) for row in report.activations]
-    return joined(
-        [element("p", text) for text in precision_report.totals(report)],
-        _text_table(precision_report.STORAGE_HEADERS, stored, precision_report.STORAGE_RIGHT, "weights")
-        if stored
-        else None,
-        _text_table(precision_report.ACTIVATION_HEADERS, types, precision_report.ACTIVATION_RIGHT, "activations")
-        if types
-        else None,
-    )
+    return [precision_report.totals(report), report.by_type()]
 
 
-def memory(report: MemoryReport, planned: PlannedMemory | None) -> Html:
+def memory(report: MemoryReport, planned: PlannedMemory | None) -> Content:
     """The memory of the tensors between layers, over the layers in the order in which they run."""
-    curve = area(
-        report.curve,
-        f"bytes of tensors alive during each of {counted(len(report.curve), 'layer')}, at most {amount(report.peak)}",
-    )
-    texts = memory_report.totals(replace(report, plan=planned))
-    # Without a plan the last line says why there is none.
-    lines = [element("p", text) for text in (texts[:-1] if planned is None else texts)]
-    alive = [memory_report.cells(tensor) for tensor in report.alive[:_ALIVE]]
-    shown = _text_table(memory_report.HEADERS, alive, memory_report.RIGHT, "tensors alive at the peak")
-    return joined(curve if report.peak else None, lines, shown if alive else None)
+    return replace(report, plan=planned, no_plan="").sections()
 
 
-_ALIVE = 50
-
-
-def weights(found: Contents, index: Index) -> Html | None:
+def weights(found: Contents, index: Index) -> Table | None:
     """Each constant with its statistics and histogram; None if weights were not read."""
     if not found.histograms:
         return None
-    titles = ("bytes", "minimum", "maximum", "mean", "std", "zeros", "NaN, inf")
-    numbers = [Column(title, is_number=True, width=6.5) for title in titles]
-    codes = Column("type", is_code=True, width=5), Column("shape", is_code=True, width=9)
-    columns = ["constant", *codes, *numbers, Column("histogram", width=10)]
-    rows = [_constant_row(node, one, index) for node, one in found.histograms.items()]
-    return table(columns, rows, hide_empty=True, class_="fixed sortable searchable", label="weights")
-
-
-def _constant_row(node: Node, found: Histogram | str, index: Index) -> list[Content]:
-    if node.constant is None:
-        return [""] * 11
-    start = [
-        index.link(node, node.name),
-        node.constant.element.name,
-        shape_text(node.constant.shape),
-        bytes_cell(node.constant.size),
+    columns = [
+        Column("constant", lambda row: index.link(row[0], row[0].name)),
+        Column("type", lambda row: row[0].constant.element.name, "code", width=5),
+        Column("shape", lambda row: shape_text(row[0].constant.shape), "code", width=9),
+        Column("bytes", lambda row: row[0].constant.size, "bytes", width=6.5),
+        *(
+            Column(title, _statistic_of(name), "figure", width=6.5)
+            for title, name in (("minimum", "min"), ("maximum", "max"), ("mean", "mean"), ("std", "std"))
+        ),
+        Column("zeros", lambda row: _zeros(row[1]), "share", width=6.5),
+        Column("NaN, inf", lambda row: _statistic_of("not_finite")(row) or None, "number", width=6.5),
+        Column("histogram", lambda row: _chart(row[1]), "chart", width=10),
     ]
+    rows = list(found.histograms.items())
+    return Table(columns, rows, style="fixed sortable searchable", label="weights")
+
+
+def _statistic_of(name: str) -> Callable[[tuple[Node, ConstantHistogram | str]], float | None]:
+    return lambda row: None if isinstance(row[1], str) else getattr(row[1].statistics, name)
+
+
+def _zeros(found: ConstantHistogram | str) -> float | None:
+    statistics = None if isinstance(found, str) else found.statistics
+    return statistics.zeros / statistics.count if statistics is not None and statistics.zeros else None
+
+
+def _chart(found: ConstantHistogram | str) -> Content:
     if isinstance(found, str):
-        return [*start, "", "", "", "", "", "", element("span", found, class_="error")]
-    s = found.statistics
-    figures = [None if value is None else Amount(value, f"{value:.4g}") for value in (s.min, s.max, s.mean, s.std)]
-    zeros = Amount(s.zeros, f"{s.zeros / s.count:.1%}") if s.zeros else None
-    chart = histogram(found.counts, found.edges[0], found.edges[-1]) if len(found.counts) > 1 else None
-    return [*start, *figures, zeros, s.not_finite or None, chart]
-
-
-def _text_table(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int], label: str) -> Html:
-    columns = [Column(title, is_number=i in right) for i, title in enumerate(headers)]
-    return table(columns, rows, hide_empty=True, label=label)
+        return Text(found, "error")
+    return Histogram(found.counts, found.edges[0], found.edges[-1]) if len(found.counts) > 1 else None

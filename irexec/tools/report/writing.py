@@ -15,10 +15,10 @@ from irexec.analysis.validate import infer_all, validate
 from irexec.api import ModelLike, as_model, read_tolerant
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError
-from irexec.html import Record
 from irexec.io.files import replacing
 from irexec.ir.findings import Finding, Findings
 from irexec.ir.graph import ModelGraph
+from irexec.records import Record
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.profile import Profile
 from irexec.tools.arrays.result_files import check_file

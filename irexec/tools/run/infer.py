@@ -13,13 +13,14 @@ from irexec.analysis.model import Model, expected, result_values
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.analysis.validate import validate
 from irexec.compile.memory_limit import MemoryLimit
+from irexec.display import Content, Text, records, sections_of
 from irexec.errors import InputError, ModelError, NodeError
-from irexec.html import Record, display, record, records
 from irexec.ir.find import find_value, values_by_name
 from irexec.ir.graph import Value
 from irexec.ir.names import unique_names
 from irexec.messages import listed
-from irexec.runtime.array_display import arrays_table, arrays_text
+from irexec.records import Record, Shown
+from irexec.runtime.array_text import arrays_text
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.run_progress import RunProgress
 from irexec.runtime.weights import WeightsMode
@@ -33,6 +34,7 @@ from irexec.tools.run.input_sources import InputSource, external_files, files_re
 from irexec.tools.run.results import Prediction, predictions, read_labels
 from irexec.tools.run.run_options import SessionOptions
 from irexec.tools.run.shapes import read_with_shapes, refused, reshape
+from irexec.tools.sections.runs import arrays_table
 from irexec.tools.trapping.trap import TrapReport
 from irexec.tools.trapping.trapped_run import TrapOptions, run_with_trap
 
@@ -94,7 +96,7 @@ class Assertion(Record):
 
 
 @dataclass(frozen=True, repr=False)
-class InferReport:
+class InferReport(Shown):
     """What came of a run.
 
     Attributes:
@@ -120,11 +122,11 @@ class InferReport:
         agreement = "" if self.comparison is None else f", {'agrees' if self.comparison.agrees else 'differs'}"
         return f"<InferReport {arrays_text(self.tensors.items())}{agreement}>"
 
-    def _repr_html_(self) -> str:
-        parts = [records(self.predictions or (), caption="most probable classes")]
-        if self.comparison is not None:
-            parts.append(record(self.comparison))
-        return display("results", arrays_table(self.tensors.items()), parts)
+    def sections(self) -> list[Content]:
+        """The tensors, the most probable classes and the comparison."""
+        compared = () if self.comparison is None else list(sections_of(self.comparison))[1:]
+        classes = records(self.predictions or (), caption="most probable classes")
+        return [Text("results", "title"), arrays_table(self.tensors.items()), classes, *compared]
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from irexec.errors import InputError, ModelError
-from irexec.html import Record, Records
 from irexec.io.regular_files import open_regular
 from irexec.messages import counted
+from irexec.records import Record, Records
 
 PREDICTIONS = 1_000_000
 """The maximum number of classes that are listed, half a kilobyte each; the values themselves are a thousandth of that."""

@@ -11,10 +11,10 @@ import numpy as np
 
 from irexec.compile.steps import Step
 from irexec.errors import InputError
-from irexec.html import Record
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.names import unique_names
+from irexec.records import Record
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.arrays.statistics import Statistics, blocks_of, constant_statistics, statistics
 from irexec.tools.trapping.ranges import Ranges

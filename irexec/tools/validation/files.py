@@ -12,17 +12,19 @@ from typing import Any
 
 from irexec.analysis.validate import validate
 from irexec.api import read_tolerant
+from irexec.display import Content, Text
 from irexec.errors import ConversionError, InputError, ModelError, UnsupportedError
-from irexec.html import ROWS, display
 from irexec.ir.codes import CODES
-from irexec.ir.findings import Finding, count_text, findings_table
+from irexec.ir.findings import Finding, count_text
+from irexec.records import Shown
 from irexec.tools.run.shapes import Shapes, reshape
+from irexec.tools.sections.graphs import findings_table
 
 STDIN = "-"
 
 
 @dataclass(frozen=True, repr=False)
-class Report:
+class Report(Shown):
     """The validation of one file.
 
     Attributes:
@@ -55,10 +57,10 @@ class Report:
     def __repr__(self) -> str:
         return f"<Report {self.path}: {self.error or count_text(self.findings)}>"
 
-    def _repr_html_(self) -> str:
-        return display(
-            f"{self.path}: {self.error or count_text(self.findings)}", findings_table(self.findings, limit=ROWS)
-        )
+    def sections(self) -> list[Content]:
+        """The findings."""
+        title = Text(f"{self.path}: {self.error or count_text(self.findings)}", "title")
+        return [title, findings_table(self.findings) if self.findings else None]
 
 
 def find_files(paths: Sequence[str]) -> list[str]:

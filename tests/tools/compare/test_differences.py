@@ -94,7 +94,7 @@ def test_halves_against_singles() -> None:
 def test_public_results_display() -> None:
     found = compare(chain(), chain(w1=changed(W1)))
     assert "first" in found._repr_html_()
-    assert isinstance(found, irexec.html.Record)
+    assert isinstance(found, irexec.records.Record)
 
 
 def test_an_input_of_another_type_and_name() -> None:

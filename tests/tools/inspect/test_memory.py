@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import irexec
 from irexec.analysis.shape_inference import infer_shapes
+from irexec.display import Curve, Frame, lines
 from irexec.tools.inspect.liveness import liveness
 from irexec.tools.inspect.memory import memory
 
@@ -130,9 +131,7 @@ def test_why_there_is_no_plan() -> None:
 
 @pytest.mark.parametrize("ascii", [False, True])
 def test_html_and_text(ascii: bool) -> None:
-    from irexec.tools.inspect.memory import drawn
-
     report = memory(_chain(), threads=1)
     assert "<table" in report._repr_html_()
-    (line,) = drawn(report, 20, ascii=ascii)
-    assert line == ("=@@= 800 bytes" if ascii else "▄██▄ 800 bytes")
+    curve = next(content for content in report.sections() if isinstance(content, Curve))
+    assert list(lines(curve, Frame(width=20, ascii=ascii))) == [[("", "=@@= 800 bytes" if ascii else "▄██▄ 800 bytes")]]

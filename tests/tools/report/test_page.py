@@ -11,7 +11,7 @@ import pytest
 import irexec
 from irexec.tools.report import ReportOptions, WrittenReport, page_of, report
 from tests.analysis.test_damage import ROWS, Damage
-from tests.html.test_markup import HOSTILE
+from tests.display.test_markup import HOSTILE
 from tests.support.markup import Element, parse
 
 ROOT = Path(__file__).parent.parent.parent.parent

@@ -8,24 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irexec.html import (
+from irexec.display import (
     Amount,
+    Bar,
     Column,
     Content,
-    Html,
-    bar,
+    Definitions,
+    Guided,
+    Histogram,
+    Section,
+    Table,
+    Text,
     bars,
-    data,
-    definitions,
-    display,
-    element,
-    escaped,
-    histogram,
-    joined,
-    page,
-    sections,
-    table,
+    html,
 )
+from irexec.display.markup import Html, element, escaped, joined
+from irexec.display.page import data, page
 from irexec.messages import visible
 from tests.support.markup import parse
 
@@ -44,15 +42,17 @@ HOSTILE = [
     "made",
     [
         lambda text: element("p", text, title=text),
-        lambda text: table([text, Column(text, hint=text)], [[text, Amount(1, text)]], caption=text),
-        lambda text: definitions({text: text}),
-        lambda text: sections((text, text)),
-        lambda text: bars([(text, 1, text)], titles=(text, text), caption=text),
-        lambda text: bar(0.5, text),
-        lambda text: display(text, text),
+        lambda text: html(Table([text, Column(text, hint=text)], [[text, Amount(1, text)]], caption=text, ids=[text])),
+        lambda text: html(Definitions({text: text})),
+        lambda text: html(Section(text, text)),
+        lambda text: html(bars([(text, 1, text)], (text, text))),
+        lambda text: html(Bar(0.5, text)),
+        lambda text: html(
+            [text, Text(text, "error", text), Table([""], [[Text(text, hint=text)], [Guided(text, text)]])]
+        ),
         lambda text: page(text, text),
     ],
-    ids=["element", "table", "definitions", "sections", "bars", "bar", "display", "page"],
+    ids=["element", "table", "definitions", "section", "bars", "bar", "texts", "page"],
 )
 def test_hostile_text_is_shown_and_not_obeyed(text: str, made: object) -> None:
     assert callable(made)
@@ -117,7 +117,7 @@ def test_joining_with_text_gives_text() -> None:
 
 def test_cells_and_what_they_sort_by() -> None:
     made = parse(
-        table(["name", Column("size", is_number=True)], [["a", Amount(1.2e6, "1.2 MB")], ["b", Amount(None, "?")]])
+        html(Table(["name", Column("size", kind="number")], [["a", Amount(1.2e6, "1.2 MB")], ["b", Amount(None, "?")]]))
     )
     assert made.rows() == [["name", "size"], ["a", "1.2 MB"], ["b", "?"]]
     assert [cell.attributes for cell in made.all("td")] == [
@@ -130,19 +130,24 @@ def test_cells_and_what_they_sort_by() -> None:
 
 
 def test_a_limit_says_how_many_rows_are_left_out() -> None:
-    made = parse(table(["n"], [[i] for i in range(1234)], limit=2))
-    assert made.rows() == [["n"], ["0"], ["1"], ["and 1,232 more"]]
+    assert parse(html(Table(["n"], [[i] for i in range(1234)], limit=2))).rows() == [
+        ["n"],
+        ["0"],
+        ["1"],
+        ["and 1,232 more"],
+    ]
+    assert len(parse(html(Table(["n"], [[i] for i in range(9)]), limit=3)).rows()) == 5
 
 
-def test_empty_columns_are_left_out_if_asked_for() -> None:
+def test_empty_columns_are_left_out_unless_all_are_wanted() -> None:
     rows: list[list[Content]] = [["a", "", None, 0], ["b", None, Amount(None, ""), 0]]
-    assert parse(table(["w", "x", "y", "z"], rows, hide_empty=True)).rows() == [["w", "z"], ["a", "0"], ["b", "0"]]
-    assert parse(table(["w", "x"], [], hide_empty=True)).rows() == []
-    assert parse(table(["w", "x"], [])).rows() == [["w", "x"]]
+    assert parse(html(Table(["w", "x", "y", "z"], rows))).rows() == [["w", "z"], ["a", "0"], ["b", "0"]]
+    assert parse(html(Table(["w", "x"], []))).rows() == [["w", "x"]]
+    assert parse(html(Table(["w", "x"], [["a", ""]], hide_empty=False))).rows() == [["w", "x"], ["a", ""]]
 
 
 def test_long_texts_are_cut_in_their_middle() -> None:
-    ((cell,),) = parse(table([""], [["a" * 5000]])).rows()
+    ((cell,),) = parse(html(Table([""], [["a" * 5000]]))).rows()
     assert len(cell) == 300
     assert "..." in cell
 
@@ -152,14 +157,14 @@ def test_long_texts_are_cut_in_their_middle() -> None:
     [([], 0), ([0, 0], 0), ([1], 1), ([5, 0, 1_000_000], 2), ([1] * 50, 50)],
 )
 def test_a_histogram_has_a_bar_for_every_interval_that_has_elements(counts: list[int], bars_drawn: int) -> None:
-    made = parse(histogram(counts, -1.0, 1.0))
+    made = parse(html(Histogram(counts, -1.0, 1.0)))
     paths = [path.attributes["d"] or "" for path in made.all("path")]
     assert sum(path.count("z") for path in paths) == bars_drawn
     assert made.all("title")[0].text == f"histogram of {sum(counts):,} elements from -1 to 1"
 
 
 def test_a_bar_stays_in_its_width() -> None:
-    assert [parse(bar(part, "")).all("path")[0].attributes["d"] for part in (-1, 0.5, 7)] == [
+    assert [parse(html(Bar(part, ""))).all("path")[0].attributes["d"] for part in (-1, 0.5, 7)] == [
         "M0 0h0v12H0z",
         "M0 0h60v12H0z",
         "M0 0h120v12H0z",

@@ -7,31 +7,17 @@ indented line of their own, so that no column is dropped and no value is cut.
 from __future__ import annotations
 
 import textwrap
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
 
-from rich.cells import cell_len, chop_cells, set_cell_size
+from irexec.display.document import Column
 
 GAP = 2
 _INDENT = 4
 _NAME, _SENTENCE = 10, 30
 """The widths down to which a name is shortened and a sentence is wrapped before the table is broken into bands."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a table.
-
-    Attributes:
-        header: its title.
-        kind: "value" is never shortened, "name" may be shortened, "sentence" may be wrapped.
-        right: whether its cells are aligned to the right.
-    """
-
-    header: str
-    kind: Literal["value", "name", "sentence"]
-    right: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,13 +37,13 @@ class Band:
 def layout(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> list[Band]:
     """The bands of a table at most ``width`` wide; None is unlimited."""
     natural = [
-        max(cell_len(line) for text in (c.header, *(row[i] for row in rows)) for line in _lines(text))
-        for i, c in enumerate(columns)
+        max(cell_len(line) for text in (column.title, *(row[i] for row in rows)) for line in _lines(text))
+        for i, column in enumerate(columns)
     ]
     if width is None:
         return [Band(tuple(range(len(columns))), tuple(natural), 0)]
     minimum = [
-        min(size, _minimum(column)) if column.kind != "value" else size
+        min(size, _minimum(column)) if column.kind in ("name", "sentence") else size
         for column, size in zip(columns, natural, strict=True)
     ]
     bands: list[Band] = []
@@ -69,7 +55,7 @@ def layout(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int 
 
 
 def _minimum(column: Column) -> int:
-    return max(cell_len(column.header), _NAME if column.kind == "name" else _SENTENCE)
+    return max(cell_len(column.title), _NAME if column.kind == "name" else _SENTENCE)
 
 
 def _split(minimum: Sequence[int], width: int) -> list[list[int]]:
@@ -111,18 +97,18 @@ def row_lines(
             for texts, i, width in zip(fitted, band.columns, band.widths, strict=True):
                 text = texts[k] if k < len(texts) else ""
                 space = " " * max(0, width - cell_len(text))
-                pieces += [(None, space), (i, text)] if columns[i].right else [(i, text), (None, space)]
+                pieces += [(None, space), (i, text)] if columns[i].is_number else [(i, text), (None, space)]
                 pieces.append((None, " " * GAP))
             yield pieces
 
 
 def _fitted(column: Column, text: str, width: int, ellipsis: str) -> list[str]:
     """The lines of one cell, none wider than ``width`` unless it is a value."""
-    if column.kind == "value":
-        return _lines(text)
     if column.kind == "name":
         return [shortened(line, width, ellipsis) for line in _lines(text)]
-    return [part for line in _lines(text) for part in _wrapped(line, width)] or [""]
+    if column.kind == "sentence":
+        return [part for line in _lines(text) for part in _wrapped(line, width)] or [""]
+    return _lines(text)
 
 
 def _lines(text: str) -> list[str]:
@@ -133,7 +119,7 @@ def shortened(text: str, width: int, ellipsis: str = "…") -> str:
     """The text, cut at the end and marked with an ellipsis where it is wider than ``width``."""
     if cell_len(text) <= width:
         return text
-    return set_cell_size(text, max(0, width - cell_len(ellipsis))).rstrip() + ellipsis
+    return _chopped(text, max(0, width - cell_len(ellipsis)))[0].rstrip() + ellipsis
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -141,7 +127,32 @@ def _wrapped(text: str, width: int) -> list[str]:
     if cell_len(text) <= width:
         return [text]
     lines: list[str] = []
-    # textwrap counts characters, which is exact but for wide ones, which chop_cells then cuts.
+    # textwrap counts characters, which is exact but for wide ones.
     for line in textwrap.wrap(text, width, break_on_hyphens=False):
-        lines += chop_cells(line, width) if cell_len(line) > width else [line]
+        lines += _chopped(line, width)
     return lines
+
+
+def _chopped(text: str, width: int) -> list[str]:
+    """The text in pieces of at most ``width`` columns, a single wide character excepted; one piece at least."""
+    pieces, used = [""], 0
+    for character in text:
+        size = _columns(character)
+        if used + size > width and pieces[-1]:
+            pieces.append("")
+            used = 0
+        pieces[-1] += character
+        used += size
+    return pieces
+
+
+def cell_len(text: str) -> int:
+    """The number of columns of a terminal that a text takes."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+@cache
+def _columns(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

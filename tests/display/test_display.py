@@ -11,9 +11,9 @@ import pytest
 
 import irexec
 from irexec.analysis.execution_graph import executed_layers, times_by_type
-from irexec.html import ROWS, Records
 from irexec.ir.codes import CODES
-from irexec.tools import operations, validate
+from irexec.records import ROWS, Records
+from irexec.tools import operations
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.compare import Comparison, compare
 from irexec.tools.diff import diff
@@ -23,11 +23,11 @@ from irexec.tools.inspect import weights
 from irexec.tools.inspect.cost import cost
 from irexec.tools.inspect.memory import memory
 from irexec.tools.inspect.precision import precision
-from irexec.tools.measure.profile import static_profile
 from irexec.tools.report import WrittenReport
 from irexec.tools.run import results
 from irexec.tools.run.infer import Assertion, InferReport
-from tests.html.test_markup import HOSTILE
+from irexec.tools.validation.files import reports
+from tests.display.test_markup import HOSTILE
 from tests.support.markup import Element, parse
 
 IRS = Path(__file__).parent.parent / "data" / "openvino"
@@ -147,12 +147,7 @@ SHOWN: dict[str, tuple[Callable[[], Any], str, list[str]]] = {
         "<ProfileRow 'conv3/Convolution' Convolution: ms ",
         ["73.7 k"],
     ),
-    "static profile": (
-        lambda: static_profile(str(CLASSIFIER)),
-        "<StaticProfile: 84.2 kMACs, 6.09 k parameters in 12 layers>",
-        ["conv3/Convolution", "73.7 k"],
-    ),
-    "cost": (lambda: static_profile(str(CLASSIFIER)).cost, "Cost(macs=84224", ["84224"]),
+    "cost": (lambda: cost(irexec.read_model(CLASSIFIER)).cost, "Cost(macs=84224", ["84224"]),
     "summary": (
         lambda: inspect.summarize(irexec.read_model(CLASSIFIER)),
         "<Summary 'digits classifier': 21 layers, 7 constants of 24.4 kB, image",
@@ -170,12 +165,12 @@ SHOWN: dict[str, tuple[Callable[[], Any], str, list[str]]] = {
         ["7 WeightLines", "conv0.w", "[16,1,3,3]"],
     ),
     "validation report": (
-        lambda: next(validate.reports([str(DAMAGED)])),
+        lambda: next(reports([str(DAMAGED)])),
         f"<Report {DAMAGED}: 9 errors, 1 warning>",
         ["IR103"],
     ),
     "unreadable file": (
-        lambda: next(validate.reports(["missing.xml"])),
+        lambda: next(reports(["missing.xml"])),
         "<Report missing.xml: missing.xml: cannot be read",
         ["cannot be read"],
     ),

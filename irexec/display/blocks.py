@@ -14,7 +14,7 @@ BLOCKS = f"{_PARTS}{_HEIGHTS}{SHADE}"
 
 
 def bar(part: float, width: int, *, ascii: bool = False, shade: bool = False) -> str:
-    """A bar that fills a part, 0 to 1, of ``width`` columns; what is more than nothing can be seen.
+    """A bar that fills a part, 0 to 1, of ``width`` columns; a part above 0 can be seen.
 
     Args:
         shade: a lighter bar, of whole columns.
@@ -28,12 +28,12 @@ def bar(part: float, width: int, *, ascii: bool = False, shade: bool = False) ->
 
 
 def curve(values: Sequence[float], width: int, *, ascii: bool = False) -> str:
-    """Values over time as one line of at most ``width`` characters, each as high as the largest of the values that it stands for."""
+    """Values over time as one line of at most ``width`` characters; each shows the largest of its values."""
     highest, levels = max(values, default=0), _LEVELS if ascii else _HEIGHTS
     if highest <= 0:
         return " " * min(width, len(values))
     columns = min(width, len(values))
     starts = [i * len(values) // columns for i in range(columns + 1)]
     largest = [max(values[first:last]) for first, last in pairwise(starts)]
-    # What is more than nothing can be seen.
+    # A value above 0 can be seen.
     return "".join(levels[max(round(value / highest * 8), 1 if value > 0 else 0)] for value in largest)

@@ -6,20 +6,25 @@ import json
 from functools import cache
 from typing import Any
 
-from irexec.html.markup import Content, Html, element, joined
+from irexec.display.document import Text, sections_of
+from irexec.display.hypertext import html
+from irexec.display.markup import Content, Html, element, joined
+from irexec.records import ROWS, Report
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """A page loads nothing, from the network or from a file."""
 
 
-def display(title: Content, *content: Content) -> str:
-    """What ``_repr_html_`` returns: a title and what is below it, with the style sheet.
+def notebook(value: object) -> str:
+    """The return value of ``_repr_html_``: the sections of a value, with the style sheet.
 
-    The style sheet applies to this output alone, and takes the colours of the notebook. Where a viewer drops it, all is still readable.
-    A title that is markup, such as a table, is shown as it is.
+    The style sheet applies to this output alone, and takes the colours of the notebook. Where a viewer drops it, all is still
+    readable. A report whose sections begin without a title gets its repr as one.
     """
-    head = title if title is None or isinstance(title, Html) else element("p", title, class_="title")
-    return str(element("div", element("style", style("base")), head, *content, class_="irexec"))
+    contents = list(sections_of(value))
+    if isinstance(value, Report) and not (contents and isinstance(contents[0], Text) and contents[0].style == "title"):
+        contents.insert(0, Text(repr(value), "title"))
+    return str(element("div", element("style", style("base")), html(contents, ROWS), class_="irexec"))
 
 
 def page(title: str, *content: Content, style_sheet: str = "", script: str = "") -> str:
@@ -61,4 +66,4 @@ def style(name: str) -> Html:
     # Imported here since most programs show nothing.
     from importlib.resources import files
 
-    return Html((files("irexec.html") / f"{name}.css").read_text("utf-8"))
+    return Html((files("irexec.display") / f"{name}.css").read_text("utf-8"))

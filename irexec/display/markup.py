@@ -31,7 +31,7 @@ class Html(str):
 
 
 Content = object
-"""What an element contains: ``Html`` is kept, an iterable stands for its members, None for nothing, and all else is text."""
+"""The content of an element: ``Html`` is kept, an iterable stands for its members, None for nothing; the rest is text."""
 
 Attribute = str | int | float | bool | None
 

@@ -1,0 +1,44 @@
+"""How results look: a small model of a document, and its renderers for text and HTML.
+
+A result says its ``sections()`` once; nothing below the tools knows how anything looks.
+"""
+
+from irexec.display.document import (
+    Amount,
+    Bar,
+    Column,
+    Content,
+    Curve,
+    Definitions,
+    Guided,
+    Histogram,
+    Section,
+    Table,
+    Text,
+    bars,
+    sections_of,
+)
+from irexec.display.fields import records
+from irexec.display.hypertext import html
+from irexec.display.text import Frame, lines, plain
+
+__all__ = [
+    "Amount",
+    "Bar",
+    "Column",
+    "Content",
+    "Curve",
+    "Definitions",
+    "Frame",
+    "Guided",
+    "Histogram",
+    "Section",
+    "Table",
+    "Text",
+    "bars",
+    "html",
+    "lines",
+    "plain",
+    "records",
+    "sections_of",
+]

@@ -1,0 +1,261 @@
+"""A small model of a document: what a result consists of, once, for every renderer.
+
+A result's ``sections()`` returns contents: texts, tables, charts, lists of definitions and sections of them. Renderers draw these as
+plain text (``plain``), in a terminal (``irexec.cli.render``) and as HTML (``html``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any, Literal
+
+from irexec.messages import amount, metric
+
+Content = object
+"""A str or Text, Table, Definitions, Curve, Histogram or Section; an iterable stands for its members, None for nothing.
+
+The cell of a table is a str, number, Amount, Bar, Histogram, Guided or Text.
+"""
+
+Style = Literal["", "title", "note", "error", "warning", "info"]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A line or a cell of text with a style; a str is text without one.
+
+    Attributes:
+        text: the text.
+        style: how it looks.
+        hint: more about it, shown where the pointer rests on it.
+    """
+
+    text: str
+    style: Style = ""
+    hint: str | None = None
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A cell that shows one text and sorts by a number: "1.2 MB" by 1200000.
+
+    Attributes:
+        value: the number; None sorts after all others.
+        text: what is shown.
+    """
+
+    value: float | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Guided:
+    """A cell of a tree: the lines that lead to it, of the characters │├└─, and its text."""
+
+    guide: str
+    text: str
+
+
+Kind = Literal["name", "code", "sentence", "number", "count", "bytes", "share", "figure", "ms", "chart"]
+"""The kind of the cells of a column.
+
+"name" is text that may be shortened, "sentence" is wrapped at words, "code" (types, shapes) is kept whole. Numbers are written as
+they are ("number"), as counts and bytes with a unit, as a share in percent, in four digits ("figure") or as milliseconds. Text leaves
+out charts, whose numbers are in another column.
+"""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        title: its header.
+        of: the name of the attribute of a row that it shows, or a function of a row; None where rows are sequences of cells.
+        kind: of its cells.
+        hint: what the column means, shown where the pointer rests on the header.
+        width: in characters, in a table of the style "fixed", the columns of which do not depend on their cells: such tables of
+            thousands of rows are drawn in less time.
+    """
+
+    title: str
+    of: str | Callable[[Any], Content] | None = None
+    kind: Kind = "name"
+    hint: str | None = None
+    width: float | None = None
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its cells are numbers, which are aligned to the right."""
+        return self.kind not in ("name", "code", "sentence", "chart")
+
+    def cell(self, row: Any, index: int) -> Content:
+        """The cell of a row, in the format of the column; ``index`` is the position of the column."""
+        if self.of is None:
+            value = row[index]
+        else:
+            value = getattr(row, self.of) if isinstance(self.of, str) else self.of(row)
+        return _FORMATS[self.kind](value) if self.kind in _FORMATS and value != "" else value
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes:
+        columns: each a Column, or the title of a column of names.
+        rows: objects of which the columns show attributes, or sequences of cells.
+        caption: what is in the table.
+        hide_empty: leave out columns that are empty in every row.
+        limit: how many rows are shown at most; None for as many as the renderer shows. A last row counts the others.
+        what: the plural of what a row is.
+        style: of a page: "stacked" puts the cells of a row below each other on a narrow screen, "sortable", "searchable", "fixed".
+        label: accessible label of the table in a page; a wide table with one can be scrolled by keys.
+        ids: of the rows in a page, to which links lead.
+    """
+
+    columns: Sequence[Column | str]
+    rows: Sequence[Any]
+    caption: str | None = None
+    hide_empty: bool = True
+    limit: int | None = None
+    what: str = "rows"
+    style: str | None = None
+    label: str | None = None
+    ids: Sequence[str] | None = None
+
+    def all_columns(self) -> list[Column]:
+        """The columns."""
+        return [column if isinstance(column, Column) else Column(column) for column in self.columns]
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """A list of terms and what they are; a term without a value is left out."""
+
+    pairs: Mapping[str, Content] | Iterable[tuple[str, Content]]
+
+    def shown(self) -> list[tuple[str, Content]]:
+        """The pairs with a value."""
+        pairs = self.pairs.items() if isinstance(self.pairs, Mapping) else self.pairs
+        return [(term, value) for term, value in pairs if not is_empty(value)]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A cell with a horizontal bar that fills ``part``, 0 to 1, of its width; ``text`` is its accessible label."""
+
+    part: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A filled curve over values that follow each other, from 0 to the largest.
+
+    Attributes:
+        values: at least 0.
+        scale: the largest value as text.
+        text: accessible label of the image.
+    """
+
+    values: Sequence[float]
+    scale: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """A bar for each of the intervals of equal width between ``low`` and ``high``.
+
+    Attributes:
+        counts: how many elements are in each interval.
+        low, high: the bounds.
+        labels: of the intervals; without, a histogram is drawn in HTML alone.
+        lighter: how many of the elements of each interval are drawn lighter; () for none.
+        is_large: whether it stands by itself and not in the cell of a table.
+    """
+
+    counts: Sequence[int]
+    low: float
+    high: float
+    labels: Sequence[str] = ()
+    lighter: Sequence[int] = ()
+    is_large: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part with a title. A notebook folds it, and text leaves it out if it ``is_folded``."""
+
+    title: str
+    contents: Content
+    is_folded: bool = False
+
+
+def bars(rows: Iterable[tuple[str, float, str]], titles: tuple[str, str]) -> Table:
+    """A table with a bar in each row.
+
+    Args:
+        rows: label, value (at least 0), and the value as text.
+        titles: of the labels and the values.
+    """
+    rows = list(rows)
+    highest = max((value for _, value, _ in rows), default=0.0) or 1.0
+    columns = [Column(titles[0]), Column(titles[1], kind="number"), Column("", kind="chart")]
+    cells = [(label, Amount(value, text), Bar(value / highest, f"{label}: {text}")) for label, value, text in rows]
+    return Table(columns, cells, style="bars")
+
+
+def is_empty(content: Content) -> bool:
+    """Whether nothing is shown."""
+    return content is None or content == "" or (isinstance(content, Amount | Text) and content.text == "")
+
+
+def _percent(value: float | None) -> Content:
+    return Amount(value, f"{value:.1%}") if value else ""
+
+
+def _figure(value: float | None) -> Content:
+    return None if value is None else Amount(value, f"{value:.4g}")
+
+
+def _count(value: int | None) -> Content:
+    return Amount(value, "?" if value is None else metric(value or None))
+
+
+def _bytes(value: int | None) -> Content:
+    return Amount(value, "?" if value is None else amount(value))
+
+
+def _milliseconds(value: float | None) -> Content:
+    return None if value is None else Amount(value, f"{value:.3f}")
+
+
+_FORMATS: dict[str, Callable[[Any], Content]] = {
+    "count": _count,
+    "bytes": _bytes,
+    "share": _percent,
+    "figure": _figure,
+    "ms": _milliseconds,
+}
+
+
+@singledispatch
+def sections_of(value: Any) -> Iterable[Content]:
+    """The contents of a value: those of its method ``sections()``, or those registered for its type (``sections_of.register``).
+
+    Raises:
+        TypeError: there are none.
+    """
+    if not has_sections(value):
+        raise TypeError(f"a {type(value).__name__} has no sections")
+    found: Iterable[Content] = value.sections()
+    return found
+
+
+def has_sections(value: Any) -> bool:
+    """Whether the type of a value has a method ``sections()``."""
+    return callable(getattr(type(value), "sections", None))

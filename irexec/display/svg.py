@@ -1,0 +1,72 @@
+"""Small charts as inline SVG, which need no script and take the colours of the text around them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from irexec.display.document import Histogram
+from irexec.display.markup import Content, Html, element
+
+_WIDTH, _HEIGHT = 120, 32
+_LARGE = 320, 80
+_BAR = 12
+_AREA = 640, 80
+
+
+def histogram(chart: Histogram) -> Html:
+    """A histogram; an interval with any element has a bar that can be seen."""
+    width, height = _LARGE if chart.is_large else (_WIDTH, _HEIGHT)
+    total, highest = sum(chart.counts), max(chart.counts, default=0)
+    text = f"histogram of {total:,} elements from {chart.low:.4g} to {chart.high:.4g}"
+    starts, wide = _positions(len(chart.counts), width)
+    bars = [
+        f"M{starts[i]} {height}v-{_short(max(1.0, count / highest * height))}h{wide}V{height}z"
+        for i, count in enumerate(chart.counts)
+        if count
+    ]
+    drawn = [element("title", text), element("path", d="".join(bars)) if bars else None]
+    return _svg(drawn, width, height, text, "histogram")
+
+
+@functools.cache
+def _positions(count: int, width: int) -> tuple[list[str], str]:
+    """The left edges of the bars of a histogram, and the width of a bar."""
+    step = width / max(1, count)
+    return [_short(i * step) for i in range(count)], _short(max(0.5, step - 0.5))
+
+
+def bar(part: float, text: str) -> Html:
+    """A horizontal bar that fills a part, 0 to 1, of its width; ``text`` is its accessible label."""
+    part = min(1.0, max(0.0, part))
+    drawn = [element("title", text), element("path", d=f"M0 0h{_short(part * _WIDTH)}v{_BAR}H0z")]
+    return _svg(drawn, _WIDTH, _BAR, text, "bar")
+
+
+def area(values: Sequence[float], text: str) -> Html:
+    """A filled curve over values that follow each other, from 0 to the largest; ``text`` is its accessible label.
+
+    If there are more values than pixels, each pixel shows the largest of its values.
+    """
+    width, height = _AREA
+    step = max(1, -(-len(values) // width))
+    drawn = [max(values[first : first + step]) for first in range(0, len(values), step)]
+    highest = max(drawn, default=0.0) or 1.0
+    across = width / max(1, len(drawn))
+    path = "".join(f"V{_short(height - value / highest * height)}h{_short(across, 2)}" for value in drawn)
+    return _svg(
+        [element("title", text), element("path", d=f"M0 {height}{path}V{height}z")], width, height, text, "area"
+    )
+
+
+def _svg(drawn: Sequence[Content], width: int, height: int, text: str, class_: str) -> Html:
+    return element(
+        "svg", *drawn, class_=class_, role="img", aria_label=text, width=width, height=height,
+        viewBox=f"0 0 {width} {height}", preserveAspectRatio="none",
+    )  # fmt: skip
+
+
+def _short(number: float, digits: int = 1) -> str:
+    """A number with as few digits after the point as can be seen."""
+    text = f"{number:.{digits}f}"
+    return text.rstrip("0").rstrip(".")

@@ -1,0 +1,175 @@
+"""Contents as lines of text: for ``str(result)``, for files, and with styles for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from irexec.display.blocks import SHADE, bar, curve
+from irexec.display.document import (
+    Amount,
+    Column,
+    Content,
+    Curve,
+    Definitions,
+    Guided,
+    Histogram,
+    Section,
+    Table,
+    Text,
+    is_empty,
+)
+from irexec.display.layout import layout, row_lines
+from irexec.messages import cut, visible
+
+Line = list[tuple[str, str]]
+"""The pieces of a line, each with its style: that of a Text, or "header" or "rule" of a table."""
+
+_SENTENCE, _LINE = 2_000, 10_000
+"""Characters of a cell that is a sentence, and of a line."""
+
+_GUIDES = str.maketrans("│├└─", "||`-")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where text is shown.
+
+    Attributes:
+        width: columns of a line; None for any number.
+        ascii: whether charts and trees are drawn with ASCII characters only.
+        rows: the maximum number of rows of a table; None for all.
+        longest: characters of a cell that is a name; names in a file may have any length, and padding repeats it.
+        has_lines: whether rules and ellipses may be drawn with other characters than ASCII.
+        rest: what follows the number of rows that are left out.
+        unfolds: whether folded sections are shown.
+    """
+
+    width: int | None = None
+    ascii: bool = False
+    rows: int | None = None
+    longest: int = 300
+    has_lines: bool = False
+    rest: str = ""
+    unfolds: bool = False
+
+
+_PROMPT = Frame(longest=40)
+_CURVE = 80
+"""Columns of a chart where the width is not limited."""
+
+
+def plain(contents: Content) -> str:
+    """Contents as text."""
+    return "\n".join("".join(piece for _, piece in line).rstrip() for line in lines(contents, _PROMPT))
+
+
+def lines(contents: Content, frame: Frame) -> Iterator[Line]:
+    """The lines of contents, with an empty line before and after a table; folded sections are left out."""
+    before: object = None
+    for content in _flat(contents, frame.unfolds):
+        drawn = list(_drawn(content, frame))
+        if before is not None and drawn and (isinstance(content, Table) or isinstance(before, Table)):
+            yield []
+        yield from drawn
+        before = content if drawn else before
+
+
+def _flat(contents: Content, unfolds: bool) -> Iterator[Content]:
+    if isinstance(contents, Section):
+        if unfolds or not contents.is_folded:
+            yield Text(f"\n{contents.title}", "title")
+            yield from _flat(contents.contents, unfolds)
+    elif isinstance(contents, Iterable) and not isinstance(contents, str):
+        for content in contents:
+            yield from _flat(content, unfolds)
+    elif contents is not None:
+        yield contents
+
+
+def _drawn(content: Content, frame: Frame) -> Iterator[Line]:
+    match content:
+        case Table():
+            yield from table_lines(content, frame)
+        case Curve(values, scale):
+            width = max(8, (frame.width or _CURVE) - len(scale) - 1)
+            yield [("", f"{curve(values, width, ascii=frame.ascii)} {scale}")]
+        case Histogram():
+            yield from ([("", line)] for line in _histogram(content, frame))
+        case Definitions():
+            pairs = [(term, cell_text(value)) for term, value in content.shown()]
+            width = max((len(term) for term, _ in pairs), default=0)
+            yield from ([("header", f"{term:<{width}}  "), ("", cut(value, _LINE))] for term, value in pairs)
+        case Text(text, style):
+            yield [(style, visible(cut(text, _LINE)))]
+        case _:
+            yield [("", visible(cut(str(content), _LINE)))]
+
+
+def table_lines(table: Table, frame: Frame) -> Iterator[Line]:
+    """The lines of a table: its header, a rule and its rows."""
+    limit = min((size for size in (table.limit, frame.rows) if size is not None), default=len(table.rows))
+    columns = table.all_columns()
+    used = [i for i, column in enumerate(columns) if column.kind != "chart"]
+    contents = [[columns[i].cell(row, i) for i in used] for row in table.rows[:limit]]
+    columns = [columns[i] for i in used]
+    cells = [[_cell(value, columns[i], frame) for i, value in enumerate(row)] for row in contents]
+    if table.hide_empty and cells:
+        kept = [i for i in range(len(columns)) if any(row[i] for row in cells)] or list(range(len(columns)))
+        columns = [columns[i] for i in kept]
+        cells = [[row[i] for i in kept] for row in cells]
+        contents = [[row[i] for i in kept] for row in contents]
+    bands = layout(columns, cells, frame.width)
+    headers = [column.title for column in columns]
+    yield from (_styled(pieces, ["header"] * len(columns)) for pieces in row_lines(columns, headers, bands))
+    yield [("rule", ("─" if frame.has_lines else "-") * max(band.width for band in bands))]
+    for row, values in zip(cells, contents, strict=True):
+        styles = [value.style if isinstance(value, Text) else "" for value in values]
+        for pieces in row_lines(columns, row, bands, "…" if frame.has_lines else "..."):
+            yield _styled(pieces, styles)
+    if len(table.rows) > limit:
+        yield [("", f"... and {len(table.rows) - limit:,} more {table.what}{frame.rest}")]
+
+
+def _styled(pieces: Iterable[tuple[int | None, str]], styles: Sequence[str]) -> Line:
+    return [("" if column is None else styles[column], piece) for column, piece in pieces]
+
+
+def _cell(value: Content, column: Column, frame: Frame) -> str:
+    limit = _SENTENCE if column.kind == "sentence" else frame.longest
+    if isinstance(value, Guided):
+        guide = value.guide.translate(_GUIDES) if frame.ascii else value.guide
+        return guide + _cell(value.text, column, frame)
+    text = visible(cut(cell_text(value), limit))
+    return cut(text, limit)
+
+
+def cell_text(value: Content) -> str:
+    """The text of a cell; a float has six significant digits."""
+    if is_empty(value):
+        return ""
+    if isinstance(value, Amount | Text):
+        return value.text
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _histogram(chart: Histogram, frame: Frame) -> Iterator[str]:
+    """A line for each interval. The lighter part is at the end of a bar and does not shorten the other bars."""
+    lighter = chart.lighter or [0] * len(chart.counts)
+    others = [count - light for count, light in zip(chart.counts, lighter, strict=True)]
+    highest = max(others, default=0) or max(chart.counts, default=1)
+    numbers = [f"{count:,}" for count in chart.counts]
+    label_width, number_width = max(map(len, chart.labels), default=0), max(map(len, numbers), default=0)
+    room = max(8, (frame.width or _CURVE) - label_width - number_width - 4)
+    for label, number, count, light in zip(chart.labels, numbers, others, lighter, strict=True):
+        drawn = bar(count / highest, room, ascii=frame.ascii) if count else ""
+        left = room - len(drawn)
+        if light and left > 0:
+            drawn += bar(min(1.0, light / highest * room / left), left, ascii=frame.ascii, shade=True)
+        yield f"{label:>{label_width}}  {number:>{number_width}}  {drawn}".rstrip()
+
+
+LINES = "─…"
+"""Characters of rules and ellipses; a file that cannot hold them gets ``has_lines=False``."""
+
+__all__ = ["LINES", "SHADE", "Frame", "Line", "cell_text", "lines", "plain", "table_lines"]

@@ -1,0 +1,154 @@
+"""Models, layers, ports and findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from irexec.analysis.model import Model, Port
+from irexec.display import Column, Content, Definitions, Section, Table, Text, bars, sections_of
+from irexec.ir.codes import CODES
+from irexec.ir.dims import shape_text
+from irexec.ir.findings import Finding, Findings, count_text
+from irexec.ir.graph import Graph, Input, Node, Value
+from irexec.messages import amount, counted
+
+
+@sections_of.register
+def model_sections(model: Model) -> Iterable[Content]:
+    """A model: its ports, and folded its operations and layers."""
+    constants = [node.constant for node in model.walk() if node.constant is not None]
+    general = {
+        "file": None if model.path is None else str(model.path),
+        "layers": f"{len(model.nodes):,}",
+        "weights": f"{counted(len(constants), 'constant')}, {amount(sum(constant.size for constant in constants))}",
+        "problems": count_text(model.problems) if model.problems else None,
+    }
+    counts = Counter(node.type for node in model.walk()).most_common()
+    operations = bars([(type, count, f"{count:,}") for type, count in counts], ("operation", "layers"))
+    return [
+        Text(model.name or "model", "title"),
+        Definitions(general),
+        ports_table({"input": model.inputs, "output": model.outputs}),
+        Section("operations", operations, is_folded=True),
+        Section("layers", layers_table(model.nodes), is_folded=True),
+    ]
+
+
+@sections_of.register
+def graph_sections(graph: Graph) -> Iterable[Content]:
+    """A graph: its layers."""
+    title = f"{graph.name or type(graph).__name__}: {counted(len(graph.nodes), 'layer')}"
+    return [Text(title, "title"), layers_table(graph.nodes)]
+
+
+@sections_of.register
+def node_sections(node: Node) -> Iterable[Content]:
+    """A layer: its attributes and ports."""
+    sources = ["nothing" if value is None else value.label for value in node.inputs]
+    names = [", ".join(value.names) for value in node.outputs]
+    ports = [(f"input {i}", _fact(p), f"from {s}") for i, (p, s) in enumerate(zip(node.ports, sources, strict=True))]
+    ports += [(f"output {i}", _fact(p), n) for i, (p, n) in enumerate(zip(node.outputs, names, strict=True))]
+    general = {
+        "id": str(node.id),
+        "version": node.version,
+        "line": None if node.line is None else str(node.line),
+        **node.attributes,
+        **{name: repr(body) for name, body in node.bodies.items()},
+    }
+    return [
+        Text(f"{node.name} ({node.type})", "title"),
+        Definitions(general),
+        Table(["", Column("", kind="code"), ""], ports, hide_empty=False),
+    ]
+
+
+@sections_of.register
+def port_sections(port: Port) -> Iterable[Content]:
+    """An input or output of a model: a row of a table."""
+    return [ports_table({"": [port]})]
+
+
+@sections_of.register
+def finding_sections(finding: Finding) -> Iterable[Content]:
+    """A finding: a row of a table."""
+    return [findings_table([finding])]
+
+
+@sections_of.register
+def findings_sections(findings: Findings) -> Iterable[Content]:
+    """Findings: a table."""
+    return [Text(count_text(findings), "title"), findings_table(findings) if findings else None]
+
+
+def layers_table(nodes: Sequence[Node]) -> Table:
+    """Layers as they are declared."""
+    columns = [
+        Column("id", "id", "number"),
+        Column("name", "name"),
+        Column("type", "type"),
+        Column("inputs", lambda node: _facts(node.ports), "code"),
+        Column("outputs", lambda node: _facts(node.outputs), "code"),
+        Column("attributes", lambda node: ", ".join(f"{name}={value}" for name, value in node.attributes.items())),
+    ]
+    return Table(columns, nodes, what="layers")
+
+
+def _facts(ports: Iterable[Input | Value]) -> str:
+    return ", ".join(map(_fact, ports))
+
+
+def _fact(port: Input | Value) -> str:
+    return str(port.fact or "?")
+
+
+def ports_table(ports: Mapping[str, Sequence[Port]]) -> Table:
+    """Inputs and outputs, by "input" and "output"."""
+    columns = [
+        Column("", lambda row: row[0]),
+        Column("name", lambda row: row[1].name),
+        Column("type", lambda row: str(row[1].element or "?"), "code"),
+        Column("shape", lambda row: shape_text(row[1].shape), "code"),
+        Column("other names", lambda row: ", ".join(name for name in row[1].names if name != row[1].name)),
+    ]
+    rows = [(kind, port) for kind, several in ports.items() for port in several]
+    return Table(columns, rows, style="stacked", what="inputs and outputs")
+
+
+def findings_table(
+    findings: Sequence[Finding], *, limit: int | None = None, link: Callable[[Finding, str], Content] | None = None
+) -> Table:
+    """Findings; the meaning of a code is shown where the pointer rests on it.
+
+    Args:
+        findings: the rows.
+        limit: how many are shown.
+        link: makes the cell of the layer of a finding from its text, in a page.
+    """
+
+    def layer(finding: Finding) -> Content:
+        text = layer_text(finding)
+        return text if link is None or not text else link(finding, text)
+
+    columns = [
+        Column("line", "line", "number"),
+        Column("severity", lambda finding: Text(finding.severity, finding.severity)),
+        Column("code", _code),
+        Column("layer", layer),
+        Column("port", "port", "number"),
+        Column("finding", "message", "sentence"),
+    ]
+    return Table(columns, findings, limit=limit, style="stacked", what="findings")
+
+
+def _code(finding: Finding) -> Text:
+    return Text(finding.code, hint=CODES[finding.code].meaning if finding.code in CODES else None)
+
+
+def layer_text(finding: Finding) -> str:
+    """The layer of a finding: "2 conv (Convolution)"; empty for a finding about the whole model."""
+    number = "" if finding.layer_id is None else f"{finding.layer_id} "
+    kind = f" ({finding.layer_type})" if finding.layer_type else ""
+    return (
+        "" if finding.layer_id is None and finding.layer_name is None else f"{number}{finding.layer_name or ''}{kind}"
+    )

@@ -1,0 +1,15 @@
+"""The renderers of ``irexec.records``: they know the sections of every type."""
+
+from irexec.display import plain, sections_of
+from irexec.display.page import notebook
+from irexec.tools.sections import graphs, plans, profiles, runs  # noqa: F401 - they register sections
+
+
+def text(value: object) -> str:
+    """The sections of a value as text."""
+    return plain(sections_of(value))
+
+
+def html(value: object) -> str:
+    """The sections of a value as HTML for a notebook."""
+    return notebook(value)
