@@ -1,0 +1,58 @@
+"""Whether the sdist and the wheel in a folder have what they must have, and nothing else.
+
+python .github/package/check_contents.py dist
+"""
+
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+_PACKAGES = ("irexec", "converters")
+_DATA = (".py", ".css", ".js", ".typed", ".txt", ".html", ".json", ".svg")
+_TOP = {".ci", ".github", ".gitignore", ".pre-commit-config.yaml", "LICENSE", "PKG-INFO", "README.md", "converters", "docs"}
+_TOP |= {"irexec", "pyproject.toml", "samples", "tests"}
+
+
+def wheel_problems(names: list[str], sources: set[str]) -> list[str]:
+    """What is wrong with the files of a wheel; ``sources`` are those of the packages in the repository."""
+    packed = {name for name in names if not name.split("/")[0].endswith(".dist-info")}
+    metadata = {name.split("/", 1)[1] for name in set(names) - packed}
+    wanted = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
+    return [
+        *(f"the wheel lacks {name}" for name in sorted(sources - packed)),
+        *(f"the wheel should not have {name}" for name in sorted(packed - sources)),
+        *(f"the wheel's metadata lack {name}" for name in sorted(wanted - metadata)),
+    ]
+
+
+def sdist_problems(names: list[str], sources: set[str]) -> list[str]:
+    """What is wrong with the files of an sdist."""
+    inside = {name.split("/", 1)[1] for name in names if "/" in name}
+    return [
+        *(f"the sdist lacks {name}" for name in sorted((sources | {"LICENSE", "README.md"}) - inside)),
+        *(f"the sdist should not have {name}" for name in sorted({name.split("/")[0] for name in inside} - _TOP)),
+    ]
+
+
+def sources_of(root: Path) -> set[str]:
+    """The files of the packages in the repository."""
+    files = (path for package in _PACKAGES for path in (root / package).rglob("*") if path.is_file())
+    return {path.relative_to(root).as_posix() for path in files if path.suffix in _DATA}
+
+
+def main(folder: Path) -> int:
+    """Print what is wrong; the exit code."""
+    sources = sources_of(Path(__file__).parents[2])
+    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as packed, tarfile.open(sdist) as archived:
+        problems = [
+            *wheel_problems(packed.namelist(), sources),
+            *sdist_problems([member.name for member in archived if member.isfile()], sources),
+        ]
+    print("\n".join(problems) or f"{wheel.name} and {sdist.name}: {len(sources)} files of the packages, nothing else")
+    return bool(problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
