@@ -5,12 +5,22 @@ python .github/package/check_contents.py dist
 
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
 _PACKAGES = ("irexec", "converters")
-_DATA = (".py", ".css", ".js", ".typed", ".txt", ".html", ".json", ".svg")
-_TOP = {".ci", ".github", ".gitignore", ".pre-commit-config.yaml", "LICENSE", "PKG-INFO", "README.md", "converters", "docs"}
+_TOP = {
+    ".ci",
+    ".github",
+    ".gitignore",
+    ".pre-commit-config.yaml",
+    "LICENSE",
+    "PKG-INFO",
+    "README.md",
+    "converters",
+    "docs",
+}
 _TOP |= {"irexec", "pyproject.toml", "samples", "tests"}
 
 
@@ -36,9 +46,18 @@ def sdist_problems(names: list[str], sources: set[str]) -> list[str]:
 
 
 def sources_of(root: Path) -> set[str]:
-    """The files of the packages in the repository."""
+    """The files of the packages in the repository, and those that pyproject.toml adds to the wheel."""
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+    added = project["tool"]["hatch"]["build"]["targets"]["wheel"].get("force-include", {})
     files = (path for package in _PACKAGES for path in (root / package).rglob("*") if path.is_file())
-    return {path.relative_to(root).as_posix() for path in files if path.suffix in _DATA}
+    return {path.relative_to(root).as_posix() for path in files if "__pycache__" not in path.parts} | set(
+        added.values()
+    )
+
+
+def present(sources: set[str]) -> set[str]:
+    """Those of the files that exist in the repository under the same name."""
+    return {name for name in sources if (Path(__file__).parents[2] / name).exists()}
 
 
 def main(folder: Path) -> int:
@@ -46,9 +65,10 @@ def main(folder: Path) -> int:
     sources = sources_of(Path(__file__).parents[2])
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as packed, tarfile.open(sdist) as archived:
+        # What pyproject.toml adds to the wheel is elsewhere in the sdist.
         problems = [
             *wheel_problems(packed.namelist(), sources),
-            *sdist_problems([member.name for member in archived if member.isfile()], sources),
+            *sdist_problems([member.name for member in archived if member.isfile()], present(sources)),
         ]
     print("\n".join(problems) or f"{wheel.name} and {sdist.name}: {len(sources)} files of the packages, nothing else")
     return bool(problems)

@@ -2,7 +2,8 @@
 
     python -m tests.benchmarks.table RESULTS.json [--statistic minimum] [--write README.md docs/performance.md]
 
-A document has the table between ``<!-- benchmark:begin -->`` and ``<!-- benchmark:end -->``.
+A document has the table between ``<!-- benchmark:begin -->`` and ``<!-- benchmark:end -->``, or the means alone between
+``<!-- benchmark-mean:begin -->`` and ``<!-- benchmark-mean:end -->``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from statistics import geometric_mean, median
 from typing import Any
 
 BEGIN, END = "<!-- benchmark:begin -->", "<!-- benchmark:end -->"
+MEAN_BEGIN, MEAN_END = "<!-- benchmark-mean:begin -->", "<!-- benchmark-mean:end -->"
 Result = dict[str, Any]
 
 
@@ -70,6 +72,17 @@ def markdown(report: dict[str, Any], statistic: str = "median") -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def mean_table(report: dict[str, Any], statistic: str = "median") -> str:
+    """The geometric mean of each condition."""
+    results = report["results"]
+    rows = []
+    for condition in conditions(results):
+        chosen = [r for r in results if (r["threads"], r["load"], r["quota"]) == condition]
+        rows.append(f"| {describe(*condition)} | {mean_ratio(chosen, STATISTICS[statistic]):.2f} |")
+    head = f"| geometric mean of {len(by_network(results))} networks | OpenVINO / irexec |"
+    return "\n".join([head, "| --- | ---: |", *rows])
+
+
 def machine_line(machine: dict[str, Any], statistic: str) -> str:
     flags = ", ".join(machine["flags"]) or "neither AVX2 nor AVX-512"
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
@@ -112,16 +125,23 @@ def _row(title: str, row: dict[str, Result], engines: Sequence[str], compared: b
     return [title, *times, *ratios, memory, load, first]
 
 
-def replaced(document: str, table: str) -> str:
+def replaced(document: str, table: str, begin: str = BEGIN, end: str = END) -> str:
     """The document with the table between the markers.
 
     Raises:
         ValueError: the markers do not occur exactly once each, in their order.
     """
-    if document.count(BEGIN) != 1 or document.count(END) != 1 or document.index(BEGIN) > document.index(END):
-        raise ValueError(f"expected {BEGIN} and {END} once each, in this order")
-    before, rest = document.split(BEGIN)
-    return f"{before}{BEGIN}\n\n{table.strip()}\n\n{END}{rest.split(END)[1]}"
+    if document.count(begin) != 1 or document.count(end) != 1 or document.index(begin) > document.index(end):
+        raise ValueError(f"expected {begin} and {end} once each, in this order")
+    before, rest = document.split(begin)
+    return f"{before}{begin}\n\n{table.strip()}\n\n{end}{rest.split(end)[1]}"
+
+
+def written(document: str, report: dict[str, Any], statistic: str) -> str:
+    """The document with the means, if it has their markers, or else with the table."""
+    if MEAN_BEGIN in document:
+        return replaced(document, mean_table(report, statistic), MEAN_BEGIN, MEAN_END)
+    return replaced(document, markdown(report, statistic))
 
 
 def main() -> None:
@@ -130,12 +150,12 @@ def main() -> None:
     parser.add_argument("--write", type=Path, nargs="+", default=[], metavar="DOCUMENT")
     parser.add_argument("--statistic", choices=STATISTICS, default="median")
     arguments = parser.parse_args()
-    table = markdown(json.loads(arguments.results.read_text()), arguments.statistic)
-    documents = {path: replaced(path.read_text(), table) for path in arguments.write}
+    report = json.loads(arguments.results.read_text())
+    documents = {path: written(path.read_text(), report, arguments.statistic) for path in arguments.write}
     for path, text in documents.items():
         path.write_text(text)
     if not documents:
-        print(table, end="")
+        print(markdown(report, arguments.statistic), end="")
 
 
 if __name__ == "__main__":

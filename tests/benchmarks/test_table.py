@@ -7,7 +7,18 @@ from typing import Any
 import pytest
 
 from tests.benchmarks.networks import merged
-from tests.benchmarks.table import BEGIN, END, markdown, mean_ratio, ratio, replaced, three_digits
+from tests.benchmarks.table import (
+    BEGIN,
+    END,
+    MEAN_BEGIN,
+    MEAN_END,
+    markdown,
+    mean_ratio,
+    ratio,
+    replaced,
+    three_digits,
+    written,
+)
 
 
 def result(
@@ -110,3 +121,10 @@ def test_replaced_keeps_what_is_around() -> None:
 def test_replaced_refuses_a_document_without_markers(document: str) -> None:
     with pytest.raises(ValueError, match="once each, in this order"):
         replaced(document, "| new |")
+
+
+def test_a_document_has_the_table_or_the_means() -> None:
+    report = {"machine": MACHINE, "results": RESULTS}
+    means = "| geometric mean of 2 networks | OpenVINO / irexec |\n| --- | ---: |\n| 1 thread | 1.00 |"
+    assert written(f"x {MEAN_BEGIN} old {MEAN_END} y", report, "median") == f"x {MEAN_BEGIN}\n\n{means}\n\n{MEAN_END} y"
+    assert "| B |" in written(f"{BEGIN}{END}", report, "median")

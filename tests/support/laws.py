@@ -408,3 +408,22 @@ LAWS = (
     law_6_runs,
     law_7_again,
 )
+
+
+def every_law(row: Case, expected: Arrays) -> None:
+    """All laws for one row: a test of its own for each law would take longer to collect and set up than to run.
+
+    Raises:
+        Exception: that of the law that the row breaks, with the law in its notes; an ExceptionGroup for several laws.
+    """
+    broken: list[Exception] = []
+    for law in LAWS:
+        try:
+            law(row, expected)
+        except Exception as error:
+            error.add_note(f"{row.id} breaks {law.__name__}")
+            broken.append(error)
+    if len(broken) > 1:
+        raise ExceptionGroup(f"{row.id} breaks {len(broken)} laws", broken)
+    for error in broken:
+        raise error

@@ -246,5 +246,20 @@ def test_what_is_sound_passes(law: Callable[..., None], dtype: type, define: Cal
     law(row, row.gives)
 
 
+def test_every_law_names_those_that_are_broken(define: Callable[[Broken], Case]) -> None:
+    row = define(Broken(laws.law_1_gives, _wrong))
+    with pytest.raises(ExceptionGroup) as caught:
+        laws.every_law(row, row.gives)
+    notes = [note for error in caught.value.exceptions for note in error.__notes__]
+    assert notes[0] == f"{row.id} breaks law_1_gives" and f"{row.id} breaks law_6_runs" in notes
+
+
+def test_every_law_raises_the_error_of_the_law_that_is_broken(define: Callable[[Broken], Case]) -> None:
+    row = define(Broken(laws.law_3_exact_facts, facts=_loose))
+    with pytest.raises(AssertionError) as caught:
+        laws.every_law(row, row.gives)
+    assert caught.value.__notes__ == [f"{row.id} breaks law_3_exact_facts"]
+
+
 def test_every_law_is_tried() -> None:
     assert {broken.law for broken in BROKEN} == set(laws.LAWS)

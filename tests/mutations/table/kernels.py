@@ -191,7 +191,7 @@ KERNELS = (
         "irexec/reference/resize.py",
         "picked = np.ceil(coordinates - F(0.5))",
         "picked = np.floor(coordinates + F(0.5))",
-        ("tests/test_laws.py -k law_1_gives",),
+        ("tests/test_laws.py -k Interpolate",),
     ),
     Mutation(
         "a backward sequence begins with the first step",

@@ -1,0 +1,79 @@
+"""The project's own files: one version, the contents of packages, workflows, and the pins of the linters."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import irexec
+from tests.support.paths import ROOT
+
+_PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+_WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+
+
+def _loaded(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_version_is_in_one_place() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", irexec.__version__)
+    assert "version" in _PROJECT["project"]["dynamic"]
+    assert _PROJECT["tool"]["hatch"]["version"]["path"] == "irexec/__init__.py"
+    assert (ROOT / "irexec/__init__.py").read_text("utf-8").count("\n__version__ = ") == 1
+
+
+def test_the_linters_are_pinned_in_one_place() -> None:
+    assert all("==" in pinned for pinned in _PROJECT["project"]["optional-dependencies"]["lint"])
+    assert "rev:" not in (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
+
+
+def test_each_python_of_ci_has_a_classifier() -> None:
+    classifiers = {entry.rpartition(" ")[2] for entry in _PROJECT["project"]["classifiers"] if "Python :: 3." in entry}
+    tested = set(re.findall(r'"(3\.\d+)"', (ROOT / ".github/workflows/ci.yml").read_text("utf-8")))
+    assert classifiers == tested
+
+
+@pytest.mark.parametrize("path", _WORKFLOWS, ids=lambda path: path.name)
+def test_actions_are_pinned_and_jobs_end(path: Path) -> None:
+    """An action's tag can be moved by whoever takes it over; a job without a limit runs for six hours."""
+    text = path.read_text("utf-8")
+    for used, comment in re.findall(r"uses: (\S+)(.*)", text):
+        assert used.startswith("./") or re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", used), used
+        assert used.startswith("./") or re.fullmatch(r" # v\d+\.\d+\.\d+", comment), used
+    assert text.count("runs-on:") == text.count("timeout-minutes:")
+
+
+_CONTENTS = _loaded(ROOT / ".github/package/check_contents.py")
+_SOURCES = {"irexec/__init__.py", "converters/__init__.py"}
+_METADATA = [
+    f"irexec-1.dist-info/{name}" for name in ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
+]
+
+
+def test_contents_of_packages() -> None:
+    assert _CONTENTS.wheel_problems([*_SOURCES, *_METADATA], _SOURCES) == []
+    assert _CONTENTS.wheel_problems(["irexec/__init__.py", "tests/x.py", *_METADATA[1:]], _SOURCES) == [
+        "the wheel lacks converters/__init__.py",
+        "the wheel should not have tests/x.py",
+        "the wheel's metadata lack METADATA",
+    ]
+    archived = [f"irexec-1/{name}" for name in (*_SOURCES, "LICENSE", "README.md", "tests/x.py")]
+    assert _CONTENTS.sdist_problems(archived, _SOURCES) == []
+    assert _CONTENTS.sdist_problems([*archived[1:], "irexec-1/build/x"], _SOURCES) == [
+        f"the sdist lacks {archived[0].partition('/')[2]}",
+        "the sdist should not have build",
+    ]
+
+
+def test_the_wheel_has_the_samples_of_the_demo() -> None:
+    assert "irexec/samples/classifier.xml" in _CONTENTS.sources_of(ROOT)
