@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -27,6 +28,13 @@ settings.register_profile("unshrunk", settings.get_profile("irexec"), phases=[Ph
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--oracle", action="store_true", help="ask OpenVINO itself instead of the recorded answers")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With ``-m smoke`` files without smoke tests are not imported: collecting all of them takes longer than the smoke tests."""
+    if config.option.markexpr != "smoke" or collection_path.suffix != ".py" or collection_path.name == "conftest.py":
+        return None
+    return True if "pytest.mark.smoke" not in collection_path.read_text("utf-8") else None
 
 
 @pytest.fixture(scope="session")

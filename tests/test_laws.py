@@ -37,7 +37,8 @@ def test_every_recorded_answer_is_to_a_row() -> None:
     assert not found ^ asked, "run python -m tests.oracle.record"
 
 
-def _expected(family: str, row: Case, live: bool) -> tuple[np.ndarray, ...]:
+def expected_of(family: str, row: Case, live: bool) -> tuple[np.ndarray, ...]:
+    """The expected results of a row: written in it, recorded from OpenVINO, or with ``live`` asked of OpenVINO."""
     if row.gives is not None:
         return row.gives
     return _asked(row) if live else recorded(family, row.id, row.digest)
@@ -53,12 +54,12 @@ def _asked(row: Case) -> tuple[np.ndarray, ...]:
 
 @pytest.mark.parametrize(("family", "row"), _CASES)
 def test_laws(family: str, row: Case, live: bool) -> None:
-    every_law(row, _expected(family, row, live))
+    every_law(row, expected_of(family, row, live))
 
 
 @pytest.mark.parametrize(("family", "row"), _CASES[::29])
 def test_each_pass_alone(family: str, row: Case, live: bool) -> None:
-    each_pass_alone(row, _expected(family, row, live))
+    each_pass_alone(row, expected_of(family, row, live))
 
 
 @pytest.mark.parametrize(("family", "row"), _FACTS)
