@@ -26,7 +26,7 @@ from irexec.tools.inspect.precision import precision
 from irexec.tools.report import WrittenReport
 from irexec.tools.run import results
 from irexec.tools.run.infer import Assertion, InferReport
-from irexec.tools.validation.files import reports
+from irexec.tools.validation.processes import reports
 from tests.display.test_markup import HOSTILE
 from tests.support.markup import Element, parse
 
