@@ -9,6 +9,7 @@ from irexec.display.markup import Content, element, joined
 from irexec.display.page import page
 from irexec.ir.garbage import collection_paused
 from irexec.tools.report.contents import Contents
+from irexec.tools.report.overview import overview
 from irexec.tools.report.sections import page_sections
 
 
@@ -37,8 +38,9 @@ def report_page(found: Contents, title: str, origin: str, graph: Content = None)
             "header",
             element("h1", title),
             element("p", origin, class_="note"),
-            element("nav", links, aria_label="contents"),
+            overview(found),
         ),
+        element("nav", links, aria_label="contents"),
         element("main", [part.html() for part in parts]),
     )
     text = page(title, content, style_sheet=_file("report.css"), script=_file("report.js"))

@@ -64,9 +64,9 @@ def page_sections(found: Contents, graph: Content) -> list[Section]:
     if not found.nodes:
         return [*first, last]
     all_sections = [
+        Section("graph", "Graph", graph),
         *first,
         Section("ports", "Inputs and outputs", None if found.is_execution_graph else ports(found)),
-        Section("graph", "Graph", graph),
         Section(
             "operations", "Operations", executed_operations(found) if found.is_execution_graph else operations(found)
         ),

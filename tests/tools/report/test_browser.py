@@ -63,6 +63,16 @@ def test_nothing_is_in_the_console_and_nothing_is_wider_than_the_window(
     assert page.run("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_contents_bar_stays_and_headings_are_below_it(page: Page, files: dict[str, Path], width: int) -> None:
+    page.open(files["digits"], width, 700, is_phone=width < 600)
+    page.run("document.getElementById('layers').scrollIntoView()")
+    page.settle()
+    assert page.run("document.querySelector('nav').getBoundingClientRect().top") == 0
+    bar = "document.querySelector('nav').getBoundingClientRect().bottom"
+    assert page.run(f"document.getElementById('layers').getBoundingClientRect().top >= {bar}")
+
+
 def test_search_finds_layers(page: Page, files: dict[str, Path]) -> None:
     page.open(files["digits"])
     assert search(page, "conv3") == ["conv3.w", "conv3/Convolution", "conv3.b_1", "conv3"]

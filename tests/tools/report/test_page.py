@@ -54,6 +54,38 @@ def test_a_network() -> None:
     assert section(found, "ports").rows()[1][:4] == ["input", "image", "f32", "[1,1,8,8]"]
 
 
+def overview(found: Element) -> tuple[str, list[str]]:
+    """The verdict and the figures."""
+    (verdict,) = found.all("p", lambda one: "verdict" in (one.attributes.get("class") or ""))
+    return verdict.text, [one.text for one in found.all("div", lambda one: one.attributes.get("class") == "figure")]
+
+
+def test_it_begins_with_a_verdict_and_four_figures() -> None:
+    assert overview(page(DIGITS / "classifier.xml")) == (
+        "no errors and no warnings",
+        [
+            "21layers of 10 operations",
+            "6.09 kparameters; 24.4 kB of constants",
+            "84.2 kMACs in a run",
+            "8.19 kBin tensors between layers at once",
+        ],
+    )
+    verdict, _ = overview(page(DIGITS / "damaged.xml"))
+    assert verdict == "9 errors, 1 warning: the model cannot be run, or its results cannot be trusted"
+    verdict, figures = overview(page(EXECUTED))
+    assert verdict.startswith("an execution graph of OpenVINO, not a model")
+    assert figures[1].endswith("with a time")
+    (last,) = overview(page(DIGITS / "classifier.xml", ReportOptions(has_graph=False, is_run=True, runs=1)))[1][3:]
+    assert "ms" in last and last.endswith("a run; median of 1 run")
+
+
+def test_the_contents_bar_leads_to_each_section_and_the_graph_comes_first() -> None:
+    found = page(DIGITS / "classifier.xml", ReportOptions())
+    (bar,) = found.all("nav", lambda one: one.attributes.get("aria-label") == "contents")
+    assert [link.attributes["href"] for link in bar.all("a")] == [f"#{id}" for id in ids(found) if id is not None]
+    assert [id for id in ids(found) if id is not None][:2] == ["graph", "summary"]
+
+
 def test_a_row_for_each_layer_with_what_the_file_says() -> None:
     rows = section(page(DIGITS / "classifier.xml"), "layers").all("tr")
     assert len(rows) == 22
