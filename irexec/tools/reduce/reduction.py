@@ -28,6 +28,7 @@ from irexec.tools.reduce.candidate import BOUNDARY, Candidate, Part, Whole, name
 from irexec.tools.reduce.checks.against import RUNTIMES, check_against
 from irexec.tools.reduce.checks.check import Check
 from irexec.tools.reduce.digests import arrays_digest, model_digest
+from irexec.tools.reduce.later_runs import RUNS
 from irexec.tools.reduce.output import Output
 from irexec.tools.reduce.recording import Recording
 from irexec.tools.reduce.search import Step, Trials, smallest
@@ -177,14 +178,11 @@ def _reduction(
     arrays = _inputs(read, check, inputs, options.seed, notify)
     answers = _answers(model, read, arrays, check, options, output)
     trials = Trials(check, answers, progress, _nowhere if output is None else output.offer)
-    reference = check.reference(read, arrays)
-    results = named_results(read, [node.inputs[0] if node.inputs else None for node in read.results], reference)
-    if trials.first(Candidate(read, named_inputs(read, arrays), results)) is None:
-        raise DoesNotFail("the model does not fail this check, so that there is nothing to reduce")
+    failing, run = _failing_run(read, arrays, check, trials)
     try:
-        notes = _reduced(read, arrays, reference, trials, check, options)
+        notes = _reduced(failing.model, arrays, failing.reference, trials, check, options)
     except BaseException:
-        if output is not None and trials.smallest.model is not read:
+        if output is not None and trials.smallest.model is not failing.model:
             output.complete(trials.smallest)
             notify(
                 f"{output.model} has the smallest part so far, of {count_layers(trials.smallest.model)} layers; --resume goes on"
@@ -193,7 +191,36 @@ def _reduction(
     if output is not None:
         output.complete(trials.smallest)
         answers.delete()
+    if run > 1:
+        notes.append(f"it fails in run {run}: its variables begin with what the runs before leave")
     return _report(read, check, trials, output, notes, time.monotonic() - start)
+
+
+@dataclass(frozen=True)
+class _Failing:
+    """A model that fails, and what another runtime gives for its values."""
+
+    model: Model
+    reference: Mapping[Value, np.ndarray]
+
+
+def _failing_run(model: Model, arrays: Sequence[np.ndarray], check: Check, trials: Trials) -> tuple[_Failing, int]:
+    """The model in the state before the first of its runs that fails, and the number of this run.
+
+    Raises:
+        DoesNotFail: no run fails.
+    """
+    later: Model | None = model
+    run = 0
+    while later is not None and run < RUNS:
+        model, run = later, run + 1
+        reference, inputs = check.reference(model, arrays), named_inputs(model, arrays)
+        results = named_results(model, [node.inputs[0] if node.inputs else None for node in model.results], reference)
+        if trials.first(Candidate(model, inputs, results)) is not None:
+            return _Failing(model, reference), run
+        later = check.after_run(model, inputs)
+    runs = f" in any of {run} runs" if run > 1 else ""
+    raise DoesNotFail(f"the model does not fail this check{runs}, so that there is nothing to reduce")
 
 
 def _nowhere(candidate: Candidate) -> None:

@@ -99,6 +99,13 @@ class Check(ABC):
         """
         return {}
 
+    def after_run(self, model: Model, inputs: Mapping[str, np.ndarray]) -> Model | None:
+        """The model in the state that a run of it leaves, for a fault that only a later run shows.
+
+        None where there is no state, or where the check asks nothing about a run of irexec.
+        """
+        return None
+
     def starts(self, reference: Collection[Value]) -> Sequence[Sequence[Node]]:
         """Layers of the model itself that are tried first as parts of their own; called after ``reference``, with its values."""
         return ()

@@ -81,7 +81,7 @@ class OnnxFileCheck(Check):
         for port in candidate.model.outputs:
             if port.name in candidate.expected:
                 found = difference(
-                    port.name,
+                    f"result {port.name!r}",
                     port.element,
                     results[port.name],
                     candidate.expected[port.name],

@@ -31,6 +31,7 @@ from irexec.tools.reduce.blame import Blame, blame
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 from irexec.tools.reduce.digests import source_digest
+from irexec.tools.reduce.later_runs import after_run
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource
 from irexec.tools.run.shapes import Shapes
@@ -109,6 +110,14 @@ class OtherModelCheck(Check):
                 raise InputError(f"the model is itself a part of {made.a.label}: irexec compare shows how it differs")
             self._made, self._independent = made, made.independent
             return self._values(made)
+
+    def after_run(self, model: Model, inputs: Mapping[str, np.ndarray]) -> Model | None:
+        """See Check: the other version goes on from the state that its own run leaves."""
+        side, later = self._made.a, after_run(model, inputs, self.precision, self._options.timeout)
+        if later is None or not isinstance(side, ModelSide):
+            return None
+        self.other = after_run(side.model, self._made.inputs.a[0], self.precision, self._options.timeout) or self.other
+        return later
 
     def _values(self, made: Comparing) -> dict[Value, np.ndarray]:
         """What the other version has for each value that is compared; where axes may be others, what the model has that is equal."""

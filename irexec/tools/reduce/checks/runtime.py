@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.dtypes.elements import Element
 from irexec.errors import EngineError, InputError, IrexecError, NodeError, RunTimeoutError
@@ -18,6 +19,7 @@ from irexec.tools.compare.tolerances import RTOL
 from irexec.tools.engines.runtimes import Worker, open_runtime, precision_beside, require_runtime
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
+from irexec.tools.reduce.later_runs import after_run
 
 
 class RuntimeCheck(Check):
@@ -55,9 +57,10 @@ class RuntimeCheck(Check):
 
     def __call__(self, candidate: Candidate) -> Failure | None:
         """See Check."""
-        values = [source for node in candidate.model.results for source in node.inputs[:1] if source is not None]
-        if not values:
+        given = _given(candidate.model)
+        if not given:
             return None
+        values = list(given.values())
         ours = self._ours(candidate, values)
         try:
             theirs = self._theirs(candidate, values)
@@ -73,12 +76,15 @@ class RuntimeCheck(Check):
         if ours is None or isinstance(ours, Failure):
             return ours
         facts = infer_shapes(candidate.model, tolerant=True).facts
-        names = [port.name for port in candidate.model.outputs if port.node.inputs and port.node.inputs[0] is not None]
-        for name, value, a, b in zip(names, values, ours, theirs, strict=True):
+        for (name, value), a, b in zip(given.items(), ours, theirs, strict=True):
             found = difference(name, facts[value].element, a, b, self.name, self.rtol, self.atol)
             if found is not None:
                 return found
         return None
+
+    def after_run(self, model: Model, inputs: Mapping[str, np.ndarray]) -> Model | None:
+        """See Check."""
+        return after_run(model, inputs, self.precision, self.timeout)
 
     def command(self, files: Files) -> list[str]:
         """See Check."""
@@ -127,6 +133,16 @@ class RuntimeCheck(Check):
             return Failure(f"{self.name} refuses: {essence(reason)}", f"{self.name} refuses the model: {error}")
 
 
+def _given(model: Model) -> dict[str, Value]:
+    """The values that a run gives, by what messages call them: those of Results, and those that are assigned to variables."""
+    results = {f"result {port.name!r}": port.node for port in model.outputs}
+    assigned = {
+        f"variable {node.attributes.get('variable_id')!r}": node for node in model.nodes if node.type == "Assign"
+    }
+    found = {name: next(iter(node.inputs), None) for name, node in (results | assigned).items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def difference(
     result: str,
     element: Element | None,
@@ -143,7 +159,7 @@ def difference(
     if found.agrees:
         return None
     # One kind: where values decide how many there are, such as boxes, other values become other shapes.
-    return Failure("results differ", f"result {result!r} of {runtime}: {found.message}")
+    return Failure("results differ", f"{result} of {runtime}: {found.message}")
 
 
 _NAMED = (

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from irexec.analysis.model import Model
 from irexec.errors import IrexecError
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.precision import DEFAULT_PRECISION, Precision, precision_argument
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
+from irexec.tools.reduce.later_runs import after_run
 
 KINDS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {"nan": np.isnan, "inf": np.isinf}
 _WORDS = {"nan": "NaN", "inf": "infinite"}
@@ -57,6 +59,10 @@ class ValuesCheck(Check):
                 if count := _count(array, kind):
                     return Failure(kind, f"{count} of {array.size} elements of result {port.name!r} are {_WORDS[kind]}")
         return None
+
+    def after_run(self, model: Model, inputs: Mapping[str, np.ndarray]) -> Model | None:
+        """See Check."""
+        return after_run(model, inputs, self.precision, self.timeout)
 
     def command(self, files: Files) -> list[str]:
         """See Check."""
