@@ -47,7 +47,7 @@ class FailedExample(Exception):
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one command or Python block.
+    """The result of one command or Python block.
 
     Attributes:
         what: the command, or the first line of the Python block.
@@ -184,7 +184,7 @@ class _Runner:
         return self._optional([*words, *arguments])
 
     def _optional(self, words: list[str]) -> str:
-        """What a process prints; what it writes to stderr, where such software has its logs, is of interest if it fails."""
+        """The output of a process on stdout; stderr, where such software has its logs, is shown if the process fails."""
         with terminal(**self._variables):
             try:
                 done = subprocess.run(
@@ -216,7 +216,7 @@ class _Runner:
         return path.read_text("utf-8")
 
     def python(self, source: str, in_process: bool = True) -> str:
-        """What a Python block prints; blocks of one page that run in this process share their names, but for those of a guide.
+        """The output of a Python block. Blocks of one page share their names, unless the page is a guide.
 
         Raises:
             FailedExample: it ended in an exception.

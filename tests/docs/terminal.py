@@ -20,7 +20,7 @@ class _Screen(io.TextIOWrapper):
 
 
 def show(arguments: list[str]) -> tuple[str, int]:
-    """What one command line prints, stdout and stderr together, and its exit code."""
+    """The output of one command line, stdout and stderr together, and its exit code."""
     from irexec.cli.main import run
 
     buffer = io.BytesIO()

@@ -65,7 +65,7 @@ def _shell_lines() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("page", "line"), _shell_lines(), ids=lambda value: value)
 def test_shell_lines(page: str, line: str) -> None:
-    """What is not run here, because it installs something or needs OpenVINO, names only what exists."""
+    """Lines that are not run here, because they install something or need OpenVINO, name only what exists."""
     for part in line.split("&&"):
         name, *words = part.split()
         assert name in (

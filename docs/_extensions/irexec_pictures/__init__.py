@@ -57,7 +57,7 @@ class ArchitectureDirective(SphinxDirective):
         """The figure as HTML."""
         folder = Path(self.env.srcdir) / "generated" / FOLDER
         folder.mkdir(parents=True, exist_ok=True)
-        found = Picture("architecture", "image", *architecture(folder / "architecture"))
+        found = Picture("architecture", "diagram", *architecture(folder / "architecture"))
         root = "../" * self.env.docname.count("/") + FOLDER
         alt = "the packages of irexec: each imports those that a line leads to"
         return [nodes.raw("", _figure(found, root, {"alt": alt}), format="html")]

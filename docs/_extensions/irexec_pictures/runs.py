@@ -1,4 +1,4 @@
-"""Running the lines of a picture, and keeping what they gave."""
+"""Running the lines of a picture, and keeping the result."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CannotBeMade(Exception):
 
 @dataclass(frozen=True)
 class Picture:
-    """What is shown.
+    """A finished picture.
 
     Attributes:
         name: of its files.
@@ -122,7 +122,7 @@ class Studio:
 
 
 def _run(words: Sequence[str], room: Path, columns: int) -> str:
-    """What a command prints, in colours; both streams."""
+    """The output of a command, in colours."""
     environment = {name: text for name, text in os.environ.items() if name not in ("NO_COLOR", "CI")}
     programs = room / "programs"
     if not programs.exists():

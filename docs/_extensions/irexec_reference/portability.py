@@ -50,7 +50,7 @@ def _range(row: Difference) -> str:
 
 
 def releases() -> str:
-    """What each release has first."""
+    """The operations and element types that each release introduced."""
     news: dict[Release, list[str]] = defaultdict(list)
     for opset, release in OPSETS.items():
         news[release].append(f"opset{opset}")

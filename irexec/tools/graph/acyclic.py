@@ -1,4 +1,4 @@
-"""Groups that can be drawn as one box: no path leaves such a group and comes back to it."""
+"""Groups that can be drawn as one box: no path leaves such a group and returns to it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _one_level(outer: Group, pairs: Pairs) -> None:
 
 
 def _mended(outer: Group, members: Sequence[int], groups: Sequence[int]) -> Group | None:
-    """Take the layers of a cycle into its only group, or say which of its groups is to be dissolved."""
+    """Take the layers of a cycle into its only group; returns the group to dissolve otherwise."""
     if len(groups) > 1:
         return min((outer.groups[~k] for k in groups), key=lambda inner: inner.size)
     inner = outer.groups[~groups[0]]
@@ -59,7 +59,7 @@ def _mended(outer: Group, members: Sequence[int], groups: Sequence[int]) -> Grou
 
 
 def strong_components(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """The sets of vertices that lie on common cycles, those of two and more vertices. Source: Tarjan 1972; nothing recurses."""
+    """Sets of two and more vertices that lie on common cycles. Source: Tarjan 1972, without recursion."""
     after: dict[int, list[int]] = {}
     for a, b in pairs:
         after.setdefault(a, []).append(b)

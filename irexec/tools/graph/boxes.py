@@ -1,4 +1,4 @@
-"""What is written in a box."""
+"""The texts of a box."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from irexec.tools.graph.drawing import SEVERITIES, Drawing, Frame, Layer
 from irexec.tools.graph.texts import fitted, listed
 
 WIDTH = 172.0
-"""Of a box, in pixels; all have one width, so that columns are straight."""
+"""Width of every box in pixels."""
 TITLE, TEXT = 12.0, 10.0
 """Sizes of fonts."""
 _TOP, _LINE, _BOTTOM = 19.0, 13.0, 7.0
@@ -25,9 +25,9 @@ class Box:
         title: the type of a layer, the name of a block.
         lines: smaller, below it.
         badge: a time, to the right of the title.
-        family: whose colours it has; "" for a block.
+        family: the family of operations whose colours it has; "" for a block.
         severity: of the worst finding in it; None without any.
-        share: of the time of a run that is spent in it, 0 to 1; None where it was not measured.
+        share: part of the time of a run, 0 to 1; None unless measured.
     """
 
     title: str
@@ -58,7 +58,7 @@ def layer_box(drawing: Drawing, layer: Layer) -> Box:
 
 
 def frame_box(drawing: Drawing, frame: Frame) -> Box:
-    """The box of a folded frame: its name, how many layers are in it, and their most frequent types."""
+    """The box of a folded frame: its name, the number of layers in it, and their most frequent types."""
     inside = list(drawing.inside(frame))
     folded = f"▸ {counted(len(inside), 'layer')}"
     if frame.layer is not None:
@@ -77,7 +77,7 @@ def frame_box(drawing: Drawing, frame: Frame) -> Box:
 
 
 def frame_title(drawing: Drawing, frame: Frame) -> str:
-    """What is written above an unfolded frame."""
+    """Title of an unfolded frame."""
     if frame.layer is None:
         return fitted(f"{frame.name} · {counted(sum(1 for _ in drawing.inside(frame)), 'layer')}", TEXT, 400)
     line = drawing.layers[frame.layer].line

@@ -1,4 +1,4 @@
-"""From a model to the layers and edges that can be drawn, and which constants are drawn in the layer that reads them."""
+"""From a model to the layers and edges that can be drawn, and the constants that are drawn in the layers that read them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Content:
 
     Attributes:
         nodes: in the order of ``Graph.walk``; layers are named by their positions in it.
-        lines: what the file says of each.
+        lines: the entry of each layer in the file.
         costs: of each; None for those that compute nothing.
         edges: between layers of the same graph.
-        owners: for each layer the one whose body it is in, and the name of that body; None outside of bodies.
+        owners: for each layer the layer whose body it is in, and the name of that body; None outside of bodies.
     """
 
     nodes: tuple[Node, ...]
@@ -41,7 +41,7 @@ def content_of(model: Graph, inference: Inference | None = None) -> Content:
 
     Args:
         model: any model.
-        inference: what is known of its values; inferred without.
+        inference: facts of its values; inferred unless given.
     """
     facts = (inference or infer_shapes(model, tolerant=True)).facts
     nodes = tuple(model.walk())
@@ -76,7 +76,7 @@ def _cost(costs: Costs, node: Node) -> Cost | None:
 def drawn_in(content: Content) -> dict[int, int]:
     """For each constant, and each layer that computes from constants alone, the layer that shows it as one of its inputs.
 
-    That is the first layer that reads it and is not itself a constant. What no such layer reads has a box of its own.
+    That is the first reader that is not itself a constant. A constant without such a reader has a box of its own.
     """
     producers: list[set[int]] = [set() for _ in content.nodes]
     readers: dict[int, list[int]] = defaultdict(list)
@@ -95,7 +95,7 @@ def drawn_in(content: Content) -> dict[int, int]:
 
 
 def _constants(content: Content, producers: Sequence[Collection[int]], order: Iterable[int]) -> set[int]:
-    """Constants, and layers without bodies of which every input is one. A Result is none: it is what a model gives."""
+    """Constants, and layers without bodies that read constants alone. A Result is not a constant."""
     found: set[int] = set()
     for i in order:
         node = content.nodes[i]

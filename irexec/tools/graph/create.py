@@ -1,4 +1,4 @@
-"""From a file to a drawing of it: what the command does before it writes."""
+"""From a file to a drawing of it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from irexec.tools.run.shapes import read_with_shapes, reshape
 
 @dataclass(frozen=True, kw_only=True)
 class GraphOptions(ProfileOptions):
-    """What is drawn of a model, and what is marked on it. How it is run matters only with ``times``.
+    """The part of a model that is drawn, and the marks on it. Options of a run matter only with ``times``.
 
     Attributes:
         around, hops, from_, to, bodies, cluster: as for ``draw``.
-        statistics: whether constants have theirs, where their bytes can be read.
-        findings: whether those of validation are marked.
-        times: whether the model is run, and the time of each layer marked.
+        statistics: True for statistics of all constants that can be read.
+        findings: True to mark the findings of validation.
+        times: True to run the model and mark the time of each layer.
     """
 
     around: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ def create(
         path: the .xml or .onnx.
         sources: where the inputs come from, with ``options.times``.
         options: what is drawn.
-        notify: called with what the user might not expect.
+        notify: called with notes for the user.
         advance: called with numbers of bytes while constants are read.
 
     Raises:

@@ -43,19 +43,20 @@ def draw(
 
     Args:
         model: a model, however damaged, or what read_model takes.
-        around: layers or tensors that are drawn with all that is at most ``hops`` edges away.
+        around: layers or tensors to draw with everything at most ``hops`` edges away.
         hops: see ``around``.
-        from_, to: layers or tensors: what depends on one of the first, what one of the second depends on; with both, what lies between.
-        bodies: whether bodies of loops and branches are drawn unfolded in their layers.
+        from_: layers or tensors whose dependents are drawn.
+        to: layers or tensors whose dependencies are drawn; with ``from_``, everything between the two.
+        bodies: True to draw bodies of loops and branches unfolded in their layers.
         cluster: True if layers of a common name are a block that folds; None for that in a graph of more than 60 boxes.
-        statistics: whether constants have theirs, for which those that are drawn are read; one that cannot be read has none.
-        findings: of ``irexec.validate``, which are marked on their layers.
-        profile: of the same model, whose times are marked on its layers.
-        inference: what is known of the model's values; inferred without.
+        statistics: True to read the constants that are drawn, for statistics of those that can be read.
+        findings: results of ``irexec.validate`` to mark on their layers.
+        profile: of the same model; its times are marked on the layers.
+        inference: facts of the model's values; inferred unless given.
         advance: called with numbers of bytes while constants are read.
 
     Raises:
-        InputError: it is neither a model nor what one is read from, or there is no layer of a name.
+        InputError: the argument is neither a model nor the source of one, or a layer does not exist.
     """
     model = as_model(model)
     content = content_of(model, inference)
@@ -93,7 +94,7 @@ def draw(
 
 
 def _kept(content: Content, into: Mapping[int, int], shown: set[int] | None) -> list[int]:
-    """The layers of the drawing: those chosen, the constants drawn in them, and all that is in their bodies."""
+    """The layers of the drawing: the chosen ones, the constants drawn in them, and everything in their bodies."""
     if shown is None:
         return list(range(len(content.nodes)))
     kept = set(shown)

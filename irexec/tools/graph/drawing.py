@@ -1,4 +1,4 @@
-"""What a graph shows: layers, the edges between them, and the frames that fold."""
+"""The content of a drawing: layers, the edges between them, and the frames that fold."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from irexec.tools.inspect.summary import LayerLine
 from irexec.tools.inspect.weights import WeightLine
 
 SEVERITIES = ("error", "warning", "info")
-"""The worst first."""
+"""From the worst to the mildest."""
 
 FrameKind = Literal["graph", "block", "layer", "body"]
 
@@ -24,17 +24,17 @@ class Layer:
 
     Attributes:
         index: its position in ``Drawing.layers``.
-        line: what the file says of it, with inferred types and shapes.
+        line: its entry in the file, with inferred types and shapes.
         family: the name of its family of operations (irexec.tools.graph.families).
-        cost: what it costs; None for one that computes nothing.
-        drawn_in: the index of the layer that shows it as one of its inputs, for a constant; None for one with a box of its own.
+        cost: None for a layer that computes nothing.
+        drawn_in: for a constant the index of the layer that shows it as an input; None for a layer with a box of its own.
         constants: the indices of the layers that are drawn in this one.
-        reads: element type and shape of each input that is a constant, wherever that is drawn.
-        statistics: of a constant, where they were asked for.
-        findings: of validation, where they were asked for.
-        milliseconds, share: median time and part of the whole, where they were measured; a layer that is computed along with
-            another one has None.
-        along_with: the name of the layer that it is computed along with, where times were measured.
+        reads: element type and shape of each input that is a constant.
+        statistics: of a constant; None unless requested.
+        findings: of validation; empty unless requested.
+        milliseconds, share: median time and part of the whole; None unless measured, and for a layer that is computed along
+            with another one.
+        along_with: the name of that other layer.
     """
 
     index: int
@@ -63,11 +63,11 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What is drawn as one line in a frame.
+    """A line in a frame.
 
     Attributes:
-        source, target: items of the frame; None for what comes from outside of it, or goes there.
-        tensor: the layer and the output that it carries.
+        source, target: items of the frame; None for the outside.
+        tensor: the layer and the output.
     """
 
     source: int | None
@@ -77,17 +77,18 @@ class Link:
 
 @dataclass(frozen=True)
 class Frame:
-    """A part of a graph that is drawn as one box, or, unfolded, with what is in it.
+    """A part of a graph that is drawn as one box, or unfolded with its content.
 
     Attributes:
         index: its position in ``Drawing.frames``.
-        kind: "graph" for the whole, "block" for layers of a common name, "layer" for one with bodies, "body" for one of several bodies.
+        kind: "graph" for the whole, "block" for layers of a common name, "layer" for a layer with bodies, "body" for one of
+            several bodies.
         name: for people.
-        parent: the frame that it is in; None for the whole.
+        parent: the frame around it; None for the whole.
         layer: the layer with the bodies, for the kind "layer".
-        items: what is in it: the index of a layer, or for a frame ``~index``, which is negative.
+        items: its content: the index of a layer, or ``~index`` of a frame, which is negative.
         links: the lines in it.
-        folded: whether it is drawn as one box, unless a reader unfolds it.
+        folded: True if it is drawn as one box until a reader unfolds it.
     """
 
     index: int
@@ -111,13 +112,13 @@ class Drawing:
 
     Attributes:
         name: of the model.
-        layers: every layer that is drawn or drawn in another one.
-        edges: those between them.
-        frames: the first is the whole graph; a frame comes after the one that it is in.
-        total: how many layers the model has, those of bodies included.
-        cut: for a layer with edges to layers that are not part of the drawing, the names of these: those before it and those after it.
+        layers: every layer with a box, and every layer that is drawn in another one.
+        edges: between these layers.
+        frames: the first is the whole graph; a frame comes after the frame around it.
+        total: number of layers of the model, bodies included.
+        cut: for a layer with neighbours outside of the drawing, the names of the neighbours before and after it.
         findings: those that belong to no layer of the drawing.
-        milliseconds: of a run, where it was measured.
+        milliseconds: of a run; None unless measured.
     """
 
     name: str
@@ -131,12 +132,12 @@ class Drawing:
 
     @property
     def boxes(self) -> int:
-        """How many layers have a box of their own."""
+        """Number of layers with a box of their own."""
         return sum(layer.drawn_in is None for layer in self.layers)
 
     @property
     def constants(self) -> int:
-        """How many layers are drawn in others."""
+        """Number of layers that are drawn in others."""
         return len(self.layers) - self.boxes
 
     def inside(self, frame: Frame) -> Iterator[Layer]:
@@ -171,7 +172,7 @@ class Drawing:
         return f"<Drawing of {self.name!r}: {self.boxes} of {self.total} layers{folds}>"
 
     def as_dict(self) -> dict[str, Any]:
-        """What is drawn, for programs."""
+        """The drawing as a dictionary of plain values."""
         shown = [layer for layer in self.layers if layer.drawn_in is None]
         boxes = {layer.index for layer in shown}
         return {

@@ -1,4 +1,4 @@
-"""Families of operations: what colours of a graph mean."""
+"""Families of operations, each with its colours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from irexec.schema.registry import resolve
 
 @dataclass(frozen=True)
 class Family:
-    """Operations that are drawn in one colour.
+    """A family of operations, drawn in one colour.
 
     Attributes:
         name: short, for programs.

@@ -39,7 +39,7 @@ class GraphFile(Record):
 
     Attributes:
         path: as given.
-        format: what is in it.
+        format: one of FORMATS.
         bytes: its size.
     """
 
@@ -49,7 +49,7 @@ class GraphFile(Record):
 
 
 def format_of(path: str) -> Format:
-    """The format that the suffix of a path says; raises InputError for any other suffix."""
+    """The format of a path by its suffix; raises InputError for any other suffix."""
     found = _SUFFIXES.get(Path(path).suffix.lower())
     if found is None:
         raise InputError(f"-o {path}: a graph is written to a file that ends in {', '.join(_SUFFIXES)}")
@@ -57,11 +57,11 @@ def format_of(path: str) -> Format:
 
 
 def check_graph_file(path: str, read: Mapping[str, str]) -> None:
-    """Raise, before anything is done, what would keep a drawing from being written.
+    """Raise an error if a drawing cannot be written, before anything is done.
 
     Args:
         path: of the file.
-        read: the files that are read, with what they are.
+        read: the files that are read, with a description of each.
 
     Raises:
         InputError: the path is of another kind, or something of the user's would be overwritten.
@@ -85,14 +85,14 @@ def rendered(
     columns: int | None = None,
     notify: Notify = lambda text: None,
 ) -> bytes:
-    """What a file of that format has in it.
+    """The content of a file of that format.
 
     Args:
         drawing: of a model.
         format: one of FORMATS.
         scale: of a .png.
         columns: of a .png or .svg, between which a long graph is divided; None for as many as fit its length.
-        notify: called with what the user might not expect.
+        notify: called with notes for the user.
 
     Raises:
         InputError: the image cannot be made.
@@ -122,14 +122,14 @@ def _mermaid(drawing: Drawing, notify: Notify) -> str:
 def write_graph(
     drawing: Drawing, path: str, *, scale: float = 1.0, columns: int | None = None, notify: Notify = lambda text: None
 ) -> GraphFile:
-    """Write a drawing in the format that the suffix says, whole or not at all.
+    """Write a drawing in the format of the suffix, whole or not at all.
 
     Args:
         drawing: of a model.
         path: of the file: .svg, .html, .png, .mmd or .dot.
         scale: of a .png.
         columns: of a .png or .svg, between which a long graph is divided; None for as many as fit its length.
-        notify: called with what the user might not expect.
+        notify: called with notes for the user.
 
     Raises:
         InputError: the suffix is another one, or the image cannot be made.

@@ -1,4 +1,4 @@
-"""A drawing as nested lists of boxes and the edges between them: what languages take that lay out graphs themselves."""
+"""A drawing as nested lists of boxes and the edges between them, for languages that lay out graphs themselves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST = 60
 
 @dataclass(frozen=True)
 class FlatEdge:
-    """An edge between two boxes, which are layers, or frames as ``~index``; ``label`` is the type and shape of the tensor."""
+    """An edge between two boxes: layers, or frames as ``~index``. ``label`` is the type and shape of the tensor."""
 
     source: int
     target: int
@@ -21,7 +21,7 @@ class FlatEdge:
 
 
 def box_name(item: int) -> str:
-    """What a text calls a box: a layer, or a frame as ``~index``."""
+    """Name of a box in a text; the box is a layer, or a frame as ``~index``."""
     return f"n{item}" if item >= 0 else f"f{~item}"
 
 
@@ -38,7 +38,7 @@ def flat_edges(drawing: Drawing) -> list[FlatEdge]:
 
 
 def visible_boxes(drawing: Drawing) -> dict[int, int]:
-    """For each layer with a box of its own that box: the layer itself, or ``~index`` of the outermost folded frame that it is in."""
+    """The visible box of each layer: the layer itself, or ``~index`` of the outermost folded frame around it."""
     found: dict[int, int] = {}
     folded_in: dict[int, int | None] = {}
     for frame in drawing.frames:
@@ -55,7 +55,7 @@ def visible_boxes(drawing: Drawing) -> dict[int, int]:
 
 
 def label_lines(drawing: Drawing, item: int) -> list[str]:
-    """What is written in a box: type, name, constants, time and findings of a layer; name and size of a frame."""
+    """Lines of a box: type, name, constants, time and findings of a layer; name and size of a frame."""
     if item < 0:
         frame = drawing.frames[~item]
         return [_short(_frame_name(drawing, frame)), counted(sum(1 for _ in drawing.inside(frame)), "layer")]
@@ -77,7 +77,7 @@ def _frame_name(drawing: Drawing, frame: Frame) -> str:
 
 
 def frame_label(drawing: Drawing, frame: Frame) -> str:
-    """What is written above an unfolded frame."""
+    """Title of an unfolded frame."""
     return _short(_frame_name(drawing, frame))
 
 
@@ -93,14 +93,14 @@ def nested_lines(
     frame: Frame | None = None,
     indent: str = "  ",
 ) -> Iterator[str]:
-    """The boxes of a frame as lines of text, and in it those of the frames that are not folded.
+    """The boxes of a frame, and of the unfolded frames in it, as lines of text.
 
     Args:
         drawing: of the frame.
         node: the line of an item.
-        begin: the lines with which a frame begins; those after the first stand in it.
-        end: the line with which one ends.
-        frame: that of the whole drawing unless given.
+        begin: the first lines of a frame; all but the first of them stand in it.
+        end: the last line of a frame.
+        frame: default: the whole drawing.
         indent: of the lines.
     """
     frame = drawing.frames[0] if frame is None else frame

@@ -14,7 +14,7 @@ from irexec.tools.graph.repetition import group_repeated
 from irexec.tools.graph.shape_arithmetic import set_apart
 
 SHOWN = 60
-"""Boxes of a graph of folded blocks: blocks are unfolded, from the outermost on, as long as there are no more."""
+"""Maximum number of boxes of a graph with folded blocks: blocks are unfolded, from the outermost on, up to this number."""
 
 
 class FrameBuilder:
@@ -23,7 +23,7 @@ class FrameBuilder:
     Args:
         layers: those that are drawn; ``drawn_in`` is set.
         edges: between them.
-        owners: for a layer of a body, the layer with the body and the body's name.
+        owners: for a layer of a body the layer with the body, and the name of the body.
         blocks: True if layers of a common name make a block; None for a graph of more than ``SHOWN`` boxes.
     """
 
@@ -78,7 +78,7 @@ class FrameBuilder:
         return index
 
     def _fill(self, frame: int, members: list[int], body: tuple[int, str] | None) -> None:
-        """Put the layers of a graph into a frame: in blocks, and those with bodies with what is in these."""
+        """Put the layers of a graph into a frame, in blocks; a layer with bodies becomes a frame of their content."""
         waiting = [(frame, self._grouped(members, self._graph_pairs[body]))]
         while waiting:
             here, group = waiting.pop()
@@ -119,7 +119,7 @@ class FrameBuilder:
             self._fill(inner, members, (i, name))
 
     def _links(self) -> list[list[Link]]:
-        """For each frame its lines: an edge between layers of different frames is a line in each that it crosses."""
+        """The lines of each frame: an edge between layers of different frames is a line in each frame on its way."""
         found: list[dict[Link, None]] = [{} for _ in self._parents]
         for edge in self._edges:
             tensor = (edge.source, edge.output)
@@ -144,7 +144,7 @@ class FrameBuilder:
 
 
 def _unfolded(frames: list[Frame], bodies: bool) -> tuple[Frame, ...]:
-    """The frames, of which the outermost blocks are unfolded, and those of bodies if ``bodies``."""
+    """The frames, with the outermost blocks unfolded, and those of bodies if ``bodies``."""
     depths: list[int] = []
     for frame in frames:
         depths.append(0 if frame.parent is None else depths[frame.parent] + 1)
@@ -156,7 +156,7 @@ def _unfolded(frames: list[Frame], bodies: bool) -> tuple[Frame, ...]:
     count = len(frames[0].items)
     for parent in sorted(blocks, key=lambda k: depths[k]):
         more = sum(len(frame.items) - 1 for frame in blocks[parent])
-        # Blocks beside each other, which often are alike, look alike.
+        # Blocks beside each other are often alike and should look alike.
         if not any(folded[k] for k in _around(frames, parent)) and count + more <= SHOWN:
             count += more
             for frame in blocks[parent]:

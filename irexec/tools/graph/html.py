@@ -130,7 +130,7 @@ def _file(name: str) -> Html:
 
 
 def document(drawing: Drawing) -> dict[str, Any]:
-    """What the script reads; irexec/tools/graph/graph.js says what the short keys mean."""
+    """The data of the script; irexec/tools/graph/graph.js explains the short keys."""
     tensors: dict[tuple[int, int], int] = {}
     frames = [_frame(drawing, frame, tensors) for frame in drawing.frames]
     return {

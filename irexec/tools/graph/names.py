@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _SEPARATOR = re.compile(r"[/.]+")
-# Frameworks write it before every name, so that it says nothing.
+# Frameworks write it before every name.
 _LEADING = frozenset({"__module", ""})
 _DEEPEST, _LONGEST = 32, 2_000
 SHAPE_ARITHMETIC = "shape arithmetic"
@@ -46,14 +46,14 @@ class Group:
 
     @property
     def size(self) -> int:
-        """How many layers are in it and in its groups."""
+        """Number of layers in it and in its groups."""
         return sum(1 for _ in self.all_layers())
 
 
 def scope(name: str) -> tuple[str, ...]:
     """The groups that a layer of this name is in, from the outermost; the last part of a name is its own."""
     parts = _SEPARATOR.split(name[:_LONGEST])[:-1]
-    # What has "::", such as "aten::linear", is the operation that a framework had, and no module.
+    # A part with "::", such as "aten::linear", is an operation of a framework, not a module.
     return tuple([part for part in parts if part not in _LEADING and "::" not in part][:_DEEPEST])
 
 
@@ -131,7 +131,7 @@ def _joined(outer: str, inner: str) -> str:
 
 
 def _simplified(group: Group, is_outermost: bool = False) -> Group:
-    """Without groups that are too small or stand alone. The depth is limited by that of a scope."""
+    """The group without groups that are too small or stand alone. The depth is limited by that of a scope."""
     kept: list[Group] = []
     layers = list(group.layers)
     for inner in group.groups:
@@ -149,7 +149,7 @@ def _simplified(group: Group, is_outermost: bool = False) -> Group:
 
 
 def dissolve(group: Group, inner: Group) -> None:
-    """Put what is in one of the groups of ``group`` in its place."""
+    """Replace one of the groups of ``group`` by its content."""
     group.groups.remove(inner)
     group.layers += inner.layers
     for one in inner.groups:

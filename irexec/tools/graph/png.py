@@ -35,7 +35,7 @@ def png(svg: str, size: tuple[float, float], scale: float, notify: Notify) -> by
         svg: the document.
         size: its width and height.
         scale: pixels of the image for one of the document; it is made smaller where a side would have more than ``PNG_SIDE`` pixels.
-        notify: called with what the user might not expect.
+        notify: called with notes for the user.
 
     Raises:
         InputError: the image cannot be made.

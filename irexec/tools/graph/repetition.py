@@ -43,7 +43,7 @@ def group_repeated(group: Group, types: Mapping[int, str], pairs: Collection[tup
         if one.is_shape_arithmetic:
             continue
         waiting += one.groups
-        # In what repeats something may repeat: blocks in the stages of a network, heads in its blocks.
+        # A repeated part may have repetitions itself: blocks in the stages of a network, heads in its blocks.
         waiting += _one_group(one, types, pairs)
 
 
@@ -60,7 +60,7 @@ def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[i
     kinds: dict[object, int] = {}
     labels = np.array([kinds.setdefault(tuple(types[i] for i in layers), len(kinds)) for _, layers in members])
     at = {i: k for k, (_, layers) in enumerate(members) for i in layers}
-    # How many lines begin before each place between two items and end after it.
+    # Number of lines that pass between two items, for each item and the one before it.
     crossing = np.zeros(len(members) + 1, np.int64)
     for a, b in {(a, at[b]) for a, b in pairs if a in at and b in at}:
         low, high = sorted((at[a], b))
@@ -84,7 +84,7 @@ def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[i
 
 
 def _block(members: Sequence[tuple[Item, list[int]]], types: Mapping[int, str], which: str) -> Group:
-    """A group of some items. Layers that repeat have no common name, so it is called by its first and by its position."""
+    """A group of some items. Layers that repeat have no common name; the group is named by its first item and its position."""
     layers = [item for item, _ in members if isinstance(item, int)]
     groups = [item for item, _ in members if isinstance(item, Group)]
     first, _ = members[0]
@@ -92,11 +92,11 @@ def _block(members: Sequence[tuple[Item, list[int]]], types: Mapping[int, str], 
 
 
 def repetitions(labels: np.ndarray, crossing: np.ndarray, sizes: np.ndarray) -> list[Repetition]:
-    """What repeats in a sequence, the largest part first; parts do not overlap.
+    """The repetitions in a sequence, in its order; they do not overlap.
 
     Args:
         labels: of each item; those with equal labels are alike.
-        crossing: how many lines cross the place before each item, and after the last one: blocks begin where these are few.
+        crossing: number of lines that pass before each item, and after the last one; blocks begin where these are few.
         sizes: layers of each item.
     """
     found: list[Repetition] = []

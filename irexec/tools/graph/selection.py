@@ -1,4 +1,4 @@
-"""Which part of a graph is drawn: what is near a layer, and what lies between tensors."""
+"""The part of a graph that is drawn: the surroundings of a layer, or everything between tensors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def find_layer(content: Content, key: str) -> int:
 
 
 def _names(content: Content) -> dict[str, int]:
-    """Every layer by what it is called: tensor names come before names of layers, and outer layers before those of bodies."""
+    """Every layer by its names: tensor names come before names of layers, and outer layers before those of bodies."""
     found: dict[str, int] = {}
     order = sorted(range(len(content.nodes)), key=lambda i: content.owners[i] is not None)
     for i in order:
@@ -56,7 +56,7 @@ Neighbours = Mapping[int, Collection[int]]
 
 
 def neighbours(content: Content, into: Mapping[int, int]) -> tuple[Neighbours, Neighbours]:
-    """For each layer with a box of its own those before it and those after it.
+    """The layers before and after each layer with a box of its own.
 
     Args:
         into: for constants the layer that they are drawn in (irexec.tools.graph.content.drawn_in), which stands for them.
@@ -71,7 +71,7 @@ def neighbours(content: Content, into: Mapping[int, int]) -> tuple[Neighbours, N
 
 
 def around(starts: Iterable[int], hops: int, *directions: Neighbours) -> set[int]:
-    """The layers at most so many edges away from one of the layers, in any of the directions."""
+    """The layers at most ``hops`` edges away from one of ``starts``, in any of the directions."""
     found = set(starts)
     edge = list(found)
     for _ in range(hops):
@@ -85,7 +85,7 @@ def around(starts: Iterable[int], hops: int, *directions: Neighbours) -> set[int
 
 
 def reached(starts: Iterable[int], direction: Neighbours) -> set[int]:
-    """The layers themselves and all that any number of edges leads to."""
+    """The layers themselves and all that are reached from them."""
     found = set(starts)
     waiting = list(found)
     while waiting:

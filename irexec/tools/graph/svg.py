@@ -1,6 +1,6 @@
 """A drawing as SVG 1.1: shapes and texts with attributes of their own, which browsers, viewers and rasterisers read alike.
 
-There is no script, style sheet, foreign element or reference in it. What a reader sees where the pointer rests is a ``title``.
+There is no script, style sheet, foreign element or reference in it. The text at the pointer is a ``title``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def svg_and_size(drawing: Drawing, columns: int | None = None) -> tuple[str, tup
 
 
 def _valid(text: str) -> str:
-    """Without the two code points that XML does not have; all others that it does not have are escaped before."""
+    """Escape the two code points that XML does not have and that are not escaped before."""
     return text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
 
 
@@ -199,9 +199,9 @@ def path(points: Sequence[Point]) -> str:
 
 
 def _labels(drawing: Drawing, lines: Iterable[PlacedLine]) -> Iterator[tuple[str, float, float]]:
-    """Types and shapes, and where they are: below the box that a tensor leaves, or, where several do, above those that it reaches."""
+    """Types and shapes with their positions: below the box that a tensor leaves; above its readers if several tensors leave the box."""
     outputs: dict[int | None, set[tuple[int, int]]] = {}
-    # What leaves an unfolded frame has its label where it leaves the layer in it.
+    # A tensor that leaves an unfolded frame has its label where it leaves the layer in the frame.
     listed = [
         line
         for line in lines
@@ -236,7 +236,7 @@ def _label(text: str, x: float, y: float) -> Html:
 
 
 def _legend(drawing: Drawing, space: float) -> tuple[list[Html], float]:
-    """The colours that occur, in lines of at most ``space`` pixels, and the height of that."""
+    """The colours in use, in lines of at most ``space`` pixels, and the height of all lines."""
     used = {layer.family for layer in drawing.layers if layer.drawn_in is None}
     parts: list[Html] = []
     x, y = 14.0, 14.0

@@ -1,4 +1,4 @@
-"""Texts in boxes: how wide they are, and what is left of those that are too long."""
+"""Texts in boxes: their width, and shorter forms of long ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from irexec.messages import visible
 
-# Parts of the font's size, somewhat above those of common sans-serif fonts; a letter that is wider than expected still fits.
+# In units of the font size, somewhat above common sans-serif fonts, so that a letter that is wider than expected still fits.
 _NARROW, _WIDE, _CAPITAL, _OTHER, _FULL = 0.34, 0.95, 0.73, 0.61, 1.05
 _OF = {
     **dict.fromkeys(" !'()*,-./:;I[]`fijlrt{|}", _NARROW),
@@ -17,12 +17,12 @@ _LONGEST = 1_000
 
 
 def width(text: str, size: float) -> float:
-    """About how wide a text is in a sans-serif font of that size, in the same unit."""
+    """Approximate width of a text in a sans-serif font of that size, in the same unit."""
     return size * sum(_OF.get(letter, _OTHER if letter < "\u0250" else _FULL) for letter in text)
 
 
 def fitted(text: str, size: float, space: float) -> str:
-    """The text, one visible line; where it is wider than ``space`` its end, which says more, and with "/" in it nothing else."""
+    """The text as one visible line of at most ``space``. A long path keeps its end, another long text its beginning and its end."""
     text = visible(text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}{text[-_LONGEST // 2 :]}")
     if width(text, size) <= space:
         return text
@@ -35,7 +35,7 @@ def fitted(text: str, size: float, space: float) -> str:
 
 
 def listed(texts: Sequence[str], size: float, space: float) -> str:
-    """As many of the texts, between commas, as are not wider than ``space``; the first in any case."""
+    """The first texts, between commas, that are not wider than ``space`` together; at least one."""
     for number in range(len(texts), 1, -1):
         text = ", ".join(texts[:number]) + (", …" if number < len(texts) else "")
         if width(text, size) <= space:
@@ -44,7 +44,7 @@ def listed(texts: Sequence[str], size: float, space: float) -> str:
 
 
 def _shortened(text: str, count: int, part: int) -> str:
-    """``count`` characters of the text, one in ``part`` of them from its beginning; all from its end for 0."""
+    """``count`` characters of the text: ``count // part`` from its beginning, the others from its end; all from its end for 0."""
     head = count // part if part else 0
     return f"{text[:head]}…{text[len(text) - (count - head) :]}"
 

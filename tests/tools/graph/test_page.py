@@ -46,7 +46,7 @@ def box(page: Page, name: str) -> tuple[float, float]:
 
 
 def details(page: Page) -> str:
-    """What the panel says; "" where it is closed."""
+    """The text of the panel; "" if it is closed."""
     return page.run("(() => { const d = document.querySelector('.details'); return d.hidden ? '' : d.innerText; })()")
 
 

@@ -1,4 +1,4 @@
-"""Which part of a graph is drawn, and how layers are grouped: properties of random graphs, and tables."""
+"""The part of a graph that is drawn, and the groups of layers: properties of random graphs, and tables."""
 
 from __future__ import annotations
 
