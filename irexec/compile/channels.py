@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.backend.compressed import CompressedSource
-from irexec.compile.graph import Operation, Value
+from irexec.compile.graph import CompileValue, Operation
 from irexec.dtypes.elements import F32, F64
 
 
@@ -179,7 +179,7 @@ class Affine:
         return bool(((scale < _LARGE) & ((scale > 1 / _LARGE) | (scale == 0)) & (shift < _LARGE)).all())
 
 
-def affine_of(operation: Operation, channels: Channels) -> tuple[Value, Affine] | None:
+def affine_of(operation: Operation, channels: Channels) -> tuple[CompileValue, Affine] | None:
     """The data of an element-wise operation that scales and shifts each channel, and how; None if it does something else."""
     if operation.chain is not None:
         return None
@@ -193,7 +193,7 @@ def affine_of(operation: Operation, channels: Channels) -> tuple[Value, Affine] 
     return found if fits and data.element is operation.output.fact.element else None
 
 
-def _arithmetic(operation: Operation, channels: Channels) -> tuple[Value, Affine] | None:
+def _arithmetic(operation: Operation, channels: Channels) -> tuple[CompileValue, Affine] | None:
     if operation.type not in _ARITHMETIC or operation.attributes.get("auto_broadcast", "numpy") != "numpy":
         return None
     for side in (1, 0):
@@ -204,7 +204,7 @@ def _arithmetic(operation: Operation, channels: Channels) -> tuple[Value, Affine
     return None
 
 
-def _vector(value: Value, channels: Channels) -> np.ndarray | None:
+def _vector(value: CompileValue, channels: Channels) -> np.ndarray | None:
     """The values of a constant that has one for each channel, or one for all."""
     known, shape = value.known, value.fact.shape or ()
     if value.constant is None or known is None or len(shape) > channels.rank or value.fact.element not in (F32, F64):
@@ -215,7 +215,7 @@ def _vector(value: Value, channels: Channels) -> np.ndarray | None:
     return np.broadcast_to(known.reshape(-1).astype(np.float64), channels.count)
 
 
-def _batch_norm(operation: Operation, channels: Channels) -> tuple[Value, Affine] | None:
+def _batch_norm(operation: Operation, channels: Channels) -> tuple[CompileValue, Affine] | None:
     inputs = operation.inputs
     if operation.definition is None or channels.axis != 1:
         return None
@@ -230,7 +230,7 @@ def _batch_norm(operation: Operation, channels: Channels) -> tuple[Value, Affine
     return data, Affine(scale, beta - mean * scale)
 
 
-def _known_vector(value: Value, count: int) -> np.ndarray | None:
+def _known_vector(value: CompileValue, count: int) -> np.ndarray | None:
     known = value.known
     if value.constant is None or known is None or value.fact.element not in (F32, F64) or known.size != count:
         return None

@@ -27,7 +27,7 @@ KNOWN_BYTES = 1 << 16
 
 
 @dataclass(eq=False)
-class Value:
+class CompileValue:
     """A tensor.
 
     Attributes:
@@ -49,7 +49,7 @@ class Value:
     name: str = ""
 
     def __repr__(self) -> str:
-        return f"<Value {self.name or 'unnamed'} {self.fact}>"
+        return f"<CompileValue {self.name or 'unnamed'} {self.fact}>"
 
     @property
     def readers(self) -> list[Operation]:
@@ -68,7 +68,7 @@ class LoweredBody:
 
     node: Node
     body: Body
-    graph: Graph
+    graph: CompileGraph
 
 
 @dataclass(eq=False)
@@ -90,8 +90,8 @@ class Operation:
 
     definition: OpDef | None
     attributes: dict[str, Any]
-    inputs: list[Value]
-    outputs: list[Value]
+    inputs: list[CompileValue]
+    outputs: list[CompileValue]
     node: Node
     origins: tuple[Node, ...]
     own: int
@@ -105,7 +105,7 @@ class Operation:
         return "Chain" if self.definition is None else self.definition.type
 
     @property
-    def output(self) -> Value:
+    def output(self) -> CompileValue:
         """The first output."""
         return self.outputs[0]
 
@@ -123,7 +123,7 @@ class Operation:
         return f"<{self.type} {self.node.name!r}>"
 
 
-class Graph:
+class CompileGraph:
     """Operations and the values between them.
 
     Attributes:
@@ -131,20 +131,20 @@ class Graph:
         targets: the values that are asked for; one may be asked for twice. They are assigned as a whole.
     """
 
-    def __init__(self, inputs: Sequence[Value]) -> None:
+    def __init__(self, inputs: Sequence[CompileValue]) -> None:
         self.inputs = list(inputs)
-        self._targets: list[Value] = []
+        self._targets: list[CompileValue] = []
         # Where each target is among them: all values are targets where a run is observed.
-        self._target_indices: dict[Value, list[int]] = {}
+        self._target_indices: dict[CompileValue, list[int]] = {}
         self._operations: dict[Operation, None] = {}
         self._next_rank: float = 0
 
     @property
-    def targets(self) -> Sequence[Value]:
+    def targets(self) -> Sequence[CompileValue]:
         return self._targets
 
     @targets.setter
-    def targets(self, values: Sequence[Value]) -> None:
+    def targets(self, values: Sequence[CompileValue]) -> None:
         self._targets, self._target_indices = list(values), {}
         for index, value in enumerate(values):
             self._target_indices.setdefault(value, []).append(index)
@@ -205,7 +205,7 @@ class Graph:
             value.uses.remove((operation, index))
         del self._operations[operation]
 
-    def set_inputs(self, operation: Operation, inputs: Sequence[Value]) -> None:
+    def set_inputs(self, operation: Operation, inputs: Sequence[CompileValue]) -> None:
         """Replace all inputs of an operation."""
         for index, value in enumerate(operation.inputs):
             value.uses.remove((operation, index))
@@ -213,7 +213,7 @@ class Graph:
         for index, value in enumerate(operation.inputs):
             value.uses.append((operation, index))
 
-    def replace_all_uses_with(self, old: Value, new: Value) -> None:
+    def replace_all_uses_with(self, old: CompileValue, new: CompileValue) -> None:
         """Operations that read ``old`` read ``new``, and ``new`` replaces it as a target."""
         for operation, index in old.uses:
             operation.inputs[index] = new
@@ -224,11 +224,11 @@ class Graph:
         if indices:
             self._target_indices.setdefault(new, []).extend(indices)
 
-    def is_target(self, value: Value) -> bool:
+    def is_target(self, value: CompileValue) -> bool:
         """Whether the value is asked for."""
         return value in self._target_indices
 
-    def is_used(self, value: Value) -> bool:
+    def is_used(self, value: CompileValue) -> bool:
         """Whether anything reads the value or asks for it."""
         return bool(value.uses) or self.is_target(value)
 
@@ -241,26 +241,26 @@ class Graph:
                 self.remove(operation)
                 waiting.extend(value.producer for value in operation.inputs if value.producer is not None)
 
-    def constants(self) -> list[Value]:
+    def constants(self) -> list[CompileValue]:
         """The constants that operations read or that are asked for, each once."""
         read = (value for operation in self._operations for value in operation.inputs)
         return list(dict.fromkeys(value for value in (*read, *self.targets) if value.constant is not None))
 
 
-def constant_value(source: ConstantSource, name: str = "") -> Value:
+def constant_value(source: ConstantSource, name: str = "") -> CompileValue:
     """A value for a constant; a small one is computed now, so that its fact knows it."""
     known = source.small(KNOWN_BYTES)
     fact = source.fact if known is None else Fact(source.element, known.shape, known)
-    return Value(fact, constant=source, name=name)
+    return CompileValue(fact, constant=source, name=name)
 
 
-def constant_of(array: np.ndarray, element: Element) -> Value:
+def constant_of(array: np.ndarray, element: Element) -> CompileValue:
     """A value for an array in memory, which must not change any more."""
     array.flags.writeable = False
     return constant_value(ConstantSource.of(array, element), "")
 
 
-def problems(graph: Graph) -> list[str]:
+def problems(graph: CompileGraph) -> list[str]:
     """What is wrong with the graph: every pass must leave nothing. Used after each pass in the tests."""
     found = []
     for operation in graph:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from irexec.backend.constants import Holding
 from irexec.backend.kernel import Order
-from irexec.compile.graph import Operation, Value
-from irexec.compile.joining import may_join
+from irexec.compile.graph import CompileValue, Operation
 from irexec.compile.select import cheapest, is_static
-from irexec.compile.views import as_views, order_of, outputs_of, probe
+from irexec.compile.storage.concatenations import may_join
+from irexec.compile.storage.views import as_views, order_of, outputs_of, probe
 
 # Nanoseconds for an element that is copied, and for one whose neighbour in the copy is none in the original.
 COPIED, REORDERED = 0.3, 1.0
@@ -65,7 +65,7 @@ class Costs:
         return self._kinds.setdefault(name, len(self._kinds))
 
     def view(self, operation: Operation) -> tuple[Order | None, ...] | None:
-        """The orders of the outputs of an operation for which ``may_give_views`` holds; None if it copies."""
+        """The orders of the outputs of an operation for which ``may_be_views`` holds; None if it copies."""
         data = operation.inputs[0]
         key = (
             self._kind(operation),
@@ -77,7 +77,7 @@ class Costs:
         return self._views[key]
 
 
-def _orders_of_views(operation: Operation, data: Value) -> tuple[Order | None, ...] | None:
+def _orders_of_views(operation: Operation, data: CompileValue) -> tuple[Order | None, ...] | None:
     array = probe(data.fact.static_shape, data.order)
     if array is None:
         return None

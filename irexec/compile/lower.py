@@ -12,7 +12,7 @@ from irexec.analysis.evaluate import as_tuple, rounded
 from irexec.analysis.shape_inference import Inference
 from irexec.backend.constants import ConstantSource
 from irexec.compile.errors import located
-from irexec.compile.graph import Graph, LoweredBody, Operation, Value, constant_value
+from irexec.compile.graph import CompileGraph, CompileValue, LoweredBody, Operation, constant_value
 from irexec.compile.rewriting import create
 from irexec.dtypes.elements import Element
 from irexec.errors import ModelError, NodeError, OpError, UnsupportedError
@@ -34,7 +34,7 @@ def lower(
     sources: Sources,
     targets: Sequence[ir.Value] | None = None,
     declared: Mapping[ir.Value, Element] | None = None,
-) -> Graph:
+) -> CompileGraph:
     """The compile graph of ``targets`` (by default the Results) and of everything that has an effect.
 
     What tolerant inference could not infer is left out: an Assign after it has no effect. Targets are converted to the element types
@@ -50,9 +50,9 @@ def lower(
     return lowered
 
 
-def _converted(graph: Graph, elements: Sequence[Element | None]) -> list[Value]:
+def _converted(graph: CompileGraph, elements: Sequence[Element | None]) -> list[CompileValue]:
     """The targets of a graph in these element types; None for any."""
-    made: dict[Value, Value] = {}
+    made: dict[CompileValue, CompileValue] = {}
     for value, element in zip(graph.targets, elements, strict=True):
         if (
             element is not None
@@ -81,11 +81,11 @@ def _source(result: ir.Node) -> ir.Value:
 class _Lowering:
     def __init__(self, graph: ir.Graph, inference: Inference, sources: Sources) -> None:
         self.source, self.inference, self.sources = graph, inference, sources
-        self.values: dict[ir.Value, Value] = {}
+        self.values: dict[ir.Value, CompileValue] = {}
 
-    def lower(self, targets: Sequence[ir.Value]) -> Graph:
+    def lower(self, targets: Sequence[ir.Value]) -> CompileGraph:
         order = self._needed(targets)
-        graph = Graph([self._value(_output(node)) for node in self.source.parameters])
+        graph = CompileGraph([self._value(_output(node)) for node in self.source.parameters])
         for node in order:
             if node.type == "Constant":
                 self._constant(node)
@@ -108,8 +108,8 @@ class _Lowering:
                 wanted.update(value.node for value in node.inputs if value is not None)
         return [node for node in order if node in wanted]
 
-    def _value(self, value: ir.Value) -> Value:
-        made = self.values[value] = Value(self.inference.facts[value], index=value.index, name=value.name)
+    def _value(self, value: ir.Value) -> CompileValue:
+        made = self.values[value] = CompileValue(self.inference.facts[value], index=value.index, name=value.name)
         return made
 
     def _constant(self, node: ir.Node) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from irexec.backend.available_memory import available_memory, memory_in_use
 from irexec.compile.errors import node_error
-from irexec.compile.graph import Graph, Operation
+from irexec.compile.graph import CompileGraph, Operation
 from irexec.compile.steps import Plan, Step
 from irexec.errors import InputError, NodeError, OpError
 from irexec.ir.facts import Fact
@@ -78,7 +78,7 @@ def check_addresses(facts: Sequence[Fact]) -> None:
         check_address(fact.addressed_bytes, f"{zeros}its result {Fact(fact.element, fact.shape)}")
 
 
-def refuse_too_large(graph: Graph, memory: MemoryLimit) -> None:
+def refuse_too_large(graph: CompileGraph, memory: MemoryLimit) -> None:
     """Raise NodeError for the first tensor of a graph, of those whose shapes are known, that takes more memory than there is.
 
     Inputs may be in memory already; only those that none can hold are refused.

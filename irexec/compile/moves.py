@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from irexec.compile.graph import Graph, Operation, Value
+from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.rewriting import Rewriting, create
 from irexec.dtypes.elements import I64
 from irexec.ir.dims import is_static
@@ -84,7 +84,7 @@ def _groups(before: Shape, after: Shape) -> list[tuple[slice, slice]]:
     return groups
 
 
-def sizes_of(value: Value) -> Shape | None:
+def sizes_of(value: CompileValue) -> Shape | None:
     """The shape, if it is known and holds elements."""
     shape = value.fact.shape
     return shape if is_static(shape) and 0 not in shape else None
@@ -105,7 +105,9 @@ def move_of(operation: Operation | None) -> Move | None:
     return None if order is None else permutation(before, order or tuple(reversed(range(len(before)))))
 
 
-def emit_move(graph: Graph, rewriting: Rewriting, move: Move, value: Value, origins: Sequence[Operation]) -> Value:
+def emit_move(
+    graph: CompileGraph, rewriting: Rewriting, move: Move, value: CompileValue, origins: Sequence[Operation]
+) -> CompileValue:
     """The value moved."""
     if move.changes_nothing:
         return value

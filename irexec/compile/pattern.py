@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.compile.graph import Operation, Value
+from irexec.compile.graph import CompileValue, Operation
 
 TOLERANCE = 2e-6
 """The relative error of a constant: float32 and the digits that frameworks write."""
@@ -37,11 +37,11 @@ class Match:
         operations: the operations, the root among them; none for a value that is only named.
     """
 
-    values: dict[str, Value] = field(default_factory=dict)
+    values: dict[str, CompileValue] = field(default_factory=dict)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
     operations: tuple[Operation, ...] = ()
 
-    def __getitem__(self, name: str) -> Value:
+    def __getitem__(self, name: str) -> CompileValue:
         return self.values[name]
 
     def number(self, name: str) -> float:
@@ -69,7 +69,7 @@ class Pattern(ABC):
         return None
 
     @abstractmethod
-    def match(self, value: Value, found: Match) -> Found:
+    def match(self, value: CompileValue, found: Match) -> Found:
         """Each match of the value that agrees with what was found already."""
 
     def __add__(self, other: Pattern | float) -> Pattern:
@@ -112,7 +112,7 @@ class Named(Pattern):
     name: str
     constant: bool = False
 
-    def match(self, value: Value, found: Match) -> Found:
+    def match(self, value: CompileValue, found: Match) -> Found:
         bound = found.values.get(self.name)
         if self.constant and value.constant is None:
             return
@@ -136,7 +136,7 @@ class Constant(Pattern):
     name: str = ""
     single: bool = True
 
-    def match(self, value: Value, found: Match) -> Found:
+    def match(self, value: CompileValue, found: Match) -> Found:
         array = value.known if value.constant is not None else None
         if array is None or array.dtype == object or (self.single and array.size != 1):
             return
@@ -162,7 +162,7 @@ class Call(Pattern):
         """Its types."""
         return self.types
 
-    def match(self, value: Value, found: Match) -> Found:
+    def match(self, value: CompileValue, found: Match) -> Found:
         operation = _producer(value, self.types)
         if operation is None or len(operation.inputs) < len(self.operands):
             return
@@ -184,7 +184,7 @@ class Either(Pattern):
         found = [option.roots for option in self.options]
         return None if None in found else frozenset().union(*(types for types in found if types is not None))
 
-    def match(self, value: Value, found: Match) -> Found:
+    def match(self, value: CompileValue, found: Match) -> Found:
         for option in self.options:
             if _may_match(option, value):
                 yield from option.match(value, found)
@@ -206,7 +206,7 @@ class Product(Pattern):
         """Its operations; those of its factor where that may be all."""
         return _roots(_PRODUCTS, self.number == 1 or isinstance(self.number, str), self.factors)
 
-    def match(self, value: Value, found: Match) -> Found:
+    def match(self, value: CompileValue, found: Match) -> Found:
         for number, factors, operations in _products(value, len(self.factors)):
             yield from _match_terms(self.number, self.factors, (number, factors, operations), found)
 
@@ -223,7 +223,7 @@ class Sum(Pattern):
         """Its operations; those of its term where that may be all."""
         return _roots(_SUMS, self.number == 0 or isinstance(self.number, str), self.terms)
 
-    def match(self, value: Value, found: Match) -> Found:
+    def match(self, value: CompileValue, found: Match) -> Found:
         for number, terms, operations in _sums(value, len(self.terms)):
             yield from _match_terms(self.number, self.terms, (number, terms, operations), found)
 
@@ -308,7 +308,7 @@ def _terms(
     return total, tuple(terms)
 
 
-def _match_all(patterns: Sequence[Pattern], values: Sequence[Value], found: Match) -> Found:
+def _match_all(patterns: Sequence[Pattern], values: Sequence[CompileValue], found: Match) -> Found:
     if not patterns:
         yield found
         return
@@ -318,7 +318,7 @@ def _match_all(patterns: Sequence[Pattern], values: Sequence[Value], found: Matc
         yield from _match_all(patterns[1:], values[1:], match)
 
 
-Terms = tuple[float, tuple[Value, ...], tuple[Operation, ...]]
+Terms = tuple[float, tuple[CompileValue, ...], tuple[Operation, ...]]
 
 
 def _match_terms(wanted: float | str, patterns: Sequence[Pattern], terms: Terms, found: Match) -> Found:
@@ -337,7 +337,7 @@ def _match_terms(wanted: float | str, patterns: Sequence[Pattern], terms: Terms,
         yield from _match_all(patterns, order, found)
 
 
-def _may_match(pattern: Pattern, value: Value) -> bool:
+def _may_match(pattern: Pattern, value: CompileValue) -> bool:
     """Whether the value is of an operation that the pattern begins with."""
     return pattern.roots is None or (value.producer is not None and value.producer.type in pattern.roots)
 
@@ -348,7 +348,7 @@ def _roots(own: frozenset[str], optional: bool, terms: Sequence[Pattern]) -> fro
     return None if terms[0].roots is None else own | terms[0].roots
 
 
-def _products(value: Value, count: int) -> Iterator[Terms]:
+def _products(value: CompileValue, count: int) -> Iterator[Terms]:
     """The ways to write a value as a number times ``count`` factors, and the operations between."""
     operation = _producer(value, _PRODUCTS)
     if operation is not None and operation.type == "Negative":
@@ -365,7 +365,7 @@ def _products(value: Value, count: int) -> Iterator[Terms]:
         yield 1.0, (value,), ()
 
 
-def _sums(value: Value, count: int) -> Iterator[Terms]:
+def _sums(value: CompileValue, count: int) -> Iterator[Terms]:
     """The ways to write a value as a number and ``count`` terms, and the operations between."""
     operation = _producer(value, _SUMS)
     if operation is not None:
@@ -379,19 +379,19 @@ def _sums(value: Value, count: int) -> Iterator[Terms]:
         yield 0.0, (value,), ()
 
 
-Splitter = Callable[[Value, int], Iterator[Terms]]
+Splitter = Callable[[CompileValue, int], Iterator[Terms]]
 Joiner = Callable[[float, float], float]
 
 
 def _with_number(
-    operation: Operation, number: float, rest: Value, count: int, split: Splitter, join: Joiner
+    operation: Operation, number: float, rest: CompileValue, count: int, split: Splitter, join: Joiner
 ) -> Iterator[Terms]:
     for other, terms, inner in split(rest, count):
         yield join(number, other), terms, (operation, *inner)
 
 
 def _both(
-    operation: Operation, left: Value, right: Value, count: int, split: Splitter, join: Joiner
+    operation: Operation, left: CompileValue, right: CompileValue, count: int, split: Splitter, join: Joiner
 ) -> Iterator[Terms]:
     for constant, rest in ((left, right), (right, left)):
         number = _number(constant)
@@ -403,7 +403,7 @@ def _both(
                 yield join(a, b), (*some, *others), (operation, *inner, *more)
 
 
-def _number(value: Value) -> float | None:
+def _number(value: CompileValue) -> float | None:
     """A constant of one element."""
     known = value.known if value.constant is not None else None
     if known is None or known.size != 1 or known.dtype.kind not in "fiu":
@@ -411,7 +411,7 @@ def _number(value: Value) -> float | None:
     return float(known.reshape(-1)[0])
 
 
-def _producer(value: Value, types: frozenset[str]) -> Operation | None:
+def _producer(value: CompileValue, types: frozenset[str]) -> Operation | None:
     """The operation that gives the value, if it is of one of the types and computes on floats of NumPy's broadcasting."""
     operation = value.producer
     if operation is None or operation.type not in types or value.index or operation.chain is not None:

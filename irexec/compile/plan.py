@@ -18,17 +18,17 @@ from irexec.backend.constants import ConstantStore, Holding
 from irexec.backend.numpy_state import set_for_run
 from irexec.backend.registry import has_candidates
 from irexec.compile.errors import check_as_inferred, node_error, too_large
-from irexec.compile.graph import Graph, LoweredBody, Operation, Value
-from irexec.compile.held import held
+from irexec.compile.graph import CompileGraph, CompileValue, LoweredBody, Operation
 from irexec.compile.lower import Sources, lower
 from irexec.compile.memory_limit import MemoryLimit, allocated_by, check_arena, refuse_too_large
 from irexec.compile.passes import optimize
 from irexec.compile.rewriting import FOLDING_BUDGET, DerivedConstants, Report, Rewriting
 from irexec.compile.select import is_native, is_static, may_be_f16, reference_call, select_kernel
-from irexec.compile.specialise import Specialising
+from irexec.compile.specialise import ByShape
 from irexec.compile.steps import Alias, BodyPlan, Plan, Step
-from irexec.compile.storage import lay_out, place_of
-from irexec.compile.storage_types import FIXED, Draft, Storage
+from irexec.compile.storage.intervals import memory_intervals
+from irexec.compile.storage.layout import lay_out, slot_array
+from irexec.compile.storage.planned import EXTERNAL, Owner, PlannedOperation, Storage
 from irexec.dtypes.elements import Element
 from irexec.ir import graph as ir
 from irexec.ir.facts import EveryOutput, Fact
@@ -39,18 +39,18 @@ from irexec.schema.opdef import OpDef
 
 @dataclass
 class Compilation:
-    """What all plans of a compiled model share, and how they are made.
+    """Options and constants that all plans of a compiled model share.
 
     Attributes:
-        memory: how much may be allocated.
-        store: what kernels made of constants.
-        sources, derived: the constants themselves.
+        memory: the limit of what may be allocated.
+        store: packed constants.
+        sources, derived: the constants themselves: those of the model, and those that passes make of them.
         optimize: False for reference kernels alone; True for all passes; or the names of the passes to run.
-        threads: how many threads work on a step.
-        holding: how compressed weights are held.
-        declared: the element types in which values are given that are computed in another one.
-        observed: every input of a step is still in memory when the step has run: no step writes over one, and none is left out
-            because its outputs are views.
+        threads: number of threads that work on a step.
+        holding: how compressed weights are stored.
+        declared: the declared element types of values that are computed in another type.
+        observed: whether every input of a step stays in memory until the step has run: no step writes over an input, and
+            every operation has a step.
     """
 
     memory: MemoryLimit = field(default_factory=MemoryLimit)
@@ -92,7 +92,7 @@ def plan(
         return plan_graph(lowered, rewriting.report, compilation)
 
 
-def plan_graph(graph: Graph, report: Report, compilation: Compilation) -> Plan:
+def plan_graph(graph: CompileGraph, report: Report, compilation: Compilation) -> Plan:
     """The plan of a compile graph.
 
     Raises:
@@ -105,27 +105,27 @@ def plan_graph(graph: Graph, report: Report, compilation: Compilation) -> Plan:
 
 
 class _Planner:
-    def __init__(self, graph: Graph, report: Report, compilation: Compilation) -> None:
+    def __init__(self, graph: CompileGraph, report: Report, compilation: Compilation) -> None:
         self.graph, self.report, self.compilation = graph, report, compilation
         self.targets = set(graph.targets)
-        self.slots: dict[Value, int] = {}
+        self.slots: dict[CompileValue, int] = {}
 
     def plan(self) -> Plan:
-        drafts = [self._draft(operation) for operation in self.graph.order()]
+        operations = [self._select(operation) for operation in self.graph.order()]
         observed = self.compilation.observed
         reuse = self.compilation.optimize is not False and not observed
-        storage = lay_out(self.graph, drafts, self.compilation.threads, reuse, overwrite=not observed)
-        planned = [draft for draft in drafts if not storage.is_view(draft)]
-        frees = self._frees(planned, storage)
-        late = self._late(planned, storage)
-        steps = tuple(self._step(draft, storage, frees.get(draft, []), late) for draft in planned)
+        storage = lay_out(self.graph, operations, self.compilation.threads, reuse, overwrite=not observed)
+        running = [planned for planned in operations if not storage.is_view(planned)]
+        frees = self._frees(running, storage)
+        run_views = self._run_views(running, storage)
+        steps = tuple(self._step(planned, storage, frees.get(planned, []), run_views) for planned in running)
         targets = tuple(self._slot(value) for value in self.graph.targets)
         aliases = self._aliases(storage)
         sources = tuple(value.constant for value in self.graph.constants() if value.constant is not None)
         read = [
             value
-            for draft in drafts
-            for value, wanted in zip(draft.operation.outputs, draft.wanted, strict=True)
+            for planned in operations
+            for value, wanted in zip(planned.operation.outputs, planned.wanted, strict=True)
             if wanted
         ]
         sized = [value for value in read if value.fact.is_static and value.fact.element is not None]
@@ -136,25 +136,27 @@ class _Planner:
             parameters=tuple(self.slots.get(value, -1) for value in self.graph.inputs),
             targets=targets,
             copied=self._copied(storage),
-            places=tuple(
-                place_of(v, self.slots[v], buffer.offset) for v, buffer in storage.buffers.items() if v in self.slots
+            arrays=tuple(
+                slot_array(v, self.slots[v], buffer.offset) for v, buffer in storage.buffers.items() if v in self.slots
             ),
             aliases=aliases,
-            late_aliases=tuple(alias for value in self.graph.inputs for alias in late.get(value, ())),
+            input_aliases=tuple(alias for value in self.graph.inputs for alias in run_views.get(value, ())),
             arena=storage.arena,
             threads=self.compilation.threads,
             sources=sources,
             passes={name: count for name, count in self.report.applied.items() if count},
             intermediate=sum(value.fact.nbytes for value in sized),
-            views=tuple(node for draft in drafts if storage.is_view(draft) for node in draft.operation.origins),
+            views=tuple(
+                node for planned in operations if storage.is_view(planned) for node in planned.operation.origins
+            ),
             refusals=self.report.refusals_of(self.graph),
-            held=held(drafts, storage, self.targets),
+            intervals=memory_intervals(operations, storage, self.targets),
         )
 
-    def _slot(self, value: Value) -> int:
+    def _slot(self, value: CompileValue) -> int:
         return self.slots.setdefault(value, len(self.slots))
 
-    def _draft(self, operation: Operation) -> Draft:
+    def _select(self, operation: Operation) -> PlannedOperation:
         wanted = tuple(bool(value.uses) or value in self.targets for value in operation.outputs)
         kernel = None
         try:
@@ -167,7 +169,7 @@ class _Planner:
                 kernel.pack(self.compilation.store)
         except (MemoryError, OverflowError) as error:
             raise node_error(operation.node, [], too_large(error)) from error
-        return Draft(operation, kernel, wanted)
+        return PlannedOperation(operation, kernel, wanted)
 
     def _constants(self) -> tuple[tuple[int, np.ndarray], ...]:
         store = self.compilation.store
@@ -176,7 +178,7 @@ class _Planner:
         )
 
     def _aliases(self, storage: Storage) -> tuple[Alias, ...]:
-        """The views that steps read, each after the one that it is a view of."""
+        """The views of buffers that steps read; a view of a view stands after it."""
         for value, (source, _) in reversed(storage.views.items()):
             if value in self.slots:
                 self._slot(source)
@@ -186,41 +188,51 @@ class _Planner:
             if value in self.slots
         )
 
-    def _late(self, planned: Sequence[Draft], storage: Storage) -> dict[Value, list[Alias]]:
-        """The views to be made in each run, of those that a step reads or that are asked for, by the value viewed."""
-        read = self.targets.union(*(draft.operation.inputs for draft in planned))
-        late: dict[Value, list[Alias]] = {}
-        for value, (root, view) in storage.late.items():
+    def _run_views(self, running: Sequence[PlannedOperation], storage: Storage) -> dict[CompileValue, list[Alias]]:
+        """By the value viewed, the views that are made in each run because a step reads them or they are targets."""
+        read = self.targets.union(*(planned.operation.inputs for planned in running))
+        views: dict[CompileValue, list[Alias]] = {}
+        for value, (viewed, view) in storage.run_views.items():
             if value in read:
-                late.setdefault(root, []).append(Alias(self._slot(value), self._slot(root), view))
-        return late
+                views.setdefault(viewed, []).append(Alias(self._slot(value), self._slot(viewed), view))
+        return views
 
-    def _frees(self, planned: Sequence[Draft], storage: Storage) -> dict[Draft, list[Value]]:
-        """For each step the values whose last use it is, of those that have memory of their own."""
-        last: dict[Value, Draft] = {}
-        for draft in planned:
-            for value in (*draft.operation.outputs, *draft.operation.inputs):
+    def _frees(
+        self, running: Sequence[PlannedOperation], storage: Storage
+    ) -> dict[PlannedOperation, list[CompileValue]]:
+        """For each operation the values with memory of their own that no later operation reads."""
+        last: dict[CompileValue, PlannedOperation] = {}
+        for planned in running:
+            for value in (*planned.operation.outputs, *planned.operation.inputs):
                 if (
                     value.constant is None
                     and value not in self.targets
                     and value not in storage.buffers
                     and value not in storage.views
                 ):
-                    last[value] = draft
-        frees: dict[Draft, list[Value]] = {}
-        for value, draft in last.items():
-            frees.setdefault(draft, []).append(value)
+                    last[value] = planned
+        frees: dict[PlannedOperation, list[CompileValue]] = {}
+        for value, planned in last.items():
+            frees.setdefault(planned, []).append(value)
         return frees
 
-    def _step(self, draft: Draft, storage: Storage, frees: Sequence[Value], late: dict[Value, list[Alias]]) -> Step:
-        operation, kernel = draft.operation, draft.kernel
-        read: list[Value | None] = draft.read
+    def _step(
+        self,
+        planned: PlannedOperation,
+        storage: Storage,
+        frees: Sequence[CompileValue],
+        run_views: dict[CompileValue, list[Alias]],
+    ) -> Step:
+        operation, kernel = planned.operation, planned.kernel
+        read: list[CompileValue | None] = planned.read
         call, algorithm = None, "" if kernel is None else kernel.algorithm
         if kernel is None:
-            call, algorithm, read = self._call(operation, draft.wanted, read)
-        read = [None if i in storage.joined.get(draft, ()) else value for i, value in enumerate(read)]
-        workspace = storage.workspaces.get(draft)
-        fresh = tuple(place_of(value, self._slot(value), None) for value in operation.outputs if value in storage.fresh)
+            call, algorithm, read = self._call(operation, planned.wanted, read)
+        read = [None if i in storage.in_position.get(planned, ()) else value for i, value in enumerate(read)]
+        workspace = storage.workspaces.get(planned)
+        fresh = tuple(
+            slot_array(value, self._slot(value), None) for value in operation.outputs if value in storage.fresh
+        )
         return Step(
             node=operation.node,
             type=operation.type,
@@ -230,10 +242,10 @@ class _Planner:
             algorithm=algorithm,
             inputs=tuple(-1 if value is None else self._slot(value) for value in read),
             outputs=tuple(
-                self._slot(v) if wanted else -1 for v, wanted in zip(operation.outputs, draft.wanted, strict=True)
+                self._slot(v) if wanted else -1 for v, wanted in zip(operation.outputs, planned.wanted, strict=True)
             ),
             fresh=fresh,
-            aliases=tuple(alias for value in operation.outputs for alias in late.get(value, ())),
+            aliases=tuple(alias for value in operation.outputs for alias in run_views.get(value, ())),
             frees=tuple(self.slots[value] for value in frees if value in self.slots),
             workspace=(0, 0) if workspace is None or kernel is None else (workspace.offset, kernel.workspace),
             elements=_rounding(operation) if kernel is None else None,
@@ -253,8 +265,8 @@ class _Planner:
         return BodyPlan(body.node, body.body, plan_graph(body.graph, self.report, self.compilation))
 
     def _call(
-        self, operation: Operation, wanted: Sequence[bool], read: list[Value | None]
-    ) -> tuple[Callable[..., Any], str, list[Value | None]]:
+        self, operation: Operation, wanted: Sequence[bool], read: list[CompileValue | None]
+    ) -> tuple[Callable[..., Any], str, list[CompileValue | None]]:
         """What computes an operation that has no kernel: a function, how it computes, and which inputs it is given."""
         definition = operation.definition
         if definition is None:
@@ -267,19 +279,19 @@ class _Planner:
             return functools.partial(definition.first_output_kernel, **operation.attributes), "reference", read
         call = reference_call(definition, operation.attributes, widen=may_be_f16(operation))
         if optimize and has_candidates(definition) and not is_static(operation) and not _is_of_integers(operation):
-            special = Specialising(
+            special = ByShape(
                 operation, call, self.compilation.store, self.compilation.threads, self.compilation.holding
             )
             return special, "by shape", [None if value.constant is not None else value for value in operation.inputs]
         return call, "reference", read
 
     def _copied(self, storage: Storage) -> tuple[bool, ...]:
-        """Which targets may share memory with what is not theirs, following operations that return views."""
-        seen: set[Value | str] = {FIXED}
+        """For each target whether it may share memory with an earlier target or with memory that the run does not own."""
+        seen: set[Owner] = {EXTERNAL}
         copied = []
         for value in self.graph.targets:
-            copied.append(bool(storage.roots[value] & seen))
-            seen |= storage.roots[value]
+            copied.append(bool(storage.owners[value] & seen))
+            seen |= storage.owners[value]
         return tuple(copied)
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from irexec.analysis.cost import NO_COMPUTATION
 from irexec.backend.constants import AS_IT_IS, ConstantStore
 from irexec.backend.kernel import Order
-from irexec.compile.held import Held, in_use
 from irexec.compile.rewriting import Refusal
 from irexec.compile.steps import Plan, Step
+from irexec.compile.storage.intervals import MemoryInterval, in_use
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph
 from irexec.messages import amount, counted
@@ -103,7 +103,7 @@ class PlanReport(Report):
     intermediate: int
     packed: int
     kept: int
-    held: tuple[Held, ...] = field(metadata={"json": False})
+    held: tuple[MemoryInterval, ...] = field(metadata={"json": False})
 
     _json_properties = ("removed",)
 
@@ -144,7 +144,7 @@ def describe_plan(plan: Plan, model: Graph, store: ConstantStore) -> PlanReport:
         intermediate=sum(one.intermediate for one, _ in graphs),
         packed=packed,
         kept=kept,
-        held=(*plan.held, *_held_by_bodies(plan)),
+        held=(*plan.intervals, *_held_by_bodies(plan)),
     )
 
 
@@ -161,16 +161,16 @@ def _arena(plan: Plan) -> int:
     return plan.arena + max((_arena(body.plan) for step in plan.steps for body in step.bodies.values()), default=0)
 
 
-def _held_by_bodies(plan: Plan) -> Iterator[Held]:
+def _held_by_bodies(plan: Plan) -> Iterator[MemoryInterval]:
     """What the tensors of bodies take at most while a step runs; workspace is left out, as it is for the plan itself."""
     for i, step in enumerate(plan.steps):
         size = max((_peak(body.plan) for body in step.bodies.values()), default=0)
         if size:
-            yield Held((step.node.name,), "body", None, size, i, i)
+            yield MemoryInterval((step.node.name,), "body", None, size, i, i)
 
 
 def _peak(plan: Plan) -> int:
-    tensors = [one for one in plan.held if one.kind != "workspace"]
+    tensors = [one for one in plan.intervals if one.kind != "workspace"]
     return max(in_use([*tensors, *_held_by_bodies(plan)], len(plan.steps)), default=0)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.constants import ConstantSource, Holding
-from irexec.compile.graph import Graph, LoweredBody, Operation, Value, constant_value
+from irexec.compile.graph import CompileGraph, CompileValue, LoweredBody, Operation, constant_value
 from irexec.dtypes.elements import Element
 from irexec.ir.graph import Node
 from irexec.schema.registry import resolve
@@ -116,7 +116,7 @@ class Report:
         )
         return [reasons for _, reasons in found]
 
-    def refusals_of(self, graph: Graph) -> tuple[Refusal, ...]:
+    def refusals_of(self, graph: CompileGraph) -> tuple[Refusal, ...]:
         """The refusals of operations whose layers are still computed in the graph, by these operations or by what replaced them."""
         layers = {node for operation in graph for node in operation.origins}
         found = [
@@ -163,16 +163,16 @@ class Rewriting:
     def derived(
         self,
         key: Hashable,
-        inputs: Sequence[Value],
+        inputs: Sequence[CompileValue],
         like: Element,
         shape: tuple[int, ...],
         compute: Callable[..., np.ndarray],
-    ) -> Value:
+    ) -> CompileValue:
         """A constant value that ``compute`` gives of constant ``inputs``; see DerivedConstants.get."""
         sources = [value.constant for value in inputs if value.constant is not None]
         return constant_value(self.constants.get((self.name, key), sources, like, shape, compute))
 
-    def literal(self, array: np.ndarray, like: Element) -> Value:
+    def literal(self, array: np.ndarray, like: Element) -> CompileValue:
         """A small constant value that a pass needs, such as the order of a Transpose; equal ones of a type are the same."""
         if array.dtype == object:
             return constant_value(ConstantSource.of(array, like))
@@ -200,10 +200,10 @@ def _frozen(attribute: Any) -> Hashable:
 
 
 def create(
-    graph: Graph,
+    graph: CompileGraph,
     type: str,
     version: str,
-    inputs: Sequence[Value],
+    inputs: Sequence[CompileValue],
     attributes: dict[str, Any],
     origins: Sequence[Operation],
 ) -> Operation:
@@ -219,7 +219,7 @@ def create(
     definition = resolve(type, version)
     arguments = definition.arguments(attributes)
     facts = as_tuple(definition.infer([value.fact for value in inputs], arguments))
-    outputs = [Value(fact, name=origins[-1].output.name if i == 0 else "") for i, fact in enumerate(facts)]
+    outputs = [CompileValue(fact, name=origins[-1].output.name if i == 0 else "") for i, fact in enumerate(facts)]
     layers = tuple(dict.fromkeys(node for operation in origins for node in operation.origins))
     made = Operation(
         definition, arguments, list(inputs), outputs, origins[-1].node, layers, len(inputs), rank=origins[-1].rank
@@ -227,6 +227,6 @@ def create(
     return graph.insert(made)
 
 
-def bodies(graph: Graph) -> list[LoweredBody]:
+def bodies(graph: CompileGraph) -> list[LoweredBody]:
     """The bodies of the graph's operations."""
     return [body for operation in graph for body in operation.bodies.values()]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.compile.graph import Graph, Operation, Value
+from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.pattern import Match, Pattern
 from irexec.compile.rewriting import Rewriting, create
 from irexec.dtypes.elements import F32, F64, I64
@@ -25,24 +25,24 @@ class Replacement:
         rewriting: for constants, and the options of the pass.
     """
 
-    graph: Graph
+    graph: CompileGraph
     match: Match
     root: Operation
     rewriting: Rewriting
 
-    def emit(self, type: str, version: str, *inputs: Value, **attributes: Any) -> Value:
+    def emit(self, type: str, version: str, *inputs: CompileValue, **attributes: Any) -> CompileValue:
         """The first output of a new operation."""
         origins = [operation for operation in dict.fromkeys(self.match.operations) if operation is not self.root]
         ordered = sorted(origins, key=lambda operation: operation.rank)
         return create(self.graph, type, version, inputs, attributes, [*ordered, self.root]).output
 
-    def scalar(self, number: float, like: Value) -> Value:
+    def scalar(self, number: float, like: CompileValue) -> CompileValue:
         """A constant of rank 0, of the type of another value."""
         if like.fact.element is None:
             raise AssertionError("rules apply to values of known types")
         return self.rewriting.literal(np.array(number, like.fact.element.carrier), like.fact.element)
 
-    def indexes(self, *numbers: int) -> Value:
+    def indexes(self, *numbers: int) -> CompileValue:
         """A constant vector of i64."""
         return self.rewriting.literal(np.array(numbers, np.int64), I64)
 
@@ -59,10 +59,12 @@ class Rule:
 
     name: str
     pattern: Pattern
-    replace: Callable[[Replacement], Value | str]
+    replace: Callable[[Replacement], CompileValue | str]
 
 
-def apply_rules(graph: Graph, rewriting: Rewriting, rules: Iterable[Rule], *, outermost_first: bool = False) -> None:
+def apply_rules(
+    graph: CompileGraph, rewriting: Rewriting, rules: Iterable[Rule], *, outermost_first: bool = False
+) -> None:
     """Replace what the rules match, each operation by the first rule that applies.
 
     Args:
@@ -83,15 +85,15 @@ def apply_rules(graph: Graph, rewriting: Rewriting, rules: Iterable[Rule], *, ou
                 break
 
 
-def _apply(graph: Graph, rewriting: Rewriting, rule: Rule, operation: Operation) -> bool:
+def _apply(graph: CompileGraph, rewriting: Rewriting, rule: Rule, operation: Operation) -> bool:
     match = next(rule.pattern.match(operation.output, Match()), None)
     if match is None or operation not in match.operations:
         return False
     if _leaks(graph, match, operation):
-        made: Value | str = "a value inside is read elsewhere"
+        made: CompileValue | str = "a value inside is read elsewhere"
     else:
         made = _replacement(rule, Replacement(graph, match, operation, rewriting))
-    if isinstance(made, Value) and made.fact.shape != operation.output.fact.shape:
+    if isinstance(made, CompileValue) and made.fact.shape != operation.output.fact.shape:
         made = f"the result would be {made.fact}, not {operation.output.fact}"
     if isinstance(made, str):
         rewriting.refused(operation, f"{rule.name}: {made}")
@@ -104,14 +106,14 @@ def _apply(graph: Graph, rewriting: Rewriting, rule: Rule, operation: Operation)
     return True
 
 
-def _replacement(rule: Rule, found: Replacement) -> Value | str:
+def _replacement(rule: Rule, found: Replacement) -> CompileValue | str:
     try:
         return rule.replace(found)
     except OpError as error:
         return str(error)
 
 
-def _leaks(graph: Graph, match: Match, root: Operation) -> bool:
+def _leaks(graph: CompileGraph, match: Match, root: Operation) -> bool:
     """Whether a value between the operations is read, or asked for, outside."""
     inside = set(match.operations)
     values = [output for operation in inside if operation is not root for output in operation.outputs]

@@ -23,7 +23,7 @@ KEPT = 16
 """Kernels that a step keeps, for as many different shapes: those that were used last."""
 
 
-class Specialising:
+class ByShape:
     """The operation, computed by the kernel that suits the shapes of a call; by the reference kernel where there is none.
 
     Args:

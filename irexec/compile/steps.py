@@ -11,16 +11,16 @@ import numpy as np
 
 from irexec.backend.constants import ConstantSource
 from irexec.backend.kernel import Kernel, Order
-from irexec.compile.held import Held
 from irexec.compile.rewriting import Refusal
-from irexec.compile.views import ordered
+from irexec.compile.storage.intervals import MemoryInterval
+from irexec.compile.storage.views import ordered
 from irexec.dtypes.elements import Element
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class SlotArray:
     """An array that a slot holds: its shape, type and order, and its offset in the arena; None for memory of its own."""
 
     slot: int
@@ -87,7 +87,7 @@ class Step:
     algorithm: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    fresh: tuple[Place, ...] = ()
+    fresh: tuple[SlotArray, ...] = ()
     aliases: tuple[Alias, ...] = ()
     frees: tuple[int, ...] = ()
     workspace: tuple[int, int] = (0, 0)
@@ -127,9 +127,9 @@ class Plan:
         parameters: the slot of each Parameter of the graph; -1 where nothing reads it.
         targets: the slot of each value asked for.
         copied: for each target whether it may be memory of an input, a constant or another target.
-        places: slots that lie in the arena.
+        arrays: the arrays in the arena.
         aliases: slots that are views of those.
-        late_aliases: slots that are views of Parameters.
+        input_aliases: slots that are views of Parameters.
         arena: bytes of the arena.
         threads: how many threads work on a step.
         sources: the constants that the plan keeps alive.
@@ -137,7 +137,7 @@ class Plan:
         intermediate: bytes of all tensors that are read or asked for together, for comparison with ``arena``.
         views: the layers that need no step, since their outputs are views of other tensors.
         refusals: why passes left operations of this graph as they are.
-        held: what holds memory, and from which step to which; bodies apart.
+        intervals: the bytes in use from step to step, without those of bodies.
     """
 
     steps: tuple[Step, ...]
@@ -146,9 +146,9 @@ class Plan:
     parameters: tuple[int, ...]
     targets: tuple[int, ...]
     copied: tuple[bool, ...]
-    places: tuple[Place, ...] = ()
+    arrays: tuple[SlotArray, ...] = ()
     aliases: tuple[Alias, ...] = ()
-    late_aliases: tuple[Alias, ...] = ()
+    input_aliases: tuple[Alias, ...] = ()
     arena: int = 0
     threads: int = 1
     sources: tuple[ConstantSource, ...] = ()
@@ -156,4 +156,4 @@ class Plan:
     intermediate: int = 0
     views: tuple[Node, ...] = ()
     refusals: tuple[Refusal, ...] = ()
-    held: tuple[Held, ...] = ()
+    intervals: tuple[MemoryInterval, ...] = ()

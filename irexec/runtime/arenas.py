@@ -13,9 +13,9 @@ from irexec.backend.kernel import KernelContext
 from irexec.backend.pool import Pool, pool_of
 from irexec.backend.scratch import Scratch
 from irexec.compile.errors import too_large
-from irexec.compile.memory import ALIGNMENT
 from irexec.compile.memory_limit import MemoryLimit, arena_error, check_arena
 from irexec.compile.steps import Plan, Step
+from irexec.compile.storage.arena import ALIGNMENT
 
 KEPT = 2
 """Arenas that are kept for the next run."""
@@ -104,7 +104,7 @@ def _set_up(plan: Plan, buffer: np.ndarray) -> Frame:
     slots: list[Any] = [None] * (plan.slots + 1)
     for slot, array in plan.constants:
         slots[slot] = array
-    for place in plan.places:
+    for place in plan.arrays:
         slots[place.slot] = place.view(buffer)
     for alias in plan.aliases:
         slots[alias.slot] = alias.view(slots[alias.source])

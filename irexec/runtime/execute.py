@@ -84,7 +84,7 @@ def _targets(
         for slot, array in zip(plan.parameters, inputs, strict=True):
             if slot >= 0:
                 slots[slot] = array
-        for alias in plan.late_aliases:
+        for alias in plan.input_aliases:
             slots[alias.slot] = alias.view(slots[alias.source])
         variables = VariableTransaction(state)
         runner = _Runner(slots, variables, arenas, limits, watcher)

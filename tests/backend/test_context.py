@@ -13,6 +13,7 @@ import pytest
 from irexec.backend.kernel import Kernel, KernelContext
 from irexec.backend.pool import pool_of
 from irexec.backend.scratch import Scratch
+from irexec.backend.switches import CHECK_RECORDS
 from irexec.backend.trials import RUNS_UNTIL_RETRIED, TRIAL_RUNS
 
 
@@ -95,7 +96,11 @@ class Doubling(Kernel):
     [(3, True, True, 3), (3, False, True, 9), (3, True, False, 9), (17, True, True, 51)],
     ids=["recorded", "arrays change", "copies", "many blocks"],
 )
-def test_calls_of_blocks_are_recorded(rows: int, fixed: bool, repeatable: bool, calls: int) -> None:
+def test_calls_of_blocks_are_recorded(
+    rows: int, fixed: bool, repeatable: bool, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A checked record runs the kernel every time.
+    monkeypatch.delenv(CHECK_RECORDS, raising=False)
     context = KernelContext(pool_of(1), [Scratch.of_size(1024)], fixed=fixed)
     kernel, data, out = Doubling(rows, repeatable), np.zeros((rows, 2), np.float32), np.empty((rows, 2), np.float32)
     for number in range(3):

@@ -7,12 +7,12 @@ import pytest
 
 import irexec
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.compile.graph import Graph, Operation, constant_of, problems
+from irexec.compile.graph import CompileGraph, Operation, constant_of, problems
 from irexec.compile.lower import lower
 from irexec.dtypes.elements import F32
 
 
-def lowered() -> Graph:
+def lowered() -> CompileGraph:
     """x -> Relu -> r; r + r -> s, r * 2 -> p; targets s and p."""
     builder = irexec.Builder("m")
     x = builder.parameter(F32, (2, 3), "x")
@@ -23,7 +23,7 @@ def lowered() -> Graph:
     return lower(model, infer_shapes(model), {})
 
 
-def named(graph: Graph, name: str) -> Operation:
+def named(graph: CompileGraph, name: str) -> Operation:
     return next(operation for operation in graph if operation.node.name == name)
 
 

@@ -11,7 +11,7 @@ import irexec
 from irexec.analysis.builder import Builder
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.plan import Compilation, plan
-from irexec.compile.steps import Place
+from irexec.compile.steps import SlotArray
 from irexec.ir.graph import Value
 
 ROWS, SIZE = 48, 64
@@ -118,7 +118,7 @@ def _model(make: Make) -> irexec.Model:
 def test_workspaces_of_all_threads_lie_apart_from_what_a_step_reads_and_writes(make: Make, threads: int) -> None:
     model = _model(make)
     found = plan(model, infer_shapes(model), compilation=Compilation(threads=threads))
-    places = {place.slot: place for place in found.places}
+    places = {place.slot: place for place in found.arrays}
     for step in found.steps:
         offset, size = step.workspace
         end = offset + threads * -(-size // 64) * 64
@@ -127,12 +127,12 @@ def test_workspaces_of_all_threads_lie_apart_from_what_a_step_reads_and_writes(m
             assert _end(place) <= offset or end <= _start(place) or not size
 
 
-def _start(place: Place) -> int:
+def _start(place: SlotArray) -> int:
     assert place.offset is not None
     return place.offset
 
 
-def _end(place: Place) -> int:
+def _end(place: SlotArray) -> int:
     return _start(place) + place.size
 
 

@@ -11,7 +11,7 @@ import pytest
 import irexec
 from irexec.backend.switches import CHECK_PASSES
 from irexec.compile import passes
-from irexec.compile.graph import Graph
+from irexec.compile.graph import CompileGraph
 from irexec.compile.passes import PASSES, Pass, check_order
 from irexec.compile.rewriting import Rewriting
 from irexec.errors import InputError
@@ -23,18 +23,18 @@ def _relu() -> irexec.Model:
     return builder.model()
 
 
-def _replace(monkeypatch: pytest.MonkeyPatch, rewrite: Callable[[Graph, Rewriting], None]) -> None:
+def _replace(monkeypatch: pytest.MonkeyPatch, rewrite: Callable[[CompileGraph, Rewriting], None]) -> None:
     """Let ``rewrite`` run as the pass that removes no-ops."""
     table = tuple(Pass(one.name, rewrite) if one.name == "remove no-ops" else one for one in PASSES)
     monkeypatch.setattr(passes, "PASSES", table)
 
 
-def _misplace_outputs(graph: Graph, rewriting: Rewriting) -> None:
+def _misplace_outputs(graph: CompileGraph, rewriting: Rewriting) -> None:
     for operation in graph:
         operation.output.index = 7
 
 
-def _fail(graph: Graph, rewriting: Rewriting) -> None:
+def _fail(graph: CompileGraph, rewriting: Rewriting) -> None:
     raise KeyError("axis")
 
 
@@ -71,7 +71,7 @@ def test_what_a_pass_leaves_is_checked(monkeypatch: pytest.MonkeyPatch, value: s
     _replace(monkeypatch, _misplace_outputs)
     with pytest.raises(
         AssertionError,
-        match=r"^pass 'remove no-ops' leaves a graph in which <Value .*> does not name <Relu .*> as its producer",
+        match=r"^pass 'remove no-ops' leaves a graph in which <CompileValue .*> does not name <Relu .*> as its producer",
     ):
         irexec.compile_model(_relu())
 

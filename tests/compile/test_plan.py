@@ -12,7 +12,7 @@ import pytest
 
 import irexec
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.compile.graph import Graph, Operation
+from irexec.compile.graph import CompileGraph, Operation
 from irexec.compile.plan import Compilation, plan
 from irexec.dtypes.elements import BF16, F32, I64, U4, Element
 from tests.support.memory import traced_peak
@@ -180,13 +180,13 @@ def test_plans_keep_nothing_of_the_compile_graph(
     make: Callable[[], irexec.Model], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[weakref.ref[Operation]] = []
-    insert = Graph.insert
+    insert = CompileGraph.insert
 
-    def recorded(graph: Graph, operation: Operation) -> Operation:
+    def recorded(graph: CompileGraph, operation: Operation) -> Operation:
         seen.append(weakref.ref(operation))
         return insert(graph, operation)
 
-    monkeypatch.setattr(Graph, "insert", recorded)
+    monkeypatch.setattr(CompileGraph, "insert", recorded)
     compiled = irexec.compile_model(make())
     assert compiled.plan.steps
     gc.collect()

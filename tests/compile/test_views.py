@@ -12,7 +12,7 @@ from irexec.analysis.shape_inference import infer_shapes
 from irexec.backend.kernel import Order
 from irexec.compile.graph import Operation
 from irexec.compile.lower import lower
-from irexec.compile.views import as_views, may_give_views, order_of, ordered, outputs_of
+from irexec.compile.storage.views import as_views, may_be_views, order_of, ordered, outputs_of
 
 
 def _lowered(type: str, shape: str, *inputs: object, **attributes: object) -> Operation:
@@ -39,9 +39,9 @@ def test_axes_of_size_one_have_no_order() -> None:
 
 def test_operations_whose_outputs_may_be_views() -> None:
     reshape = _lowered("Reshape", "2,3", np.array([3, 2]), special_zero=False)
-    assert may_give_views(reshape)
-    assert not may_give_views(_lowered("Relu", "2,3"))
-    assert not may_give_views(_lowered("Reshape", "?,3", np.array([3, -1]), special_zero=False))
+    assert may_be_views(reshape)
+    assert not may_be_views(_lowered("Relu", "2,3"))
+    assert not may_be_views(_lowered("Reshape", "?,3", np.array([3, -1]), special_zero=False))
 
 
 def test_what_would_be_copied_or_is_refused_is_not_a_view() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import irexec
 from irexec.analysis.model import Model
 from irexec.compile.passes import PASSES
-from irexec.compile.steps import Place
+from irexec.compile.steps import SlotArray
 from irexec.runtime import arenas
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.precision import Precision
@@ -34,14 +34,14 @@ def reference(model: Model, precision: Precision = "as-written") -> CompiledMode
 @contextmanager
 def poisoned() -> Iterator[None]:
     """Memory that is allocated for tensors is full of NaN, so that reading what was never written is seen."""
-    aligned, allocated = arenas._aligned, Place.allocated
+    aligned, allocated = arenas._aligned, SlotArray.allocated
 
     def filled(array: np.ndarray) -> np.ndarray:
         if array.dtype != object:
             array.view(np.uint8).reshape(-1)[...] = 0xFF if array.flags.c_contiguous else 0
         return array
 
-    def own(self: Place) -> np.ndarray:
+    def own(self: SlotArray) -> np.ndarray:
         array = allocated(self)
         if array.dtype.kind == "f":
             array.fill(np.nan)
@@ -49,7 +49,7 @@ def poisoned() -> Iterator[None]:
 
     with (
         mock.patch.object(arenas, "_aligned", lambda size: filled(aligned(size))),
-        mock.patch.object(Place, "allocated", own),
+        mock.patch.object(SlotArray, "allocated", own),
     ):
         yield
 

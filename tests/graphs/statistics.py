@@ -19,9 +19,9 @@ from unittest import mock
 
 from irexec.backend.kernel import Kernel
 from irexec.compile import plan as planning
-from irexec.compile import storage as storing
 from irexec.compile.passes import PASSES
 from irexec.compile.plan_report import PlanReport
+from irexec.compile.storage import layout as storing
 from irexec.dtypes.elements import ELEMENTS
 from irexec.errors import IrexecError
 from irexec.ir.graph import Node
@@ -148,12 +148,12 @@ def _planned() -> Iterator[tuple[set[str], set[str]]]:
 
 
 def _of_storage(storage: Any) -> Iterator[str]:
-    for draft, joined in storage.joined.items():
+    for draft, joined in storage.in_position.items():
         if joined:
             yield f"a concatenation in memory of {'all' if len(joined) == draft.operation.own else 'some'} inputs"
     buffers = list(storage.buffers.values())
     found = {
-        "views made for each arena": storage.views, "views made in each run": storage.late, "workspace": storage.workspaces,
+        "views made for each arena": storage.views, "views made in each run": storage.run_views, "workspace": storage.workspaces,
         "an output over an input": len(set(map(id, buffers))) < len(buffers),
     }  # fmt: skip
     yield from (name for name, holds in found.items() if holds)

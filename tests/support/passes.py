@@ -8,7 +8,7 @@ import numpy as np
 
 import irexec
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.compile.graph import Graph
+from irexec.compile.graph import CompileGraph
 from irexec.compile.lower import lower
 from irexec.compile.passes import PASSES, optimize
 from irexec.compile.rewriting import Rewriting
@@ -19,7 +19,7 @@ ALONE: tuple[tuple[str, ...], ...] = ((), *((name,) for name in NAMES))
 """No pass, but fast kernels; each pass alone."""
 
 
-def optimized(model: irexec.Model, names: Collection[str] | None) -> tuple[Graph, Rewriting]:
+def optimized(model: irexec.Model, names: Collection[str] | None) -> tuple[CompileGraph, Rewriting]:
     """The compile graph after these passes (None: all), and what they reported."""
     with np.errstate(all="ignore"):
         graph, rewriting = lower(model, infer_shapes(model), {}), Rewriting()
@@ -27,7 +27,7 @@ def optimized(model: irexec.Model, names: Collection[str] | None) -> tuple[Graph
     return graph, rewriting
 
 
-def types(graph: Graph) -> list[str]:
+def types(graph: CompileGraph) -> list[str]:
     """The types of the operations in order."""
     return [operation.type for operation in graph.order()]
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from irexec.backend.switches import CHECK_PASSES, is_on
-from irexec.compile.graph import Graph, problems
+from irexec.compile.graph import CompileGraph, problems
 from irexec.compile.passes.choose_layouts import choose_layouts
 from irexec.compile.passes.fold_constants import fold_constants
 from irexec.compile.passes.fold_scale_and_shift import fold_scale_and_shift
@@ -30,7 +30,7 @@ from irexec.compile.passes.remove_no_ops import remove_no_ops
 from irexec.compile.passes.sink_transposes import sink_transposes
 from irexec.compile.rewriting import Rewriting, bodies
 
-Rewrite = Callable[[Graph, Rewriting], None]
+Rewrite = Callable[[CompileGraph, Rewriting], None]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def check_order(passes: Sequence[Pass]) -> None:
 check_order(PASSES)
 
 
-def optimize(graph: Graph, rewriting: Rewriting, names: Collection[str] | None = None) -> None:
+def optimize(graph: CompileGraph, rewriting: Rewriting, names: Collection[str] | None = None) -> None:
     """Run the passes over the graph, and over the graphs of its bodies first.
 
     An exception of a pass names it in a note. With the environment variable IREXEC_CHECK_PASSES the graph is checked after
@@ -116,7 +116,7 @@ def optimize(graph: Graph, rewriting: Rewriting, names: Collection[str] | None =
                 raise AssertionError(f"pass {one.name!r} leaves a graph in which {'; '.join(found)}")
 
 
-def _run(one: Pass, graph: Graph, rewriting: Rewriting) -> None:
+def _run(one: Pass, graph: CompileGraph, rewriting: Rewriting) -> None:
     rewriting.name = one.name
     try:
         one.rewrite(graph, rewriting)

@@ -14,12 +14,12 @@ import numpy as np
 
 from irexec.backend.kernel import Order
 from irexec.backend.registry import has_candidates
-from irexec.compile.graph import Graph, Operation, Value
+from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.layout_costs import COPIED, REORDERED, STEP, Costs
 from irexec.compile.moves import move_of
 from irexec.compile.rewriting import Rewriting
 from irexec.compile.select import is_static
-from irexec.compile.views import may_give_views, order_of, probe
+from irexec.compile.storage.views import may_be_views, order_of, probe
 
 ROUNDS = 3
 """How often all tensors are looked at, at most."""
@@ -29,7 +29,7 @@ GAIN = 0.02
 _OTHER: dict[int, Order] = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
 
 
-def choose_layouts(graph: Graph, rewriting: Rewriting) -> None:
+def choose_layouts(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Set the order of every value that a fast kernel writes, and of the views of it."""
     layout = _Layouts(graph, rewriting)
     layout.start()
@@ -42,10 +42,10 @@ def choose_layouts(graph: Graph, rewriting: Rewriting) -> None:
 class _Layouts:
     """Values whose order is free, with what they affect."""
 
-    def __init__(self, graph: Graph, rewriting: Rewriting) -> None:
+    def __init__(self, graph: CompileGraph, rewriting: Rewriting) -> None:
         self.operations = graph.order()
         self.costs = Costs(rewriting.threads, rewriting.holding)
-        self.viewing = {operation for operation in self.operations if may_give_views(operation)}
+        self.viewing = {operation for operation in self.operations if may_be_views(operation)}
         self.free = [
             value
             for operation in self.operations
@@ -69,7 +69,7 @@ class _Layouts:
         for operation in self.operations:
             self._follow(operation)
 
-    def improve(self, value: Value) -> bool:
+    def improve(self, value: CompileValue) -> bool:
         """Give the value its cheapest order; whether that changed it."""
         affected = [operation for operation in (value.producer, *self._reached(value)) if operation is not None]
         before = chosen = value.order
@@ -87,14 +87,14 @@ class _Layouts:
         self._set(value, chosen)
         return chosen != before
 
-    def _options(self, value: Value) -> Iterator[Order | None]:
+    def _options(self, value: CompileValue) -> Iterator[Order | None]:
         rank = len(value.fact.static_shape)
         yield None
         if rank in _OTHER:
             yield _OTHER[rank]
         yield from _orders_for_views(value)
 
-    def _set(self, value: Value, order: Order | None) -> None:
+    def _set(self, value: CompileValue, order: Order | None) -> None:
         value.order = order
         for reader in value.readers:
             if reader.inputs and reader.inputs[0] is value:
@@ -109,7 +109,7 @@ class _Layouts:
             if output.order != order:
                 self._set(output, order)
 
-    def _reached(self, value: Value) -> Iterator[Operation]:
+    def _reached(self, value: CompileValue) -> Iterator[Operation]:
         """The operations that read the value or a view of it, views included."""
         for reader in value.readers:
             yield reader
@@ -131,7 +131,7 @@ class _Layouts:
         return STEP + elements * (COPIED if operation.inputs[0].order is None else REORDERED)
 
 
-def _orders_for_views(value: Value) -> Iterator[Order | None]:
+def _orders_for_views(value: CompileValue) -> Iterator[Order | None]:
     """The orders in which a view of the value, or a view of that, lies in C order or in the other one of its rank."""
     for reader in value.readers:
         move = move_of(reader)
@@ -153,5 +153,5 @@ def _writes_any_order(operation: Operation) -> bool:
     return operation.definition is None or (has_candidates(operation.definition) and not operation.bodies)
 
 
-def _has_choice(value: Value) -> bool:
+def _has_choice(value: CompileValue) -> bool:
     return len(value.fact.static_shape) in _OTHER and sum(size > 1 for size in value.fact.static_shape) > 1

@@ -10,13 +10,13 @@ import numpy as np
 from irexec.analysis.evaluate import as_tuple, rounded
 from irexec.backend.constants import ConstantSource
 from irexec.compile.errors import located
-from irexec.compile.graph import Graph, Operation, Value
+from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.rewriting import Rewriting, computation
 from irexec.ir.facts import Fact
 from irexec.schema.opdef import OpDef
 
 
-def fold_constants(graph: Graph, rewriting: Rewriting) -> None:
+def fold_constants(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Replace the outputs of such operations by constants, unless that would hold far more memory than their inputs take."""
     for operation in graph.order():
         folded = _from_facts(operation, rewriting) or _from_inputs(operation, rewriting)
@@ -28,7 +28,7 @@ def fold_constants(graph: Graph, rewriting: Rewriting) -> None:
         rewriting.applied()
 
 
-def _from_facts(operation: Operation, rewriting: Rewriting) -> list[Value] | None:
+def _from_facts(operation: Operation, rewriting: Rewriting) -> list[CompileValue] | None:
     """Constants where shape inference found the values, such as those of a ShapeOf."""
     if (
         operation.definition is None
@@ -46,7 +46,7 @@ def _from_facts(operation: Operation, rewriting: Rewriting) -> list[Value] | Non
     return values
 
 
-def _from_inputs(operation: Operation, rewriting: Rewriting) -> list[Value] | None:
+def _from_inputs(operation: Operation, rewriting: Rewriting) -> list[CompileValue] | None:
     """Constants where every input is one."""
     definition = operation.definition
     if definition is None or not definition.deterministic or not operation.is_pure:
@@ -72,13 +72,13 @@ def _from_inputs(operation: Operation, rewriting: Rewriting) -> list[Value] | No
 
 def _computed_now(
     operation: Operation, definition: OpDef, sources: list[ConstantSource], rewriting: Rewriting
-) -> list[Value] | None:
+) -> list[CompileValue] | None:
     arrays = _kernel(operation, definition)(*(source.array() for source in sources))
     facts = [Fact.of(array, output.fact.element) for array, output in zip(arrays, operation.outputs, strict=False)]
     return [rewriting.literal(array, fact.element) for array, fact in zip(arrays, facts, strict=True) if fact.element]
 
 
-def _computed_later(operation: Operation, definition: OpDef, index: int, rewriting: Rewriting) -> Value:
+def _computed_later(operation: Operation, definition: OpDef, index: int, rewriting: Rewriting) -> CompileValue:
     output = operation.outputs[index]
     fact = output.fact
     if fact.element is None:

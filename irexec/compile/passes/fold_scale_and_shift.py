@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from irexec.compile.channels import Affine, Channels, Product, affine_of, product_of, scaled
-from irexec.compile.graph import Graph, Operation, Value
+from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.rewriting import Rewriting, create
 
 
-def fold_scale_and_shift(graph: Graph, rewriting: Rewriting) -> None:
+def fold_scale_and_shift(graph: CompileGraph, rewriting: Rewriting) -> None:
     """For each product what stands before it, then what follows it."""
     for operation in graph.order():
         for fold in (_fold_before, _fold_after):
@@ -24,7 +24,7 @@ def fold_scale_and_shift(graph: Graph, rewriting: Rewriting) -> None:
                 rewriting.refused(operation, product)
 
 
-def _fold_after(graph: Graph, rewriting: Rewriting, product: Product) -> None:
+def _fold_after(graph: CompileGraph, rewriting: Rewriting, product: Product) -> None:
     """The operations after a product, each the only reader of the one before: scale * product + shift."""
     operations: list[Operation] = []
     value, whole = product.operation.output, Affine.identity(product.outputs)
@@ -49,7 +49,7 @@ def _fold_after(graph: Graph, rewriting: Rewriting, product: Product) -> None:
     rewriting.applied(len(operations))
 
 
-def _fold_before(graph: Graph, rewriting: Rewriting, product: Product) -> None:
+def _fold_before(graph: CompileGraph, rewriting: Rewriting, product: Product) -> None:
     """The operations before a convolution, each read by the next one alone: product(scale * x + shift)."""
     channels, operations = product.inputs, list[Operation]()
     if channels is None:
@@ -89,7 +89,9 @@ def _bias(product: Product, shift: np.ndarray) -> np.ndarray:
     return np.broadcast_to(moved.sum(axis=others).reshape(-1), product.outputs.count)
 
 
-def _scale_weights(graph: Graph, rewriting: Rewriting, product: Product, channels: Channels, scale: np.ndarray) -> None:
+def _scale_weights(
+    graph: CompileGraph, rewriting: Rewriting, product: Product, channels: Channels, scale: np.ndarray
+) -> None:
     weights = product.operation.inputs[product.weights]
     element = weights.fact.element
     if element is None:
@@ -104,12 +106,12 @@ def _scale_weights(graph: Graph, rewriting: Rewriting, product: Product, channel
     _set_input(graph, product.operation, product.weights, made)
 
 
-def _set_input(graph: Graph, operation: Operation, index: int, value: Value) -> None:
+def _set_input(graph: CompileGraph, operation: Operation, index: int, value: CompileValue) -> None:
     graph.set_inputs(operation, [value if i == index else old for i, old in enumerate(operation.inputs)])
 
 
 def _add_shift(
-    graph: Graph, rewriting: Rewriting, product: Product, origins: list[Operation], shift: np.ndarray
+    graph: CompileGraph, rewriting: Rewriting, product: Product, origins: list[Operation], shift: np.ndarray
 ) -> None:
     """Operations that read the product read it with the shift added; if the shift is 0, the product gets the layers that it computes."""
     output, element = product.operation.output, product.operation.output.fact.element

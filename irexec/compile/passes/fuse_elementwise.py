@@ -14,7 +14,7 @@ import numpy as np
 
 from irexec.backend.chain import Chain, Instruction
 from irexec.backend.registry import BlockOperation, find_block_operation, is_element_wise, offers
-from irexec.compile.graph import Graph, Operation, Value
+from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.rewriting import Rewriting
 from irexec.compile.select import is_native, is_static, task_of
 from irexec.ir.facts import Fact
@@ -23,7 +23,7 @@ LONGEST = 48
 """Operations of one chain, at most."""
 
 
-def fuse_elementwise(graph: Graph, rewriting: Rewriting) -> None:
+def fuse_elementwise(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Chains after products, poolings, normalizations and reductions first, then those that stand alone."""
     fusion = _Fusion(graph, rewriting)
     for operation in reversed(graph.order()):
@@ -57,11 +57,11 @@ class _Growth:
     """
 
     members: list[Operation] = field(default_factory=list)
-    open: dict[Value, int] = field(default_factory=dict)
+    open: dict[CompileValue, int] = field(default_factory=dict)
 
 
 class _Fusion:
-    def __init__(self, graph: Graph, rewriting: Rewriting) -> None:
+    def __init__(self, graph: CompileGraph, rewriting: Rewriting) -> None:
         self.graph, self.rewriting = graph, rewriting
         self.number = {operation: i for i, operation in enumerate(graph.order())}
         self.targets = set(graph.targets)
@@ -114,7 +114,7 @@ class _Fusion:
             self.rewriting.refused(left, f"{root.node.name!r} has a result that is read elsewhere too")
         return growth.members[:best]
 
-    def _uses(self, value: Value) -> int:
+    def _uses(self, value: CompileValue) -> int:
         return len(value.uses) + (value in self.targets)
 
     def _add(self, growth: _Growth, operation: Operation) -> None:
@@ -126,7 +126,7 @@ class _Fusion:
         growth.members.append(operation)
         growth.open[operation.output] = self._uses(operation.output)
 
-    def _obstacle(self, operation: Operation, value: Value) -> str | None:
+    def _obstacle(self, operation: Operation, value: CompileValue) -> str | None:
         """Why an operation cannot join a chain after ``value``; None if it can."""
         if operation not in self.blocks:
             return (
@@ -148,12 +148,12 @@ class _Fusion:
         operands, chain = self._chain(chained, None if alone else root.output)
         last = chained[-1]
         origins = tuple(dict.fromkeys(node for operation in (root, *members) for node in operation.origins))
-        output = Value(last.output.fact, name=last.output.name)
+        output = CompileValue(last.output.fact, name=last.output.name)
         inputs = [*own, *operands]
         if alone:
             fused = Operation(None, {}, inputs, [output], last.node, origins, len(inputs), chain, rank=last.rank)
         else:
-            outputs = [output, *(Value(other.fact, name=other.name) for other in root.outputs[1:])]
+            outputs = [output, *(CompileValue(other.fact, name=other.name) for other in root.outputs[1:])]
             fused = Operation(
                 root.definition, root.attributes, inputs, outputs, root.node, origins, len(own), chain, rank=last.rank
             )
@@ -172,9 +172,9 @@ class _Fusion:
             self.blocks.pop(operation, None)
         self.number[fused] = position
 
-    def _chain(self, members: list[Operation], product: Value | None) -> tuple[list[Value], Chain]:
+    def _chain(self, members: list[Operation], product: CompileValue | None) -> tuple[list[CompileValue], Chain]:
         """The operands of a chain and the chain itself; ``product`` is its input 0, or None for the first operand."""
-        operands: dict[tuple[Value, tuple[int, ...] | None], Value] = {}
+        operands: dict[tuple[CompileValue, tuple[int, ...] | None], CompileValue] = {}
         inside = {operation.output: i for i, operation in enumerate(members)}
         for operation, block in ((operation, self.blocks[operation]) for operation in members):
             for value, shape in _arguments(operation, block):
@@ -184,7 +184,7 @@ class _Fusion:
         numbers = {key: first + i for i, key in enumerate(operands)}
         count = first + len(operands)
 
-        def register(value: Value, shape: tuple[int, ...] | None) -> int:
+        def register(value: CompileValue, shape: tuple[int, ...] | None) -> int:
             if value is product:
                 return 0
             return count + inside[value] if value in inside else numbers[value, shape]
@@ -207,7 +207,7 @@ class _Fusion:
         first_fact = product.fact if product is not None else next(iter(operands.values())).fact
         return list(operands.values()), Chain(count, _dtype(first_fact), tuple(instructions))
 
-    def _shaped(self, value: Value, shape: tuple[int, ...] | None) -> Value:
+    def _shaped(self, value: CompileValue, shape: tuple[int, ...] | None) -> CompileValue:
         """The operand in the shape that NumPy broadcasts rightly; a constant where that is not its own."""
         if shape is None or shape == value.fact.shape or value.fact.element is None:
             return value
@@ -216,7 +216,7 @@ class _Fusion:
         )
 
 
-def _arguments(operation: Operation, block: BlockOperation) -> Iterator[tuple[Value, tuple[int, ...] | None]]:
+def _arguments(operation: Operation, block: BlockOperation) -> Iterator[tuple[CompileValue, tuple[int, ...] | None]]:
     for i, index in enumerate(block.reads):
         yield operation.inputs[index], block.shapes[i] if block.shapes else None
 

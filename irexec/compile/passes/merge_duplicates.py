@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from irexec.compile.graph import Graph, Operation, Value
+from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.rewriting import Rewriting, computation
 from irexec.schema.injected import ElementTypes
 
@@ -14,7 +14,7 @@ SMALL = 256
 """Constants of at most so many bytes are compared by value, larger ones by where they come from."""
 
 
-def merge_duplicates(graph: Graph, rewriting: Rewriting) -> None:
+def merge_duplicates(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Of operations of the same definition, attributes and inputs the first one stays; readers of the others read it."""
     first: dict[Hashable, Operation] = {}
     for operation in graph.order():
@@ -50,7 +50,7 @@ def _key(operation: Operation) -> Hashable:
     return computation(operation), tuple(map(_input, operation.inputs)), len(operation.outputs)
 
 
-def _input(value: Value) -> Hashable:
+def _input(value: CompileValue) -> Hashable:
     if value.constant is None:
         return id(value)
     known = value.known

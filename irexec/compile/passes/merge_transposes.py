@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from irexec.compile.graph import Graph, Operation
+from irexec.compile.graph import CompileGraph, Operation
 from irexec.compile.moves import emit_move, move_of
 from irexec.compile.rewriting import Rewriting, create
 
 
-def merge_transposes(graph: Graph, rewriting: Rewriting) -> None:
+def merge_transposes(graph: CompileGraph, rewriting: Rewriting) -> None:
     """In the order of the graph, so that several in succession become one."""
     for operation in graph.order():
         if operation.type == "MatMul" and operation.chain is None:
@@ -17,7 +17,7 @@ def merge_transposes(graph: Graph, rewriting: Rewriting) -> None:
     graph.remove_unused()
 
 
-def _merge(graph: Graph, rewriting: Rewriting, operation: Operation) -> None:
+def _merge(graph: CompileGraph, rewriting: Rewriting, operation: Operation) -> None:
     move = move_of(operation)
     if move is None:
         return
@@ -36,7 +36,7 @@ def _merge(graph: Graph, rewriting: Rewriting, operation: Operation) -> None:
     rewriting.applied()
 
 
-def _merge_into_matmul(graph: Graph, rewriting: Rewriting, operation: Operation) -> None:
+def _merge_into_matmul(graph: CompileGraph, rewriting: Rewriting, operation: Operation) -> None:
     """A Transpose of the last two axes is a flag of MatMul."""
     attributes, inputs, merged = dict(operation.attributes), list(operation.inputs), [operation]
     for index, flag in enumerate(("transpose_a", "transpose_b")):

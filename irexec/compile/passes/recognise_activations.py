@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from irexec.compile.graph import Graph, Value
+from irexec.compile.graph import CompileGraph, CompileValue
 from irexec.compile.pattern import call, either, number, value
 from irexec.compile.rewriting import Rewriting
 from irexec.compile.rules import Replacement, Rule, apply_rules
@@ -24,12 +24,12 @@ _TANH = call("Tanh", math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
 _TANH_FACTORED = call("Tanh", math.sqrt(2 / math.pi) * x * (1 + 0.044715 * x**2))
 
 
-def _as(type: str, version: str, **attributes: str) -> Callable[[Replacement], Value | str]:
+def _as(type: str, version: str, **attributes: str) -> Callable[[Replacement], CompileValue | str]:
     """The operation on x."""
     return lambda found: found.emit(type, version, found.match["x"], **attributes)
 
 
-def _swish_with_beta(found: Replacement) -> Value | str:
+def _swish_with_beta(found: Replacement) -> CompileValue | str:
     data = found.match["x"]
     return found.emit("Swish", "opset4", data, found.scalar(found.match.number("beta"), like=data))
 
@@ -50,6 +50,6 @@ RULES = (
 )
 
 
-def recognise_activations(graph: Graph, rewriting: Rewriting) -> None:
+def recognise_activations(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Replace each by the operation itself."""
     apply_rules(graph, rewriting, RULES)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from irexec.backend.registry import offers
-from irexec.compile.graph import Graph, Operation, Value
+from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.pattern import Product, call, either, value
 from irexec.compile.rewriting import Rewriting
 from irexec.compile.rules import Replacement, Rule, apply_rules
@@ -21,12 +21,12 @@ _MASKED = either(_SCORES + value("mask") + value("second mask"), _SCORES + value
 _ATTENTION = call("MatMul", call("Softmax", _MASKED), value("value"))
 
 
-def recognise_attention(graph: Graph, rewriting: Rewriting) -> None:
+def recognise_attention(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Replace each by the operation itself, where shapes are known and a fast kernel computes it."""
     apply_rules(graph, rewriting, [Rule("attention", _ATTENTION, _attention)])
 
 
-def _attention(found: Replacement) -> Value | str:
+def _attention(found: Replacement) -> CompileValue | str:
     match, last = found.match, found.root
     product = next(one for one in match.operations if one.type == "MatMul" and one is not last)
     softmax = next(one for one in match.operations if one.type == "Softmax")
@@ -58,7 +58,7 @@ def _obstacle(product: Operation, softmax: Operation, last: Operation) -> str | 
     return None
 
 
-def _mask(found: Replacement, query: Value) -> Value:
+def _mask(found: Replacement, query: CompileValue) -> CompileValue:
     """What is added to the scores; a zero where there is nothing."""
     masks = [found.match.values[name] for name in ("mask", "second mask") if name in found.match.values]
     if not masks:
@@ -66,7 +66,7 @@ def _mask(found: Replacement, query: Value) -> Value:
     return masks[0] if len(masks) == 1 else found.emit("Add", "opset1", *masks)
 
 
-def _oriented(found: Replacement, data: Value, swapped: bool) -> Value:
+def _oriented(found: Replacement, data: CompileValue, swapped: bool) -> CompileValue:
     """The value with its last two axes swapped, in a Transpose that it comes from where there is one."""
     if not swapped:
         return data

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from irexec.backend.compressed import CompressedSource
-from irexec.compile.graph import Graph, Value, constant_value
+from irexec.compile.graph import CompileGraph, CompileValue, constant_value
 from irexec.compile.pattern import call, either, value
 from irexec.compile.rewriting import Rewriting
 from irexec.compile.rules import Replacement, Rule, apply_rules
@@ -30,12 +30,12 @@ _SHAPED = either(call("Reshape", _SCALED, value("shape")), _SCALED)
 _WEIGHTS = either(call("Convert", _SHAPED), _SHAPED)
 
 
-def recognise_compressed_weights(graph: Graph, rewriting: Rewriting) -> None:
+def recognise_compressed_weights(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Replace each by a constant of a CompressedSource."""
     apply_rules(graph, rewriting, [Rule("compressed weights", _WEIGHTS, _compressed)], outermost_first=True)
 
 
-def _compressed(found: Replacement) -> Value | str:
+def _compressed(found: Replacement) -> CompileValue | str:
     sources = {name: part.constant for name, part in found.match.values.items() if part.constant is not None}
     packed, root = sources["stored"].raw, found.root.output
     if packed is None:
@@ -54,7 +54,7 @@ def _compressed(found: Replacement) -> Value | str:
     return constant_value(found.rewriting.constants.share(key, tuple(sources.values()), make), root.name)
 
 
-def _scaled(found: Replacement) -> Value:
+def _scaled(found: Replacement) -> CompileValue:
     return next(one.output for one in found.match.operations if one.type == "Multiply")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from irexec.compile.graph import Graph, Value
+from irexec.compile.graph import CompileGraph, CompileValue
 from irexec.compile.pattern import Pattern, array, call, either, number, root, value
 from irexec.compile.rewriting import Rewriting
 from irexec.compile.rules import Replacement, Rule, apply_rules
@@ -34,14 +34,14 @@ _SHIFTED = x - _reduced("ReduceMax", x)
 _EXPONENTIALS = call("Exp", _SHIFTED)
 
 
-def _mvn(found: Replacement, eps_mode: str) -> Value | str:
+def _mvn(found: Replacement, eps_mode: str) -> CompileValue | str:
     match = found.match
     return found.emit(
         "MVN", "opset6", match["x"], _axes(found), normalize_variance=True, eps=match.number("eps"), eps_mode=eps_mode
     )
 
 
-def _root_mean_square(found: Replacement) -> Value | str:
+def _root_mean_square(found: Replacement) -> CompileValue | str:
     """x / sqrt(mean of squares + eps) is x * sqrt(n) / sqrt(sum of squares + n * eps)."""
     data = found.match["x"]
     shape = data.fact.shape or ()
@@ -56,28 +56,28 @@ def _root_mean_square(found: Replacement) -> Value | str:
     return found.emit("Multiply", "opset1", normalized, found.scalar(math.sqrt(count), like=data))
 
 
-def _l2(found: Replacement, eps_mode: str, power: int) -> Value | str:
+def _l2(found: Replacement, eps_mode: str, power: int) -> CompileValue | str:
     limit = found.match.number("eps") ** power
     if limit < 1e-37:
         return f"eps {found.match.number('eps'):g} is too small for the square of float32"
     return found.emit("NormalizeL2", "opset1", found.match["x"], _axes(found), eps=limit, eps_mode=eps_mode)
 
 
-def _softmax(found: Replacement, type: str, version: str) -> Value | str:
+def _softmax(found: Replacement, type: str, version: str) -> CompileValue | str:
     axis = found.match.constants["axes"]
     if axis.size != 1:
         return f"it is over {axis.size} axes"
     return found.emit(type, version, found.match["x"], axis=int(axis.reshape(-1)[0]))
 
 
-def _axes(found: Replacement) -> Value:
+def _axes(found: Replacement) -> CompileValue:
     return found.indexes(*map(int, found.match.constants["axes"].reshape(-1)))
 
 
-def _rule(name: str, pattern: Pattern, replace: Callable[[Replacement], Value | str]) -> Rule:
+def _rule(name: str, pattern: Pattern, replace: Callable[[Replacement], CompileValue | str]) -> Rule:
     """A rule for data that has axes: reductions take a scalar and axis 0 or -1, the operations that are recognised may not."""
 
-    def checked(found: Replacement) -> Value | str:
+    def checked(found: Replacement) -> CompileValue | str:
         return replace(found) if found.match["x"].fact.shape else "its data is a scalar, or of unknown rank"
 
     return Rule(name, pattern, checked)
@@ -103,6 +103,6 @@ RULES = (
 )
 
 
-def recognise_normalizations(graph: Graph, rewriting: Rewriting) -> None:
+def recognise_normalizations(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Replace each by the operation itself."""
     apply_rules(graph, rewriting, RULES)

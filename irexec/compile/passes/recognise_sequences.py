@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.registry import offers
-from irexec.compile.graph import Graph, LoweredBody, Operation, Value
+from irexec.compile.graph import CompileGraph, CompileValue, LoweredBody, Operation
 from irexec.compile.rewriting import Rewriting, create
 from irexec.compile.select import is_static, task_of
 from irexec.dtypes.elements import F32, F64, I64
@@ -26,7 +26,7 @@ _RESHAPES = ("Reshape", "Squeeze", "Unsqueeze")
 _DIRECTIONS: dict[tuple[int, int, int, int], Direction] = {(0, -1, 1, 1): "forward", (-1, 0, -1, 1): "reverse"}
 
 
-def recognise_sequences(graph: Graph, rewriting: Rewriting) -> None:
+def recognise_sequences(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Replace each TensorIterator whose body is one cell and changes of shape."""
     for operation in graph:
         if operation.type != "TensorIterator":
@@ -52,8 +52,8 @@ class _Match:
     """
 
     cell: Operation
-    x: Value
-    states: tuple[Value, ...]
+    x: CompileValue
+    states: tuple[CompileValue, ...]
     axis: int
     attributes: SequenceAttributes
     results: tuple[int, ...]
@@ -97,12 +97,12 @@ class _Wired:
         return _Match(self.cell, x, tuple(inputs[i] for i in states if i is not None), cut.axis, attributes,
                       tuple(k for k in results if k is not None))  # fmt: skip
 
-    def _before_reshapes(self, value: Value) -> Value:
+    def _before_reshapes(self, value: CompileValue) -> CompileValue:
         while value.producer is not None and value.producer is not self.cell:
             value = value.producer.inputs[0]
         return value
 
-    def _source(self, value: Value) -> tuple[int, Slice | None]:
+    def _source(self, value: CompileValue) -> tuple[int, Slice | None]:
         """The input of the TensorIterator that a Parameter of the body takes, and how it is sliced."""
         if value not in self.body.graph.inputs:
             return 0, None
@@ -141,13 +141,13 @@ def _direction(cut: Slice) -> Direction | None:
     return _DIRECTIONS.get((cut.start, cut.end, cut.stride, cut.part)) if cut.axis in (0, 1) else None
 
 
-def _replace(graph: Graph, operation: Operation, match: _Match, rewriting: Rewriting) -> bool:
+def _replace(graph: CompileGraph, operation: Operation, match: _Match, rewriting: Rewriting) -> bool:
     """Put the sequence in the TensorIterator's place, unless no kernel is faster than its iterations."""
 
-    def emit(type: str, version: str, *inputs: Value, **attributes: Any) -> Operation:
+    def emit(type: str, version: str, *inputs: CompileValue, **attributes: Any) -> Operation:
         return create(graph, type, version, inputs, attributes, [operation])
 
-    def indexes(*values: int) -> Value:
+    def indexes(*values: int) -> CompileValue:
         return rewriting.literal(np.array(values, np.int64), I64)
 
     x = emit("Transpose", "opset1", match.x, indexes(1, 0, 2)).output if match.axis == 0 else match.x
@@ -174,7 +174,7 @@ def _is_fast(sequence: Operation) -> bool:
     return bool(offers(task_of(sequence)))
 
 
-def _with_direction(value: Value, rewriting: Rewriting) -> Value:
+def _with_direction(value: CompileValue, rewriting: Rewriting) -> CompileValue:
     """Weights with the axis of directions in front."""
     if value.fact.element is None:
         raise AssertionError("constants have a type")

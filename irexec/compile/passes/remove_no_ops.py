@@ -9,18 +9,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from irexec.compile.graph import Graph, Operation, Value
+from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.rewriting import Rewriting
 from irexec.dtypes.elements import Element
 
 IDEMPOTENT = frozenset({"Relu", "Abs", "Sign", "Ceiling", "Floor", "Round", "Clamp"})
 
 Reason = str
-Source = Value | Reason | None
+Source = CompileValue | Reason | None
 """The value that an output is equal to; a reason why it is not equal; None where there is nothing to say."""
 
 
-def remove_no_ops(graph: Graph, rewriting: Rewriting) -> None:
+def remove_no_ops(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Operations that read the output of such an operation read its input instead."""
     for operation in graph.order():
         rule = _RULES.get(operation.type)
@@ -35,7 +35,7 @@ def remove_no_ops(graph: Graph, rewriting: Rewriting) -> None:
             rewriting.applied()
 
 
-def _data(operation: Operation) -> Value:
+def _data(operation: Operation) -> CompileValue:
     return operation.inputs[0]
 
 
@@ -46,7 +46,7 @@ def _if_shape_is_kept(operation: Operation) -> Source:
     return _data(operation) if len(operation.outputs) == 1 and _same_shape(_data(operation), operation.output) else None
 
 
-def _same_shape(a: Value, b: Value) -> bool:
+def _same_shape(a: CompileValue, b: CompileValue) -> bool:
     return a.fact.is_static and a.fact.shape == b.fact.shape
 
 
@@ -167,7 +167,7 @@ def _all_equal(array: np.ndarray, number: float) -> bool:
     )
 
 
-def _keeps(other: Value, constant: Value, output: Value) -> bool:
+def _keeps(other: CompileValue, constant: CompileValue, output: CompileValue) -> bool:
     """Whether the result has the shape of ``other``, whatever that will be."""
     if output.fact.element is not other.fact.element:
         return False

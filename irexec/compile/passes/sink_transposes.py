@@ -7,7 +7,7 @@ Transposes than before.
 from __future__ import annotations
 
 from irexec.backend.registry import is_element_wise, offers
-from irexec.compile.graph import Graph, Operation, Value
+from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.moves import Move, emit_move, move_of, sizes_of
 from irexec.compile.passes.merge_transposes import merge_transposes
 from irexec.compile.rewriting import Rewriting, create
@@ -17,7 +17,7 @@ _BY_AXIS = frozenset({"BatchNormInference", "PRelu", "ConvertLike"})
 """Block operations with inputs that do not broadcast as NumPy does it."""
 
 
-def sink_transposes(graph: Graph, rewriting: Rewriting) -> None:
+def sink_transposes(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Each element-wise operation in order, so that a move sinks below all of a chain."""
     for operation in graph.order():
         if operation not in graph or not _is_element_wise(operation):
@@ -48,7 +48,7 @@ def _is_element_wise(operation: Operation) -> bool:
     )
 
 
-def _is_worth_it(graph: Graph, value: Value) -> bool:
+def _is_worth_it(graph: CompileGraph, value: CompileValue) -> bool:
     """Whether the value is moved, nothing else reads it, and what gives it can take an element-wise operation into its step."""
     move, moving = move_of(value.producer), value.producer
     if move is None or moving is None or len(value.uses) != 1 or graph.is_target(value):
@@ -66,7 +66,7 @@ def _has_kernel(operation: Operation) -> bool:
     return move_of(operation) is None and element is not None and element.is_float and bool(offers(task_of(operation)))
 
 
-def _sink(graph: Graph, rewriting: Rewriting, operation: Operation, value: Value) -> str | None:
+def _sink(graph: CompileGraph, rewriting: Rewriting, operation: Operation, value: CompileValue) -> str | None:
     """Compute the operation before the move of ``value``; why it cannot be, or None."""
     moving = value.producer
     move = move_of(moving)
@@ -74,7 +74,7 @@ def _sink(graph: Graph, rewriting: Rewriting, operation: Operation, value: Value
         raise AssertionError("the caller looked at the move")
     if operation.output.fact.shape != value.fact.shape or operation.output.fact.element is not value.fact.element:
         return "its result has another shape or type than the tensor that is moved"
-    inputs: list[Value] = []
+    inputs: list[CompileValue] = []
     for operand in operation.inputs:
         before = moving.inputs[0] if operand is value else _moved_back(graph, rewriting, operation, operand, move)
         if before is None:
@@ -88,7 +88,9 @@ def _sink(graph: Graph, rewriting: Rewriting, operation: Operation, value: Value
     return None
 
 
-def _moved_back(graph: Graph, rewriting: Rewriting, operation: Operation, operand: Value, move: Move) -> Value | None:
+def _moved_back(
+    graph: CompileGraph, rewriting: Rewriting, operation: Operation, operand: CompileValue, move: Move
+) -> CompileValue | None:
     """The operand as it is before the move; None if that would take another Transpose."""
     shape, same = sizes_of(operand), move_of(operand.producer)
     if shape is None:

@@ -9,8 +9,8 @@ from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.api import ModelLike, as_model
-from irexec.compile.held import Held, in_use
 from irexec.compile.plan_report import PlanReport
+from irexec.compile.storage.intervals import MemoryInterval, in_use
 from irexec.display import Column, Content, Curve, Table
 from irexec.errors import IrexecError
 from irexec.ir.dims import is_static
@@ -52,7 +52,7 @@ class PlannedMemory(Record):
     packed: int
     kept: int
     threads: int
-    held: tuple[Held, ...] = field(repr=False)
+    held: tuple[MemoryInterval, ...] = field(repr=False)
 
 
 @dataclass(frozen=True)

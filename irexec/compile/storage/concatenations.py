@@ -1,6 +1,6 @@
-"""Concatenations whose parts are computed where they are to lie, so that nothing is copied.
+"""Concatenations whose parts are computed at their position in the output, so that nothing is copied.
 
-The buffer of a part becomes a piece of the buffer of the concatenation, which then lives as long as any of its parts.
+The buffer of a part becomes a piece of the buffer of the concatenation, which is then in use as long as any of its parts.
 """
 
 from __future__ import annotations
@@ -10,34 +10,40 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from irexec.compile.graph import Operation, Value
-from irexec.compile.memory import Buffer
-from irexec.compile.storage_types import Draft, Storage
+from irexec.compile.graph import CompileValue, Operation
+from irexec.compile.storage.arena import Buffer
+from irexec.compile.storage.planned import PlannedOperation, Storage
 from irexec.schema.axes import normalize_axis
 
 
-def join_concatenations(drafts: Sequence[Draft], storage: Storage, probes: Mapping[Value, np.ndarray]) -> None:
-    """Put the parts of each Concat into its buffer, where they have buffers of their own and lie side by side in memory."""
+def place_parts(
+    operations: Sequence[PlannedOperation], storage: Storage, probes: Mapping[CompileValue, np.ndarray]
+) -> None:
+    """Place the parts of each Concat in its buffer, if they have buffers of their own and lie side by side in the output."""
     producers: dict[Buffer, list[int]] = defaultdict(list)
-    for i, draft in enumerate(drafts):
-        for value in draft.operation.outputs:
+    for i, planned in enumerate(operations):
+        for value in planned.operation.outputs:
             if value in storage.buffers:
                 producers[storage.buffers[value]].append(i)
-    for i, draft in enumerate(drafts):
-        whole = storage.buffers.get(draft.operation.output) if draft.kernel is not None and draft.kernel.joins else None
-        if whole is not None and is_outermost(draft.operation):
-            storage.joined[draft] = _joined(i, draft.operation, whole, storage, probes, producers)
+    for i, planned in enumerate(operations):
+        whole = (
+            storage.buffers.get(planned.operation.output)
+            if planned.kernel is not None and planned.kernel.joins
+            else None
+        )
+        if whole is not None and is_outermost(planned.operation):
+            storage.in_position[planned] = _place_in(i, planned.operation, whole, storage, probes, producers)
 
 
 def may_join(operation: Operation) -> bool:
-    """Whether all parts of a Concat could lie in its output from the start."""
+    """True if all parts of a Concat could be computed in its output."""
     return is_outermost(operation) and all(
         value.order == operation.output.order and value.constant is None for value in operation.inputs
     )
 
 
 def is_outermost(operation: Operation) -> bool:
-    """Whether the parts of a Concat are whole pieces of memory, and nothing is computed of them."""
+    """True if each part of a Concat is one piece of the memory of its output, and no chain follows."""
     output = operation.output
     shape = output.fact.shape or ()
     axis = normalize_axis(operation.attributes["axis"], len(shape))
@@ -45,21 +51,21 @@ def is_outermost(operation: Operation) -> bool:
     return operation.chain is None and all(shape[before] == 1 for before in order[: order.index(axis)])
 
 
-def _joined(
+def _place_in(
     i: int,
     operation: Operation,
     whole: Buffer,
     storage: Storage,
-    probes: Mapping[Value, np.ndarray],
+    probes: Mapping[CompileValue, np.ndarray],
     producers: Mapping[Buffer, Sequence[int]],
 ) -> frozenset[int]:
-    """The inputs that lie in the buffer of the concatenation from now on."""
+    """Make pieces of the buffer of the concatenation of the buffers of its parts. Returns the indices of these inputs."""
     found: set[int] = set()
     offset = index = 0
     while index < operation.own:
         root, count = _covered(operation, index, storage, probes)
         part = None if root is None else storage.buffers[root]
-        if part is not None and _can_join(i, part, whole, producers):
+        if part is not None and _can_be_piece(i, part, whole, producers):
             part.parent, part.inside = whole, offset
             whole.first, whole.last = min(whole.first, part.first), max(whole.last, part.last)
             found.update(range(index, index + count))
@@ -69,8 +75,8 @@ def _joined(
     return frozenset(found)
 
 
-def _can_join(i: int, part: Buffer, whole: Buffer, producers: Mapping[Buffer, Sequence[int]]) -> bool:
-    """Whether the part is complete when the concatenation is computed, and no later step writes over what is still read."""
+def _can_be_piece(i: int, part: Buffer, whole: Buffer, producers: Mapping[Buffer, Sequence[int]]) -> bool:
+    """True if the part is complete when the concatenation is computed, and no later step overwrites it before its last read."""
     ancestor: Buffer | None = whole
     while ancestor is not None:
         if ancestor is part:
@@ -82,9 +88,9 @@ def _can_join(i: int, part: Buffer, whole: Buffer, producers: Mapping[Buffer, Se
 
 
 def _covered(
-    operation: Operation, index: int, storage: Storage, probes: Mapping[Value, np.ndarray]
-) -> tuple[Value | None, int]:
-    """The value whose memory the inputs from ``index`` on are, all of it and in order, and how many inputs that are."""
+    operation: Operation, index: int, storage: Storage, probes: Mapping[CompileValue, np.ndarray]
+) -> tuple[CompileValue | None, int]:
+    """A value and a number of inputs from ``index`` on that are all of its memory, in order; None and 1 if there is none."""
     value, order = operation.inputs[index], operation.output.order
     if value in storage.buffers:
         return (value if value.order == order else None), 1
@@ -106,7 +112,7 @@ def _covered(
     return None, 1
 
 
-def _root(value: Value, storage: Storage) -> Value:
+def _root(value: CompileValue, storage: Storage) -> CompileValue:
     while value in storage.views:
         value = storage.views[value][0]
     return value

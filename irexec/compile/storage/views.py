@@ -55,7 +55,7 @@ def order_of(array: np.ndarray) -> Order | None:
     return tuple(found)
 
 
-def may_give_views(operation: Operation) -> bool:
+def may_be_views(operation: Operation) -> bool:
     """Whether the outputs of an operation may be views of its first input, and its other inputs are known."""
     definition = operation.definition
     if definition is None or not definition.view or not operation.is_pure or not operation.inputs:
@@ -70,7 +70,7 @@ def may_give_views(operation: Operation) -> bool:
 
 
 def outputs_of(operation: Operation) -> Outputs:
-    """The outputs of an operation for which ``may_give_views`` holds. Plans keep the function, so it does not refer to the operation."""
+    """The outputs of an operation for which ``may_be_views`` holds. Plans keep the function, so it does not refer to the operation."""
     definition, attributes = operation.definition, operation.attributes
     if definition is None:
         raise AssertionError("a chain gives no views")

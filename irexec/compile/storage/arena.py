@@ -1,4 +1,4 @@
-"""Where values lie in a run's arena: offsets such that two values share bytes only if they never live at once."""
+"""Offsets of buffers in an arena: two buffers share bytes only if no step needs both."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ ALIGNMENT = 64
 
 @dataclass(eq=False)
 class Buffer:
-    """Bytes that live from one step to another, both included.
+    """Bytes in use from one step to another, both included.
 
     Attributes:
-        offset: in the arena, once it is planned.
-        parent, inside: the buffer that it is a piece of, and its offset there; that buffer lives as long as all its pieces.
+        offset: in the arena, once offsets are assigned.
+        parent, inside: the buffer of which this one is a piece, and the offset in it; the parent is in use as long as its pieces.
     """
 
     size: int
@@ -25,12 +25,16 @@ class Buffer:
     parent: Buffer | None = None
     inside: int = 0
 
+    @property
+    def whole(self) -> Buffer:
+        """The buffer of which this one is a piece of a piece; itself if it is no piece."""
+        return self if self.parent is None else self.parent.whole
 
-def place(buffers: Sequence[Buffer]) -> int:
-    """Give every buffer an offset; the size of the arena.
 
-    Buffers are taken in the order in which they begin to live, the largest first, and each goes into the smallest gap that
-    holds it.
+def assign_offsets(buffers: Sequence[Buffer]) -> int:
+    """Assign an offset to every buffer. Returns the size of the arena.
+
+    Buffers are placed in the order of their first steps, the largest first, each in the smallest gap in which it fits.
     """
     arena = _Arena()
     ends: list[Buffer] = []
@@ -56,7 +60,7 @@ def _aligned(size: int) -> int:
 
 
 class _Arena:
-    """Gaps between buffers, as (offset, size) in order; ``size`` is the highest end that was ever in use."""
+    """The gaps between buffers, as (offset, size) in order; ``size`` is the highest end that was ever in use."""
 
     def __init__(self) -> None:
         self.size = 0

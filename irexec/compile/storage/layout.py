@@ -1,0 +1,163 @@
+"""The decisions where each value of a planned graph lies: in the arena, as a view of another value, or in memory of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from irexec.compile.graph import CompileGraph, CompileValue
+from irexec.compile.steps import SlotArray
+from irexec.compile.storage.arena import Buffer, assign_offsets
+from irexec.compile.storage.concatenations import place_parts
+from irexec.compile.storage.planned import EXTERNAL, Owner, PlannedOperation, Storage
+from irexec.compile.storage.views import View, as_views, may_be_views, outputs_of, view_of
+from irexec.ir.dims import has_room
+
+
+def lay_out(
+    graph: CompileGraph,
+    operations: Sequence[PlannedOperation],
+    threads: int,
+    reuse: bool = True,
+    overwrite: bool = True,
+) -> Storage:
+    """Decide where each value lies, and plan the arena.
+
+    Args:
+        reuse: whether outputs may be views, and parts of a Concat may be computed in its output.
+        overwrite: whether an output may be written over an input.
+    """
+    storage = Storage()
+    _find_owners(graph, operations, storage)
+    outliving = _outliving(graph, operations, storage)
+    last = _last_reads(graph, operations, storage)
+    probes: dict[CompileValue, np.ndarray] = {}
+    for i, planned in enumerate(operations):
+        if planned.kernel is not None:
+            _place_outputs(i, planned, storage, outliving, last, overwrite)
+            if planned.kernel.workspace:
+                storage.workspaces[planned] = Buffer(threads * (planned.kernel.workspace + 64), i, i)
+        elif reuse and planned.kernel is None and may_be_views(planned.operation):
+            _find_views(planned, storage, probes)
+    if reuse:
+        place_parts(operations, storage, probes)
+    storage.arena = assign_offsets([*dict.fromkeys(storage.buffers.values()), *storage.workspaces.values()])
+    return storage
+
+
+def _find_owners(graph: CompileGraph, operations: Sequence[PlannedOperation], storage: Storage) -> None:
+    owners = storage.owners
+    for value in (*graph.inputs, *graph.constants()):
+        owners[value] = frozenset([EXTERNAL])
+    for planned in operations:
+        through = frozenset[Owner]()
+        if planned.returns_views:
+            through = through.union(*(owners[value] for value in planned.operation.inputs))
+            if planned.has_state:
+                through |= {EXTERNAL}
+        for value in planned.operation.outputs:
+            owners[value] = through or frozenset([value])
+
+
+def _outliving(graph: CompileGraph, operations: Sequence[PlannedOperation], storage: Storage) -> set[Owner]:
+    """Owners of the values that outlive a run or are passed to bodies and variables: they cannot lie in the arena."""
+    outliving = {owner for value in graph.targets for owner in storage.owners[value]}
+    for planned in operations:
+        if planned.has_state:
+            outliving |= {owner for value in planned.operation.inputs for owner in storage.owners[value]}
+    return outliving
+
+
+def _last_reads(graph: CompileGraph, operations: Sequence[PlannedOperation], storage: Storage) -> dict[Owner, int]:
+    """For each owner the index of the last operation that may read its memory."""
+    last: dict[Owner, int] = {}
+    for i, planned in enumerate(operations):
+        for value in (*planned.operation.outputs, *planned.operation.inputs):
+            for owner in storage.owners[value]:
+                last[owner] = i
+    return last
+
+
+def slot_array(value: CompileValue, slot: int, offset: int | None) -> SlotArray:
+    """The array of a value of known type and shape, in a slot."""
+    return SlotArray(slot, value.fact.static_shape, value.fact.dtype, value.order, offset)
+
+
+def _place_outputs(
+    i: int, planned: PlannedOperation, storage: Storage, outliving: set[Owner], last: dict[Owner, int], overwrite: bool
+) -> None:
+    for index, value in enumerate(planned.operation.outputs):
+        if not planned.wanted[index]:
+            continue
+        if value in outliving:
+            storage.fresh.add(value)
+            continue
+        taken = _overwritten(i, planned, value, storage, last) if index == 0 and overwrite else None
+        if taken is None:
+            storage.buffers[value] = Buffer(value.fact.nbytes, i, last[value])
+        else:
+            taken.last = last[value]
+            storage.buffers[value] = taken
+
+
+def _overwritten(
+    i: int, planned: PlannedOperation, output: CompileValue, storage: Storage, last: dict[Owner, int]
+) -> Buffer | None:
+    """The buffer of an input that the first output may be written over."""
+    if planned.kernel is None:
+        return None
+    for index in planned.kernel.overwrites:
+        value = planned.operation.inputs[index]
+        same = (
+            value.fact.shape == output.fact.shape
+            and value.fact.element is output.fact.element
+            and value.order == output.order
+        )
+        if same and value in storage.buffers and last[value] == i and _times_read(value, planned, storage) == 1:
+            return storage.buffers[value]
+    return None
+
+
+def _times_read(value: CompileValue, planned: PlannedOperation, storage: Storage) -> int:
+    """Number of inputs of the operation that may lie in the memory of the value."""
+    return sum(bool(storage.owners[value] & storage.owners[other]) for other in planned.operation.inputs)
+
+
+def _find_views(planned: PlannedOperation, storage: Storage, probes: dict[CompileValue, np.ndarray]) -> None:
+    """Make the outputs views of the first input if they can be."""
+    operation, data = planned.operation, planned.operation.inputs[0]
+    in_arena = data in storage.buffers or data in storage.views
+    if not in_arena and data.constant is not None:
+        return
+    outputs = outputs_of(operation)
+    if not has_room(data.fact.static_shape):
+        return
+    try:
+        probe = _probe(data, probes)
+    except MemoryError:
+        # An input of the model, which the caller may have mapped; other tensors of such a size are refused before.
+        return
+    results = as_views(outputs, probe)
+    if results is None:
+        return
+    for index, (value, result) in enumerate(zip(operation.outputs, results, strict=False)):
+        probes[value] = result
+        view = view_of(outputs, index, probe, result)
+        if in_arena:
+            storage.views[value] = (data, view)
+        else:
+            # Where the array that is viewed is not in C order, the result may be a copy, which is correct too.
+            viewed, before = storage.run_views.get(data, (data, None))
+            storage.run_views[value] = (viewed, view if before is None else _composed(before, view))
+
+
+def _composed(first: View, second: View) -> View:
+    return lambda array: second(first(array))
+
+
+def _probe(value: CompileValue, probes: dict[CompileValue, np.ndarray]) -> np.ndarray:
+    """An array with the strides that the value will have; nothing reads or writes its memory."""
+    if value not in probes:
+        probes[value] = slot_array(value, 0, None).allocated()
+    return probes[value]
