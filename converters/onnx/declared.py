@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import onnx
 
@@ -24,6 +25,12 @@ def declared_shape(tensor: onnx.TypeProto.Tensor) -> PartialShape:
     if not tensor.HasField("shape"):
         return None
     return tuple(_size(dim) for dim in tensor.shape.dim)
+
+
+def declared_shapes(path: str | Path) -> dict[str, PartialShape]:
+    """The shapes of the inputs of an .onnx file by name; dimensions with a name are symbols."""
+    graph = onnx.load(path, load_external_data=False).graph
+    return {info.name: declared_shape(info.type.tensor_type) for info in graph.input}
 
 
 def _size(dim: onnx.TensorShapeProto.Dimension) -> Size:

@@ -20,7 +20,7 @@ from irexec.cli.options import tolerance
 from irexec.cli.paths import FilePath
 from irexec.cli.shape_option import ALTERNATIVE, METAVAR, ShapeOptions, ShapeType, shapes_by_name
 from irexec.cli.usage import refuse_without
-from irexec.errors import ConversionError, InputError, OpError
+from irexec.errors import ConversionError, EngineError, InputError, OpError
 from irexec.ir.dims import PartialShape, shape_text
 from irexec.messages import counted
 from irexec.tools.verify import Verification, check_shapes, verify
@@ -51,7 +51,7 @@ _VERIFY = OptionGroup(
         "verify": option(
             "--verify",
             is_flag=True,
-            help="Run the ONNX model (by ONNX Runtime if installed, else by onnx.reference) and the IR on the same "
+            help="Run the ONNX model (by ONNX Runtime if installed, else by the reference evaluator of onnx) and the IR on the same "
             "random inputs and compare the results. Dynamic dimensions stay dynamic in the IR and get random sizes here.",
         ),
         "verify_shapes": option(
@@ -128,9 +128,8 @@ def convert(
     else:
         render.line(f"{target}: {counted(len(converted.nodes), 'layer')}")
         if code:
-            runtime = next(name for name in ("onnxruntime", "onnx") if name == "onnx" or find_spec(name))
             same = as_given((), verification.shapes, verification.seed)
-            go_on("compare", model, str(target), f"--a-runtime={runtime}", *same)
+            go_on("compare", model, str(target), f"--a-runtime={_runtime()}", *same)
     return code
 
 
@@ -204,22 +203,30 @@ def _is_part_of_model(path: Path, source: Path) -> bool:
     return any(path.samefile(file) for file in [*external_files(source), source])
 
 
+def _runtime() -> str:
+    """The runtime that --verify runs the .onnx file with."""
+    return "onnxruntime" if find_spec("onnxruntime") else "onnx"
+
+
 def _verify(path: str, model: Model, options: _Verify, as_json: bool) -> tuple[int, dict[str, Any]]:
     """The exit code, and the comparison as JSON; the table is printed."""
-    from converters.onnx.reference import open_reference
+    from converters.onnx.declared import declared_shapes
 
+    runtime = _runtime()
     try:
         with render.progress(f"verifying {path}"):
             result = verify(
                 model,
-                open_reference(path),
                 options.shapes,
+                declared_shapes(path),
+                runtime=runtime,
                 seed=options.seed,
                 rtol=options.rtol,
                 atol=options.atol,
             )
-    except ConversionError as error:
-        render.warning_line(f"not verified: {error}")
+    except EngineError as error:
+        hint = " (ONNX Runtime is used if it is installed: pip install onnxruntime)" if runtime == "onnx" else ""
+        render.warning_line(f"not verified: {error}{hint}")
         return 0, {"against": None, "error": str(error), "inputs": {}, "outputs": []}
     if not as_json:
         _print(result)

@@ -1,15 +1,14 @@
-"""Verification of a model: the model and a reference of it run on the same random inputs, and the results are compared."""
+"""Verification of a conversion: the model and its .onnx file run on the same random inputs, and the results are compared."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
 from irexec.analysis.model import Model, find_port
-from irexec.errors import ConversionError, InputError, IrexecError, OpError
+from irexec.errors import EngineError, InputError, IrexecError, OpError
 from irexec.ir.dims import PartialShape, Size, high, low, meet_shapes, shape_text
 from irexec.records import Record
 from irexec.runtime.compiled_model import CompiledModel
@@ -17,33 +16,15 @@ from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare import CompareOptions
 from irexec.tools.compare.comparison import Known
 from irexec.tools.compare.int8 import explain
-from irexec.tools.engines.runtimes import open_runtime
+from irexec.tools.engines.runtimes import Runtime, open_runtime
 from irexec.tools.run.input_sources import random_array
 
 # Minimum, maximum and divisor of the sizes of dynamic dimensions, of axis 0 and of the others, tried in this order until the
-# reference can run the model: many models need multiples of their total stride, or sizes that are at least a kernel's.
+# runtime can run the file: many models need multiples of their total stride, or sizes that are at least a kernel's.
 _Range = tuple[int, int, int]
 _RANGES: tuple[tuple[_Range, _Range], ...] = (
     ((2, 4, 1), (32, 64, 32)), ((2, 9, 1), (2, 9, 1)), ((1, 1, 1), (224, 224, 224)), ((1, 1, 1), (1, 1, 1)),
 )  # fmt: skip
-
-
-class Reference(Protocol):
-    """What a model is compared with.
-
-    Attributes:
-        name: what messages call it.
-        shapes: of the inputs by name; sizes with the same symbol are equal.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def shapes(self) -> Mapping[str, PartialShape]: ...
-
-    def __call__(self, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """The outputs by name; raises ConversionError if it cannot run with these inputs."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +32,7 @@ class Verification(Record):
     """The outcome.
 
     Attributes:
-        against: the name of the reference.
+        against: the name of the runtime that ran the .onnx file.
         shapes: of the random inputs, by name.
         agreements: one for each output.
         known: a reason for which they differ, where there is one; see irexec.tools.compare.int8.
@@ -69,56 +50,63 @@ class Verification(Record):
 
 def verify(
     model: Model,
-    reference: Reference,
     shapes: Mapping[str, PartialShape] | None = None,
+    declared: Mapping[str, PartialShape] | None = None,
     *,
-    seed: int = 0,
+    runtime: str,
+    seed: int,
     rtol: float,
     atol: float,
 ) -> Verification:
-    """Run both on random inputs and compare the results.
+    """Run a model and the .onnx file that it was converted from on the same random inputs, and compare the results.
 
     Args:
         model: is not changed; it may have dynamic dimensions.
-        reference: has outputs of the same names.
         shapes: of inputs by name; dynamic dimensions that are not given get random sizes.
+        declared: of the inputs of the file by name; sizes with the same symbol are equal.
+        runtime: what runs the file: "onnxruntime" in a process of its own, or "onnx".
         seed: of sizes and values.
         rtol, atol: the tolerances of the comparison.
 
     Raises:
         InputError: there is no such input, a shape does not fit it, or its rank is not known.
-        ConversionError: the reference cannot run with any of the sizes that were tried.
-        NodeError: the model cannot run with inputs with which the reference can.
+        EngineError: the runtime cannot run with any of the sizes that were tried, or its process ended.
+        NodeError: the model cannot run with inputs with which the runtime can.
     """
-    partial = _partial_shapes(model, reference, shapes or {})
-    failure: ConversionError | None = None
-    for chosen in _static_shapes(partial, reference, seed):
-        inputs = {
-            port.name: random_array(replace(port, shape=chosen[port.name]), seed + i)
-            for i, port in enumerate(model.inputs)
-        }
-        try:
-            expected = reference(inputs)
-        except ConversionError as error:
-            failure = failure or error
-            continue
-        results = CompiledModel(model)(inputs)
-        agreements = [
-            agreement_of(name, results[name], array, Tolerance(rtol=rtol, atol=atol))
-            for name, array in expected.items()
-        ]
-        agrees = all(one.agrees for one in agreements)
-        return Verification(reference.name, chosen, agreements, None if agrees else _known(model, reference, inputs))
-    raise failure or ConversionError("the reference was not run")
+    declared = declared or {}
+    partial = _partial_shapes(model, declared, shapes or {})
+    results = dict.fromkeys(value for node in model.results for value in node.inputs if value is not None)
+    failure: EngineError | None = None
+    with open_runtime(runtime, model) as reference:
+        values = [value for value in results if reference.gives(value)]
+        for chosen in _static_shapes(partial, declared, seed):
+            inputs = {
+                port.name: random_array(replace(port, shape=chosen[port.name]), seed + i)
+                for i, port in enumerate(model.inputs)
+            }
+            try:
+                expected = reference.run(inputs, values)
+            except EngineError as error:
+                failure = failure or error
+                continue
+            found = CompiledModel(model)(inputs)
+            agreements = [
+                agreement_of(value.name, found[value.name], array, Tolerance(rtol=rtol, atol=atol))
+                for value, array in zip(values, expected, strict=True)
+            ]
+            agrees = all(one.agrees for one in agreements)
+            return Verification(runtime, chosen, agreements, None if agrees else _known(model, reference, inputs))
+    if failure is None:
+        raise AssertionError("there are sizes to try")
+    raise failure
 
 
-def _known(model: Model, reference: Reference, inputs: Mapping[str, np.ndarray]) -> Known | None:
-    """Of a model with products of bytes in ONNX Runtime, whose product is exact."""
+def _known(model: Model, reference: Runtime, inputs: Mapping[str, np.ndarray]) -> Known | None:
+    """Why products of bytes differ in ONNX Runtime, if they are not those of the exact product."""
     if reference.name != "onnxruntime":
         return None
     try:
-        with open_runtime("onnxruntime", model) as runtime:
-            return explain(model, runtime, inputs, CompareOptions())
+        return explain(model, reference, inputs, CompareOptions())
     except IrexecError:
         # The verdict on the results stands without it.
         return None
@@ -141,14 +129,14 @@ def check_shapes(model: Model, shapes: Mapping[str, PartialShape]) -> dict[str, 
 
 
 def _partial_shapes(
-    model: Model, reference: Reference, shapes: Mapping[str, PartialShape]
+    model: Model, declared: Mapping[str, PartialShape], shapes: Mapping[str, PartialShape]
 ) -> dict[str, tuple[Size, ...]]:
-    """What is known of each input's shape from the model, the shapes given and, as far as it agrees, the reference."""
+    """What is known of each input's shape from the model, the shapes given and the .onnx file."""
     fitting = check_shapes(model, shapes)
     found: dict[str, tuple[Size, ...]] = {}
     for port in model.inputs:
         shape = fitting.get(port.name, port.shape)
-        shape = reference.shapes.get(port.name) if shape is None else shape
+        shape = declared.get(port.name) if shape is None else shape
         if shape is None:
             raise InputError(f"the rank of input {port.name!r} is not known: give its shape with --verify-shape")
         found[port.name] = shape
@@ -156,10 +144,10 @@ def _partial_shapes(
 
 
 def _static_shapes(
-    partial: Mapping[str, tuple[Size, ...]], reference: Reference, seed: int
+    partial: Mapping[str, tuple[Size, ...]], declared: Mapping[str, PartialShape], seed: int
 ) -> Iterator[dict[str, tuple[int, ...]]]:
-    """Shapes to try: with random sizes, of which those with the same symbol in the reference are equal."""
-    symbols = {name: _symbols(shape, reference.shapes.get(name)) for name, shape in partial.items()}
+    """Shapes to try: with random sizes, of which those with the same symbol in the .onnx file are equal."""
+    symbols = {name: _symbols(shape, declared.get(name)) for name, shape in partial.items()}
     pairs = [pair for name, shape in partial.items() for pair in zip(symbols[name], shape, strict=True)]
     bound = {symbol: size for symbol, size in pairs if symbol is not None and isinstance(size, int)}
     is_static = all(isinstance(size, int) or symbol in bound for symbol, size in pairs)
@@ -175,7 +163,7 @@ def _static_shapes(
 
 
 def _symbols(shape: tuple[Size, ...], declared: PartialShape) -> list[str | None]:
-    """The symbol of each size in the reference, None if it has none there."""
+    """The symbol of each size in the .onnx file, None if it has none there."""
     if declared is None or len(declared) != len(shape):
         return [None] * len(shape)
     return [None if isinstance(size, int) else size.name for size in declared]

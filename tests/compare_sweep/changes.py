@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,15 +60,29 @@ def _is_weight(node: Node) -> bool:
     return size > 0 and (element.is_float or (element.name in _SMALL_INTEGERS and size > 1))
 
 
-def attribute(model: Model, rng: np.random.Generator) -> Change | None:
-    """One number or truth value of one attribute of one layer is another; None if there is none."""
+def attribute(
+    model: Model, rng: np.random.Generator, names: Container[str] | None = None, times: float = 1.5
+) -> Change | None:
+    """One number or truth value of one attribute of one layer is another; None if there is none.
+
+    Args:
+        model: is not changed.
+        rng: chooses.
+        names: of the attributes; any unless given.
+        times: the factor of a floating-point value.
+    """
     made = copy.copy(model)
     nodes = list(made.walk())
-    found = [(i, name, text) for i, node in enumerate(nodes) for name, text in _attributes(node)]
+    found = [
+        (i, name, text)
+        for i, node in enumerate(nodes)
+        for name, text in _attributes(node)
+        if names is None or name in names
+    ]
     if not found:
         return None
     i, name, text = found[int(rng.integers(len(found)))]
-    changed = _changed(text, rng)
+    changed = _changed(text, rng, times)
     if changed is None:
         return None
     nodes[i].attributes[name] = changed
@@ -76,12 +90,70 @@ def attribute(model: Model, rng: np.random.Generator) -> Change | None:
     return Change(made, i, f"{name}={text} of {nodes[i].name} ({nodes[i].type}) is {changed}")
 
 
+def pad(model: Model, rng: np.random.Generator) -> Change | None:
+    """One pad of one layer is another by 1; None if there is none."""
+    return attribute(model, rng, ("pads_begin", "pads_end"))
+
+
+def axis(model: Model, rng: np.random.Generator) -> Change | None:
+    """One axis of one layer is another by 1, or two axes of a Transpose change places; None if there is none."""
+    made = copy.copy(model)
+    nodes = list(made.walk())
+    found = [
+        i
+        for i, node in enumerate(nodes)
+        if (node.type.startswith("Reduce") or node.type in ("Transpose", "Gather"))
+        and (source := node.inputs[-1]) is not None
+        and source.node.constant is not None
+    ]
+    if not found or rng.random() < 0.4:
+        return attribute(model, rng, ("axis", "axes"))
+    node = nodes[int(rng.choice(found))]
+    source = node.inputs[-1]
+    assert source is not None and source.node.constant is not None
+    values = constant_value(source.node.constant).copy()
+    i = int(rng.integers(values.size))
+    if node.type == "Transpose":
+        j = int(rng.integers(values.size))
+        values[[i, j]] = values[[j, i]]
+    else:
+        values.flat[i] += int(rng.choice((-1, 1)))
+    fresh = source.node.detached()
+    fresh.id, fresh.name = max(one.id for one in nodes) + 1, "changed"
+    fresh.constant = packed(values, source.node.constant.element)
+    made.nodes.append(fresh)
+    node.ports[-1].source = fresh.outputs[0]
+    layer = list(made.walk()).index(node)
+    return Change(made, layer, f"axes of {node.name} ({node.type}) are {values.tolist()}")
+
+
+def epsilon(model: Model, rng: np.random.Generator) -> Change | None:
+    """One small positive constant, or one epsilon of an attribute, is a thousand times as large; None if there is none."""
+    made = copy.copy(model)
+    nodes = list(made.walk())
+    found = [i for i, node in enumerate(nodes) if node.constant is not None and _is_epsilon(node)]
+    if not found or rng.random() < 0.5:
+        return attribute(model, rng, ("eps", "epsilon"), 1000.0)
+    i = int(rng.choice(found))
+    constant = nodes[i].constant
+    assert constant is not None
+    nodes[i].constant = packed(constant_value(constant) * np.float32(1000), constant.element)
+    return Change(made, i, f"{nodes[i].name} is a thousand times as large")
+
+
+def _is_epsilon(node: Node) -> bool:
+    constant = node.constant
+    if constant is None or constant.element.name != "f32" or constant.count != 1:
+        return False
+    return 0.0 < float(constant_value(constant).flat[0]) <= 1e-4
+
+
 def _attributes(node: Node) -> Iterator[tuple[str, str]]:
     if node.type not in _NOT_COMPUTED:
         yield from node.attributes.items()
 
 
-def _changed(text: str, rng: np.random.Generator) -> str | None:
+def _changed(text: str, rng: np.random.Generator, times: float) -> str | None:
     lower = text.strip().lower()
     if lower in ("true", "false"):
         return "false" if lower == "true" else "true"
@@ -92,7 +164,7 @@ def _changed(text: str, rng: np.random.Generator) -> str | None:
         return None
     i = int(rng.integers(len(values)))
     if "." in parts[i] or "e" in parts[i].lower():
-        parts[i] = repr(values[i] * 1.5 + 0.1)
+        parts[i] = repr(values[i] * times + (0.1 if times < 10 else 0.0))
     else:
         parts[i] = str(int(values[i]) + int(rng.choice((-1, 1))))
     return ", ".join(parts)

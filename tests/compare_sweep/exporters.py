@@ -1,13 +1,16 @@
 """ONNX against the IR that another exporter made of the same network: a change in the IR has to be traced to its layer.
 
-A folder holds ``NAME.xml`` and one or more ``NAME.KIND.onnx``. First each pair is compared as it is, which has to agree.
+A folder holds ``NAME.xml`` and one or more ``NAME.KIND.onnx``. First each pair is compared as it is, which has to agree. Then one change of
+each kind is made, each in a copy of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -15,41 +18,60 @@ import numpy as np
 import irexec
 from irexec import IrexecError, Model
 from irexec.ir.graph import Node
-from irexec.tools.compare import CompareOptions, Comparison, compare
+from irexec.tools.compare import Comparison, compare
 from irexec.tools.run.input_sources import parse_input_source, sample_inputs
-from tests.compare_sweep.changes import Change, attribute, missing, rounded, swapped, weight
-from tests.compare_sweep.ir import Count
-from tests.compare_sweep.report import print_line
+from tests.compare_sweep.changes import Change, attribute, axis, epsilon, missing, pad, rounded, swapped, weight
 from tests.compare_sweep.truth import Feeds, differ
 
-_KINDS = (weight, weight, attribute, attribute, attribute, swapped, missing, rounded)
-_DRAWS = 200
+KINDS: dict[str, Callable[[Model, np.random.Generator], Change | None]] = {
+    kind.__name__: kind for kind in (weight, attribute, pad, axis, epsilon, swapped, missing, rounded)
+}
+_TRIES = 25
+"""Random changes of one kind until one shows in a result."""
+_COMMUTING = ("Convert", "Reshape", "Transpose", "Squeeze", "Unsqueeze")
+"""Layers that exporters put in front of an element-wise layer or behind it: one that is missing may be missing on either side."""
 _LARGEST_SET = 5
+OUTCOMES = ("alone", "first", "in the set", "missed")
+"""The layer alone is named, or first of at most five, or later among at most five; or none of these."""
+
+
+@dataclass
+class Table:
+    """Counts of all pairs.
+
+    Attributes:
+        pairs: the pairs that were compared unchanged.
+        outcomes: the number of changes by their kind and outcome.
+        wrong: what was not as it should be, for people.
+    """
+
+    pairs: int = 0
+    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        """A line for each kind, and one for all."""
+        lines = [f"{'kind':12}" + "".join(f"{outcome:>12}" for outcome in OUTCOMES)]
+        for kind in KINDS:
+            lines.append(f"{kind:12}" + "".join(f"{self.outcomes[kind, outcome]:12}" for outcome in OUTCOMES))
+        totals = [sum(self.outcomes[kind, outcome] for kind in KINDS) for outcome in OUTCOMES]
+        return "\n".join([*lines, f"{'all':12}" + "".join(f"{total:12}" for total in totals)])
 
 
 def sweep(arguments: argparse.Namespace) -> int:
-    """Print a line for each pair; 1 if a pair does not agree, or a layer was not found."""
-    total = Count()
+    """Print what was wrong of each pair, and the table; 1 if a pair does not agree, or a layer was not found."""
+    table = Table()
     names = set(arguments.networks.split(",")) if arguments.networks else None
-    pairs = [
-        pair for pair in _pairs(Path(arguments.folder)) if names is None or pair[0].name.partition(".")[0] in names
-    ]
-    trials = arguments.trials
-    for onnx, xml in pairs:
-        start, count = time.monotonic(), Count()
-        model = irexec.read_model(xml)
-        inputs = _inputs(model)
-        found = compare(onnx, model, inputs)
-        if not found.agrees:
-            count.wrong.append(f"nothing was changed, found {found.first.row.b if found.first else 'other results'}")
-        for seed in range(arguments.seed, arguments.seed + trials):
-            _trial(onnx, model, inputs, np.random.default_rng([seed, *onnx.name.encode()]), count)
-        print_line(onnx.stem, "", count, time.monotonic() - start)
-        total.right += count.right
-        total.itself += count.itself
-        total.wrong += count.wrong
-    print(f"{len(pairs)} pairs, {total.right} right ({total.itself} the layer itself), {len(total.wrong)} wrong")
-    return 1 if total.wrong else 0
+    for onnx, xml in _pairs(Path(arguments.folder)):
+        if names is not None and xml.stem not in names:
+            continue
+        start, known = time.monotonic(), len(table.wrong)
+        _pair(onnx, xml, range(arguments.seed, arguments.seed + arguments.trials), table)
+        print(f"{onnx.stem:32} {time.monotonic() - start:6.0f} s, {len(table.wrong) - known} wrong", flush=True)
+        for text in table.wrong[known:]:
+            print(f"    {text}", flush=True)
+    print(f"{table.pairs} pairs\n{table}")
+    return 1 if table.wrong else 0
 
 
 def _pairs(folder: Path) -> Iterator[tuple[Path, Path]]:
@@ -58,38 +80,45 @@ def _pairs(folder: Path) -> Iterator[tuple[Path, Path]]:
             yield onnx, xml
 
 
-def _inputs(model: Model) -> Feeds:
-    return sample_inputs([parse_input_source("random")], model.inputs, 1, lambda text: None)
+def _pair(onnx: Path, xml: Path, seeds: range, table: Table) -> None:
+    model = irexec.read_model(xml)
+    inputs = sample_inputs([parse_input_source("random")], model.inputs, 1, lambda text: None)
+    a = irexec.read_model(onnx)
+    found = compare(a, model, inputs)
+    table.pairs += 1
+    if not found.agrees:
+        table.wrong.append(f"unchanged: found {found.first.row.b if found.first else 'other results'}")
+    base = list(irexec.compile_model(model)(inputs).values())
+    for seed in seeds:
+        for kind in KINDS:
+            rng = np.random.default_rng([seed, *kind.encode(), *onnx.name.encode()])
+            change = _visible(KINDS[kind], model, inputs, base, rng)
+            if change is not None:
+                _trial(kind, a, change, inputs, table)
 
 
-def _trial(onnx: Path, model: Model, inputs: Feeds, rng: np.random.Generator, count: Count) -> None:
-    change = _drawn(model, inputs, rng, count)
-    if change is None:
-        return
-    nodes = list(change.model.walk())
-    right = _named_by(nodes, change)
-    found = compare(onnx, change.model, inputs, CompareOptions())
-    named = _names(found)
-    if named and named[0] in right:
-        count.right += 1
-        count.itself += 1
-    elif right & set(named[:_LARGEST_SET]) and len(named) <= _LARGEST_SET:
-        count.right += 1
-        count.masked += 1
-    else:
-        count.wrong.append(
-            f"seed: {change.text}: expected {' or '.join(sorted(right)[:4])}, found {named[:6] or 'nothing'}"
-        )
+def _trial(kind: str, a: Model, change: Change, inputs: Feeds, table: Table) -> None:
+    right = named_by(list(change.model.walk()), change)
+    named = _names(compare(a, change.model, inputs))
+    outcome = outcome_of(named, right)
+    table.outcomes[kind, outcome] += 1
+    if outcome == "missed":
+        table.wrong.append(f"{change.text}: expected {' or '.join(sorted(right)[:4])}, found {named[:6] or 'nothing'}")
+
+
+def outcome_of(named: list[str], right: set[str]) -> str:
+    """One of OUTCOMES."""
+    if not right & set(named[:_LARGEST_SET]) or len(named) > _LARGEST_SET:
+        return "missed"
+    return "alone" if len(named) == 1 else "first" if named[0] in right else "in the set"
 
 
 def _names(found: Comparison) -> list[str]:
     """The layers that are named, the first divergence first."""
-    if found.first is None:
-        return []
-    return [layer.name for layer in found.first.likely]
+    return [] if found.first is None else [layer.name for layer in found.first.likely]
 
 
-def _named_by(nodes: list[Node], change: Change) -> set[str]:
+def named_by(nodes: list[Node], change: Change) -> set[str]:
     """The names of the changed layer, and of those that read a changed constant, through others that are computed from constants."""
     changed = nodes[change.layer]
     right, waiting = {changed.name}, [changed] if changed.type == "Constant" or change.is_missing else []
@@ -99,24 +128,27 @@ def _named_by(nodes: list[Node], change: Change) -> set[str]:
             if any(value is not None and value.node is current for value in node.inputs):
                 right.add(node.name)
                 others = (value.node.type for value in node.inputs if value is not None and value.node is not current)
-                if not change.is_missing and all(other == "Constant" for other in others):
+                if node.type in _COMMUTING if change.is_missing else all(other == "Constant" for other in others):
                     waiting.append(node)
     return right
 
 
-def _drawn(model: Model, inputs: Feeds, rng: np.random.Generator, count: Count) -> Change | None:
-    """A change that some result shows."""
-    base = irexec.compile_model(model)(inputs)
-    for _ in range(_DRAWS):
+def _visible(
+    kind: Callable[[Model, np.random.Generator], Change | None],
+    model: Model,
+    inputs: Feeds,
+    base: list[np.ndarray],
+    rng: np.random.Generator,
+) -> Change | None:
+    """A change that some result shows; None if none of several does."""
+    for _ in range(_TRIES):
         try:
-            change = _KINDS[int(rng.integers(len(_KINDS)))](model, rng)
+            change = kind(model, rng)
             if change is None:
                 continue
-            results = irexec.compile_model(change.model)(inputs)
+            results = irexec.compile_model(change.model)(inputs).values()
         except (IrexecError, ArithmeticError):
-            count.unseen += 1
             continue
-        if any(differ(one, other) for one, other in zip(base.values(), results.values(), strict=True)):
+        if any(differ(one, other) for one, other in zip(base, results, strict=True)):
             return change
-        count.unseen += 1
     return None

@@ -14,8 +14,16 @@ _NEAR = 1e-6
 """The relative difference of sums over equal values, one of which may have been folded with a factor."""
 
 
+_MANY, _ROW = 16, 4
+"""Elements from which on a constant, and one of its channels, is recognised as a multiple of another."""
+_SCALED = 1e-5
+"""The relative difference of what does not depend on factors of channels."""
+_OUTLIERS = 0.1
+"""The part of the elements that may differ where all others are multiples."""
+
+
 class KnownConstants:
-    """The constants of A, by what does not depend on the order of their elements.
+    """The constants of A, identified by what does not depend on the order of their elements or on factors of channels.
 
     Args:
         a: a model.
@@ -23,26 +31,29 @@ class KnownConstants:
 
     def __init__(self, a: Model) -> None:
         self._sums: dict[int, list[np.ndarray]] = {}
+        self._scaled: dict[int, list[np.ndarray]] = {}
         for node in a.walk():
-            self._add(node)
-
-    def _add(self, node: Node) -> None:
-        sums = _sums(node)
-        if sums is not None:
-            self._sums.setdefault(int(sums[0]), []).append(sums)
+            values = _values(node)
+            if values is not None:
+                self._sums.setdefault(values.size, []).append(_sums(values))
+                self._scaled.setdefault(values.size, []).extend(_unscaled(values))
 
     def unknown(self, b: Model) -> dict[Node, tuple[Node, ...]]:
         """For layers of B the constants that they read and that A has not, although it has another one of as many elements.
 
         Nothing if A lacks most of all, and nothing of constants that A may have folded into others.
         """
-        looked = {node: sums for node in b.walk() if (sums := _sums(node)) is not None}
-        partners = {node: self._partner(sums) for node, sums in looked.items()}
+        looked = {node: values for node in b.walk() if (values := _values(node)) is not None}
+        partners = {node: self._partner(_sums(values)) for node, values in looked.items()}
         known = {id(one) for one in partners.values() if one is not None}
         if sum(one is not None for one in partners.values()) * 2 < len(looked):
             return {}
         left = {size for size, all_of_size in self._sums.items() if any(id(one) not in known for one in all_of_size)}
-        suspicious = {node for node, sums in looked.items() if partners[node] is None and int(sums[0]) in left}
+        suspicious = {
+            node
+            for node, values in looked.items()
+            if partners[node] is None and values.size in left and not self._is_scaled(values)
+        }
         computed = constant_layers(b)
         found: dict[Node, tuple[Node, ...]] = {}
         for node in b.nodes:
@@ -56,14 +67,62 @@ class KnownConstants:
         near = _NEAR * np.maximum(np.abs(sums), np.abs(sums[1]))
         return next((other for other in self._sums.get(int(sums[0]), ()) if np.all(np.abs(other - sums) <= near)), None)
 
+    def _is_scaled(self, values: np.ndarray) -> bool:
+        """Whether A has a constant of which every channel is multiplied by a factor, as by a scale that was folded into it."""
+        others = self._scaled.get(values.size, [])
+        return any(np.allclose(one, other, rtol=_SCALED, atol=0) for one in _unscaled(values) for other in others)
 
-def _sums(node: Node) -> np.ndarray | None:
-    """The number of elements, and sums that do not depend on their order: the root of that of squares, the sum, the extremes."""
+
+def is_scaled(node: Node, other: Node) -> bool:
+    """Whether a constant is another one whose channels are multiplied by factors, but for a few elements."""
+    values, theirs = _values(node), _values(other)
+    if values is None or theirs is None or values.size < _MANY or values.size != theirs.size:
+        return False
+    candidates = [theirs.reshape(values.shape)]
+    if values.ndim == theirs.ndim == 2:
+        candidates = [one for one in (theirs, theirs.T) if one.shape == values.shape]
+    return any(_is_scaled_along(values, one, axis) for one in candidates for axis in range(values.ndim))
+
+
+def _is_scaled_along(values: np.ndarray, theirs: np.ndarray, axis: int) -> bool:
+    rows, others = (np.moveaxis(one, axis, 0).reshape(values.shape[axis], -1) for one in (values, theirs))
+    if rows.shape[1] < _ROW:
+        return False
+    with np.errstate(all="ignore"):
+        factors = np.nanmedian(np.where(others == 0, np.nan, rows / others), axis=1, keepdims=True)
+    if not np.isfinite(factors).all() or np.allclose(factors, 1.0, rtol=1e-4):
+        return False
+    scale = np.sqrt(np.mean(rows**2, axis=1, keepdims=True))
+    outside = np.abs(rows - factors * others) > 1e-4 * scale
+    return bool(outside.mean() <= _OUTLIERS)
+
+
+def _unscaled(values: np.ndarray) -> list[np.ndarray]:
+    """For each axis sums that do not change if the slices along it are multiplied by factors."""
+    if values.size < _MANY:
+        return []
+    found = []
+    for axis, size in enumerate(values.shape):
+        rows = np.abs(np.moveaxis(values, axis, 0).reshape(size, -1))
+        norms = np.sqrt(np.sum(rows**2, axis=1, keepdims=True))
+        if rows.shape[1] >= _ROW and norms.all():
+            rows = rows / norms
+            found.append(np.array([rows.sum(), (rows**3).sum(), (rows**4).sum(), rows.max()]))
+    return found
+
+
+def _values(node: Node) -> np.ndarray | None:
+    """The elements of a Constant of numbers as f64."""
     constant = node.constant
     if constant is None or not constant.count or not (constant.element.is_float or constant.element.is_integer):
         return None
     try:
-        values = constant_value(constant).astype(np.float64).ravel()
+        return constant_value(constant).astype(np.float64)
     except IrexecError:
         return None
+
+
+def _sums(array: np.ndarray) -> np.ndarray:
+    """The number of elements, and sums that do not depend on their order: the root of that of squares, the sum, the extremes."""
+    values = array.ravel()
     return np.array([values.size, np.sqrt(values @ values), values.sum(), values.max(), values.min()])

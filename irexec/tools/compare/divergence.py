@@ -22,6 +22,10 @@ from irexec.tools.compare.rows import Ancestors, Found, Rows, layer, paths_of
 
 _TELLING = 8
 """Elements from which on a constant that A has not tells a layer from others; exporters fold smaller ones in many ways."""
+_SMALL_SET = 5
+"""Layers at most that are named together, if those that compute shapes are to be among them."""
+_MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze")
+"""Layers that move elements, or none."""
 _EXACT = Tolerance(rtol=0.0, atol=0.0)
 _FOLDED = Tolerance(rtol=1e-6, atol=1e-6, scaled=True)
 """The tolerance of constants that two exporters have folded in different orders."""
@@ -65,20 +69,79 @@ def _is_independent(found: Found, by_value: Mapping[Value, Found], ancestors: An
 
 
 def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors, context: Context) -> Divergence:
-    passed_over = _computed_from_shapes(context.b.model) | {
-        node for node in context.b.model.walk() if node.type == "ShapeOf"
-    }
-    between = []
-    for node in ancestors.of(first.value)[1]:
+    nodes = _in_front(first, by_value, ancestors)
+    nodes += [node for node in _misread(first, context) if node not in nodes]
+    model = context.b.model
+    constant, of_shapes = constant_layers(model), _computed_from_shapes(model)
+    between: dict[Node, Suspect] = {}
+    shapes: dict[Node, Suspect] = {}
+    for node in nodes:
         one = _suspect(node.outputs[0], first, by_value, context)
-        if (
-            node not in passed_over
-            or one.attributes
-            or one.unknown_constants
-            or any(row.agrees is False for row in one.inputs)
-        ):
-            between.append(one)
-    return Divergence(row=first.row, suspect=_suspect(first.value, first, by_value, context), between=tuple(between))
+        is_told = one.attributes or one.unknown_constants or any(row.agrees is False for row in one.inputs)
+        if is_told or (node not in of_shapes and node.type != "ShapeOf"):
+            between[node] = one
+        elif node.type != "ShapeOf" and (node not in constant or _is_float(node)):
+            shapes[node] = one
+    between |= _few(shapes, {first.value.node, *between})
+    return Divergence(
+        row=first.row, suspect=_suspect(first.value, first, by_value, context), between=tuple(between.values())
+    )
+
+
+def _in_front(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors) -> list[Node]:
+    """The layers between the tensors that agree and one that differs.
+
+    Where its shape differs, a layer in front whose shape could not be compared may be why, as long as these are few.
+    """
+    sources, nodes = ancestors.of(first.value)
+    while first.row.agreement.largest is None:
+        reshaped = [value for value in sources if value in by_value and by_value[value].is_reshaped]
+        more = [node for node in dict.fromkeys(value.node for value in reshaped) if node not in nodes]
+        if not more or len(nodes) + len(more) >= _SMALL_SET:
+            break
+        nodes += more
+        sources = []
+        for value in reshaped:
+            found, between = ancestors.of(value)
+            sources += found
+            if len(nodes) + len(between) < _SMALL_SET:
+                nodes += [node for node in between if node not in nodes]
+    return nodes
+
+
+def _misread(first: Found, context: Context) -> list[Node]:
+    """The layers that give what the layer reads where A's layer reads a tensor that B does not have.
+
+    One of them may be at fault: B lacks a layer there, or one that moves elements, such as a Transpose, moves them otherwise.
+    """
+    node, of_a = first.value.node, context.pairs.layer_of_a(first.value.node)
+    if of_a is None or of_a.type != node.type:
+        return []
+    paired = set(context.pairs.by_b.values())
+    found: dict[Node, None] = {}
+    for value, theirs in zip(node.inputs, of_a.inputs, strict=False):
+        partner = None if value is None else context.pairs.by_b.get(value)
+        if theirs is None or partner is None or partner in of_a.inputs or theirs in paired:
+            continue
+        source: Value | None = value
+        while source is not None and source.node.type not in ("Parameter", "Constant") and len(found) < _SMALL_SET - 1:
+            found[source.node] = None
+            source = source.node.inputs[0] if source.node.type in _MOVES else None
+    return list(found)
+
+
+def _few(shapes: Mapping[Node, Suspect], chosen: set[Node]) -> dict[Node, Suspect]:
+    """Layers that compute shapes or weights for the chosen layers, as long as all of them are a small set: else those read directly."""
+    read = {value.node for node in chosen for value in node.inputs if value is not None}
+    for few in (dict(shapes), {node: one for node, one in shapes.items() if node in read}):
+        if len(few) + len(chosen) <= _SMALL_SET:
+            return few
+    return {}
+
+
+def _is_float(node: Node) -> bool:
+    facts = (value.fact for value in node.outputs)
+    return any(fact is not None and fact.element is not None and fact.element.is_float for fact in facts)
 
 
 def _computed_from_shapes(model: Model) -> set[Node]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from irexec.ir.graph import Node, Value
+from irexec.tools.compare.constants import is_scaled
 from irexec.tools.compare.pairs import GUESSES, Pairs, TensorPair
 from irexec.tools.compare.rows import Ancestors, Found
 
@@ -100,6 +101,9 @@ def _reads_the_same(one: Found, rows: Mapping[Value, Found], pairs: Pairs, wrong
         if mine is None or theirs is None:
             return mine is theirs
         if mine.node.constant is not None and theirs.node.constant is not None:
+            if is_scaled(mine.node, theirs.node):
+                # A scale after the layer of A is folded into the weights of B, or the other way round.
+                return False
             continue
         if pairs.by_b.get(mine) is not theirs or mine in wrong:
             return False

@@ -20,6 +20,8 @@ from irexec.tools.compare.sides import ModelSide, RecordedSide, computed, ordere
 
 GUESSES = frozenset({"structure", "contents", "neighbours", "order", "through", "replaced", "value"})
 """Reasons for a pair that are not a name."""
+VALUES = ("value", "what follows")
+"""Reasons for a pair whose values come in one order, whatever the axes are."""
 RESULT = ("name of the result", "position of the result")
 """Reasons for a pair that is certain, since both models are asked for the same."""
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.matching.side import attribute_values
 from irexec.ir.graph import Value
+from irexec.tools.compare.backwards import Backwards
 from irexec.tools.compare.comparison import ONLY_B, Uncompared
 from irexec.tools.compare.context import Context, Facts
 from irexec.tools.compare.evidence import Fingerprint, fingerprint, is_suspicious, pair_by_value, wrong_pairs
@@ -59,6 +60,7 @@ class Repairing:
                 )
             self._drop(wrong)
             dropped |= wrong
+        added += self._paired_backwards(uncompared)
         return [
             *self._still_uncompared(uncompared, added),
             *(
@@ -95,6 +97,24 @@ class Repairing:
         added = [pair for pair in self._context.pairs.tensors if before.by_b.get(pair.b) is not pair.a]
         kept = {pair.b for pair in self._context.pairs.tensors} - {pair.b for pair in added}
         self._rows.found = [one for one in self._rows.found if one.value in kept]
+        return added
+
+    def _paired_backwards(self, uncompared: list[Uncompared]) -> list[TensorPair]:
+        """Pair what differs by what follows from it, from the results on; the pairs that are new."""
+        if self._judge is None or self._results_agree():
+            return []
+        outer = [one for one in self._rows.found if not one.path]
+        judgements = self._judge.judgements([one for one in outer if not one.row.agreement.agrees])
+        known = {
+            one.value
+            for one in outer
+            if not is_suspicious(one) or (one.value in judgements and judgements[one.value].agreement.agrees)
+        }
+        added = Backwards(self._context, self._rows, self._facts, known).pairs()
+        if added:
+            self._replace(added)
+            self._add(added, uncompared)
+            self._judge.forget({one.value for one in self._rows.found if not one.row.agreement.agrees})
         return added
 
     def _add(self, pairs: Sequence[TensorPair], uncompared: list[Uncompared]) -> None:

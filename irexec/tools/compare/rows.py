@@ -12,7 +12,7 @@ from irexec.dtypes.elements import Element
 from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import Layer, TensorRow
-from irexec.tools.compare.pairs import InnerPair, TensorPair
+from irexec.tools.compare.pairs import VALUES, InnerPair, TensorPair
 from irexec.tools.compare.sides import ordered
 from irexec.tools.compare.tolerances import Tolerances
 
@@ -36,12 +36,14 @@ class Found:
         row, value: these.
         positions: the positions of the layers whose bodies it is in, from the outermost on, and of its own layer.
         path: of the bodies.
+        is_reshaped: whether A has the values in another shape, which then is not compared.
     """
 
     row: TensorRow
     value: Value
     positions: tuple[int, ...]
     path: str = ""
+    is_reshaped: bool = False
 
     @property
     def position(self) -> tuple[int, ...]:
@@ -78,11 +80,13 @@ class Rows:
 
     def add(self, pair: TensorPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> None:
         """Add the row of a pair: of the first run in which it differs, else of the one with the largest difference."""
-        self.found.append(Found(self.row(pair, a, b), pair.b, (self._position[pair.b.node],)))
+        is_reshaped = any(one.shape != other.shape for one, other in zip(a, b, strict=True))
+        positions = (self._position[pair.b.node],)
+        self.found.append(Found(self.row(pair, a, b), pair.b, positions, is_reshaped=is_reshaped))
 
     def row(self, pair: TensorPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> TensorRow:
         """The row of a pair that is not one of all."""
-        if pair.how == "value":
+        if pair.how in VALUES:
             # The values are those of the other in order, whatever the axes of the two are.
             a = [in_shape(one, other.shape) for one, other in zip(a, b, strict=True)]
         agreements = [self.agreement(pair.a, pair.b, *arrays) for arrays in zip(a, b, strict=True)]

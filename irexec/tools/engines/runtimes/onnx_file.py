@@ -135,7 +135,7 @@ class OnnxReferenceRuntime(OnnxFileRuntime):
 
         try:
             evaluator = open_evaluator(path)
-            return [list(evaluator(arrays).values()) for arrays in feeds]
+            return [evaluator(arrays) for arrays in feeds]
         except ConversionError as error:
             raise EngineError(
                 str(error).replace("cannot run the model", f"cannot run {self.path}", 1), engine=self.name

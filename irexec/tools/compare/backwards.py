@@ -1,0 +1,245 @@
+"""Pairs found from the results backwards: a tensor of A that makes the layers of B after it compute what A has there.
+
+Equal values tell the pairs in front of a fault. After it all values differ: a tensor of B is the same one as a tensor of A if the next
+layers of B compute from A's tensor what A has there. Results are certain pairs, and each new pair leads to others in front of it, up to
+the layer at fault.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+
+from irexec.analysis.constant_layers import constant_layers
+from irexec.errors import IrexecError, RunTimeoutError
+from irexec.ir.graph import Node, Value
+from irexec.tools.compare.context import Context, Facts
+from irexec.tools.compare.isolate import Isolated
+from irexec.tools.compare.observe import Observed
+from irexec.tools.compare.pairs import VALUES, TensorPair
+from irexec.tools.compare.rows import Rows, in_shape
+
+REASON = VALUES[1]
+_CANDIDATES = 6
+"""Tensors of A that are tried for one of B, nearest first."""
+_LAYERS = 8
+"""Layers of A that are gone back from the tensor that is known, to find candidates."""
+_EXPANSIONS = 4
+"""Layers of B without a counterpart that are run together."""
+_TRIALS = 240
+"""Trials in all."""
+_GIVEN = ("Parameter", "Constant")
+_SPATIAL = 2
+"""Axes whose sizes a pad or stride changes."""
+_VARIED = 8
+"""Values that a tensor has at least which can show that its layers are given the right ones."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A pair that is known, and a part of B in front of it.
+
+    Attributes:
+        a, b: the pair.
+        open: the tensors of B that the part reads and that have no known partner.
+        inside: other tensors inside of the part, which are computed.
+    """
+
+    a: Value
+    b: Value
+    open: tuple[Value, ...]
+    inside: frozenset[Value] = frozenset()
+
+
+Trial = tuple[Target, tuple[Value, ...]]
+"""A target, and for each of its open tensors one of A."""
+
+
+class Backwards:
+    """A search for pairs, from the results towards the inputs.
+
+    Args:
+        context: the comparison.
+        rows: its rows.
+        facts: of the values of A, and of those of B.
+        known: the values of B that have the right partner.
+    """
+
+    def __init__(self, context: Context, rows: Rows, facts: tuple[Facts, Facts], known: Set[Value]) -> None:
+        self._context, self._rows = context, rows
+        self._facts_a, self._facts_b = facts
+        self._partners = {value: context.pairs.by_b[value] for value in known if value in context.pairs.by_b}
+        self._agreeing = {one.value for one in rows.found if one.row.agreement.agrees}
+        self._constant = constant_layers(context.b.model)
+        self._left = _TRIALS
+
+    def pairs(self) -> list[TensorPair]:
+        """The pairs that are new, or were only guessed."""
+        waiting = [
+            target for value in self._partners if value not in self._agreeing and (target := self._target(value))
+        ]
+        found: dict[Value, Value] = {}
+        while waiting and self._left > 0:
+            answers = self._tried(waiting)
+            again: list[Target] = []
+            for target in waiting:
+                chosen = answers.get(target)
+                if chosen is None:
+                    again += self._expanded(target)
+                    continue
+                for value, partner in zip(target.open, chosen, strict=True):
+                    if value not in self._partners:
+                        self._partners[value] = found[value] = partner
+                        more = self._target(value)
+                        again += [more] if more is not None else []
+            waiting = again
+        return [TensorPair(partner, value, REASON) for value, partner in found.items()]
+
+    def _target(self, value: Value) -> Target | None:
+        """The layer of a value that has a known partner; None if all that it reads is known, or it has bodies."""
+        node = value.node
+        if node.bodies or node.type in ("Parameter", "ReadValue"):
+            return None
+        opened = tuple(self._open(node))
+        return Target(self._partners[value], value, opened) if 0 < len(opened) <= 2 else None
+
+    def _open(self, node: Node) -> Iterator[Value]:
+        """The tensors that a layer reads and that have no known partner."""
+        for value in dict.fromkeys(node.inputs):
+            if value is None or value.node.constant is not None or value.node in self._constant:
+                continue
+            if value.node.type != "Parameter" and value not in self._partners:
+                yield value
+
+    def _expanded(self, target: Target) -> Iterator[Target]:
+        """The same target with a larger part, since the tensors that it reads have no counterpart."""
+        if len(target.inside) >= _EXPANSIONS:
+            return
+        for value in target.open:
+            if value.node.bodies or value.node.type == "ReadValue":
+                continue
+            opened = tuple(dict.fromkeys([*(one for one in target.open if one is not value), *self._open(value.node)]))
+            if 0 < len(opened) <= 2:
+                yield Target(target.a, target.b, opened, target.inside | {value})
+                return
+
+    def _candidates(self, target: Target, value: Value) -> list[Value]:
+        """The tensors of A in front of a target that may be this one of B, the nearest first."""
+        wanted = _type_and_shape(value, self._facts_b)
+        mine, theirs = _type_and_shape(target.a, self._facts_a), _type_and_shape(target.b, self._facts_b)
+        if wanted is None:
+            return []
+        # A pad that is another changes the sizes of all that follows.
+        is_resized = mine is not None and theirs is not None and not _fit(mine, theirs, is_resized=False)
+        taken = {one for other, one in self._partners.items() if other in self._agreeing}
+        found: list[Value] = []
+        seen, layer = {target.a}, [target.a]
+        for _ in range(_LAYERS):
+            sources = [source for one in layer for source in one.node.inputs if source is not None]
+            layer = [one for one in dict.fromkeys(sources) if one not in seen and one.node.type not in _GIVEN]
+            seen.update(layer)
+            for one in layer:
+                own = _type_and_shape(one, self._facts_a)
+                if one not in taken and own is not None and _fit(own, wanted, is_resized=is_resized):
+                    found.append(one)
+        return found[:_CANDIDATES]
+
+    def _tried(self, targets: Sequence[Target]) -> dict[Target, tuple[Value, ...]]:
+        """For the targets that A's tensors reproduce, these tensors."""
+        trials: list[Trial] = []
+        for target in targets:
+            choices = itertools.product(*(self._candidates(target, value) for value in target.open))
+            trials += [(target, chosen) for chosen in itertools.islice(choices, _CANDIDATES)]
+        found: dict[Target, tuple[Value, ...]] = {}
+        for batch in _disjoint(trials):
+            batch = [trial for trial in batch if trial[0] not in found]
+            if not batch or self._left <= 0:
+                continue
+            self._left -= len(batch)
+            found |= {target: chosen for target, chosen in batch if target in self._reproduced(batch)}
+        return found
+
+    def _reproduced(self, batch: Sequence[Trial]) -> set[Target]:
+        """The targets that come out as in A; of a batch in which no two trials give one tensor of B different values."""
+        sources: dict[Value, Value | str] = dict(self._partners)
+        inside: set[Value] = set()
+        for target, chosen in batch:
+            sources |= zip(target.open, chosen, strict=True)
+            inside |= target.inside
+        sources = {value: one for value, one in sources.items() if value not in inside}
+        shapes = {
+            value: fact.static_shape
+            for value in sources
+            if (fact := self._facts_b.get(value)) is not None and fact.is_static
+        }
+        isolated = Isolated(self._context.b, sources, self._context.options, shapes)
+        pairs = isolated.chosen([TensorPair(target.a, target.b, REASON) for target, _ in batch], [])
+        try:
+            given = self._context.observed_a([*isolated.needed(pairs), *(pair.a for pair in pairs)])
+            computed = isolated.observed(pairs, given, "irexec", len(self._context.inputs.b))
+        except RunTimeoutError:
+            raise
+        except IrexecError:
+            # A's tensor does not fit there: one by one those that do are found.
+            return set() if len(batch) == 1 else {one for trial in batch for one in self._reproduced([trial])}
+        return {
+            target
+            for target, _ in batch
+            if target.b in computed.arrays and self._agrees(target, given, computed.arrays[target.b])
+        }
+
+    def _agrees(self, target: Target, given: Observed, arrays: Sequence[np.ndarray]) -> bool:
+        expected = given.arrays.get(target.a)
+        return expected is not None and all(
+            np.unique(theirs.ravel()[:4096]).size >= min(_VARIED, theirs.size)
+            and self._rows.agreement(target.a, target.b, in_shape(theirs, mine.shape), mine).agrees
+            for mine, theirs in zip(arrays, expected, strict=True)
+        )
+
+
+def _disjoint(trials: Sequence[Trial]) -> Iterator[list[Trial]]:
+    """The trials in batches, in each of which a tensor of B has one partner, and what is computed in one is given in none."""
+    waiting = list(trials)
+    while waiting:
+        chosen: dict[Value, Value] = {}
+        inside: set[Value] = set()
+        targets: set[Value] = set()
+        batch: list[Trial] = []
+        later: list[Trial] = []
+        for target, partners in waiting:
+            own: Mapping[Value, Value] = dict(zip(target.open, partners, strict=True))
+            is_free = target.b not in targets and inside.isdisjoint(own) and target.inside.isdisjoint(chosen)
+            if is_free and all(chosen.get(value, one) is one for value, one in own.items()):
+                chosen |= own
+                inside |= target.inside
+                targets.add(target.b)
+                batch.append((target, partners))
+            else:
+                later.append((target, partners))
+        yield batch
+        waiting = later
+
+
+_TypeAndShape = tuple[bool, tuple[int, ...]]
+
+
+def _type_and_shape(value: Value, facts: Facts) -> _TypeAndShape | None:
+    """Whether a value is floating-point, and its shape; None where that is not known."""
+    fact = facts.get(value)
+    if fact is None or fact.element is None or not fact.is_static:
+        return None
+    return fact.element.is_float, fact.static_shape
+
+
+def _fit(one: _TypeAndShape, other: _TypeAndShape, *, is_resized: bool) -> bool:
+    """Whether two tensors may be the same one: as many elements, or if sizes have changed as many axes, of which two may be others."""
+    if one[0] is not other[0]:
+        return False
+    if math.prod(one[1]) == math.prod(other[1]):
+        return True
+    changed = sum(mine != theirs for mine, theirs in zip(one[1], other[1], strict=False))
+    return is_resized and len(one[1]) == len(other[1]) and changed <= _SPATIAL
