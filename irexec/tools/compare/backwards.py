@@ -21,7 +21,7 @@ from irexec.tools.compare.context import Context, Facts
 from irexec.tools.compare.isolate import Isolated
 from irexec.tools.compare.observe import Observed
 from irexec.tools.compare.pairs import VALUES, TensorPair
-from irexec.tools.compare.rows import Rows, in_shape
+from irexec.tools.compare.rows import Rows, arranged
 
 REASON = VALUES[1]
 _CANDIDATES = 6
@@ -176,7 +176,9 @@ class Backwards:
             for value in sources
             if (fact := self._facts_b.get(value)) is not None and fact.is_static
         }
-        isolated = Isolated(self._context.b, sources, self._context.options, shapes)
+        tried = {value for target, _ in batch for value in target.open}
+        orders = {value: order for value, order in self._context.pairs.orders.items() if value not in tried}
+        isolated = Isolated(self._context.b, sources, self._context.options, shapes, orders)
         pairs = isolated.chosen([TensorPair(target.a, target.b, REASON) for target, _ in batch], [])
         try:
             given = self._context.observed_a([*isolated.needed(pairs), *(pair.a for pair in pairs)])
@@ -194,9 +196,10 @@ class Backwards:
 
     def _agrees(self, target: Target, given: Observed, arrays: Sequence[np.ndarray]) -> bool:
         expected = given.arrays.get(target.a)
+        order = self._context.pairs.orders.get(target.b, ())
         return expected is not None and all(
             np.unique(theirs.ravel()[:4096]).size >= min(_VARIED, theirs.size)
-            and self._rows.agreement(target.a, target.b, in_shape(theirs, mine.shape), mine).agrees
+            and self._rows.agreement(target.a, target.b, arranged(theirs, mine.shape, order), mine).agrees
             for mine, theirs in zip(arrays, expected, strict=True)
         )
 

@@ -8,8 +8,10 @@ or that both layers have the same type and rank and read tensors that are pairs 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +22,8 @@ from irexec.tools.compare.rows import Ancestors, Found
 
 _DISTINCTIVE = 8
 """Elements that a tensor has at least that is found again by its values."""
+_AXES = 5
+"""Axes of a tensor up to which their orders are tried."""
 _EQUAL = 1e-4
 """The relative difference of two fingerprints of the same tensor."""
 
@@ -133,12 +137,30 @@ def _is_contradicted(
     return bool(found) and all(found)
 
 
-Fingerprint = tuple[tuple[int, ...], str, tuple[float, ...]]
-"""The shape, the kind of type, and sums of the values with weights that depend on their position."""
+@dataclass(frozen=True)
+class Fingerprint:
+    """Figures that are equal for two tensors of the same values.
+
+    Attributes:
+        shape: of the tensor.
+        kind: of its type.
+        sums: for each run the largest magnitude, and sums with weights that depend on the position.
+        moments: for each run the largest magnitude, and sums that do not depend on the order.
+    """
+
+    shape: tuple[int, ...]
+    kind: str
+    sums: tuple[float, ...]
+    moments: tuple[float, ...]
+
+    @property
+    def size(self) -> tuple[int, str]:
+        """The number of elements, and the kind of type."""
+        return math.prod(self.shape), self.kind
 
 
 def fingerprint(arrays: Sequence[np.ndarray]) -> Fingerprint | None:
-    """What is the same for two tensors of the same values, whatever axes of size 1 they have; None for one that others could equal.
+    """The fingerprint of a tensor; None for one that others could equal.
 
     Args:
         arrays: of each run.
@@ -147,6 +169,7 @@ def fingerprint(arrays: Sequence[np.ndarray]) -> Fingerprint | None:
     if first.dtype.kind not in "fiu" or first.size < _DISTINCTIVE:
         return None
     sums: list[float] = []
+    moments: list[float] = []
     for array in arrays:
         values = array.astype(np.float64).ravel()
         if values.size != first.size or not np.isfinite(values).all() or np.unique(values[:256]).size < _DISTINCTIVE:
@@ -154,7 +177,9 @@ def fingerprint(arrays: Sequence[np.ndarray]) -> Fingerprint | None:
         scale = float(np.abs(values).max())
         places = np.arange(values.size, dtype=np.float64)
         sums += [scale, *(float(values @ np.cos(places * step)) / np.sqrt(values.size) for step in (0.0, 0.7, 1.9))]
-    return first.shape, first.dtype.kind, tuple(sums)
+        own = values / (scale or 1.0)
+        moments += [scale, *(scale * float((own**power).sum()) / np.sqrt(values.size) for power in (1, 2, 3))]
+    return Fingerprint(first.shape, first.dtype.kind, tuple(sums), tuple(moments))
 
 
 def pair_by_value(
@@ -174,27 +199,65 @@ def pair_by_value(
     """
     by_size: dict[tuple[int, str], list[Value]] = {}
     for value in sorted(a, key=lambda value: (order.get(value.node, 0), value.index)):
-        by_size.setdefault((math.prod(a[value][0]), a[value][1]), []).append(value)
+        by_size.setdefault(a[value].size, []).append(value)
     partners = set(taken.values())
     seen: dict[tuple[int, str], list[Fingerprint]] = {}
     found: list[TensorPair] = []
     for value, own in b.items():
-        key = (math.prod(own[0]), own[1])
-        before = seen.setdefault(key, [])
-        is_first = not any(_are_equal(one[2], own[2]) for one in before)
+        before = seen.setdefault(own.size, [])
+        is_first = not any(_are_equal(one.sums, own.sums) for one in before)
         before.append(own)
         if not is_first or value in taken:
             continue
         equal = (
             other
-            for other in by_size.get(key, ())
-            if _are_equal(a[other][2], own[2]) and _have_one_shape(a[other][0], own[0])
+            for other in by_size.get(own.size, ())
+            if _are_equal(a[other].sums, own.sums) and _have_one_shape(a[other].shape, own.shape)
         )
         partner = next(equal, None)
         if partner is not None and partner not in partners:
             partners.add(partner)
             found.append(TensorPair(partner, value, "value"))
     return found
+
+
+def permuted_candidates(
+    a: Mapping[Value, Fingerprint], b: Mapping[Value, Fingerprint], taken: Mapping[Value, Value]
+) -> list[tuple[Value, Value]]:
+    """The tensors of B and of A that may have the same values in another order of axes: no third one has these values.
+
+    Args:
+        a, b: of the tensors.
+        taken: for values of B their partners.
+    """
+    partners = set(taken.values())
+    left_a = [value for value in a if value not in partners]
+    left_b = [value for value in b if value not in taken]
+    found = []
+    for value in left_b:
+        equal = [one for one in left_a if _are_permuted(a[one], b[value])]
+        if len(equal) == 1 and sum(_are_permuted(a[equal[0]], b[other]) for other in left_b) == 1:
+            found.append((equal[0], value))
+    return found
+
+
+def _are_permuted(one: Fingerprint, other: Fingerprint) -> bool:
+    return (
+        one.kind == other.kind and sorted(one.shape) == sorted(other.shape) and _are_equal(one.moments, other.moments)
+    )
+
+
+def order_of_axes(a: np.ndarray, b: np.ndarray) -> tuple[int, ...] | None:
+    """The order of axes that makes one array the other, up to rounding; None if there is none."""
+    if a.ndim != b.ndim or not 2 <= a.ndim <= _AXES:
+        return None
+    scale = float(np.abs(b).max(initial=0.0))
+    for order in itertools.permutations(range(a.ndim)):
+        moved = a.transpose(order)
+        is_other = moved.shape == b.shape and order != tuple(range(a.ndim))
+        if is_other and np.allclose(moved, b, rtol=_EQUAL, atol=_EQUAL * scale):
+            return order
+    return None
 
 
 def _have_one_shape(one: tuple[int, ...], other: tuple[int, ...]) -> bool:

@@ -20,7 +20,7 @@ from irexec.tools.compare.comparison import Uncompared
 from irexec.tools.compare.observe import Observed, observe
 from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.pairs import TensorPair
-from irexec.tools.compare.rows import in_shape
+from irexec.tools.compare.rows import arranged
 from irexec.tools.compare.sides import ModelSide
 from irexec.tools.engines.runtimes import open_runtime
 
@@ -39,6 +39,7 @@ class Isolated:
             that reads them.
         options: with what the runtimes may use.
         shapes: those of B's tensors; what is given has as many elements.
+        orders: the orders of axes that make what is given B's tensors; see Pairs.
     """
 
     def __init__(
@@ -47,9 +48,10 @@ class Isolated:
         sources: Sources,
         options: CompareOptions,
         shapes: Mapping[Value, tuple[int, ...]] | None = None,
+        orders: Mapping[Value, tuple[int, ...]] | None = None,
     ) -> None:
         self._b, self._options, self._by_b = b, options, sources
-        self._shapes = shapes or {}
+        self._shapes, self._orders = shapes or {}, orders or {}
         self._facts = infer_shapes(b.model, tolerant=True).facts
 
     def chosen(self, tensors: Sequence[TensorPair], uncompared: list[Uncompared]) -> list[TensorPair]:
@@ -91,8 +93,8 @@ class Isolated:
         return found
 
     def _shaped(self, value: Value, array: np.ndarray) -> np.ndarray:
-        """An array in the shape that B has it in: two exporters may differ in axes of size 1."""
-        return in_shape(array, self._shapes.get(value, array.shape))
+        """An array as B has it: two exporters may differ in axes of size 1, and in the order of axes."""
+        return arranged(array, self._shapes.get(value, array.shape), self._orders.get(value, ()))
 
     def _run(self, batch: Sequence[TensorPair], arrays: dict[Value, np.ndarray], runtime: str, found: Observed) -> None:
         made = _Apart(batch, arrays, self)

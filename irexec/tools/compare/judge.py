@@ -21,7 +21,7 @@ from irexec.tools.compare.context import Context, Facts
 from irexec.tools.compare.isolate import Isolated, Sources
 from irexec.tools.compare.observe import Observed, observe
 from irexec.tools.compare.pairs import TensorPair
-from irexec.tools.compare.rows import Ancestors, Found, Rows, in_shape
+from irexec.tools.compare.rows import Ancestors, Found, Rows, arranged
 
 HIDDEN = 0.03
 """The part of the relative tolerance from which on the deviation of one layer, as root mean squares, is a fault within the tolerance.
@@ -68,9 +68,9 @@ class Judge:
         self._tried |= {pair.b for pair in chosen}
         sources = self._context.sources()
         for batch in self._context.batches(chosen, self._facts):
-            self._add(batch, sources, self._context.observed_a)
+            self._add(batch, sources, self._context.observed_a, self._context.pairs.orders)
             own: Sources = {value: value for value in sources if self._context.run_b.gives(value)}
-            self._add([replace(pair, a=pair.b) for pair in batch], own, self._observed_b)
+            self._add([replace(pair, a=pair.b, order=()) for pair in batch], own, self._observed_b, {})
         return {one.value: self._made[one.value] for one in found if one.value in self._made}
 
     def forget(self, values: set[Value]) -> None:
@@ -85,12 +85,16 @@ class Judge:
         )
 
     def _add(
-        self, batch: Sequence[TensorPair], sources: Sources, observed: Callable[[Sequence[Value | str]], Observed]
+        self,
+        batch: Sequence[TensorPair],
+        sources: Sources,
+        observed: Callable[[Sequence[Value | str]], Observed],
+        orders: Mapping[Value, tuple[int, ...]],
     ) -> None:
-        """Judge by the tensors of one side."""
+        """Judge by the tensors of one side, which come in these orders of axes."""
         context = self._context
         shapes = {one.value: one.row.shape for one in self._rows.found}
-        isolated = Isolated(context.b, sources, context.options, shapes)
+        isolated = Isolated(context.b, sources, context.options, shapes, orders)
         batch = isolated.chosen(batch, [])
         given = observed([*isolated.needed(batch), *(pair.a for pair in batch)])
         try:
@@ -109,7 +113,7 @@ class Judge:
     def _judgement(self, pair: TensorPair, actual: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> Judgement:
         found = []
         for mine, theirs in zip(actual, expected, strict=True):
-            agreement = self._rows.agreement(pair.a, pair.b, in_shape(mine, theirs.shape), theirs)
+            agreement = self._rows.agreement(pair.a, pair.b, arranged(mine, theirs.shape, pair.order), theirs)
             found.append(
                 Judgement(
                     agreement,

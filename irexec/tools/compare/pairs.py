@@ -30,11 +30,19 @@ Levels = tuple[tuple[Node, str], ...]
 
 @dataclass(frozen=True)
 class TensorPair:
-    """A tensor of B and the same of A: a value, or the name of a recorded tensor."""
+    """A tensor of B and the same of A.
+
+    Attributes:
+        a: a value, or the name of a recorded tensor.
+        b: the value of B.
+        how: the reason.
+        order: the order of A's axes that makes them those of B; () where it is the same.
+    """
 
     a: Value | str
     b: Value
     how: str
+    order: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,7 @@ class Pairs:
         tensors: those to compare, in the order in which B computes them.
         inner: those inside bodies.
         by_b: for every value of B, Parameters and Constants included, the value of A.
+        orders: for values of B that A has in another order of axes, this order.
         layers: for layers of B those of A, bodies included.
         uncompared: what has no partner.
     """
@@ -61,6 +70,7 @@ class Pairs:
     tensors: list[TensorPair] = field(default_factory=list)
     inner: list[InnerPair] = field(default_factory=list)
     by_b: dict[Value, Value] = field(default_factory=dict)
+    orders: dict[Value, tuple[int, ...]] = field(default_factory=dict)
     layers: dict[Node, Node] = field(default_factory=dict)
     uncompared: list[Uncompared] = field(default_factory=list)
 
@@ -103,7 +113,12 @@ def pair_models(a: ModelSide, b: ModelSide, maps: Sequence[tuple[str, str]], kno
     for one, other in maps:
         _map(by_b, how, find_value(a.model, one), find_value(b.model, other))
     found = Pairs(by_b=by_b, layers={pair.b: pair.a for pair in matching.pairs})
-    found.tensors = [TensorPair(by_b[value], value, how[value]) for value in computed(b.order) if value in by_b]
+    found.orders = {pair.b: pair.order for pair in known if pair.order and by_b.get(pair.b) is pair.a}
+    found.tensors = [
+        TensorPair(by_b[value], value, how[value], found.orders.get(value, ()))
+        for value in computed(b.order)
+        if value in by_b
+    ]
     matched = set(by_b.values())
     found.uncompared = [
         *_only("A", a, matched),

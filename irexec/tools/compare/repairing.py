@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.matching.side import attribute_values
@@ -10,7 +11,15 @@ from irexec.ir.graph import Value
 from irexec.tools.compare.backwards import Backwards
 from irexec.tools.compare.comparison import ONLY_B, Uncompared
 from irexec.tools.compare.context import Context, Facts
-from irexec.tools.compare.evidence import Fingerprint, fingerprint, is_suspicious, pair_by_value, wrong_pairs
+from irexec.tools.compare.evidence import (
+    Fingerprint,
+    fingerprint,
+    is_suspicious,
+    order_of_axes,
+    pair_by_value,
+    permuted_candidates,
+    wrong_pairs,
+)
 from irexec.tools.compare.judge import Judge
 from irexec.tools.compare.observe import observe
 from irexec.tools.compare.pairs import TensorPair, pair_models
@@ -81,7 +90,23 @@ class Repairing:
         )
         prints_b = self._fingerprints(self._context.run_b, self._context.inputs.b, of_b, self._facts[1])
         taken = {value: partner for value, partner in self._context.pairs.by_b.items() if value not in doubtful}
-        return pair_by_value(prints_a, prints_b, taken, {node: i for i, node in enumerate(self._a.order)})
+        found = pair_by_value(prints_a, prints_b, taken, {node: i for i, node in enumerate(self._a.order)})
+        taken |= {pair.b: pair.a for pair in found if isinstance(pair.a, Value)}
+        return [*found, *self._permuted(permuted_candidates(prints_a, prints_b, taken))]
+
+    def _permuted(self, candidates: Sequence[tuple[Value, Value]]) -> list[TensorPair]:
+        """The candidates that have the same values in another order of axes."""
+        found: list[TensorPair] = []
+        for batch in self._context.batches(
+            [TensorPair(one, other, "value") for one, other in candidates], self._facts[1]
+        ):
+            of_a = self._context.observed_a([pair.a for pair in batch])
+            of_b = observe(self._context.run_b, self._context.inputs.b, [pair.b for pair in batch])
+            for pair in batch:
+                if pair.a in of_a.arrays and pair.b in of_b.arrays:
+                    order = order_of_axes(of_a.arrays[pair.a][0], of_b.arrays[pair.b][0])
+                    found += [] if order is None else [replace(pair, order=order)]
+        return found
 
     def _paired_again(self) -> list[TensorPair]:
         """Pair the models once more, now that it is known which tensors are the same; the pairs that are new."""
@@ -129,6 +154,7 @@ class Repairing:
         partners = set(new.values())
         self._drop({value for value, one in self._context.pairs.by_b.items() if value in new or one in partners})
         self._context.pairs.by_b |= new
+        self._context.pairs.orders |= {pair.b: pair.order for pair in added if pair.order}
         order = {node: i for i, node in enumerate(self._context.b.order)}
         self._context.pairs.tensors = sorted(
             [*self._context.pairs.tensors, *added], key=lambda pair: (order.get(pair.b.node, 0), pair.b.index)
@@ -167,6 +193,7 @@ class Repairing:
         self._rows.found = [one for one in self._rows.found if one.value not in values]
         for value in values:
             self._context.pairs.by_b.pop(value, None)
+            self._context.pairs.orders.pop(value, None)
             self._context.pairs.layers.pop(value.node, None)
         self._context.pairs.tensors = [pair for pair in self._context.pairs.tensors if pair.b not in values]
 

@@ -88,7 +88,7 @@ class Rows:
         """The row of a pair that is not one of all."""
         if pair.how in VALUES:
             # The values are those of the other in order, whatever the axes of the two are.
-            a = [in_shape(one, other.shape) for one, other in zip(a, b, strict=True)]
+            a = [arranged(one, other.shape, pair.order) for one, other in zip(a, b, strict=True)]
         agreements = [self.agreement(pair.a, pair.b, *arrays) for arrays in zip(a, b, strict=True)]
         run, agreement = worst(agreements)
         of_a = layer(pair.a) if isinstance(pair.a, Value) else None
@@ -152,6 +152,11 @@ class Rows:
 def in_shape(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """An array in the shape of its partner, where exporters have kept, merged or split axes; of as many axes it is another tensor."""
     return array.reshape(shape) if array.ndim != len(shape) and array.size == math.prod(shape) else array
+
+
+def arranged(array: np.ndarray, shape: tuple[int, ...], order: tuple[int, ...]) -> np.ndarray:
+    """An array of A as B has it: with its axes in another order, or in the shape of its partner."""
+    return array.transpose(order) if order and array.ndim == len(order) else in_shape(array, shape)
 
 
 def _is_constant(array: np.ndarray) -> bool:

@@ -1,0 +1,144 @@
+"""Pairs by values, by what follows from a tensor, and up to factors and orders of axes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from irexec import Builder, Model
+from irexec.analysis.builder import packed
+from irexec.dtypes.elements import F32
+from irexec.ir.graph import Node, Value
+from irexec.tools.compare import Comparison, compare
+from irexec.tools.compare.constants import KnownConstants, is_scaled
+from irexec.tools.compare.evidence import order_of_axes
+
+RNG = np.random.default_rng(3)
+KERNELS = [RNG.normal(size=size).astype(np.float32) for size in ((6, 3, 3, 3), (5, 6, 3, 3))]
+SCALES = [RNG.uniform(0.5, 2, (1, len(kernel), 1, 1)).astype(np.float32) for kernel in KERNELS]
+SHIFTS = [RNG.normal(size=(1, len(kernel), 1, 1)).astype(np.float32) for kernel in KERNELS]
+
+
+def convolution(b: Builder, x: Value, weights: np.ndarray, name: str, pad: int = 1) -> Value:
+    pads = {"pads_begin": (1, pad), "pads_end": (1, 1)}
+    return b.emit("Convolution", x, weights, name=name, strides=(1, 1), dilations=(1, 1), **pads)
+
+
+def scaled() -> Model:
+    """Two convolutions with scale and shift after each."""
+    b = Builder("a")
+    x = b.parameter("f32", (1, 3, 8, 8), "x")
+    for i, (kernel, scale, shift) in enumerate(zip(KERNELS, SCALES, SHIFTS, strict=True)):
+        x = b.emit("Multiply", convolution(b, x, kernel, f"conv{i}"), scale, name=f"scale{i}")
+        x = b.emit("Relu", b.emit("Add", x, shift, name=f"shift{i}"), name=f"relu{i}")
+    b.result(b.emit("ReduceMean", x, np.array([2, 3]), keep_dims=False, name="mean"))
+    return b.model()
+
+
+def folded(fault: str = "") -> Model:
+    """The same with the scales folded into the weights, under other names, with a fault."""
+    b = Builder("b")
+    x = b.parameter("f32", (1, 3, 8, 8), "x")
+    for i, (kernel, scale, shift) in enumerate(zip(KERNELS, SCALES, SHIFTS, strict=True)):
+        weights = kernel * scale.reshape(-1, 1, 1, 1)
+        weights[0, 0, 0, 0] += 3.0 * (fault == f"weight{i}")
+        moved = shift + np.float32(0.5) * (fault == f"shift{i}")
+        x = convolution(b, x, weights, f"B{i}", pad=2 if fault == f"pad{i}" else 1)
+        x = b.emit("Add", x, moved, name=f"S{i}")
+        x = x if fault == f"relu{i}" else b.emit("Relu", x, name=f"R{i}")
+    b.result(b.emit("ReduceMean", x, np.array([2, 3]), keep_dims=False, name="M"))
+    return b.model()
+
+
+def likely(found: Comparison) -> list[str]:
+    assert found.first is not None
+    return [layer.name for layer in found.first.likely]
+
+
+def test_a_scale_that_is_folded_into_weights_is_no_fault() -> None:
+    assert compare(scaled(), folded()).agrees
+
+
+@pytest.mark.parametrize(
+    ("fault", "names"),
+    [
+        ("weight0", {"S0", "B0"}),
+        ("weight1", {"S1", "B1"}),
+        ("shift0", {"S0", "B0"}),
+        ("shift1", {"S1", "B1"}),
+        ("pad0", {"S0", "B0"}),
+        ("pad1", {"S1", "B1"}),
+    ],
+)
+def test_a_fault_beside_folded_scales_is_traced(fault: str, names: set[str]) -> None:
+    """The tensors after the fault are paired from the result backwards: no value of theirs is that of A."""
+    named = likely(compare(scaled(), folded(fault)))
+    own = fault.replace("weight", "B").replace("pad", "B").replace("shift", "S")
+    assert own in named and set(named) <= names
+
+
+def test_a_multiple_is_known_whatever_its_factors_are() -> None:
+    node = constant(KERNELS[0])
+    assert is_scaled(constant(KERNELS[0] * SCALES[0].reshape(-1, 1, 1, 1)), node)
+    assert not is_scaled(constant(KERNELS[0]), node)
+    assert not is_scaled(constant(RNG.normal(size=KERNELS[0].shape).astype(np.float32)), node)
+    matrix = RNG.normal(size=(8, 6)).astype(np.float32)
+    assert is_scaled(constant(matrix.T * np.arange(1, 7, dtype=np.float32)[:, None]), constant(matrix))
+
+
+def test_constants_that_were_folded_are_not_unknown() -> None:
+    a, b = scaled(), folded()
+    assert not any(node.type == "Convolution" for node in KnownConstants(a).unknown(b))
+
+
+def constant(array: np.ndarray) -> Node:
+    return Node(0, "c", "Constant", "opset1", constant=packed(array, F32))
+
+
+@pytest.mark.parametrize("order", [(0, 2, 3, 1), (3, 1, 0, 2), (1, 0, 2, 3)])
+def test_the_order_of_axes_is_found(order: tuple[int, ...]) -> None:
+    array = RNG.normal(size=(2, 3, 2, 4)).astype(np.float32)
+    assert order_of_axes(array, array.transpose(order)) == order
+    assert order_of_axes(array, array.transpose(order) + 1) is None
+    assert order_of_axes(array, array) is None
+
+
+def channels(*, last: bool, fault: bool = False) -> Model:
+    """A chain between two convolutions, with channels last or second."""
+    b = Builder("m")
+    x = convolution(b, b.parameter("f32", (1, 3, 8, 8), "x"), KERNELS[0], "first")
+    factor, shift = (array.reshape(6) if last else array.reshape(6, 1, 1) for array in (SCALES[0], SHIFTS[0]))
+    if last:
+        x = b.emit("Transpose", x, np.array([0, 2, 3, 1]), name="to")
+    names = ("n1", "n2", "n3") if last else ("times", "plus", "tanh")
+    x = b.emit("Multiply", x, factor, name=names[0])
+    x = b.emit("Add", x, shift + np.float32(0.1) * fault, name=names[1])
+    x = b.emit("Tanh", x, name=names[2])
+    if last:
+        x = b.emit("Transpose", x, np.array([0, 3, 1, 2]), name="back")
+    b.result(convolution(b, x, KERNELS[1], "second"))
+    return b.model()
+
+
+def test_tensors_with_channels_last_are_pairs() -> None:
+    assert compare(channels(last=False), channels(last=True)).agrees
+    found = compare(channels(last=False), channels(last=True, fault=True))
+    paired = {row.b.name: (row.a.name, row.state) for row in found.rows if row.a is not None}
+    assert paired["n1"] == ("times", "agrees")
+    assert likely(found)[0] in ("n2", "n3") and "n2" in likely(found)
+
+
+def test_a_transpose_that_moves_an_axis_of_size_1_is_named() -> None:
+    """The elements keep their order, so that values alone do not show the fault."""
+
+    def model(axes: list[int]) -> Model:
+        b = Builder("m")
+        x = b.emit("Relu", b.parameter("f32", (1, 6, 4), "x"), name="relu")
+        x = b.emit("Transpose", x, np.array(axes), name="move")
+        b.result(b.emit("MatMul", x, RNG_MATRIX, name="product"))
+        return b.model()
+
+    assert "move" in likely(compare(model([0, 1, 2]), model([1, 0, 2])))
+
+
+RNG_MATRIX = RNG.normal(size=(4, 5)).astype(np.float32)
