@@ -33,6 +33,14 @@ def cut(text: str, limit: int) -> str:
     return f"{text[: limit - tail - 3]}...{text[-tail:]}"
 
 
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+def is_address(path: str) -> bool:
+    """True for an address such as ``s3://bucket/x``, which Python would take for a local folder ``s3:``."""
+    return _ADDRESS.match(path) is not None
+
+
 _PLURALS = {"axis": "axes", "body": "bodies", "branch": "branches", "class": "classes", "entry": "entries"}
 
 

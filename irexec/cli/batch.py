@@ -37,9 +37,12 @@ _JOB = OptionGroup(
             "--output",
             required=True,
             type=FilePath(),
-            help="A new .npz, .npy, .parquet or .jsonl, or a new folder/.",
+            help="A new .npz, .npy, .parquet, .jsonl or .csv, or a new folder/.",
         ),
         "resume": option("--resume", is_flag=True, help="Resume the job that writes this output, if it was started."),
+        "restart": option(
+            "--restart", is_flag=True, help="Delete what an earlier job has written to this output, and start anew."
+        ),
         "errors": option(
             "--errors",
             type=click.Choice(["skip", "stop"]),
@@ -100,12 +103,13 @@ class _Results:
     batch_size: int | None
     topk: int | None
     class_axis: int | None
+    softmax: bool
     labels: tuple[str, ...] | None
 
 
 def _results(labels: str | None, **values: Any) -> _Results:
     if not values["topk"]:
-        refuse_without("topk", "labels", "class_axis")
+        refuse_without("topk", "labels", "class_axis", "softmax")
     return _Results(labels=tuple(read_labels(labels)) if labels else None, **values)
 
 
@@ -127,6 +131,9 @@ _RESULTS = OptionGroup(
             help="Write the K classes with the largest scores of each result instead of its values.",
         ),
         "class_axis": option("--axis", type=int, help="The axis of the classes for --topk, of a result of all items."),
+        "softmax": option(
+            "--softmax", is_flag=True, help="For --topk: scores are softmax of the values, for results that are logits."
+        ),
         "labels": option("--labels", type=FilePath(), help="Names of the classes of --topk, one per line."),
     },
 )
@@ -190,8 +197,8 @@ def batch(
     A SOURCE is an image, a .npy or .npz (items along the first axis), a .parquet (an item in each row), a .txt with a path in each
     line, a folder, or a pattern. Results are in the order of the items, the same for any number of processes.
 
-    What is done is remembered in OUTPUT.sqlite: after any end --resume goes on, and the result is that of a run without an end.
-    Exit code 1 if an item failed.
+    OUTPUT.sqlite records what is done: after any interruption --resume continues the job, and the result is that of an
+    uninterrupted one. Exit code 1 if an item failed.
     """
     job = settings(
         Job, results, model=model, predictor=replace(predictor, shapes=inputs.shapes), image=image,
@@ -232,5 +239,5 @@ def _watched(as_json: bool) -> Iterator[Watch]:
 def _show(report: BatchReport) -> None:
     before = f", {report.resumed} of them before" if report.resumed else ""
     failed = f", {report.failed} failed" if report.failed else ""
-    waiting = f", {report.waiting} are waiting (--resume goes on)" if report.waiting else ""
+    waiting = f", {report.waiting} are waiting (--resume continues)" if report.waiting else ""
     render.line(f"{report.output}: {report.done} of {report.items} items{before}{failed}{waiting}")

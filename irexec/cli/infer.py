@@ -45,7 +45,7 @@ _NAMES_SHOWN = 10
 
 def _results(**values: Any) -> InferOptions:
     if not values["topk"]:
-        refuse_without("topk", "labels", "class_axis")
+        refuse_without("topk", "labels", "class_axis", "softmax")
     if values["tensors"] and values["every_tensor"]:
         raise click.UsageError("--tensor selects tensors and --all selects every one: use either of them")
     if values["reference"] is None:
@@ -70,8 +70,13 @@ _RESULTS = OptionGroup(
             help="Show this tensor instead of the results, by tensor name, layer, id or layer:port; may be repeated.",
         ),
         "every_tensor": option("--all", is_flag=True, help="Show every tensor instead of the results."),
-        "topk": option("--topk", type=click.IntRange(1), help="Show the most probable classes of each result."),
+        "topk": option(
+            "--topk", type=click.IntRange(1), help="Show the classes with the largest scores of each result."
+        ),
         "class_axis": option("--axis", type=int, help="The axis of the classes for --topk; default: from the shape."),
+        "softmax": option(
+            "--softmax", is_flag=True, help="For --topk: scores are softmax of the values, for results that are logits."
+        ),
         "labels": option("--labels", type=FilePath(), help="Names of the classes of --topk, one per line."),
         "dump_folder": option(
             "--dump-layers", type=FilePath(), help="Write every tensor, inputs too, to a .npy in this folder."

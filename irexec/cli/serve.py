@@ -15,17 +15,23 @@ from irexec.cli.option_groups import OptionGroup, command, option, settings
 from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.signals import leave_to_command
 from irexec.cli.usage import is_given
-from irexec.integrations.open_inference import ServeOptions, load_kserve
-from irexec.integrations.open_inference import serve as answer
+from irexec.integrations import open_inference
+from irexec.integrations.open_inference import ServeOptions
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.serving.served_model import ServedModel
 
 
-def _server(no_grpc: bool, grpc_port: int, max_delay: float, max_request: int, **values: Any) -> ServeOptions:
+def _server(
+    no_grpc: bool, grpc_port: int, max_delay: float, max_request: int, log: bool, **values: Any
+) -> ServeOptions:
     if no_grpc and is_given("grpc_port"):
         raise click.UsageError("--grpc-port and --no-grpc contradict each other")
     return ServeOptions(
-        grpc_port=None if no_grpc else grpc_port, max_delay=max_delay / 1e3, max_request=max_request << 20, **values
+        grpc_port=None if no_grpc else grpc_port,
+        max_delay=max_delay / 1e3,
+        max_request=max_request << 20,
+        log=render.remark if log else None,
+        **values,
     )
 
 
@@ -54,6 +60,7 @@ _SERVER = OptionGroup(
             help="For gRPC; 0 is any that is free.",
         ),
         "no_grpc": option("--no-grpc", is_flag=True, help="Answer HTTP only."),
+        "log": option("--log", is_flag=True, help="Write a line for each request to stderr."),
         "max_batch": option(
             "--max-batch",
             type=click.IntRange(1),
@@ -117,7 +124,7 @@ def serve(
     paths = _by_name(models)
     if inputs.shapes and len(paths) > 1:
         raise click.UsageError(f"--shape is for a single model, here are {len(paths)}")
-    load_kserve()
+    open_inference.load_kserve()
     threads = limits.threads or max(1, thread_count() // request.jobs)
     options = settings(PredictorOptions, inputs, compute, limits, threads=threads, mmap=files.mmap)
     if files.mmap and not as_json:
@@ -133,7 +140,7 @@ def serve(
             render.line(f"{http}{'' if grpc is None else f' and {grpc}'}: {', '.join(paths)}")
 
     leave_to_command()
-    answer(served, request, started)
+    open_inference.serve(served, request, started)
 
 
 def _by_name(models: tuple[str, ...]) -> dict[str, str]:

@@ -16,6 +16,7 @@ import contextlib
 import logging
 import math
 import signal
+import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,15 +26,23 @@ from typing import Any
 
 import numpy as np
 
+import irexec
 from irexec.analysis.model import Port
 from irexec.errors import InputError, IrexecError, ModelError
 from irexec.integrations.binary_requests import infer_request
 from irexec.integrations.draining import RefusedCalls, draining_server
 from irexec.integrations.extras import not_importable
 from irexec.integrations.http_limits import LimitedBodies
+from irexec.integrations.model_extensions import EXTENSIONS, PLATFORM, VERSION, Extensions, grpc_handler, http_routes
+from irexec.integrations.pages import add_pages
+from irexec.integrations.request_log import LoggedRequests, logging_interceptor
 from irexec.integrations.tensors import array_of, datatype_of
 from irexec.tools.serving.batcher import Batcher, TooManyRequestsError
 from irexec.tools.serving.served_model import ServedModel
+from irexec.tools.serving.statistics import ModelStatistics
+
+Ran = Callable[[int, int, float], None]
+"""Receives the requests, items and seconds of each run."""
 
 _GRACE = 30
 """Seconds that requests under way have to be answered when the server ends."""
@@ -48,7 +57,8 @@ class ServeOptions:
         port, grpc_port: for HTTP and gRPC; 0 is any that is free, and None for no gRPC.
         max_batch, max_delay: as for Batcher.
         jobs: how many runs may be under way at once.
-        max_request: bytes of a request.
+        max_request: maximum bytes of a request.
+        log: receives a line for each request; None logs none.
     """
 
     host: str = "127.0.0.1"
@@ -58,10 +68,13 @@ class ServeOptions:
     max_delay: float = 0.005
     jobs: int = 1
     max_request: int = 64 << 20
+    log: Callable[[str], None] | None = None
 
 
 def load_kserve() -> Any:
     """The kserve SDK; raises UnsupportedError if it is not installed."""
+    # The SDK parses the arguments of whatever program imports it, and ends the program where it does not like them.
+    arguments, sys.argv = sys.argv, sys.argv[:1]
     try:
         import fastapi
         import grpc
@@ -70,6 +83,8 @@ def load_kserve() -> Any:
         import uvicorn
     except ImportError as error:
         raise not_importable("kserve", "serve", error) from None
+    finally:
+        sys.argv = arguments
     del fastapi, grpc, prometheus_client, uvicorn
     logging.getLogger("kserve").setLevel(logging.CRITICAL)
     return kserve
@@ -101,19 +116,21 @@ class _Server:
         self._executor = ThreadPoolExecutor(options.jobs, "irexec-run")
         self._slots = asyncio.Semaphore(options.jobs)
         self._metrics = _Metrics()
+        statistics = {model.name: ModelStatistics() for model in models}
+        self.extensions = Extensions(models, statistics, options.max_batch)
         for model in models:
-            ran = self._metrics.of(model.name)
+            ran = _both(self._metrics.of(model.name), statistics[model.name].ran)
             batcher = Batcher(
                 model, self._executor, self._slots, max_batch=options.max_batch, max_delay=options.max_delay, ran=ran
             )
-            self._registry.update(_model_class()(model, batcher))
+            self._registry.update(_model_class()(model, batcher, statistics[model.name]))
 
     async def run(self, started: Callable[[str, str | None], None]) -> None:
         """Listen until a signal comes."""
         dataplane = _dataplane_class()(self._registry)
-        http = _http_server(dataplane, self._options)
+        http = _http_server(dataplane, self._options, self.extensions, self._executor)
         refused = RefusedCalls()
-        grpc, grpc_port = await _grpc_server(dataplane, self._options, refused.interceptor)
+        grpc, grpc_port = await _grpc_server(dataplane, self._options, self.extensions, refused.interceptor)
         stop = asyncio.Event()
         with _on_signals(stop):
             serving = asyncio.create_task(http.serve())
@@ -153,7 +170,7 @@ def _on_signals(stop: asyncio.Event) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _http_server(dataplane: Any, options: ServeOptions) -> Any:
+def _http_server(dataplane: Any, options: ServeOptions, extensions: Extensions, executor: ThreadPoolExecutor) -> Any:
     import fastapi
     from fastapi.exceptions import RequestValidationError
     from fastapi.responses import JSONResponse
@@ -165,7 +182,10 @@ def _http_server(dataplane: Any, options: ServeOptions) -> Any:
         return JSONResponse({"error": _unreadable(error)}, 400)
 
     app = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    # First, since /v2/models/stats would be a model of this name.
+    http_routes(app, extensions)
     register_v2_endpoints(app, dataplane, _Fixed())
+    add_pages(app, extensions, executor)
     app.add_api_route("/metrics", metrics_handler, methods=["GET"])
     for kind, handler in (
         (errors.InvalidInput, errors.invalid_input_handler), (errors.ModelNotFound, errors.model_not_found_handler),
@@ -174,6 +194,7 @@ def _http_server(dataplane: Any, options: ServeOptions) -> Any:
     ):  # fmt: skip
         app.add_exception_handler(kind, handler)
     app.add_middleware(LimitedBodies, limit=options.max_request)
+    app.add_middleware(LoggedRequests, log=options.log)
 
     return draining_server(
         app, host=options.host, port=options.port, log_level="critical", access_log=False, lifespan="off", timeout_graceful_shutdown=_GRACE,
@@ -187,20 +208,24 @@ def _unreadable(error: Any) -> str:
     return f"the request is not one of the protocol: {where or 'body'}: {first.get('msg', 'cannot be read')}"
 
 
-async def _grpc_server(dataplane: Any, options: ServeOptions, interceptor: Any) -> tuple[Any, int | None]:
+async def _grpc_server(
+    dataplane: Any, options: ServeOptions, extensions: Extensions, interceptor: Any
+) -> tuple[Any, int | None]:
     if options.grpc_port is None:
         return None, None
     from grpc import aio
     from kserve.protocol.grpc import grpc_predict_v2_pb2_grpc
     from kserve.protocol.grpc.interceptors import ExceptionToStatusInterceptor
-    from kserve.protocol.grpc.servicer import InferenceServicer
 
     limits = [(f"grpc.max_{which}_message_length", options.max_request) for which in ("receive", "send")]
-    # Without it two servers can listen on one port, and share its requests.
+    logs = () if options.log is None else (logging_interceptor(options.log),)
+    # Without so_reuseport two servers can listen on one port, and share its requests.
     server = aio.server(
-        interceptors=(interceptor, ExceptionToStatusInterceptor()), options=[*limits, ("grpc.so_reuseport", 0)]
+        interceptors=(interceptor, *logs, ExceptionToStatusInterceptor()), options=[*limits, ("grpc.so_reuseport", 0)]
     )
-    grpc_predict_v2_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(InferenceServicer(dataplane, _Fixed()), server)
+    # First, since the handler of the protocol has calls of these names that are not implemented.
+    server.add_generic_rpc_handlers((grpc_handler(extensions),))
+    grpc_predict_v2_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(_servicer(dataplane), server)
     try:
         port = server.add_insecure_port(f"{options.host}:{options.grpc_port}")
     except RuntimeError:
@@ -209,6 +234,19 @@ async def _grpc_server(dataplane: Any, options: ServeOptions, interceptor: Any) 
         raise ModelError(f"{options.host}:{options.grpc_port} cannot be listened on: is it in use?")
     await server.start()
     return server, port
+
+
+def _servicer(dataplane: Any) -> Any:
+    from kserve.protocol.grpc import grpc_predict_v2_pb2 as messages
+    from kserve.protocol.grpc.servicer import InferenceServicer
+
+    class Servicer(InferenceServicer):  # type: ignore[misc]  # kserve is an extra, which mypy does not see
+        """The SDK's servicer, with the versions of models in their metadata."""
+
+        async def ModelMetadata(self, request: Any, context: Any) -> Any:
+            return messages.ModelMetadataResponse(**await dataplane.model_metadata(request.name))
+
+    return Servicer(dataplane, _Fixed())
 
 
 class _Fixed:
@@ -226,7 +264,14 @@ def _dataplane_class() -> Any:
     from kserve.protocol.dataplane import DataPlane
 
     class Refusing(DataPlane):  # type: ignore[misc]  # kserve is an extra, which mypy does not see
-        """Whatever goes wrong while a request is decoded is wrong with the request."""
+        """The server by its own name and version; any error while a request is decoded is an error of the request."""
+
+        def metadata(self) -> dict[str, Any]:
+            return {"name": "irexec", "version": irexec.__version__, "extensions": list(EXTENSIONS)}
+
+        async def model_metadata(self, model_name: str) -> dict[str, Any]:
+            found: dict[str, Any] = await super().model_metadata(model_name)
+            return {**found, "platform": PLATFORM, "versions": [VERSION]}
 
         def decode(self, body: Any, headers: Any, *args: Any, model_name: str = "", **options: Any) -> Any:
             try:
@@ -250,9 +295,9 @@ def _model_class() -> Any:
     class Served(Model):  # type: ignore[misc]  # as above
         """A model as the SDK calls it."""
 
-        def __init__(self, model: ServedModel, batcher: Batcher) -> None:
+        def __init__(self, model: ServedModel, batcher: Batcher, statistics: ModelStatistics) -> None:
             super().__init__(model.name)
-            self._served, self._batcher = model, batcher
+            self._served, self._batcher, self._statistics = model, batcher, statistics
             self.ready = True
 
         def get_input_types(self) -> list[dict[str, Any]]:
@@ -262,6 +307,10 @@ def _model_class() -> Any:
             return [_metadata(port) for port in self._served.outputs]
 
         async def predict(self, payload: Any, headers: Any = None, response_headers: Any = None) -> Any:
+            with self._statistics.request():
+                return await self._predict(payload)
+
+        async def _predict(self, payload: Any) -> Any:
             if not isinstance(payload, InferRequest):
                 raise InvalidInput("the request is not one of the Open Inference Protocol")
             try:
@@ -283,6 +332,14 @@ def _model_class() -> Any:
             )  # fmt: skip
 
     return Served
+
+
+def _both(first: Ran, second: Ran) -> Ran:
+    def ran(requests: int, items: int, seconds: float) -> None:
+        first(requests, items, seconds)
+        second(requests, items, seconds)
+
+    return ran
 
 
 def _port(ports: Sequence[Port], name: str) -> Port | None:
@@ -325,8 +382,8 @@ class _Metrics:
         self._seconds = Histogram("irexec_run_seconds", "Seconds of a run", ["model"])
         self._runs = Counter("irexec_runs", "Runs", ["model"])
 
-    def of(self, name: str) -> Callable[[int, int, float], None]:
-        """Takes the requests, items and seconds of each run of a model."""
+    def of(self, name: str) -> Ran:
+        """The counter of the runs of a model."""
 
         def ran(requests: int, items: int, seconds: float) -> None:
             self._requests.labels(name).observe(requests)

@@ -81,7 +81,7 @@ def test_ranges_are_written_and_widened(tmp_path: Path, capsys: Capture) -> None
         ),
         (["--trap-ignore", "relu1"], "--trap-ignore is for --trap, which is not given"),
         (["--trap", "nan", "--trap-margin", "0.1"], "--trap-margin is for --trap range=FILE, which is not given"),
-        (["--trap", "nan", "--weights", "packed"], "--weights says how weights are held in a run"),
+        (["--trap", "nan", "--weights", "packed"], "--weights says how weights are stored in a run"),
         (["--record-range", "out.txt"], "ranges are written to a .json"),
         (["--bins", "3"], "--bins is for --histogram, which is not given"),
     ],

@@ -14,8 +14,9 @@ import numpy as np
 from irexec.errors import InputError, ModelError
 from irexec.io.files import replacing
 from irexec.tools.arrays.files import ArrayFile, npz_member, open_arrays, storable, write_header
+from irexec.tools.batch import csv_files
 from irexec.tools.batch.job import Format
-from irexec.tools.batch.part_files import ITEM
+from irexec.tools.batch.part_files import ERROR, ITEM
 from irexec.tools.batch.tables import load_pyarrow
 
 _CHUNK = 16 << 20
@@ -39,6 +40,10 @@ def _join_lines(file: IO[bytes], parts: Sequence[Path]) -> None:
     for part in parts:
         with open(part, "rb") as read:
             shutil.copyfileobj(read, file, 1 << 20)
+
+
+def _join_rows(file: IO[bytes], parts: Sequence[Path]) -> None:
+    csv_files.join(file, parts, ITEM, ERROR)
 
 
 def _join_tables(file: IO[bytes], parts: Sequence[Path]) -> None:
@@ -164,4 +169,10 @@ def _write_joined(file: IO[bytes], pieces: Sequence[_Piece]) -> None:
             file.write(data[start : start + _CHUNK].tobytes())
 
 
-_ASSEMBLERS = {"npz": _join_archives, "npy": _join_array, "jsonl": _join_lines, "parquet": _join_tables}
+_ASSEMBLERS = {
+    "npz": _join_archives,
+    "npy": _join_array,
+    "jsonl": _join_lines,
+    "parquet": _join_tables,
+    "csv": _join_rows,
+}

@@ -22,12 +22,14 @@ def batch(
     topk: int | None = None,
     labels: Sequence[str] | None = None,
     class_axis: int | None = None,
+    softmax: bool = False,
     image: ImageOptions | None = None,
     batch_size: int | None = None,
     column: str | None = None,
     format: Format | None = None,
     jobs: int | None = None,
     resume: bool = False,
+    restart: bool = False,
     errors: ErrorMode = "skip",
     limit: int | None = None,
     shuffle_seed: int | None = None,
@@ -42,16 +44,18 @@ def batch(
     Args:
         model: the path of an .xml or .onnx.
         sources: images, folders of images, .npy, .npz or .parquet files, or patterns such as ``"frames/**/*.png"``.
-        output: a file that ends in .npz, .npy, .parquet or .jsonl; any other path is a folder with one file for each part.
+        output: a file that ends in .npz, .npy, .parquet, .jsonl or .csv; any other path is a folder with one file for each part.
         topk: the number of most probable classes to write for each result, in place of its values.
         labels: the names of the classes.
         class_axis: the axis of the classes.
+        softmax: whether the scores of the classes are softmax of the values.
         image: how images become inputs.
         batch_size: the number of items of a run, where the model accepts any number.
         column: the column of a .parquet file with the items; by default its only column.
         format: the format of the files in a folder; "npz" by default.
         jobs: the number of processes; by default one for each core.
         resume: continue the job that writes this output.
+        restart: delete what an earlier job has written to this output, and start anew.
         errors: "skip" items that cannot be read or run, or "stop" at the first.
         limit: the maximum number of items.
         shuffle_seed: shuffle the items.
@@ -73,9 +77,16 @@ def batch(
         topk=topk,
         class_axis=class_axis,
         labels=None if labels is None else tuple(labels),
+        softmax=softmax,
     )
     request = BatchOptions(
-        output=os.fspath(output), jobs=jobs, resume=resume, errors=errors, limit=limit, shuffle_seed=shuffle_seed
+        output=os.fspath(output),
+        jobs=jobs,
+        resume=resume,
+        restart=restart,
+        errors=errors,
+        limit=limit,
+        shuffle_seed=shuffle_seed,
     )
     return run_job([os.fspath(name) for name in names], job, request, watch)
 

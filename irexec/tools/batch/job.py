@@ -14,8 +14,8 @@ from irexec.ir.dims import shape_text
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.images.images import ImageOptions
 
-Format = Literal["npz", "npy", "parquet", "jsonl"]
-FORMATS: tuple[Format, ...] = ("npz", "npy", "parquet", "jsonl")
+Format = Literal["npz", "npy", "parquet", "jsonl", "csv"]
+FORMATS: tuple[Format, ...] = ("npz", "npy", "parquet", "jsonl", "csv")
 _CHUNK = 16 << 20
 
 
@@ -30,7 +30,8 @@ class Job:
         batch_size: items of a run where the model does not say.
         column: of tables, which the items are in.
         form: of the output.
-        topk: how many classes to give for each result in place of its values, along ``class_axis``.
+        topk: number of classes that replace the values of each result, along ``class_axis``.
+        softmax: whether the scores of these classes are softmax of the values.
         labels: the names of the classes; None without.
     """
 
@@ -43,6 +44,7 @@ class Job:
     topk: int | None = None
     class_axis: int | None = None
     labels: tuple[str, ...] | None = None
+    softmax: bool = False
 
     def described(self) -> dict[str, str]:
         """What decides what is written, as texts that are compared when the job is resumed."""
@@ -58,6 +60,7 @@ class Job:
             "format": self.form,
             "topk": self.topk,
             "class_axis": self.class_axis,
+            "softmax": self.softmax,
             "labels": _hash_of(self.labels),
         }
         options["shapes"] = {str(name): shape_text(shape) for name, shape in (self.predictor.shapes or {}).items()}

@@ -193,13 +193,13 @@ class PartRunner:
         self._progress.done += 1
 
     def _ranked(self, result: Arrays) -> dict[str, np.ndarray]:
-        """The most probable classes in place of the values: index, score and, with labels, label, in this order."""
+        """The classes with the largest scores in place of the values: index, score and, with labels, label, in this order."""
         job, found, batching = self._job, dict[str, np.ndarray](), self._predictor.batching
         is_one_of_many = batching.has_axis and batching.is_divisible
         for name, array in result.items():
             array = array[None] if is_one_of_many else array
             if has_classes(array):
-                order, scores = ranking(name, array, job.topk or 1, job.labels, job.class_axis)
+                order, scores = ranking(name, array, job.topk or 1, job.labels, job.class_axis, softmax=job.softmax)
             else:
                 order, scores = np.zeros((1, 0), np.int64), np.zeros((1, 0))
             shape = (-1, order.shape[-1]) if math.prod(order.shape[:-1]) > 1 else (-1,)

@@ -1,8 +1,8 @@
-"""The files that hold the results of a part: .npz, .npy, .parquet and .jsonl, each the same for the same results.
+"""The files with the results of a part: .npz, .npy, .parquet, .jsonl and .csv, each the same for the same results.
 
 .npz: ``item`` has the names of the items with results, and each result is an array whose axis 0 is that of ``item``; where items have
-results of different shapes, the one of row 3 is ``NAME/3``. .npy: the only result, without names. .parquet and .jsonl: a row or line
-for each item, also for one that failed, whose ``error`` says why.
+results of different shapes, the one of row 3 is ``NAME/3``. .npy: the only result, without names. .parquet, .jsonl and .csv: a row
+or line for each item, also for one that failed, with the reason as ``error``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from irexec.errors import InputError, ModelError
 from irexec.io.files import replacing
 from irexec.tools.arrays.files import storable, write_npz
+from irexec.tools.batch import csv_files
 from irexec.tools.batch.job import Format, plain
 from irexec.tools.batch.tables import load_pyarrow
 
@@ -50,7 +51,7 @@ def write_part(path: Path, rows: Sequence[Row], form: Format, flushes: bool = Tr
         InputError: the results cannot be written in this form.
     """
     done = [row for row in rows if row.error is None]
-    listed = rows if form in ("parquet", "jsonl") else done
+    listed = rows if form in ("parquet", "jsonl", "csv") else done
     try:
         with replacing(path, flushes=flushes) as (file,):
             _WRITERS[form](file, listed)
@@ -115,7 +116,21 @@ def _write_parquet(file: IO[bytes], rows: Sequence[Row]) -> None:
     arrow.parquet.write_table(arrow.table(columns), file)
 
 
-_WRITERS = {"npz": _write_npz, "npy": _write_npy, "jsonl": _write_jsonl, "parquet": _write_parquet}
+def _write_csv(file: IO[bytes], rows: Sequence[Row]) -> None:
+    found = []
+    columns = {ITEM: None}
+    for row in rows:
+        texts = {ITEM: row.name}
+        for name, array in row.results.items():
+            texts |= dict(csv_files.columns_of(name, array))
+        columns |= dict.fromkeys(texts)
+        found.append(texts if row.error is None else texts | {ERROR: row.error})
+    for name in _result_names(rows):
+        _refuse_name(name, (ITEM, ERROR))
+    csv_files.write_rows(file, [*columns, ERROR], found)
+
+
+_WRITERS = {"npz": _write_npz, "npy": _write_npy, "jsonl": _write_jsonl, "parquet": _write_parquet, "csv": _write_csv}
 
 
 def _result_names(rows: Iterable[Row]) -> list[str]:

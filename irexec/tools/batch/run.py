@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 from irexec.api import save_model
 from irexec.errors import InputError, ModelError
+from irexec.messages import counted, is_address
 from irexec.records import Record
 from irexec.tools.batch.assemble import assemble
 from irexec.tools.batch.earlier_outputs import MANIFEST, PARTS
@@ -34,9 +35,10 @@ class BatchOptions:
     """What a job reads and writes, and how it is done.
 
     Attributes:
-        output: a file that ends in .npz, .npy, .parquet or .jsonl, or a folder for a file of each part.
+        output: a file that ends in .npz, .npy, .parquet, .jsonl or .csv, or a folder for a file of each part.
         jobs: how many processes; None is as many as there are cores to use.
-        resume: go on with a job that was begun; without one, begin it.
+        resume: continue a job that was started; without one, start it.
+        restart: delete what an earlier job has written to this output, and start anew.
         errors: "skip" items that cannot be read or run, or "stop" after the first.
         limit, shuffle_seed: as for find_items.
     """
@@ -44,6 +46,7 @@ class BatchOptions:
     output: str
     jobs: int | None = None
     resume: bool = False
+    restart: bool = False
     errors: ErrorMode = "skip"
     limit: int | None = None
     shuffle_seed: int | None = None
@@ -154,6 +157,10 @@ def batch(
     model = described(job.model, job.predictor)
     if not model.batching.is_divisible:
         watch.note("the model gives results that cannot be cut into those of several items, so that each run takes one")
+    if options.resume and options.restart:
+        raise InputError("--resume and --restart contradict each other")
+    if options.restart:
+        output.discard()
     with output.open(options.resume) as manifest:
         part_size = _begun(manifest, items, job, model, options)
         run = _Run(items, part_size, output, manifest, watch)
@@ -202,6 +209,10 @@ class Output:
 
     def __init__(self, output: str, job: Job) -> None:
         path = Path(output)
+        if is_address(output):
+            raise InputError(
+                f"-o {output} is an address: results are written to a local file, which other programs copy"
+            )
         if path.name in ("", ".."):
             raise InputError(
                 f"-o {output!r} does not end in the name of a file or folder, beside which the manifest is written"
@@ -229,10 +240,10 @@ class Output:
             InputError: the output exists, and is not a job to resume.
             ModelError: nothing can be written there.
         """
-        if not resume and (
-            self.manifest.exists() or (os.path.lexists(self._path) and not _is_empty_folder(self._path))
-        ):
-            raise InputError(f"-o {self._path} exists: --resume goes on with the job that writes it, or name another")
+        if not resume and self.manifest.exists():
+            raise InputError(self._started())
+        if not resume and os.path.lexists(self._path) and not _is_empty_folder(self._path):
+            raise InputError(f"-o {self._path} exists: name another output")
         if resume and not self.manifest.exists() and os.path.lexists(self._path) and not _is_empty_folder(self._path):
             raise InputError(
                 f"-o {self._path} exists, and there is no {self.manifest} from which it could be resumed: name another"
@@ -249,6 +260,49 @@ class Output:
                     self._discard(was_there)
                 raise
 
+    def _started(self) -> str:
+        """The sentence about the job whose manifest exists.
+
+        Raises:
+            InputError: another process runs the job, or the file is not a manifest.
+        """
+        with closing(Manifest(self.manifest)) as manifest:
+            counts = {} if manifest.is_empty else manifest.counts()
+        total = sum(counts.values())
+        done = total - counts.get("waiting", 0)
+        if total and done == total:
+            return f"-o {self._path} is the output of a complete job ({counted(total, 'item')}): --restart replaces it, or name another"
+        return (
+            f"a job that writes {self._path} was started ({done:,} of {counted(total, 'item')} done): "
+            "--resume continues it, --restart starts anew"
+        )
+
+    def discard(self) -> None:
+        """Delete the output of an earlier job and its manifest. Files of others in a folder stay.
+
+        Raises:
+            InputError: the output was not written by a job, or another process writes it.
+        """
+        if not self.manifest.exists():
+            if os.path.lexists(self._path) and not _is_empty_folder(self._path):
+                raise InputError(f"-o {self._path} exists and has no manifest {self.manifest}: name another output")
+            return
+        with closing(Manifest(self.manifest)) as manifest:
+            if not manifest.is_empty:
+                manifest.description()
+        if self.file is None:
+            for part in self.folder.glob(f"part-[0-9]*.{self._form}"):
+                part.unlink()
+        else:
+            self.file.unlink(missing_ok=True)
+            shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self._converted, ignore_errors=True)
+        self._delete_manifest()
+
+    def _delete_manifest(self) -> None:
+        for end in ("", "-wal", "-shm"):
+            Path(f"{self.manifest}{end}").unlink(missing_ok=True)
+
     def _made(self) -> Manifest:
         try:
             self.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -263,8 +317,7 @@ class Output:
         """Delete what open() and the parts under way have made; ``was_there`` is an empty folder of the user's."""
         for made in [*(self.folder.iterdir() if was_there else [self.folder]), self._converted]:
             shutil.rmtree(made, ignore_errors=True) if made.is_dir() else made.unlink(missing_ok=True)
-        for end in ("", "-wal", "-shm"):
-            Path(f"{self.manifest}{end}").unlink(missing_ok=True)
+        self._delete_manifest()
 
     def part(self, number: int) -> Path:
         """The file of a part."""

@@ -56,7 +56,8 @@ class InferOptions(SessionOptions):
         save_inputs: the .npz to write the inputs to before the run, by their names.
         reference: the .npz or .npy to compare with, within ``rtol`` and ``atol``.
         trap: what stops the run, and what is recorded of it; None for a run as it is.
-        topk: how many classes to rank, along ``class_axis``, with the names in the file ``labels``.
+        topk: number of classes to rank, along ``class_axis``, with the names in the file ``labels``.
+        softmax: whether the scores of classes are softmax of the values.
     """
 
     image: ImageOptions = field(default_factory=ImageOptions)
@@ -73,6 +74,7 @@ class InferOptions(SessionOptions):
     trap: TrapOptions | None = None
     topk: int | None = None
     class_axis: int | None = None
+    softmax: bool = False
     labels: str | None = None
 
 
@@ -246,10 +248,18 @@ def _report(
     ranked = {name: arrays[value] for name, value in wanted.ranked.items()}
     return InferReport(
         {name: arrays[value] for name, value in wanted.selected.items()},
-        tuple(predictions(ranked, options.topk, labels, options.class_axis)) if options.topk else None,
+        _predictions(ranked, labels, options),
         _compared(wanted.reference, wanted.selected, arrays, options) if wanted.reference else None,
         None if options.dump_folder is None else len(wanted.dumped),
     )
+
+
+def _predictions(
+    ranked: Mapping[str, np.ndarray], labels: Sequence[str] | None, options: InferOptions
+) -> tuple[Prediction, ...] | None:
+    if not options.topk:
+        return None
+    return tuple(predictions(ranked, options.topk, labels, options.class_axis, softmax=options.softmax))
 
 
 def _files_read(path: str, sources: Sequence[InputSource], options: InferOptions) -> dict[str, str]:

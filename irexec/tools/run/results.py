@@ -85,7 +85,12 @@ def class_axis(shape: Sequence[int]) -> int:
 
 
 def predictions(
-    results: Mapping[str, np.ndarray], count: int, labels: Sequence[str] | None = None, axis: int | None = None
+    results: Mapping[str, np.ndarray],
+    count: int,
+    labels: Sequence[str] | None = None,
+    axis: int | None = None,
+    *,
+    softmax: bool = False,
 ) -> Records[Prediction]:
     """The ``count`` classes of the highest scores, at every position of every numeric result.
 
@@ -94,6 +99,7 @@ def predictions(
         count: how many classes at each position.
         labels: the names of the classes.
         axis: the axis of the classes; ``class_axis`` decides where it is None.
+        softmax: whether scores are softmax of the values along the axis of the classes.
 
     Raises:
         InputError: a result has no such axis, or more classes than there are labels; or there would be more than
@@ -108,7 +114,9 @@ def predictions(
             f"and {PREDICTIONS:,} in all is the limit: -o writes the values themselves"
         )
     return Records(
-        prediction for name, array in ranked.items() for prediction in _listed(name, array, count, labels, axis)
+        prediction
+        for name, array in ranked.items()
+        for prediction in _listed(name, array, count, labels, axis, softmax)
     )
 
 
@@ -118,7 +126,13 @@ def has_classes(array: np.ndarray) -> bool:
 
 
 def ranking(
-    name: str, array: np.ndarray, count: int, labels: Sequence[str] | None, axis: int | None
+    name: str,
+    array: np.ndarray,
+    count: int,
+    labels: Sequence[str] | None,
+    axis: int | None,
+    *,
+    softmax: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The ``count`` classes of the highest scores at each position of one result, and their scores: both (positions..., classes).
 
@@ -132,8 +146,17 @@ def ranking(
             "--axis names another axis, --tensor another result"
         )
     with np.errstate(all="ignore"):
+        scores = _softmax(scores) if softmax else scores
         order = np.argsort(-scores.astype(np.float64), axis=-1, kind="stable")[..., :count]
         return order, np.take_along_axis(scores, order, axis=-1).astype(np.float64)
+
+
+def _softmax(values: np.ndarray) -> np.ndarray:
+    """Softmax along the last axis, in float64."""
+    values = values.astype(np.float64)
+    powers = np.exp(values - values.max(axis=-1, keepdims=True))
+    found: np.ndarray = powers / powers.sum(axis=-1, keepdims=True)
+    return found
 
 
 def _axis(name: str, array: np.ndarray, axis: int | None) -> int:
@@ -150,9 +173,9 @@ def _listed_size(name: str, array: np.ndarray, count: int, axis: int | None) -> 
 
 
 def _listed(
-    name: str, array: np.ndarray, count: int, labels: Sequence[str] | None, axis: int | None
+    name: str, array: np.ndarray, count: int, labels: Sequence[str] | None, axis: int | None, softmax: bool
 ) -> Iterator[Prediction]:
-    order, scores = ranking(name, array, count, labels, axis)
+    order, scores = ranking(name, array, count, labels, axis, softmax=softmax)
     for position in np.ndindex(*order.shape[:-1]):
         for rank, (index, score) in enumerate(zip(order[position].tolist(), scores[position].tolist(), strict=True), 1):
             yield Prediction(name, position, rank, index, labels[index] if labels is not None else "", score)

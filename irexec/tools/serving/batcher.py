@@ -56,9 +56,7 @@ class Batcher:
             TooManyRequestsError: too many requests wait.
         """
         if self.waiting >= self._max_waiting:
-            raise TooManyRequestsError(
-                f"{self.waiting} requests wait for model {self._model.name!r}, which are as many as may"
-            )
+            raise TooManyRequestsError(f"the queue of model {self._model.name!r} is full ({self.waiting} requests)")
         request = _Request(inputs, self._model.items(inputs), asyncio.get_running_loop().create_future())
         key = self._model.key(inputs) if self._max_batch > 1 else None
         self.waiting += 1

@@ -295,7 +295,7 @@ def test_an_output_without_a_name_is_refused(output: str, model: str, source: st
 
 def test_nothing_of_the_user_is_overwritten(tmp_path: Path, model: str, source: str) -> None:
     (tmp_path / "out.npz").write_bytes(b"mine")
-    with pytest.raises(InputError, match="exists: --resume goes on"):
+    with pytest.raises(InputError, match="exists: name another output"):
         run(model, [source], tmp_path / "out.npz")
     with pytest.raises(InputError, match="exists, and there is no"):
         run(model, [source], tmp_path / "out.npz", resume=True)
@@ -355,9 +355,9 @@ def test_the_name_of_a_folder_has_no_suffix_or_ends_in_a_slash(tmp_path: Path, m
     job = Job(model=model)
     with pytest.raises(
         InputError,
-        match=r"\.csv is none of \.npz, \.npy, \.parquet, \.jsonl; for a folder of this name write .*out\.csv/",
+        match=r"\.tsv is none of \.npz, \.npy, \.parquet, \.jsonl, \.csv; for a folder of this name write .*out\.tsv/",
     ):
-        batch([source], job, BatchOptions(output=str(tmp_path / "out.csv"), jobs=1))
+        batch([source], job, BatchOptions(output=str(tmp_path / "out.tsv"), jobs=1))
     batch([source], job, BatchOptions(output=f"{tmp_path / 'out.v2'}/", jobs=1))
     assert sorted(path.name for path in tmp_path.glob("out*")) == ["out.v2", "out.v2.sqlite"]
     batch([source], job, BatchOptions(output=str(tmp_path / "out.v2"), jobs=1, resume=True))
