@@ -49,9 +49,9 @@ _ONLY = {
     "rich": ("irexec/cli/",),
     "PIL": ("irexec/tools/images/files.py",),
     "kserve": ("irexec/integrations/open_inference.py", "irexec/integrations/binary_requests.py"),
-    "fastapi": ("irexec/integrations/open_inference.py",),
+    "fastapi": ("irexec/integrations/",),
     "uvicorn": ("irexec/integrations/open_inference.py", "irexec/integrations/draining.py"),
-    "grpc": ("irexec/integrations/open_inference.py", "irexec/integrations/draining.py"),
+    "grpc": ("irexec/integrations/",),
     "prometheus_client": ("irexec/integrations/open_inference.py",),
     "ray": ("irexec/integrations/ray_data.py",),
     "pyarrow": ("irexec/tools/batch/tables.py",),
@@ -59,7 +59,7 @@ _ONLY = {
     "onnx": ("converters/onnx/",),
     "onnxruntime": ("converters/onnx/reference.py", "irexec/tools/engines/engine.py"),
     "openvino": ("irexec/tools/engines/engine.py",),
-    "google": ("converters/onnx/",),
+    "google": ("converters/onnx/", "irexec/integrations/model_extensions.py"),
 }
 # What imports converters: one command, what reads models, and the runtimes of .onnx files, when they are called.
 _USES_CONVERTERS = ("irexec/cli/convert.py", "irexec/api.py", "irexec/tools/engines/runtimes/onnx_file.py")

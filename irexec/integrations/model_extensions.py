@@ -48,12 +48,14 @@ class Extensions:
         models: the served models.
         statistics: the statistics of each model, by its name.
         max_batch: the maximum number of items of a run.
+        server: the version of the server.
     """
 
     def __init__(
-        self, models: Sequence[ServedModel], statistics: Mapping[str, ModelStatistics], max_batch: int
+        self, models: Sequence[ServedModel], statistics: Mapping[str, ModelStatistics], max_batch: int, server: str
     ) -> None:
         self.models = {model.name: model for model in models}
+        self.server = server
         self._statistics, self._max_batch = statistics, max_batch
 
     def model(self, name: str, version: str = "") -> ServedModel:

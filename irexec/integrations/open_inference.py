@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 
-import irexec
 from irexec.analysis.model import Port
 from irexec.errors import InputError, IrexecError, ModelError
 from irexec.integrations.binary_requests import infer_request
@@ -59,6 +58,7 @@ class ServeOptions:
         jobs: how many runs may be under way at once.
         max_request: maximum bytes of a request.
         log: receives a line for each request; None logs none.
+        version: the version of irexec, for the metadata of the server.
     """
 
     host: str = "127.0.0.1"
@@ -69,6 +69,7 @@ class ServeOptions:
     jobs: int = 1
     max_request: int = 64 << 20
     log: Callable[[str], None] | None = None
+    version: str = ""
 
 
 def load_kserve() -> Any:
@@ -117,7 +118,7 @@ class _Server:
         self._slots = asyncio.Semaphore(options.jobs)
         self._metrics = _Metrics()
         statistics = {model.name: ModelStatistics() for model in models}
-        self.extensions = Extensions(models, statistics, options.max_batch)
+        self.extensions = Extensions(models, statistics, options.max_batch, options.version)
         for model in models:
             ran = _both(self._metrics.of(model.name), statistics[model.name].ran)
             batcher = Batcher(
@@ -127,7 +128,7 @@ class _Server:
 
     async def run(self, started: Callable[[str, str | None], None]) -> None:
         """Listen until a signal comes."""
-        dataplane = _dataplane_class()(self._registry)
+        dataplane = _dataplane_class(self._options.version)(self._registry)
         http = _http_server(dataplane, self._options, self.extensions, self._executor)
         refused = RefusedCalls()
         grpc, grpc_port = await _grpc_server(dataplane, self._options, self.extensions, refused.interceptor)
@@ -259,7 +260,7 @@ class _Fixed:
         raise NotImplementedError("models are not unloaded by requests")
 
 
-def _dataplane_class() -> Any:
+def _dataplane_class(version: str = "") -> Any:
     from kserve.errors import InvalidInput
     from kserve.protocol.dataplane import DataPlane
 
@@ -267,7 +268,7 @@ def _dataplane_class() -> Any:
         """The server by its own name and version; any error while a request is decoded is an error of the request."""
 
         def metadata(self) -> dict[str, Any]:
-            return {"name": "irexec", "version": irexec.__version__, "extensions": list(EXTENSIONS)}
+            return {"name": "irexec", "version": version, "extensions": list(EXTENSIONS)}
 
         async def model_metadata(self, model_name: str) -> dict[str, Any]:
             found: dict[str, Any] = await super().model_metadata(model_name)

@@ -8,7 +8,6 @@ from html import escape
 from typing import Any
 from urllib.parse import quote
 
-import irexec
 from irexec.analysis.model import Port
 from irexec.errors import IrexecError
 from irexec.integrations.model_extensions import Extensions
@@ -56,9 +55,7 @@ def _index(extensions: Extensions) -> str:
         f"<td>{_ports(model.outputs)}</tr>"
         for name, model in extensions.models.items()
     )
-    text = (
-        f"<p>irexec {irexec.__version__}, {counted(len(extensions.models), 'model')}, Open Inference Protocol (V2).</p>"
-    )
+    text = f"<p>irexec {escape(extensions.server)}, {counted(len(extensions.models), 'model')}, Open Inference Protocol (V2).</p>"
     links = (
         "<p><a href='/v2'>/v2</a> <a href='/v2/models/stats'>/v2/models/stats</a> <a href='/metrics'>/metrics</a></p>"
     )
