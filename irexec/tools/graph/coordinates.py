@@ -18,7 +18,7 @@ def assign(part: Layered, widths: Sequence[float]) -> list[float]:
     """The centre of each vertex, those made for lines included.
 
     Args:
-        part: a part of a graph, whose rows are in order.
+        part: a graph, whose rows are in order.
         widths: of its boxes.
     """
     space = _Space(part, widths)

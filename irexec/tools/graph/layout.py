@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from irexec.ir.order import sort_by_producers
-from irexec.tools.graph.coordinates import GAP_X, assign
+from irexec.tools.graph.coordinates import assign
 from irexec.tools.graph.drawing import Frame
 from irexec.tools.graph.ordering import Layered, reduce_crossings
 
@@ -131,53 +131,11 @@ Routes = dict[tuple[int, int], tuple[float, ...]]
 def _columns(
     rows: Sequence[int], widths: Sequence[float], near: Sequence[tuple[int, int]]
 ) -> tuple[list[float], Routes]:
-    """Horizontal centres of the vertices and of the lines; connected parts of the graph stand beside each other."""
-    centres = [0.0] * len(rows)
-    routes: Routes = {}
-    taken: dict[int, float] = {}
-    for members, lines in _parts(len(rows), near):
-        part = Layered.of(members, lines, rows)
-        reduce_crossings(part)
-        found = assign(part, [widths[i] for i in members])
-        left = _leftmost(taken, part, found, [widths[i] for i in members])
-        for i, x in zip(members, found, strict=False):
-            centres[i] = x + left
-        for pair, chain in zip(lines, part.chains, strict=True):
-            routes[pair] = tuple(found[k] + left for k in chain)
-    return centres, routes
-
-
-def _parts(count: int, lines: Sequence[tuple[int, int]]) -> list[tuple[list[int], list[tuple[int, int]]]]:
-    """The connected parts, each with its vertices and lines, the largest first."""
-    root = list(range(count))
-
-    def find(i: int) -> int:
-        while root[i] != i:
-            root[i] = root[root[i]]
-            i = root[i]
-        return i
-
-    for a, b in lines:
-        root[find(b)] = find(a)
-    members: dict[int, list[int]] = defaultdict(list)
-    inside: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for i in range(count):
-        members[find(i)].append(i)
-    for pair in lines:
-        inside[find(pair[0])].append(pair)
-    return sorted(((part, inside[k]) for k, part in members.items()), key=lambda one: -len(one[0]))
-
-
-def _leftmost(taken: dict[int, float], part: Layered, centres: Sequence[float], widths: Sequence[float]) -> float:
-    """Offset of a part that puts it to the right of all before it; adds the space that the part takes to ``taken``."""
-    spans: dict[int, Size] = {}
-    for row, members in zip(part.rows, part.order, strict=True):
-        first, last = ((centres[k], widths[k] / 2 if k < part.boxes else 0.0) for k in (members[0], members[-1]))
-        spans[row] = (first[0] - first[1], last[0] + last[1])
-    left = max((taken[row] - low for row, (low, _) in spans.items() if row in taken), default=0.0)
-    for row, (_, high) in spans.items():
-        taken[row] = high + left + GAP_X
-    return left
+    """Horizontal centres of the vertices and of the lines."""
+    layered = Layered.of(rows, near)
+    reduce_crossings(layered)
+    centres = assign(layered, widths)
+    return centres, {pair: tuple(centres[k] for k in chain) for pair, chain in zip(near, layered.chains, strict=True)}
 
 
 def _in_pixels(
@@ -188,7 +146,7 @@ def _in_pixels(
     count, top = len(sizes), 1 if vertices.first else 0
     tops = _tops(rows[:count], [height for _, height in sizes], top)
     sides = [(centres[i] - width / 2, centres[i] + width / 2) for i, (width, _) in enumerate(sizes)]
-    sides += [(x, x) for x in [*centres[count:], *(x for route in routes for x in route or ())]]
+    sides += [(x, x) for x in centres[count:]]
     left = min((low for low, _ in sides), default=0.0)
     ports: dict[str, dict[tuple[int, int], float]] = {"in": {}, "out": {}}
     for key, i in vertices.of.items():

@@ -13,18 +13,16 @@ _ROUNDS, _PATIENCE = 24, 4
 
 @dataclass
 class Layered:
-    """A connected part of a graph, whose lines lead from one row to the next: long lines have a vertex in each row they pass.
+    """A graph whose lines lead from one row to the next: long lines have a vertex in each row they pass.
 
     Attributes:
-        rows: the rows that have a vertex, from the top.
-        order: the vertices of each of these rows, from left to right.
-        row_of: for each vertex the index of its row in ``rows``.
+        order: the vertices of each row, from left to right.
+        row_of: the row of each vertex.
         before, after: for each vertex those above and below it that a line leads from or to.
         chains: for each line the vertices that were made for it.
         boxes: number of vertices that are not made for a line; these come first.
     """
 
-    rows: list[int]
     order: list[list[int]]
     row_of: list[int]
     before: list[list[int]]
@@ -33,30 +31,25 @@ class Layered:
     boxes: int
 
     @classmethod
-    def of(cls, members: Sequence[int], lines: Sequence[tuple[int, int]], rows: Sequence[int]) -> Layered:
-        """The part with these vertices and lines; every row between two others that a line passes has a vertex."""
-        number = {i: k for k, i in enumerate(members)}
-        row_of = [rows[i] for i in members]
-        before: list[list[int]] = [[] for _ in members]
-        after: list[list[int]] = [[] for _ in members]
+    def of(cls, rows: Sequence[int], lines: Sequence[tuple[int, int]]) -> Layered:
+        """The graph with these rows of its boxes and these lines, which lead downwards."""
+        row_of = list(rows)
+        before: list[list[int]] = [[] for _ in rows]
+        after: list[list[int]] = [[] for _ in rows]
         chains = []
         for a, b in lines:
-            first = len(row_of)
-            chain = list(range(first, first + rows[b] - rows[a] - 1))
+            chain = list(range(len(row_of), len(row_of) + rows[b] - rows[a] - 1))
             row_of += range(rows[a] + 1, rows[b])
             before += [[] for _ in chain]
             after += [[] for _ in chain]
-            path = [number[a], *chain, number[b]]
-            for upper, lower in pairwise(path):
+            for upper, lower in pairwise([a, *chain, b]):
                 after[upper].append(lower)
                 before[lower].append(upper)
             chains.append(chain)
-        used = sorted(set(row_of))
-        at = {row: k for k, row in enumerate(used)}
-        row_of = [at[row] for row in row_of]
-        part = cls(used, [[] for _ in used], row_of, before, after, chains, len(members))
-        part._by_depth_first_search()
-        return part
+        order: list[list[int]] = [[] for _ in range(max(row_of, default=-1) + 1)]
+        layered = cls(order, row_of, before, after, chains, len(rows))
+        layered._by_depth_first_search()
+        return layered
 
     def _by_depth_first_search(self) -> None:
         """The order in which a walk along the lines, from the topmost vertices on, meets the vertices."""

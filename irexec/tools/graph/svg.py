@@ -6,6 +6,7 @@ There is no script, style sheet, foreign element or reference in it. The text at
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from irexec.display.markup import Html, element, joined
 from irexec.messages import cut
@@ -79,9 +80,7 @@ def _frame(drawing: Drawing, one: PlacedBox) -> Html:
     while frame.parent is not None:
         frame, depth = drawing.frames[frame.parent], depth + 1
     rectangle = _rectangle(one, _FRAME_FILLS[depth % 2], "#a9b3bd", rx=8)
-    return element(
-        "g", rectangle, element("text", one.title, x=_n(one.x + 10), y=_n(one.y + 16), fill=_LABEL, font_weight="bold")
-    )
+    return element("g", rectangle, _text(one.title, one.x + 10, one.y + 16, _LABEL, font_weight="bold"))
 
 
 def _box(drawing: Drawing, one: PlacedBox, box: Box) -> Html:
@@ -93,34 +92,16 @@ def _box(drawing: Drawing, one: PlacedBox, box: Box) -> Html:
         # Two edges below the box: there is more than one layer in it.
         parts.insert(1, _rectangle(one, fill, stroke, shift=3))
     if box.share:
+        width = _n(max(1, (one.width - 2) * box.share))
         parts.append(
-            element(
-                "rect",
-                x=_n(one.x + 1),
-                y=_n(one.y + one.height - 4),
-                width=_n(max(1, (one.width - 2) * box.share)),
-                height=3,
-                fill="#d5482f",
-            )
+            element("rect", x=_n(one.x + 1), y=_n(one.y + one.height - 4), width=width, height=3, fill="#d5482f")
         )
-    parts.append(
-        element(
-            "text",
-            box.title,
-            x=_n(one.x + 8),
-            y=_n(one.y + 14.5),
-            font_size=_n(TITLE),
-            font_weight="bold",
-            fill="#15191e",
-        )
-    )
+    parts.append(_text(box.title, one.x + 8, one.y + 14.5, "#15191e", font_size=_n(TITLE), font_weight="bold"))
     for i, line in enumerate(box.lines):
-        parts.append(
-            element("text", line, x=_n(one.x + 8), y=_n(one.y + 28 + 13 * i), fill="#2c343c" if i == 0 else "#56606b")
-        )
+        parts.append(_text(line, one.x + 8, one.y + 28 + 13 * i, "#56606b" if i else "#2c343c"))
     right = one.x + one.width - 8 - (12 if box.severity else 0)
     if box.badge:
-        parts.append(element("text", box.badge, x=_n(right), y=_n(one.y + 14), text_anchor="end", fill="#8f2714"))
+        parts.append(_text(box.badge, right, one.y + 14, "#8f2714", text_anchor="end"))
     if box.severity:
         parts += _mark(one.x + one.width - 10, one.y + 10, box.severity)
     return element("g", parts, opacity=0.6 if one.item < 0 and drawing.frames[~one.item].is_dimmed else None)
@@ -141,29 +122,24 @@ def _cut_ends(drawing: Drawing, boxes: Iterable[PlacedBox]) -> Iterator[Html]:
 
 def _connector(one: Connector) -> Html:
     circle = element("circle", cx=_n(one.x), cy=_n(one.y), r=8, fill="#ffffff", stroke=_LINE)
-    text = element("text", one.text, x=_n(one.x), y=_n(one.y + 3.3), text_anchor="middle", fill=_LABEL)
-    return element("g", circle, text)
+    return element("g", circle, _text(one.text, one.x, one.y + 3.3, _LABEL, text_anchor="middle"))
 
 
 def _mark(x: float, y: float, severity: str) -> list[Html]:
     sign = "i" if severity == "info" else "!"
     return [
         element("circle", cx=_n(x), cy=_n(y), r=6.5, fill=_SEVERITIES[severity]),
-        element("text", sign, x=_n(x), y=_n(y + 3.5), text_anchor="middle", font_weight="bold", fill="#ffffff"),
+        _text(sign, x, y + 3.5, "#ffffff", text_anchor="middle", font_weight="bold"),
     ]
 
 
 def _rectangle(one: PlacedBox, fill: str, stroke: str, *, rx: int = 5, shift: int = 0) -> Html:
-    return element(
-        "rect",
-        x=_n(one.x + shift),
-        y=_n(one.y + shift),
-        width=_n(one.width),
-        height=_n(one.height),
-        rx=rx,
-        fill=fill,
-        stroke=stroke,
-    )
+    position = {"x": _n(one.x + shift), "y": _n(one.y + shift), "width": _n(one.width), "height": _n(one.height)}
+    return element("rect", **position, rx=rx, fill=fill, stroke=stroke)
+
+
+def _text(text: str, x: float, y: float, fill: str, **attributes: Any) -> Html:
+    return element("text", text, x=_n(x), y=_n(y), fill=fill, **attributes)
 
 
 def _tooltip(layer: Layer) -> str:
@@ -223,16 +199,9 @@ def _labels(drawing: Drawing, lines: Iterable[PlacedLine]) -> Iterator[tuple[str
 
 def _label(text: str, x: float, y: float) -> Html:
     """A text on a white ground, so that lines that it crosses do not make it unreadable."""
-    ground = element(
-        "rect",
-        x=_n(x - 1),
-        y=_n(y - 8),
-        width=_n(width(text, _LABEL_SIZE) * 0.95),
-        height=10,
-        fill="#ffffff",
-        fill_opacity=0.75,
-    )
-    return joined(ground, element("text", text, x=_n(x), y=_n(y), font_size=_LABEL_SIZE, fill=_LABEL))
+    across = _n(width(text, _LABEL_SIZE) * 0.95)
+    ground = element("rect", x=_n(x - 1), y=_n(y - 8), width=across, height=10, fill="#ffffff", fill_opacity=0.75)
+    return joined(ground, _text(text, x, y, _LABEL, font_size=_LABEL_SIZE))
 
 
 def _legend(drawing: Drawing, space: float) -> tuple[list[Html], float]:
@@ -249,7 +218,7 @@ def _legend(drawing: Drawing, space: float) -> tuple[list[Html], float]:
         parts.append(
             element("rect", x=_n(x), y=_n(y - 9), width=11, height=11, rx=2, fill=family.fill, stroke=family.stroke)
         )
-        parts.append(element("text", family.title, x=_n(x + 16), y=_n(y), fill=_LABEL))
+        parts.append(_text(family.title, x + 16, y, _LABEL))
         x += needed
     return parts, y + 12 if parts else 0.0
 
