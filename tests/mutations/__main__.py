@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.mutations.catching import Catcher, Outcome, catchers_of, run
 from tests.mutations.mutation import Mutation
@@ -61,9 +61,14 @@ def main(words: Sequence[str] | None = None) -> int:
         "--only", action="append", metavar="TEXT", help="mutations with this text in their name; may be repeated"
     )
     parser.add_argument("--workers", type=int, default=1, help="mutations that are looked at at once; default: 1")
+    parser.add_argument(
+        "--graphs", type=int, metavar="N", help="in place of what should catch them, try N random graphs on each"
+    )
     parser.add_argument("--list", action="store_true", help="print the mutations, and what should catch them")
     options = parser.parse_args(words)
     chosen = [one for one in MUTATIONS if not options.only or any(text in one.name for text in options.only)]
+    if options.graphs:
+        chosen = [replace(one, tests=(), graphs=options.graphs) for one in chosen]
     if options.list:
         for one in chosen:
             print(f"{one.name}  [{one.file}]", *(f"    {catcher}" for catcher in catchers_of(one)), sep="\n")

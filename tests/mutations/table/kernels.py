@@ -175,8 +175,8 @@ KERNELS = (
     Mutation(
         "the two integers of a byte are exchanged",
         f"{_BACKEND}/compressed.py",
-        "    np.copyto(even, _less(half, middle))\n    np.right_shift(values, 4, out=half)\n    np.copyto(odd, _less(half, middle))",
-        "    np.copyto(odd, _less(half, middle))\n    np.right_shift(values, 4, out=half)\n    np.copyto(even, _less(half, middle))",
+        "    np.copyto(even, _minus(half, middle))\n    np.right_shift(values, 4, out=half)\n    np.copyto(odd, _minus(half, middle))",
+        "    np.copyto(odd, _minus(half, middle))\n    np.right_shift(values, 4, out=half)\n    np.copyto(even, _minus(half, middle))",
         ("tests/backend/test_compressed.py",),
     ),
     Mutation(
