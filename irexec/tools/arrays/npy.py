@@ -1,46 +1,48 @@
-"""Arrays in NumPy's .npy format, of which nothing is trusted that the header says.
+"""Arrays in NumPy's .npy format, the header of which is not trusted.
 
-``numpy.lib.format`` evaluates the header as Python and allocates what it asks for. Here it is matched against the form that it has,
-and its sizes are compared with the bytes that follow and with the memory before anything is allocated. Pickled objects are refused.
+``numpy.lib.format`` parses the header. Its length is limited before it is read, and its type and sizes are checked and compared with
+the bytes that follow and with the memory before anything is allocated. Pickled objects are refused.
 
 Source: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 """
 
 from __future__ import annotations
 
+import io
 import math
 import re
+import tokenize
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib import format
 
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.strings import check_code_points
 from irexec.errors import ModelError, OpError
+from irexec.messages import sentence
 
 MAGIC = b"\x93NUMPY"
 
 Read = Callable[[int], bytes]
-"""Gives the next bytes of a file, at most as many as asked for, and none at its end."""
+"""Returns the next bytes of a file, at most as many as asked for, and none at its end."""
 
 _HEADER_LIMIT = 10_000
-"""The bytes of the longest header that is read; the header of an array of 64 dimensions has some 1,500."""
+"""Bytes of the longest header that is read; the header of an array of 64 dimensions has some 1,500."""
 
 _MAX_RANK = 64
 _CHUNK = 1 << 20
-_ITEM = re.compile(
-    r"""\s*(['"])(\w+)\1\s*:\s*(True|False|'[^']*'|"[^"]*"|\([^()]*\)|\[.*\])\s*(?:,|(?=\}))""", re.DOTALL
-)
-_SIZE = re.compile(r"\s*(\d{1,19})L?\s*")
-_TYPE = re.compile(r"([<>=|]?)([a-zA-Z?])(\d{0,10})(\[.*\])?")
 _REFUSED = {"c": "complex numbers", "O": "Python objects", "V": "raw bytes", "M": "dates", "m": "time differences"}
 _EXPECTED = "expected booleans, integers, floats or text"
+_LONG = re.compile(rb"(\d)L\b")
+_PARSE_ERRORS = (ValueError, TypeError, SyntaxError, KeyError, RecursionError, MemoryError, tokenize.TokenError)
+"""Exceptions of NumPy and of ``ast.literal_eval`` for a damaged header."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """What the header of a .npy says.
+    """The header of a .npy.
 
     Attributes:
         dtype: of the elements as they are stored.
@@ -69,10 +71,10 @@ def read_array(read: Read, size: int, where: str, memory: MemoryLimit) -> np.nda
     """The array of a .npy in this machine's byte order; texts as NumPy's own string type.
 
     Args:
-        read: gives the bytes from the start of the file.
-        size: the bytes of the whole file.
-        where: what messages call it.
-        memory: how much the array may take.
+        read: returns the bytes from the start of the file.
+        size: bytes of the whole file.
+        where: its name in messages.
+        memory: the limit of the array.
 
     Raises:
         ModelError: it is not a .npy of booleans, integers, floats or text, is longer or shorter than its header says, or takes
@@ -123,14 +125,40 @@ def _header(read: Read, where: str) -> Header:
     length = int.from_bytes(_exactly(read, count, where), "little")
     if length > _HEADER_LIMIT:
         raise ModelError(f"{where}: has a header of {length:,} bytes, of which at most {_HEADER_LIMIT:,} are read")
-    # Version 3 is UTF-8, in which only names of fields are not ASCII.
-    items = _items(_exactly(read, length, where).decode("latin-1"), where)
-    dtype, shape = _dtype(items["descr"], where), _shape(items["shape"], where)
+    # Python 2 wrote sizes as 3L, of which NumPy warns.
+    text = _LONG.sub(rb"\1 ", _exactly(read, length, where))
+    content = io.BytesIO(length.to_bytes(count, "little") + text)
+    shape, fortran_order, dtype = _parsed(content, version, where)
+    _check_type(dtype, where)
+    _check_shape(shape, dtype, where)
+    return Header(dtype, shape, fortran_order, len(start) + count + length)
+
+
+def _parsed(content: io.BytesIO, version: tuple[int, ...], where: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """The header as NumPy reads it. Version 3 differs from 2 by names of fields in UTF-8, and records are refused."""
+    parse = format.read_array_header_1_0 if version == (1, 0) else format.read_array_header_2_0
+    try:
+        return parse(content)
+    except _PARSE_ERRORS as error:
+        raise ModelError(f"{where}: its header cannot be read: {sentence(str(error))[:200]}") from None
+
+
+def _check_type(dtype: np.dtype, where: str) -> None:
+    if dtype.names is not None or dtype.subdtype is not None:
+        raise ModelError(f"{where}: holds records, {_EXPECTED}")
+    if dtype.kind in _REFUSED:
+        raise ModelError(f"{where}: holds {_REFUSED[dtype.kind]} ({dtype.str}), {_EXPECTED}")
+    if dtype.kind not in "biufSU" or dtype.itemsize == 0:
+        raise ModelError(f"{where}: its header has the type {dtype.str!r}, {_EXPECTED}")
+
+
+def _check_shape(shape: tuple[int, ...], dtype: np.dtype, where: str) -> None:
+    if any(type(size) is not int or size < 0 for size in shape):
+        raise ModelError(f"{where}: its header has a shape of {sentence(str(shape))}, expected a tuple of sizes")
+    if len(shape) > _MAX_RANK:
+        raise ModelError(f"{where}: has {len(shape)} dimensions, of which NumPy allows {_MAX_RANK}")
     if math.prod(size for size in shape if size) * dtype.itemsize > np.iinfo(np.intp).max:
         raise ModelError(f"{where}: an array of shape {list(shape)} is too large")
-    if items["fortran_order"] not in ("True", "False"):
-        raise ModelError(f"{where}: its header has a fortran_order of {items['fortran_order']}, expected True or False")
-    return Header(dtype, shape, items["fortran_order"] == "True", len(start) + count + length)
 
 
 def _start(read: Read, count: int) -> bytes:
@@ -146,69 +174,6 @@ def _exactly(read: Read, count: int, where: str) -> bytes:
     if len(found) < count:
         raise ModelError(f"{where}: ends within the header of a .npy")
     return found
-
-
-def _items(text: str, where: str) -> dict[str, str]:
-    """The entries of the header, which is a dictionary written in Python; their values as written."""
-    text, position, items = text.strip(), 1, dict[str, str]()
-    if not text.startswith("{"):
-        raise ModelError(f"{where}: its header is not a dictionary: {_short(text)}")
-    while text[position:].strip() != "}":
-        item = _ITEM.match(text, position)
-        if item is None or item[2] in items:
-            raise ModelError(f"{where}: its header cannot be read at {_short(text[position:])}")
-        items[item[2]], position = item[3], item.end()
-    if items.keys() != {"descr", "fortran_order", "shape"}:
-        raise ModelError(
-            f"{where}: its header has {', '.join(sorted(items)) or 'nothing'}, expected descr, fortran_order and shape"
-        )
-    return items
-
-
-def _shape(text: str, where: str) -> tuple[int, ...]:
-    sizes = text[1:-1].split(",") if text.startswith("(") else ["?"]
-    one, last = len(sizes) == 1, sizes.pop()
-    if last.strip():
-        # A single size without a comma is not a tuple.
-        sizes += ["?"] if one else [last]
-    found = [_SIZE.fullmatch(size) for size in sizes]
-    shape = tuple(int(match[1]) for match in found if match)
-    if len(shape) != len(found):
-        raise ModelError(f"{where}: its header has a shape of {_short(text)}, expected a tuple of sizes")
-    if len(shape) > _MAX_RANK:
-        raise ModelError(f"{where}: has {len(shape)} dimensions, of which NumPy allows {_MAX_RANK}")
-    return shape
-
-
-def _dtype(text: str, where: str) -> np.dtype:
-    if text.startswith("["):
-        raise ModelError(f"{where}: holds records, {_EXPECTED}")
-    name = text.strip("'\"")
-    found = _TYPE.fullmatch(name)
-    if found and found[2] in _REFUSED:
-        raise ModelError(f"{where}: holds {_REFUSED[found[2]]} ({_short(name)}), {_EXPECTED}")
-    dtype = _known(found[1], found[2], found[3]) if found and not found[4] else None
-    if dtype is None:
-        raise ModelError(f"{where}: its header has the type {_short(name)}, {_EXPECTED}")
-    return dtype
-
-
-def _known(order: str, kind: str, number: str) -> np.dtype | None:
-    """The type of an order of bytes, a kind of element and the bytes of one, or its characters; None if there is no such type."""
-    if kind in "US":
-        # The bytes of an element are a C int. Of no characters NumPy has no array, only one of single characters.
-        size = int(number or 0) * (4 if kind == "U" else 1)
-        return np.dtype(f"{order}{kind}{number}") if 0 < size < 1 << 31 else None
-    if kind == "?" or (kind, number) == ("b", "1"):
-        return np.dtype(np.bool_)
-    try:
-        return np.dtype(f"{order}{kind}{number}") if kind in "iuf" and number else None
-    except TypeError:
-        return None
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 60 else f"{text[:60]}...")
 
 
 def _elements(read: Read, header: Header, where: str) -> np.ndarray:

@@ -141,7 +141,7 @@ def test_a_damaged_input_is_one_line_and_exit_code_3(tmp_path: Path, capsys: pyt
         assert run(["infer", str(DIGITS / "classifier.xml"), *option]) == 3
         assert (
             capsys.readouterr().err
-            == f"error: {tmp_path / 'x.npy'}: its header has a shape of '(-3,)', expected a tuple of sizes\n"
+            == f"error: {tmp_path / 'x.npy'}: its header has a shape of (-3,), expected a tuple of sizes\n"
         )
 
 
