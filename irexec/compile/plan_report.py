@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.cost import NO_COMPUTATION
+from irexec.analysis.intervals import in_use
 from irexec.backend.constants import AS_IT_IS, ConstantStore
 from irexec.backend.kernel import Order
 from irexec.compile.rewriting import Refusal
 from irexec.compile.steps import Plan, Step
-from irexec.compile.storage.intervals import MemoryInterval, in_use
+from irexec.compile.storage.intervals import MemoryInterval
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph
 from irexec.messages import amount, counted
@@ -166,7 +167,7 @@ def _held_by_bodies(plan: Plan) -> Iterator[MemoryInterval]:
     for i, step in enumerate(plan.steps):
         size = max((_peak(body.plan) for body in step.bodies.values()), default=0)
         if size:
-            yield MemoryInterval((step.node.name,), "body", None, size, i, i)
+            yield MemoryInterval(size, i, i, (step.node.name,), "body")
 
 
 def _peak(plan: Plan) -> int:

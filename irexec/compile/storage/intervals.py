@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Literal
 
+from irexec.analysis.intervals import Interval
 from irexec.compile.graph import CompileValue
 from irexec.compile.storage.arena import Buffer
 from irexec.compile.storage.planned import Owner, PlannedOperation, Storage
 
 
 @dataclass(frozen=True)
-class MemoryInterval:
+class MemoryInterval(Interval):
     """Bytes in use from one step to another, both included.
 
     Attributes:
@@ -22,15 +22,12 @@ class MemoryInterval:
         kind: "arena" for a tensor in the arena, "workspace" of a kernel, in the arena too, "own" for a tensor with memory of its
             own, such as a result, "body" for the peak of the tensors of a body.
         offset: in the arena; None for memory of its own.
-        first, last: the indices of the steps.
     """
 
+    bytes: int
     layers: tuple[str, ...]
     kind: Literal["arena", "workspace", "own", "body"]
-    offset: int | None
-    bytes: int
-    first: int
-    last: int
+    offset: int | None = None
 
 
 def memory_intervals(
@@ -48,18 +45,8 @@ def memory_intervals(
     for operation, buffer in storage.workspaces.items():
         first, last = _steps(buffer.first, buffer.last, steps)
         name = operation.operation.node.name
-        intervals.append(MemoryInterval((name,), "workspace", buffer.offset, buffer.size, first, last))
+        intervals.append(MemoryInterval(buffer.size, first, last, (name,), "workspace", buffer.offset))
     return tuple(intervals)
-
-
-def in_use(intervals: Iterable[MemoryInterval], steps: int) -> list[int]:
-    """Bytes in use during each of the steps."""
-    changes = [0] * (steps + 1)
-    for interval in intervals:
-        if interval.first < steps:
-            changes[interval.first] += interval.bytes
-            changes[min(interval.last, steps - 1) + 1] -= interval.bytes
-    return list(accumulate(changes[:steps]))
 
 
 def _in_arena(storage: Storage, steps: Sequence[int]) -> Iterator[MemoryInterval]:
@@ -69,7 +56,7 @@ def _in_arena(storage: Storage, steps: Sequence[int]) -> Iterator[MemoryInterval
         layers.setdefault(buffer.whole, []).append(name)
     for buffer, names in layers.items():
         first, last = _steps(buffer.first, buffer.last, steps)
-        yield MemoryInterval(tuple(dict.fromkeys(names)), "arena", buffer.offset, buffer.size, first, last)
+        yield MemoryInterval(buffer.size, first, last, tuple(dict.fromkeys(names)), "arena", buffer.offset)
 
 
 def _own(
@@ -89,7 +76,7 @@ def _own(
                 end = len(planned) if value in outliving else last.get(value, i)
                 if size:
                     name = operation.operation.node.name
-                    yield MemoryInterval((name,), "own", None, size, *_steps(i, end, steps))
+                    yield MemoryInterval(size, *_steps(i, end, steps), (name,), "own")
 
 
 def _steps(first: int, last: int, steps: Sequence[int]) -> tuple[int, int]:

@@ -7,25 +7,24 @@ from dataclasses import dataclass, field
 
 from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.cost import NO_COMPUTATION
+from irexec.analysis.intervals import Interval, in_use
 from irexec.analysis.shape_inference import UNKNOWN
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.ir.order import topological
-from irexec.records import Record
 
 
 @dataclass(frozen=True)
-class LiveTensor(Record):
-    """A tensor between layers.
+class LiveTensor(Interval):
+    """A tensor between layers, in use from the layer that computes it to the last layer that reads it.
+
+    A result of the model is in use until the last layer, and a value that a loop passes to its next iteration from the first, 0.
 
     Attributes:
         name: its first tensor name, or else ``layer`` or ``layer:index``.
         path: the names of the bodies that it is in, each followed by a slash.
-        layer, type: the layer that gives it.
+        layer, type: the layer that computes it.
         fact: element type and shape, as text.
-        bytes: as it is held in memory; None if type or shape are not known.
-        first, last: the indices of the layers, in the order in which they run, that give it and that read it last. What outlives the
-            run is held until the last layer; what a loop passes to its next iteration is held from the first, 0.
     """
 
     name: str
@@ -33,9 +32,6 @@ class LiveTensor(Record):
     layer: str
     type: str
     fact: str
-    bytes: int | None
-    first: int
-    last: int
 
 
 @dataclass(frozen=True)
@@ -77,16 +73,9 @@ class Liveness:
         ]
 
     def _curve(self) -> list[int]:
-        """Bytes that are alive during each layer, as far as they are known."""
-        changes = [0] * (len(self.order) + 1)
-        for tensor in self.tensors:
-            changes[tensor.first] += tensor.bytes or 0
-            changes[tensor.last + 1] -= tensor.bytes or 0
-        found, now = list[int](), 0
-        for i in range(len(self.order)):
-            now += changes[i]
-            found.append(now + max((max(one.curve, default=0) for one in self.bodies.get(i, ())), default=0))
-        return found
+        """Bytes in use during each layer, those of the largest body of the layer among them."""
+        peaks = {i: max(max(one.curve, default=0) for one in bodies) for i, bodies in self.bodies.items()}
+        return [size + peaks.get(i, 0) for i, size in enumerate(in_use(self.tensors, len(self.order)))]
 
 
 def liveness(graph: Graph, facts: Mapping[Value, Fact]) -> Liveness:
@@ -136,4 +125,4 @@ def _tensor(value: Value, path: str, facts: Mapping[Value, Fact], first: int, la
     node, fact = value.node, facts.get(value, UNKNOWN)
     known = fact.is_static and fact.element is not None and fact.element.kind != "string"
     text = str(Fact(fact.element, fact.shape))
-    return LiveTensor(value.name, path, node.name, node.type, text, fact.nbytes if known else None, first, last)
+    return LiveTensor(fact.nbytes if known else None, first, last, value.name, path, node.name, node.type, text)

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from irexec.analysis.execution_graph import refuse_execution_graph
+from irexec.analysis.intervals import in_use
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.api import ModelLike, as_model
 from irexec.compile.plan_report import PlanReport
-from irexec.compile.storage.intervals import MemoryInterval, in_use
+from irexec.compile.storage.intervals import MemoryInterval
 from irexec.display import Column, Content, Curve, Table
 from irexec.errors import IrexecError
 from irexec.ir.dims import is_static
