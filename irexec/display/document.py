@@ -251,7 +251,7 @@ def sections_of(value: Any) -> Iterable[Content]:
         TypeError: there are none.
     """
     if not has_sections(value):
-        raise TypeError(f"a {type(value).__name__} has no sections")
+        raise TypeError(f"an object of type {type(value).__name__} has no sections")
     found: Iterable[Content] = value.sections()
     return found
 

@@ -106,7 +106,7 @@ def test_it_is_printable() -> None:
     assert repr(plan) == f"<PlanReport 'product': {len(plan.steps)} steps for 6 layers>"
     lines = str(plan).splitlines()
     assert lines[0].split()[:3] == ["step", "layers", "operation"]
-    assert len(lines) == 1 + len(plan.steps) + 1 + len(plan.passes) + 4
+    assert len(lines) == 2 + len(plan.steps) + 1 + len(plan.passes) + 4
 
 
 def test_steps_of_bodies_follow_the_step_that_has_them() -> None:
