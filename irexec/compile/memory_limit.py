@@ -104,7 +104,7 @@ def check_arena(plan: Plan, memory: MemoryLimit) -> None:
         return
     try:
         memory.check_memory(
-            plan.arena, f"what is held at once, {results_text(_largest(plan).facts)} and workspace included,"
+            plan.arena, f"what is held at once, {results_text(_largest(plan).report.facts)} and workspace included,"
         )
     except OpError as error:
         raise arena_error(plan, error) from error
@@ -117,7 +117,8 @@ def arena_error(plan: Plan, error: OpError) -> NodeError:
 
 def _largest(plan: Plan) -> Step:
     return max(
-        plan.steps, key=lambda step: sum(fact.known_nbytes for fact in step.facts) + plan.threads * step.workspace[1]
+        plan.steps,
+        key=lambda step: sum(fact.known_nbytes for fact in step.report.facts) + plan.threads * step.workspace[1],
     )
 
 

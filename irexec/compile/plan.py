@@ -25,7 +25,7 @@ from irexec.compile.passes import optimize
 from irexec.compile.rewriting import FOLDING_BUDGET, DerivedConstants, Report, Rewriting
 from irexec.compile.select import is_native, is_static, may_be_f16, reference_call, select_kernel
 from irexec.compile.specialise import ByShape
-from irexec.compile.steps import Alias, BodyPlan, Plan, Step
+from irexec.compile.steps import Alias, BodyPlan, Plan, ReferenceCall, Step, StepReport
 from irexec.compile.storage.intervals import memory_intervals
 from irexec.compile.storage.layout import lay_out, slot_array
 from irexec.compile.storage.planned import EXTERNAL, Owner, PlannedOperation, Storage
@@ -227,38 +227,34 @@ class _Planner:
         read: list[CompileValue | None] = planned.read
         call, algorithm = None, "" if kernel is None else kernel.algorithm
         if kernel is None:
-            call, algorithm, read = self._call(operation, planned.wanted, read)
+            function, algorithm, read = self._call(operation, planned.wanted, read)
+            call = self._reference_call(operation, function)
         read = [None if i in storage.in_position.get(planned, ()) else value for i, value in enumerate(read)]
         workspace = storage.workspaces.get(planned)
-        fresh = tuple(
-            slot_array(value, self._slot(value), None) for value in operation.outputs if value in storage.fresh
-        )
+        outputs = operation.outputs
+        fresh = tuple(slot_array(value, self._slot(value), None) for value in outputs if value in storage.fresh)
         return Step(
             node=operation.node,
-            type=operation.type,
-            origins=operation.origins,
             kernel=kernel,
             call=call,
-            algorithm=algorithm,
             inputs=tuple(-1 if value is None else self._slot(value) for value in read),
-            outputs=tuple(
-                self._slot(v) if wanted else -1 for v, wanted in zip(operation.outputs, planned.wanted, strict=True)
-            ),
+            outputs=tuple(self._slot(v) if wanted else -1 for v, wanted in zip(outputs, planned.wanted, strict=True)),
+            report=_report(operation, algorithm),
             fresh=fresh,
-            aliases=tuple(alias for value in operation.outputs for alias in run_views.get(value, ())),
+            aliases=tuple(alias for value in outputs for alias in run_views.get(value, ())),
             frees=tuple(self.slots[value] for value in frees if value in self.slots),
             workspace=(0, 0) if workspace is None or kernel is None else (workspace.offset, kernel.workspace),
-            elements=_rounding(operation) if kernel is None else None,
-            check=_check_of(operation) if kernel is None else None,
+            size=allocated_by(operation) if kernel is None else sum(array.size for array in fresh),
+        )
+
+    def _reference_call(self, operation: Operation, function: Callable[..., Any]) -> ReferenceCall:
+        return ReferenceCall(
+            function,
+            elements=_rounding(operation),
+            check=_check_of(operation),
             types=tuple(value.fact if value.constant is not None else value.fact.element for value in operation.inputs),
             bodies={name: self._body(body) for name, body in operation.bodies.items()},
             state=None if operation.definition is None else _state(operation.definition),
-            facts=tuple(Fact(value.fact.element, value.fact.shape) for value in operation.outputs),
-            orders=tuple(value.order for value in operation.outputs),
-            size=allocated_by(operation) if kernel is None else sum(place.size for place in fresh),
-            chain=()
-            if operation.chain is None
-            else tuple(instruction.type for instruction in operation.chain.instructions),
         )
 
     def _body(self, body: LoweredBody) -> BodyPlan:
@@ -293,6 +289,18 @@ class _Planner:
             copied.append(bool(storage.owners[value] & seen))
             seen |= storage.owners[value]
         return tuple(copied)
+
+
+def _report(operation: Operation, algorithm: str) -> StepReport:
+    chain = operation.chain
+    return StepReport(
+        operation.type,
+        operation.origins,
+        algorithm,
+        tuple(Fact(value.fact.element, value.fact.shape) for value in operation.outputs),
+        tuple(value.order for value in operation.outputs),
+        () if chain is None else tuple(instruction.type for instruction in chain.instructions),
+    )
 
 
 def _given(outputs: tuple[np.ndarray, ...], *inputs: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -128,7 +128,7 @@ class PlanReport(Report):
 def describe_plan(plan: Plan, model: Graph, store: ConstantStore) -> PlanReport:
     """The report of a plan of ``model`` whose constants are in ``store``."""
     graphs = list(_plans(plan, model))
-    computed = {node for one, _ in graphs for step in one.steps for node in step.origins}
+    computed = {node for one, _ in graphs for step in one.steps for node in step.report.origins}
     viewed = {node for one, _ in graphs for node in one.views} - computed
     layers = {node for _, graph in graphs for node in graph.nodes if node.type not in NO_COMPUTATION}
     packed, kept = _constant_bytes(store)
@@ -186,12 +186,12 @@ def _row(number: int, step: Step, path: str) -> StepRow:
     return StepRow(
         number=number,
         path=path,
-        layers=tuple(node.name for node in step.origins),
-        operation=step.operation,
-        algorithm=step.algorithm,
-        order=step.orders[0] if step.orders else None,
-        output=str(step.facts[0]) if step.facts else "",
-        bytes=_bytes([fact for fact, slot in zip(step.facts, step.outputs, strict=True) if slot >= 0]),
+        layers=tuple(node.name for node in step.report.origins),
+        operation=step.report.operation,
+        algorithm=step.report.algorithm,
+        order=step.report.orders[0] if step.report.orders else None,
+        output=str(step.report.facts[0]) if step.report.facts else "",
+        bytes=_bytes([fact for fact, slot in zip(step.report.facts, step.outputs, strict=True) if slot >= 0]),
     )
 
 

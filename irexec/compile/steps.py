@@ -53,58 +53,85 @@ class Alias:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
-    """One operation, ready to be computed.
+class ReferenceCall:
+    """The call of a reference kernel, or of another function that allocates the outputs.
 
     Attributes:
-        node: the layer that messages name.
-        type: of the operation.
-        origins: the layers that it computes.
-        kernel: writes into given outputs; None for a step that calls the reference kernel.
-        call: arrays in, array or tuple of arrays out: what runs without a kernel.
-        algorithm: for reports.
-        inputs, outputs: slots; -1 for an input that is not read and an output that is not read.
-        fresh: outputs that a kernel writes into memory of their own.
-        aliases: views of outputs that have memory of their own.
-        frees: slots whose last use this is.
-        workspace: offset in the arena and bytes for each thread.
-        elements: for each output the element type it is to be rounded to; None where NumPy has it.
-        check: the shape rule to ask at run time, where shapes were not known before; it gives the facts of the outputs that the
-            step allocates, or None.
-        types: for ``check``, the element types of the inputs, and of constants all that is known.
-        bodies: plans of the node's bodies, by the parameter that takes them.
-        state: the parameter that takes the session's variables.
-        facts, orders: of the outputs, for messages and reports: element type and shape, and how they lie in memory.
-        size: bytes that a run of the step allocates for its outputs, as far as their shapes are known.
-        chain: for reports, the types of the element-wise operations that the kernel computes on its output.
+        function: arrays in, array or tuple of arrays out.
+        elements: for each output the type to round to, None if NumPy has the type; None where nothing is rounded.
+        check: checks the inputs of a run, if they or the shapes of the outputs were not known before.
+        types: of each input the element type, or all that is known of a constant.
+        bodies: by the parameter to which they are injected.
+        state: the parameter to which variables are injected, if there is one.
     """
 
-    node: Node
-    type: str
-    origins: tuple[Node, ...]
-    kernel: Kernel | None
-    call: Callable[..., Any] | None
-    algorithm: str
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    fresh: tuple[SlotArray, ...] = ()
-    aliases: tuple[Alias, ...] = ()
-    frees: tuple[int, ...] = ()
-    workspace: tuple[int, int] = (0, 0)
+    function: Callable[..., Any]
     elements: tuple[Element | None, ...] | None = None
     check: Callable[..., Any] | None = None
     types: tuple[Element | Fact | None, ...] = ()
     bodies: Mapping[str, BodyPlan] = field(default_factory=dict)
     state: str | None = None
-    facts: tuple[Fact, ...] = ()
-    orders: tuple[Order | None, ...] = ()
-    size: int = 0
-    chain: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class StepReport:
+    """The computation of a step, for reports and messages.
+
+    Attributes:
+        type: the operation's type.
+        origins: the layers that the step computes.
+        algorithm: the kernel's algorithm, or "reference".
+        facts: of the outputs, element types and shapes.
+        orders: of the outputs, the axes in memory.
+        chain: types of the element-wise operations that the kernel computes on its output.
+    """
+
+    type: str
+    origins: tuple[Node, ...]
+    algorithm: str
+    facts: tuple[Fact, ...]
+    orders: tuple[Order | None, ...]
+    chain: tuple[str, ...]
 
     @property
     def operation(self) -> str:
-        """The type, and those of the chain that is computed with it: "Convolution+Add+Relu"."""
+        """The type and those of the chain: "Convolution+Add+Relu"."""
         return "+".join([self.type, *self.chain] if self.type != "Chain" else self.chain)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One operation, ready to run: either a kernel or a reference call.
+
+    Attributes:
+        node: the layer that messages name.
+        kernel: writes into arrays of the plan.
+        call: allocates its outputs.
+        inputs, outputs: slots; -1 for an input that is not read and an output that nothing reads.
+        report: the computation, for reports.
+        fresh: outputs that each run allocates for the kernel.
+        aliases: views of outputs with memory of their own.
+        frees: slots that no later step reads.
+        workspace: offset in the arena, and bytes for each thread.
+        size: bytes that a run of the step allocates for its outputs, if their shapes are known.
+    """
+
+    node: Node
+    kernel: Kernel | None
+    call: ReferenceCall | None
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    report: StepReport
+    fresh: tuple[SlotArray, ...] = ()
+    aliases: tuple[Alias, ...] = ()
+    frees: tuple[int, ...] = ()
+    workspace: tuple[int, int] = (0, 0)
+    size: int = 0
+
+    @property
+    def bodies(self) -> Mapping[str, BodyPlan]:
+        """The bodies of the operation."""
+        return {} if self.call is None else self.call.bodies
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from irexec.backend.kernel import KernelContext
 from irexec.backend.numpy_state import set_for_run
 from irexec.compile.errors import node_error, too_large
 from irexec.compile.memory_limit import check_addresses
-from irexec.compile.steps import BodyPlan, Plan, Step
+from irexec.compile.steps import BodyPlan, Plan, ReferenceCall, Step
 from irexec.dtypes.elements import Element
 from irexec.errors import NodeError, OpError, RunTimeoutError
 from irexec.ir.facts import Fact
@@ -129,13 +129,13 @@ class _Runner:
         self.limits.check_time(step.node.name)
         try:
             if step.size:
-                self.limits.take(step.size, step.facts)
+                self.limits.take(step.size, step.report.facts)
             if step.kernel is not None:
                 for place in step.fresh:
                     slots[place.slot] = place.allocated()
                 context.run(step.kernel, arrays, [slots[i] for i in step.outputs])
-            else:
-                self._call(step, arrays)
+            elif step.call is not None:
+                self._call(step, step.call, arrays)
         except Exception as error:
             _raise_located(step, arrays, error)
         for alias in step.aliases:
@@ -143,34 +143,34 @@ class _Runner:
         for slot in step.frees:
             slots[slot] = None
 
-    def _call(self, step: Step, arrays: list[Any]) -> None:
-        if step.call is None:
-            raise AssertionError("a step has a kernel or a function")
+    def _call(self, step: Step, call: ReferenceCall, arrays: list[Any]) -> None:
         result: Any = None
-        if step.check is not None:
-            facts = step.check(*map(_fact, arrays, step.types))
+        if call.check is not None:
+            facts = call.check(*map(_fact, arrays, call.types))
             if facts is not None:
                 if not step.size:
                     check_addresses(facts)
                     self.limits.take(sum(fact.known_nbytes for fact in facts), facts)
                 result = without_elements(facts)
         if result is None:
-            result = step.call(*arrays, **self._injected(step)) if step.bodies or step.state else step.call(*arrays)
+            result = call.function(*arrays, **self._injected(step, call))
         results = result if isinstance(result, tuple | list) else (result,)
         for i, slot in enumerate(step.outputs):
             if slot >= 0:
-                is_whole = step.elements is None and isinstance(results[i], np.ndarray)
+                is_whole = call.elements is None and isinstance(results[i], np.ndarray)
                 self.slots[slot] = (
-                    results[i] if is_whole else rounded(results[i], None if step.elements is None else step.elements[i])
+                    results[i] if is_whole else rounded(results[i], None if call.elements is None else call.elements[i])
                 )
 
-    def _injected(self, step: Step) -> dict[str, Any]:
+    def _injected(self, step: Step, call: ReferenceCall) -> dict[str, Any]:
+        if not call.bodies and call.state is None:
+            return {}
         injected: dict[str, Any] = {
-            name: PlanRunner(body, step.facts, self.state.state, self.arenas, self.limits, self.watcher, name)
-            for name, body in step.bodies.items()
+            name: PlanRunner(body, step.report.facts, self.state.state, self.arenas, self.limits, self.watcher, name)
+            for name, body in call.bodies.items()
         }
-        if step.state is not None:
-            injected[step.state] = self.state
+        if call.state is not None:
+            injected[call.state] = self.state
         return injected
 
 

@@ -46,8 +46,8 @@ def observer_of(on_layer: OnLayer) -> Observer:
     """The observer of a run that calls ``on_layer``."""
 
     def observe(step: Step, outputs: Sequence[Any], seconds: float) -> None:
-        names = tuple(node.name for node in step.origins)
-        on_layer(StepRun(names, step.operation, step.algorithm, tuple(map(_read_only, outputs)), seconds))
+        names = tuple(node.name for node in step.report.origins)
+        on_layer(StepRun(names, step.report.operation, step.report.algorithm, tuple(map(_read_only, outputs)), seconds))
 
     return observe
 

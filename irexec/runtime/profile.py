@@ -187,7 +187,7 @@ def describe_profile(plan: Plan, times: Times, costs: Costs) -> Profile:
     whole = float(medians.sum())
     owners = _owners(plan)
     steps = tuple(
-        _step_row(step, [n for n in step.origins if owners[n] is step], float(ms), whole, costs)
+        _step_row(step, [n for n in step.report.origins if owners[n] is step], float(ms), whole, costs)
         for step, ms in zip(plan.steps, medians, strict=True)
     )
     run_times = (times.ends - times.begins) * 1e3
@@ -209,8 +209,8 @@ def _owners(plan: Plan) -> dict[Node, Step]:
     """For each layer the step that its cost is counted in: of several, the first one with multiply-accumulates, or else the first."""
     found: dict[Node, Step] = {}
     for step in plan.steps:
-        for node in step.origins:
-            if node not in found or (has_macs(step.type) and not has_macs(found[node].type)):
+        for node in step.report.origins:
+            if node not in found or (has_macs(step.report.type) and not has_macs(found[node].report.type)):
                 found[node] = step
     return found
 
@@ -219,9 +219,9 @@ def _step_row(step: Step, layers: Sequence[Node], ms: float, whole: float, costs
     cost = costs.of(layers)
     return ProfileRow(
         name=step.node.name,
-        layers=tuple(node.name for node in step.origins),
-        type=step.operation,
-        algorithm=step.algorithm,
+        layers=tuple(node.name for node in step.report.origins),
+        type=step.report.operation,
+        algorithm=step.report.algorithm,
         milliseconds=ms,
         share=ms / whole if whole else 0.0,
         macs=cost.macs,
@@ -243,7 +243,7 @@ def _layer_rows(
             name=node.name,
             layers=(node.name,),
             type=node.type,
-            algorithm=None if owner is None else owner.algorithm,
+            algorithm=None if owner is None else owner.report.algorithm,
             milliseconds=sum(row.milliseconds or 0 for row in own) if own else None,
             share=sum(row.share or 0 for row in own) if own else None,
             macs=cost.macs,

@@ -29,4 +29,4 @@ def progress_observer(plan: Plan, progress: RunProgress) -> Observer:
 def _estimate(step: Step) -> float:
     if step.kernel is not None:
         return max(_STEP, step.kernel.cost)
-    return _STEP + _BYTE * sum(fact.known_nbytes for fact in step.facts)
+    return _STEP + _BYTE * sum(fact.known_nbytes for fact in step.report.facts)

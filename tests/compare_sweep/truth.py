@@ -59,7 +59,7 @@ def _recording(run: Any, copies: Mapping[Node, int], outer: set[Node], seen: lis
 
     def recorded(self: Any, step: Step, context: Any) -> None:
         run(self, step, context)
-        node = step.origins[-1]
+        node = step.report.origins[-1]
         if node in copies and node not in outer:
             for i, slot in enumerate(step.outputs):
                 if slot >= 0 and isinstance(self.slots[slot], np.ndarray):

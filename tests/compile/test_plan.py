@@ -88,7 +88,7 @@ def test_views_of_parameters_and_of_results_of_reference_kernels_need_no_step() 
     ):
         builder.result(value)
     model = builder.model()
-    assert [step.type for step in plan(model, infer_shapes(model)).steps] == ["Concat", "Reshape"]
+    assert [step.report.type for step in plan(model, infer_shapes(model)).steps] == ["Concat", "Reshape"]
     assert len(plan(model, infer_shapes(model), compilation=Compilation(optimize=False)).steps) == 6
     given = np.arange(6, dtype=np.float32).reshape(2, 3)
     for array, expected in zip(

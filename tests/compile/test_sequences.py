@@ -70,7 +70,7 @@ def is_sequence(model: irexec.Model) -> bool:
         assert array.shape == reference.shape
         np.testing.assert_allclose(array, reference, rtol=1e-5, atol=1e-5)
     iterates = [
-        any(step.type == "TensorIterator" for step in c.program.plan((), None).steps) for c in (compiled, plain)
+        any(step.report.type == "TensorIterator" for step in c.program.plan((), None).steps) for c in (compiled, plain)
     ]
     assert iterates[1]
     return not iterates[0]

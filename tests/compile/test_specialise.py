@@ -36,9 +36,9 @@ def _softmax() -> Callable[..., Any]:
     builder.result(builder.emit("Softmax", builder.parameter("f32", "?,?", "x"), axis=1))
     model = builder.model()
     (step,) = plan(model, infer_shapes(model)).steps
-    assert step.algorithm == "by shape"
+    assert step.report.algorithm == "by shape"
     assert step.call is not None
-    return step.call
+    return step.call.function
 
 
 def test_a_shape_that_comes_back_is_not_selected_for_again(selected: list[tuple[int, ...]]) -> None:

@@ -14,7 +14,7 @@ from unittest import mock
 
 import numpy as np
 
-from irexec.compile.steps import Step
+from irexec.compile.steps import ReferenceCall, Step
 from irexec.errors import IrexecError
 from irexec.runtime import execute
 from irexec.runtime.compiled_model import CompiledModel
@@ -155,12 +155,12 @@ def refusing(run: Callable[[], list[np.ndarray]]) -> Run:
 def _noise(rng: np.random.Generator) -> Iterator[None]:
     original = execute._Runner._call
 
-    def call(self: Any, step: Step, arrays: list[Any]) -> None:
-        original(self, step, arrays)
-        if step.type in _MOVING or step.type.startswith("Scatter"):
+    def call(self: Any, step: Step, reference: ReferenceCall, arrays: list[Any]) -> None:
+        original(self, step, reference, arrays)
+        if step.report.type in _MOVING or step.report.type.startswith("Scatter"):
             return
         own = resolve(step.node.type, step.node.version).tolerance
-        for slot, fact in zip(step.outputs, step.facts, strict=True):
+        for slot, fact in zip(step.outputs, step.report.facts, strict=True):
             array = self.slots[slot] if slot >= 0 else None
             if isinstance(array, np.ndarray) and array.dtype.kind == "f":
                 self.slots[slot] = _disturbed(array, max(own, _COARSE.get(str(fact.element), 1e-6)), rng)

@@ -12,6 +12,7 @@ import pytest
 
 import irexec
 from irexec import io
+from irexec.compile.steps import ReferenceCall
 from irexec.dtypes.elements import F32
 from irexec.errors import OpError
 from irexec.ops.control import Slice, Wiring, _output
@@ -99,7 +100,7 @@ def test_an_error_in_irexec_itself_says_where_it_was() -> None:
     def broken(*_: np.ndarray) -> np.ndarray:
         raise ZeroDivisionError("no reason")
 
-    steps = [dataclasses.replace(step, call=broken) for step in plan.steps]
+    steps = [dataclasses.replace(step, call=ReferenceCall(broken)) for step in plan.steps]
     with pytest.raises(ZeroDivisionError) as caught:
         run(dataclasses.replace(plan, steps=steps), [np.zeros(2, np.float32)], {}, Arenas())
     assert caught.value.__notes__ == ["in layer 1 'here' (Relu of opset1)"]

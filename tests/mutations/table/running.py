@@ -64,7 +64,7 @@ RUNNING = (
     Mutation(
         "inputs are not checked in a run",
         "irexec/compile/plan.py",
-        "            check=_check_of(operation) if kernel is None else None,\n",
+        "            check=_check_of(operation),\n",
         "            check=None,\n",
         ("tests/test_laws.py -k refused_when_it_runs",),
     ),
@@ -128,7 +128,7 @@ RUNNING = (
     Mutation(
         "results of a type that NumPy lacks are not rounded",
         "irexec/compile/plan.py",
-        "            elements=_rounding(operation) if kernel is None else None,\n",
+        "            elements=_rounding(operation),\n",
         "            elements=None,\n",
         ("tests/runtime/test_session.py",),
     ),
