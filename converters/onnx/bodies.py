@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from irexec.analysis.builder import Builder
 from irexec.dtypes.elements import I64
 from irexec.errors import OpError
@@ -43,10 +43,10 @@ class BodyBuilder:
         inner: the context of the body. Values that it captures become inputs of the layer, once each.
     """
 
-    def __init__(self, b: Context, inputs: list[Value], reserved: int) -> None:
-        self._outer, self.inputs, self._reserved = b, inputs, reserved
-        self._builder = Builder(inside=b.builder)
-        self.inner = b.in_body(self._builder, lambda value: self.captured(b.capture(value)))
+    def __init__(self, ctx: TranslationContext, inputs: list[Value], reserved: int) -> None:
+        self._outer, self.inputs, self._reserved = ctx, inputs, reserved
+        self._builder = Builder(inside=ctx.builder)
+        self.inner = ctx.in_body(self._builder, lambda value: self.captured(ctx.capture(value)))
         self._captured: dict[Value, Value] = {}
         self._inputs: list[tuple[Node, int, dict[str, str]]] = []
         self._results: list[tuple[Node, int | None, dict[str, str]]] = []
@@ -176,8 +176,8 @@ BuildIteration = Callable[[BodyBuilder, list[Value], list[Value]], IterationResu
 
 
 def build_loop(
-    b: Context, states: Sequence[Value], sliced: Sequence[tuple[Value, IterationSlice]], iteration: BuildIteration,
-    *, bounds: tuple[Value, Value] | None = None, counter: PartialShape = (),
+    ctx: TranslationContext, states: Sequence[Value], sliced: Sequence[tuple[Value, IterationSlice]],
+    iteration: BuildIteration, *, bounds: tuple[Value, Value] | None = None, counter: PartialShape = (),
 ) -> tuple[Value, ...]:  # fmt: skip
     """A Loop, or without ``bounds`` a TensorIterator over slices: the last states, then the concatenated tensors.
 
@@ -197,15 +197,15 @@ def build_loop(
     Raises:
         OpError: a state changes its element type.
     """
-    settled = b.settled.inner(b.node.output)
-    facts = settled.joined_with([Fact(b.element(state), b.fact(state).shape) for state in states])
+    settled = ctx.settled.inner(ctx.node.output)
+    facts = settled.joined_with([Fact(ctx.element(state), ctx.fact(state).shape) for state in states])
     for attempt in itertools.count(1 if settled.facts else 0):
-        builder = BodyBuilder(b, list(bounds or ()), len(bounds or ()))
+        builder = BodyBuilder(ctx, list(bounds or ()), len(bounds or ()))
         builder.inner.settled = settled
         settled.begin()
         counters = [] if bounds is None else [builder.counter(counter)]
         given = [builder.add_input(state, fact) for state, fact in zip(states, facts, strict=True)]
-        slices = [builder.add_input(value, _slice_fact(b.fact(value), part), part) for value, part in sliced]
+        slices = [builder.add_input(value, _slice_fact(ctx.fact(value), part), part) for value, part in sliced]
         done = iteration(builder, given, [*counters, *slices])
         widened = [
             _widened(fact, builder.inner.fact(value), attempt) for fact, value in zip(facts, done.states, strict=True)
@@ -222,37 +222,40 @@ def build_loop(
         builder.result(value, i, part)
     nested = any(node.type == "TensorIterator" for node in builder.inner.builder.graph.nodes)
     if bounds is None and (nested or not builder.depends_on_slices):
-        return _loop_over_slices(b, states, sliced, iteration)
+        return _loop_over_slices(ctx, states, sliced, iteration)
     body = builder.body()
-    outputs: tuple[Value, ...] = b.emit(
+    outputs: tuple[Value, ...] = ctx.emit(
         "TensorIterator" if bounds is None else "Loop", *builder.inputs, bodies={"body": body}
     )
     if bounds is None:
         return outputs
     read = {value.node for node in body.graph.nodes for value in node.inputs if value is not None}
     idle = {i for i, parameter in enumerate(given) if parameter.node not in read}
-    return tuple(_unless_idle(b, bounds, states[i], value) if i in idle else value for i, value in enumerate(outputs))
+    return tuple(_unless_idle(ctx, bounds, states[i], value) if i in idle else value for i, value in enumerate(outputs))
 
 
-def _unless_idle(b: Context, bounds: tuple[Value, Value], initial: Value, last: Value) -> Value:
+def _unless_idle(ctx: TranslationContext, bounds: tuple[Value, Value], initial: Value, last: Value) -> Value:
     """A state that the body does not read: OpenVINO loses its initial value if there is no iteration."""
     trips, condition = bounds
-    ran = b.emit("LogicalAnd", b.emit("NotEqual", b.scalar(trips), b.constant(0)), b.scalar(condition))
-    known = b.known(ran)
+    ran = ctx.emit("LogicalAnd", ctx.emit("NotEqual", ctx.scalar(trips), ctx.constant(0)), ctx.scalar(condition))
+    known = ctx.known(ran)
     if known is not None:
         return last if bool(known) else initial
     inputs, bodies = [ran], {}
     for name, value in (("then_body", last), ("else_body", initial)):
-        bodies[name] = builder = BodyBuilder(b, inputs, reserved=1)
+        bodies[name] = builder = BodyBuilder(ctx, inputs, reserved=1)
         builder.result(builder.captured(value), 0)
-    outputs: tuple[Value, ...] = b.emit(
+    outputs: tuple[Value, ...] = ctx.emit(
         "If", *inputs, bodies={name: builder.body() for name, builder in bodies.items()}
     )
     return outputs[0]
 
 
 def _loop_over_slices(
-    b: Context, states: Sequence[Value], sliced: Sequence[tuple[Value, IterationSlice]], iteration: BuildIteration
+    ctx: TranslationContext,
+    states: Sequence[Value],
+    sliced: Sequence[tuple[Value, IterationSlice]],
+    iteration: BuildIteration,
 ) -> tuple[Value, ...]:
     """The same as a Loop, which reads slices only from the first one on: tensors are reversed outside of it."""
     output_slices: list[IterationSlice] = []
@@ -264,18 +267,18 @@ def _loop_over_slices(
             done.states, [(value, IterationSlice(part.axis)) for value, part in done.slices], done.condition
         )
 
-    ordered = [(_reversed(b, value, part), IterationSlice(part.axis)) for value, part in sliced]
+    ordered = [(_reversed(ctx, value, part), IterationSlice(part.axis)) for value, part in sliced]
     outputs = build_loop(
-        b, states, ordered, from_first, bounds=(b.size(sliced[0][0], sliced[0][1].axis), b.constant(True))
+        ctx, states, ordered, from_first, bounds=(ctx.size(sliced[0][0], sliced[0][1].axis), ctx.constant(True))
     )
     rest = zip(outputs[len(states) :], output_slices, strict=True)
-    return (*outputs[: len(states)], *(_reversed(b, value, part) for value, part in rest))
+    return (*outputs[: len(states)], *(_reversed(ctx, value, part) for value, part in rest))
 
 
-def _reversed(b: Context, value: Value, part: IterationSlice) -> Value:
+def _reversed(ctx: TranslationContext, value: Value, part: IterationSlice) -> Value:
     if not part.reverse:
         return value
-    return b.emit("Slice", value, [-1], [np.iinfo(np.int64).min], [-1], [part.axis])
+    return ctx.emit("Slice", value, [-1], [np.iinfo(np.int64).min], [-1], [part.axis])
 
 
 def _slice_fact(fact: Fact, part: IterationSlice) -> Fact:

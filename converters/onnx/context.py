@@ -21,7 +21,7 @@ from irexec.ir.graph import Value
 
 T = TypeVar("T", bound=Size)
 Capture = Callable[[Value], Value]
-Subgraphs = Callable[["Context", onnx.GraphProto, Sequence[OnnxValue]], list[OnnxValue]]
+Subgraphs = Callable[["TranslationContext", onnx.GraphProto, Sequence[OnnxValue]], list[OnnxValue]]
 
 
 class _Sizes(tuple[T, ...]):
@@ -40,7 +40,7 @@ class _Sizes(tuple[T, ...]):
         return super().__getitem__(index)
 
 
-class Context:
+class TranslationContext:
     """The builder as the translator of one ONNX node uses it.
 
     Attributes:
@@ -80,9 +80,9 @@ class Context:
         """
         return self.builder.emit(type, *inputs, name=f"{self.name}/{type}", **attributes)
 
-    def in_body(self, builder: Builder, capture: Capture) -> Context:
+    def in_body(self, builder: Builder, capture: Capture) -> TranslationContext:
         """The context of the same node inside a body, which ``builder`` builds."""
-        return Context(builder, self.node, self.opset, self._subgraphs, self.warn, self.settled, capture)
+        return TranslationContext(builder, self.node, self.opset, self._subgraphs, self.warn, self.settled, capture)
 
     def subgraph(self, graph: onnx.GraphProto, inputs: Sequence[Value] = ()) -> list[Value]:
         """The outputs of a subgraph of the node, translated into the builder with ``inputs`` as its inputs.

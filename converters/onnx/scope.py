@@ -13,7 +13,7 @@ import onnx
 from onnx import AttributeProto
 
 from converters.onnx.bodies import BodyBuilder
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.declared import contradictions
 from converters.onnx.graphs import UsedNames, domain_of, every_node, own_names, subgraphs
 from converters.onnx.input_types import check_types
@@ -46,8 +46,9 @@ class Scope:
     """
 
     def __init__(
-        self, graph: onnx.GraphProto, opsets: Mapping[str, int], folder: Path | None, builder: Builder, warn: Callable[[str], object],
-        outer: Scope | None = None, inside: Context | None = None, objections: Objections | None = None,
+        self, graph: onnx.GraphProto, opsets: Mapping[str, int], folder: Path | None, builder: Builder,
+        warn: Callable[[str], object], outer: Scope | None = None, inside: TranslationContext | None = None,
+        objections: Objections | None = None,
     ) -> None:  # fmt: skip
         self.graph, self.opsets, self.folder, self.builder, self.warn = graph, opsets, folder, builder, warn
         self.values: dict[str, OnnxValue] = {}
@@ -74,13 +75,13 @@ class Scope:
             else:
                 self._attempt(node, self.objections)
 
-    def subgraph(self, b: Context, graph: onnx.GraphProto, inputs: Sequence[OnnxValue]) -> list[OnnxValue]:
-        """The outputs of a graph inside one of this graph's nodes; see Context.subgraph."""
+    def subgraph(self, ctx: TranslationContext, graph: onnx.GraphProto, inputs: Sequence[OnnxValue]) -> list[OnnxValue]:
+        """The outputs of a graph inside one of this graph's nodes; see TranslationContext.subgraph."""
         if len(inputs) != len(graph.input):
             raise OpError(
                 f"subgraph {graph.name!r} has {counted(len(graph.input), 'input')}, but is given {len(inputs)}"
             )
-        inner = Scope(graph, self.opsets, self.folder, b.builder, self.warn, self, b, self.objections)
+        inner = Scope(graph, self.opsets, self.folder, ctx.builder, self.warn, self, ctx, self.objections)
         inner.values.update(zip((info.name for info in graph.input), inputs, strict=True))
         inner.nodes("an input of the subgraph")
         if inner.objections is not None:
@@ -131,7 +132,9 @@ class Scope:
         """Look into the branches of an If that its other branch has kept from being translated."""
         for graph in subgraphs(node):
             if not graph.input and not objections.has_begun(graph):
-                context = Context(self.builder, node, 1, self.subgraph, self._warning_of(node), self._settled)
+                context = TranslationContext(
+                    self.builder, node, 1, self.subgraph, self._warning_of(node), self._settled
+                )
                 with contextlib.suppress(IrexecError):
                     BodyBuilder(context, [], 0).inner.subgraph_values(graph)
 
@@ -194,7 +197,7 @@ class Scope:
         look = self.lookup if translation.takes_sequences else self.value
         inputs = [look(name, where) if name else None for name in node.input]
         first_layer = len(self.builder.graph.nodes)
-        context = Context(
+        context = TranslationContext(
             self.builder,
             node,
             self.opsets.get(domain_of(node), 1),

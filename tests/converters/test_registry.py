@@ -30,7 +30,7 @@ _TRANSLATOR = """
     {future}
     from onnx import GraphProto, TensorProto
 
-    from converters.onnx.context import Context
+    from converters.onnx.context import TranslationContext
     from converters.onnx.registry import translates
     from converters.onnx.values import TensorSequence
     from irexec.ir.graph import Value
@@ -38,14 +38,14 @@ _TRANSLATOR = """
 
     @translates("Probe", since=3, domain="test")
     def probe(
-        b: Context, x: Value, y: Value | None, z: Value | None = None, *rest: Value, axis: int, scales: list[float] | None = None,
+        ctx: TranslationContext, x: Value, y: Value | None, z: Value | None = None, *rest: Value, axis: int, scales: list[float] | None = None,
         power: float | int = 2, body: GraphProto | None = None, value: TensorProto | None = None, names: list[str] | None = None,
     ) -> Value:
         return x
 
 
     @translates("SequenceProbe", domain="test")
-    def sequence_probe(b: Context, x: Value | TensorSequence) -> Value:
+    def sequence_probe(ctx: TranslationContext, x: Value | TensorSequence) -> Value:
         return x
 """
 
@@ -75,7 +75,7 @@ def test_signature_is_the_schema(future: str) -> None:
 
 def test_newest_version_not_newer_than_the_opset() -> None:
     for since in (1, 6, 13):
-        add("Probe", since, "test", lambda b: None)
+        add("Probe", since, "test", lambda ctx: None)
     assert [getattr(find("Probe", "test", opset), "since", None) for opset in (0, 1, 5, 6, 12, 13, 99)] == [
         None,
         1,
@@ -88,10 +88,10 @@ def test_newest_version_not_newer_than_the_opset() -> None:
     assert find("Probe", "other", 13) is None
 
 
-def _first(b: Any) -> None: ...
+def _first(ctx: Any) -> None: ...
 
 
-def _second(b: Any) -> None: ...
+def _second(ctx: Any) -> None: ...
 
 
 def test_duplicate_is_refused() -> None:
@@ -103,10 +103,10 @@ def test_duplicate_is_refused() -> None:
         add("Relu", 1, "", _first)
 
 
-def _complex_attribute(b: Any, *, z: complex) -> None: ...
+def _complex_attribute(ctx: Any, *, z: complex) -> None: ...
 
 
-def _untyped_attribute(b: Any, *, z) -> None: ...  # what the test is about
+def _untyped_attribute(ctx: Any, *, z) -> None: ...  # what the test is about
 
 
 @pytest.mark.parametrize("function", [_complex_attribute, _untyped_attribute])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from converters.onnx.algorithms.expression import Expression, arange, positions
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_generated
 from irexec.dtypes.elements import BOOLEAN, F32, I64, Element
 from irexec.errors import OpError
@@ -42,47 +42,49 @@ class Mask:
         self.sees = self.sees and sees and self.allowed is None
         self.allowed = allowed if self.allowed is None else self.allowed & allowed
 
-    def add(self, b: Context, bias: Value, *, finite: bool = False) -> None:
+    def add(self, ctx: TranslationContext, bias: Value, *, finite: bool = False) -> None:
         """Add a bias; ``finite``: none of its values is -inf."""
         self.sees = self.sees and finite
-        self.bias = bias if self.bias is None else b.emit("Add", self.bias, bias)
+        self.bias = bias if self.bias is None else ctx.emit("Add", self.bias, bias)
 
-    def apply(self, b: Context, mask: Value) -> None:
+    def apply(self, ctx: TranslationContext, mask: Value) -> None:
         """Apply a mask of ONNX: booleans, or a bias."""
-        if b.element(mask) is BOOLEAN:
-            self.restrict(Expression(b, mask))
+        if ctx.element(mask) is BOOLEAN:
+            self.restrict(Expression(ctx, mask))
         else:
-            self.add(b, mask)
+            self.add(ctx, mask)
 
-    def merged(self, b: Context, kind: Element) -> Value | None:
+    def merged(self, ctx: TranslationContext, kind: Element) -> Value | None:
         """The mask as one input of IR's operation; None if there is none."""
         if self.bias is None:
             return None if self.allowed is None else self.allowed.value
         if self.allowed is None:
-            return b.convert(self.bias, kind)
+            return ctx.convert(self.bias, kind)
         return self.allowed.select(
-            Expression(b, b.convert(self.bias, kind)), Expression(b, b.constant(float("-inf"), kind))
+            Expression(ctx, ctx.convert(self.bias, kind)), Expression(ctx, ctx.constant(float("-inf"), kind))
         ).value
 
 
-def split_heads(b: Context, x: Value, heads: int) -> Value:
+def split_heads(ctx: TranslationContext, x: Value, heads: int) -> Value:
     """(batch, length, heads * size) to (batch, heads, length, size)."""
-    width = b.sizes(x)[2]
+    width = ctx.sizes(x)[2]
     if heads < 1 or (isinstance(width, int) and width % heads):
-        raise OpError(f"the width of {b.fact(x)} cannot be split into {heads} heads")
+        raise OpError(f"the width of {ctx.fact(x)} cannot be split into {heads} heads")
     size = width // heads if isinstance(width, int) else -1
-    return b.transpose(b.emit("Reshape", x, [0, 0, heads, size], special_zero=True), [0, 2, 1, 3])
+    return ctx.transpose(ctx.emit("Reshape", x, [0, 0, heads, size], special_zero=True), [0, 2, 1, 3])
 
 
-def join_heads(b: Context, x: Value) -> Value:
+def join_heads(ctx: TranslationContext, x: Value) -> Value:
     """(batch, heads, length, size) to (batch, length, heads * size)."""
-    shape = b.sizes(x)
+    shape = ctx.sizes(x)
     heads, size = shape[1], shape[3]
     width = heads * size if isinstance(heads, int) and isinstance(size, int) else -1
-    return b.emit("Reshape", b.transpose(x, [0, 2, 1, 3]), [0, 0, width], special_zero=True)
+    return ctx.emit("Reshape", ctx.transpose(x, [0, 2, 1, 3]), [0, 0, width], special_zero=True)
 
 
-def repeat_heads(b: Context, x: Value, heads: Size, have: Size | None = None, like: Value | None = None) -> Value:
+def repeat_heads(
+    ctx: TranslationContext, x: Value, heads: Size, have: Size | None = None, like: Value | None = None
+) -> Value:
     """Each head of keys or values repeated for the queries that share it.
 
     Args:
@@ -94,39 +96,39 @@ def repeat_heads(b: Context, x: Value, heads: Size, have: Size | None = None, li
     Raises:
         OpError: the number of heads is not a multiple of that of x, or is not known.
     """
-    have = b.sizes(x)[1] if have is None else have
+    have = ctx.sizes(x)[1] if have is None else have
     if isinstance(heads, int) and isinstance(have, int):
         if have < 1 or heads % have:
-            raise OpError(f"{heads} heads of queries cannot share the heads of {b.fact(x)}")
+            raise OpError(f"{heads} heads of queries cannot share the heads of {ctx.fact(x)}")
         check_generated((heads,), I64, "the indices of shared heads")
         return (
             x
             if have == heads
-            else b.emit("Gather", x, b.constant(np.arange(heads) // max(heads // have, 1)), b.constant(1))
+            else ctx.emit("Gather", x, ctx.constant(np.arange(heads) // max(heads // have, 1)), ctx.constant(1))
         )
     if like is None:
-        raise OpError(f"the number of heads of {b.fact(x)} is not known")
-    count = b.size(like, 1)
-    share = b.emit("Divide", count, b.size(x, 1))
-    index = b.emit("Divide", arange(b, 0, Expression(b, count), I64).value, share)
-    return b.emit("Gather", x, index, b.constant(1))
+        raise OpError(f"the number of heads of {ctx.fact(x)} is not known")
+    count = ctx.size(like, 1)
+    share = ctx.emit("Divide", count, ctx.size(x, 1))
+    index = ctx.emit("Divide", arange(ctx, 0, Expression(ctx, count), I64).value, share)
+    return ctx.emit("Gather", x, index, ctx.constant(1))
 
 
-def with_past(b: Context, past: Value | None, x: Value) -> Value:
-    return x if past is None else b.emit("Concat", past, x, axis=2)
+def with_past(ctx: TranslationContext, past: Value | None, x: Value) -> Value:
+    return x if past is None else ctx.emit("Concat", past, x, axis=2)
 
 
 def visible(
-    b: Context, query: Value, key: Value, offset: Expression | None, before: int = -1, after: int = 0
+    ctx: TranslationContext, query: Value, key: Value, offset: Expression | None, before: int = -1, after: int = 0
 ) -> Expression:
     """Whether query i sees key j: i + offset - before <= j <= i + offset + after; -1 means no bound.
 
     ``offset`` is a scalar, or one value per sample; the result is (length, keys), or (batch, 1, length, keys).
     """
-    rows, columns = (positions(b, x, 2) for x in (query, key))
+    rows, columns = (positions(ctx, x, 2) for x in (query, key))
     position = rows.column()
     if offset is not None:
-        if b.rank(offset.value) == 1:
+        if ctx.rank(offset.value) == 1:
             offset = offset.unsqueeze(1, 2, 3)
         position = position + offset
     if after < 0:
@@ -135,43 +137,45 @@ def visible(
     return near if before < 0 else near & (columns >= position - before)
 
 
-def attend(b: Context, heads: Heads, mask: Mask, scale: float | None, causal: bool = False) -> Value:
+def attend(ctx: TranslationContext, heads: Heads, mask: Mask, scale: float | None, causal: bool = False) -> Value:
     """IR's attention; a query without keys gets 0, for which IR's softmax gives NaN. ``causal``: query i sees keys up to i."""
-    kind = b.element(heads.query)
-    merged = mask.merged(b, kind)
-    factor = None if scale is None else b.constant(scale, kind)
+    kind = ctx.element(heads.query)
+    merged = mask.merged(ctx, kind)
+    factor = None if scale is None else ctx.constant(scale, kind)
     if factor is not None and merged is None:
-        merged = b.constant(0, kind)
-    y = b.emit("ScaledDotProductAttention", heads.query, heads.key, heads.value, merged, factor, causal=causal)
-    without_keys = _rows_without_keys(b, mask, kind)
-    return y if without_keys is None else without_keys.select(0, Expression(b, y)).value
+        merged = ctx.constant(0, kind)
+    y = ctx.emit("ScaledDotProductAttention", heads.query, heads.key, heads.value, merged, factor, causal=causal)
+    without_keys = _rows_without_keys(ctx, mask, kind)
+    return y if without_keys is None else without_keys.select(0, Expression(ctx, y)).value
 
 
-def _rows_without_keys(b: Context, mask: Mask, kind: Element) -> Expression | None:
+def _rows_without_keys(ctx: TranslationContext, mask: Mask, kind: Element) -> Expression | None:
     """Which rows of the scores have no key; None if every row certainly has one."""
-    known = b.known(mask.bias)
+    known = ctx.known(mask.bias)
     if mask.sees or (
         mask.allowed is None and known is not None and bool((known.max(-1, initial=-np.inf) > -np.inf).all())
     ):
         return None
-    merged = mask.merged(b, kind)
+    merged = mask.merged(ctx, kind)
     if merged is None:
         return None
-    if b.rank(merged) < 2:
-        merged = b.unsqueeze(merged, [0] * (2 - b.rank(merged))) if b.rank(merged) else b.unsqueeze(merged, [0, 1])
-    if b.element(merged) is BOOLEAN:
-        seen = b.known(merged)
+    if ctx.rank(merged) < 2:
+        merged = (
+            ctx.unsqueeze(merged, [0] * (2 - ctx.rank(merged))) if ctx.rank(merged) else ctx.unsqueeze(merged, [0, 1])
+        )
+    if ctx.element(merged) is BOOLEAN:
+        seen = ctx.known(merged)
         if seen is not None and bool(seen.any(-1).all()):
             return None
-        return ~Expression(b, b.emit("ReduceLogicalOr", merged, [-1], keep_dims=True))
-    return Expression(b, b.emit("ReduceMax", merged, [-1], keep_dims=True)).equals(float("-inf"))
+        return ~Expression(ctx, ctx.emit("ReduceLogicalOr", merged, [-1], keep_dims=True))
+    return Expression(ctx, ctx.emit("ReduceMax", merged, [-1], keep_dims=True)).equals(float("-inf"))
 
 
 @dataclass(frozen=True)
 class Scores:
     """Attention in single operations, for its intermediate results and for options that IR's operation lacks."""
 
-    b: Context
+    ctx: TranslationContext
     heads: Heads
     mask: Mask
     scale: float | None
@@ -180,32 +184,32 @@ class Scores:
 
     def stages(self) -> tuple[Value, list[Value]]:
         """The result; and the scores, the scores with softcap, those with softcap and mask, and the weights."""
-        b, kind = self.b, self.b.element(self.heads.query)
-        scores = Expression(b, b.emit("MatMul", *self._scaled(kind), transpose_a=False, transpose_b=True))
+        ctx, kind = self.ctx, self.ctx.element(self.heads.query)
+        scores = Expression(ctx, ctx.emit("MatMul", *self._scaled(kind), transpose_a=False, transpose_b=True))
         capped = (scores / self.softcap).tanh() * self.softcap if self.softcap else scores
-        merged, without_keys = self.mask.merged(b, kind), _rows_without_keys(b, self.mask, kind)
+        merged, without_keys = self.mask.merged(ctx, kind), _rows_without_keys(ctx, self.mask, kind)
         masked = capped
         if merged is not None:
-            added = Expression(b, merged)
-            low = Expression(b, b.constant(float("-inf"), kind))
-            masked = added.select(capped, low) if b.element(merged) is BOOLEAN else capped + added
-        weights = Expression(b, b.emit("Softmax", b.convert(masked.value, self.precision or kind), axis=-1))
+            added = Expression(ctx, merged)
+            low = Expression(ctx, ctx.constant(float("-inf"), kind))
+            masked = added.select(capped, low) if ctx.element(merged) is BOOLEAN else capped + added
+        weights = Expression(ctx, ctx.emit("Softmax", ctx.convert(masked.value, self.precision or kind), axis=-1))
         if without_keys is not None:
             weights = without_keys.select(0, weights)
         weights = weights.to(kind)
-        y = b.emit("MatMul", weights.value, self.heads.value, transpose_a=False, transpose_b=False)
+        y = ctx.emit("MatMul", weights.value, self.heads.value, transpose_a=False, transpose_b=False)
         return y, [scores.value, capped.value, masked.value, weights.value]
 
     def _scaled(self, kind: Element) -> tuple[Value, Value]:
         """Queries and keys, each times the square root of the scale; a negative sign goes to the queries."""
-        b, sign = self.b, 1.0
+        ctx, sign = self.ctx, 1.0
         if self.scale is not None:
-            factor, sign = Expression(b, b.constant(abs(self.scale) ** 0.5, kind)), math.copysign(1.0, self.scale)
+            factor, sign = Expression(ctx, ctx.constant(abs(self.scale) ** 0.5, kind)), math.copysign(1.0, self.scale)
         else:
-            size = b.sizes(self.heads.query)[3]
+            size = ctx.sizes(self.heads.query)[3]
             if isinstance(size, int):
-                factor = Expression(b, b.constant(size**-0.25 if size else 1.0, kind))
+                factor = Expression(ctx, ctx.constant(size**-0.25 if size else 1.0, kind))
             else:
-                factor = (Expression(b, b.size(self.heads.query, 3)).to(F32) ** -0.25).to(kind)
-        queries = Expression(b, self.heads.query) * factor
-        return (queries if sign > 0 else -queries).value, (Expression(b, self.heads.key) * factor).value
+                factor = (Expression(ctx, ctx.size(self.heads.query, 3)).to(F32) ** -0.25).to(kind)
+        queries = Expression(ctx, self.heads.query) * factor
+        return (queries if sign > 0 else -queries).value, (Expression(ctx, self.heads.key) * factor).value

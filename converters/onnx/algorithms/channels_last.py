@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import NHWC, add
 from irexec.ir.graph import Value
 
@@ -21,9 +21,9 @@ def add_channels_last(
 ) -> None:  # fmt: skip
     """Register an operator of com.ms.internal.nhwc as ``function`` between two transpositions; see ``registry.add``."""
 
-    def translate(b: Context, x: Value, *rest: Value | None, **attributes: Any) -> Any:
-        result = function(b, b.channels_first(x), *rest, **attributes)
+    def translate(ctx: TranslationContext, x: Value, *rest: Value | None, **attributes: Any) -> Any:
+        result = function(ctx, ctx.channels_first(x), *rest, **attributes)
         first, *others = result if isinstance(result, tuple) else (result,)
-        return (b.channels_last(first), *others)
+        return (ctx.channels_last(first), *others)
 
     add(operator, since, NHWC, translate, schema=schema or function, more=more)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from irexec.dtypes.elements import STRING
 from irexec.errors import OpError
 from irexec.ir.graph import Value
@@ -17,19 +17,19 @@ from irexec.ir.graph import Value
 _WINITZKI = 0.147
 
 
-def post_transformed(b: Context, scores: Value, post_transform: str) -> Value:
+def post_transformed(ctx: TranslationContext, scores: Value, post_transform: str) -> Value:
     """Scores, (rows, classes), after ``post_transform``."""
-    x = Expression(b, scores)
+    x = Expression(ctx, scores)
     if post_transform == "NONE":
         return scores
     if post_transform == "LOGISTIC":
-        return b.emit("Sigmoid", scores)
+        return ctx.emit("Sigmoid", scores)
     if post_transform == "SOFTMAX":
-        return b.emit("Softmax", scores, axis=-1)
+        return ctx.emit("Softmax", scores, axis=-1)
     if post_transform == "SOFTMAX_ZERO":
         # A score of 0 stays 0 and is not part of the softmax.
         nonzero = abs(x) > 1e-7
-        top = Expression(b, b.emit("ReduceMax", scores, [-1], keep_dims=True))
+        top = Expression(ctx, ctx.emit("ReduceMax", scores, [-1], keep_dims=True))
         weights = nonzero.select((x - top).exp(), x * 0)
         return (weights / weights.sum(-1)).value
     if post_transform == "PROBIT":
@@ -41,16 +41,20 @@ def post_transformed(b: Context, scores: Value, post_transform: str) -> Value:
     raise OpError(f"post_transform is {post_transform!r}")
 
 
-def labels_at(b: Context, index: Value, ints: Sequence[int] | None, strings: Sequence[str] | None) -> Value:
+def labels_at(
+    ctx: TranslationContext, index: Value, ints: Sequence[int] | None, strings: Sequence[str] | None
+) -> Value:
     """The labels of the classes with these indices."""
     if strings:
-        return b.emit("Gather", b.constant(np.array(list(strings), object), STRING), index, b.constant(0))
+        return ctx.emit("Gather", ctx.constant(np.array(list(strings), object), STRING), index, ctx.constant(0))
     if not ints:
         raise OpError("the labels of the classes are missing")
-    return b.emit("Gather", b.constant(np.array(ints, np.int64)), index, b.constant(0))
+    return ctx.emit("Gather", ctx.constant(np.array(ints, np.int64)), index, ctx.constant(0))
 
 
-def best_class(b: Context, scores: Value) -> Value:
+def best_class(ctx: TranslationContext, scores: Value) -> Value:
     """The index of the maximum of each row, the first of equal ones."""
-    top = b.emit("TopK", scores, b.constant(1), axis=1, mode="max", sort="value", stable=True, index_element_type="i64")
-    return b.emit("Squeeze", top[1], [1])
+    top = ctx.emit(
+        "TopK", scores, ctx.constant(1), axis=1, mode="max", sort="value", stable=True, index_element_type="i64"
+    )
+    return ctx.emit("Squeeze", top[1], [1])

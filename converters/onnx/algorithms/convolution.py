@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from converters.onnx.algorithms.windows import Windows, broadcast_to_axes
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
 
 def conv_windows(
-    b: Context, w: Value, kernel_shape: list[int] | None, strides: list[int] | None, dilations: list[int] | None, pads: list[int] | None,
+    ctx: TranslationContext, w: Value, kernel_shape: list[int] | None, strides: list[int] | None, dilations: list[int] | None, pads: list[int] | None,
     auto_pad: str,
 ) -> Windows:  # fmt: skip
     """The windows of a convolution; kernel_shape, if given, must be that of the weights. Sizes that are not known are 1 in ``kernel``.
@@ -17,36 +17,36 @@ def conv_windows(
     Raises:
         OpError: it is not, or the weights have no spatial axes.
     """
-    sizes = b.sizes(w, "the weights")
+    sizes = ctx.sizes(w, "the weights")
     if len(sizes) < 3:
-        raise OpError(f"the weights {b.fact(w)} have no spatial axes")
+        raise OpError(f"the weights {ctx.fact(w)} have no spatial axes")
     if kernel_shape and any(
         isinstance(size, int) and size != k for size, k in zip(sizes[2:], kernel_shape, strict=False)
     ):
-        raise OpError(f"kernel_shape is {list(kernel_shape)}, the weights are {b.fact(w)}")
+        raise OpError(f"kernel_shape is {list(kernel_shape)}, the weights are {ctx.fact(w)}")
     kernel = kernel_shape or [size if isinstance(size, int) else 1 for size in sizes[2:]]
     return Windows.of(broadcast_to_axes(kernel, len(sizes) - 2, 1, "kernel_shape"), strides, dilations, pads, auto_pad)
 
 
-def grouped_weights(b: Context, w: Value, group: int, *, transposed: bool) -> Value:
+def grouped_weights(ctx: TranslationContext, w: Value, group: int, *, transposed: bool) -> Value:
     """Weights with a leading axis of groups: (G, M/G, C/G, ...), or (G, C/G, M/G, ...) if transposed."""
-    first, *rest = b.sizes(w, "the weights")
+    first, *rest = ctx.sizes(w, "the weights")
     if group < 1 or (isinstance(first, int) and first % group):
         raise OpError(f"{first} {'input' if transposed else 'output'} channels cannot be split into {group} groups")
-    known = b.shape_if_known(w)
+    known = ctx.shape_if_known(w)
     if known is not None:
-        return b.reshape(w, [group, known[0] // group, *known[1:]])
-    inner = b.emit("Slice", b.emit("ShapeOf", w, output_type="i64"), [1], [1 + len(rest)], [1])
-    return b.emit("Reshape", w, b.emit("Concat", [group, -1], inner, axis=0), special_zero=False)
+        return ctx.reshape(w, [group, known[0] // group, *known[1:]])
+    inner = ctx.emit("Slice", ctx.emit("ShapeOf", w, output_type="i64"), [1], [1 + len(rest)], [1])
+    return ctx.emit("Reshape", w, ctx.emit("Concat", [group, -1], inner, axis=0), special_zero=False)
 
 
-def add_bias(b: Context, y: Value, bias: Value | None, rank: int) -> Value:
+def add_bias(ctx: TranslationContext, y: Value, bias: Value | None, rank: int) -> Value:
     """The data, which has this rank, plus one value per channel."""
-    return y if bias is None else b.emit("Add", y, b.along_channels(bias, rank))
+    return y if bias is None else ctx.emit("Add", y, ctx.along_channels(bias, rank))
 
 
-def convolve(b: Context, x: Value, w: Value, group: int, windows: Windows) -> Value:
+def convolve(ctx: TranslationContext, x: Value, w: Value, group: int, windows: Windows) -> Value:
     """Convolution, or GroupConvolution if there are several groups."""
     if group == 1:
-        return b.emit("Convolution", x, w, **windows.attributes())
-    return b.emit("GroupConvolution", x, grouped_weights(b, w, group, transposed=False), **windows.attributes())
+        return ctx.emit("Convolution", x, w, **windows.attributes())
+    return ctx.emit("GroupConvolution", x, grouped_weights(ctx, w, group, transposed=False), **windows.attributes())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from irexec.dtypes.elements import I64, Element
 from irexec.ir.graph import Value
 
@@ -13,17 +13,18 @@ from irexec.ir.graph import Value
 class Expression:
     """A value of the graph with arithmetic operators. Python numbers become constants of its element type."""
 
-    b: Context
+    ctx: TranslationContext
     value: Value
 
     def _with(self, type: str, left: Expression | float, right: Expression | float, **attributes: object) -> Expression:
         values = [
-            side.value if isinstance(side, Expression) else self.b.constant(side, self.value) for side in (left, right)
+            side.value if isinstance(side, Expression) else self.ctx.constant(side, self.value)
+            for side in (left, right)
         ]
-        return Expression(self.b, self.b.emit(type, *values, **attributes))
+        return Expression(self.ctx, self.ctx.emit(type, *values, **attributes))
 
     def _of(self, type: str, **attributes: object) -> Expression:
-        return Expression(self.b, self.b.emit(type, self.value, **attributes))
+        return Expression(self.ctx, self.ctx.emit(type, self.value, **attributes))
 
     def __add__(self, other: Expression | float) -> Expression:
         return self._with("Add", self, other)
@@ -99,15 +100,15 @@ class Expression:
 
     def select(self, then: Expression | float, otherwise: Expression) -> Expression:
         """``then`` where this boolean is true, else ``otherwise``."""
-        first = then.value if isinstance(then, Expression) else self.b.constant(then, otherwise.value)
-        return Expression(self.b, self.b.emit("Select", self.value, first, otherwise.value))
+        first = then.value if isinstance(then, Expression) else self.ctx.constant(then, otherwise.value)
+        return Expression(self.ctx, self.ctx.emit("Select", self.value, first, otherwise.value))
 
     def to(self, element: Element) -> Expression:
-        return Expression(self.b, self.b.convert(self.value, element))
+        return Expression(self.ctx, self.ctx.convert(self.value, element))
 
     def sum(self, axis: int) -> Expression:
         """The sum along an axis, which is kept with size 1."""
-        return Expression(self.b, self.b.emit("ReduceSum", self.value, [axis], keep_dims=True))
+        return Expression(self.ctx, self.ctx.emit("ReduceSum", self.value, [axis], keep_dims=True))
 
     def sqrt(self) -> Expression:
         return self._of("Sqrt")
@@ -130,22 +131,24 @@ class Expression:
 
     def unsqueeze(self, *axes: int) -> Expression:
         """With axes of size 1 inserted, counted in the result."""
-        return Expression(self.b, self.b.unsqueeze(self.value, axes))
+        return Expression(self.ctx, self.ctx.unsqueeze(self.value, axes))
 
     def column(self) -> Expression:
         """A vector as a matrix with one column."""
-        return Expression(self.b, self.b.unsqueeze(self.value, [1]))
+        return Expression(self.ctx, self.ctx.unsqueeze(self.value, [1]))
 
     def __matmul__(self, other: Expression) -> Expression:
         return self._with("MatMul", self, other)
 
 
-def arange(b: Context, start: Expression | int, stop: Expression, element: Element) -> Expression:
+def arange(ctx: TranslationContext, start: Expression | int, stop: Expression, element: Element) -> Expression:
     """The integers from ``start`` to ``stop`` (excluded), both i64, converted to ``element``."""
-    first = start.value if isinstance(start, Expression) else b.constant(start)
-    return Expression(b, b.convert(b.emit("Range", first, stop.value, b.constant(1), output_type="i64"), element))
+    first = start.value if isinstance(start, Expression) else ctx.constant(start)
+    return Expression(
+        ctx, ctx.convert(ctx.emit("Range", first, stop.value, ctx.constant(1), output_type="i64"), element)
+    )
 
 
-def positions(b: Context, x: Value, axis: int) -> Expression:
+def positions(ctx: TranslationContext, x: Value, axis: int) -> Expression:
     """The indices along an axis of ``x``, 0 to its size - 1, as i64."""
-    return arange(b, 0, Expression(b, b.size(x, axis)), I64)
+    return arange(ctx, 0, Expression(ctx, ctx.size(x, axis)), I64)

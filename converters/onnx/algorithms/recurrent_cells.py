@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from converters.onnx.algorithms.expression import Expression, positions
 from converters.onnx.bodies import BodyBuilder, IterationResult, IterationSlice, build_loop
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from irexec.dtypes.elements import I64
 from irexec.errors import OpError
 from irexec.ir.graph import Value
@@ -69,22 +69,24 @@ def _function(name: str, *left: list[float]) -> Function:
 
 def _apply(x: Expression, function: Function) -> Expression:
     """The activation, written out in single operations where IR has none with these parameters."""
-    b, value, alpha, beta = x.b, x.value, function.alpha or 0.0, function.beta or 0.0
+    ctx, value, alpha, beta = x.ctx, x.value, function.alpha or 0.0, function.beta or 0.0
     match function.name:
         case "affine":
             return x * alpha + beta
         case "scaledtanh":
             return (x * beta).tanh() * alpha
         case "leakyrelu":
-            return Expression(b, b.emit("PRelu", value, b.constant([alpha], value)))
+            return Expression(ctx, ctx.emit("PRelu", value, ctx.constant([alpha], value)))
         case "thresholdedrelu":
-            return (x > alpha).select(x, Expression(b, b.constant(0, value)))
+            return (x > alpha).select(x, Expression(ctx, ctx.constant(0, value)))
         case "hardsigmoid":
-            return Expression(b, b.emit("HardSigmoid", value, b.constant(alpha, value), b.constant(beta, value)))
+            return Expression(
+                ctx, ctx.emit("HardSigmoid", value, ctx.constant(alpha, value), ctx.constant(beta, value))
+            )
         case "elu":
-            return Expression(b, b.emit("Elu", value, alpha=alpha))
+            return Expression(ctx, ctx.emit("Elu", value, alpha=alpha))
     types = {"relu": "Relu", "tanh": "Tanh", "sigmoid": "Sigmoid", "softsign": "SoftSign", "softplus": "SoftPlus"}
-    return Expression(b, b.emit(types[function.name], value))
+    return Expression(ctx, ctx.emit(types[function.name], value))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,16 +117,16 @@ class Gates:
     def apply(self, i: int, x: Expression) -> Expression:
         """The i-th activation of the clipped value."""
         if self.clip > 0:
-            x = Expression(x.b, x.b.emit("Clamp", x.value, min=-self.clip, max=self.clip))
+            x = Expression(x.ctx, x.ctx.emit("Clamp", x.value, min=-self.clip, max=self.clip))
         return _apply(x, self.functions[i])
 
     def recurrent(self, hidden: Expression, count: int, *, matrix: Expression | None = None) -> list[Expression]:
         """The products of the state for ``count`` gates."""
-        b = hidden.b
-        product = b.emit("MatMul", hidden.value, (matrix or self.recurrence).value, transpose_b=True)
+        ctx = hidden.ctx
+        product = ctx.emit("MatMul", hidden.value, (matrix or self.recurrence).value, transpose_b=True)
         if count == 1:
-            return [Expression(b, product)]
-        return [Expression(b, part) for part in b.emit("Split", product, b.constant(1), num_splits=count)]
+            return [Expression(ctx, product)]
+        return [Expression(ctx, part) for part in ctx.emit("Split", product, ctx.constant(1), num_splits=count)]
 
 
 Cell = Callable[[Gates, Sequence[Expression]], list[Expression]]
@@ -138,9 +140,9 @@ def rnn_cell(gates: Gates, states: Sequence[Expression]) -> list[Expression]:
 def gru_cell(gates: Gates, states: Sequence[Expression]) -> list[Expression]:
     """One step of a GRU; with ``last_bias`` the reset gate multiplies the product."""
     (hidden,) = states
-    b, size = hidden.b, hidden.b.static(gates.recurrence.value, "R")[1]
-    parts = b.emit("VariadicSplit", gates.recurrence.value, b.constant(0), [2 * size, size])
-    both, candidate = Expression(b, parts[0]), Expression(b, parts[1])
+    ctx, size = hidden.ctx, hidden.ctx.static(gates.recurrence.value, "R")[1]
+    parts = ctx.emit("VariadicSplit", gates.recurrence.value, ctx.constant(0), [2 * size, size])
+    both, candidate = Expression(ctx, parts[0]), Expression(ctx, parts[1])
     update, reset = (
         gates.apply(0, state + ready)
         for ready, state in zip(gates.ready[:2], gates.recurrent(hidden, 2, matrix=both), strict=True)
@@ -167,7 +169,7 @@ def lstm_cell(gates: Gates, states: Sequence[Expression]) -> list[Expression]:
 
 
 def loop_over_time(
-    b: Context, cell: Cell, functions: Sequence[Function], x: Value, lengths: Value | None, w: Value, r: Value, bias: Value,
+    ctx: TranslationContext, cell: Cell, functions: Sequence[Function], x: Value, lengths: Value | None, w: Value, r: Value, bias: Value,
     last_bias: Value | None, peepholes: Value | None, states: Sequence[Value], *, reverse: bool, clip: float, input_forget: bool,
 ) -> tuple[Value, ...]:  # fmt: skip
     """One direction of a network as a loop over time; the products of the input are computed before the loop.
@@ -186,17 +188,22 @@ def loop_over_time(
     Returns:
         Y (B, 1, T, H) and the last states (B, 1, H).
     """
-    ready = Expression(b, b.emit("MatMul", x, b.emit("Squeeze", w, [0]), transpose_b=True)) + Expression(b, bias)
+    ready = Expression(ctx, ctx.emit("MatMul", x, ctx.emit("Squeeze", w, [0]), transpose_b=True)) + Expression(
+        ctx, bias
+    )
     by_length = reverse and lengths is not None
     sliced = [
-        (_reversed(b, ready.value, lengths) if by_length else ready.value, IterationSlice(1, reverse and not by_length))
+        (
+            _reversed(ctx, ready.value, lengths) if by_length else ready.value,
+            IterationSlice(1, reverse and not by_length),
+        )
     ]
     if lengths is not None:
-        sliced.append((b.unsqueeze(positions(b, x, 1).value, [0]), IterationSlice(1)))
-    shape = b.static(r, "R")
+        sliced.append((ctx.unsqueeze(positions(ctx, x, 1).value, [0]), IterationSlice(1)))
+    shape = ctx.static(r, "R")
     gate_rows, size = shape[1], shape[2]
-    recurrence = b.emit("Squeeze", r, [0])
-    lengths_column = None if lengths is None else b.unsqueeze(b.convert(lengths, I64), [1])
+    recurrence = ctx.emit("Squeeze", r, [0])
+    lengths_column = None if lengths is None else ctx.unsqueeze(ctx.convert(lengths, I64), [1])
 
     def iteration(builder: BodyBuilder, given: list[Value], parts: list[Value]) -> IterationResult:
         inner = builder.inner
@@ -226,13 +233,15 @@ def loop_over_time(
             [(inner.unsqueeze(y.value, [1]), IterationSlice(1, reverse and not by_length))],
         )
 
-    *last, y = build_loop(b, [b.emit("Squeeze", state, [1]) for state in states], sliced, iteration)
-    y = _reversed(b, y, lengths) if by_length else y
-    return tuple(b.unsqueeze(value, [1]) for value in (y, *last))
+    *last, y = build_loop(ctx, [ctx.emit("Squeeze", state, [1]) for state in states], sliced, iteration)
+    y = _reversed(ctx, y, lengths) if by_length else y
+    return tuple(ctx.unsqueeze(value, [1]) for value in (y, *last))
 
 
-def _reversed(b: Context, x: Value, lengths: Value | None) -> Value:
+def _reversed(ctx: TranslationContext, x: Value, lengths: Value | None) -> Value:
     """Each sequence reversed, up to its own length."""
     if lengths is None:
         return x
-    return b.emit("ReverseSequence", x, b.emit("Maximum", lengths, b.constant(1, lengths)), batch_axis=0, seq_axis=1)
+    return ctx.emit(
+        "ReverseSequence", x, ctx.emit("Maximum", lengths, ctx.constant(1, lengths)), batch_axis=0, seq_axis=1
+    )

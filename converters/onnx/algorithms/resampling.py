@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from converters.onnx.algorithms.expression import Expression, arange
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from irexec.dtypes.elements import F32, F64, I64, Element
 from irexec.errors import OpError
 from irexec.ir.graph import Value
@@ -48,27 +48,27 @@ class Stretch:
     roi: tuple[Expression, Expression] | None = None
 
 
-def resampled(b: Context, x: Value, how: Resizing, axes: list[Stretch]) -> Value:
+def resampled(ctx: TranslationContext, x: Value, how: Resizing, axes: list[Stretch]) -> Value:
     """``x`` resized along the axes, one at a time."""
-    kind, result = b.element(x), x
+    kind, result = ctx.element(x), x
     if how.mode != "nearest" and not kind.is_float:
-        result = b.convert(x, F32)
+        result = ctx.convert(x, F32)
     outside: Expression | None = None
     for axis in axes:
-        position = coordinates(b, how, axis)
-        result = _along(b, result, how, axis, position)
+        position = coordinates(ctx, how, axis)
+        result = _along(ctx, result, how, axis, position)
         if how.transformation == "tf_crop_and_resize":
             is_outside = (position < 0) | (position > axis.size - 1)
-            shaped = Expression(b, b.unsqueeze(is_outside.value, [i for i in range(b.rank(x)) if i != axis.axis]))
+            shaped = Expression(ctx, ctx.unsqueeze(is_outside.value, [i for i in range(ctx.rank(x)) if i != axis.axis]))
             outside = shaped if outside is None else outside | shaped
     if outside is not None:
-        result = outside.select(how.extrapolation, Expression(b, result)).value
-    return b.convert(result, kind)
+        result = outside.select(how.extrapolation, Expression(ctx, result)).value
+    return ctx.convert(result, kind)
 
 
-def coordinates(b: Context, how: Resizing, axis: Stretch) -> Expression:
+def coordinates(ctx: TranslationContext, how: Resizing, axis: Stretch) -> Expression:
     """The position in the data of each index of the result: a vector of f64."""
-    x = arange(b, 0, axis.out.to(I64), F64)
+    x = arange(ctx, 0, axis.out.to(I64), F64)
     size, scale, resized = axis.size, axis.scale, axis.scale * axis.size
     kind = how.transformation
     if kind == "asymmetric":
@@ -97,19 +97,19 @@ def _cropped(x: Expression, axis: Stretch, resized: Expression) -> Expression:
     return resized.equals(1).select(span * 0.5, x * span / (resized - 1)) + start * (axis.size - 1)
 
 
-def _along(b: Context, x: Value, how: Resizing, axis: Stretch, position: Expression) -> Value:
+def _along(ctx: TranslationContext, x: Value, how: Resizing, axis: Stretch, position: Expression) -> Value:
     if how.mode == "nearest":
         nearest = _nearest(position, how.nearest).maximum(0).minimum(axis.size - 1)
-        return b.emit("Gather", x, nearest.to(I64).value, b.constant(axis.axis))
+        return ctx.emit("Gather", x, nearest.to(I64).value, ctx.constant(axis.axis))
     if how.mode not in ("linear", "cubic"):
         raise OpError(f"mode is {how.mode!r}, expected nearest, linear or cubic")
-    matrix = _weights(b, how, axis, position, b.element(x))
-    last = b.rank(x) - 1
+    matrix = _weights(ctx, how, axis, position, ctx.element(x))
+    last = ctx.rank(x) - 1
     if axis.axis == last - 1:
-        return b.emit("MatMul", matrix, x)
+        return ctx.emit("MatMul", matrix, x)
     order = [i for i in range(last + 1) if i != axis.axis] + [axis.axis]
-    product = b.emit("MatMul", b.transpose(x, order), matrix, transpose_b=True)
-    return b.transpose(product, [int(i) for i in np.argsort(order)])
+    product = ctx.emit("MatMul", ctx.transpose(x, order), matrix, transpose_b=True)
+    return ctx.transpose(product, [int(i) for i in np.argsort(order)])
 
 
 def _nearest(position: Expression, rounding: str) -> Expression:
@@ -122,21 +122,21 @@ def _nearest(position: Expression, rounding: str) -> Expression:
     raise OpError(f"nearest_mode {rounding!r} is not known")
 
 
-def _weights(b: Context, how: Resizing, axis: Stretch, position: Expression, kind: Element) -> Value:
+def _weights(ctx: TranslationContext, how: Resizing, axis: Stretch, position: Expression, kind: Element) -> Value:
     """The matrix (out, size). Taps outside the data read its border; with exclude_outside they are left out."""
-    filter_scale = axis.scale.minimum(1) if how.antialias else Expression(b, b.constant(1.0, F64))
+    filter_scale = axis.scale.minimum(1) if how.antialias else Expression(ctx, ctx.constant(1.0, F64))
     size = axis.size.to(I64)
     if how.exclude_outside:
-        taps = arange(b, 0, size, F64)
+        taps = arange(ctx, 0, size, F64)
     else:
         radius = ((2.0 if how.mode == "cubic" else 1.0) / filter_scale).ceil().to(I64) + 1
-        taps = arange(b, -radius, size + radius, F64)
+        taps = arange(ctx, -radius, size + radius, F64)
     distance = abs(position.column() - taps) * filter_scale
     weights = _cubic(distance, how.cubic) if how.mode == "cubic" else (1 - distance).maximum(0)
     if how.exclude_outside or how.antialias:
         weights = weights / weights.sum(1)
     if not how.exclude_outside:
-        indices = arange(b, 0, size, F64)
+        indices = arange(ctx, 0, size, F64)
         weights = weights @ taps.maximum(0).minimum(axis.size - 1).column().equals(indices).to(F64)
     return weights.to(kind).value
 

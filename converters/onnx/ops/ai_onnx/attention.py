@@ -16,7 +16,7 @@ from converters.onnx.algorithms.attention import (
     with_past,
 )
 from converters.onnx.algorithms.expression import Expression, positions
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
 from irexec.dtypes.elements import BF16, BOOLEAN, F16, F32, F64, I64, Element
@@ -27,14 +27,14 @@ from irexec.schema.inputs import Rank
 
 @translates("Attention", since=23)
 def attention(
-    b: Context, query: Annotated[Value, Rank(3, 4)], key: Annotated[Value, Rank(3, 4)], value: Annotated[Value, Rank(3, 4)],
+    ctx: TranslationContext, query: Annotated[Value, Rank(3, 4)], key: Annotated[Value, Rank(3, 4)], value: Annotated[Value, Rank(3, 4)],
     attn_mask: Annotated[Value, Rank(1, 4)] | None = None, past_key: Annotated[Value, Rank(4)] | None = None,
     past_value: Annotated[Value, Rank(4)] | None = None, nonpad_kv_seqlen: Annotated[Value, Rank(1)] | None = None, *, is_causal: int = 0,
     scale: float | None = None, q_num_heads: int | None = None, kv_num_heads: int | None = None, softcap: float = 0.0,
     softmax_precision: int | None = None, qk_matmul_output_mode: int = 0, left_window_size: int = -1, right_window_size: int = -1,
 ) -> tuple[Value | None, ...]:  # fmt: skip
     """Keys and values of the past precede the others. Source: ONNX Attention-25."""
-    ranks = [b.rank(query, "the queries"), b.rank(key, "the keys"), b.rank(value, "the values")]
+    ranks = [ctx.rank(query, "the queries"), ctx.rank(key, "the keys"), ctx.rank(value, "the values")]
     if len(set(ranks)) > 1:
         raise OpError(f"queries, keys and values have the ranks {ranks}, expected equal ones")
     flat = ranks[0] == 3
@@ -42,33 +42,34 @@ def attention(
         if not q_num_heads or not kv_num_heads:
             raise OpError("q_num_heads and kv_num_heads are needed for queries without an axis of heads")
         query, key, value = (
-            split_heads(b, x, heads) for x, heads in ((query, q_num_heads), (key, kv_num_heads), (value, kv_num_heads))
+            split_heads(ctx, x, heads)
+            for x, heads in ((query, q_num_heads), (key, kv_num_heads), (value, kv_num_heads))
         )
-    present = with_past(b, past_key, key), with_past(b, past_value, value)
-    heads = Heads(query, *(repeat_heads(b, x, b.sizes(query)[1], like=query) for x in present))
+    present = with_past(ctx, past_key, key), with_past(ctx, past_value, value)
+    heads = Heads(query, *(repeat_heads(ctx, x, ctx.sizes(query)[1], like=query) for x in present))
     mask = Mask()
     if attn_mask is not None:
-        attn_mask = b.convert(attn_mask, b.element(query)) if b.element(attn_mask).is_integer else attn_mask
-        mask.apply(b, _padded_mask(b, attn_mask, heads.key))
-    offset = _offset(b, query, past_key, nonpad_kv_seqlen)
+        attn_mask = ctx.convert(attn_mask, ctx.element(query)) if ctx.element(attn_mask).is_integer else attn_mask
+        mask.apply(ctx, _padded_mask(ctx, attn_mask, heads.key))
+    offset = _offset(ctx, query, past_key, nonpad_kv_seqlen)
     windowed = left_window_size >= 0 or right_window_size >= 0
     precision = None if softmax_precision is None else element_of(softmax_precision)
-    fused = not softcap and not b.needs_output(3) and _is_default_precision(precision, b.element(query))
+    fused = not softcap and not ctx.needs_output(3) and _is_default_precision(precision, ctx.element(query))
     causal = fused and bool(is_causal) and offset is None and not windowed and attn_mask is None
     if not causal and (is_causal or windowed):
-        seen = visible(b, query, heads.key, offset, left_window_size, 0 if is_causal else right_window_size)
+        seen = visible(ctx, query, heads.key, offset, left_window_size, 0 if is_causal else right_window_size)
         mask.restrict(seen, sees=left_window_size < 0 and (offset is None or past_key is not None))
     if nonpad_kv_seqlen is not None:
-        columns = positions(b, heads.key, 2)
-        mask.restrict(columns < Expression(b, b.convert(nonpad_kv_seqlen, I64)).unsqueeze(1, 2, 3))
+        columns = positions(ctx, heads.key, 2)
+        mask.restrict(columns < Expression(ctx, ctx.convert(nonpad_kv_seqlen, I64)).unsqueeze(1, 2, 3))
     if fused:
-        y, scores = attend(b, heads, mask, scale, causal), None
+        y, scores = attend(ctx, heads, mask, scale, causal), None
     else:
         if qk_matmul_output_mode not in (0, 1, 2, 3):
             raise OpError(f"qk_matmul_output_mode is {qk_matmul_output_mode}, expected 0 to 3")
-        y, stages = Scores(b, heads, mask, scale, softcap, precision).stages()
+        y, stages = Scores(ctx, heads, mask, scale, softcap, precision).stages()
         scores = stages[qk_matmul_output_mode]
-    return join_heads(b, y) if flat else y, *present, scores
+    return join_heads(ctx, y) if flat else y, *present, scores
 
 
 def _is_default_precision(precision: Element | None, kind: Element) -> bool:
@@ -81,23 +82,23 @@ def _is_default_precision(precision: Element | None, kind: Element) -> bool:
     )
 
 
-def _offset(b: Context, query: Value, past: Value | None, valid: Value | None) -> Expression | None:
+def _offset(ctx: TranslationContext, query: Value, past: Value | None, valid: Value | None) -> Expression | None:
     """How many keys precede the first query: a scalar, one value per sample, or None for 0."""
     if past is not None:
-        return Expression(b, b.size(past, 2))
+        return Expression(ctx, ctx.size(past, 2))
     if valid is not None:
-        return Expression(b, b.convert(valid, I64)) - Expression(b, b.size(query, 2))
+        return Expression(ctx, ctx.convert(valid, I64)) - Expression(ctx, ctx.size(query, 2))
     return None
 
 
-def _padded_mask(b: Context, mask: Value, key: Value) -> Value:
+def _padded_mask(ctx: TranslationContext, mask: Value, key: Value) -> Value:
     """The mask padded to all keys: those that it does not cover are hidden."""
-    have, want = b.sizes(mask, "the mask")[-1], b.sizes(key, "the keys")[2]
-    rank = b.rank(mask)
+    have, want = ctx.sizes(mask, "the mask")[-1], ctx.sizes(key, "the keys")[2]
+    rank = ctx.rank(mask)
     if have == want if isinstance(have, int) or isinstance(want, int) else bool(have.name) and have.name == want.name:
         return mask
-    lacking = Expression(b, b.size(key, 2)) - Expression(b, b.size(mask, rank - 1))
-    more = b.emit("Concat", b.constant([0] * (rank - 1)), lacking.maximum(0).unsqueeze(0).value, axis=0)
-    boolean = b.element(mask) is BOOLEAN
-    fill = b.constant(False, BOOLEAN) if boolean else b.constant(float("-inf"), mask)
-    return b.emit("Pad", mask, [0] * rank, more, fill, pad_mode="constant")
+    lacking = Expression(ctx, ctx.size(key, 2)) - Expression(ctx, ctx.size(mask, rank - 1))
+    more = ctx.emit("Concat", ctx.constant([0] * (rank - 1)), lacking.maximum(0).unsqueeze(0).value, axis=0)
+    boolean = ctx.element(mask) is BOOLEAN
+    fill = ctx.constant(False, BOOLEAN) if boolean else ctx.constant(float("-inf"), mask)
+    return ctx.emit("Pad", mask, [0] * rank, more, fill, pad_mode="constant")

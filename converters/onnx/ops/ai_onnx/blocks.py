@@ -6,7 +6,7 @@ from functools import reduce
 
 from converters.onnx.algorithms.expression import Expression, arange
 from converters.onnx.algorithms.windows import broadcast_to_axes
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_unrolled
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import I64
@@ -16,10 +16,10 @@ from irexec.ir.graph import Value
 
 @translates("Col2Im", since=18)
 def col2im(
-    b: Context, x: Value, image_shape: Value, block_shape: Value, *, dilations: list[int] | None = None, pads: list[int] | None = None,
+    ctx: TranslationContext, x: Value, image_shape: Value, block_shape: Value, *, dilations: list[int] | None = None, pads: list[int] | None = None,
     strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
-    axes = b.sizes(image_shape, "image_shape")[0]
+    axes = ctx.sizes(image_shape, "image_shape")[0]
     if not isinstance(axes, int) or axes < 1:
         raise OpError("the number of axes in image_shape is not known")
     check_unrolled(axes, "the number of axes in image_shape")
@@ -29,13 +29,13 @@ def col2im(
     )
     pads = broadcast_to_axes(pads, 2 * axes, 0, "pads")
     if axes != 2:
-        return _summed(b, x, image_shape, block_shape, strides, dilations, pads)
+        return _summed(ctx, x, image_shape, block_shape, strides, dilations, pads)
     attributes = {"strides": strides, "dilations": dilations, "pads_begin": pads[:2], "pads_end": pads[2:]}
-    return b.emit("Col2Im", x, b.convert(image_shape, I64), b.convert(block_shape, I64), **attributes)
+    return ctx.emit("Col2Im", x, ctx.convert(image_shape, I64), ctx.convert(block_shape, I64), **attributes)
 
 
 def _summed(
-    b: Context,
+    ctx: TranslationContext,
     x: Value,
     image_shape: Value,
     block_shape: Value,
@@ -45,42 +45,44 @@ def _summed(
 ) -> Value:
     """Any number of axes: the values of (N, C * block, windows) are added at their positions in the padded image."""
     axes = len(strides)
-    images, blocks = (_axis_sizes(b, shape, axes) for shape in (image_shape, block_shape))
+    images, blocks = (_axis_sizes(ctx, shape, axes) for shape in (image_shape, block_shape))
     padded = [image + (pads[i] + pads[axes + i]) for i, image in enumerate(images)]
     position: Expression | None = None
     for i, (size, block, stride, dilation) in enumerate(zip(padded, blocks, strides, dilations, strict=True)):
         kernel = (block - 1) * dilation + 1
-        count = Expression(b, b.emit("Divide", (size - kernel).value, b.constant(stride))) + 1
-        inner = (arange(b, 0, block, I64) * dilation).unsqueeze(*(j for j in range(2 * axes) if j != i))
-        outer = (arange(b, 0, count, I64) * stride).unsqueeze(*(j for j in range(2 * axes) if j != axes + i))
+        count = Expression(ctx, ctx.emit("Divide", (size - kernel).value, ctx.constant(stride))) + 1
+        inner = (arange(ctx, 0, block, I64) * dilation).unsqueeze(*(j for j in range(2 * axes) if j != i))
+        outer = (arange(ctx, 0, count, I64) * stride).unsqueeze(*(j for j in range(2 * axes) if j != axes + i))
         axis_position = inner + outer
         position = axis_position if position is None else position * size + axis_position
     if position is None:
         raise OpError("image_shape has no axes")
     total = reduce(Expression.__mul__, blocks)
-    rows = b.emit(
+    rows = ctx.emit(
         "Reshape",
         x,
-        b.emit("Concat", b.constant([-1]), total.unsqueeze(0).value, _last(b, x), axis=0),
+        ctx.emit("Concat", ctx.constant([-1]), total.unsqueeze(0).value, _last(ctx, x), axis=0),
         special_zero=False,
     )
-    rows = b.emit("Reshape", rows, [0, -1], special_zero=True)
-    flat = b.full(b.emit("Reshape", position.value, [1, -1], special_zero=False), b.shape_of(rows))
+    rows = ctx.emit("Reshape", rows, [0, -1], special_zero=True)
+    flat = ctx.full(ctx.emit("Reshape", position.value, [1, -1], special_zero=False), ctx.shape_of(rows))
     area = reduce(Expression.__mul__, padded).unsqueeze(0).value
-    many = b.unsqueeze(b.size(rows, 0), [0])
-    empty = b.full(b.constant(0, x), b.emit("Concat", many, area, axis=0))
-    summed = b.emit("ScatterElementsUpdate", empty, flat, rows, b.constant(1), reduction="sum", use_init_val=True)
-    batch = b.unsqueeze(b.size(x, 0), [0])
+    many = ctx.unsqueeze(ctx.size(rows, 0), [0])
+    empty = ctx.full(ctx.constant(0, x), ctx.emit("Concat", many, area, axis=0))
+    summed = ctx.emit("ScatterElementsUpdate", empty, flat, rows, ctx.constant(1), reduction="sum", use_init_val=True)
+    batch = ctx.unsqueeze(ctx.size(x, 0), [0])
     sizes = [size.unsqueeze(0).value for size in padded]
-    whole = b.emit("Reshape", summed, b.emit("Concat", batch, b.constant([-1]), *sizes, axis=0), special_zero=False)
-    stops = b.emit("Add", b.constant(pads[:axes]), b.convert(image_shape, I64))
-    return b.emit("Slice", whole, pads[:axes], stops, [1] * axes, list(range(2, 2 + axes)))
+    whole = ctx.emit(
+        "Reshape", summed, ctx.emit("Concat", batch, ctx.constant([-1]), *sizes, axis=0), special_zero=False
+    )
+    stops = ctx.emit("Add", ctx.constant(pads[:axes]), ctx.convert(image_shape, I64))
+    return ctx.emit("Slice", whole, pads[:axes], stops, [1] * axes, list(range(2, 2 + axes)))
 
 
-def _last(b: Context, x: Value) -> Value:
-    return b.unsqueeze(b.size(x, 2), [0])
+def _last(ctx: TranslationContext, x: Value) -> Value:
+    return ctx.unsqueeze(ctx.size(x, 2), [0])
 
 
-def _axis_sizes(b: Context, shape: Value, axes: int) -> list[Expression]:
-    sizes = b.convert(shape, I64)
-    return [Expression(b, b.emit("Gather", sizes, b.constant(i), b.constant(0))) for i in range(axes)]
+def _axis_sizes(ctx: TranslationContext, shape: Value, axes: int) -> list[Expression]:
+    sizes = ctx.convert(shape, I64)
+    return [Expression(ctx, ctx.emit("Gather", sizes, ctx.constant(i), ctx.constant(0))) for i in range(axes)]

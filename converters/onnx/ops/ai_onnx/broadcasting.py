@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from converters.onnx.algorithms.expression import Expression, arange
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import I64
 from irexec.errors import OpError
@@ -11,29 +11,29 @@ from irexec.ir.graph import Value
 
 
 @translates("Expand", since=8)
-def expand(b: Context, x: Value, shape: Value) -> Value:
+def expand(ctx: TranslationContext, x: Value, shape: Value) -> Value:
     """Bidirectional: a size 1 of the shape becomes that of the data."""
-    return b.emit("Broadcast", x, shape, mode="bidirectional")
+    return ctx.emit("Broadcast", x, shape, mode="bidirectional")
 
 
 @translates("Tile")
-def tile_1(b: Context, x: Value, tiles: Value, axis: Value) -> Value:
+def tile_1(ctx: TranslationContext, x: Value, tiles: Value, axis: Value) -> Value:
     """Repetition along one axis."""
-    tiled = b.axis(b.integer(axis, "axis"), x)
-    ones, count = b.constant([1] * b.rank(x)), b.reshape(b.convert(tiles, I64), [1])
-    return b.emit(
-        "Tile", x, b.emit("ScatterElementsUpdate", ones, b.constant([tiled]), count, b.constant(0), version=3)
+    tiled = ctx.axis(ctx.integer(axis, "axis"), x)
+    ones, count = ctx.constant([1] * ctx.rank(x)), ctx.reshape(ctx.convert(tiles, I64), [1])
+    return ctx.emit(
+        "Tile", x, ctx.emit("ScatterElementsUpdate", ones, ctx.constant([tiled]), count, ctx.constant(0), version=3)
     )
 
 
 @translates("Tile", since=6)
-def tile_6(b: Context, x: Value, repeats: Value) -> Value:
-    return b.emit("Tile", x, repeats)
+def tile_6(ctx: TranslationContext, x: Value, repeats: Value) -> Value:
+    return ctx.emit("Tile", x, repeats)
 
 
 @translates("Pad")
 def pad_1(
-    b: Context,
+    ctx: TranslationContext,
     x: Value,
     *,
     paddings: list[int] | None = None,
@@ -45,46 +45,52 @@ def pad_1(
     given = pads if pads is not None else paddings
     if given is None:
         raise OpError("required attribute pads is missing")
-    return _pad(b, x, b.constant(list(given)), mode, b.constant(value, x), None)
+    return _pad(ctx, x, ctx.constant(list(given)), mode, ctx.constant(value, x), None)
 
 
 @translates("Pad", since=11)
 def pad_11(
-    b: Context, x: Value, pads: Value, value: Value | None = None, axes: Value | None = None, *, mode: str = "constant"
+    ctx: TranslationContext,
+    x: Value,
+    pads: Value,
+    value: Value | None = None,
+    axes: Value | None = None,
+    *,
+    mode: str = "constant",
 ) -> Value:
     """Negative pads remove elements."""
-    return _pad(b, x, b.convert(pads, I64), mode, value, axes)
+    return _pad(ctx, x, ctx.convert(pads, I64), mode, value, axes)
 
 
-def _pad(b: Context, x: Value, pads: Value, mode: str, value: Value | None, axes: Value | None) -> Value:
+def _pad(ctx: TranslationContext, x: Value, pads: Value, mode: str, value: Value | None, axes: Value | None) -> Value:
     if mode not in ("constant", "edge", "reflect", "wrap"):
         raise OpError(f"mode is {mode!r}, expected constant, edge, reflect or wrap")
-    rank = b.rank(x)
-    begins, ends = b.emit("Split", pads, b.constant(0), num_splits=2)
+    rank = ctx.rank(x)
+    begins, ends = ctx.emit("Split", pads, ctx.constant(0), num_splits=2)
     if axes is not None:
-        begins, ends = (_for_all_axes(b, amounts, axes, rank) for amounts in (begins, ends))
-    known = [b.ints_if_known(amounts) for amounts in (begins, ends)]
+        begins, ends = (_for_all_axes(ctx, amounts, axes, rank) for amounts in (begins, ends))
+    known = [ctx.ints_if_known(amounts) for amounts in (begins, ends)]
     if all(amounts is not None and len(amounts) != rank for amounts in known):
         raise OpError(f"pads are {known[0]} and {known[1]} for {rank} axes")
-    if mode == "wrap" or (mode == "reflect" and _is_reflected_twice(b, x, known)):
-        return _indexed(b, x, begins, ends, mode)
+    if mode == "wrap" or (mode == "reflect" and _is_reflected_twice(ctx, x, known)):
+        return _indexed(ctx, x, begins, ends, mode)
     fill = None
     if mode == "constant":
-        fill = b.constant(0, x) if value is None else b.scalar(value)
+        fill = ctx.constant(0, x) if value is None else ctx.scalar(value)
     lists = [amounts if values is None else list(values) for amounts, values in zip((begins, ends), known, strict=True)]
-    return b.emit("Pad", x, *lists, fill, pad_mode=mode)
+    return ctx.emit("Pad", x, *lists, fill, pad_mode=mode)
 
 
-def _for_all_axes(b: Context, amounts: Value, axes: Value, rank: int) -> Value:
+def _for_all_axes(ctx: TranslationContext, amounts: Value, axes: Value, rank: int) -> Value:
     """Pads of some axes as pads of all axes, 0 for the others; the axes need not be known."""
-    wide, one, none = b.convert(axes, I64), b.constant(1), b.constant(0)
-    hits = b.emit("OneHot", wide, b.constant(rank), one, none, axis=-1, negative_indices_mode="normalize")
-    return b.emit("ReduceSum", b.emit("Multiply", hits, b.unsqueeze(amounts, [1])), [0], keep_dims=False)
+    wide, one, none = ctx.convert(axes, I64), ctx.constant(1), ctx.constant(0)
+    hits = ctx.emit("OneHot", wide, ctx.constant(rank), one, none, axis=-1, negative_indices_mode="normalize")
+    return ctx.emit("ReduceSum", ctx.emit("Multiply", hits, ctx.unsqueeze(amounts, [1])), [0], keep_dims=False)
 
 
-def _is_reflected_twice(b: Context, x: Value, pads: list[tuple[int, ...] | None]) -> bool:
+def _is_reflected_twice(ctx: TranslationContext, x: Value, pads: list[tuple[int, ...] | None]) -> bool:
     """Whether the data is reflected more than once, which IR's Pad does not do."""
-    shape = b.shape_if_known(x)
+    shape = ctx.shape_if_known(x)
     if shape is None:
         return False
     return any(
@@ -92,23 +98,24 @@ def _is_reflected_twice(b: Context, x: Value, pads: list[tuple[int, ...] | None]
     )
 
 
-def _indexed(b: Context, x: Value, begins: Value, ends: Value, mode: str) -> Value:
+def _indexed(ctx: TranslationContext, x: Value, begins: Value, ends: Value, mode: str) -> Value:
     """Padding as a Gather along each axis, with the indices of periodic data.
 
     What a negative pad removes does not come back on the other side. ONNX does not say so; ONNX Runtime does it.
     """
-    for axis in range(b.rank(x)):
+    for axis in range(ctx.rank(x)):
         begin, end = (
-            Expression(b, b.emit("Gather", amounts, b.constant(axis), b.constant(0))) for amounts in (begins, ends)
+            Expression(ctx, ctx.emit("Gather", amounts, ctx.constant(axis), ctx.constant(0)))
+            for amounts in (begins, ends)
         )
-        if b.ints_if_known(begin.value) == b.ints_if_known(end.value) == (0,):
+        if ctx.ints_if_known(begin.value) == ctx.ints_if_known(end.value) == (0,):
             continue
         removed = begin.minimum(0)
-        size = Expression(b, b.size(x, axis)) + removed + end.minimum(0)
+        size = Expression(ctx, ctx.size(x, axis)) + removed + end.minimum(0)
         period = size if mode == "wrap" else ((size - 1) * 2).maximum(1)
-        position = arange(b, -begin.maximum(0), size + end.maximum(0), I64).modulo(period)
+        position = arange(ctx, -begin.maximum(0), size + end.maximum(0), I64).modulo(period)
         if mode == "reflect":
             position = position.minimum(period - position)
         position = position - removed
-        x = b.emit("Gather", x, position.value, b.constant(axis))
+        x = ctx.emit("Gather", x, position.value, ctx.constant(axis))
     return x

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from converters.onnx.algorithms.elementwise import add_binary, add_binary_with_axis, add_elementwise, emit_binary
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.ir.graph import Value
 
@@ -15,5 +15,5 @@ add_elementwise("IsNaN", 9, "IsNaN")
 
 
 @translates("IsInf", since=10)
-def is_inf(b: Context, x: Value, *, detect_negative: int = 1, detect_positive: int = 1) -> Value:
-    return b.emit("IsInf", x, detect_negative=bool(detect_negative), detect_positive=bool(detect_positive))
+def is_inf(ctx: TranslationContext, x: Value, *, detect_negative: int = 1, detect_positive: int = 1) -> Value:
+    return ctx.emit("IsInf", x, detect_negative=bool(detect_negative), detect_positive=bool(detect_positive))

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import GraphProto
 
 from converters.onnx.bodies import BodyBuilder, IterationResult, IterationSlice, build_loop
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from converters.onnx.values import LoopSequence, OnnxValue, StackedSequence, TensorSequence
 from irexec.dtypes.elements import I64
@@ -19,16 +19,18 @@ _NO_LIMIT = np.iinfo(np.int64).max
 
 
 @translates("If")
-def if_1(b: Context, cond: Value, *, then_branch: GraphProto, else_branch: GraphProto) -> tuple[OnnxValue, ...]:
+def if_1(
+    ctx: TranslationContext, cond: Value, *, then_branch: GraphProto, else_branch: GraphProto
+) -> tuple[OnnxValue, ...]:
     """If the condition is known, as conditions on ranks and known sizes are, the branch replaces the If."""
-    known = b.known(cond)
+    known = ctx.known(cond)
     if known is not None and known.size == 1:
-        return tuple(b.subgraph_values(then_branch if known.reshape(-1)[0] else else_branch))
+        return tuple(ctx.subgraph_values(then_branch if known.reshape(-1)[0] else else_branch))
     # IR allows rank 0 and 1, ONNX any with a single element.
-    inputs, builders = [b.scalar(cond) if (b.fact(cond).rank or 0) > 1 else cond], {}
+    inputs, builders = [ctx.scalar(cond) if (ctx.fact(cond).rank or 0) > 1 else cond], {}
     kinds = []
     for name, graph in (("then_body", then_branch), ("else_body", else_branch)):
-        builders[name] = builder = BodyBuilder(b, inputs, reserved=1)
+        builders[name] = builder = BodyBuilder(ctx, inputs, reserved=1)
         outputs = builder.inner.subgraph(graph)
         kinds.append([builder.inner.element(value) for value in outputs])
         for i, value in enumerate(outputs):
@@ -36,7 +38,7 @@ def if_1(b: Context, cond: Value, *, then_branch: GraphProto, else_branch: Graph
     if kinds[0] != kinds[1]:
         types = [", ".join(map(str, kind)) or "nothing" for kind in kinds]
         raise OpError(f"its branches give {types[0]} and {types[1]}")
-    outputs_of_both: tuple[Value, ...] = b.emit(
+    outputs_of_both: tuple[Value, ...] = ctx.emit(
         "If", *inputs, bodies={name: builder.body() for name, builder in builders.items()}
     )
     return outputs_of_both
@@ -44,7 +46,7 @@ def if_1(b: Context, cond: Value, *, then_branch: GraphProto, else_branch: Graph
 
 @translates("Loop")
 def loop(
-    b: Context, trip_count: Value | None = None, condition: Value | None = None, *initial: Value | TensorSequence, body: GraphProto
+    ctx: TranslationContext, trip_count: Value | None = None, condition: Value | None = None, *initial: Value | TensorSequence, body: GraphProto
 ) -> tuple[OnnxValue, ...]:  # fmt: skip
     """The last states, then the scan outputs, to which every iteration adds a slice.
 
@@ -55,10 +57,10 @@ def loop(
     _check_body(body, 2 + len(initial), 1 + len(initial))
     if not all(isinstance(one, Value | TensorSequence) for one in initial):
         raise ConversionError("a sequence of unknown length, or an optional, is an input of the loop", unsupported=True)
-    first = b.constant(True) if condition is None else condition
-    if any(size != 1 for size in b.shape_if_known(first) or ()):
-        raise OpError(f"the condition {b.fact(first)} does not have one element")
-    inside = np.ones(b.shape_if_known(first) or (), np.bool_)
+    first = ctx.constant(True) if condition is None else condition
+    if any(size != 1 for size in ctx.shape_if_known(first) or ()):
+        raise OpError(f"the condition {ctx.fact(first)} does not have one element")
+    inside = np.ones(ctx.shape_if_known(first) or (), np.bool_)
     counter = (1,) if len(body.input[0].type.tensor_type.shape.dim) == 1 else ()
 
     def iteration(builder: BodyBuilder, states: list[Value], iteration_index: list[Value]) -> IterationResult:
@@ -73,7 +75,7 @@ def loop(
         )
 
     tensors = [one for one in initial if isinstance(one, Value)]
-    outputs = build_loop(b, tensors, [], iteration, bounds=(_trip_limit(b, trip_count), first), counter=counter)
+    outputs = build_loop(ctx, tensors, [], iteration, bounds=(_trip_limit(ctx, trip_count), first), counter=counter)
     states, parts = iter(outputs[: len(tensors)]), iter(outputs[len(tensors) :])
     last = [next(states) if isinstance(one, Value) else StackedSequence(one.items, next(parts)) for one in initial]
     return (*last, *parts)
@@ -108,27 +110,27 @@ def _check_body(body: GraphProto, inputs: int, outputs: int) -> None:
         )
 
 
-def _trip_limit(b: Context, trip_count: Value | None) -> Value:
+def _trip_limit(ctx: TranslationContext, trip_count: Value | None) -> Value:
     """A negative trip count means no limit in IR, and no iteration in ONNX."""
     if trip_count is None:
-        return b.constant(-1)
-    known = None if b.ints_if_known(trip_count) is None else b.integer(trip_count, "the trip count")
+        return ctx.constant(-1)
+    known = None if ctx.ints_if_known(trip_count) is None else ctx.integer(trip_count, "the trip count")
     if known == _NO_LIMIT:
-        return b.constant(-1)
+        return ctx.constant(-1)
     if known is not None and known >= 0:
         return trip_count
-    return b.emit("Maximum", trip_count, b.constant(0))
+    return ctx.emit("Maximum", trip_count, ctx.constant(0))
 
 
-def _as_slice(b: Context, value: Value, part: IterationSlice) -> tuple[Value, IterationSlice]:
+def _as_slice(ctx: TranslationContext, value: Value, part: IterationSlice) -> tuple[Value, IterationSlice]:
     """The value of one iteration as a slice of a scan output, which has one more axis."""
-    axis = b.axis(part.axis, b.rank(value, "an output of the body") + 1)
-    return b.unsqueeze(value, [axis]), IterationSlice(axis, part.reverse)
+    axis = ctx.axis(part.axis, ctx.rank(value, "an output of the body") + 1)
+    return ctx.unsqueeze(value, [axis]), IterationSlice(axis, part.reverse)
 
 
 @translates("Scan", since=9)
 def scan_9(
-    b: Context, *inputs: Value, body: GraphProto, num_scan_inputs: int, scan_input_axes: list[int] | None = None,
+    ctx: TranslationContext, *inputs: Value, body: GraphProto, num_scan_inputs: int, scan_input_axes: list[int] | None = None,
     scan_input_directions: list[int] | None = None, scan_output_axes: list[int] | None = None,
     scan_output_directions: list[int] | None = None,
 ) -> tuple[Value, ...]:  # fmt: skip
@@ -138,10 +140,10 @@ def scan_9(
     given = _slices("scan_input", scan_input_axes, scan_input_directions, len(scanned))
     output_slices = _slices("scan_output", scan_output_axes, scan_output_directions, len(body.output) - len(states))
     sliced = [
-        (value, IterationSlice(b.axis(part.axis, value), part.reverse))
+        (value, IterationSlice(ctx.axis(part.axis, value), part.reverse))
         for value, part in zip(scanned, given, strict=True)
     ]
-    return _scan(b, states, sliced, output_slices, body)
+    return _scan(ctx, states, sliced, output_slices, body)
 
 
 def _states_and_scanned(inputs: Sequence[Value], scanned: int) -> tuple[Sequence[Value], Sequence[Value]]:
@@ -163,7 +165,7 @@ def _slices(
 
 
 def _scan(
-    b: Context,
+    ctx: TranslationContext,
     states: Sequence[Value],
     sliced: Sequence[tuple[Value, IterationSlice]],
     output_slices: Sequence[IterationSlice],
@@ -179,19 +181,19 @@ def _scan(
             [_as_slice(inner, value, part) for value, part in zip(outputs[count:], output_slices, strict=True)],
         )
 
-    return build_loop(b, states, sliced, iteration)
+    return build_loop(ctx, states, sliced, iteration)
 
 
 @translates("Scan", since=8)
 def scan_8(
-    b: Context, sequence_lens: Value | None = None, *inputs: Value, body: GraphProto, num_scan_inputs: int,
+    ctx: TranslationContext, sequence_lens: Value | None = None, *inputs: Value, body: GraphProto, num_scan_inputs: int,
     directions: list[int] | None = None,
 ) -> tuple[Value, ...]:  # fmt: skip
     """Each sample of the batch, axis 0, is scanned on its own; results are 0 after the end of its sequence."""
     initial, scanned = _states_and_scanned(inputs, num_scan_inputs)
     _check_body(body, len(inputs), len(initial))
     reversals = _slices("scan_input", None, directions, len(scanned))
-    lengths = [] if sequence_lens is None else [b.convert(sequence_lens, I64)]
+    lengths = [] if sequence_lens is None else [ctx.convert(sequence_lens, I64)]
     sliced = [(value, IterationSlice(0)) for value in [*initial, *scanned, *lengths]]
 
     def iteration(builder: BodyBuilder, _: list[Value], parts: list[Value]) -> IterationResult:
@@ -207,14 +209,14 @@ def scan_8(
             [], [_as_slice(inner, value, IterationSlice(0)) for value in [*outputs[: len(states)], *padded]]
         )
 
-    return build_loop(b, [], sliced, iteration)
+    return build_loop(ctx, [], sliced, iteration)
 
 
-def _zero_padded(b: Context, value: Value, row: Value, length: Value | None) -> Value:
+def _zero_padded(ctx: TranslationContext, value: Value, row: Value, length: Value | None) -> Value:
     """The results of a sequence, padded with zeros to the longest sequence."""
     if length is None:
         return value
-    rest = b.emit("Subtract", b.reshape(b.size(row, 0), [1]), length)
-    none = b.constant([0] * (b.rank(value) - 1))
-    pads_end = b.emit("Concat", rest, none, axis=0) if b.rank(value) > 1 else rest
-    return b.emit("Pad", value, [0] * b.rank(value), pads_end, b.constant(0, value), pad_mode="constant")
+    rest = ctx.emit("Subtract", ctx.reshape(ctx.size(row, 0), [1]), length)
+    none = ctx.constant([0] * (ctx.rank(value) - 1))
+    pads_end = ctx.emit("Concat", rest, none, axis=0) if ctx.rank(value) > 1 else rest
+    return ctx.emit("Pad", value, [0] * ctx.rank(value), pads_end, ctx.constant(0, value), pad_mode="constant")

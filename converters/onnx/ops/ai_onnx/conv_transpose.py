@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from converters.onnx.algorithms.convolution import add_bias, conv_windows, grouped_weights
 from converters.onnx.algorithms.windows import Windows, broadcast_to_axes
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.objections import NotKnownError
 from converters.onnx.registry import translates
 from irexec.errors import OpError
@@ -14,7 +14,7 @@ from irexec.ir.graph import Value
 
 
 def _resolved(
-    b: Context, x: Value, windows: Windows, extra: list[int], output_shape: list[int]
+    ctx: TranslationContext, x: Value, windows: Windows, extra: list[int], output_shape: list[int]
 ) -> tuple[Windows, list[int]]:
     """Explicit pads and output_padding that have the effect of auto_pad or output_shape.
 
@@ -24,7 +24,7 @@ def _resolved(
     """
     if not output_shape and not windows.auto_pad.startswith("same"):
         return windows, extra
-    sizes = _spatial_sizes(b, x, len(windows.kernel)) if output_shape else []
+    sizes = _spatial_sizes(ctx, x, len(windows.kernel)) if output_shape else []
     begins, ends, tails = [], [], []
     for i, (stride, kernel) in enumerate(zip(windows.strides, windows.effective_kernel, strict=True)):
         if output_shape:
@@ -42,14 +42,14 @@ def _resolved(
 
 @translates("ConvTranspose")
 def conv_transpose(
-    b: Context, x: Value, w: Value, bias: Value | None = None, *, auto_pad: str = "NOTSET", dilations: list[int] | None = None,
+    ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None, *, auto_pad: str = "NOTSET", dilations: list[int] | None = None,
     group: int = 1, kernel_shape: list[int] | None = None, output_padding: list[int] | None = None, output_shape: list[int] | None = None,
     pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
     """ConvolutionBackpropData, always with explicit pads: runtimes disagree on the others."""
     # Pads that follow from output_shape depend on the size of the kernel.
     windows = conv_windows(
-        b, w, kernel_shape or list(b.static(w, "the weights")[2:]), strides, dilations, pads, auto_pad
+        ctx, w, kernel_shape or list(ctx.static(w, "the weights")[2:]), strides, dilations, pads, auto_pad
     )
     rank = len(windows.kernel)
     tails = broadcast_to_axes(output_padding, rank, 0, "output_padding")
@@ -58,21 +58,21 @@ def conv_transpose(
             raise OpError(f"output_padding {tail} is not less than stride {stride} or dilation {dilation}")
     # Some models give batch and channels too.
     wanted = broadcast_to_axes(output_shape[-rank:], rank, 0, "output_shape") if output_shape else []
-    windows, tails = _resolved(b, x, windows, tails, wanted)
+    windows, tails = _resolved(ctx, x, windows, tails, wanted)
     attributes = replace(windows, auto_pad="explicit").attributes() | {"output_padding": tails}
     if group == 1:
-        y = b.emit("ConvolutionBackpropData", x, w, **attributes)
+        y = ctx.emit("ConvolutionBackpropData", x, w, **attributes)
     else:
-        y = b.emit("GroupConvolutionBackpropData", x, grouped_weights(b, w, group, transposed=True), **attributes)
-    return add_bias(b, y, bias, rank + 2)
+        y = ctx.emit("GroupConvolutionBackpropData", x, grouped_weights(ctx, w, group, transposed=True), **attributes)
+    return add_bias(ctx, y, bias, rank + 2)
 
 
-def _spatial_sizes(b: Context, x: Value, rank: int) -> list[int]:
-    sizes = b.sizes(x, "the data")[2:]
+def _spatial_sizes(ctx: TranslationContext, x: Value, rank: int) -> list[int]:
+    sizes = ctx.sizes(x, "the data")[2:]
     if len(sizes) != rank:
-        raise OpError(f"the data {b.fact(x)} does not have the {rank} spatial axes of the weights")
+        raise OpError(f"the data {ctx.fact(x)} does not have the {rank} spatial axes of the weights")
     if not all(isinstance(size, int) for size in sizes):
         raise NotKnownError(
-            f"the spatial sizes of the data, {b.fact(x)}, must be known to resolve output_shape: give the input a shape"
+            f"the spatial sizes of the data, {ctx.fact(x)}, must be known to resolve output_shape: give the input a shape"
         )
     return [int(size) for size in sizes if isinstance(size, int)]

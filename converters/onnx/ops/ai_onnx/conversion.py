@@ -6,7 +6,7 @@ import numpy as np
 from onnx import TensorProto
 
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
 from irexec.dtypes.elements import F32, F64, Element
@@ -16,29 +16,29 @@ from irexec.ir.graph import Value
 _LARGEST = {"f8e4m3": 448.0, "f8e5m2": 57344.0}
 
 
-def cast(b: Context, x: Value, kind: Element, saturate: bool, round_mode: str) -> Value:
+def cast(ctx: TranslationContext, x: Value, kind: Element, saturate: bool, round_mode: str) -> Value:
     """Conversion to another type, with ONNX's rules for floats of 8 bits and less, which differ from those of Convert."""
-    source = b.element(x)
+    source = ctx.element(x)
     if source is kind:
         return x
     if "string" in (source.kind, kind.kind):
         raise ConversionError(f"{source} cannot be cast to {kind} in IR", unsupported=True)
     if kind.name == "f8e8m0":
-        return _power_of_two(b, x, kind, saturate, round_mode)
+        return _power_of_two(ctx, x, kind, saturate, round_mode)
     if kind.name == "f4e2m1" and source.is_float:
         # NaN becomes -0, as in ml_dtypes, which computes the expected results of ONNX.
-        x = b.emit("Select", b.emit("IsNaN", x), b.constant(-0.0, x), x)
+        x = ctx.emit("Select", ctx.emit("IsNaN", x), ctx.constant(-0.0, x), x)
     if kind.name in _LARGEST and saturate:
-        x = b.emit("Clamp", b.as_float(x), min=-_LARGEST[kind.name], max=_LARGEST[kind.name])
-    return b.convert(x, kind)
+        x = ctx.emit("Clamp", ctx.as_float(x), min=-_LARGEST[kind.name], max=_LARGEST[kind.name])
+    return ctx.convert(x, kind)
 
 
-def _power_of_two(b: Context, x: Value, kind: Element, saturate: bool, round_mode: str) -> Value:
+def _power_of_two(ctx: TranslationContext, x: Value, kind: Element, saturate: bool, round_mode: str) -> Value:
     """To f8e8m0: corrects the power of two that Convert chooses. Source: ONNX Cast-24."""
     if round_mode not in ("up", "down", "nearest"):
         raise OpError(f"round_mode is {round_mode!r}, expected up, down or nearest")
-    wide = F64 if b.element(x) is F64 else F32
-    value = Expression(b, b.convert(x, wide))
+    wide = F64 if ctx.element(x) is F64 else F32
+    value = Expression(ctx, ctx.convert(x, wide))
     chosen = value.to(kind).to(wide)
     below = (chosen > value).select(chosen * 0.5, chosen)
     if round_mode == "up":
@@ -53,19 +53,19 @@ def _power_of_two(b: Context, x: Value, kind: Element, saturate: bool, round_mod
 
 
 @translates("Cast")
-def cast_1(b: Context, x: Value, *, to: str) -> Value:
+def cast_1(ctx: TranslationContext, x: Value, *, to: str) -> Value:
     """``to`` is the name of the type."""
     name = str(to).upper()
     if name not in TensorProto.DataType.keys():  # noqa: SIM118 (protobuf's enum has no iterator)
         raise OpError(f"to is {to!r}, which is not a type of ONNX")
-    return cast(b, x, element_of(TensorProto.DataType.Value(name)), True, "up")
+    return cast(ctx, x, element_of(TensorProto.DataType.Value(name)), True, "up")
 
 
 @translates("Cast", since=6)
-def cast_6(b: Context, x: Value, *, to: int, saturate: int = 1, round_mode: str = "up") -> Value:
-    return cast(b, x, element_of(to), bool(saturate), round_mode)
+def cast_6(ctx: TranslationContext, x: Value, *, to: int, saturate: int = 1, round_mode: str = "up") -> Value:
+    return cast(ctx, x, element_of(to), bool(saturate), round_mode)
 
 
 @translates("CastLike", since=15)
-def cast_like(b: Context, x: Value, like: Value, *, saturate: int = 1, round_mode: str = "up") -> Value:
-    return cast(b, x, b.element(like), bool(saturate), round_mode)
+def cast_like(ctx: TranslationContext, x: Value, like: Value, *, saturate: int = 1, round_mode: str = "up") -> Value:
+    return cast(ctx, x, ctx.element(like), bool(saturate), round_mode)

@@ -7,7 +7,7 @@ from typing import Annotated
 from converters.onnx.algorithms.convolution import add_bias, conv_windows, convolve
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.algorithms.windows import Windows
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.errors import OpError
 from irexec.ir.graph import Value
@@ -16,28 +16,28 @@ from irexec.schema.inputs import Rank
 
 @translates("Conv")
 def conv(
-    b: Context, x: Value, w: Value, bias: Value | None = None, *, auto_pad: str = "NOTSET", dilations: list[int] | None = None,
+    ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None, *, auto_pad: str = "NOTSET", dilations: list[int] | None = None,
     group: int = 1, kernel_shape: list[int] | None = None, pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
-    windows = conv_windows(b, w, kernel_shape, strides, dilations, pads, auto_pad)
-    return add_bias(b, convolve(b, x, w, group, windows), bias, b.rank(w))
+    windows = conv_windows(ctx, w, kernel_shape, strides, dilations, pads, auto_pad)
+    return add_bias(ctx, convolve(ctx, x, w, group, windows), bias, ctx.rank(w))
 
 
 @translates("CausalConvWithState", since=27)
 def causal_conv_with_state(
-    b: Context, x: Annotated[Value, Rank(3)], w: Annotated[Value, Rank(3)], bias: Annotated[Value, Rank(1)] | None = None,
+    ctx: TranslationContext, x: Annotated[Value, Rank(3)], w: Annotated[Value, Rank(3)], bias: Annotated[Value, Rank(1)] | None = None,
     past_state: Annotated[Value, Rank(3)] | None = None, *, activation: str = "none",
 ) -> tuple[Value, ...]:  # fmt: skip
     """A depthwise convolution over the past state and the data, whose last values are the new state."""
     if activation not in ("none", "silu", "swish"):
         raise OpError(f"activation is {activation!r}, expected none, silu or swish")
-    channels, _, kernel = b.static(w, "the weights")
+    channels, _, kernel = ctx.static(w, "the weights")
     if past_state is not None:
-        padded = b.emit("Concat", past_state, x, axis=2)
+        padded = ctx.emit("Concat", past_state, x, axis=2)
     else:
-        padded = b.emit("Pad", x, [0, 0, kernel - 1], [0, 0, 0], b.constant(0, x), pad_mode="constant")
+        padded = ctx.emit("Pad", x, [0, 0, kernel - 1], [0, 0, 0], ctx.constant(0, x), pad_mode="constant")
     windows = Windows.of([kernel], None, None, None, "NOTSET")
-    y = add_bias(b, convolve(b, padded, w, channels, windows), bias, 3)
-    y = y if activation == "none" else b.emit("Swish", y)
-    length = Expression(b, b.size(padded, 2)).unsqueeze(0)
-    return y, b.emit("Slice", padded, (length - (kernel - 1)).value, length.value, [1], [2])
+    y = add_bias(ctx, convolve(ctx, padded, w, channels, windows), bias, 3)
+    y = y if activation == "none" else ctx.emit("Swish", y)
+    length = Expression(ctx, ctx.size(padded, 2)).unsqueeze(0)
+    return y, ctx.emit("Slice", padded, (length - (kernel - 1)).value, length.value, [1], [2])

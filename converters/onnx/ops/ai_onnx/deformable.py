@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from converters.onnx.algorithms.convolution import add_bias, conv_windows
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.ir.graph import Value
 
 
 @translates("DeformConv", since=19)
 def deform_conv(
-    b: Context, x: Value, w: Value, offset: Value, bias: Value | None = None, mask: Value | None = None, *,
+    ctx: TranslationContext, x: Value, w: Value, offset: Value, bias: Value | None = None, mask: Value | None = None, *,
     dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None, offset_group: int = 1,
     pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
     """DeformableConvolution-8, or irexec's own operation if there are not two spatial axes."""
-    windows = conv_windows(b, w, kernel_shape, strides, dilations, pads, "NOTSET")
+    windows = conv_windows(ctx, w, kernel_shape, strides, dilations, pads, "NOTSET")
     rank = len(windows.kernel)
     if rank != 2:
-        b.warn(
-            f"DeformConv {b.name!r} over {rank} spatial axes becomes an operation of irexec's own, which OpenVINO does not load"
+        ctx.warn(
+            f"DeformConv {ctx.name!r} over {rank} spatial axes becomes an operation of irexec's own, which OpenVINO does not load"
         )
-    y = b.emit(
+    y = ctx.emit(
         "DeformableConvolution", x, offset, w, mask, version=8 if rank == 2 else "irexec", group=group, deformable_group=offset_group,
         bilinear_interpolation_pad=True, **windows.attributes(),
     )  # fmt: skip
-    return add_bias(b, y, bias, rank + 2)
+    return add_bias(ctx, y, bias, rank + 2)

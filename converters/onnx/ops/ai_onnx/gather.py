@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.errors import OpError
 from irexec.ir.dims import Size
@@ -10,25 +10,25 @@ from irexec.ir.graph import Value
 
 
 @translates("Gather")
-def gather(b: Context, x: Value, indices: Value, *, axis: int = 0) -> Value:
-    return b.emit("Gather", x, indices, b.constant(axis))
+def gather(ctx: TranslationContext, x: Value, indices: Value, *, axis: int = 0) -> Value:
+    return ctx.emit("Gather", x, indices, ctx.constant(axis))
 
 
 @translates("GatherElements", since=11)
-def gather_elements(b: Context, x: Value, indices: Value, *, axis: int = 0) -> Value:
+def gather_elements(ctx: TranslationContext, x: Value, indices: Value, *, axis: int = 0) -> Value:
     """The indices may be smaller than the data along other axes; IR needs equal sizes there."""
-    normal_axis, sizes, index_sizes = b.axis(axis, x), b.sizes(x), b.sizes(indices, "the indices")
+    normal_axis, sizes, index_sizes = ctx.axis(axis, x), ctx.sizes(x), ctx.sizes(indices, "the indices")
     if len(sizes) != len(index_sizes):
-        raise OpError(f"the indices {b.fact(indices)} do not have the rank of the data {b.fact(x)}")
+        raise OpError(f"the indices {ctx.fact(indices)} do not have the rank of the data {ctx.fact(x)}")
     sliced = [
         i
         for i, (have, want) in enumerate(zip(sizes, index_sizes, strict=True))
         if i != normal_axis and not _are_equal(have, want)
     ]
     if sliced:
-        stops = b.emit("Gather", b.shape_of(indices), b.constant(sliced), b.constant(0))
-        x = b.emit("Slice", x, [0] * len(sliced), stops, [1] * len(sliced), sliced)
-    return b.emit("GatherElements", x, indices, axis=normal_axis)
+        stops = ctx.emit("Gather", ctx.shape_of(indices), ctx.constant(sliced), ctx.constant(0))
+        x = ctx.emit("Slice", x, [0] * len(sliced), stops, [1] * len(sliced), sliced)
+    return ctx.emit("GatherElements", x, indices, axis=normal_axis)
 
 
 def _are_equal(left: Size, right: Size) -> bool:
@@ -37,5 +37,5 @@ def _are_equal(left: Size, right: Size) -> bool:
 
 
 @translates("GatherND", since=11)
-def gather_nd(b: Context, x: Value, indices: Value, *, batch_dims: int = 0) -> Value:
-    return b.emit("GatherND", x, indices, batch_dims=batch_dims)
+def gather_nd(ctx: TranslationContext, x: Value, indices: Value, *, batch_dims: int = 0) -> Value:
+    return ctx.emit("GatherND", x, indices, batch_dims=batch_dims)

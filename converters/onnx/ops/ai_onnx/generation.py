@@ -7,7 +7,7 @@ import math
 import numpy as np
 from onnx import SparseTensorProto, TensorProto
 
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from converters.onnx.tensors import array_of, constant_of, element_of
 from irexec.dtypes.elements import BF16, F16, F32, I64, STRING
@@ -19,7 +19,7 @@ _LARGEST_CONSTANT = 1 << 16
 
 @translates("Constant")
 def constant(
-    b: Context, *, value: TensorProto | None = None, sparse_value: SparseTensorProto | None = None, value_float: float | None = None,
+    ctx: TranslationContext, *, value: TensorProto | None = None, sparse_value: SparseTensorProto | None = None, value_float: float | None = None,
     value_floats: list[float] | None = None, value_int: int | None = None, value_ints: list[int] | None = None,
     value_string: str | None = None, value_strings: list[str] | None = None,
 ) -> Value:  # fmt: skip
@@ -37,50 +37,50 @@ def constant(
     if len(tensors) + len(values) != 1:
         raise OpError(f"it has {len(tensors) + len(values)} values, expected one")
     if tensors:
-        return b.builder.raw_constant(constant_of(tensors[0], None), b.name)
+        return ctx.builder.raw_constant(constant_of(tensors[0], None), ctx.name)
     one, kind = values[0]
-    return b.constant(np.asarray(one, kind.carrier), kind)
+    return ctx.constant(np.asarray(one, kind.carrier), kind)
 
 
 @translates("ConstantOfShape", since=9)
-def constant_of_shape(b: Context, shape: Value, *, value: TensorProto | None = None) -> Value:
+def constant_of_shape(ctx: TranslationContext, shape: Value, *, value: TensorProto | None = None) -> Value:
     """A constant if the shape is a small constant, else a Broadcast."""
     array, kind = (np.zeros(1, np.float32), F32) if value is None else array_of(value)
     if array.size != 1:
         raise OpError(f"value has {array.size} elements, expected 1")
-    sizes = b.ints_if_known(shape) if shape.node.constant is not None else None
+    sizes = ctx.ints_if_known(shape) if shape.node.constant is not None else None
     if (
         sizes is not None
         and all(size >= 0 for size in sizes)
         and math.prod(max(int(size), 1) for size in sizes) <= _LARGEST_CONSTANT
     ):
-        return b.constant(np.full(sizes, array.reshape(-1)[0], array.dtype), kind)
-    return b.full(b.constant(array.reshape(()), kind), shape)
+        return ctx.constant(np.full(sizes, array.reshape(-1)[0], array.dtype), kind)
+    return ctx.full(ctx.constant(array.reshape(()), kind), shape)
 
 
 @translates("Range", since=11)
-def range_11(b: Context, start: Value, limit: Value, delta: Value, *, stash_type: int = 1) -> Value:
+def range_11(ctx: TranslationContext, start: Value, limit: Value, delta: Value, *, stash_type: int = 1) -> Value:
     """Computed in f32 for the 16-bit floats."""
-    kind = b.element(start)
+    kind = ctx.element(start)
     wide = F32 if kind in (F16, BF16) and stash_type == 1 else kind
-    scalars = [b.convert(b.scalar(value), wide) for value in (start, limit, delta)]
-    return b.convert(b.emit("Range", *scalars, output_type=wide), kind)
+    scalars = [ctx.convert(ctx.scalar(value), wide) for value in (start, limit, delta)]
+    return ctx.convert(ctx.emit("Range", *scalars, output_type=wide), kind)
 
 
 @translates("OneHot", since=9)
-def one_hot(b: Context, indices: Value, depth: Value, values: Value, *, axis: int = -1) -> Value:
+def one_hot(ctx: TranslationContext, indices: Value, depth: Value, values: Value, *, axis: int = -1) -> Value:
     """Indices of any numeric type; negative ones count from the end."""
-    if not b.element(indices).is_integer:
-        indices = b.convert(indices, I64)
-    depth = b.scalar(b.convert(depth, I64))
-    off, on = (b.emit("Gather", values, b.constant(i), b.constant(0)) for i in (0, 1))
-    return b.emit("OneHot", indices, depth, on, off, axis=axis, negative_indices_mode="normalize")
+    if not ctx.element(indices).is_integer:
+        indices = ctx.convert(indices, I64)
+    depth = ctx.scalar(ctx.convert(depth, I64))
+    off, on = (ctx.emit("Gather", values, ctx.constant(i), ctx.constant(0)) for i in (0, 1))
+    return ctx.emit("OneHot", indices, depth, on, off, axis=axis, negative_indices_mode="normalize")
 
 
 @translates("EyeLike", since=9)
-def eye_like(b: Context, x: Value, *, dtype: int = 0, k: int = 0) -> Value:
+def eye_like(ctx: TranslationContext, x: Value, *, dtype: int = 0, k: int = 0) -> Value:
     """Ones on the k-th diagonal of a matrix of the shape of ``x``."""
-    kind = element_of(dtype) if dtype else b.element(x)
-    if b.rank(x) != 2:
-        raise OpError(f"the input {b.fact(x)} is not a matrix")
-    return b.emit("Eye", b.size(x, 0), b.size(x, 1), b.constant(k), output_type=kind)
+    kind = element_of(dtype) if dtype else ctx.element(x)
+    if ctx.rank(x) != 2:
+        raise OpError(f"the input {ctx.fact(x)} is not a matrix")
+    return ctx.emit("Eye", ctx.size(x, 0), ctx.size(x, 1), ctx.constant(k), output_type=kind)

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Annotated
 
 from converters.onnx.algorithms.expression import Expression, arange
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import I64
 from irexec.errors import OpError
@@ -22,24 +22,36 @@ _CUBIC = -0.75
 
 @translates("GridSample", since=16)
 def grid_sample_16(
-    b: Context, x: Value, grid: Value, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: int = 0
+    ctx: TranslationContext,
+    x: Value,
+    grid: Value,
+    *,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: int = 0,
 ) -> Value:
-    return grid_sample_20(b, x, grid, mode=mode, padding_mode=padding_mode, align_corners=align_corners)
+    return grid_sample_20(ctx, x, grid, mode=mode, padding_mode=padding_mode, align_corners=align_corners)
 
 
 @translates("GridSample", since=20)
 def grid_sample_20(
-    b: Context, x: Value, grid: Value, *, mode: str = "linear", padding_mode: str = "zeros", align_corners: int = 0
+    ctx: TranslationContext,
+    x: Value,
+    grid: Value,
+    *,
+    mode: str = "linear",
+    padding_mode: str = "zeros",
+    align_corners: int = 0,
 ) -> Value:
     """IR's operation for images; for volumes, which it does not support, a sum over taps."""
     if mode not in _MODES:
         raise OpError(f"mode is {mode!r}, expected {', '.join(_MODES)}")
     if padding_mode not in ("zeros", "border", "reflection"):
         raise OpError(f"padding_mode is {padding_mode!r}, expected zeros, border or reflection")
-    if b.rank(x) == 4:
+    if ctx.rank(x) == 4:
         attributes = {"align_corners": bool(align_corners), "mode": _OF_IR[_MODES[mode]], "padding_mode": padding_mode}
-        return b.emit("GridSample", x, b.convert(grid, b.element(x)), **attributes)
-    return _Sampling(b, x, b.convert(grid, b.element(x)), padding_mode, bool(align_corners)).read(_MODES[mode])
+        return ctx.emit("GridSample", x, ctx.convert(grid, ctx.element(x)), **attributes)
+    return _Sampling(ctx, x, ctx.convert(grid, ctx.element(x)), padding_mode, bool(align_corners)).read(_MODES[mode])
 
 
 class _Sampling:
@@ -48,23 +60,23 @@ class _Sampling:
     Source: ONNX GridSample-20.
     """
 
-    def __init__(self, b: Context, x: Value, grid: Value, padding: str, corners: bool) -> None:
-        self.b, self.padding, self.corners = b, padding, corners
-        self.axes = b.rank(x) - 2
-        coordinates = b.sizes(grid)[-1]
-        if b.rank(grid) != b.rank(x) or (isinstance(coordinates, int) and coordinates != self.axes):
+    def __init__(self, ctx: TranslationContext, x: Value, grid: Value, padding: str, corners: bool) -> None:
+        self.ctx, self.padding, self.corners = ctx, padding, corners
+        self.axes = ctx.rank(x) - 2
+        coordinates = ctx.sizes(grid)[-1]
+        if ctx.rank(grid) != ctx.rank(x) or (isinstance(coordinates, int) and coordinates != self.axes):
             raise OpError(
-                f"the grid {b.fact(grid)} does not have a coordinate for each spatial axis of the data {b.fact(x)}"
+                f"the grid {ctx.fact(grid)} does not have a coordinate for each spatial axis of the data {ctx.fact(x)}"
             )
-        self.sizes = [Expression(b, b.size(x, axis + 2)) for axis in range(self.axes)]
-        self.data = b.emit("Reshape", x, [0, 0, -1], special_zero=True)
-        self.shape = b.emit(
+        self.sizes = [Expression(ctx, ctx.size(x, axis + 2)) for axis in range(self.axes)]
+        self.data = ctx.emit("Reshape", x, [0, 0, -1], special_zero=True)
+        self.shape = ctx.emit(
             "Concat",
-            b.emit("Slice", b.shape_of(x), [0], [2], [1], [0]),
-            b.emit("Slice", b.shape_of(grid), [1], [-1], [1], [0]),
+            ctx.emit("Slice", ctx.shape_of(x), [0], [2], [1], [0]),
+            ctx.emit("Slice", ctx.shape_of(grid), [1], [-1], [1], [0]),
             axis=0,
         )
-        points = b.emit("Reshape", grid, [0, -1, self.axes], special_zero=True)
+        points = ctx.emit("Reshape", grid, [0, -1, self.axes], special_zero=True)
         self.points = [self._denormalised(points, axis) for axis in range(self.axes)]
 
     def read(self, mode: str) -> Value:
@@ -81,19 +93,19 @@ class _Sampling:
                 weight = reduce(Expression.__mul__, [weight for _, weight in chosen])
                 parts.append(self._tap([position for position, _ in chosen]) * weight.unsqueeze(1))
             samples = reduce(Expression.__add__, parts)
-        return self.b.emit("Reshape", samples.value, self.shape, special_zero=False)
+        return self.ctx.emit("Reshape", samples.value, self.shape, special_zero=False)
 
     def _denormalised(self, points: Value, axis: int) -> Expression:
         """Coordinates in -1..1 as positions along an axis, (N, points)."""
         point = Expression(
-            self.b, self.b.emit("Gather", points, self.b.constant(self.axes - 1 - axis), self.b.constant(2))
+            self.ctx, self.ctx.emit("Gather", points, self.ctx.constant(self.axes - 1 - axis), self.ctx.constant(2))
         )
-        size = self.sizes[axis].to(self.b.element(points))
+        size = self.sizes[axis].to(self.ctx.element(points))
         return (point + 1) * (size - 1) / 2 if self.corners else ((point + 1) * size - 1) / 2
 
     def _inside(self, position: Expression, axis: int) -> Expression:
         """Positions outside the data moved inside by the padding mode; unchanged for zeros."""
-        size = self.sizes[axis].to(self.b.element(position.value))
+        size = self.sizes[axis].to(self.ctx.element(position.value))
         if self.padding == "border":
             return position.minimum(size - 1).maximum(0)
         if self.padding == "reflection":
@@ -104,7 +116,7 @@ class _Sampling:
 
     def _tap(self, positions: list[Expression]) -> Expression:
         """The data at integer positions, 0 outside: (N, C, points)."""
-        kind, flat, inside = self.b.element(self.data), None, None
+        kind, flat, inside = self.ctx.element(self.data), None, None
         for axis, position in enumerate(positions):
             end = self.sizes[axis]
             index = self._inside(position, axis).to(I64)
@@ -114,12 +126,12 @@ class _Sampling:
             flat = index if flat is None else flat * end + index
         if flat is None or inside is None:
             raise OpError("the data have no spatial axis")
-        found = self.b.emit("Gather", self.data, flat.value, self.b.constant(2), batch_dims=1)
+        found = self.ctx.emit("Gather", self.data, flat.value, self.ctx.constant(2), batch_dims=1)
         # With one batch axis the indices replace axis 2: N, C, points.
-        samples = Expression(self.b, found)
+        samples = Expression(self.ctx, found)
         if self.padding != "zeros":
             return samples
-        return inside.unsqueeze(1).select(samples, Expression(self.b, self.b.constant(0, kind)))
+        return inside.unsqueeze(1).select(samples, Expression(self.ctx, self.ctx.constant(0, kind)))
 
 
 def _linear(position: Expression) -> list[tuple[Expression, Expression]]:
@@ -150,35 +162,41 @@ def _cubic(position: Expression) -> list[tuple[Expression, Expression]]:
 
 @translates("AffineGrid", since=20)
 def affine_grid(
-    b: Context, theta: Annotated[Value, Rank(3)], size: Annotated[Value, Rank(1)], *, align_corners: int = 0
+    ctx: TranslationContext,
+    theta: Annotated[Value, Rank(3)],
+    size: Annotated[Value, Rank(1)],
+    *,
+    align_corners: int = 0,
 ) -> Value:
     """The points of a regular grid over (N, C, sizes...), transformed by matrices: (N, sizes..., axes), last axis first."""
-    axes, kind = b.sizes(theta, "theta")[-2], b.element(theta)
+    axes, kind = ctx.sizes(theta, "theta")[-2], ctx.element(theta)
     if axes not in (2, 3):
-        axes = _axes_of(b, size)
+        axes = _axes_of(ctx, size)
     sizes = [
-        Expression(b, b.emit("Gather", b.convert(size, I64), b.constant(axis + 2), b.constant(0)))
+        Expression(ctx, ctx.emit("Gather", ctx.convert(size, I64), ctx.constant(axis + 2), ctx.constant(0)))
         for axis in range(int(axes))
     ]
-    spatial = b.emit("Slice", b.convert(size, I64), [2], [2 + int(axes)], [1], [0])
+    spatial = ctx.emit("Slice", ctx.convert(size, I64), [2], [2 + int(axes)], [1], [0])
     columns = []
     for axis in reversed(range(int(axes))):
-        positions = arange(b, 0, sizes[axis], kind)
+        positions = arange(ctx, 0, sizes[axis], kind)
         whole = sizes[axis].to(kind)
         along = (positions * 2 - (whole - 1)) / ((whole - 1).maximum(1) if align_corners else whole)
-        shaped = b.unsqueeze(along.value, [i for i in range(int(axes)) if i != axis])
-        columns.append(b.unsqueeze(b.full(shaped, spatial), [int(axes)]))
-    columns.append(b.unsqueeze(b.full(b.constant(1, kind), spatial), [int(axes)]))
-    points = b.emit("Reshape", b.emit("Concat", *columns, axis=int(axes)), [1, -1, int(axes) + 1], special_zero=False)
-    moved = b.emit("MatMul", points, theta, transpose_a=False, transpose_b=True)
-    batch = b.unsqueeze(b.size(theta, 0), [0])
-    return b.emit(
-        "Reshape", moved, b.emit("Concat", batch, spatial, b.constant([int(axes)]), axis=0), special_zero=False
+        shaped = ctx.unsqueeze(along.value, [i for i in range(int(axes)) if i != axis])
+        columns.append(ctx.unsqueeze(ctx.full(shaped, spatial), [int(axes)]))
+    columns.append(ctx.unsqueeze(ctx.full(ctx.constant(1, kind), spatial), [int(axes)]))
+    points = ctx.emit(
+        "Reshape", ctx.emit("Concat", *columns, axis=int(axes)), [1, -1, int(axes) + 1], special_zero=False
+    )
+    moved = ctx.emit("MatMul", points, theta, transpose_a=False, transpose_b=True)
+    batch = ctx.unsqueeze(ctx.size(theta, 0), [0])
+    return ctx.emit(
+        "Reshape", moved, ctx.emit("Concat", batch, spatial, ctx.constant([int(axes)]), axis=0), special_zero=False
     )
 
 
-def _axes_of(b: Context, size: Value) -> int:
-    length = b.sizes(size, "size")[0]
+def _axes_of(ctx: TranslationContext, size: Value) -> int:
+    length = ctx.sizes(size, "size")[0]
     if length not in (4, 5):
-        raise OpError(f"size {b.fact(size)} is neither that of images nor of volumes")
+        raise OpError(f"size {ctx.fact(size)} is neither that of images nor of volumes")
     return int(length) - 2

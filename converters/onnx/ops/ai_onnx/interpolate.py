@@ -13,7 +13,7 @@ import numpy as np
 
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.algorithms.resampling import Resizing, Stretch, resampled
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import F64, I64
 from irexec.errors import OpError
@@ -29,7 +29,7 @@ class _Request:
 
     def __init__(
         self,
-        b: Context,
+        ctx: TranslationContext,
         x: Value,
         axes: Sequence[int],
         sizes: Value | None,
@@ -41,10 +41,10 @@ class _Request:
             raise OpError("either scales or sizes must be given")
         if policy not in _POLICIES:
             raise OpError(f"keep_aspect_ratio_policy {policy!r} is none of {', '.join(_POLICIES)}")
-        self.b, self.x, self.axes, self.policy = b, x, list(axes), policy if sizes is not None else "stretch"
+        self.ctx, self.x, self.axes, self.policy = ctx, x, list(axes), policy if sizes is not None else "stretch"
         self.by_scale = scales is not None
         self.given = given
-        known = b.known(given)
+        known = ctx.known(given)
         self.known = None if known is None else known.ravel().tolist()
         if self.known is not None and len(self.known) != len(self.axes):
             raise OpError(
@@ -57,7 +57,7 @@ class _Request:
     def _stays(self, i: int) -> bool:
         if self.known is None or self.policy != "stretch":
             return False
-        return self.known[i] == (1 if self.by_scale else self.b.sizes(self.x)[self.axes[i]])
+        return self.known[i] == (1 if self.by_scale else self.ctx.sizes(self.x)[self.axes[i]])
 
     def is_native(self, how: Resizing) -> bool:
         """Whether Interpolate computes the same."""
@@ -73,7 +73,7 @@ class _Request:
 
         For sizes that are not known: only align_corners computes them from the size.
         """
-        size = self.b.sizes(self.x)[self.axes[i]]
+        size = self.ctx.sizes(self.x)[self.axes[i]]
         if self.known is None or not isinstance(size, int):
             return how.transformation != "align_corners"
         resized = size * self.known[i]
@@ -83,14 +83,14 @@ class _Request:
 
     def interpolate(self, how: Resizing) -> Value:
         """An Interpolate along the axes whose size changes."""
-        b, given = self.b, self.given
+        ctx, given = self.ctx, self.given
         if not self.changing:
             return self.x
         if len(self.changing) < len(self.axes):
-            values = np.asarray(b.known(given)).ravel()[self.changing]
-            given = b.constant(values, given)
+            values = np.asarray(ctx.known(given)).ravel()[self.changing]
+            given = ctx.constant(values, given)
         mode = "linear_onnx" if how.mode == "linear" else how.mode
-        return b.emit(
+        return ctx.emit(
             "Interpolate", self.x, given, [self.axes[i] for i in self.changing], version=11, mode=mode,
             shape_calculation_mode="scales" if self.by_scale else "sizes", coordinate_transformation_mode=how.transformation,
             nearest_mode=how.nearest, cube_coeff=how.cubic,
@@ -98,11 +98,11 @@ class _Request:
 
     def stretches(self, roi: Value | None) -> list[Stretch]:
         """The axes whose size changes, or all axes if there is a region."""
-        b = self.b
+        ctx = self.ctx
         chosen = list(range(len(self.axes))) if roi is not None else self.changing
-        sizes = [Expression(b, b.size(self.x, axis)).to(F64) for axis in self.axes]
+        sizes = [Expression(ctx, ctx.size(self.x, axis)).to(F64) for axis in self.axes]
         values = [
-            Expression(b, b.emit("Gather", self.given, b.constant(i), b.constant(0))).to(F64)
+            Expression(ctx, ctx.emit("Gather", self.given, ctx.constant(i), ctx.constant(0))).to(F64)
             for i in range(len(self.axes))
         ]
         if self.by_scale:
@@ -122,13 +122,13 @@ class _Request:
 
     def _region(self, roi: Value, i: int) -> tuple[Expression, Expression]:
         """Start and end along an axis; roi has entries for the axes given, or for all axes of the data."""
-        b, shape = self.b, self.b.static(roi, "roi")
+        ctx, shape = self.ctx, self.ctx.static(roi, "roi")
         length = shape[0] if len(shape) == 1 else 0
-        if length not in (2 * len(self.axes), 2 * b.rank(self.x)):
+        if length not in (2 * len(self.axes), 2 * ctx.rank(self.x)):
             raise OpError(f"roi has the shape {list(shape)} for {counted(len(self.axes), 'axis')}")
         entry = i if length == 2 * len(self.axes) else self.axes[i]
         start, end = (
-            Expression(b, b.emit("Gather", roi, b.constant(p), b.constant(0))).to(F64)
+            Expression(ctx, ctx.emit("Gather", roi, ctx.constant(p), ctx.constant(0))).to(F64)
             for p in (entry, length // 2 + entry)
         )
         return start, end
@@ -138,25 +138,25 @@ def _resize(how: Resizing, request: _Request, roi: Value | None = None) -> Value
     if request.is_native(how):
         return request.interpolate(how)
     return resampled(
-        request.b, request.x, how, request.stretches(roi if how.transformation == "tf_crop_and_resize" else None)
+        request.ctx, request.x, how, request.stretches(roi if how.transformation == "tf_crop_and_resize" else None)
     )
 
 
 @translates("Resize", since=10)
-def resize_10(b: Context, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
+def resize_10(ctx: TranslationContext, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
     """Coordinates asymmetric, nearest by floor."""
-    return _resize(Resizing(mode, "asymmetric", "floor"), _Request(b, x, range(b.rank(x)), None, scales))
+    return _resize(Resizing(mode, "asymmetric", "floor"), _Request(ctx, x, range(ctx.rank(x)), None, scales))
 
 
 @translates("Resize", since=11)
 def resize_11(
-    b: Context, x: Value, roi: Value | None = None, scales: Value | None = None, sizes: Value | None = None, *, mode: str = "nearest",
+    ctx: TranslationContext, x: Value, roi: Value | None = None, scales: Value | None = None, sizes: Value | None = None, *, mode: str = "nearest",
     coordinate_transformation_mode: str = "half_pixel", nearest_mode: str = "round_prefer_floor", cubic_coeff_a: float = -0.75,
     exclude_outside: int = 0, extrapolation_value: float = 0.0, antialias: int = 0, axes: list[int] | None = None,
     keep_aspect_ratio_policy: str = "stretch",
 ) -> Value:  # fmt: skip
     """An empty tensor means an absent input."""
-    scales, sizes = (None if v is None or b.sizes(v) == (0,) else v for v in (scales, sizes))
+    scales, sizes = (None if v is None or ctx.sizes(v) == (0,) else v for v in (scales, sizes))
     how = Resizing(
         mode,
         coordinate_transformation_mode,
@@ -166,28 +166,30 @@ def resize_11(
         extrapolation_value,
         bool(antialias),
     )
-    resized_axes = [b.axis(axis, x) for axis in axes] if axes else range(b.rank(x))
+    resized_axes = [ctx.axis(axis, x) for axis in axes] if axes else range(ctx.rank(x))
     return _resize(
         how,
         _Request(
-            b, x, resized_axes, None if sizes is None else b.convert(sizes, I64), scales, keep_aspect_ratio_policy
+            ctx, x, resized_axes, None if sizes is None else ctx.convert(sizes, I64), scales, keep_aspect_ratio_policy
         ),
         roi,
     )
 
 
 @translates("Upsample")
-def upsample_1(b: Context, x: Value, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Value:
+def upsample_1(
+    ctx: TranslationContext, x: Value, *, height_scale: float, width_scale: float, mode: str = "nearest"
+) -> Value:
     """For images only; the mode linear was called bilinear."""
-    scales = b.constant(np.array([1, 1, height_scale, width_scale], np.float32))
-    return resize_10(b, x, scales, mode="linear" if mode == "bilinear" else mode)
+    scales = ctx.constant(np.array([1, 1, height_scale, width_scale], np.float32))
+    return resize_10(ctx, x, scales, mode="linear" if mode == "bilinear" else mode)
 
 
 @translates("Upsample", since=7)
-def upsample_7(b: Context, x: Value, *, scales: list[float], mode: str = "nearest") -> Value:
-    return resize_10(b, x, b.constant(np.asarray(scales, np.float32)), mode=mode)
+def upsample_7(ctx: TranslationContext, x: Value, *, scales: list[float], mode: str = "nearest") -> Value:
+    return resize_10(ctx, x, ctx.constant(np.asarray(scales, np.float32)), mode=mode)
 
 
 @translates("Upsample", since=9)
-def upsample_9(b: Context, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
-    return resize_10(b, x, scales, mode=mode)
+def upsample_9(ctx: TranslationContext, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
+    return resize_10(ctx, x, scales, mode=mode)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.bodies import BodyBuilder, IterationResult, IterationSlice, build_loop
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import F32
 from irexec.errors import OpError
@@ -19,7 +19,7 @@ _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, Tru
 
 @translates("LinearAttention", since=27)
 def linear_attention(
-    b: Context, query: Value, key: Value, value: Value, past_state: Value | None = None, decay: Value | None = None,
+    ctx: TranslationContext, query: Value, key: Value, value: Value, past_state: Value | None = None, decay: Value | None = None,
     beta: Value | None = None, *, q_num_heads: int, kv_num_heads: int, scale: float = 0.0, update_rule: str = "gated_delta",
     chunk_size: int = 64,
 ) -> tuple[Value, ...]:  # fmt: skip
@@ -27,19 +27,19 @@ def linear_attention(
     gated, delta = _rule(update_rule, decay, beta)
     if kv_num_heads < 1 or q_num_heads < 1 or q_num_heads % kv_num_heads:
         raise OpError(f"q_num_heads {q_num_heads} is not a multiple of kv_num_heads {kv_num_heads}")
-    keys, values = (_last_size(b, x, what) // kv_num_heads for x, what in ((key, "key"), (value, "value")))
+    keys, values = (_last_size(ctx, x, what) // kv_num_heads for x, what in ((key, "key"), (value, "value")))
     if keys < 1:
-        raise OpError(f"the keys {b.fact(key)} have no elements for {kv_num_heads} heads")
+        raise OpError(f"the keys {ctx.fact(key)} have no elements for {kv_num_heads} heads")
     factor = scale or 1 / math.sqrt(keys)
     # (B, T, H, ...): queries as rows of a group, keys as a column, values as a row.
     sliced = [
-        _split_last(b, query, [kv_num_heads, q_num_heads // kv_num_heads, keys]), _split_last(b, key, [kv_num_heads, keys, 1]),
-        _split_last(b, value, [kv_num_heads, 1, values]),
+        _split_last(ctx, query, [kv_num_heads, q_num_heads // kv_num_heads, keys]), _split_last(ctx, key, [kv_num_heads, keys, 1]),
+        _split_last(ctx, value, [kv_num_heads, 1, values]),
     ]  # fmt: skip
     if gated and decay is not None:
-        sliced.append(b.emit("Exp", _split_last(b, decay, [kv_num_heads, -1, 1])))
+        sliced.append(ctx.emit("Exp", _split_last(ctx, decay, [kv_num_heads, -1, 1])))
     if delta and beta is not None:
-        sliced.append(_split_last(b, beta, [-1, 1, 1]))
+        sliced.append(_split_last(ctx, beta, [-1, 1, 1]))
 
     def iteration(builder: BodyBuilder, states: list[Value], parts: list[Value]) -> IterationResult:
         inner = builder.inner
@@ -48,10 +48,12 @@ def linear_attention(
         read = now[0] @ state * factor
         return IterationResult([state.value], [(inner.unsqueeze(read.value, [1]), IterationSlice(1))])
 
-    initial = _initial(b, query, [kv_num_heads, keys, values]) if past_state is None else b.convert(past_state, F32)
-    last, outputs = build_loop(b, [initial], [(part, IterationSlice(1)) for part in sliced], iteration)
-    flat = b.emit("Reshape", outputs, [0, 0, q_num_heads * values], special_zero=True)
-    return b.convert(flat, b.element(query)), b.convert(last, b.element(query if past_state is None else past_state))
+    initial = _initial(ctx, query, [kv_num_heads, keys, values]) if past_state is None else ctx.convert(past_state, F32)
+    last, outputs = build_loop(ctx, [initial], [(part, IterationSlice(1)) for part in sliced], iteration)
+    flat = ctx.emit("Reshape", outputs, [0, 0, q_num_heads * values], special_zero=True)
+    return ctx.convert(flat, ctx.element(query)), ctx.convert(
+        last, ctx.element(query if past_state is None else past_state)
+    )
 
 
 def _rule(name: str, decay: Value | None, beta: Value | None) -> tuple[bool, bool]:
@@ -63,21 +65,21 @@ def _rule(name: str, decay: Value | None, beta: Value | None) -> tuple[bool, boo
     return _RULES[name]
 
 
-def _last_size(b: Context, x: Value, what: str) -> int:
-    size = b.sizes(x, what)[-1]
+def _last_size(ctx: TranslationContext, x: Value, what: str) -> int:
+    size = ctx.sizes(x, what)[-1]
     if not isinstance(size, int):
-        raise OpError(f"the last size of {what}, {b.fact(x)}, must be known when the model is converted")
+        raise OpError(f"the last size of {what}, {ctx.fact(x)}, must be known when the model is converted")
     return size
 
 
-def _split_last(b: Context, x: Value, sizes: Sequence[int]) -> Value:
+def _split_last(ctx: TranslationContext, x: Value, sizes: Sequence[int]) -> Value:
     """(B, T, C) in f32, with the last axis split into several."""
-    return b.emit("Reshape", b.convert(x, F32), [0, 0, *sizes], special_zero=True)
+    return ctx.emit("Reshape", ctx.convert(x, F32), [0, 0, *sizes], special_zero=True)
 
 
-def _initial(b: Context, query: Value, sizes: Sequence[int]) -> Value:
-    batch = b.reshape(b.size(query, 0), [1])
-    return b.full(b.constant(0.0), b.emit("Concat", batch, b.constant(list(sizes)), axis=0))
+def _initial(ctx: TranslationContext, query: Value, sizes: Sequence[int]) -> Value:
+    batch = ctx.reshape(ctx.size(query, 0), [1])
+    return ctx.full(ctx.constant(0.0), ctx.emit("Concat", batch, ctx.constant(list(sizes)), axis=0))
 
 
 def _updated(state: Expression, now: Sequence[Expression], gated: bool, delta: bool) -> Expression:
@@ -86,7 +88,7 @@ def _updated(state: Expression, now: Sequence[Expression], gated: bool, delta: b
     if gated:
         state = state * rest[0]
     if delta:
-        b = state.b
-        known = Expression(b, b.emit("MatMul", key.value, state.value, transpose_a=True))
+        ctx = state.ctx
+        known = Expression(ctx, ctx.emit("MatMul", key.value, state.value, transpose_a=True))
         value = (value - known) * rest[-1]
     return state + key * value

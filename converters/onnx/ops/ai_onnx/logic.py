@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from converters.onnx.algorithms.elementwise import add_binary, add_binary_with_axis, add_elementwise, emit_binary
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.errors import OpError
 from irexec.ir.graph import Value
@@ -17,24 +17,24 @@ add_elementwise("BitwiseNot", 18, "BitwiseNot")
 
 
 @translates("BitShift", since=11)
-def bit_shift(b: Context, x: Value, y: Value, *, direction: str) -> Value:
+def bit_shift(ctx: TranslationContext, x: Value, y: Value, *, direction: str) -> Value:
     """A shift by the width of the type or more, or by a negative amount, leaves the sign only: IR does not define it."""
     if direction not in ("LEFT", "RIGHT"):
         raise OpError(f"direction is {direction!r}, expected LEFT or RIGHT")
-    kind, type = b.element(x), "BitwiseLeftShift" if direction == "LEFT" else "BitwiseRightShift"
-    amounts = b.known(y)
+    kind, type = ctx.element(x), "BitwiseLeftShift" if direction == "LEFT" else "BitwiseRightShift"
+    amounts = ctx.known(y)
     if amounts is not None and bool(((amounts >= 0) & (amounts < kind.bits)).all()):
-        return b.emit(type, x, y)
-    shift = Expression(b, y)
+        return ctx.emit(type, x, y)
+    shift = Expression(ctx, y)
     beyond = shift > (kind.bits - 1)
     if kind.kind == "signed":
         beyond = beyond | (shift < 0)
-    shifted = Expression(b, b.emit(type, x, beyond.select(0, shift).value))
+    shifted = Expression(ctx, ctx.emit(type, x, beyond.select(0, shift).value))
     if kind.kind == "signed" and direction == "RIGHT":
-        return beyond.select(Expression(b, b.emit(type, x, b.constant(kind.bits - 1, y))), shifted).value
+        return beyond.select(Expression(ctx, ctx.emit(type, x, ctx.constant(kind.bits - 1, y))), shifted).value
     return beyond.select(0, shifted).value
 
 
 @translates("Where", since=9)
-def where(b: Context, condition: Value, x: Value, y: Value) -> Value:
-    return b.emit("Select", condition, x, y)
+def where(ctx: TranslationContext, condition: Value, x: Value, y: Value) -> Value:
+    return ctx.emit("Select", condition, x, y)

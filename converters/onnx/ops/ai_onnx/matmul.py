@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import F64
 from irexec.ir.graph import Value
 
 
 @translates("MatMul")
-def matmul(b: Context, x: Value, y: Value) -> Value:
-    return b.emit("MatMul", x, y)
+def matmul(ctx: TranslationContext, x: Value, y: Value) -> Value:
+    return ctx.emit("MatMul", x, y)
 
 
 @translates("Gemm")
 def gemm_1(
-    b: Context, x: Value, y: Value, z: Value, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0,
+    ctx: TranslationContext, x: Value, y: Value, z: Value, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0,
     broadcast: int = 0,
 ) -> Value:  # fmt: skip
     """C broadcasts as in NumPy; ``broadcast`` is ignored, since the shapes are equal without it."""
-    return gemm_7(b, x, y, z, alpha=alpha, beta=beta, transA=transA, transB=transB)
+    return gemm_7(ctx, x, y, z, alpha=alpha, beta=beta, transA=transA, transB=transB)
 
 
 @translates("Gemm", since=7)
 def gemm_7(
-    b: Context,
+    ctx: TranslationContext,
     x: Value,
     y: Value,
     z: Value | None = None,
@@ -35,15 +35,15 @@ def gemm_7(
     transB: int = 0,
 ) -> Value:
     """alpha * A @ B + beta * C; C is optional from opset 11 on."""
-    product = b.emit("MatMul", x, y, transpose_a=bool(transA), transpose_b=bool(transB))
-    result = _scaled(b, product, alpha)
-    return result if z is None else b.emit("Add", result, _scaled(b, z, beta))
+    product = ctx.emit("MatMul", x, y, transpose_a=bool(transA), transpose_b=bool(transB))
+    result = _scaled(ctx, product, alpha)
+    return result if z is None else ctx.emit("Add", result, _scaled(ctx, z, beta))
 
 
-def _scaled(b: Context, x: Value, factor: float) -> Value:
-    kind = b.element(x)
+def _scaled(ctx: TranslationContext, x: Value, factor: float) -> Value:
+    kind = ctx.element(x)
     if factor == 1.0:
         return x
     if kind.is_float or float(factor).is_integer():
-        return b.emit("Multiply", x, b.constant(factor, x))
-    return b.convert(b.emit("Multiply", b.convert(x, F64), b.constant(factor, F64)), kind)
+        return ctx.emit("Multiply", x, ctx.constant(factor, x))
+    return ctx.convert(ctx.emit("Multiply", ctx.convert(x, F64), ctx.constant(factor, F64)), kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_unrolled
 from converters.onnx.registry import translates
 from irexec.errors import OpError
@@ -12,68 +12,70 @@ from irexec.messages import counted
 
 
 @translates("Transpose")
-def transpose(b: Context, x: Value, *, perm: list[int] | None = None) -> Value:
+def transpose(ctx: TranslationContext, x: Value, *, perm: list[int] | None = None) -> Value:
     """Without perm the order of the axes is reversed."""
-    return b.emit("Transpose", x, list(perm) if perm else list(reversed(range(b.rank(x)))))
+    return ctx.emit("Transpose", x, list(perm) if perm else list(reversed(range(ctx.rank(x)))))
 
 
 @translates("Concat")
-def concat(b: Context, *inputs: Value, axis: int = 1) -> Value:
-    return b.emit("Concat", *inputs, axis=axis)
+def concat(ctx: TranslationContext, *inputs: Value, axis: int = 1) -> Value:
+    return ctx.emit("Concat", *inputs, axis=axis)
 
 
 @translates("Concat", since=4)
-def concat_4(b: Context, *inputs: Value, axis: int) -> Value:
-    return b.emit("Concat", *inputs, axis=axis)
+def concat_4(ctx: TranslationContext, *inputs: Value, axis: int) -> Value:
+    return ctx.emit("Concat", *inputs, axis=axis)
 
 
 @translates("Split")
 def split_1(
-    b: Context, x: Value, lengths: Value | None = None, *, axis: int = 0, split: list[int] | None = None
+    ctx: TranslationContext, x: Value, lengths: Value | None = None, *, axis: int = 0, split: list[int] | None = None
 ) -> tuple[Value, ...]:
-    return _split(b, x, axis, b.constant(list(split)) if split else lengths, len(b.outputs))
+    return _split(ctx, x, axis, ctx.constant(list(split)) if split else lengths, len(ctx.outputs))
 
 
 @translates("Split", since=13)
-def split_13(b: Context, x: Value, lengths: Value | None = None, *, axis: int = 0) -> tuple[Value, ...]:
-    return _split(b, x, axis, lengths, len(b.outputs))
+def split_13(ctx: TranslationContext, x: Value, lengths: Value | None = None, *, axis: int = 0) -> tuple[Value, ...]:
+    return _split(ctx, x, axis, lengths, len(ctx.outputs))
 
 
 @translates("Split", since=18)
 def split_18(
-    b: Context, x: Value, lengths: Value | None = None, *, axis: int = 0, num_outputs: int | None = None
+    ctx: TranslationContext, x: Value, lengths: Value | None = None, *, axis: int = 0, num_outputs: int | None = None
 ) -> tuple[Value, ...]:
     """Into num_outputs parts, the last of which may be smaller."""
-    parts = len(b.outputs) if num_outputs is None else num_outputs
-    if parts < max(len(b.outputs), 1):
-        raise OpError(f"num_outputs is {parts} for {counted(len(b.outputs), 'output')}")
+    parts = len(ctx.outputs) if num_outputs is None else num_outputs
+    if parts < max(len(ctx.outputs), 1):
+        raise OpError(f"num_outputs is {parts} for {counted(len(ctx.outputs), 'output')}")
     check_unrolled(parts, "the parts")
-    shape = b.fact(x).shape
-    size = None if shape is None else shape[b.axis(axis, x)]
+    shape = ctx.fact(x).shape
+    size = None if shape is None else shape[ctx.axis(axis, x)]
     if lengths is None and (not isinstance(size, int) or size % parts):
-        part = Expression(b, b.emit("Divide", b.emit("Add", b.size(x, axis), b.constant(parts - 1)), b.constant(parts)))
-        repeated = b.full(part.value, b.constant([parts - 1]))
-        lengths = b.emit("Concat", repeated, b.constant([-1]), axis=0)
-    return _split(b, x, axis, lengths, parts)
+        part = Expression(
+            ctx, ctx.emit("Divide", ctx.emit("Add", ctx.size(x, axis), ctx.constant(parts - 1)), ctx.constant(parts))
+        )
+        repeated = ctx.full(part.value, ctx.constant([parts - 1]))
+        lengths = ctx.emit("Concat", repeated, ctx.constant([-1]), axis=0)
+    return _split(ctx, x, axis, lengths, parts)
 
 
-def _split(b: Context, x: Value, axis: int, lengths: Value | None, parts: int) -> tuple[Value, ...]:
+def _split(ctx: TranslationContext, x: Value, axis: int, lengths: Value | None, parts: int) -> tuple[Value, ...]:
     if lengths is not None:
-        return tuple(b.emit("VariadicSplit", x, b.constant(axis), lengths))
-    return tuple(b.emit("Split", x, b.constant(axis), num_splits=parts))
+        return tuple(ctx.emit("VariadicSplit", x, ctx.constant(axis), lengths))
+    return tuple(ctx.emit("Split", x, ctx.constant(axis), num_splits=parts))
 
 
 @translates("DepthToSpace")
-def depth_to_space(b: Context, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
+def depth_to_space(ctx: TranslationContext, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
     _check_mode(mode)
-    return b.emit("DepthToSpace", x, mode="depth_first" if mode == "CRD" else "blocks_first", block_size=blocksize)
+    return ctx.emit("DepthToSpace", x, mode="depth_first" if mode == "CRD" else "blocks_first", block_size=blocksize)
 
 
 @translates("SpaceToDepth")
-def space_to_depth(b: Context, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
+def space_to_depth(ctx: TranslationContext, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
     """Opset 28 added CRD."""
     _check_mode(mode)
-    return b.emit("SpaceToDepth", x, mode="depth_first" if mode == "CRD" else "blocks_first", block_size=blocksize)
+    return ctx.emit("SpaceToDepth", x, mode="depth_first" if mode == "CRD" else "blocks_first", block_size=blocksize)
 
 
 def _check_mode(mode: str) -> None:
@@ -82,5 +84,7 @@ def _check_mode(mode: str) -> None:
 
 
 @translates("ReverseSequence", since=10)
-def reverse_sequence(b: Context, x: Value, sequence_lens: Value, *, batch_axis: int = 1, time_axis: int = 0) -> Value:
-    return b.emit("ReverseSequence", x, sequence_lens, batch_axis=batch_axis, seq_axis=time_axis)
+def reverse_sequence(
+    ctx: TranslationContext, x: Value, sequence_lens: Value, *, batch_axis: int = 1, time_axis: int = 0
+) -> Value:
+    return ctx.emit("ReverseSequence", x, sequence_lens, batch_axis=batch_axis, seq_axis=time_axis)

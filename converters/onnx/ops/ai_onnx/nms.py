@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import I64
 from irexec.ir.graph import Value
@@ -10,17 +10,19 @@ from irexec.ir.graph import Value
 
 @translates("NonMaxSuppression", since=10)
 def non_max_suppression(
-    b: Context, boxes: Value, scores: Value, max_output_boxes_per_class: Value | None = None, iou_threshold: Value | None = None,
+    ctx: TranslationContext, boxes: Value, scores: Value, max_output_boxes_per_class: Value | None = None, iou_threshold: Value | None = None,
     score_threshold: Value | None = None, *, center_point_box: int = 0,
 ) -> Value:  # fmt: skip
     """Without score_threshold no box is too low; without max_output_boxes_per_class none is selected."""
     max_boxes = (
-        b.constant(0) if max_output_boxes_per_class is None else b.scalar(b.convert(max_output_boxes_per_class, I64))
+        ctx.constant(0)
+        if max_output_boxes_per_class is None
+        else ctx.scalar(ctx.convert(max_output_boxes_per_class, I64))
     )
-    max_overlap = b.constant(0, boxes) if iou_threshold is None else b.scalar(iou_threshold)
-    min_score = b.constant(float("-inf"), boxes) if score_threshold is None else b.scalar(score_threshold)
+    max_overlap = ctx.constant(0, boxes) if iou_threshold is None else ctx.scalar(iou_threshold)
+    min_score = ctx.constant(float("-inf"), boxes) if score_threshold is None else ctx.scalar(score_threshold)
     encoding = "center" if center_point_box else "corner"
-    results = b.emit(
+    results = ctx.emit(
         "NonMaxSuppression",
         boxes,
         scores,

@@ -6,7 +6,7 @@ import numpy as np
 from onnx import TensorProto
 
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_generated
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import BF16, F16, F32, F64, I64, Element
@@ -14,9 +14,9 @@ from irexec.errors import OpError
 from irexec.ir.graph import Value
 
 
-def _widest(b: Context, *values: Value) -> Element:
+def _widest(ctx: TranslationContext, *values: Value) -> Element:
     """The element type that holds all of them."""
-    kinds = [b.element(value) for value in values]
+    kinds = [ctx.element(value) for value in values]
     if len(set(kinds)) == 1:
         return kinds[0]
     return F64 if F64 in kinds else F32
@@ -24,21 +24,21 @@ def _widest(b: Context, *values: Value) -> Element:
 
 @translates("BatchNormalization")
 def batch_normalization_1(
-    b: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *, epsilon: float = 1e-5, momentum: float = 0.9,
+    ctx: TranslationContext, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *, epsilon: float = 1e-5, momentum: float = 0.9,
     spatial: int = 1, is_test: int = 0,
 ) -> Value:  # fmt: skip
     """``is_test`` is ignored: the outputs that only training has are refused."""
     if spatial:
-        return _by_channel(b, x, scale, bias, mean, variance, epsilon)
+        return _by_channel(ctx, x, scale, bias, mean, variance, epsilon)
     # One statistic per element of a sample: they broadcast from the last axis.
-    deviation = b.emit("Sqrt", b.emit("Add", variance, b.constant(epsilon, variance)))
-    normal = b.emit("Divide", b.emit("Subtract", x, mean), deviation)
-    return b.emit("Add", b.emit("Multiply", normal, scale), bias)
+    deviation = ctx.emit("Sqrt", ctx.emit("Add", variance, ctx.constant(epsilon, variance)))
+    normal = ctx.emit("Divide", ctx.emit("Subtract", x, mean), deviation)
+    return ctx.emit("Add", ctx.emit("Multiply", normal, scale), bias)
 
 
 @translates("BatchNormalization", since=9)
 def batch_normalization_9(
-    b: Context,
+    ctx: TranslationContext,
     x: Value,
     scale: Value,
     bias: Value,
@@ -48,86 +48,99 @@ def batch_normalization_9(
     epsilon: float = 1e-5,
     momentum: float = 0.9,
 ) -> Value:
-    return _by_channel(b, x, scale, bias, mean, variance, epsilon)
+    return _by_channel(ctx, x, scale, bias, mean, variance, epsilon)
 
 
 @translates("BatchNormalization", since=14)
 def batch_normalization_14(
-    b: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *, epsilon: float = 1e-5, momentum: float = 0.9,
+    ctx: TranslationContext, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *, epsilon: float = 1e-5, momentum: float = 0.9,
     training_mode: int = 0,
 ) -> Value | tuple[Value, ...]:  # fmt: skip
     """In training mode with the statistics of the batch, which update the running ones."""
     if not training_mode:
-        return _by_channel(b, x, scale, bias, mean, variance, epsilon)
-    wide = _widest(b, x, mean) if b.element(x) not in (F16, BF16) else F32
-    data = b.convert(x, wide)
-    axes = [axis for axis in range(b.rank(x)) if axis != 1]
-    mean_of_batch = b.emit("ReduceMean", data, axes, keep_dims=False)
-    centred = b.emit("Subtract", data, b.along_channels(mean_of_batch, b.rank(x)))
-    variance_of_batch = b.emit("ReduceMean", b.emit("Multiply", centred, centred), axes, keep_dims=False)
+        return _by_channel(ctx, x, scale, bias, mean, variance, epsilon)
+    wide = _widest(ctx, x, mean) if ctx.element(x) not in (F16, BF16) else F32
+    data = ctx.convert(x, wide)
+    axes = [axis for axis in range(ctx.rank(x)) if axis != 1]
+    mean_of_batch = ctx.emit("ReduceMean", data, axes, keep_dims=False)
+    centred = ctx.emit("Subtract", data, ctx.along_channels(mean_of_batch, ctx.rank(x)))
+    variance_of_batch = ctx.emit("ReduceMean", ctx.emit("Multiply", centred, centred), axes, keep_dims=False)
 
     def running(old: Value, new: Value) -> Value:
-        kept = b.emit("Multiply", old, b.constant(momentum, old))
-        return b.emit("Add", kept, b.emit("Multiply", b.convert(new, b.element(old)), b.constant(1 - momentum, old)))
+        kept = ctx.emit("Multiply", old, ctx.constant(momentum, old))
+        return ctx.emit(
+            "Add", kept, ctx.emit("Multiply", ctx.convert(new, ctx.element(old)), ctx.constant(1 - momentum, old))
+        )
 
     return (
-        _by_channel(b, x, scale, bias, mean_of_batch, variance_of_batch, epsilon),
+        _by_channel(ctx, x, scale, bias, mean_of_batch, variance_of_batch, epsilon),
         running(mean, mean_of_batch),
         running(variance, variance_of_batch),
     )
 
 
-def _by_channel(b: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, epsilon: float) -> Value:
-    kind = _widest(b, x, scale, bias, mean, variance)
-    values = [b.convert(value, kind) for value in (x, scale, bias, mean, variance)]
-    return b.convert(b.emit("BatchNormInference", *values, epsilon=epsilon), b.element(x))
+def _by_channel(
+    ctx: TranslationContext, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, epsilon: float
+) -> Value:
+    kind = _widest(ctx, x, scale, bias, mean, variance)
+    values = [ctx.convert(value, kind) for value in (x, scale, bias, mean, variance)]
+    return ctx.convert(ctx.emit("BatchNormInference", *values, epsilon=epsilon), ctx.element(x))
 
 
-def _mvn(b: Context, x: Value, axes: list[int], epsilon: float, mode: str = "inside_sqrt") -> Value:
+def _mvn(ctx: TranslationContext, x: Value, axes: list[int], epsilon: float, mode: str = "inside_sqrt") -> Value:
     """Mean 0 and variance 1 along the axes."""
-    return b.emit("MVN", x, axes, normalize_variance=True, eps=epsilon, eps_mode=mode)
+    return ctx.emit("MVN", x, axes, normalize_variance=True, eps=epsilon, eps_mode=mode)
 
 
 @translates("InstanceNormalization")
-def instance_normalization(b: Context, x: Value, scale: Value, bias: Value, *, epsilon: float = 1e-5) -> Value:
-    rank = b.rank(x)
-    scaled = b.emit("Multiply", _mvn(b, x, list(range(2, rank)), epsilon), b.along_channels(scale, rank))
-    return b.emit("Add", scaled, b.along_channels(bias, rank))
+def instance_normalization(
+    ctx: TranslationContext, x: Value, scale: Value, bias: Value, *, epsilon: float = 1e-5
+) -> Value:
+    rank = ctx.rank(x)
+    scaled = ctx.emit("Multiply", _mvn(ctx, x, list(range(2, rank)), epsilon), ctx.along_channels(scale, rank))
+    return ctx.emit("Add", scaled, ctx.along_channels(bias, rank))
 
 
 @translates("GroupNormalization", since=18)
 def group_normalization_18(
-    b: Context, x: Value, scale: Value, bias: Value, *, num_groups: int, epsilon: float = 1e-5
+    ctx: TranslationContext, x: Value, scale: Value, bias: Value, *, num_groups: int, epsilon: float = 1e-5
 ) -> Value:
     """Scale and bias have one value per group."""
-    channels = b.sizes(x)[1]
+    channels = ctx.sizes(x)[1]
     if not isinstance(channels, int) or num_groups < 1 or channels % num_groups:
         raise OpError(f"{channels} channels cannot be split into {num_groups} groups")
     check_generated((max(channels, num_groups),), I64, "the indices of groups")
-    groups = b.constant(np.repeat(np.arange(num_groups), channels // num_groups))
-    wide = [b.emit("Gather", part, groups, b.constant(0)) for part in (scale, bias)]
-    return b.emit("GroupNormalization", x, *wide, num_groups=num_groups, epsilon=epsilon)
+    groups = ctx.constant(np.repeat(np.arange(num_groups), channels // num_groups))
+    wide = [ctx.emit("Gather", part, groups, ctx.constant(0)) for part in (scale, bias)]
+    return ctx.emit("GroupNormalization", x, *wide, num_groups=num_groups, epsilon=epsilon)
 
 
 @translates("GroupNormalization", since=21)
 def group_normalization_21(
-    b: Context, x: Value, scale: Value, bias: Value, *, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1
+    ctx: TranslationContext,
+    x: Value,
+    scale: Value,
+    bias: Value,
+    *,
+    num_groups: int,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
 ) -> Value:
-    return b.emit("GroupNormalization", x, scale, bias, num_groups=num_groups, epsilon=epsilon)
+    return ctx.emit("GroupNormalization", x, scale, bias, num_groups=num_groups, epsilon=epsilon)
 
 
-def _stashed(b: Context, x: Value, stash_type: int) -> Value:
+def _stashed(ctx: TranslationContext, x: Value, stash_type: int) -> Value:
     """The data in the precision of the first stage, which stash_type gives: f32 for 16-bit floats."""
-    return b.convert(x, F32) if stash_type == 1 and b.element(x) in (F16, BF16) else x
+    return ctx.convert(x, F32) if stash_type == 1 and ctx.element(x) in (F16, BF16) else x
 
 
-def _trailing(b: Context, x: Value, axis: int) -> list[int]:
-    return list(range(b.axis(axis, x), b.rank(x)))
+def _trailing(ctx: TranslationContext, x: Value, axis: int) -> list[int]:
+    return list(range(ctx.axis(axis, x), ctx.rank(x)))
 
 
 @translates("LayerNormalization", since=17)
 def layer_normalization(
-    b: Context,
+    ctx: TranslationContext,
     x: Value,
     scale: Value,
     bias: Value | None = None,
@@ -137,62 +150,64 @@ def layer_normalization(
     stash_type: int = 1,
 ) -> tuple[Value, ...]:
     """Also the mean and the inverse standard deviation, if the node has these outputs."""
-    wide, axes = _stashed(b, x, stash_type), _trailing(b, x, axis)
-    y = b.emit("Multiply", b.convert(_mvn(b, wide, axes, epsilon), b.element(x)), scale)
-    y = y if bias is None else b.emit("Add", y, bias)
-    if not b.needs_output(1) and not b.needs_output(2):
+    wide, axes = _stashed(ctx, x, stash_type), _trailing(ctx, x, axis)
+    y = ctx.emit("Multiply", ctx.convert(_mvn(ctx, wide, axes, epsilon), ctx.element(x)), scale)
+    y = y if bias is None else ctx.emit("Add", y, bias)
+    if not ctx.needs_output(1) and not ctx.needs_output(2):
         return (y,)
-    mean = b.emit("ReduceMean", wide, axes, keep_dims=True)
-    centred = b.emit("Subtract", wide, mean)
-    variance = b.emit("ReduceMean", b.emit("Multiply", centred, centred), axes, keep_dims=True)
-    deviation = b.emit("Sqrt", b.emit("Add", variance, b.constant(epsilon, wide)))
+    mean = ctx.emit("ReduceMean", wide, axes, keep_dims=True)
+    centred = ctx.emit("Subtract", wide, mean)
+    variance = ctx.emit("ReduceMean", ctx.emit("Multiply", centred, centred), axes, keep_dims=True)
+    deviation = ctx.emit("Sqrt", ctx.emit("Add", variance, ctx.constant(epsilon, wide)))
     kinds: dict[int, Element] = {TensorProto.FLOAT: F32, TensorProto.BFLOAT16: BF16}
-    kind = kinds.get(stash_type, b.element(wide))
-    return y, b.convert(mean, kind), b.convert(b.emit("Divide", b.constant(1, wide), deviation), kind)
+    kind = kinds.get(stash_type, ctx.element(wide))
+    return y, ctx.convert(mean, kind), ctx.convert(ctx.emit("Divide", ctx.constant(1, wide), deviation), kind)
 
 
 @translates("RMSNormalization", since=23)
 def rms_normalization(
-    b: Context, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+    ctx: TranslationContext, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Value:
     """x / sqrt(mean(x^2) + epsilon) * scale; the result has the type of the scale."""
-    return rms_normalized(b, x, scale, axis, epsilon, stash_type)[0]
+    return rms_normalized(ctx, x, scale, axis, epsilon, stash_type)[0]
 
 
 def rms_normalized(
-    b: Context, x: Value, scale: Value, axis: int, epsilon: float, stash_type: int
+    ctx: TranslationContext, x: Value, scale: Value, axis: int, epsilon: float, stash_type: int
 ) -> tuple[Value, Value]:
     """The RMS normalization, and the root mean square that it divides by."""
-    wide, axes = _stashed(b, x, stash_type), _trailing(b, x, axis)
-    square = b.emit("ReduceMean", b.emit("Multiply", wide, wide), axes, keep_dims=True)
-    rms = b.emit("Sqrt", b.emit("Add", square, b.constant(epsilon, wide)))
-    normal = b.convert(b.emit("Divide", wide, rms), b.element(x))
-    return b.emit("Multiply", b.convert(normal, b.element(scale)), scale), rms
+    wide, axes = _stashed(ctx, x, stash_type), _trailing(ctx, x, axis)
+    square = ctx.emit("ReduceMean", ctx.emit("Multiply", wide, wide), axes, keep_dims=True)
+    rms = ctx.emit("Sqrt", ctx.emit("Add", square, ctx.constant(epsilon, wide)))
+    normal = ctx.convert(ctx.emit("Divide", wide, rms), ctx.element(x))
+    return ctx.emit("Multiply", ctx.convert(normal, ctx.element(scale)), scale), rms
 
 
 @translates("MeanVarianceNormalization", since=9)
-def mean_variance_normalization(b: Context, x: Value, *, axes: list[int] | None = None) -> Value:
-    return _mvn(b, x, [0, 2, 3] if axes is None else list(axes), 1e-9, "outside_sqrt")
+def mean_variance_normalization(ctx: TranslationContext, x: Value, *, axes: list[int] | None = None) -> Value:
+    return _mvn(ctx, x, [0, 2, 3] if axes is None else list(axes), 1e-9, "outside_sqrt")
 
 
 @translates("LpNormalization")
-def lp_normalization(b: Context, x: Value, *, axis: int = -1, p: int = 2) -> Value:
+def lp_normalization(ctx: TranslationContext, x: Value, *, axis: int = -1, p: int = 2) -> Value:
     """x / norm along the axis; 0 where the norm is 0."""
     if p not in (1, 2):
         raise OpError(f"p is {p}, expected 1 or 2")
-    length = b.emit("ReduceL1" if p == 1 else "ReduceL2", x, [axis], keep_dims=True)
-    safe = b.emit("Select", b.emit("Equal", length, b.constant(0, x)), b.constant(1, x), length)
-    return b.emit("Divide", x, safe)
+    length = ctx.emit("ReduceL1" if p == 1 else "ReduceL2", x, [axis], keep_dims=True)
+    safe = ctx.emit("Select", ctx.emit("Equal", length, ctx.constant(0, x)), ctx.constant(1, x), length)
+    return ctx.emit("Divide", x, safe)
 
 
 @translates("LRN")
-def lrn(b: Context, x: Value, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Value:
-    return b.emit("LRN", x, [1], alpha=alpha, beta=beta, bias=bias, size=size)
+def lrn(
+    ctx: TranslationContext, x: Value, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
+) -> Value:
+    return ctx.emit("LRN", x, [1], alpha=alpha, beta=beta, bias=bias, size=size)
 
 
 @translates("LayerNormalization", since=1)
 def layer_normalization_1(
-    b: Context,
+    ctx: TranslationContext,
     x: Value,
     scale: Value,
     bias: Value | None = None,
@@ -202,13 +217,13 @@ def layer_normalization_1(
     stash_type: int = 1,
 ) -> tuple[Value, ...]:
     """ONNX Runtime writes it into models of older opsets too."""
-    return layer_normalization(b, x, scale, bias, axis=axis, epsilon=epsilon, stash_type=stash_type)
+    return layer_normalization(ctx, x, scale, bias, axis=axis, epsilon=epsilon, stash_type=stash_type)
 
 
 @translates("SimplifiedLayerNormalization")
 def simplified_layer_normalization(
-    b: Context, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+    ctx: TranslationContext, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> tuple[Value, ...]:
     """An operator of ONNX Runtime in the domain of ONNX; also the inverse root mean square."""
-    y, rms = rms_normalized(b, x, scale, axis, epsilon, stash_type)
-    return (y, (1.0 / Expression(b, rms)).value) if b.needs_output(1) else (y,)
+    y, rms = rms_normalized(ctx, x, scale, axis, epsilon, stash_type)
+    return (y, (1.0 / Expression(ctx, rms)).value) if ctx.needs_output(1) else (y,)

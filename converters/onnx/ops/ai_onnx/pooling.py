@@ -9,7 +9,7 @@ from typing import Any
 
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.algorithms.windows import Windows, broadcast_to_axes
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import I64
 from irexec.errors import OpError
@@ -24,37 +24,37 @@ def _rounding(windows: Windows, ceil_mode: int) -> str:
 
 @translates("MaxPool")
 def max_pool(
-    b: Context, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET", pads: list[int] | None = None,
+    ctx: TranslationContext, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET", pads: list[int] | None = None,
     strides: list[int] | None = None, dilations: list[int] | None = None, ceil_mode: int = 0, storage_order: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
     """Also the indices of the maxima in the flattened data."""
     windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
-    values, indices = b.emit(
+    values, indices = ctx.emit(
         "MaxPool", x, version=14, kernel=windows.kernel, rounding_type=_rounding(windows, ceil_mode), index_element_type="i64", axis=0,
         **windows.attributes(),
     )  # fmt: skip
-    if storage_order and b.needs_output(1):
-        indices = _column_major(b, indices, b.static(x, "the data"))
+    if storage_order and ctx.needs_output(1):
+        indices = _column_major(ctx, indices, ctx.static(x, "the data"))
     return values, indices
 
 
-def _column_major(b: Context, indices: Value, shape: tuple[int, ...]) -> Value:
+def _column_major(ctx: TranslationContext, indices: Value, shape: tuple[int, ...]) -> Value:
     """Indices into row-major data as indices into column-major data."""
     area = math.prod(shape[2:])
-    inner = b.emit("FloorMod", indices, b.constant(area))
-    result: Value = b.emit("Subtract", indices, inner)
+    inner = ctx.emit("FloorMod", indices, ctx.constant(area))
+    result: Value = ctx.emit("Subtract", indices, inner)
     row, column = area, 1
     for size in shape[2:]:
         row //= size
-        index = b.emit("FloorMod", b.emit("Divide", inner, b.constant(row)), b.constant(size))
-        result = b.emit("Add", result, b.emit("Multiply", index, b.constant(column)))
+        index = ctx.emit("FloorMod", ctx.emit("Divide", inner, ctx.constant(row)), ctx.constant(size))
+        result = ctx.emit("Add", result, ctx.emit("Multiply", index, ctx.constant(column)))
         column *= size
     return result
 
 
 @translates("AveragePool")
 def average_pool(
-    b: Context, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET", pads: list[int] | None = None,
+    ctx: TranslationContext, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET", pads: list[int] | None = None,
     strides: list[int] | None = None, dilations: list[int] | None = None, ceil_mode: int = 0, count_include_pad: int = 0,
 ) -> Value:  # fmt: skip
     """Means of the windows.
@@ -65,17 +65,17 @@ def average_pool(
     windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
     rounding = _rounding(windows, ceil_mode)
     if not count_include_pad or rounding == "floor" or not windows.is_padded:
-        return _average(b, x, windows, rounding, exclude_pad=not count_include_pad)
-    sizes = _spatial_sizes(b, x, windows)
+        return _average(ctx, x, windows, rounding, exclude_pad=not count_include_pad)
+    sizes = _spatial_sizes(ctx, x, windows)
     axes = _axes_rounded_up(windows, sizes)
     # Without the padding at the end that only an omitted window would cover, so that rounding up gives the same count.
     ends = [
         max(0, min(end, (count - 1) * stride + kernel - size - begin))
         for size, count, stride, kernel, begin, end in axes
     ]
-    padded = _padded(b, x, windows.pads_begin, ends)
+    padded = _padded(ctx, x, windows.pads_begin, ends)
     none = [0] * len(ends)
-    return _average(b, padded, replace(windows, pads_begin=none, pads_end=none), rounding, exclude_pad=True)
+    return _average(ctx, padded, replace(windows, pads_begin=none, pads_end=none), rounding, exclude_pad=True)
 
 
 def _axes_rounded_up(windows: Windows, sizes: Sequence[int]) -> Iterator[tuple[int, int, int, int, int, int]]:
@@ -86,28 +86,28 @@ def _axes_rounded_up(windows: Windows, sizes: Sequence[int]) -> Iterator[tuple[i
     )
 
 
-def _spatial_sizes(b: Context, x: Value, windows: Windows) -> tuple[int, ...]:
-    sizes = b.static(x, "the data")[2:]
+def _spatial_sizes(ctx: TranslationContext, x: Value, windows: Windows) -> tuple[int, ...]:
+    sizes = ctx.static(x, "the data")[2:]
     if len(sizes) != len(windows.kernel):
         raise OpError(
-            f"the data {b.fact(x)} does not have the {counted(len(windows.kernel), 'spatial axis')} of the kernel"
+            f"the data {ctx.fact(x)} does not have the {counted(len(windows.kernel), 'spatial axis')} of the kernel"
         )
     return sizes
 
 
-def _padded(b: Context, x: Value, begins: list[int], ends: list[int]) -> Value:
+def _padded(ctx: TranslationContext, x: Value, begins: list[int], ends: list[int]) -> Value:
     if not any(begins) and not any(ends):
         return x
-    return b.emit("Pad", x, [0, 0, *begins], [0, 0, *ends], b.constant(0, x), pad_mode="constant")
+    return ctx.emit("Pad", x, [0, 0, *begins], [0, 0, *ends], ctx.constant(0, x), pad_mode="constant")
 
 
-def _average(b: Context, x: Value, windows: Windows, rounding: str, *, exclude_pad: bool) -> Value:
+def _average(ctx: TranslationContext, x: Value, windows: Windows, rounding: str, *, exclude_pad: bool) -> Value:
     """AvgPool in its oldest sufficient version."""
     attributes: dict[str, Any] = windows.attributes()
     version = 16 if any(dilation != 1 for dilation in windows.dilations) else 14 if rounding == "ceil_torch" else 1
     if version < 16:
         del attributes["dilations"]
-    return b.emit(
+    return ctx.emit(
         "AvgPool",
         x,
         version=version,
@@ -118,62 +118,62 @@ def _average(b: Context, x: Value, windows: Windows, rounding: str, *, exclude_p
     )
 
 
-def _spatial_axes(b: Context, x: Value) -> list[int]:
-    return list(range(2, b.rank(x, "the data")))
+def _spatial_axes(ctx: TranslationContext, x: Value) -> list[int]:
+    return list(range(2, ctx.rank(x, "the data")))
 
 
 @translates("GlobalAveragePool")
-def global_average_pool(b: Context, x: Value) -> Value:
-    return b.emit("ReduceMean", x, _spatial_axes(b, x), keep_dims=True)
+def global_average_pool(ctx: TranslationContext, x: Value) -> Value:
+    return ctx.emit("ReduceMean", x, _spatial_axes(ctx, x), keep_dims=True)
 
 
 @translates("GlobalMaxPool")
-def global_max_pool(b: Context, x: Value) -> Value:
-    return b.emit("ReduceMax", x, _spatial_axes(b, x), keep_dims=True)
+def global_max_pool(ctx: TranslationContext, x: Value) -> Value:
+    return ctx.emit("ReduceMax", x, _spatial_axes(ctx, x), keep_dims=True)
 
 
 @translates("GlobalLpPool")
-def global_lp_pool(b: Context, x: Value, *, p: float | int = 2) -> Value:
+def global_lp_pool(ctx: TranslationContext, x: Value, *, p: float | int = 2) -> Value:
     """sum(abs(x) ** p) ** (1 / p)."""
-    return _root(b, b.emit("ReduceSum", _powers(b, x, p), _spatial_axes(b, x), keep_dims=True), p)
+    return _root(ctx, ctx.emit("ReduceSum", _powers(ctx, x, p), _spatial_axes(ctx, x), keep_dims=True), p)
 
 
-def _powers(b: Context, x: Value, p: float) -> Value:
+def _powers(ctx: TranslationContext, x: Value, p: float) -> Value:
     if p <= 0:
         raise OpError(f"p is {p:g}, expected a positive value")
     if p == 2:
-        return b.emit("Multiply", x, x)
-    size: Value = b.emit("Abs", x)
-    return size if p == 1 else b.emit("Power", size, b.constant(p, x))
+        return ctx.emit("Multiply", x, x)
+    size: Value = ctx.emit("Abs", x)
+    return size if p == 1 else ctx.emit("Power", size, ctx.constant(p, x))
 
 
-def _root(b: Context, x: Value, p: float) -> Value:
+def _root(ctx: TranslationContext, x: Value, p: float) -> Value:
     if p == 2:
-        return b.emit("Sqrt", x)
-    return x if p == 1 else b.emit("Power", x, b.constant(1 / p, x))
+        return ctx.emit("Sqrt", x)
+    return x if p == 1 else ctx.emit("Power", x, ctx.constant(1 / p, x))
 
 
 @translates("LpPool")
 def lp_pool(
-    b: Context, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET", pads: list[int] | None = None,
+    ctx: TranslationContext, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET", pads: list[int] | None = None,
     strides: list[int] | None = None, dilations: list[int] | None = None, ceil_mode: int = 0, p: float | int = 2,
 ) -> Value:  # fmt: skip
     """(mean(abs(x) ** p) * window size) ** (1 / p), with a padding of 0."""
     windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
     if _rounding(windows, ceil_mode) != "floor":
-        sizes = _spatial_sizes(b, x, windows)
+        sizes = _spatial_sizes(ctx, x, windows)
         axes = _axes_rounded_up(windows, sizes)
         ends = [
             max(end, (count - 1) * stride + kernel - size - begin) for size, count, stride, kernel, begin, end in axes
         ]
         windows = replace(windows, pads_end=ends)
-    means = _average(b, _powers(b, x, p), windows, "floor", exclude_pad=False)
-    return _root(b, b.emit("Multiply", means, b.constant(float(math.prod(kernel_shape)), x)), p)
+    means = _average(ctx, _powers(ctx, x, p), windows, "floor", exclude_pad=False)
+    return _root(ctx, ctx.emit("Multiply", means, ctx.constant(float(math.prod(kernel_shape)), x)), p)
 
 
 @translates("MaxUnpool", since=9)
 def max_unpool(
-    b: Context, x: Value, indices: Value, output_shape: Value | None = None, *, kernel_shape: list[int], pads: list[int] | None = None,
+    ctx: TranslationContext, x: Value, indices: Value, output_shape: Value | None = None, *, kernel_shape: list[int], pads: list[int] | None = None,
     strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
     """Each value at its index in the flattened tensor that was pooled; a larger output_shape gets zeros at the end.
@@ -182,16 +182,18 @@ def max_unpool(
     """
     axes = len(kernel_shape)
     strides, pads = broadcast_to_axes(strides, axes, 1, "strides"), broadcast_to_axes(pads, 2 * axes, 0, "pads")
-    pooled = b.shape_of(x)
-    spatial = Expression(b, b.emit("Slice", pooled, [2], [2 + axes], [1], [0]))
+    pooled = ctx.shape_of(x)
+    spatial = Expression(ctx, ctx.emit("Slice", pooled, [2], [2 + axes], [1], [0]))
     cut = [pads[i] + pads[axes + i] + strides[i] - kernel_shape[i] for i in range(axes)]
-    sizes = spatial * Expression(b, b.constant(strides)) - Expression(b, b.constant(cut))
-    shape = b.emit("Concat", b.emit("Slice", pooled, [0], [2], [1], [0]), sizes.value, axis=0)
-    total = b.emit("ReduceProd", shape, [0], keep_dims=True)
-    flat = [b.emit("Reshape", part, [-1], special_zero=False) for part in (indices, x)]
-    flat_result = b.emit("ScatterElementsUpdate", b.full(b.constant(0, x), total), *flat, b.constant(0), version=3)
-    whole = b.emit("Reshape", flat_result, shape, special_zero=False)
+    sizes = spatial * Expression(ctx, ctx.constant(strides)) - Expression(ctx, ctx.constant(cut))
+    shape = ctx.emit("Concat", ctx.emit("Slice", pooled, [0], [2], [1], [0]), sizes.value, axis=0)
+    total = ctx.emit("ReduceProd", shape, [0], keep_dims=True)
+    flat = [ctx.emit("Reshape", part, [-1], special_zero=False) for part in (indices, x)]
+    flat_result = ctx.emit(
+        "ScatterElementsUpdate", ctx.full(ctx.constant(0, x), total), *flat, ctx.constant(0), version=3
+    )
+    whole = ctx.emit("Reshape", flat_result, shape, special_zero=False)
     if output_shape is None:
         return whole
-    more = b.emit("Subtract", b.convert(output_shape, I64), shape)
-    return b.emit("Pad", whole, [0] * (axes + 2), more, b.constant(0, x), pad_mode="constant")
+    more = ctx.emit("Subtract", ctx.convert(output_shape, I64), shape)
+    return ctx.emit("Pad", whole, [0] * (axes + 2), more, ctx.constant(0, x), pad_mode="constant")

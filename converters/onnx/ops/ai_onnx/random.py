@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
 from irexec.dtypes.elements import F32, F64, Element
@@ -14,12 +14,19 @@ from irexec.errors import OpError, check
 from irexec.ir.graph import Value
 
 
-def _uniform_values(b: Context, shape: Value, kind: Element, seed: float | None, stream: int = 1) -> Expression:
+def _uniform_values(
+    ctx: TranslationContext, shape: Value, kind: Element, seed: float | None, stream: int = 1
+) -> Expression:
     """Uniform values in [0, 1). ``stream`` distinguishes several random tensors of one node."""
     return Expression(
-        b,
-        b.emit(
-            "RandomUniform", shape, b.constant(0, kind), b.constant(1, kind), output_type=kind, **_seeds(seed, stream)
+        ctx,
+        ctx.emit(
+            "RandomUniform",
+            shape,
+            ctx.constant(0, kind),
+            ctx.constant(1, kind),
+            output_type=kind,
+            **_seeds(seed, stream),
         ),
     )
 
@@ -32,8 +39,8 @@ def _seeds(seed: float | None, stream: int = 1) -> dict[str, Any]:
     return {"global_seed": int(abs(seed)) % (1 << 63), "op_seed": stream}
 
 
-def _kind(dtype: int | None, x: Value | None, b: Context) -> Element:
-    found = element_of(dtype) if dtype else F32 if x is None else b.element(x)
+def _kind(dtype: int | None, x: Value | None, ctx: TranslationContext) -> Element:
+    found = element_of(dtype) if dtype else F32 if x is None else ctx.element(x)
     if not found.is_float:
         raise OpError(f"random values of {found} are not defined")
     return found
@@ -41,57 +48,87 @@ def _kind(dtype: int | None, x: Value | None, b: Context) -> Element:
 
 @translates("RandomUniform")
 def random_uniform(
-    b: Context, *, shape: list[int], dtype: int = 1, high: float = 1.0, low: float = 0.0, seed: float | None = None
+    ctx: TranslationContext,
+    *,
+    shape: list[int],
+    dtype: int = 1,
+    high: float = 1.0,
+    low: float = 0.0,
+    seed: float | None = None,
 ) -> Value:
-    return _uniform(b, b.constant(list(shape)), _kind(dtype, None, b), low, high, seed)
+    return _uniform(ctx, ctx.constant(list(shape)), _kind(dtype, None, ctx), low, high, seed)
 
 
 @translates("RandomUniformLike")
 def random_uniform_like(
-    b: Context, x: Value, *, dtype: int | None = None, high: float = 1.0, low: float = 0.0, seed: float | None = None
+    ctx: TranslationContext,
+    x: Value,
+    *,
+    dtype: int | None = None,
+    high: float = 1.0,
+    low: float = 0.0,
+    seed: float | None = None,
 ) -> Value:
-    return _uniform(b, b.shape_of(x), _kind(dtype, x, b), low, high, seed)
+    return _uniform(ctx, ctx.shape_of(x), _kind(dtype, x, ctx), low, high, seed)
 
 
-def _uniform(b: Context, shape: Value, kind: Element, low: float, high: float, seed: float | None) -> Value:
-    return (_uniform_values(b, shape, kind, seed) * (high - low) + low).value
+def _uniform(
+    ctx: TranslationContext, shape: Value, kind: Element, low: float, high: float, seed: float | None
+) -> Value:
+    return (_uniform_values(ctx, shape, kind, seed) * (high - low) + low).value
 
 
 @translates("RandomNormal")
 def random_normal(
-    b: Context, *, shape: list[int], dtype: int = 1, mean: float = 0.0, scale: float = 1.0, seed: float | None = None
+    ctx: TranslationContext,
+    *,
+    shape: list[int],
+    dtype: int = 1,
+    mean: float = 0.0,
+    scale: float = 1.0,
+    seed: float | None = None,
 ) -> Value:
-    return _normal(b, b.constant(list(shape)), _kind(dtype, None, b), mean, scale, seed)
+    return _normal(ctx, ctx.constant(list(shape)), _kind(dtype, None, ctx), mean, scale, seed)
 
 
 @translates("RandomNormalLike")
 def random_normal_like(
-    b: Context, x: Value, *, dtype: int | None = None, mean: float = 0.0, scale: float = 1.0, seed: float | None = None
+    ctx: TranslationContext,
+    x: Value,
+    *,
+    dtype: int | None = None,
+    mean: float = 0.0,
+    scale: float = 1.0,
+    seed: float | None = None,
 ) -> Value:
-    return _normal(b, b.shape_of(x), _kind(dtype, x, b), mean, scale, seed)
+    return _normal(ctx, ctx.shape_of(x), _kind(dtype, x, ctx), mean, scale, seed)
 
 
-def _normal(b: Context, shape: Value, kind: Element, mean: float, scale: float, seed: float | None) -> Value:
+def _normal(
+    ctx: TranslationContext, shape: Value, kind: Element, mean: float, scale: float, seed: float | None
+) -> Value:
     """The Box-Muller transform of two uniform values. Source: Box and Muller, 1958."""
     wide = F64 if kind is F64 else F32
-    radius = ((1 - _uniform_values(b, shape, wide, seed)).log() * -2).sqrt()
-    angle_cosine = (_uniform_values(b, shape, wide, seed, 2) * (2 * math.pi)).cos()
+    radius = ((1 - _uniform_values(ctx, shape, wide, seed)).log() * -2).sqrt()
+    angle_cosine = (_uniform_values(ctx, shape, wide, seed, 2) * (2 * math.pi)).cos()
     return (radius * angle_cosine * scale + mean).to(kind).value
 
 
 @translates("Bernoulli", since=15)
-def bernoulli(b: Context, x: Value, *, dtype: int | None = None, seed: float | None = None) -> Value:
+def bernoulli(ctx: TranslationContext, x: Value, *, dtype: int | None = None, seed: float | None = None) -> Value:
     """1 with the probability given by the input, else 0."""
-    wide = F64 if b.element(x) is F64 else F32
-    hit = _uniform_values(b, b.shape_of(x), wide, seed) < Expression(b, b.convert(x, wide))
-    return hit.to(element_of(dtype) if dtype else b.element(x)).value
+    wide = F64 if ctx.element(x) is F64 else F32
+    hit = _uniform_values(ctx, ctx.shape_of(x), wide, seed) < Expression(ctx, ctx.convert(x, wide))
+    return hit.to(element_of(dtype) if dtype else ctx.element(x)).value
 
 
 @translates("Multinomial", since=7)
-def multinomial(b: Context, x: Value, *, dtype: int = 6, sample_size: int = 1, seed: float | None = None) -> Value:
+def multinomial(
+    ctx: TranslationContext, x: Value, *, dtype: int = 6, sample_size: int = 1, seed: float | None = None
+) -> Value:
     """Classes by the logarithms of their probabilities, which need not be normalized."""
     kind = element_of(dtype)
-    classes = b.emit(
-        "Multinomial", x, b.constant(sample_size), convert_type=kind.name, with_replacement=True, log_probs=True, **_seeds(seed)
+    classes = ctx.emit(
+        "Multinomial", x, ctx.constant(sample_size), convert_type=kind.name, with_replacement=True, log_probs=True, **_seeds(seed)
     )  # fmt: skip
-    return b.convert(classes, kind)
+    return ctx.convert(classes, kind)

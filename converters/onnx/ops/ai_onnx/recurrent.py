@@ -17,7 +17,7 @@ from converters.onnx.algorithms.recurrent_cells import (
     lstm_cell,
     rnn_cell,
 )
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_generated
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import F64
@@ -85,7 +85,7 @@ class Network:
 
 @translates("RNN")
 def rnn(
-    b: Context, x: Tensor3, w: Tensor3, r: Tensor3, bias: Annotated[Value, Rank(2)] | None = None,
+    ctx: TranslationContext, x: Tensor3, w: Tensor3, r: Tensor3, bias: Annotated[Value, Rank(2)] | None = None,
     sequence_lens: Annotated[Value, Rank(1)] | None = None, initial_h: Tensor3 | None = None,
     *, activation_alpha: list[float] | None = None, activation_beta: list[float] | None = None, activations: list[str] | None = None,
     clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None, layout: int = 0, output_sequence: int = 0,
@@ -93,13 +93,26 @@ def rnn(
     """``output_sequence`` is of opset 1, and implied by the first output; opset 14 added ``layout``."""
     functions = functions_of(_RNN.functions, direction, activations, activation_alpha, activation_beta)
     return _translated(
-        b, _RNN, x, w, r, bias, None, sequence_lens, (initial_h,), direction, functions, hidden_size, layout, clip=clip
+        ctx,
+        _RNN,
+        x,
+        w,
+        r,
+        bias,
+        None,
+        sequence_lens,
+        (initial_h,),
+        direction,
+        functions,
+        hidden_size,
+        layout,
+        clip=clip,
     )
 
 
 @translates("GRU")
 def gru(
-    b: Context, x: Tensor3, w: Tensor3, r: Tensor3, bias: Annotated[Value, Rank(2)] | None = None,
+    ctx: TranslationContext, x: Tensor3, w: Tensor3, r: Tensor3, bias: Annotated[Value, Rank(2)] | None = None,
     sequence_lens: Annotated[Value, Rank(1)] | None = None, initial_h: Tensor3 | None = None,
     *, activation_alpha: list[float] | None = None, activation_beta: list[float] | None = None, activations: list[str] | None = None,
     clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None, layout: int = 0, linear_before_reset: int = 0,
@@ -108,14 +121,14 @@ def gru(
     """Opset 3 added ``linear_before_reset``; the rest is as for RNN."""
     functions = functions_of(_GRU.functions, direction, activations, activation_alpha, activation_beta)
     return _translated(
-        b, _GRU, x, w, r, bias, None, sequence_lens, (initial_h,), direction, functions, hidden_size, layout, clip=clip,
+        ctx, _GRU, x, w, r, bias, None, sequence_lens, (initial_h,), direction, functions, hidden_size, layout, clip=clip,
         linear_before_reset=bool(linear_before_reset),
     )  # fmt: skip
 
 
 @translates("LSTM")
 def lstm(
-    b: Context, x: Tensor3, w: Tensor3, r: Tensor3, bias: Annotated[Value, Rank(2)] | None = None,
+    ctx: TranslationContext, x: Tensor3, w: Tensor3, r: Tensor3, bias: Annotated[Value, Rank(2)] | None = None,
     sequence_lens: Annotated[Value, Rank(1)] | None = None, initial_h: Tensor3 | None = None,
     initial_c: Tensor3 | None = None, p: Annotated[Value, Rank(2)] | None = None, *, activation_alpha: list[float] | None = None,
     activation_beta: list[float] | None = None, activations: list[str] | None = None, clip: float = 0.0, direction: str = "forward",
@@ -124,17 +137,17 @@ def lstm(
     """As for RNN; with peepholes or a coupled forget gate it is a loop over time."""
     functions = functions_of(_LSTM.functions, direction, activations, activation_alpha, activation_beta)
     return _translated(
-        b, _LSTM, x, w, r, bias, p, sequence_lens, (initial_h, initial_c), direction, functions, hidden_size, layout, clip=clip,
+        ctx, _LSTM, x, w, r, bias, p, sequence_lens, (initial_h, initial_c), direction, functions, hidden_size, layout, clip=clip,
         input_forget=bool(input_forget),
     )  # fmt: skip
 
 
 def _translated(
-    b: Context, kind: Kind, x: Value, w: Value, r: Value, bias: Value | None, p: Value | None, lengths: Value | None,
+    ctx: TranslationContext, kind: Kind, x: Value, w: Value, r: Value, bias: Value | None, p: Value | None, lengths: Value | None,
     initial: Sequence[Value | None], direction: str, functions: tuple[tuple[Function, ...], ...], hidden_size: int | None, layout: int, *,
     clip: float, linear_before_reset: bool = False, input_forget: bool = False,
 ) -> tuple[Value, ...]:  # fmt: skip
-    size = b.sizes(r, "R")[-1] if hidden_size is None else hidden_size
+    size = ctx.sizes(r, "R")[-1] if hidden_size is None else hidden_size
     if not isinstance(size, int):
         raise OpError("hidden_size is not given, and not known from R")
     if size < 1:
@@ -149,23 +162,23 @@ def _translated(
         "P": (p, (3 * size,)),
     }
     for what, (weights, sizes) in expected.items():
-        _check_weights(b, weights, what, (len(functions), *sizes))
-    x = x if layout else b.transpose(x, [1, 0, 2])
-    states = tuple(_state(b, state, x, len(functions), size, layout) for state in initial)
+        _check_weights(ctx, weights, what, (len(functions), *sizes))
+    x = x if layout else ctx.transpose(x, [1, 0, 2])
+    states = tuple(_state(ctx, state, x, len(functions), size, layout) for state in initial)
     network = Network(
         kind, x, lengths, w, r, bias, p, states, direction, functions, size, clip, linear_before_reset, input_forget
     )  # fmt: skip
-    y, *last = _directions(b, network)
-    last_states = [_zero_if_empty(b, state, lengths) for state in last]
+    y, *last = _directions(ctx, network)
+    last_states = [_zero_if_empty(ctx, state, lengths) for state in last]
     return (
-        b.transpose(y, [0, 2, 1, 3] if layout else [2, 1, 0, 3]),
-        *(state if layout else b.transpose(state, [1, 0, 2]) for state in last_states),
+        ctx.transpose(y, [0, 2, 1, 3] if layout else [2, 1, 0, 3]),
+        *(state if layout else ctx.transpose(state, [1, 0, 2]) for state in last_states),
     )
 
 
-def _check_weights(b: Context, weights: Value | None, what: str, expected: tuple[int | None, ...]) -> None:
+def _check_weights(ctx: TranslationContext, weights: Value | None, what: str, expected: tuple[int | None, ...]) -> None:
     """Raise OpError unless the weights of all directions may have this shape; None is any size."""
-    shape = None if weights is None else b.fact(weights).shape
+    shape = None if weights is None else ctx.fact(weights).shape
     if shape is not None and not all(
         wanted is None or may_equal(size, wanted) for size, wanted in zip(shape, expected, strict=True)
     ):
@@ -173,48 +186,48 @@ def _check_weights(b: Context, weights: Value | None, what: str, expected: tuple
         raise OpError(f"{what} has the shape {shape_text(shape)}, expected [{text}]")
 
 
-def _state(b: Context, state: Value | None, x: Value, directions: int, size: int, layout: int) -> Value:
+def _state(ctx: TranslationContext, state: Value | None, x: Value, directions: int, size: int, layout: int) -> Value:
     """An initial state as (B, D, H); zeros unless given."""
     if state is not None:
-        return state if layout else b.transpose(state, [1, 0, 2])
-    batch = b.reshape(b.size(x, 0), [1])
-    return b.full(b.constant(0, x), b.emit("Concat", batch, b.constant([directions, size]), axis=0))
+        return state if layout else ctx.transpose(state, [1, 0, 2])
+    batch = ctx.reshape(ctx.size(x, 0), [1])
+    return ctx.full(ctx.constant(0, x), ctx.emit("Concat", batch, ctx.constant([directions, size]), axis=0))
 
 
-def _zero_if_empty(b: Context, state: Value, lengths: Value | None) -> Value:
+def _zero_if_empty(ctx: TranslationContext, state: Value, lengths: Value | None) -> Value:
     """The last state of an empty sequence is 0 in ONNX Runtime, but the initial state in IR."""
-    known = b.ints_if_known(lengths)
+    known = ctx.ints_if_known(lengths)
     if lengths is None or (known is not None and all(length > 0 for length in known)):
         return state
-    some = b.unsqueeze(b.emit("Greater", lengths, b.constant(0, lengths)), [1, 2])
-    return b.emit("Select", some, state, b.constant(0, state))
+    some = ctx.unsqueeze(ctx.emit("Greater", lengths, ctx.constant(0, lengths)), [1, 2])
+    return ctx.emit("Select", some, state, ctx.constant(0, state))
 
 
-def _directions(b: Context, network: Network) -> tuple[Value, ...]:
+def _directions(ctx: TranslationContext, network: Network) -> tuple[Value, ...]:
     """Y (B, D, T, H) and the last states (B, D, H); one layer for each direction if IR cannot have both in one."""
     alike = all(functions == network.functions[0] for functions in network.functions)
     in_ir = all(function.name in _IN_IR for functions in network.functions for function in functions)
     in_ir = in_ir and network.peepholes is None and not network.input_forget
     if in_ir and alike:
-        return _sequence(b, network)
+        return _sequence(ctx, network)
     directions = ["forward", "reverse"] if network.direction == "bidirectional" else [network.direction]
     results = []
     for i, direction in enumerate(directions):
-        one = _one_direction(b, network, i, direction) if len(directions) > 1 else network
-        results.append(_sequence(b, one) if in_ir else _loop(b, one))
+        one = _one_direction(ctx, network, i, direction) if len(directions) > 1 else network
+        results.append(_sequence(ctx, one) if in_ir else _loop(ctx, one))
     return (
         results[0]
         if len(directions) == 1
-        else tuple(b.emit("Concat", *parts, axis=1) for parts in zip(*results, strict=True))
+        else tuple(ctx.emit("Concat", *parts, axis=1) for parts in zip(*results, strict=True))
     )
 
 
-def _one_direction(b: Context, network: Network, i: int, direction: str) -> Network:
+def _one_direction(ctx: TranslationContext, network: Network, i: int, direction: str) -> Network:
     def row(value: Value, axis: int = 0) -> Value:
-        constant = b.builder.constant_array(value)
+        constant = ctx.builder.constant_array(value)
         if constant is not None:
-            return b.constant(constant.take([i], axis), value)
-        return b.emit("Slice", value, [i], [i + 1], [1], [axis])
+            return ctx.constant(constant.take([i], axis), value)
+        return ctx.emit("Slice", value, [i], [i + 1], [1], [axis])
 
     return replace(
         network, w=row(network.w), r=row(network.r), bias=None if network.bias is None else row(network.bias),
@@ -223,40 +236,40 @@ def _one_direction(b: Context, network: Network, i: int, direction: str) -> Netw
     )  # fmt: skip
 
 
-def _sequence(b: Context, one: Network) -> tuple[Value, ...]:
-    batch = b.reshape(b.size(one.x, 0), [1])
-    lengths = b.full(b.size(one.x, 1), batch) if one.lengths is None else one.lengths
-    weights = [_rearranged(b, value, one.kind.gates) for value in (one.w, one.r)]
+def _sequence(ctx: TranslationContext, one: Network) -> tuple[Value, ...]:
+    batch = ctx.reshape(ctx.size(one.x, 0), [1])
+    lengths = ctx.full(ctx.size(one.x, 1), batch) if one.lengths is None else one.lengths
+    weights = [_rearranged(ctx, value, one.kind.gates) for value in (one.w, one.r)]
     functions = one.functions[0]
     more: dict[str, object] = {"linear_before_reset": one.linear_before_reset} if one.kind is _GRU else {}
-    outputs: tuple[Value, ...] = b.emit(
-        one.kind.type, one.x, *one.states, lengths, *weights, _bias(b, one), hidden_size=one.hidden_size, direction=one.direction,
+    outputs: tuple[Value, ...] = ctx.emit(
+        one.kind.type, one.x, *one.states, lengths, *weights, _bias(ctx, one), hidden_size=one.hidden_size, direction=one.direction,
         activations=tuple(function.name for function in functions), clip=one.clip, **more,
     )  # fmt: skip
     return outputs
 
 
-def _rearranged(b: Context, value: Value, order: tuple[int, ...]) -> Value:
+def _rearranged(ctx: TranslationContext, value: Value, order: tuple[int, ...]) -> Value:
     """The gates of a tensor, along axis 1, in another order."""
     if order == tuple(range(len(order))):
         return value
-    constant = b.builder.constant_array(value)
+    constant = ctx.builder.constant_array(value)
     if constant is not None and constant.ndim > 1 and constant.shape[1] % len(order) == 0:
         gates = np.split(constant, len(order), 1)
-        return b.constant(np.concatenate([gates[i] for i in order], 1), value)
-    parts = b.emit("Split", value, b.constant(1), num_splits=len(order))
-    return b.emit("Concat", *(parts[i] for i in order), axis=1)
+        return ctx.constant(np.concatenate([gates[i] for i in order], 1), value)
+    parts = ctx.emit("Split", value, ctx.constant(1), num_splits=len(order))
+    return ctx.emit("Concat", *(parts[i] for i in order), axis=1)
 
 
-def _bias(b: Context, one: Network) -> Value:
+def _bias(ctx: TranslationContext, one: Network) -> Value:
     """The sum of the two biases of every gate; those of the candidate stay apart with linear_before_reset."""
     gates, size = len(one.kind.gates), one.hidden_size
     rows = len(one.functions) if one.direction == "bidirectional" else 1
     if one.bias is None:
         check_generated((rows, (gates + one.linear_before_reset) * size), F64, "the bias")
-        return b.constant(np.zeros((rows, (gates + one.linear_before_reset) * size)), one.x)
+        return ctx.constant(np.zeros((rows, (gates + one.linear_before_reset) * size)), one.x)
     lengths = [2 * size, size] * 2 if one.linear_before_reset else [gates * size] * 2
-    constant = b.builder.constant_array(one.bias)
+    constant = ctx.builder.constant_array(one.bias)
     if constant is not None and constant.ndim == 2 and constant.shape[1] == sum(lengths):
         pieces = np.split(constant, np.cumsum(lengths)[:-1], 1)
         joined = (
@@ -264,21 +277,21 @@ def _bias(b: Context, one: Network) -> Value:
             if one.linear_before_reset
             else pieces[0] + pieces[1]
         )
-        return _rearranged(b, b.constant(joined, one.bias), one.kind.gates)
-    parts = b.emit("VariadicSplit", one.bias, b.constant(1), lengths)
+        return _rearranged(ctx, ctx.constant(joined, one.bias), one.kind.gates)
+    parts = ctx.emit("VariadicSplit", one.bias, ctx.constant(1), lengths)
     if one.linear_before_reset:
-        return b.emit("Concat", b.emit("Add", parts[0], parts[2]), parts[1], parts[3], axis=1)
-    return _rearranged(b, b.emit("Add", *parts), one.kind.gates)
+        return ctx.emit("Concat", ctx.emit("Add", parts[0], parts[2]), parts[1], parts[3], axis=1)
+    return _rearranged(ctx, ctx.emit("Add", *parts), one.kind.gates)
 
 
-def _loop(b: Context, one: Network) -> tuple[Value, ...]:
+def _loop(ctx: TranslationContext, one: Network) -> tuple[Value, ...]:
     """One direction as a loop over time; the gates keep ONNX's order."""
     in_onnx_order = replace(one, kind=replace(one.kind, gates=tuple(range(len(one.kind.gates)))))
-    bias = _bias(b, in_onnx_order)
+    bias = _bias(ctx, in_onnx_order)
     last = None
     if one.linear_before_reset:
-        bias, last = b.emit("VariadicSplit", bias, b.constant(1), [3 * one.hidden_size, one.hidden_size])
+        bias, last = ctx.emit("VariadicSplit", bias, ctx.constant(1), [3 * one.hidden_size, one.hidden_size])
     return loop_over_time(
-        b, one.kind.cell, one.functions[0], one.x, one.lengths, one.w, one.r, bias, last, one.peepholes, one.states,
+        ctx, one.kind.cell, one.functions[0], one.x, one.lengths, one.w, one.r, bias, last, one.peepholes, one.states,
         reverse=one.direction == "reverse", clip=one.clip, input_forget=one.input_forget,
     )  # fmt: skip

@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import add
 from irexec.dtypes.elements import BOOLEAN, F64, I64, U8
 from irexec.ir.dims import low
 from irexec.ir.graph import Value
 
-Reduce = Callable[[Context, Value, Value, bool], Value]
+Reduce = Callable[[TranslationContext, Value, Value, bool], Value]
 
 
 def _emit(type: str) -> Reduce:
-    return lambda b, x, axes, keep: b.emit(type, x, axes, keep_dims=keep)
+    return lambda ctx, x, axes, keep: ctx.emit(type, x, axes, keep_dims=keep)
 
 
 def _extreme(type: str, logical: str) -> Reduce:
@@ -26,39 +26,43 @@ def _extreme(type: str, logical: str) -> Reduce:
     reduced as u8, whose extremes of no elements are also those of booleans.
     """
 
-    def reduce(b: Context, x: Value, axes: Value, keep: bool) -> Value:
-        if b.element(x) is not BOOLEAN:
-            return b.emit(type, x, axes, keep_dims=keep)
+    def reduce(ctx: TranslationContext, x: Value, axes: Value, keep: bool) -> Value:
+        if ctx.element(x) is not BOOLEAN:
+            return ctx.emit(type, x, axes, keep_dims=keep)
         if axes.node.constant is not None:
-            return b.emit(logical, x, axes, keep_dims=keep)
-        return b.convert(b.emit(type, b.convert(x, U8), axes, keep_dims=keep), BOOLEAN)
+            return ctx.emit(logical, x, axes, keep_dims=keep)
+        return ctx.convert(ctx.emit(type, ctx.convert(x, U8), axes, keep_dims=keep), BOOLEAN)
 
     return reduce
 
 
-def _sum_square(b: Context, x: Value, axes: Value, keep: bool) -> Value:
-    return b.emit("ReduceSum", b.emit("Multiply", x, x), axes, keep_dims=keep)
+def _sum_square(ctx: TranslationContext, x: Value, axes: Value, keep: bool) -> Value:
+    return ctx.emit("ReduceSum", ctx.emit("Multiply", x, x), axes, keep_dims=keep)
 
 
-def _log_sum(b: Context, x: Value, axes: Value, keep: bool) -> Value:
-    return b.emit("Log", b.emit("ReduceSum", x, axes, keep_dims=keep))
+def _log_sum(ctx: TranslationContext, x: Value, axes: Value, keep: bool) -> Value:
+    return ctx.emit("Log", ctx.emit("ReduceSum", x, axes, keep_dims=keep))
 
 
-def _log_sum_exp(b: Context, x: Value, axes: Value, keep: bool) -> Value:
+def _log_sum_exp(ctx: TranslationContext, x: Value, axes: Value, keep: bool) -> Value:
     """The maximum is subtracted first, so that nothing overflows, unless it is not finite."""
-    top = b.emit("ReduceMax", x, axes, keep_dims=True)
-    top = b.emit("Select", b.emit("IsFinite", top), top, b.constant(0, x))
-    total = b.emit("ReduceSum", b.emit("Exp", b.emit("Subtract", x, top)), axes, keep_dims=True)
-    result: Value = b.emit("Add", b.emit("Log", total), top)
-    return result if keep else b.emit("Squeeze", result, axes, version=1)
+    top = ctx.emit("ReduceMax", x, axes, keep_dims=True)
+    top = ctx.emit("Select", ctx.emit("IsFinite", top), top, ctx.constant(0, x))
+    total = ctx.emit("ReduceSum", ctx.emit("Exp", ctx.emit("Subtract", x, top)), axes, keep_dims=True)
+    result: Value = ctx.emit("Add", ctx.emit("Log", total), top)
+    return result if keep else ctx.emit("Squeeze", result, axes, version=1)
 
 
 def _in_floats(reduce: Reduce) -> Reduce:
     """Integers are reduced in f64, and the result is truncated."""
 
-    def wrapped(b: Context, x: Value, axes: Value, keep: bool) -> Value:
-        kind = b.element(x)
-        return reduce(b, x, axes, keep) if kind.is_float else b.convert(reduce(b, b.convert(x, F64), axes, keep), kind)
+    def wrapped(ctx: TranslationContext, x: Value, axes: Value, keep: bool) -> Value:
+        kind = ctx.element(x)
+        return (
+            reduce(ctx, x, axes, keep)
+            if kind.is_float
+            else ctx.convert(reduce(ctx, ctx.convert(x, F64), axes, keep), kind)
+        )
 
     return wrapped
 
@@ -77,56 +81,67 @@ _REDUCTIONS: dict[str, Reduce] = {
 }
 
 # The result for each element if there is no axis to reduce; the element itself for the other operators.
-_OF_ONE_ELEMENT: dict[str, Callable[[Context, Value], Value]] = {
-    "ReduceL1": lambda b, x: b.emit("Abs", x),
-    "ReduceL2": lambda b, x: b.emit("Abs", x),
-    "ReduceSumSquare": lambda b, x: b.emit("Multiply", x, x),
-    "ReduceLogSum": lambda b, x: b.emit("Log", x),
+_OF_ONE_ELEMENT: dict[str, Callable[[TranslationContext, Value], Value]] = {
+    "ReduceL1": lambda ctx, x: ctx.emit("Abs", x),
+    "ReduceL2": lambda ctx, x: ctx.emit("Abs", x),
+    "ReduceSumSquare": lambda ctx, x: ctx.emit("Multiply", x, x),
+    "ReduceLogSum": lambda ctx, x: ctx.emit("Log", x),
 }
 
 
-def _all_axes(b: Context, x: Value) -> Value:
-    rank = b.fact(x).rank
+def _all_axes(ctx: TranslationContext, x: Value) -> Value:
+    rank = ctx.fact(x).rank
     if rank is not None:
-        return b.constant(np.arange(rank))
-    count = b.scalar(b.shape_of(b.shape_of(x)))
-    return b.emit("Range", b.constant(0), count, b.constant(1), output_type="i64")
+        return ctx.constant(np.arange(rank))
+    count = ctx.scalar(ctx.shape_of(ctx.shape_of(x)))
+    return ctx.emit("Range", ctx.constant(0), count, ctx.constant(1), output_type="i64")
 
 
-def _given_or_all_axes(b: Context, x: Value, axes: Value) -> Value:
+def _given_or_all_axes(ctx: TranslationContext, x: Value, axes: Value) -> Value:
     """The axes given, or all axes if that turns out to be an empty list at run time."""
-    shape = b.fact(axes).shape
+    shape = ctx.fact(axes).shape
     if shape is not None and len(shape) == 1 and low(shape[0]) > 0:
         return axes
-    rank = b.constant(b.rank(x, "the data"))
-    hits = b.emit(
-        "OneHot", b.convert(axes, I64), rank, b.constant(1), b.constant(0), axis=-1, negative_indices_mode="normalize"
+    rank = ctx.constant(ctx.rank(x, "the data"))
+    hits = ctx.emit(
+        "OneHot",
+        ctx.convert(axes, I64),
+        rank,
+        ctx.constant(1),
+        ctx.constant(0),
+        axis=-1,
+        negative_indices_mode="normalize",
     )
-    counts = b.emit("ReduceSum", hits, [0], keep_dims=False)
-    none = b.emit("Equal", b.shape_of(axes), b.constant([0]))
-    chosen = b.emit("LogicalOr", b.emit("Greater", counts, b.constant(0)), none)
-    return b.emit("Squeeze", b.emit("NonZero", chosen, output_type="i64"), [0], version=1)
+    counts = ctx.emit("ReduceSum", hits, [0], keep_dims=False)
+    none = ctx.emit("Equal", ctx.shape_of(axes), ctx.constant([0]))
+    chosen = ctx.emit("LogicalOr", ctx.emit("Greater", counts, ctx.constant(0)), none)
+    return ctx.emit("Squeeze", ctx.emit("NonZero", chosen, output_type="i64"), [0], version=1)
 
 
 def _register(operator: str, reduce: Reduce) -> None:
-    def reduce_all(b: Context, x: Value, keep: bool) -> Value:
-        return reduce(b, x, _all_axes(b, x), keep)
+    def reduce_all(ctx: TranslationContext, x: Value, keep: bool) -> Value:
+        return reduce(ctx, x, _all_axes(ctx, x), keep)
 
-    def by_attribute(b: Context, x: Value, *, axes: list[int] | None = None, keepdims: int = 1) -> Value:
-        return reduce(b, x, b.constant(list(axes)), bool(keepdims)) if axes else reduce_all(b, x, bool(keepdims))
+    def by_attribute(ctx: TranslationContext, x: Value, *, axes: list[int] | None = None, keepdims: int = 1) -> Value:
+        return reduce(ctx, x, ctx.constant(list(axes)), bool(keepdims)) if axes else reduce_all(ctx, x, bool(keepdims))
 
     def by_input(
-        b: Context, x: Value, axes: Value | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+        ctx: TranslationContext,
+        x: Value,
+        axes: Value | None = None,
+        *,
+        keepdims: int = 1,
+        noop_with_empty_axes: int = 0,
     ) -> Value:
-        known = b.ints_if_known(axes)
+        known = ctx.ints_if_known(axes)
         if known:
             # A constant also where other layers compute the axes: OpenVINO needs one for booleans, and infers better shapes.
-            return reduce(b, x, b.constant(list(known)), bool(keepdims))
-        if axes is not None and known is None and b.fact(axes).shape != (0,):
-            return reduce(b, x, axes if noop_with_empty_axes else _given_or_all_axes(b, x, axes), bool(keepdims))
+            return reduce(ctx, x, ctx.constant(list(known)), bool(keepdims))
+        if axes is not None and known is None and ctx.fact(axes).shape != (0,):
+            return reduce(ctx, x, axes if noop_with_empty_axes else _given_or_all_axes(ctx, x, axes), bool(keepdims))
         if noop_with_empty_axes:
-            return _OF_ONE_ELEMENT[operator](b, x) if operator in _OF_ONE_ELEMENT else x
-        return reduce_all(b, x, bool(keepdims))
+            return _OF_ONE_ELEMENT[operator](ctx, x) if operator in _OF_ONE_ELEMENT else x
+        return reduce_all(ctx, x, bool(keepdims))
 
     add(operator, 1, "", by_attribute)
     add(operator, 13 if operator == "ReduceSum" else 18, "", by_input)

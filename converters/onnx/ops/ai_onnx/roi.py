@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from converters.onnx.algorithms.expression import Expression, arange
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import I64
 from irexec.errors import OpError
@@ -14,26 +14,28 @@ from irexec.ir.graph import Value
 
 @translates("RoiAlign", since=10)
 def roi_align_10(
-    b: Context, x: Value, rois: Value, batch_indices: Value, *, mode: str = "avg", output_height: int = 1, output_width: int = 1,
+    ctx: TranslationContext, x: Value, rois: Value, batch_indices: Value, *, mode: str = "avg", output_height: int = 1, output_width: int = 1,
     sampling_ratio: int = 0, spatial_scale: float = 1.0,
 ) -> Value:  # fmt: skip
-    return _align(b, x, rois, batch_indices, mode, (output_height, output_width), sampling_ratio, spatial_scale, False)
+    return _align(
+        ctx, x, rois, batch_indices, mode, (output_height, output_width), sampling_ratio, spatial_scale, False
+    )
 
 
 @translates("RoiAlign", since=16)
 def roi_align_16(
-    b: Context, x: Value, rois: Value, batch_indices: Value, *, coordinate_transformation_mode: str = "half_pixel", mode: str = "avg",
+    ctx: TranslationContext, x: Value, rois: Value, batch_indices: Value, *, coordinate_transformation_mode: str = "half_pixel", mode: str = "avg",
     output_height: int = 1, output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0,
 ) -> Value:  # fmt: skip
     if coordinate_transformation_mode not in ("half_pixel", "output_half_pixel"):
         found = coordinate_transformation_mode
         raise OpError(f"coordinate_transformation_mode is {found!r}, expected half_pixel or output_half_pixel")
     half = coordinate_transformation_mode == "half_pixel"
-    return _align(b, x, rois, batch_indices, mode, (output_height, output_width), sampling_ratio, spatial_scale, half)
+    return _align(ctx, x, rois, batch_indices, mode, (output_height, output_width), sampling_ratio, spatial_scale, half)
 
 
 def _align(
-    b: Context, x: Value, rois: Value, batch: Value, mode: str, bins: tuple[int, int], ratio: int, scale: float, half: bool
+    ctx: TranslationContext, x: Value, rois: Value, batch: Value, mode: str, bins: tuple[int, int], ratio: int, scale: float, half: bool
 ) -> Value:  # fmt: skip
     if mode not in ("avg", "max"):
         raise OpError(f"mode is {mode!r}, expected avg or max")
@@ -42,7 +44,7 @@ def _align(
             f"the output is {bins[0]} x {bins[1]} and sampling_ratio {ratio}, expected sizes of 1 or more and no negative ratio"
         )
     if mode == "max":
-        return _max_align(b, x, rois, batch, bins, ratio, scale, half)
+        return _max_align(ctx, x, rois, batch, bins, ratio, scale, half)
     attributes = {
         "pooled_h": bins[0],
         "pooled_w": bins[1],
@@ -50,57 +52,68 @@ def _align(
         "spatial_scale": scale,
         "mode": "avg",
     }
-    return b.emit("ROIAlign", x, rois, batch, **attributes, aligned_mode="half_pixel_for_nn" if half else "asymmetric")
+    return ctx.emit(
+        "ROIAlign", x, rois, batch, **attributes, aligned_mode="half_pixel_for_nn" if half else "asymmetric"
+    )
 
 
 def _max_align(
-    b: Context, x: Value, rois: Value, batch: Value, bins: tuple[int, int], ratio: int, scale: float, half: bool
+    ctx: TranslationContext,
+    x: Value,
+    rois: Value,
+    batch: Value,
+    bins: tuple[int, int],
+    ratio: int,
+    scale: float,
+    half: bool,
 ) -> Value:
     """The maximum over all weighted corners of the samples of a bin; IR takes the maximum over the samples.
 
     The samples of both axes form a table of rows and columns, of which each box uses a part. Source: ONNX RoiAlign and
     its reference.
     """
-    rows, columns = (_samples(b, x, rois, axis, bins[axis], ratio, scale, half) for axis in (0, 1))
-    images = b.emit("Gather", x, b.convert(batch, I64), b.constant(0))
+    rows, columns = (_samples(ctx, x, rois, axis, bins[axis], ratio, scale, half) for axis in (0, 1))
+    images = ctx.emit("Gather", x, ctx.convert(batch, I64), ctx.constant(0))
     result: Expression | None = None
     for (y, y_weight), (z, z_weight) in itertools.product(rows[0], columns[0]):
         # (boxes, C, H, W) to (boxes, C, bins and samples, W), then likewise the columns.
-        lines = b.emit("Gather", images, y.value, b.constant(2), batch_dims=1)
-        found = Expression(b, b.emit("Gather", lines, z.value, b.constant(3), batch_dims=1))
+        lines = ctx.emit("Gather", images, y.value, ctx.constant(2), batch_dims=1)
+        found = Expression(ctx, ctx.emit("Gather", lines, z.value, ctx.constant(3), batch_dims=1))
         value = found * (y_weight.unsqueeze(1, 3) * z_weight.unsqueeze(1, 2))
         result = value if result is None else result.maximum(value)
     if result is None:
         raise OpError("the bins have no samples")
     used = rows[1].unsqueeze(1, 3) & columns[1].unsqueeze(1, 2)
-    low = Expression(b, b.constant(float("-inf"), x))
+    low = Expression(ctx, ctx.constant(float("-inf"), x))
     counted = used.select(result, low).value
     # The samples of a bin are adjacent, so that rows are (bins, samples).
-    split = b.emit("Reshape", counted, _split_shape(b, counted, bins), special_zero=True)
-    maxima = Expression(b, b.emit("ReduceMax", split, [3, 5], keep_dims=False))
+    split = ctx.emit("Reshape", counted, _split_shape(ctx, counted, bins), special_zero=True)
+    maxima = Expression(ctx, ctx.emit("ReduceMax", split, [3, 5], keep_dims=False))
     return maxima.equals(float("-inf")).select(0, maxima).value
 
 
-def _split_shape(b: Context, table: Value, bins: tuple[int, int]) -> Value:
-    per_bin = [b.emit("Divide", b.unsqueeze(b.size(table, axis), [0]), b.constant([bins[axis - 2]])) for axis in (2, 3)]
-    parts = [b.constant([0, 0, bins[0]]), per_bin[0], b.constant([bins[1]]), per_bin[1]]
-    return b.emit("Concat", *parts, axis=0)
+def _split_shape(ctx: TranslationContext, table: Value, bins: tuple[int, int]) -> Value:
+    per_bin = [
+        ctx.emit("Divide", ctx.unsqueeze(ctx.size(table, axis), [0]), ctx.constant([bins[axis - 2]])) for axis in (2, 3)
+    ]
+    parts = [ctx.constant([0, 0, bins[0]]), per_bin[0], ctx.constant([bins[1]]), per_bin[1]]
+    return ctx.emit("Concat", *parts, axis=0)
 
 
 def _samples(
-    b: Context, x: Value, rois: Value, axis: int, bins: int, ratio: int, scale: float, half: bool
+    ctx: TranslationContext, x: Value, rois: Value, axis: int, bins: int, ratio: int, scale: float, half: bool
 ) -> tuple[list[tuple[Expression, Expression]], Expression]:
     """For each box and each sample of each bin along an axis: two pixels with their weights, and whether the sample is used."""
-    kind = b.element(rois)
-    size = Expression(b, b.size(x, axis + 2))
+    kind = ctx.element(rois)
+    size = Expression(ctx, ctx.size(x, axis + 2))
     shift = 0.5 if half else 0.0
-    start, end = (Expression(b, _column(b, rois, side * 2 + 1 - axis)) * scale - shift for side in (0, 1))
+    start, end = (Expression(ctx, _column(ctx, rois, side * 2 + 1 - axis)) * scale - shift for side in (0, 1))
     length = end - start if half else (end - start).maximum(1)
     per_bin = (length / bins).ceil() if not ratio else length * 0 + ratio
-    max_samples = Expression(b, b.emit("ReduceMax", per_bin.value, [0], keep_dims=False)).to(I64).maximum(1)
-    number = arange(b, 0, max_samples * bins, I64)
+    max_samples = Expression(ctx, ctx.emit("ReduceMax", per_bin.value, [0], keep_dims=False)).to(I64).maximum(1)
+    number = arange(ctx, 0, max_samples * bins, I64)
     inner = number.modulo(max_samples)
-    which = Expression(b, b.emit("Divide", number.value, max_samples.value)).to(kind)
+    which = Expression(ctx, ctx.emit("Divide", number.value, max_samples.value)).to(kind)
     counted = inner.to(kind).unsqueeze(0) < per_bin.column()
     part = (inner.to(kind) + 0.5).unsqueeze(0) / per_bin.maximum(1).column()
     position = start.column() + (which.unsqueeze(0) + part) * (length / bins).column()
@@ -112,13 +125,15 @@ def _samples(
     return [(pixel.minimum(size - 1), outside.select(0, weight)) for pixel, weight in pixels], counted
 
 
-def _column(b: Context, rois: Value, index: int) -> Value:
-    return b.emit("Gather", rois, b.constant(index), b.constant(1))
+def _column(ctx: TranslationContext, rois: Value, index: int) -> Value:
+    return ctx.emit("Gather", rois, ctx.constant(index), ctx.constant(1))
 
 
 @translates("MaxRoiPool")
-def max_roi_pool(b: Context, x: Value, rois: Value, *, pooled_shape: list[int], spatial_scale: float = 1.0) -> Value:
+def max_roi_pool(
+    ctx: TranslationContext, x: Value, rois: Value, *, pooled_shape: list[int], spatial_scale: float = 1.0
+) -> Value:
     if len(pooled_shape) != 2:
         raise OpError(f"pooled_shape is {list(pooled_shape)}, expected a height and a width")
     height, width = pooled_shape
-    return b.emit("ROIPooling", x, rois, pooled_h=height, pooled_w=width, spatial_scale=spatial_scale, method="max")
+    return ctx.emit("ROIPooling", x, rois, pooled_h=height, pooled_w=width, spatial_scale=spatial_scale, method="max")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from converters.onnx.algorithms.expression import Expression, positions
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import I64
 from irexec.errors import OpError
@@ -19,54 +19,56 @@ def _reduction(name: str) -> str:
 
 
 @translates("Scatter", since=9)
-def scatter_9(b: Context, x: Value, indices: Value, updates: Value, *, axis: int = 0) -> Value:
-    return scatter_elements_16(b, x, indices, updates, axis=axis)
+def scatter_9(ctx: TranslationContext, x: Value, indices: Value, updates: Value, *, axis: int = 0) -> Value:
+    return scatter_elements_16(ctx, x, indices, updates, axis=axis)
 
 
 @translates("ScatterElements", since=11)
-def scatter_elements_11(b: Context, x: Value, indices: Value, updates: Value, *, axis: int = 0) -> Value:
-    return scatter_elements_16(b, x, indices, updates, axis=axis)
+def scatter_elements_11(ctx: TranslationContext, x: Value, indices: Value, updates: Value, *, axis: int = 0) -> Value:
+    return scatter_elements_16(ctx, x, indices, updates, axis=axis)
 
 
 @translates("ScatterElements", since=16)
 def scatter_elements_16(
-    b: Context, x: Value, indices: Value, updates: Value, *, axis: int = 0, reduction: str = "none"
+    ctx: TranslationContext, x: Value, indices: Value, updates: Value, *, axis: int = 0, reduction: str = "none"
 ) -> Value:  # fmt: skip
     """A reduction includes the element that is replaced."""
-    normal_axis = b.constant(b.axis(axis, x))
-    return b.emit(
+    normal_axis = ctx.constant(ctx.axis(axis, x))
+    return ctx.emit(
         "ScatterElementsUpdate", x, indices, updates, normal_axis, reduction=_reduction(reduction), use_init_val=True
     )
 
 
 @translates("ScatterND", since=11)
-def scatter_nd_11(b: Context, x: Value, indices: Value, updates: Value) -> Value:
-    return b.emit("ScatterNDUpdate", x, indices, updates, version=4)
+def scatter_nd_11(ctx: TranslationContext, x: Value, indices: Value, updates: Value) -> Value:
+    return ctx.emit("ScatterNDUpdate", x, indices, updates, version=4)
 
 
 @translates("ScatterND", since=16)
-def scatter_nd_16(b: Context, x: Value, indices: Value, updates: Value, *, reduction: str = "none") -> Value:
+def scatter_nd_16(
+    ctx: TranslationContext, x: Value, indices: Value, updates: Value, *, reduction: str = "none"
+) -> Value:
     if reduction == "none":
-        return scatter_nd_11(b, x, indices, updates)
-    return b.emit("ScatterNDUpdate", x, indices, updates, version=15, reduction=_reduction(reduction))
+        return scatter_nd_11(ctx, x, indices, updates)
+    return ctx.emit("ScatterNDUpdate", x, indices, updates, version=15, reduction=_reduction(reduction))
 
 
 @translates("Trilu", since=14)
-def trilu(b: Context, x: Value, k: Value | None = None, *, upper: int = 1) -> Value:
+def trilu(ctx: TranslationContext, x: Value, k: Value | None = None, *, upper: int = 1) -> Value:
     """The elements on and above (or below) the k-th diagonal, else 0."""
-    rank = b.rank(x)
+    rank = ctx.rank(x)
     if rank < 2:
-        raise OpError(f"the input {b.fact(x)} is not a matrix")
-    rows, columns = (positions(b, x, axis) for axis in (rank - 2, rank - 1))
+        raise OpError(f"the input {ctx.fact(x)} is not a matrix")
+    rows, columns = (positions(ctx, x, axis) for axis in (rank - 2, rank - 1))
     distance = columns - rows.column()
-    diagonal = Expression(b, b.constant(0) if k is None else b.scalar(b.convert(k, I64)))
+    diagonal = Expression(ctx, ctx.constant(0) if k is None else ctx.scalar(ctx.convert(k, I64)))
     outside = distance < diagonal if upper else distance > diagonal
-    return b.emit("Select", outside.value, b.constant(0, x), x)
+    return ctx.emit("Select", outside.value, ctx.constant(0, x), x)
 
 
 @translates("TensorScatter", since=24)
 def tensor_scatter(
-    b: Context,
+    ctx: TranslationContext,
     past_cache: Value,
     update: Value,
     write_indices: Value | None = None,
@@ -77,11 +79,11 @@ def tensor_scatter(
     """Replaces consecutive entries of the cache, in circular mode modulo its size, from a start per sample."""
     if mode not in ("linear", "circular"):
         raise OpError(f"mode is {mode!r}, expected linear or circular")
-    rank, normal_axis = b.rank(past_cache), b.axis(axis, past_cache)
-    index = positions(b, update, normal_axis).unsqueeze(*(i for i in range(rank) if i != normal_axis))
+    rank, normal_axis = ctx.rank(past_cache), ctx.axis(axis, past_cache)
+    index = positions(ctx, update, normal_axis).unsqueeze(*(i for i in range(rank) if i != normal_axis))
     if write_indices is not None:
-        index = Expression(b, b.convert(write_indices, I64)).unsqueeze(*range(1, rank)) + index
+        index = Expression(ctx, ctx.convert(write_indices, I64)).unsqueeze(*range(1, rank)) + index
     if mode == "circular":
-        index = index.modulo(Expression(b, b.size(past_cache, normal_axis)))
-    wide = b.full(index.value, b.shape_of(update))
-    return b.emit("ScatterElementsUpdate", past_cache, wide, update, b.constant(normal_axis), version=3)
+        index = index.modulo(Expression(ctx, ctx.size(past_cache, normal_axis)))
+    wide = ctx.full(index.value, ctx.shape_of(update))
+    return ctx.emit("ScatterElementsUpdate", past_cache, wide, update, ctx.constant(normal_axis), version=3)

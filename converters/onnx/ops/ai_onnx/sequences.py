@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import GraphProto, TypeProto
 
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_unrolled
 from converters.onnx.registry import translates
 from converters.onnx.values import EmptyOptional, LoopSequence, OnnxValue, StackedSequence, TensorSequence
@@ -14,18 +14,18 @@ from irexec.ir.graph import Value
 
 
 @translates("SequenceConstruct", since=11)
-def sequence_construct(b: Context, *inputs: Value) -> TensorSequence:
+def sequence_construct(ctx: TranslationContext, *inputs: Value) -> TensorSequence:
     return TensorSequence(inputs)
 
 
 @translates("SequenceEmpty", since=11)
-def sequence_empty(b: Context, *, dtype: int = 1) -> TensorSequence:
+def sequence_empty(ctx: TranslationContext, *, dtype: int = 1) -> TensorSequence:
     return TensorSequence(())
 
 
-def _index(b: Context, position: Value | None, count: int, default: int) -> int:
+def _index(ctx: TranslationContext, position: Value | None, count: int, default: int) -> int:
     """A position counted from the front."""
-    index = default if position is None else b.integer(position, "the position in a sequence")
+    index = default if position is None else ctx.integer(position, "the position in a sequence")
     if not -count <= index < count:
         raise OpError(f"position {index} is out of range for a sequence of {count}")
     return index % count
@@ -33,14 +33,14 @@ def _index(b: Context, position: Value | None, count: int, default: int) -> int:
 
 @translates("SequenceInsert", since=11)
 def sequence_insert(
-    b: Context, sequence: TensorSequence | LoopSequence, tensor: Value, position: Value | None = None
+    ctx: TranslationContext, sequence: TensorSequence | LoopSequence, tensor: Value, position: Value | None = None
 ) -> TensorSequence | LoopSequence:  # fmt: skip
     """Before the tensor at the position, or at the end."""
     if isinstance(sequence, LoopSequence) and position is None:
         return LoopSequence((*sequence.added, tensor))
     items = list(_items(sequence))
     count = len(items)
-    index = count if position is None else b.integer(position, "the position in a sequence")
+    index = count if position is None else ctx.integer(position, "the position in a sequence")
     if not -count <= index <= count:
         raise OpError(f"position {index} is out of range for a sequence of {count}")
     items.insert(index, tensor)
@@ -48,109 +48,109 @@ def sequence_insert(
 
 
 @translates("SequenceErase", since=11)
-def sequence_erase(b: Context, sequence: TensorSequence, position: Value | None = None) -> TensorSequence:
+def sequence_erase(ctx: TranslationContext, sequence: TensorSequence, position: Value | None = None) -> TensorSequence:
     items = list(_items(sequence))
-    del items[_index(b, position, len(items), -1)]
+    del items[_index(ctx, position, len(items), -1)]
     return TensorSequence(tuple(items))
 
 
 @translates("SequenceAt", since=11)
-def sequence_at(b: Context, sequence: TensorSequence | StackedSequence, position: Value) -> Value:
+def sequence_at(ctx: TranslationContext, sequence: TensorSequence | StackedSequence, position: Value) -> Value:
     """At a position that is known only at run time, tensors of equal shape are stacked and indexed."""
     if isinstance(sequence, StackedSequence) and not sequence.first:
-        return b.emit("Gather", sequence.rest, b.scalar(position), b.constant(0))
+        return ctx.emit("Gather", sequence.rest, ctx.scalar(position), ctx.constant(0))
     items = _items(sequence)
-    if b.ints_if_known(position) is not None:
-        return items[_index(b, position, len(items), 0)]
+    if ctx.ints_if_known(position) is not None:
+        return items[_index(ctx, position, len(items), 0)]
     if (
         not items
-        or len({(b.element(item), b.shape_if_known(item)) for item in items}) != 1
-        or b.shape_if_known(items[0]) is None
+        or len({(ctx.element(item), ctx.shape_if_known(item)) for item in items}) != 1
+        or ctx.shape_if_known(items[0]) is None
     ):
         raise ConversionError(
             "a position that is not known, in a sequence of different shapes, cannot be converted", unsupported=True
         )
-    return b.emit("Gather", _concatenated(b, items, 0, True), b.scalar(position), b.constant(0))
+    return ctx.emit("Gather", _concatenated(ctx, items, 0, True), ctx.scalar(position), ctx.constant(0))
 
 
 @translates("SequenceLength", since=11)
-def sequence_length(b: Context, sequence: TensorSequence | StackedSequence) -> Value:
+def sequence_length(ctx: TranslationContext, sequence: TensorSequence | StackedSequence) -> Value:
     if isinstance(sequence, StackedSequence):
-        return b.emit("Add", b.size(sequence.rest, 0), b.constant(len(sequence.first)))
-    return b.constant(len(_items(sequence)))
+        return ctx.emit("Add", ctx.size(sequence.rest, 0), ctx.constant(len(sequence.first)))
+    return ctx.constant(len(_items(sequence)))
 
 
 @translates("ConcatFromSequence", since=11)
 def concat_from_sequence(
-    b: Context, sequence: TensorSequence | StackedSequence, *, axis: int, new_axis: int = 0
+    ctx: TranslationContext, sequence: TensorSequence | StackedSequence, *, axis: int, new_axis: int = 0
 ) -> Value:
     if isinstance(sequence, StackedSequence):
-        rest = _concatenated_rows(b, sequence.rest, axis, bool(new_axis))
+        rest = _concatenated_rows(ctx, sequence.rest, axis, bool(new_axis))
         return (
-            b.emit("Concat", _concatenated(b, sequence.first, axis, bool(new_axis)), rest, axis=axis)
+            ctx.emit("Concat", _concatenated(ctx, sequence.first, axis, bool(new_axis)), rest, axis=axis)
             if sequence.first
             else rest
         )
     items = _items(sequence)
     if not items:
         raise OpError("an empty sequence cannot be concatenated")
-    return _concatenated(b, items, axis, bool(new_axis))
+    return _concatenated(ctx, items, axis, bool(new_axis))
 
 
-def _concatenated_rows(b: Context, rows: Value, axis: int, stacked: bool) -> Value:
+def _concatenated_rows(ctx: TranslationContext, rows: Value, axis: int, stacked: bool) -> Value:
     """The rows stacked along a new axis, or concatenated along an existing one."""
-    rank = b.rank(rows) - 1
-    normal_axis = b.axis(axis, rank + stacked)
+    rank = ctx.rank(rows) - 1
+    normal_axis = ctx.axis(axis, rank + stacked)
     order = [*range(1, rank + 1)]
-    moved = b.transpose(rows, [*order[:normal_axis], 0, *order[normal_axis:]])
+    moved = ctx.transpose(rows, [*order[:normal_axis], 0, *order[normal_axis:]])
     if stacked:
         return moved
-    shape = b.shape_of(moved)
+    shape = ctx.shape_of(moved)
     before, after = (
-        b.emit("Slice", shape, [start], [stop], [1], [0])
+        ctx.emit("Slice", shape, [start], [stop], [1], [0])
         for start, stop in ((0, normal_axis), (normal_axis + 2, rank + 1))
     )
-    return b.emit("Reshape", moved, b.emit("Concat", before, b.constant([-1]), after, axis=0), special_zero=False)
+    return ctx.emit("Reshape", moved, ctx.emit("Concat", before, ctx.constant([-1]), after, axis=0), special_zero=False)
 
 
-def _concatenated(b: Context, items: tuple[Value, ...], axis: int, stacked: bool) -> Value:
+def _concatenated(ctx: TranslationContext, items: tuple[Value, ...], axis: int, stacked: bool) -> Value:
     if not stacked:
-        return b.emit("Concat", *items, axis=axis)
-    normal_axis = b.axis(axis, b.rank(items[0]) + 1)
-    return b.emit("Concat", *(b.unsqueeze(item, [normal_axis]) for item in items), axis=normal_axis)
+        return ctx.emit("Concat", *items, axis=axis)
+    normal_axis = ctx.axis(axis, ctx.rank(items[0]) + 1)
+    return ctx.emit("Concat", *(ctx.unsqueeze(item, [normal_axis]) for item in items), axis=normal_axis)
 
 
 @translates("SplitToSequence", since=11)
 def split_to_sequence(
-    b: Context, x: Value, split: Value | None = None, *, axis: int = 0, keepdims: int = 1
+    ctx: TranslationContext, x: Value, split: Value | None = None, *, axis: int = 0, keepdims: int = 1
 ) -> TensorSequence:
     """Into parts of the given lengths; of one length, the last of which may be shorter; or of length 1, with keepdims."""
-    normal_axis = b.axis(axis, x)
-    lengths = split if split is not None and b.rank(split, "split") else _lengths(b, x, split, normal_axis)
-    if b.sizes(lengths)[0] == 0:
+    normal_axis = ctx.axis(axis, x)
+    lengths = split if split is not None and ctx.rank(split, "split") else _lengths(ctx, x, split, normal_axis)
+    if ctx.sizes(lengths)[0] == 0:
         return TensorSequence(())
-    if not isinstance(b.sizes(lengths)[0], int):
-        raise ConversionError(f"the number of tensors that {b.fact(x)} is split into is not known", unsupported=True)
-    parts = b.emit("VariadicSplit", x, b.constant(normal_axis), lengths)
+    if not isinstance(ctx.sizes(lengths)[0], int):
+        raise ConversionError(f"the number of tensors that {ctx.fact(x)} is split into is not known", unsupported=True)
+    parts = ctx.emit("VariadicSplit", x, ctx.constant(normal_axis), lengths)
     if split is None and not keepdims:
-        parts = [b.emit("Squeeze", part, [normal_axis]) for part in parts]
+        parts = [ctx.emit("Squeeze", part, [normal_axis]) for part in parts]
     return TensorSequence(tuple(parts))
 
 
-def _lengths(b: Context, x: Value, split: Value | None, normal_axis: int) -> Value:
+def _lengths(ctx: TranslationContext, x: Value, split: Value | None, normal_axis: int) -> Value:
     """The lengths of as many parts of one length as fit into the axis, and of the rest."""
-    size = b.sizes(x)[normal_axis]
-    length = 1 if split is None else b.integer(split, "split")
+    size = ctx.sizes(x)[normal_axis]
+    length = 1 if split is None else ctx.integer(split, "split")
     if not isinstance(size, int) or length < 1:
-        raise ConversionError(f"the number of tensors that {b.fact(x)} is split into is not known", unsupported=True)
+        raise ConversionError(f"the number of tensors that {ctx.fact(x)} is split into is not known", unsupported=True)
     whole, rest = divmod(size, length)
     check_unrolled(whole, "the tensors of the sequence")
-    return b.constant([length] * whole + [rest] * (rest > 0))
+    return ctx.constant([length] * whole + [rest] * (rest > 0))
 
 
 @translates("SequenceMap", since=17)
 def sequence_map(
-    b: Context, sequence: TensorSequence, *inputs: TensorSequence | Value, body: GraphProto
+    ctx: TranslationContext, sequence: TensorSequence, *inputs: TensorSequence | Value, body: GraphProto
 ) -> tuple[TensorSequence, ...]:
     """The body for each tensor, with the tensors of the other sequences at the same position, and all other tensors."""
     items = _items(sequence)
@@ -159,23 +159,29 @@ def sequence_map(
     results = []
     for i, item in enumerate(items):
         arguments = [value.items[i] if isinstance(value, TensorSequence) else value for value in inputs]
-        results.append(b.subgraph(body, [item, *arguments]))
+        results.append(ctx.subgraph(body, [item, *arguments]))
     return tuple(TensorSequence(tuple(result[i] for result in results)) for i in range(len(body.output)))
 
 
 @translates("Optional", since=15)
-def optional(b: Context, element: Value | TensorSequence | None = None, *, type: TypeProto | None = None) -> OnnxValue:
+def optional(
+    ctx: TranslationContext, element: Value | TensorSequence | None = None, *, type: TypeProto | None = None
+) -> OnnxValue:
     return EmptyOptional() if element is None else element
 
 
 @translates("OptionalHasElement", since=15)
-def optional_has_element(b: Context, element: Value | TensorSequence | EmptyOptional | None = None) -> Value:
+def optional_has_element(
+    ctx: TranslationContext, element: Value | TensorSequence | EmptyOptional | None = None
+) -> Value:
     """True for a tensor and for a sequence."""
-    return b.constant(not (element is None or isinstance(element, EmptyOptional)), BOOLEAN)
+    return ctx.constant(not (element is None or isinstance(element, EmptyOptional)), BOOLEAN)
 
 
 @translates("OptionalGetElement", since=15)
-def optional_get_element(b: Context, element: Value | TensorSequence | EmptyOptional) -> Value | TensorSequence:
+def optional_get_element(
+    ctx: TranslationContext, element: Value | TensorSequence | EmptyOptional
+) -> Value | TensorSequence:
     if isinstance(element, EmptyOptional):
         raise OpError("the optional has no element")
     return element

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from converters.onnx.algorithms.expression import Expression, arange
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
 from irexec.dtypes.elements import F64, I64, Element
@@ -15,59 +15,65 @@ from irexec.ir.graph import Value
 
 @translates("DFT", since=17)
 def dft_17(
-    b: Context, x: Value, dft_length: Value | None = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0
+    ctx: TranslationContext, x: Value, dft_length: Value | None = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0
 ) -> Value:  # fmt: skip
-    return _transform(b, x, b.constant([b.axis(axis, x)]), dft_length, bool(inverse), bool(onesided))
+    return _transform(ctx, x, ctx.constant([ctx.axis(axis, x)]), dft_length, bool(inverse), bool(onesided))
 
 
 @translates("DFT", since=20)
 def dft_20(
-    b: Context, x: Value, dft_length: Value | None = None, axis: Value | None = None, *, inverse: int = 0, onesided: int = 0
+    ctx: TranslationContext, x: Value, dft_length: Value | None = None, axis: Value | None = None, *, inverse: int = 0, onesided: int = 0
 ) -> Value:  # fmt: skip
     """The axis may be known only at run time."""
     if axis is None:
-        position = b.constant([b.axis(-2, x)])
-    elif b.ints_if_known(axis) is not None:
-        position = b.constant([b.axis(b.integer(axis, "the axis"), x)])
+        position = ctx.constant([ctx.axis(-2, x)])
+    elif ctx.ints_if_known(axis) is not None:
+        position = ctx.constant([ctx.axis(ctx.integer(axis, "the axis"), x)])
     else:
-        position = Expression(b, b.reshape(b.convert(axis, I64), [1])).modulo(b.rank(x)).value
-    return _transform(b, x, position, dft_length, bool(inverse), bool(onesided))
+        position = Expression(ctx, ctx.reshape(ctx.convert(axis, I64), [1])).modulo(ctx.rank(x)).value
+    return _transform(ctx, x, position, dft_length, bool(inverse), bool(onesided))
 
 
-def _transform(b: Context, x: Value, axis: Value, length: Value | None, inverse: bool, onesided: bool) -> Value:
+def _transform(
+    ctx: TranslationContext, x: Value, axis: Value, length: Value | None, inverse: bool, onesided: bool
+) -> Value:
     """The last axis has size 2 for complex values, 1 for real ones; it may be known only at run time."""
-    last = b.rank(x) - 1
-    parts = b.sizes(x)[last]
+    last = ctx.rank(x) - 1
+    parts = ctx.sizes(x)[last]
     if isinstance(parts, int) and parts not in (1, 2):
-        raise OpError(f"the last axis of the data {b.fact(x)} must have a size of 1 or 2")
-    size = None if length is None else b.reshape(b.convert(length, I64), [1])
+        raise OpError(f"the last axis of the data {ctx.fact(x)} must have a size of 1 or 2")
+    size = None if length is None else ctx.reshape(ctx.convert(length, I64), [1])
     if inverse:
         if onesided:
-            return b.unsqueeze(b.emit("IRDFT", _complex(b, x, last), axis, size), [last])
-        return b.emit("IDFT", _complex(b, x, last), axis, size)
+            return ctx.unsqueeze(ctx.emit("IRDFT", _complex(ctx, x, last), axis, size), [last])
+        return ctx.emit("IDFT", _complex(ctx, x, last), axis, size)
     if onesided and parts == 1:
-        return b.emit("RDFT", b.emit("Squeeze", x, [last]), axis, size)
-    whole = b.emit("DFT", _complex(b, x, last), axis, size)
+        return ctx.emit("RDFT", ctx.emit("Squeeze", x, [last]), axis, size)
+    whole = ctx.emit("DFT", _complex(ctx, x, last), axis, size)
     if not onesided:
         return whole
-    points = b.emit("Gather", b.shape_of(whole), axis, b.constant(0))
-    half = Expression(b, b.emit("Divide", points, b.constant([2]))) + 1
-    return b.emit("Slice", whole, b.constant([0]), half.value, b.constant([1]), axis)
+    points = ctx.emit("Gather", ctx.shape_of(whole), axis, ctx.constant(0))
+    half = Expression(ctx, ctx.emit("Divide", points, ctx.constant([2]))) + 1
+    return ctx.emit("Slice", whole, ctx.constant([0]), half.value, ctx.constant([1]), axis)
 
 
-def _complex(b: Context, x: Value, last: int) -> Value:
+def _complex(ctx: TranslationContext, x: Value, last: int) -> Value:
     """Real values get an imaginary part of 0."""
-    parts = b.sizes(x)[last]
+    parts = ctx.sizes(x)[last]
     if parts == 2:
         return x
-    missing = b.constant([1]) if parts == 1 else b.emit("Subtract", b.constant([2]), b.unsqueeze(b.size(x, last), [0]))
-    ends = b.emit("Concat", b.constant([0] * last), missing, axis=0) if last else missing
-    return b.emit("Pad", x, [0] * (last + 1), ends, b.constant(0, x), pad_mode="constant")
+    missing = (
+        ctx.constant([1])
+        if parts == 1
+        else ctx.emit("Subtract", ctx.constant([2]), ctx.unsqueeze(ctx.size(x, last), [0]))
+    )
+    ends = ctx.emit("Concat", ctx.constant([0] * last), missing, axis=0) if last else missing
+    return ctx.emit("Pad", x, [0] * (last + 1), ends, ctx.constant(0, x), pad_mode="constant")
 
 
 @translates("STFT", since=17)
 def stft(
-    b: Context,
+    ctx: TranslationContext,
     signal: Value,
     frame_step: Value,
     window: Value | None = None,
@@ -76,27 +82,27 @@ def stft(
     onesided: int = 1,
 ) -> Value:
     """IR's STFT of real signals with one-sided results; otherwise frames are gathered and transformed."""
-    if b.rank(signal) == 2:
-        signal = b.unsqueeze(signal, [2])
+    if ctx.rank(signal) == 2:
+        signal = ctx.unsqueeze(signal, [2])
     if frame_length is not None:
-        length = b.scalar(b.convert(frame_length, I64))
+        length = ctx.scalar(ctx.convert(frame_length, I64))
     else:
-        length = b.size(signal, 1) if window is None else b.size(window, 0)
-    weights = b.full(b.constant(1, signal), b.unsqueeze(length, [0])) if window is None else window
-    step = b.scalar(b.convert(frame_step, I64))
-    if onesided and b.sizes(signal)[2] == 1:
-        return b.emit("STFT", b.emit("Squeeze", signal, [2]), weights, length, step, transpose_frames=False)
-    count = Expression(b, b.emit("Divide", b.emit("Subtract", b.size(signal, 1), length), step)) + 1
-    starts = arange(b, 0, count, I64) * Expression(b, step)
-    positions = starts.column() + arange(b, 0, Expression(b, length), I64)
-    frames = b.emit("Gather", signal, positions.value, b.constant(1))
-    weighted = b.emit("Multiply", frames, b.unsqueeze(weights, [1]))
-    return _transform(b, weighted, b.constant([2]), None, False, bool(onesided))
+        length = ctx.size(signal, 1) if window is None else ctx.size(window, 0)
+    weights = ctx.full(ctx.constant(1, signal), ctx.unsqueeze(length, [0])) if window is None else window
+    step = ctx.scalar(ctx.convert(frame_step, I64))
+    if onesided and ctx.sizes(signal)[2] == 1:
+        return ctx.emit("STFT", ctx.emit("Squeeze", signal, [2]), weights, length, step, transpose_frames=False)
+    count = Expression(ctx, ctx.emit("Divide", ctx.emit("Subtract", ctx.size(signal, 1), length), step)) + 1
+    starts = arange(ctx, 0, count, I64) * Expression(ctx, step)
+    positions = starts.column() + arange(ctx, 0, Expression(ctx, length), I64)
+    frames = ctx.emit("Gather", signal, positions.value, ctx.constant(1))
+    weighted = ctx.emit("Multiply", frames, ctx.unsqueeze(weights, [1]))
+    return _transform(ctx, weighted, ctx.constant([2]), None, False, bool(onesided))
 
 
 @translates("MelWeightMatrix", since=17)
 def mel_weight_matrix(
-    b: Context, num_mel_bins: Value, dft_length: Value, sample_rate: Value, lower_edge_hertz: Value, upper_edge_hertz: Value, *,
+    ctx: TranslationContext, num_mel_bins: Value, dft_length: Value, sample_rate: Value, lower_edge_hertz: Value, upper_edge_hertz: Value, *,
     output_datatype: int = 1,
 ) -> Value:  # fmt: skip
     """Triangular filters, (bins, mel bins): each rises up to its centre and then falls.
@@ -104,14 +110,16 @@ def mel_weight_matrix(
     Source: ONNX MelWeightMatrix-17 and its reference, which computes the edges in f64.
     """
     bins, length, rate = (
-        Expression(b, b.scalar(b.convert(value, I64))) for value in (num_mel_bins, dft_length, sample_rate)
+        Expression(ctx, ctx.scalar(ctx.convert(value, I64))) for value in (num_mel_bins, dft_length, sample_rate)
     )
-    low, high = (_mel(Expression(b, b.scalar(b.convert(value, F64)))) for value in (lower_edge_hertz, upper_edge_hertz))
+    low, high = (
+        _mel(Expression(ctx, ctx.scalar(ctx.convert(value, F64)))) for value in (lower_edge_hertz, upper_edge_hertz)
+    )
     step = (high - low) / (bins + 2).to(F64)
-    hertz = (10.0 ** ((arange(b, 0, bins + 2, F64) * step + low) / 2595.0) - 1) * 700.0
+    hertz = (10.0 ** ((arange(ctx, 0, bins + 2, F64) * step + low) / 2595.0) - 1) * 700.0
     edges = ((length + 1).to(F64) * hertz / rate.to(F64)).floor()
-    left, centre, right = (_edges_at(b, edges, arange(b, start, bins + start, I64)) for start in range(3))
-    position = arange(b, 0, Expression(b, b.emit("Divide", length.value, b.constant(2))) + 1, F64).column()
+    left, centre, right = (_edges_at(ctx, edges, arange(ctx, start, bins + start, I64)) for start in range(3))
+    position = arange(ctx, 0, Expression(ctx, ctx.emit("Divide", length.value, ctx.constant(2))) + 1, F64).column()
     steep = centre.equals(left)
     rise = steep.select(position.equals(centre).to(F64), (position - left) / steep.select(1, centre - left))
     fall = (right - position) / right.equals(centre).select(1, right - centre)
@@ -125,5 +133,5 @@ def _mel(hertz: Expression) -> Expression:
     return (hertz / 700.0 + 1).log() * (2595.0 / math.log(10))
 
 
-def _edges_at(b: Context, edges: Expression, indices: Expression) -> Expression:
-    return Expression(b, b.emit("Gather", edges.value, indices.value, b.constant(0)))
+def _edges_at(ctx: TranslationContext, edges: Expression, indices: Expression) -> Expression:
+    return Expression(ctx, ctx.emit("Gather", edges.value, indices.value, ctx.constant(0)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from converters.onnx.algorithms.expression import Expression, positions
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import I64
 from irexec.ir.graph import Value
@@ -14,80 +14,93 @@ _MAX = int(np.iinfo(np.int64).max)
 
 
 @translates("NonZero", since=9)
-def non_zero(b: Context, x: Value) -> Value:
-    return b.emit("NonZero", x, output_type="i64")
+def non_zero(ctx: TranslationContext, x: Value) -> Value:
+    return ctx.emit("NonZero", x, output_type="i64")
 
 
 @translates("TopK")
-def topk_1(b: Context, x: Value, *, k: int, axis: int = -1) -> tuple[Value, ...]:
-    return _topk(b, x, b.constant(k), axis, "max")
+def topk_1(ctx: TranslationContext, x: Value, *, k: int, axis: int = -1) -> tuple[Value, ...]:
+    return _topk(ctx, x, ctx.constant(k), axis, "max")
 
 
 @translates("TopK", since=10)
-def topk_10(b: Context, x: Value, k: Value, *, axis: int = -1) -> tuple[Value, ...]:
-    return _topk(b, x, b.scalar(k), axis, "max")
+def topk_10(ctx: TranslationContext, x: Value, k: Value, *, axis: int = -1) -> tuple[Value, ...]:
+    return _topk(ctx, x, ctx.scalar(k), axis, "max")
 
 
 @translates("TopK", since=11)
-def topk_11(b: Context, x: Value, k: Value, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> tuple[Value, ...]:
+def topk_11(
+    ctx: TranslationContext, x: Value, k: Value, *, axis: int = -1, largest: int = 1, sorted: int = 1
+) -> tuple[Value, ...]:
     """With sorted=0 any order is allowed: the result is sorted anyway."""
-    return _topk(b, x, b.scalar(k), axis, "max" if largest else "min")
+    return _topk(ctx, x, ctx.scalar(k), axis, "max" if largest else "min")
 
 
-def _topk(b: Context, x: Value, k: Value, axis: int, mode: str) -> tuple[Value, ...]:
+def _topk(ctx: TranslationContext, x: Value, k: Value, axis: int, mode: str) -> tuple[Value, ...]:
     """Of equal values the one with the lower index comes first."""
     return tuple(
-        b.emit(
-            "TopK", x, k, axis=b.axis_if_known(axis, x), mode=mode, sort="value", stable=True, index_element_type="i64"
+        ctx.emit(
+            "TopK",
+            x,
+            k,
+            axis=ctx.axis_if_known(axis, x),
+            mode=mode,
+            sort="value",
+            stable=True,
+            index_element_type="i64",
         )
     )
 
 
 @translates("ArgMax")
-def arg_max(b: Context, x: Value, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Value:
-    return _arg(b, x, "max", axis, keepdims, select_last_index)
+def arg_max(
+    ctx: TranslationContext, x: Value, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
+) -> Value:
+    return _arg(ctx, x, "max", axis, keepdims, select_last_index)
 
 
 @translates("ArgMin")
-def arg_min(b: Context, x: Value, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Value:
-    return _arg(b, x, "min", axis, keepdims, select_last_index)
+def arg_min(
+    ctx: TranslationContext, x: Value, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
+) -> Value:
+    return _arg(ctx, x, "min", axis, keepdims, select_last_index)
 
 
-def first_extreme(b: Context, x: Value, mode: str, normal_axis: int) -> Value:
+def first_extreme(ctx: TranslationContext, x: Value, mode: str, normal_axis: int) -> Value:
     """The index of the first maximum or minimum along an axis, which is kept with size 1."""
-    return _topk(b, x, b.constant(1), normal_axis, mode)[1]
+    return _topk(ctx, x, ctx.constant(1), normal_axis, mode)[1]
 
 
-def _arg(b: Context, x: Value, mode: str, axis: int, keepdims: int, last: int) -> Value:
+def _arg(ctx: TranslationContext, x: Value, mode: str, axis: int, keepdims: int, last: int) -> Value:
     """The last extreme is the first one of the reversed axis."""
-    normal_axis = b.axis_if_known(axis, x)
+    normal_axis = ctx.axis_if_known(axis, x)
     if last:
-        x = b.emit("Slice", x, [-1], [-_MAX], [-1], [normal_axis])
-    index = first_extreme(b, x, mode, normal_axis)
+        x = ctx.emit("Slice", x, [-1], [-_MAX], [-1], [normal_axis])
+    index = first_extreme(ctx, x, mode, normal_axis)
     if last:
-        index = b.emit("Subtract", b.emit("Subtract", b.size(x, normal_axis), b.constant(1)), index)
-    return index if keepdims else b.emit("Squeeze", index, [normal_axis], version=1)
+        index = ctx.emit("Subtract", ctx.emit("Subtract", ctx.size(x, normal_axis), ctx.constant(1)), index)
+    return index if keepdims else ctx.emit("Squeeze", index, [normal_axis], version=1)
 
 
 @translates("CumSum", since=11)
-def cum_sum(b: Context, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0) -> Value:
-    return b.emit("CumSum", x, b.scalar(axis), exclusive=bool(exclusive), reverse=bool(reverse))
+def cum_sum(ctx: TranslationContext, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0) -> Value:
+    return ctx.emit("CumSum", x, ctx.scalar(axis), exclusive=bool(exclusive), reverse=bool(reverse))
 
 
 @translates("CumProd", since=26)
-def cum_prod(b: Context, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0) -> Value:
+def cum_prod(ctx: TranslationContext, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0) -> Value:
     """IR has no cumulative product: for each element, a product over a row masked to those before it, along the last axis."""
-    rank = b.rank(x)
-    last = Expression(b, b.constant(rank - 1))
-    normal_axis = Expression(b, b.scalar(b.convert(axis, I64))).modulo(rank)
-    here = Expression(b, b.constant(np.arange(rank)))
+    rank = ctx.rank(x)
+    last = Expression(ctx, ctx.constant(rank - 1))
+    normal_axis = Expression(ctx, ctx.scalar(ctx.convert(axis, I64))).modulo(rank)
+    here = Expression(ctx, ctx.constant(np.arange(rank)))
     swapped = here.equals(normal_axis).select(last, here.equals(last).select(normal_axis, here)).value
-    moved = b.emit("Transpose", x, swapped)
-    columns = positions(b, moved, rank - 1)
+    moved = ctx.emit("Transpose", x, swapped)
+    columns = positions(ctx, moved, rank - 1)
     row = columns.column()
     if reverse:
         included = columns > row if exclusive else columns >= row
     else:
         included = columns < row if exclusive else columns <= row
-    parts = included.select(Expression(b, moved).unsqueeze(rank - 1), Expression(b, b.constant(1, x)))
-    return b.emit("Transpose", b.emit("ReduceProd", parts.value, [rank], keep_dims=False), swapped)
+    parts = included.select(Expression(ctx, moved).unsqueeze(rank - 1), Expression(ctx, ctx.constant(1, x)))
+    return ctx.emit("Transpose", ctx.emit("ReduceProd", parts.value, [rank], keep_dims=False), swapped)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from converters.onnx.algorithms.expression import Expression, arange
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_unrolled
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import F32, I64
@@ -16,7 +16,7 @@ from irexec.messages import counted
 
 @translates("TfIdfVectorizer", since=9)
 def tf_idf_vectorizer(
-    b: Context, x: Value, *, max_gram_length: int, max_skip_count: int, min_gram_length: int, mode: str, ngram_counts: list[int],
+    ctx: TranslationContext, x: Value, *, max_gram_length: int, max_skip_count: int, min_gram_length: int, mode: str, ngram_counts: list[int],
     ngram_indexes: list[int], pool_int64s: list[int] | None = None, pool_strings: list[str] | None = None,
     weights: list[float] | None = None,
 ) -> Value:  # fmt: skip
@@ -25,27 +25,29 @@ def tf_idf_vectorizer(
         raise OpError(f"mode is {mode!r}, expected TF, IDF or TFIDF")
     if pool_int64s is None:
         raise ConversionError("n-grams of strings cannot be counted in IR", unsupported=True)
-    flat = b.rank(x) < 2
-    rows = b.emit("Reshape", b.convert(x, I64), [1, -1], special_zero=False) if flat else b.convert(x, I64)
+    flat = ctx.rank(x) < 2
+    rows = ctx.emit("Reshape", ctx.convert(x, I64), [1, -1], special_zero=False) if flat else ctx.convert(x, I64)
     counts, columns = [], []
     first = 0
     for length, grams in enumerate(_grams(pool_int64s, ngram_counts), 1):
         if len(grams) and min_gram_length <= length <= max_gram_length:
-            counts.append(_counted(b, rows, grams, max_skip_count if length > 1 else 0))
+            counts.append(_counted(ctx, rows, grams, max_skip_count if length > 1 else 0))
             columns += ngram_indexes[first : first + len(grams)]
         first += len(grams)
     if first != len(ngram_indexes) or any(index < 0 for index in ngram_indexes):
         raise OpError(f"ngram_indexes has {len(ngram_indexes)} indices for {first} n-grams, or negative ones")
     width = max(ngram_indexes, default=-1) + 1
-    total = b.full(b.constant(0.0), b.emit("Concat", b.unsqueeze(b.size(rows, 0), [0]), b.constant([width]), axis=0))
+    total = ctx.full(
+        ctx.constant(0.0), ctx.emit("Concat", ctx.unsqueeze(ctx.size(rows, 0), [0]), ctx.constant([width]), axis=0)
+    )
     if counts:
-        joined = b.emit("Concat", *counts, axis=1)
-        positions = b.full(b.constant([columns]), b.shape_of(joined))
-        total = b.emit(
-            "ScatterElementsUpdate", total, positions, joined, b.constant(1), reduction="sum", use_init_val=True
+        joined = ctx.emit("Concat", *counts, axis=1)
+        positions = ctx.full(ctx.constant([columns]), ctx.shape_of(joined))
+        total = ctx.emit(
+            "ScatterElementsUpdate", total, positions, joined, ctx.constant(1), reduction="sum", use_init_val=True
         )
-    result = _weighted(Expression(b, total), mode, weights, width)
-    return b.emit("Squeeze", result.value, [0]) if flat else result.value
+    result = _weighted(Expression(ctx, total), mode, weights, width)
+    return ctx.emit("Squeeze", result.value, [0]) if flat else result.value
 
 
 def _grams(pool: list[int], starts: list[int]) -> list[np.ndarray]:
@@ -62,27 +64,27 @@ def _grams(pool: list[int], starts: list[int]) -> list[np.ndarray]:
     ]
 
 
-def _counted(b: Context, rows: Value, grams: np.ndarray, max_skips: int) -> Value:
+def _counted(ctx: TranslationContext, rows: Value, grams: np.ndarray, max_skips: int) -> Value:
     """The count of each n-gram in each row, (rows, n-grams)."""
-    size, length, max_distance = b.sizes(rows)[1], grams.shape[1], max_skips + 1
+    size, length, max_distance = ctx.sizes(rows)[1], grams.shape[1], max_skips + 1
     if isinstance(size, int) and length > 1:
         # A row may be too short for n-grams with such skips.
         max_distance = min(max_distance, (size - 1) // (length - 1))
     check_unrolled(max(max_distance, 0), "the distances between the elements of an n-gram")
-    total = _counted_at_distance(b, rows, grams, 1)
+    total = _counted_at_distance(ctx, rows, grams, 1)
     for distance in range(2, max_distance + 1):
-        total = b.emit("Add", total, _counted_at_distance(b, rows, grams, distance))
+        total = ctx.emit("Add", total, _counted_at_distance(ctx, rows, grams, distance))
     return total
 
 
-def _counted_at_distance(b: Context, rows: Value, grams: np.ndarray, distance: int) -> Value:
+def _counted_at_distance(ctx: TranslationContext, rows: Value, grams: np.ndarray, distance: int) -> Value:
     """The count of n-grams whose elements are at a distance of ``distance``."""
     length = grams.shape[1]
-    count = (Expression(b, b.size(rows, 1)) - distance * (length - 1)).maximum(0)
-    positions = arange(b, 0, count, I64).column() + Expression(b, b.constant(np.arange(length) * distance))
-    found = b.unsqueeze(b.emit("Gather", rows, positions.value, b.constant(1)), [2])
-    equal = b.emit("ReduceLogicalAnd", b.emit("Equal", found, b.constant(grams)), [3], keep_dims=False)
-    return b.emit("ReduceSum", b.convert(equal, F32), [1], keep_dims=False)
+    count = (Expression(ctx, ctx.size(rows, 1)) - distance * (length - 1)).maximum(0)
+    positions = arange(ctx, 0, count, I64).column() + Expression(ctx, ctx.constant(np.arange(length) * distance))
+    found = ctx.unsqueeze(ctx.emit("Gather", rows, positions.value, ctx.constant(1)), [2])
+    equal = ctx.emit("ReduceLogicalAnd", ctx.emit("Equal", found, ctx.constant(grams)), [3], keep_dims=False)
+    return ctx.emit("ReduceSum", ctx.convert(equal, F32), [1], keep_dims=False)
 
 
 def _weighted(counts: Expression, mode: str, weights: list[float] | None, width: int) -> Expression:
@@ -92,4 +94,4 @@ def _weighted(counts: Expression, mode: str, weights: list[float] | None, width:
         return terms
     if len(weights) < width:
         raise OpError(f"there are {counted(len(weights), 'weight')} for {width} columns")
-    return terms * Expression(counts.b, counts.b.constant(np.array(weights[:width], np.float32)))
+    return terms * Expression(counts.ctx, counts.ctx.constant(np.array(weights[:width], np.float32)))

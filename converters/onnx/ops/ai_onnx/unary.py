@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from converters.onnx.algorithms.elementwise import add_elementwise
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.ir.graph import Value
 
@@ -25,10 +25,10 @@ for _since, _names in _TYPES.items():
 
 
 @translates("Reciprocal")
-def reciprocal(b: Context, x: Value) -> Value:
-    return b.emit("Divide", b.constant(1, x), x)
+def reciprocal(ctx: TranslationContext, x: Value) -> Value:
+    return ctx.emit("Divide", ctx.constant(1, x), x)
 
 
 @translates("Round", since=11)
-def round_(b: Context, x: Value) -> Value:
-    return b.emit("Round", x, mode="half_to_even")
+def round_(ctx: TranslationContext, x: Value) -> Value:
+    return ctx.emit("Round", x, mode="half_to_even")

@@ -11,7 +11,7 @@ import numpy as np
 from onnx import TensorProto
 
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.ops.ai_onnx.shape import flattened
 from converters.onnx.registry import AI_ONNX_ML, translates
 from converters.onnx.tensors import array_of
@@ -22,54 +22,56 @@ from irexec.messages import counted
 
 
 @translates("Binarizer", domain=AI_ONNX_ML)
-def binarizer(b: Context, x: Value, *, threshold: float = 0.0) -> Value:
-    return b.convert(b.emit("Greater", x, b.constant(threshold, x)), b.element(x))
+def binarizer(ctx: TranslationContext, x: Value, *, threshold: float = 0.0) -> Value:
+    return ctx.convert(ctx.emit("Greater", x, ctx.constant(threshold, x)), ctx.element(x))
 
 
 @translates("ArrayFeatureExtractor", domain=AI_ONNX_ML)
-def array_feature_extractor(b: Context, x: Value, indices: Value) -> Value:
+def array_feature_extractor(ctx: TranslationContext, x: Value, indices: Value) -> Value:
     """Columns of the last axis; a vector is one row."""
-    x = b.unsqueeze(x, [0]) if b.rank(x) == 1 else x
-    return b.emit("Gather", x, b.emit("Reshape", indices, [-1], special_zero=False), b.constant(b.rank(x) - 1))
+    x = ctx.unsqueeze(x, [0]) if ctx.rank(x) == 1 else x
+    return ctx.emit("Gather", x, ctx.emit("Reshape", indices, [-1], special_zero=False), ctx.constant(ctx.rank(x) - 1))
 
 
 @translates("Scaler", domain=AI_ONNX_ML)
-def scaler(b: Context, x: Value, *, offset: list[float] | None = None, scale: list[float] | None = None) -> Value:
-    moved = Expression(b, b.convert(x, F32)) - Expression(b, b.constant(np.array(offset or [0], np.float32)))
-    return (moved * Expression(b, b.constant(np.array(scale or [1], np.float32)))).value
+def scaler(
+    ctx: TranslationContext, x: Value, *, offset: list[float] | None = None, scale: list[float] | None = None
+) -> Value:
+    moved = Expression(ctx, ctx.convert(x, F32)) - Expression(ctx, ctx.constant(np.array(offset or [0], np.float32)))
+    return (moved * Expression(ctx, ctx.constant(np.array(scale or [1], np.float32)))).value
 
 
 @translates("Normalizer", domain=AI_ONNX_ML)
-def normalizer(b: Context, x: Value, *, norm: str = "MAX") -> Value:
+def normalizer(ctx: TranslationContext, x: Value, *, norm: str = "MAX") -> Value:
     """Each row divided by its maximum, L1 norm or L2 norm; rows of norm 0 are unchanged."""
-    wide = Expression(b, b.convert(x, F32))
+    wide = Expression(ctx, ctx.convert(x, F32))
     kinds = {"MAX": "ReduceMax", "L1": "ReduceL1", "L2": "ReduceL2"}
     if norm not in kinds:
         raise OpError(f"norm is {norm!r}, expected MAX, L1 or L2")
-    size = Expression(b, b.emit(kinds[norm], wide.value, [-1], keep_dims=True))
+    size = Expression(ctx, ctx.emit(kinds[norm], wide.value, [-1], keep_dims=True))
     return (wide / size.equals(0).select(1, size)).value
 
 
 @translates("Imputer", domain=AI_ONNX_ML)
 def imputer(
-    b: Context, x: Value, *, imputed_value_floats: list[float] | None = None, imputed_value_int64s: list[int] | None = None,
+    ctx: TranslationContext, x: Value, *, imputed_value_floats: list[float] | None = None, imputed_value_int64s: list[int] | None = None,
     replaced_value_float: float = 0.0, replaced_value_int64: int = 0,
 ) -> Value:  # fmt: skip
     """Missing values replaced, in each column by its own value; all NaN are equal."""
-    kind = b.element(x)
+    kind = ctx.element(x)
     given: list[float] | list[int] = imputed_value_floats or imputed_value_int64s or []
     if len(given) == 0:
         raise OpError("neither imputed_value_floats nor imputed_value_int64s is given")
-    columns = (b.fact(x).shape or (None,))[-1]
+    columns = (ctx.fact(x).shape or (None,))[-1]
     if len(given) > 1 and isinstance(columns, int) and columns != len(given):
         raise OpError(f"there are {counted(len(given), 'imputed value')} for {counted(columns, 'column')} of the data")
     old = replaced_value_float if kind.is_float else replaced_value_int64
-    missing = b.emit("IsNaN", x) if kind.is_float and math.isnan(old) else b.emit("Equal", x, b.constant(old, x))
-    return b.emit("Select", missing, b.constant(np.array(given), kind), x)
+    missing = ctx.emit("IsNaN", x) if kind.is_float and math.isnan(old) else ctx.emit("Equal", x, ctx.constant(old, x))
+    return ctx.emit("Select", missing, ctx.constant(np.array(given), kind), x)
 
 
 @translates("FeatureVectorizer", domain=AI_ONNX_ML)
-def feature_vectorizer(b: Context, *inputs: Value, inputdimensions: list[int] | None = None) -> Value:
+def feature_vectorizer(ctx: TranslationContext, *inputs: Value, inputdimensions: list[int] | None = None) -> Value:
     """The columns of several tensors, concatenated as f32, each cut or filled with zeros to its number; a vector is a row.
 
     Source: ONNX Runtime, where the specification is silent. The reference evaluator of ONNX takes a vector as a column, against the
@@ -81,54 +83,59 @@ def feature_vectorizer(b: Context, *inputs: Value, inputdimensions: list[int] | 
         raise OpError(
             f"inputdimensions is {inputdimensions}, expected a number of columns for each of {counted(len(inputs), 'input')}"
         )
-    rows = [_rows(b, b.convert(x, F32)) for x in inputs]
+    rows = [_rows(ctx, ctx.convert(x, F32)) for x in inputs]
     if inputdimensions is not None:
-        rows = [_of_columns(b, x, count) for x, count in zip(rows, inputdimensions, strict=True)]
-    return b.emit("Concat", *rows, axis=1)
+        rows = [_of_columns(ctx, x, count) for x, count in zip(rows, inputdimensions, strict=True)]
+    return ctx.emit("Concat", *rows, axis=1)
 
 
-def _rows(b: Context, x: Value) -> Value:
+def _rows(ctx: TranslationContext, x: Value) -> Value:
     """A vector as one row, and all axes after the first as one."""
-    rank = b.rank(x)
-    return x if rank == 2 else b.unsqueeze(x, [0]) if rank == 1 else flattened(b, x, 1)
+    rank = ctx.rank(x)
+    return x if rank == 2 else ctx.unsqueeze(x, [0]) if rank == 1 else flattened(ctx, x, 1)
 
 
-def _of_columns(b: Context, x: Value, count: int) -> Value:
-    columns = b.sizes(x)[1]
+def _of_columns(ctx: TranslationContext, x: Value, count: int) -> Value:
+    columns = ctx.sizes(x)[1]
     if columns == count:
         return x
     if not isinstance(columns, int) or columns < count:
-        x = b.emit(
+        x = ctx.emit(
             "Pad",
             x,
             [0, 0],
             [0, count if not isinstance(columns, int) else count - columns],
-            b.constant(0, x),
+            ctx.constant(0, x),
             pad_mode="constant",
         )
-    return b.emit("Slice", x, [0], [count], [1], [1])
+    return ctx.emit("Slice", x, [0], [count], [1], [1])
 
 
 @translates("OneHotEncoder", domain=AI_ONNX_ML)
 def one_hot_encoder(
-    b: Context, x: Value, *, cats_int64s: list[int] | None = None, cats_strings: list[str] | None = None, zeros: int = 1
+    ctx: TranslationContext,
+    x: Value,
+    *,
+    cats_int64s: list[int] | None = None,
+    cats_strings: list[str] | None = None,
+    zeros: int = 1,
 ) -> Value:
     """One-hot categories; all 0 for other values, even if ``zeros`` is 0."""
     if not cats_int64s:
         raise ConversionError("strings cannot be compared in IR", unsupported=True)
-    wide = b.unsqueeze(b.convert(x, I64), [b.rank(x)])
-    return b.convert(b.emit("Equal", wide, b.constant(np.array(cats_int64s, np.int64))), F32)
+    wide = ctx.unsqueeze(ctx.convert(x, I64), [ctx.rank(x)])
+    return ctx.convert(ctx.emit("Equal", wide, ctx.constant(np.array(cats_int64s, np.int64))), F32)
 
 
 @translates("LabelEncoder", since=2, domain=AI_ONNX_ML)
 def label_encoder(
-    b: Context, x: Value, *, default_float: float = -0.0, default_int64: int = -1, default_string: str = "_Unused",
+    ctx: TranslationContext, x: Value, *, default_float: float = -0.0, default_int64: int = -1, default_string: str = "_Unused",
     default_tensor: TensorProto | None = None, keys_floats: list[float] | None = None, keys_int64s: list[int] | None = None,
     keys_strings: list[str] | None = None, keys_tensor: TensorProto | None = None, values_floats: list[float] | None = None,
     values_int64s: list[int] | None = None, values_strings: list[str] | None = None, values_tensor: TensorProto | None = None,
 ) -> Value:  # fmt: skip
     """Values by numeric keys; the default for other inputs. NaN can be a key from opset 4 on."""
-    if b.element(x).kind == "string":
+    if ctx.element(x).kind == "string":
         raise ConversionError("strings cannot be compared in IR", unsupported=True)
     keys = (
         array_of(keys_tensor)[0].reshape(-1) if keys_tensor is not None else np.array(keys_floats or keys_int64s or [])
@@ -142,16 +149,16 @@ def label_encoder(
         raise OpError("default_tensor is empty")
     if len(keys) != len(values) or not len(keys):
         raise OpError(f"it has {counted(len(keys), 'key')} and {counted(len(values), 'value')}")
-    wide = b.unsqueeze(x, [b.rank(x)])
-    column = b.constant(keys.astype(b.element(x).carrier), b.element(x))
-    hit = Expression(b, b.emit("Equal", wide, column))
-    if b.opset >= 4 and np.isnan(keys.astype(np.float64)).any():
-        nan = Expression(b, b.constant(np.isnan(keys.astype(np.float64))))
-        hit = hit | (Expression(b, b.emit("IsNaN", wide)) & nan)
-    positions = (hit.to(F32) * Expression(b, b.constant(np.arange(1, len(keys) + 1, dtype=np.float32)))).value
-    index = b.convert(b.emit("ReduceMax", positions, [-1], keep_dims=False), I64)
+    wide = ctx.unsqueeze(x, [ctx.rank(x)])
+    column = ctx.constant(keys.astype(ctx.element(x).carrier), ctx.element(x))
+    hit = Expression(ctx, ctx.emit("Equal", wide, column))
+    if ctx.opset >= 4 and np.isnan(keys.astype(np.float64)).any():
+        nan = Expression(ctx, ctx.constant(np.isnan(keys.astype(np.float64))))
+        hit = hit | (Expression(ctx, ctx.emit("IsNaN", wide)) & nan)
+    positions = (hit.to(F32) * Expression(ctx, ctx.constant(np.arange(1, len(keys) + 1, dtype=np.float32)))).value
+    index = ctx.convert(ctx.emit("ReduceMax", positions, [-1], keep_dims=False), I64)
     table = np.array([default[0], *values.tolist()], object).astype(kind.carrier)
-    return b.emit("Gather", b.constant(table, kind), index, b.constant(0))
+    return ctx.emit("Gather", ctx.constant(table, kind), index, ctx.constant(0))
 
 
 def _values(

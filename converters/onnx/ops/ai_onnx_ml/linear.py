@@ -6,7 +6,7 @@ import numpy as np
 
 from converters.onnx.algorithms.class_scores import best_class, labels_at, post_transformed
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import AI_ONNX_ML, translates
 from irexec.dtypes.elements import F32, I64
 from irexec.errors import OpError
@@ -16,34 +16,36 @@ from irexec.messages import counted
 
 @translates("LinearRegressor", domain=AI_ONNX_ML)
 def linear_regressor(
-    b: Context, x: Value, *, coefficients: list[float], intercepts: list[float] | None = None, post_transform: str = "NONE",
+    ctx: TranslationContext, x: Value, *, coefficients: list[float], intercepts: list[float] | None = None, post_transform: str = "NONE",
     targets: int = 1,
 ) -> Value:  # fmt: skip
-    return post_transformed(b, _linear(b, x, coefficients, intercepts, targets), post_transform)
+    return post_transformed(ctx, _linear(ctx, x, coefficients, intercepts, targets), post_transform)
 
 
-def _linear(b: Context, x: Value, coefficients: list[float], intercepts: list[float] | None, targets: int) -> Value:
+def _linear(
+    ctx: TranslationContext, x: Value, coefficients: list[float], intercepts: list[float] | None, targets: int
+) -> Value:
     if targets < 1 or len(coefficients) % targets:
         raise OpError(f"{counted(len(coefficients), 'coefficient')} cannot be split into {targets} rows")
-    matrix = b.constant(np.array(coefficients, np.float32).reshape(targets, -1))
-    y = b.emit("MatMul", b.convert(x, F32), matrix, transpose_a=False, transpose_b=True)
-    return b.emit("Add", y, b.constant(np.array(intercepts, np.float32))) if intercepts else y
+    matrix = ctx.constant(np.array(coefficients, np.float32).reshape(targets, -1))
+    y = ctx.emit("MatMul", ctx.convert(x, F32), matrix, transpose_a=False, transpose_b=True)
+    return ctx.emit("Add", y, ctx.constant(np.array(intercepts, np.float32))) if intercepts else y
 
 
 @translates("LinearClassifier", domain=AI_ONNX_ML)
 def linear_classifier(
-    b: Context, x: Value, *, classlabels_ints: list[int] | None = None, classlabels_strings: list[str] | None = None,
+    ctx: TranslationContext, x: Value, *, classlabels_ints: list[int] | None = None, classlabels_strings: list[str] | None = None,
     coefficients: list[float], intercepts: list[float] | None = None, multi_class: int = 0, post_transform: str = "NONE",
 ) -> tuple[Value, ...]:  # fmt: skip
     """A single row of coefficients for two labels is that of the second; the first has 1 - its score."""
     labels = classlabels_strings or classlabels_ints or []
     targets = len(intercepts) if intercepts else len(labels)
-    scores = _linear(b, x, coefficients, intercepts, targets)
+    scores = _linear(ctx, x, coefficients, intercepts, targets)
     if targets == 1 and len(labels) == 2:
-        index = b.convert(b.emit("Squeeze", (Expression(b, scores) > 0).value, [1]), I64)
-        positive = Expression(b, post_transformed(b, scores, post_transform))
-        both = b.emit("Concat", (1 - positive).value, positive.value, axis=1)
-        return labels_at(b, index, classlabels_ints, classlabels_strings), both
-    return labels_at(b, best_class(b, scores), classlabels_ints, classlabels_strings), post_transformed(
-        b, scores, post_transform
+        index = ctx.convert(ctx.emit("Squeeze", (Expression(ctx, scores) > 0).value, [1]), I64)
+        positive = Expression(ctx, post_transformed(ctx, scores, post_transform))
+        both = ctx.emit("Concat", (1 - positive).value, positive.value, axis=1)
+        return labels_at(ctx, index, classlabels_ints, classlabels_strings), both
+    return labels_at(ctx, best_class(ctx, scores), classlabels_ints, classlabels_strings), post_transformed(
+        ctx, scores, post_transform
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from converters.onnx.algorithms.class_scores import best_class, labels_at, post_transformed
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_generated
 from converters.onnx.registry import AI_ONNX_ML, translates
 from irexec.dtypes.elements import F32
@@ -39,25 +39,25 @@ class _Kernel:
     offset: float
     degree: float
 
-    def of(self, b: Context, x: Value) -> Value:
+    def of(self, ctx: TranslationContext, x: Value) -> Value:
         """(rows, vectors) for ``x``, (rows, features)."""
         if self.type == "LINEAR":
-            return _product(b, x, self.vectors.T)
+            return _product(ctx, x, self.vectors.T)
         if self.type == "RBF":
-            return self._radial(b, x)
-        scaled = Expression(b, _product(b, x, self.vectors.T)) * self.gamma + self.offset
-        return b.emit("Tanh", scaled.value) if self.type == "SIGMOID" else (scaled**self.degree).value
+            return self._radial(ctx, x)
+        scaled = Expression(ctx, _product(ctx, x, self.vectors.T)) * self.gamma + self.offset
+        return ctx.emit("Tanh", scaled.value) if self.type == "SIGMOID" else (scaled**self.degree).value
 
-    def _radial(self, b: Context, x: Value) -> Value:
+    def _radial(self, ctx: TranslationContext, x: Value) -> Value:
         """The squared distance is that of vectors around their mean: without it, large offsets would cancel out inexactly."""
         center = self.vectors.mean(0, keepdims=True)
         vectors = self.vectors - center
-        moved = Expression(b, x) - Expression(b, b.constant(center))
-        products = Expression(b, _product(b, moved.value, vectors.T))
-        of_rows = Expression(b, b.emit("ReduceSum", (moved * moved).value, [1], keep_dims=True))
-        of_vectors = Expression(b, b.constant((vectors**2).sum(1)[None]))
-        distance = b.emit("Relu", (of_rows + of_vectors - products * 2).value)
-        return (Expression(b, distance) * -self.gamma).exp().value
+        moved = Expression(ctx, x) - Expression(ctx, ctx.constant(center))
+        products = Expression(ctx, _product(ctx, moved.value, vectors.T))
+        of_rows = Expression(ctx, ctx.emit("ReduceSum", (moved * moved).value, [1], keep_dims=True))
+        of_vectors = Expression(ctx, ctx.constant((vectors**2).sum(1)[None]))
+        distance = ctx.emit("Relu", (of_rows + of_vectors - products * 2).value)
+        return (Expression(ctx, distance) * -self.gamma).exp().value
 
 
 def _kernel(type: str, parameters: list[float] | None, vectors: list[float], count: int) -> _Kernel:
@@ -71,38 +71,38 @@ def _kernel(type: str, parameters: list[float] | None, vectors: list[float], cou
     return _Kernel(type, np.array(vectors, np.float32).reshape(count, -1), gamma, offset, degree)
 
 
-def _product(b: Context, x: Value, matrix: np.ndarray) -> Value:
-    return b.emit(
-        "MatMul", x, b.constant(np.ascontiguousarray(matrix, np.float32)), transpose_a=False, transpose_b=False
+def _product(ctx: TranslationContext, x: Value, matrix: np.ndarray) -> Value:
+    return ctx.emit(
+        "MatMul", x, ctx.constant(np.ascontiguousarray(matrix, np.float32)), transpose_a=False, transpose_b=False
     )
 
 
 @translates("SVMRegressor", domain=AI_ONNX_ML)
 def svm_regressor(
-    b: Context, x: Annotated[Value, Rank(2)], *, coefficients: list[float], kernel_params: list[float] | None = None,
+    ctx: TranslationContext, x: Annotated[Value, Rank(2)], *, coefficients: list[float], kernel_params: list[float] | None = None,
     kernel_type: str = "LINEAR", n_supports: int = 0, one_class: int = 0, post_transform: str = "NONE", rho: list[float],
     support_vectors: list[float] | None = None,
 ) -> Value:  # fmt: skip
     """One score per row; 1 or -1 for one class. ONNX Runtime ignores ``post_transform``."""
-    wide = b.convert(x, F32)
+    wide = ctx.convert(x, F32)
     weights = np.array(coefficients, np.float32).reshape(-1, 1)
     if n_supports:
         if len(weights) != n_supports:
             raise OpError(
                 f"coefficients has {counted(len(weights), 'value')}, expected {n_supports} for as many support vectors"
             )
-        wide = _kernel(kernel_type, kernel_params, support_vectors or [], n_supports).of(b, wide)
+        wide = _kernel(kernel_type, kernel_params, support_vectors or [], n_supports).of(ctx, wide)
     if len(rho) < 1:
         raise OpError("rho is empty")
-    score = Expression(b, _product(b, wide, weights)) + rho[0]
+    score = Expression(ctx, _product(ctx, wide, weights)) + rho[0]
     if not one_class:
         return score.value
-    return (Expression(b, b.convert((score > 0).value, F32)) * 2 - 1).value
+    return (Expression(ctx, ctx.convert((score > 0).value, F32)) * 2 - 1).value
 
 
 @translates("SVMClassifier", domain=AI_ONNX_ML)
 def svm_classifier(
-    b: Context, x: Annotated[Value, Rank(2)], *, classlabels_ints: list[int] | None = None, classlabels_strings: list[str] | None = None,
+    ctx: TranslationContext, x: Annotated[Value, Rank(2)], *, classlabels_ints: list[int] | None = None, classlabels_strings: list[str] | None = None,
     coefficients: list[float], kernel_params: list[float] | None = None, kernel_type: str = "LINEAR", post_transform: str = "NONE",
     prob_a: list[float] | None = None, prob_b: list[float] | None = None, rho: list[float], support_vectors: list[float] | None = None,
     vectors_per_class: list[int] | None = None,
@@ -124,12 +124,14 @@ def svm_classifier(
     for rows in (sum(counts), len(counts)):
         check_generated((rows, expected), F32, "the weights of the pairs of classes")
     pairs = list(combinations(range(len(counts)), 2))
-    kernel = _kernel(kernel_type, kernel_params, support_vectors or [], sum(counts)).of(b, b.convert(x, F32))
-    scores = Expression(b, _product(b, kernel, _of_pairs(coefficients, counts, pairs)))
-    scores = scores + Expression(b, b.constant(np.array([rho], np.float32)))
-    label = labels_at(b, best_class(b, _votes(b, scores, len(counts), pairs)), classlabels_ints, classlabels_strings)
-    return label, _of_two(b, scores, post_transform) if len(counts) == 2 else post_transformed(
-        b, scores.value, post_transform
+    kernel = _kernel(kernel_type, kernel_params, support_vectors or [], sum(counts)).of(ctx, ctx.convert(x, F32))
+    scores = Expression(ctx, _product(ctx, kernel, _of_pairs(coefficients, counts, pairs)))
+    scores = scores + Expression(ctx, ctx.constant(np.array([rho], np.float32)))
+    label = labels_at(
+        ctx, best_class(ctx, _votes(ctx, scores, len(counts), pairs)), classlabels_ints, classlabels_strings
+    )
+    return label, _of_two(ctx, scores, post_transform) if len(counts) == 2 else post_transformed(
+        ctx, scores.value, post_transform
     )
 
 
@@ -153,17 +155,17 @@ def _of_pairs(coefficients: list[float], counts: list[int], pairs: list[tuple[in
     return weights
 
 
-def _votes(b: Context, scores: Expression, classes: int, pairs: list[tuple[int, int]]) -> Value:
+def _votes(ctx: TranslationContext, scores: Expression, classes: int, pairs: list[tuple[int, int]]) -> Value:
     """How many pairs each class wins, (rows, classes): the first of a pair with a positive score, else the second."""
     first, second = (np.eye(classes, dtype=np.float32)[[pair[side] for pair in pairs]] for side in (0, 1))
-    won = b.convert((scores > 0).value, F32)
-    return b.emit("Add", _product(b, won, first - second), b.constant(second.sum(0, keepdims=True)))
+    won = ctx.convert((scores > 0).value, F32)
+    return ctx.emit("Add", _product(ctx, won, first - second), ctx.constant(second.sum(0, keepdims=True)))
 
 
-def _of_two(b: Context, score: Expression, post_transform: str) -> Value:
+def _of_two(ctx: TranslationContext, score: Expression, post_transform: str) -> Value:
     """The scores of two classes from that of their pair, as ONNX Runtime has them."""
     if post_transform not in ("NONE", "LOGISTIC", "SOFTMAX"):
         raise ConversionError(f"{post_transform} of two classes cannot be converted", unsupported=True)
     first = 1 - score if post_transform == "SOFTMAX" else -score
-    both = b.emit("Concat", first.value, score.value, axis=1)
-    return b.emit("Sigmoid", both) if post_transform == "LOGISTIC" else both
+    both = ctx.emit("Concat", first.value, score.value, axis=1)
+    return ctx.emit("Sigmoid", both) if post_transform == "LOGISTIC" else both

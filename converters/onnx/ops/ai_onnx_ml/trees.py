@@ -15,7 +15,7 @@ from onnx import TensorProto
 
 from converters.onnx.algorithms.class_scores import best_class, labels_at, post_transformed
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_generated, check_unrolled
 from converters.onnx.registry import AI_ONNX_ML, translates
 from converters.onnx.tensors import array_of
@@ -90,43 +90,47 @@ class Forest:
         return maximum
 
 
-def _reached_leaves(b: Context, x: Value, forest: Forest) -> Value:
+def _reached_leaves(ctx: TranslationContext, x: Value, forest: Forest) -> Value:
     """The leaf that each row reaches in each tree, (rows, trees)."""
-    kind, shape = b.element(x), b.fact(x).shape
+    kind, shape = ctx.element(x), ctx.fact(x).shape
     columns = ANY if shape is None else shape[1]
     if not all(feature >= 0 and (not isinstance(columns, int) or feature < columns) for feature in forest.feature):
         raise OpError(
             f"features {min(forest.feature)} to {max(forest.feature)} are not among the {columns} columns of the data"
         )
-    features, splits = b.constant(np.array(forest.feature)), b.constant(np.array(forest.split, np.float64), kind)
-    falses, trues = (b.constant(np.array([pair[i] for pair in forest.branches])) for i in (1, 0))
+    features, splits = ctx.constant(np.array(forest.feature)), ctx.constant(np.array(forest.split, np.float64), kind)
+    falses, trues = (ctx.constant(np.array([pair[i] for pair in forest.branches])) for i in (1, 0))
     modes = sorted({mode for mode in forest.mode if mode})
-    kinds = b.constant(np.array([modes.index(mode) if mode else 0 for mode in forest.mode]))
-    missing = b.constant(np.array([forest.missing])[0]) if any(forest.missing) else None
-    rows = b.unsqueeze(b.size(x, 0), [0])
-    node = b.full(b.constant(np.array([forest.roots])), b.emit("Concat", rows, b.constant([len(forest.roots)]), axis=0))
-    axis = b.constant(0)
+    kinds = ctx.constant(np.array([modes.index(mode) if mode else 0 for mode in forest.mode]))
+    missing = ctx.constant(np.array([forest.missing])[0]) if any(forest.missing) else None
+    rows = ctx.unsqueeze(ctx.size(x, 0), [0])
+    node = ctx.full(
+        ctx.constant(np.array([forest.roots])), ctx.emit("Concat", rows, ctx.constant([len(forest.roots)]), axis=0)
+    )
+    axis = ctx.constant(0)
     for _ in range(forest.depth()):
-        value = b.emit("GatherElements", x, b.emit("Gather", features, node, axis), axis=1)
-        split = b.emit("Gather", splits, node, axis)
-        comparisons = [Expression(b, b.emit(_COMPARE[mode], value, split)) for mode in modes]
+        value = ctx.emit("GatherElements", x, ctx.emit("Gather", features, node, axis), axis=1)
+        split = ctx.emit("Gather", splits, node, axis)
+        comparisons = [Expression(ctx, ctx.emit(_COMPARE[mode], value, split)) for mode in modes]
         is_true = comparisons[0]
         for i, other in enumerate(comparisons[1:], 1):
-            is_true = Expression(b, b.emit("Gather", kinds, node, axis)).equals(i).select(other, is_true)
+            is_true = Expression(ctx, ctx.emit("Gather", kinds, node, axis)).equals(i).select(other, is_true)
         if missing is not None:
             nan = (
-                Expression(b, b.emit("IsNaN", value))
+                Expression(ctx, ctx.emit("IsNaN", value))
                 if kind.is_float
-                else Expression(b, b.emit("NotEqual", value, value))
+                else Expression(ctx, ctx.emit("NotEqual", value, value))
             )
-            is_true = is_true | (nan & Expression(b, b.emit("Gather", missing, node, axis)))
-        node = b.emit(
-            "Select", is_true.value, b.emit("Gather", trues, node, axis), b.emit("Gather", falses, node, axis)
+            is_true = is_true | (nan & Expression(ctx, ctx.emit("Gather", missing, node, axis)))
+        node = ctx.emit(
+            "Select", is_true.value, ctx.emit("Gather", trues, node, axis), ctx.emit("Gather", falses, node, axis)
         )
     return node
 
 
-def _scores(b: Context, x: Value, forest: Forest, targets: int, aggregate: str, kind: Element) -> Expression:
+def _scores(
+    ctx: TranslationContext, x: Value, forest: Forest, targets: int, aggregate: str, kind: Element
+) -> Expression:
     """The aggregated weights of the leaves for each target, (rows, targets)."""
     if aggregate not in _AGGREGATES:
         raise OpError(f"aggregate_function is {aggregate!r}, expected {', '.join(_AGGREGATES)}")
@@ -139,14 +143,14 @@ def _scores(b: Context, x: Value, forest: Forest, targets: int, aggregate: str, 
             if not 0 <= target < targets:
                 raise OpError(f"a leaf has target {target}, expected 0 to {targets - 1}")
             table[index, target] = table[index, target] + weight if aggregate in ("SUM", "AVERAGE") else weight
-    leaves = b.emit("Gather", b.constant(table, kind), _reached_leaves(b, x, forest), b.constant(0))
-    total = Expression(b, b.emit(_AGGREGATES[aggregate], leaves, [1], keep_dims=False))
+    leaves = ctx.emit("Gather", ctx.constant(table, kind), _reached_leaves(ctx, x, forest), ctx.constant(0))
+    total = Expression(ctx, ctx.emit(_AGGREGATES[aggregate], leaves, [1], keep_dims=False))
     return total / len(forest.roots) if aggregate == "AVERAGE" else total
 
 
 @translates("TreeEnsemble", since=5, domain=AI_ONNX_ML)
 def tree_ensemble(
-    b: Context, x: Annotated[Value, Rank(2)], *, aggregate_function: int = 1, leaf_targetids: list[int], leaf_weights: TensorProto,
+    ctx: TranslationContext, x: Annotated[Value, Rank(2)], *, aggregate_function: int = 1, leaf_targetids: list[int], leaf_weights: TensorProto,
     membership_values: TensorProto | None = None, n_targets: int | None = None, nodes_falseleafs: list[int], nodes_falsenodeids: list[int],
     nodes_featureids: list[int], nodes_hitrates: TensorProto | None = None, nodes_missing_value_tracks_true: list[int] | None = None,
     nodes_modes: TensorProto, nodes_splits: TensorProto, nodes_trueleafs: list[int], nodes_truenodeids: list[int], post_transform: int = 0,
@@ -175,10 +179,10 @@ def tree_ensemble(
     for i in (i for i in range(count) if modes[i] == "BRANCH_MEMBER"):
         _expand_membership(forest, i, next(members))
     forest.roots = list(tree_roots)
-    kind = b.element(x)
+    kind = ctx.element(x)
     aggregate = _one_of(["AVERAGE", "SUM", "MIN", "MAX"], aggregate_function, "aggregate_function")
-    scores = _scores(b, x, forest, _targets(n_targets, leaf_targetids), aggregate, kind)
-    return post_transformed(b, scores.value, _one_of(_POST, post_transform, "post_transform"))
+    scores = _scores(ctx, x, forest, _targets(n_targets, leaf_targetids), aggregate, kind)
+    return post_transformed(ctx, scores.value, _one_of(_POST, post_transform, "post_transform"))
 
 
 _Item = TypeVar("_Item")
@@ -289,14 +293,14 @@ def _floats(plain: Sequence[float] | None, tensor: TensorProto | None) -> list[f
     return [float(number) for number in array.reshape(-1)]
 
 
-def _data(b: Context, x: Value) -> Value:
+def _data(ctx: TranslationContext, x: Value) -> Value:
     """Integers are compared as f32."""
-    return x if b.element(x) in (F32, F64) else b.convert(x, F32)
+    return x if ctx.element(x) in (F32, F64) else ctx.convert(x, F32)
 
 
 @translates("TreeEnsembleRegressor", domain=AI_ONNX_ML)
 def tree_ensemble_regressor(
-    b: Context, x: Annotated[Value, Rank(2)], *, aggregate_function: str = "SUM", base_values: list[float] | None = None,
+    ctx: TranslationContext, x: Annotated[Value, Rank(2)], *, aggregate_function: str = "SUM", base_values: list[float] | None = None,
     base_values_as_tensor: TensorProto | None = None, n_targets: int | None = None, nodes_falsenodeids: list[int],
     nodes_featureids: list[int], nodes_hitrates: list[float] | None = None, nodes_hitrates_as_tensor: TensorProto | None = None,
     nodes_missing_value_tracks_true: list[int] | None = None, nodes_modes: list[str], nodes_nodeids: list[int], nodes_treeids: list[int],
@@ -311,17 +315,17 @@ def tree_ensemble_regressor(
     weights = _floats(target_weights, target_weights_as_tensor)
     forest = nodes.forest(_leaves(target_treeids, target_nodeids, target_ids, weights))
     targets = _targets(n_targets, target_ids)
-    scores = _scores(b, _data(b, x), forest, targets, aggregate_function, F32)
+    scores = _scores(ctx, _data(ctx, x), forest, targets, aggregate_function, F32)
     base = _floats(base_values, base_values_as_tensor)
     if base:
         _check_lengths(targets, base_values=base)
-        scores = scores + Expression(b, b.constant(np.array(base, np.float32)))
-    return post_transformed(b, scores.value, post_transform)
+        scores = scores + Expression(ctx, ctx.constant(np.array(base, np.float32)))
+    return post_transformed(ctx, scores.value, post_transform)
 
 
 @translates("TreeEnsembleClassifier", domain=AI_ONNX_ML)
 def tree_ensemble_classifier(
-    b: Context, x: Annotated[Value, Rank(2)], *, base_values: list[float] | None = None, base_values_as_tensor: TensorProto | None = None,
+    ctx: TranslationContext, x: Annotated[Value, Rank(2)], *, base_values: list[float] | None = None, base_values_as_tensor: TensorProto | None = None,
     class_ids: list[int], class_nodeids: list[int], class_treeids: list[int], class_weights: list[float] | None = None,
     class_weights_as_tensor: TensorProto | None = None, classlabels_int64s: list[int] | None = None,
     classlabels_strings: list[str] | None = None, nodes_falsenodeids: list[int], nodes_featureids: list[int],
@@ -340,30 +344,30 @@ def tree_ensemble_classifier(
     single = count == 2 and len(set(class_ids)) == 1
     ids = [0] * len(class_ids) if single else class_ids
     forest = nodes.forest(_leaves(class_treeids, class_nodeids, ids, weights))
-    scores = _scores(b, _data(b, x), forest, 1 if single else count, "SUM", F32)
+    scores = _scores(ctx, _data(ctx, x), forest, 1 if single else count, "SUM", F32)
     base = _floats(base_values, base_values_as_tensor)
     if base and not single:
         _check_lengths(count, base_values=base)
     if base:
-        scores = scores + Expression(b, b.constant(np.array(base[-1:] if single else base, np.float32)))
+        scores = scores + Expression(ctx, ctx.constant(np.array(base[-1:] if single else base, np.float32)))
     if not single:
-        index = best_class(b, scores.value)
-        return labels_at(b, index, classlabels_int64s, classlabels_strings), post_transformed(
-            b, scores.value, post_transform
+        index = best_class(ctx, scores.value)
+        return labels_at(ctx, index, classlabels_int64s, classlabels_strings), post_transformed(
+            ctx, scores.value, post_transform
         )
     positive = all(weight >= 0 for weight in weights)
-    index = b.convert(b.emit("Squeeze", (scores > (0.5 if positive else 0)).value, [1]), I64)
-    return labels_at(b, index, classlabels_int64s, classlabels_strings), _binary_scores(
-        b, scores, positive, post_transform
+    index = ctx.convert(ctx.emit("Squeeze", (scores > (0.5 if positive else 0)).value, [1]), I64)
+    return labels_at(ctx, index, classlabels_int64s, classlabels_strings), _binary_scores(
+        ctx, scores, positive, post_transform
     )
 
 
-def _binary_scores(b: Context, score: Expression, positive: bool, post_transform: str) -> Value:
+def _binary_scores(ctx: TranslationContext, score: Expression, positive: bool, post_transform: str) -> Value:
     """The scores of two classes from the score of the second; probabilities if no weight is negative."""
     if post_transform == "PROBIT":
         raise ConversionError("PROBIT of a single score cannot be converted", unsupported=True)
     first = 1 - score if positive else -score
-    both = b.emit("Concat", first.value, score.value, axis=1)
+    both = ctx.emit("Concat", first.value, score.value, axis=1)
     if positive or post_transform != "LOGISTIC":
         return both
-    return post_transformed(b, both, post_transform)
+    return post_transformed(ctx, both, post_transform)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.ops.ai_onnx.activation import clip_1, hard_sigmoid, leaky_relu
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.errors import OpError
@@ -14,7 +14,7 @@ from irexec.messages import counted
 _PARAMETERS = {"Relu": 0, "Tanh": 0, "Sigmoid": 0, "Silu": 0, "LeakyRelu": 1, "Clip": 2, "HardSigmoid": 2}
 
 
-def fused_activation(b: Context, x: Value, name: str, parameters: Sequence[float] | None) -> Value:
+def fused_activation(ctx: TranslationContext, x: Value, name: str, parameters: Sequence[float] | None) -> Value:
     """The activation that ONNX Runtime fused into an operator, by its name; "" for none.
 
     Raises:
@@ -28,52 +28,52 @@ def fused_activation(b: Context, x: Value, name: str, parameters: Sequence[float
     if len(values) != _PARAMETERS[name]:
         raise OpError(f"activation {name} has {counted(len(values), 'parameter')}, expected {_PARAMETERS[name]}")
     if name == "LeakyRelu":
-        return leaky_relu(b, x, alpha=values[0])
+        return leaky_relu(ctx, x, alpha=values[0])
     if name == "Clip":
-        return clip_1(b, x, min=values[0], max=values[1])
+        return clip_1(ctx, x, min=values[0], max=values[1])
     if name == "HardSigmoid":
-        return hard_sigmoid(b, x, alpha=values[0], beta=values[1])
-    return b.emit({"Silu": "Swish"}.get(name, name), x)
+        return hard_sigmoid(ctx, x, alpha=values[0], beta=values[1])
+    return ctx.emit({"Silu": "Swish"}.get(name, name), x)
 
 
 @translates("Gelu", domain=COM_MICROSOFT)
-def gelu(b: Context, x: Value) -> Value:
-    return b.emit("Gelu", x, approximation_mode="erf")
+def gelu(ctx: TranslationContext, x: Value) -> Value:
+    return ctx.emit("Gelu", x, approximation_mode="erf")
 
 
 @translates("BiasGelu", domain=COM_MICROSOFT)
-def bias_gelu(b: Context, x: Value, bias: Value) -> Value:
-    return gelu(b, b.emit("Add", x, bias))
+def bias_gelu(ctx: TranslationContext, x: Value, bias: Value) -> Value:
+    return gelu(ctx, ctx.emit("Add", x, bias))
 
 
 @translates("FastGelu", domain=COM_MICROSOFT)
-def fast_gelu(b: Context, x: Value, bias: Value | None = None) -> Value:
-    return b.emit("Gelu", x if bias is None else b.emit("Add", x, bias), approximation_mode="tanh")
+def fast_gelu(ctx: TranslationContext, x: Value, bias: Value | None = None) -> Value:
+    return ctx.emit("Gelu", x if bias is None else ctx.emit("Add", x, bias), approximation_mode="tanh")
 
 
 @translates("QuickGelu", domain=COM_MICROSOFT)
-def quick_gelu(b: Context, x: Value, *, alpha: float = 1.702) -> Value:
+def quick_gelu(ctx: TranslationContext, x: Value, *, alpha: float = 1.702) -> Value:
     """x * sigmoid(alpha * x)."""
-    return b.emit("Swish", x, b.constant(alpha, x))
+    return ctx.emit("Swish", x, ctx.constant(alpha, x))
 
 
 @translates("BiasSplitGelu", domain=COM_MICROSOFT)
-def bias_split_gelu(b: Context, x: Value, bias: Value) -> Value:
+def bias_split_gelu(ctx: TranslationContext, x: Value, bias: Value) -> Value:
     """The first half of the last axis times the Gelu of the second half."""
-    halves = b.emit("Split", b.emit("Add", x, bias), b.constant(b.rank(x) - 1), num_splits=2)
-    return b.emit("Multiply", halves[0], gelu(b, halves[1]))
+    halves = ctx.emit("Split", ctx.emit("Add", x, bias), ctx.constant(ctx.rank(x) - 1), num_splits=2)
+    return ctx.emit("Multiply", halves[0], gelu(ctx, halves[1]))
 
 
 @translates("BiasSoftmax", domain=COM_MICROSOFT)
-def bias_softmax(b: Context, data: Value, bias: Value, *, axis: int = 1, is_inner_broadcast: int) -> Value:
+def bias_softmax(ctx: TranslationContext, data: Value, bias: Value, *, axis: int = 1, is_inner_broadcast: int) -> Value:
     """Softmax over all axes from ``axis`` on together. The bias broadcasts over the first of the axes before, or over the last."""
-    rank, first = b.rank(data), b.axis(axis, data)
-    missing = rank - b.rank(bias)
+    rank, first = ctx.rank(data), ctx.axis(axis, data)
+    missing = rank - ctx.rank(bias)
     if missing > 0 and is_inner_broadcast:
         # The axes of the bias are the outer axes of the batch and those of the softmax.
-        bias = b.unsqueeze(bias, list(range(first - missing, first)))
-    summed = b.emit("Add", data, bias)
+        bias = ctx.unsqueeze(bias, list(range(first - missing, first)))
+    summed = ctx.emit("Add", data, bias)
     if first == rank - 1:
-        return b.emit("Softmax", summed, axis=first)
-    flat = b.emit("Reshape", summed, [*[0] * first, -1], special_zero=True)
-    return b.emit("Reshape", b.emit("Softmax", flat, axis=first), b.shape_of(summed), special_zero=False)
+        return ctx.emit("Softmax", summed, axis=first)
+    flat = ctx.emit("Reshape", summed, [*[0] * first, -1], special_zero=True)
+    return ctx.emit("Reshape", ctx.emit("Softmax", flat, axis=first), ctx.shape_of(summed), special_zero=False)

@@ -21,7 +21,7 @@ from converters.onnx.algorithms.attention import (
 )
 from converters.onnx.algorithms.expression import Expression, positions
 from converters.onnx.algorithms.rotary_embedding import rotate
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.ops.com_microsoft.quantization import matmul_integer_to_float
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import I64
@@ -31,33 +31,34 @@ from irexec.ir.graph import Value
 from irexec.schema.inputs import Rank
 
 
-def _hide(b: Context, mask: Mask, kept: Expression, like: Value, filter_value: float) -> None:
+def _hide(ctx: TranslationContext, mask: Mask, kept: Expression, like: Value, filter_value: float) -> None:
     """Add a mask by a finite bias, so that a query without keys weighs all keys equally."""
-    zero = Expression(b, b.constant(0, like))
-    mask.add(b, kept.select(zero, Expression(b, b.constant(max(filter_value, -3.4e38), like))).value, finite=True)
+    zero = Expression(ctx, ctx.constant(0, like))
+    mask.add(ctx, kept.select(zero, Expression(ctx, ctx.constant(max(filter_value, -3.4e38), like))).value, finite=True)
 
 
-def _raw_mask(b: Context, given: Value, key: Value) -> Expression:
+def _raw_mask(ctx: TranslationContext, given: Value, key: Value) -> Expression:
     """Which keys are used, (batch, 1, 1 or length, keys): from one value per key, or the lengths or ends and starts of samples."""
-    rank = b.rank(given, "the mask")
-    mask = Expression(b, b.convert(given, I64))
+    rank = ctx.rank(given, "the mask")
+    mask = Expression(ctx, ctx.convert(given, I64))
     if rank == 1:
-        return _by_length(b, mask, key)
+        return _by_length(ctx, mask, key)
     if rank == 4:
-        raise ConversionError(f"a mask of shape {b.fact(given)} cannot be converted", unsupported=True)
+        raise ConversionError(f"a mask of shape {ctx.fact(given)} cannot be converted", unsupported=True)
     return (mask > 0).unsqueeze(*([1, 2] if rank == 2 else [1]))
 
 
-def _by_length(b: Context, bounds: Expression, key: Value) -> Expression:
+def _by_length(ctx: TranslationContext, bounds: Expression, key: Value) -> Expression:
     """One value per sample is the end of its keys; two are the ends and then the starts of all samples."""
-    batch, count = b.sizes(key)[0], b.sizes(bounds.value)[0]
-    along = positions(b, key, 2)
+    batch, count = ctx.sizes(key)[0], ctx.sizes(bounds.value)[0]
+    along = positions(ctx, key, 2)
     if not isinstance(batch, int) or not isinstance(count, int) or count == batch:
         return along < bounds.unsqueeze(1, 2, 3)
     if count != 2 * batch:
         raise ConversionError(f"a mask of {count} values for {batch} samples cannot be converted", unsupported=True)
     ends, starts = (
-        Expression(b, part).unsqueeze(1, 2, 3) for part in b.emit("Split", bounds.value, b.constant(0), num_splits=2)
+        Expression(ctx, part).unsqueeze(1, 2, 3)
+        for part in ctx.emit("Split", bounds.value, ctx.constant(0), num_splits=2)
     )
     return (along < ends) & (along >= starts)
 
@@ -68,19 +69,19 @@ def _scale(scale: float) -> float | None:
 
 @translates("Attention", domain=COM_MICROSOFT)
 def attention(
-    b: Context, x: Annotated[Value, Rank(3)], weights: Annotated[Value, Rank(2)], bias: Value | None = None,
+    ctx: TranslationContext, x: Annotated[Value, Rank(3)], weights: Annotated[Value, Rank(2)], bias: Value | None = None,
     mask_index: Value | None = None, past: Annotated[Value, Rank(5)] | None = None,
     attention_bias: Value | None = None, past_sequence_length: Value | None = None, *, num_heads: int, unidirectional: int = 0,
     qkv_hidden_sizes: list[int] | None = None, mask_filter_value: float = -10000.0, scale: float = 0.0, do_rotary: int = 0,
     rotary_embedding_dim: int = 0, past_present_share_buffer: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
     """One product computes queries, keys and values; past and present hold keys and values, (2, batch, heads, ...)."""
-    projected = b.emit("MatMul", x, weights)
-    projected = projected if bias is None else b.emit("Add", projected, bias)
+    projected = ctx.emit("MatMul", x, weights)
+    projected = projected if bias is None else ctx.emit("Add", projected, bias)
     options = _Options(
         num_heads, bool(unidirectional), mask_filter_value, scale, bool(do_rotary or past_present_share_buffer)
     )
-    return _from_projected(b, projected, qkv_hidden_sizes, mask_index, past, attention_bias, options)
+    return _from_projected(ctx, projected, qkv_hidden_sizes, mask_index, past, attention_bias, options)
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class _Options:
 
 
 def _from_projected(
-    b: Context, projected: Value, sizes: list[int] | None, mask_index: Value | None, past: Value | None, attention_bias: Value | None,
+    ctx: TranslationContext, projected: Value, sizes: list[int] | None, mask_index: Value | None, past: Value | None, attention_bias: Value | None,
     options: _Options,
 ) -> tuple[Value, ...]:  # fmt: skip
     """The attention of queries, keys and values concatenated along the last axis."""
@@ -103,35 +104,35 @@ def _from_projected(
         raise ConversionError("do_rotary and past_present_share_buffer cannot be converted", unsupported=True)
     if sizes and len(sizes) != 3:
         raise OpError(f"qkv_hidden_sizes is {list(sizes)}, expected 3 sizes")
-    width = b.sizes(projected)[2]
+    width = ctx.sizes(projected)[2]
     if not isinstance(width, int):
-        raise OpError(f"the width of the queries, keys and values {b.fact(projected)} is not known")
-    parts = b.emit("VariadicSplit", projected, b.constant(2), list(sizes or [width // 3] * 3))
-    query, key, value = (split_heads(b, part, options.num_heads) for part in parts)
+        raise OpError(f"the width of the queries, keys and values {ctx.fact(projected)} is not known")
+    parts = ctx.emit("VariadicSplit", projected, ctx.constant(2), list(sizes or [width // 3] * 3))
+    query, key, value = (split_heads(ctx, part, options.num_heads) for part in parts)
     if past is not None:
-        old = [b.emit("Squeeze", part, [0]) for part in b.emit("Split", past, b.constant(0), num_splits=2)]
-        key, value = with_past(b, old[0], key), with_past(b, old[1], value)
+        old = [ctx.emit("Squeeze", part, [0]) for part in ctx.emit("Split", past, ctx.constant(0), num_splits=2)]
+        key, value = with_past(ctx, old[0], key), with_past(ctx, old[1], value)
     mask = Mask()
     if mask_index is not None:
-        _hide(b, mask, _raw_mask(b, mask_index, key), query, options.mask_filter_value)
+        _hide(ctx, mask, _raw_mask(ctx, mask_index, key), query, options.mask_filter_value)
     if attention_bias is not None:
-        mask.add(b, attention_bias)
+        mask.add(ctx, attention_bias)
     if options.unidirectional:
-        mask.restrict(visible(b, query, key, None if past is None else _before(b, key, query)), sees=True)
-    y = join_heads(b, attend(b, Heads(query, key, value), mask, _scale(options.scale)))
-    if not b.needs_output(1):
+        mask.restrict(visible(ctx, query, key, None if past is None else _before(ctx, key, query)), sees=True)
+    y = join_heads(ctx, attend(ctx, Heads(query, key, value), mask, _scale(options.scale)))
+    if not ctx.needs_output(1):
         return (y,)
-    return y, b.emit("Concat", b.unsqueeze(key, [0]), b.unsqueeze(value, [0]), axis=0)
+    return y, ctx.emit("Concat", ctx.unsqueeze(key, [0]), ctx.unsqueeze(value, [0]), axis=0)
 
 
-def _before(b: Context, key: Value, query: Value) -> Expression:
+def _before(ctx: TranslationContext, key: Value, query: Value) -> Expression:
     """The number of keys before the first query."""
-    return Expression(b, b.size(key, 2)) - Expression(b, b.size(query, 2))
+    return Expression(ctx, ctx.size(key, 2)) - Expression(ctx, ctx.size(query, 2))
 
 
 @translates("MultiHeadAttention", domain=COM_MICROSOFT)
 def multi_head_attention(
-    b: Context, query: Annotated[Value, Rank(3, 5)], key: Annotated[Value, Rank(3, 5)] | None = None,
+    ctx: TranslationContext, query: Annotated[Value, Rank(3, 5)], key: Annotated[Value, Rank(3, 5)] | None = None,
     value: Annotated[Value, Rank(3, 4)] | None = None, bias: Annotated[Value, Rank(1)] | None = None,
     key_padding_mask: Value | None = None, attention_bias: Value | None = None, past_key: Annotated[Value, Rank(4)] | None = None,
     past_value: Annotated[Value, Rank(4)] | None = None, past_sequence_length: Value | None = None,
@@ -141,94 +142,96 @@ def multi_head_attention(
     """Separate queries, keys and values; all packed as (batch, length, heads, 3, size); or keys packed with values."""
     if cache_indirection is not None or past_sequence_length is not None:
         raise ConversionError("a cache of fixed size cannot be converted", unsupported=True)
-    heads = _heads(b, query, key, value, bias, num_heads)
-    keys, values = with_past(b, past_key, heads.key), with_past(b, past_value, heads.value)
+    heads = _heads(ctx, query, key, value, bias, num_heads)
+    keys, values = with_past(ctx, past_key, heads.key), with_past(ctx, past_value, heads.value)
     heads = Heads(heads.query, keys, values)
     mask = Mask()
     if key_padding_mask is not None:
-        _hide(b, mask, _raw_mask(b, key_padding_mask, keys), heads.query, mask_filter_value)
+        _hide(ctx, mask, _raw_mask(ctx, key_padding_mask, keys), heads.query, mask_filter_value)
     if attention_bias is not None:
-        mask.add(b, attention_bias)
+        mask.add(ctx, attention_bias)
     if unidirectional:
-        mask.restrict(visible(b, heads.query, keys, _before(b, keys, heads.query)), sees=past_key is not None)
-    if b.needs_output(3):
-        y, stages = Scores(b, heads, mask, _scale(scale)).stages()
-        return join_heads(b, y), keys, values, stages[2]
-    return join_heads(b, attend(b, heads, mask, _scale(scale))), keys, values
+        mask.restrict(visible(ctx, heads.query, keys, _before(ctx, keys, heads.query)), sees=past_key is not None)
+    if ctx.needs_output(3):
+        y, stages = Scores(ctx, heads, mask, _scale(scale)).stages()
+        return join_heads(ctx, y), keys, values, stages[2]
+    return join_heads(ctx, attend(ctx, heads, mask, _scale(scale))), keys, values
 
 
 def _heads(
-    b: Context, query: Value, key: Value | None, value: Value | None, bias: Value | None, num_heads: int
+    ctx: TranslationContext, query: Value, key: Value | None, value: Value | None, bias: Value | None, num_heads: int
 ) -> Heads:
-    if b.rank(query) == 5:
+    if ctx.rank(query) == 5:
         if bias is not None:
             raise ConversionError("a bias of packed queries, keys and values cannot be converted", unsupported=True)
-        return Heads(*_unpacked(b, query, 3))
+        return Heads(*_unpacked(ctx, query, 3))
     if key is None:
         raise OpError("the keys are missing, and the queries are not packed with them")
     parts: list[Value | None] = [None] * 3
     if bias is not None:
-        widths = [b.sizes(x)[2] if x is not None and b.rank(x) == 3 else None for x in (query, key, value)]
-        parts = _split_bias(b, bias, widths)
-    first = split_heads(b, _plus(b, query, parts[0]), num_heads)
-    if b.rank(key) == 5:
-        return Heads(first, *_unpacked(b, key, 2))
+        widths = [ctx.sizes(x)[2] if x is not None and ctx.rank(x) == 3 else None for x in (query, key, value)]
+        parts = _split_bias(ctx, bias, widths)
+    first = split_heads(ctx, _plus(ctx, query, parts[0]), num_heads)
+    if ctx.rank(key) == 5:
+        return Heads(first, *_unpacked(ctx, key, 2))
     if value is None:
         raise OpError("the values are missing")
-    if b.rank(key) == 4:
+    if ctx.rank(key) == 4:
         # From the cache of another layer, already split into heads, with the bias added.
         return Heads(first, key, value)
     return Heads(
-        first, split_heads(b, _plus(b, key, parts[1]), num_heads), split_heads(b, _plus(b, value, parts[2]), num_heads)
+        first,
+        split_heads(ctx, _plus(ctx, key, parts[1]), num_heads),
+        split_heads(ctx, _plus(ctx, value, parts[2]), num_heads),
     )
 
 
-def _split_bias(b: Context, bias: Value, widths: list[Size | None]) -> list[Value | None]:
+def _split_bias(ctx: TranslationContext, bias: Value, widths: list[Size | None]) -> list[Value | None]:
     query, _, value = widths
     if not isinstance(query, int):
         raise OpError("the width of the queries is not known")
     lengths = [query, query, value if isinstance(value, int) else query]
-    return list(b.emit("VariadicSplit", bias, b.constant(0), lengths))
+    return list(ctx.emit("VariadicSplit", bias, ctx.constant(0), lengths))
 
 
-def _plus(b: Context, x: Value, bias: Value | None) -> Value:
-    return x if bias is None else b.emit("Add", x, bias)
+def _plus(ctx: TranslationContext, x: Value, bias: Value | None) -> Value:
+    return x if bias is None else ctx.emit("Add", x, bias)
 
 
-def _unpacked(b: Context, packed: Value, count: int) -> list[Value]:
+def _unpacked(ctx: TranslationContext, packed: Value, count: int) -> list[Value]:
     """(batch, length, heads, count, size) as ``count`` tensors of (batch, heads, length, size)."""
-    parts = b.emit("Split", packed, b.constant(3), num_splits=count)
-    return [b.transpose(b.emit("Squeeze", part, [3]), [0, 2, 1, 3]) for part in parts]
+    parts = ctx.emit("Split", packed, ctx.constant(3), num_splits=count)
+    return [ctx.transpose(ctx.emit("Squeeze", part, [3]), [0, 2, 1, 3]) for part in parts]
 
 
 @translates("RotaryEmbedding", domain=COM_MICROSOFT)
 def rotary_embedding(
-    b: Context, x: Annotated[Value, Rank(3, 4)], position_ids: Annotated[Value, Rank(0, 2)], cos_cache: Annotated[Value, Rank(2)],
+    ctx: TranslationContext, x: Annotated[Value, Rank(3, 4)], position_ids: Annotated[Value, Rank(0, 2)], cos_cache: Annotated[Value, Rank(2)],
     sin_cache: Annotated[Value, Rank(2)], *, interleaved: int = 0, is_packed_batching: int = 0,
     num_heads: int = 0, rotary_embedding_dim: int = 0, scale: float = 1.0,
 ) -> Value:  # fmt: skip
     """A single position is that of the first element; otherwise each element has its own."""
-    flat = b.rank(x) == 3
+    flat = ctx.rank(x) == 3
     if flat:
-        half = b.sizes(cos_cache)[1]
+        half = ctx.sizes(cos_cache)[1]
         if not num_heads and not isinstance(half, int):
             raise OpError("neither num_heads nor the width of cos_cache is known")
-        width = b.sizes(x)[2]
+        width = ctx.sizes(x)[2]
         if not num_heads and not rotary_embedding_dim and isinstance(width, int) and isinstance(half, int) and half:
             num_heads = width // (2 * half)
-        x = split_heads(b, x, num_heads)
-    position = Expression(b, b.convert(position_ids, I64))
-    if b.rank(position_ids) == 1:
-        position = (positions(b, x, 2) + position).unsqueeze(0)
-    cos, sin = (b.emit("Gather", cache, position.value, b.constant(0)) for cache in (cos_cache, sin_cache))
-    y = rotate(b, x, cos, sin, bool(interleaved), rotary_embedding_dim)
-    y = y if scale == 1.0 else b.emit("Multiply", y, b.constant(scale, y))
-    return join_heads(b, y) if flat else y
+        x = split_heads(ctx, x, num_heads)
+    position = Expression(ctx, ctx.convert(position_ids, I64))
+    if ctx.rank(position_ids) == 1:
+        position = (positions(ctx, x, 2) + position).unsqueeze(0)
+    cos, sin = (ctx.emit("Gather", cache, position.value, ctx.constant(0)) for cache in (cos_cache, sin_cache))
+    y = rotate(ctx, x, cos, sin, bool(interleaved), rotary_embedding_dim)
+    y = y if scale == 1.0 else ctx.emit("Multiply", y, ctx.constant(scale, y))
+    return join_heads(ctx, y) if flat else y
 
 
 @translates("GroupQueryAttention", domain=COM_MICROSOFT)
 def group_query_attention(
-    b: Context, query: Annotated[Value, Rank(3)], key: Annotated[Value, Rank(3)] | None, value: Annotated[Value, Rank(3)] | None,
+    ctx: TranslationContext, query: Annotated[Value, Rank(3)], key: Annotated[Value, Rank(3)] | None, value: Annotated[Value, Rank(3)] | None,
     past_key: Annotated[Value, Rank(4)] | None, past_value: Annotated[Value, Rank(4)] | None, seqlens_k: Value,
     total_sequence_length: Value, cos_cache: Annotated[Value, Rank(2)] | None = None,
     sin_cache: Annotated[Value, Rank(2)] | None = None, position_ids: Value | None = None,
@@ -249,98 +252,99 @@ def group_query_attention(
         or k_quant_type != "NONE"
         or v_quant_type != "NONE"
     )
-    if is_unsupported or b.needs_output(3):
+    if is_unsupported or ctx.needs_output(3):
         raise ConversionError(
             "only causal attention without sinks and without a quantized cache can be converted", unsupported=True
         )
     if num_heads < 1 or kv_num_heads < 1:
         raise OpError(f"num_heads is {num_heads} and kv_num_heads {kv_num_heads}, expected 1 or more")
-    parts = _queries(b, query, key, value, num_heads, kv_num_heads)
-    total = Expression(b, b.scalar(b.convert(total_sequence_length, I64)))
-    length = Expression(b, b.size(parts.query, 2))
-    past_length = Expression(b, b.convert(b.reshape(seqlens_k, [-1]), I64)) + 1 - length
+    parts = _queries(ctx, query, key, value, num_heads, kv_num_heads)
+    total = Expression(ctx, ctx.scalar(ctx.convert(total_sequence_length, I64)))
+    length = Expression(ctx, ctx.size(parts.query, 2))
+    past_length = Expression(ctx, ctx.convert(ctx.reshape(seqlens_k, [-1]), I64)) + 1 - length
     before = length.equals(total).select(0, past_length)
     if do_rotary:
         if cos_cache is None or sin_cache is None:
             raise OpError("do_rotary needs cos_cache and sin_cache")
         if position_ids is None:
-            position_ids = (before.column() + positions(b, parts.query, 2)).value
-        cos, sin = (b.emit("Gather", cache, position_ids, b.constant(0)) for cache in (cos_cache, sin_cache))
+            position_ids = (before.column() + positions(ctx, parts.query, 2)).value
+        cos, sin = (ctx.emit("Gather", cache, position_ids, ctx.constant(0)) for cache in (cos_cache, sin_cache))
         rotated_heads = [
-            rotate(b, x, cos, sin, bool(rotary_interleaved), 2 * _half(b, cos_cache)) for x in (parts.query, parts.key)
+            rotate(ctx, x, cos, sin, bool(rotary_interleaved), 2 * _half(ctx, cos_cache))
+            for x in (parts.query, parts.key)
         ]
         parts = Heads(rotated_heads[0], rotated_heads[1], parts.value)
-    caches = [_cached(b, old, new, total, before) for old, new in ((past_key, parts.key), (past_value, parts.value))]
-    return _grouped(b, parts.query, caches, kv_num_heads, before, attention_bias, scale, local_window_size, softcap)
+    caches = [_cached(ctx, old, new, total, before) for old, new in ((past_key, parts.key), (past_value, parts.value))]
+    return _grouped(ctx, parts.query, caches, kv_num_heads, before, attention_bias, scale, local_window_size, softcap)
 
 
-def _half(b: Context, cache: Value) -> int:
-    found = b.sizes(cache)[-1]
+def _half(ctx: TranslationContext, cache: Value) -> int:
+    found = ctx.sizes(cache)[-1]
     if not isinstance(found, int):
-        raise OpError(f"the width of {b.fact(cache)} is not known")
+        raise OpError(f"the width of {ctx.fact(cache)} is not known")
     return found
 
 
 def _queries(
-    b: Context, query: Value, key: Value | None, value: Value | None, num_heads: int, kv_num_heads: int
+    ctx: TranslationContext, query: Value, key: Value | None, value: Value | None, num_heads: int, kv_num_heads: int
 ) -> Heads:
     """Queries, keys and values, which may be packed along the last axis of the queries."""
     if key is None or value is None:
-        width = b.sizes(query)[2]
+        width = ctx.sizes(query)[2]
         if not isinstance(width, int):
-            raise OpError(f"the width of {b.fact(query)} is not known")
+            raise OpError(f"the width of {ctx.fact(query)} is not known")
         heads = num_heads + 2 * kv_num_heads
         if width % heads:
-            raise OpError(f"the width of {b.fact(query)} cannot be split into {num_heads} + 2 * {kv_num_heads} heads")
+            raise OpError(f"the width of {ctx.fact(query)} cannot be split into {num_heads} + 2 * {kv_num_heads} heads")
         size = width // heads
         lengths = [num_heads * size, kv_num_heads * size, kv_num_heads * size]
-        query, key, value = b.emit("VariadicSplit", query, b.constant(2), lengths)
+        query, key, value = ctx.emit("VariadicSplit", query, ctx.constant(2), lengths)
     counts = (num_heads, kv_num_heads, kv_num_heads)
-    return Heads(*(split_heads(b, x, count) for x, count in zip((query, key, value), counts, strict=True)))
+    return Heads(*(split_heads(ctx, x, count) for x, count in zip((query, key, value), counts, strict=True)))
 
 
-def _cached(b: Context, past: Value | None, new: Value, total: Expression, before: Expression) -> Value:
+def _cached(ctx: TranslationContext, past: Value | None, new: Value, total: Expression, before: Expression) -> Value:
     """The cache with the new entries inserted; as long as the past, or as the total length."""
     if past is None:
         return new
-    size = Expression(b, b.size(past, 2))
+    size = Expression(ctx, ctx.size(past, 2))
     missing = (total - size).maximum(0).unsqueeze(0).value
-    padded = b.emit("Pad", past, [0] * 4, b.emit("Concat", b.constant([0, 0]), missing, b.constant([0]), axis=0), b.constant(0, past),
+    padded = ctx.emit("Pad", past, [0] * 4, ctx.emit("Concat", ctx.constant([0, 0]), missing, ctx.constant([0]), axis=0), ctx.constant(0, past),
                   pad_mode="constant")  # fmt: skip
-    position = before.unsqueeze(1, 2, 3) + positions(b, new, 2).unsqueeze(0, 1, 3)
-    index = b.full(position.value, b.shape_of(new))
-    return b.emit("ScatterElementsUpdate", padded, index, new, b.constant(2), version=3)
+    position = before.unsqueeze(1, 2, 3) + positions(ctx, new, 2).unsqueeze(0, 1, 3)
+    index = ctx.full(position.value, ctx.shape_of(new))
+    return ctx.emit("ScatterElementsUpdate", padded, index, new, ctx.constant(2), version=3)
 
 
 def _grouped(
-    b: Context, query: Value, caches: list[Value], kv_num_heads: int, before: Expression, bias: Value | None, scale: float, window: int,
+    ctx: TranslationContext, query: Value, caches: list[Value], kv_num_heads: int, before: Expression, bias: Value | None, scale: float, window: int,
     softcap: float,
 ) -> tuple[Value, ...]:  # fmt: skip
-    count = b.sizes(query)[1]
+    count = ctx.sizes(query)[1]
     if not isinstance(count, int):
-        raise OpError(f"the number of heads of {b.fact(query)} is not known")
-    heads = Heads(query, *(repeat_heads(b, cache, count, kv_num_heads) for cache in caches))
+        raise OpError(f"the number of heads of {ctx.fact(query)} is not known")
+    heads = Heads(query, *(repeat_heads(ctx, cache, count, kv_num_heads) for cache in caches))
     mask = Mask()
     # A query always sees its own key.
-    mask.restrict(visible(b, query, heads.key, before, window - 1 if window > 0 else -1), sees=True)
+    mask.restrict(visible(ctx, query, heads.key, before, window - 1 if window > 0 else -1), sees=True)
     if bias is not None:
-        mask.add(b, bias)
+        mask.add(ctx, bias)
     if softcap:
-        y, _ = Scores(b, heads, mask, _scale(scale), softcap).stages()
+        y, _ = Scores(ctx, heads, mask, _scale(scale), softcap).stages()
     else:
-        y = attend(b, heads, mask, _scale(scale))
-    return (join_heads(b, y), *caches)
+        y = attend(ctx, heads, mask, _scale(scale))
+    return (join_heads(ctx, y), *caches)
 
 
 @translates("QAttention", domain=COM_MICROSOFT)
 def qattention(
-    b: Context, x: Value, weight: Value, bias: Value, x_scale: Value, weight_scale: Value, mask_index: Value | None = None,
+    ctx: TranslationContext, x: Value, weight: Value, bias: Value, x_scale: Value, weight_scale: Value, mask_index: Value | None = None,
     x_zero: Value | None = None, weight_zero: Value | None = None, past: Value | None = None, *, num_heads: int, unidirectional: int = 0,
     mask_filter_value: float = -10000.0, scale: float = 0.0, do_rotary: int = 0, past_present_share_buffer: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
     """Attention with quantized data and weights; the queries, keys and values are floats."""
-    projected = matmul_integer_to_float(b, x, weight, x_scale, weight_scale, x_zero, weight_zero, bias)
+    projected = matmul_integer_to_float(ctx, x, weight, x_scale, weight_scale, x_zero, weight_zero, bias)
     options = _Options(
         num_heads, bool(unidirectional), mask_filter_value, scale, bool(do_rotary or past_present_share_buffer)
     )
-    return _from_projected(b, projected, None, mask_index, past, None, options)
+    return _from_projected(ctx, projected, None, mask_index, past, None, options)

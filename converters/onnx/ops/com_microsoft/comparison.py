@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
 
 @translates("IsAllFinite", domain=COM_MICROSOFT)
-def is_all_finite(b: Context, *inputs: Value, isinf_only: int = 0, isnan_only: int = 0) -> Value:
+def is_all_finite(ctx: TranslationContext, *inputs: Value, isinf_only: int = 0, isnan_only: int = 0) -> Value:
     """Whether all values of all inputs are finite; with isinf_only or isnan_only, not infinite or not NaN."""
     if isinf_only and isnan_only:
         raise OpError("isinf_only and isnan_only exclude each other")
@@ -18,8 +18,8 @@ def is_all_finite(b: Context, *inputs: Value, isinf_only: int = 0, isnan_only: i
     not_finite: Expression | None = None
     for x in inputs:
         for kind in kinds:
-            found = b.emit("ReduceLogicalOr", b.emit(kind, x), list(range(b.rank(x))), keep_dims=False)
-            not_finite = Expression(b, found) if not_finite is None else not_finite | Expression(b, found)
+            found = ctx.emit("ReduceLogicalOr", ctx.emit(kind, x), list(range(ctx.rank(x))), keep_dims=False)
+            not_finite = Expression(ctx, found) if not_finite is None else not_finite | Expression(ctx, found)
     if not_finite is None:
         raise OpError("it has no inputs")
     return (~not_finite).value

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.ir.graph import Value
 
 
 @translates("Inverse", domain=COM_MICROSOFT)
-def inverse(b: Context, x: Value) -> Value:
-    return b.emit("Inverse", x, adjoint=False)
+def inverse(ctx: TranslationContext, x: Value) -> Value:
+    return ctx.emit("Inverse", x, adjoint=False)

@@ -5,7 +5,7 @@ Source: onnxruntime ``docs/ContribOperators.md``.
 
 from __future__ import annotations
 
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.ops.ai_onnx.matmul import gemm_7
 from converters.onnx.ops.com_microsoft.activation import fast_gelu, fused_activation
 from converters.onnx.registry import COM_MICROSOFT, translates
@@ -14,7 +14,7 @@ from irexec.ir.graph import Value
 
 @translates("FusedMatMul", "TransposeMatMul", domain=COM_MICROSOFT)
 def fused_matmul(
-    b: Context,
+    ctx: TranslationContext,
     x: Value,
     y: Value,
     *,
@@ -25,47 +25,47 @@ def fused_matmul(
     transBatchB: int = 0,
 ) -> Value:
     """transBatch: the axis of rows (with trans: of columns) precedes those of the batch."""
-    sides = [_batch_first(b, side) if batch else side for side, batch in ((x, transBatchA), (y, transBatchB))]
+    sides = [_batch_first(ctx, side) if batch else side for side, batch in ((x, transBatchA), (y, transBatchB))]
     # Vectors are not transposed.
-    transposed = [bool(trans) and b.rank(side) > 1 for side, trans in zip(sides, (transA, transB), strict=True)]
-    product = b.emit("MatMul", *sides, transpose_a=transposed[0], transpose_b=transposed[1])
-    return product if alpha == 1.0 else b.emit("Multiply", product, b.constant(alpha, product))
+    transposed = [bool(trans) and ctx.rank(side) > 1 for side, trans in zip(sides, (transA, transB), strict=True)]
+    product = ctx.emit("MatMul", *sides, transpose_a=transposed[0], transpose_b=transposed[1])
+    return product if alpha == 1.0 else ctx.emit("Multiply", product, ctx.constant(alpha, product))
 
 
-def _batch_first(b: Context, x: Value) -> Value:
+def _batch_first(ctx: TranslationContext, x: Value) -> Value:
     """(rows, batch..., columns) as (batch..., rows, columns)."""
-    rank = b.rank(x)
-    return b.transpose(x, [*range(1, rank - 1), 0, rank - 1]) if rank > 2 else x
+    rank = ctx.rank(x)
+    return ctx.transpose(x, [*range(1, rank - 1), 0, rank - 1]) if rank > 2 else x
 
 
 @translates("FusedMatMulActivation", domain=COM_MICROSOFT)
 def fused_matmul_activation(
-    b: Context, x: Value, y: Value, *, activation: str, activation_alpha: float = 0.0, activation_beta: float = 0.0,
+    ctx: TranslationContext, x: Value, y: Value, *, activation: str, activation_alpha: float = 0.0, activation_beta: float = 0.0,
     activation_gamma: float = 0.0, activation_axis: int = -1, alpha: float = 1.0, transA: int = 0, transB: int = 0, transBatchA: int = 0,
     transBatchB: int = 0,
 ) -> Value:  # fmt: skip
     product = fused_matmul(
-        b, x, y, alpha=alpha, transA=transA, transB=transB, transBatchA=transBatchA, transBatchB=transBatchB
+        ctx, x, y, alpha=alpha, transA=transA, transB=transB, transBatchA=transBatchA, transBatchB=transBatchB
     )
     if activation == "Softmax":
-        return b.emit("Softmax", product, axis=b.axis(activation_axis, product))
-    return _activated(b, product, activation, activation_alpha, activation_beta)
+        return ctx.emit("Softmax", product, axis=ctx.axis(activation_axis, product))
+    return _activated(ctx, product, activation, activation_alpha, activation_beta)
 
 
 @translates("FusedGemm", domain=COM_MICROSOFT)
 def fused_gemm(
-    b: Context, x: Value, y: Value, z: Value | None = None, *, activation: str = "", activation_alpha: float = 0.0,
+    ctx: TranslationContext, x: Value, y: Value, z: Value | None = None, *, activation: str = "", activation_alpha: float = 0.0,
     activation_beta: float = 0.0, activation_gamma: float = 0.0, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0,
 ) -> Value:  # fmt: skip
-    sums = gemm_7(b, x, y, z, alpha=alpha, beta=beta, transA=transA, transB=transB)
-    return _activated(b, sums, activation, activation_alpha, activation_beta)
+    sums = gemm_7(ctx, x, y, z, alpha=alpha, beta=beta, transA=transA, transB=transB)
+    return _activated(ctx, sums, activation, activation_alpha, activation_beta)
 
 
-def _activated(b: Context, x: Value, name: str, alpha: float, beta: float) -> Value:
+def _activated(ctx: TranslationContext, x: Value, name: str, alpha: float, beta: float) -> Value:
     parameters = {"LeakyRelu": [alpha], "HardSigmoid": [alpha, beta], "Clip": [alpha, beta]}
-    return fused_activation(b, x, name, parameters.get(name))
+    return fused_activation(ctx, x, name, parameters.get(name))
 
 
 @translates("GemmFastGelu", domain=COM_MICROSOFT)
-def gemm_fast_gelu(b: Context, x: Value, w: Value, bias: Value | None = None) -> Value:
-    return fast_gelu(b, b.emit("MatMul", x, w), bias)
+def gemm_fast_gelu(ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None) -> Value:
+    return fast_gelu(ctx, ctx.emit("MatMul", x, w), bias)

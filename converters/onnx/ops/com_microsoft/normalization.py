@@ -6,7 +6,7 @@ Source: onnxruntime ``docs/ContribOperators.md``.
 from __future__ import annotations
 
 from converters.onnx.algorithms.expression import positions
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.ops.ai_onnx.normalization import layer_normalization, rms_normalization
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import I32
@@ -14,15 +14,15 @@ from irexec.errors import OpError
 from irexec.ir.graph import Value
 
 
-def _summed(b: Context, x: Value, skip: Value, bias: Value | None) -> Value:
+def _summed(ctx: TranslationContext, x: Value, skip: Value, bias: Value | None) -> Value:
     """The skip may have no batch axis, or a batch of 1."""
-    total = b.emit("Add", x, skip)
-    return total if bias is None else b.emit("Add", total, bias)
+    total = ctx.emit("Add", x, skip)
+    return total if bias is None else ctx.emit("Add", total, bias)
 
 
 @translates("SkipLayerNormalization", domain=COM_MICROSOFT)
 def skip_layer_normalization(
-    b: Context,
+    ctx: TranslationContext,
     x: Value,
     skip: Value,
     gamma: Value,
@@ -32,50 +32,50 @@ def skip_layer_normalization(
     epsilon: float = 1e-12,
 ) -> tuple[Value | None, ...]:
     """The layer normalization of x + skip + bias, which is the fourth output."""
-    total = _summed(b, x, skip, bias)
-    results = layer_normalization(b, total, gamma, beta, epsilon=epsilon)
+    total = _summed(ctx, x, skip, bias)
+    results = layer_normalization(ctx, total, gamma, beta, epsilon=epsilon)
     return (*results, total) if len(results) == 3 else (results[0], None, None, total)
 
 
 @translates("SkipSimplifiedLayerNormalization", domain=COM_MICROSOFT)
 def skip_simplified_layer_normalization(
-    b: Context, x: Value, skip: Value, gamma: Value, bias: Value | None = None, *, epsilon: float = 1e-12
+    ctx: TranslationContext, x: Value, skip: Value, gamma: Value, bias: Value | None = None, *, epsilon: float = 1e-12
 ) -> tuple[Value | None, ...]:
     """The RMS normalization of x + skip + bias, which is the fourth output; as in ONNX Runtime without outputs 1 and 2."""
-    total = _summed(b, x, skip, bias)
-    return rms_normalization(b, total, gamma, epsilon=epsilon), None, None, total
+    total = _summed(ctx, x, skip, bias)
+    return rms_normalization(ctx, total, gamma, epsilon=epsilon), None, None, total
 
 
 @translates("EmbedLayerNormalization", domain=COM_MICROSOFT)
 def embed_layer_normalization(
-    b: Context, input_ids: Value, segment_ids: Value | None, word_embedding: Value, position_embedding: Value,
+    ctx: TranslationContext, input_ids: Value, segment_ids: Value | None, word_embedding: Value, position_embedding: Value,
     segment_embedding: Value | None, gamma: Value, beta: Value, mask: Value | None = None, position_ids: Value | None = None, *,
     epsilon: float = 1e-12, mask_index_type: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
     """The normalized sum of the embeddings of words, positions and segments; the number of unmasked words; and the sum."""
-    axis = b.constant(0)
+    axis = ctx.constant(0)
     if position_ids is None:
-        position_ids = positions(b, input_ids, 1).unsqueeze(0).value
-    total = b.emit(
+        position_ids = positions(ctx, input_ids, 1).unsqueeze(0).value
+    total = ctx.emit(
         "Add",
-        b.emit("Gather", word_embedding, input_ids, axis),
-        b.emit("Gather", position_embedding, position_ids, axis),
+        ctx.emit("Gather", word_embedding, input_ids, axis),
+        ctx.emit("Gather", position_embedding, position_ids, axis),
     )
     if segment_embedding is not None:
         if segment_ids is None:
             raise OpError("segment_ids is missing, which segment_embedding needs")
-        total = b.emit("Add", total, b.emit("Gather", segment_embedding, segment_ids, axis))
-    y = layer_normalization(b, total, gamma, beta, epsilon=epsilon)[0]
+        total = ctx.emit("Add", total, ctx.emit("Gather", segment_embedding, segment_ids, axis))
+    y = layer_normalization(ctx, total, gamma, beta, epsilon=epsilon)[0]
     if mask is None:
-        counted = b.full(b.constant(0, I32), b.unsqueeze(b.size(input_ids, 0), [0]))
+        counted = ctx.full(ctx.constant(0, I32), ctx.unsqueeze(ctx.size(input_ids, 0), [0]))
     else:
-        counted = b.emit("ReduceSum", b.convert(mask, I32), [1], keep_dims=False)
+        counted = ctx.emit("ReduceSum", ctx.convert(mask, I32), [1], keep_dims=False)
     return y, counted, total
 
 
 @translates("GroupNorm", domain=COM_MICROSOFT)
 def group_norm(
-    b: Context,
+    ctx: TranslationContext,
     x: Value,
     gamma: Value,
     beta: Value,
@@ -86,9 +86,9 @@ def group_norm(
     groups: int,
 ) -> Value:
     """Channels last by default; the activation is Swish."""
-    data = b.channels_first(x) if channels_last else x
-    kind = b.element(x)
-    scale, bias = (b.convert(part, kind) for part in (gamma, beta))
-    y = b.emit("GroupNormalization", data, scale, bias, num_groups=groups, epsilon=epsilon)
-    y = b.emit("Swish", y) if activation else y
-    return b.channels_last(y) if channels_last else y
+    data = ctx.channels_first(x) if channels_last else x
+    kind = ctx.element(x)
+    scale, bias = (ctx.convert(part, kind) for part in (gamma, beta))
+    y = ctx.emit("GroupNormalization", data, scale, bias, num_groups=groups, epsilon=epsilon)
+    y = ctx.emit("Swish", y) if activation else y
+    return ctx.channels_last(y) if channels_last else y

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
 
 @translates("Rfft", domain=COM_MICROSOFT)
-def rfft(b: Context, x: Value, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Value:
+def rfft(ctx: TranslationContext, x: Value, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Value:
     """Over the last axes."""
-    return b.emit("RDFT", x, _last_axes(b, x, signal_ndim, 0, normalized, onesided))
+    return ctx.emit("RDFT", x, _last_axes(ctx, x, signal_ndim, 0, normalized, onesided))
 
 
 @translates("Irfft", domain=COM_MICROSOFT)
-def irfft(b: Context, x: Value, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Value:
-    return b.emit("IRDFT", x, _last_axes(b, x, signal_ndim, 1, normalized, onesided))
+def irfft(ctx: TranslationContext, x: Value, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Value:
+    return ctx.emit("IRDFT", x, _last_axes(ctx, x, signal_ndim, 1, normalized, onesided))
 
 
-def _last_axes(b: Context, x: Value, count: int, parts: int, normalized: int, onesided: int) -> Value:
+def _last_axes(ctx: TranslationContext, x: Value, count: int, parts: int, normalized: int, onesided: int) -> Value:
     if normalized or not onesided:
         raise OpError(f"normalized is {normalized} and onesided {onesided}, expected 0 and 1")
-    end = b.rank(x) - parts
+    end = ctx.rank(x) - parts
     if not 1 <= count <= end:
-        raise OpError(f"signal_ndim is {count} for {b.fact(x)}")
-    return b.constant(list(range(end - count, end)))
+        raise OpError(f"signal_ndim is {count} for {ctx.fact(x)}")
+    return ctx.constant(list(range(end - count, end)))

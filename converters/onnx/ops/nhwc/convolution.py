@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from converters.onnx.algorithms.channels_last import add_channels_last
-from converters.onnx.context import Context
+from converters.onnx.context import TranslationContext
 from converters.onnx.ops.ai_onnx.conv_transpose import conv_transpose
 from converters.onnx.ops.ai_onnx.convolution import conv
 from converters.onnx.ops.com_microsoft.activation import fused_activation
@@ -19,13 +19,13 @@ def _activated(convolution: Callable[..., Value]) -> Callable[..., Value]:
     """The convolution, then the activation that the node names."""
 
     def translate(
-        b: Context,
+        ctx: TranslationContext,
         *inputs: Value | None,
         activation: str = "",
         activation_params: list[float] | None = None,
         **attributes: Any,
     ) -> Value:
-        return fused_activation(b, convolution(b, *inputs, **attributes), activation, activation_params)
+        return fused_activation(ctx, convolution(ctx, *inputs, **attributes), activation, activation_params)
 
     return translate
 
