@@ -169,8 +169,9 @@ def lstm_cell(gates: Gates, states: Sequence[Expression]) -> list[Expression]:
 
 
 def loop_over_time(
-    ctx: TranslationContext, cell: Cell, functions: Sequence[Function], x: Value, lengths: Value | None, w: Value, r: Value, bias: Value,
-    last_bias: Value | None, peepholes: Value | None, states: Sequence[Value], *, reverse: bool, clip: float, input_forget: bool,
+    ctx: TranslationContext, cell: Cell, functions: Sequence[Function], x: Value, lengths: Value | None, w: Value,
+    r: Value, bias: Value, last_bias: Value | None, peepholes: Value | None, states: Sequence[Value], *, reverse: bool,
+    clip: float, input_forget: bool,
 ) -> tuple[Value, ...]:  # fmt: skip
     """One direction of a network as a loop over time; the products of the input are computed before the loop.
 

@@ -27,11 +27,13 @@ from irexec.schema.inputs import Rank
 
 @translates("Attention", since=23)
 def attention(
-    ctx: TranslationContext, query: Annotated[Value, Rank(3, 4)], key: Annotated[Value, Rank(3, 4)], value: Annotated[Value, Rank(3, 4)],
-    attn_mask: Annotated[Value, Rank(1, 4)] | None = None, past_key: Annotated[Value, Rank(4)] | None = None,
-    past_value: Annotated[Value, Rank(4)] | None = None, nonpad_kv_seqlen: Annotated[Value, Rank(1)] | None = None, *, is_causal: int = 0,
-    scale: float | None = None, q_num_heads: int | None = None, kv_num_heads: int | None = None, softcap: float = 0.0,
-    softmax_precision: int | None = None, qk_matmul_output_mode: int = 0, left_window_size: int = -1, right_window_size: int = -1,
+    ctx: TranslationContext, query: Annotated[Value, Rank(3, 4)], key: Annotated[Value, Rank(3, 4)],
+    value: Annotated[Value, Rank(3, 4)], attn_mask: Annotated[Value, Rank(1, 4)] | None = None,
+    past_key: Annotated[Value, Rank(4)] | None = None, past_value: Annotated[Value, Rank(4)] | None = None,
+    nonpad_kv_seqlen: Annotated[Value, Rank(1)] | None = None, *, is_causal: int = 0, scale: float | None = None,
+    q_num_heads: int | None = None, kv_num_heads: int | None = None, softcap: float = 0.0,
+    softmax_precision: int | None = None, qk_matmul_output_mode: int = 0, left_window_size: int = -1,
+    right_window_size: int = -1,
 ) -> tuple[Value | None, ...]:  # fmt: skip
     """Keys and values of the past precede the others. Source: ONNX Attention-25."""
     ranks = [ctx.rank(query, "the queries"), ctx.rank(key, "the keys"), ctx.rank(value, "the values")]

@@ -16,8 +16,8 @@ from irexec.ir.graph import Value
 
 @translates("Col2Im", since=18)
 def col2im(
-    ctx: TranslationContext, x: Value, image_shape: Value, block_shape: Value, *, dilations: list[int] | None = None, pads: list[int] | None = None,
-    strides: list[int] | None = None,
+    ctx: TranslationContext, x: Value, image_shape: Value, block_shape: Value, *, dilations: list[int] | None = None,
+    pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
     axes = ctx.sizes(image_shape, "image_shape")[0]
     if not isinstance(axes, int) or axes < 1:

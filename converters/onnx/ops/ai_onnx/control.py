@@ -46,7 +46,8 @@ def if_1(
 
 @translates("Loop")
 def loop(
-    ctx: TranslationContext, trip_count: Value | None = None, condition: Value | None = None, *initial: Value | TensorSequence, body: GraphProto
+    ctx: TranslationContext, trip_count: Value | None = None, condition: Value | None = None,
+    *initial: Value | TensorSequence, body: GraphProto,
 ) -> tuple[OnnxValue, ...]:  # fmt: skip
     """The last states, then the scan outputs, to which every iteration adds a slice.
 
@@ -130,9 +131,9 @@ def _as_slice(ctx: TranslationContext, value: Value, part: IterationSlice) -> tu
 
 @translates("Scan", since=9)
 def scan_9(
-    ctx: TranslationContext, *inputs: Value, body: GraphProto, num_scan_inputs: int, scan_input_axes: list[int] | None = None,
-    scan_input_directions: list[int] | None = None, scan_output_axes: list[int] | None = None,
-    scan_output_directions: list[int] | None = None,
+    ctx: TranslationContext, *inputs: Value, body: GraphProto, num_scan_inputs: int,
+    scan_input_axes: list[int] | None = None, scan_input_directions: list[int] | None = None,
+    scan_output_axes: list[int] | None = None, scan_output_directions: list[int] | None = None,
 ) -> tuple[Value, ...]:  # fmt: skip
     """The states, then the tensors to scan, each along an axis and in either direction."""
     states, scanned = _states_and_scanned(inputs, num_scan_inputs)

@@ -42,9 +42,10 @@ def _resolved(
 
 @translates("ConvTranspose")
 def conv_transpose(
-    ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None, *, auto_pad: str = "NOTSET", dilations: list[int] | None = None,
-    group: int = 1, kernel_shape: list[int] | None = None, output_padding: list[int] | None = None, output_shape: list[int] | None = None,
-    pads: list[int] | None = None, strides: list[int] | None = None,
+    ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None, *, auto_pad: str = "NOTSET",
+    dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None,
+    output_padding: list[int] | None = None, output_shape: list[int] | None = None, pads: list[int] | None = None,
+    strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
     """ConvolutionBackpropData, always with explicit pads: runtimes disagree on the others."""
     # Pads that follow from output_shape depend on the size of the kernel.

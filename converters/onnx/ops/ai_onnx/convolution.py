@@ -16,8 +16,9 @@ from irexec.schema.inputs import Rank
 
 @translates("Conv")
 def conv(
-    ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None, *, auto_pad: str = "NOTSET", dilations: list[int] | None = None,
-    group: int = 1, kernel_shape: list[int] | None = None, pads: list[int] | None = None, strides: list[int] | None = None,
+    ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None, *, auto_pad: str = "NOTSET",
+    dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None,
+    pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
     windows = conv_windows(ctx, w, kernel_shape, strides, dilations, pads, auto_pad)
     return add_bias(ctx, convolve(ctx, x, w, group, windows), bias, ctx.rank(w))
@@ -25,8 +26,9 @@ def conv(
 
 @translates("CausalConvWithState", since=27)
 def causal_conv_with_state(
-    ctx: TranslationContext, x: Annotated[Value, Rank(3)], w: Annotated[Value, Rank(3)], bias: Annotated[Value, Rank(1)] | None = None,
-    past_state: Annotated[Value, Rank(3)] | None = None, *, activation: str = "none",
+    ctx: TranslationContext, x: Annotated[Value, Rank(3)], w: Annotated[Value, Rank(3)],
+    bias: Annotated[Value, Rank(1)] | None = None, past_state: Annotated[Value, Rank(3)] | None = None, *,
+    activation: str = "none",
 ) -> tuple[Value, ...]:  # fmt: skip
     """A depthwise convolution over the past state and the data, whose last values are the new state."""
     if activation not in ("none", "silu", "swish"):

@@ -19,9 +19,9 @@ _LARGEST_CONSTANT = 1 << 16
 
 @translates("Constant")
 def constant(
-    ctx: TranslationContext, *, value: TensorProto | None = None, sparse_value: SparseTensorProto | None = None, value_float: float | None = None,
-    value_floats: list[float] | None = None, value_int: int | None = None, value_ints: list[int] | None = None,
-    value_string: str | None = None, value_strings: list[str] | None = None,
+    ctx: TranslationContext, *, value: TensorProto | None = None, sparse_value: SparseTensorProto | None = None,
+    value_float: float | None = None, value_floats: list[float] | None = None, value_int: int | None = None,
+    value_ints: list[int] | None = None, value_string: str | None = None, value_strings: list[str] | None = None,
 ) -> Value:  # fmt: skip
     """The value of whichever attribute is given."""
     tensors = [tensor for tensor in (value, sparse_value) if tensor is not None]

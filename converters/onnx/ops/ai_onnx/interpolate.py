@@ -150,9 +150,10 @@ def resize_10(ctx: TranslationContext, x: Value, scales: Value, *, mode: str = "
 
 @translates("Resize", since=11)
 def resize_11(
-    ctx: TranslationContext, x: Value, roi: Value | None = None, scales: Value | None = None, sizes: Value | None = None, *, mode: str = "nearest",
-    coordinate_transformation_mode: str = "half_pixel", nearest_mode: str = "round_prefer_floor", cubic_coeff_a: float = -0.75,
-    exclude_outside: int = 0, extrapolation_value: float = 0.0, antialias: int = 0, axes: list[int] | None = None,
+    ctx: TranslationContext, x: Value, roi: Value | None = None, scales: Value | None = None,
+    sizes: Value | None = None, *, mode: str = "nearest", coordinate_transformation_mode: str = "half_pixel",
+    nearest_mode: str = "round_prefer_floor", cubic_coeff_a: float = -0.75, exclude_outside: int = 0,
+    extrapolation_value: float = 0.0, antialias: int = 0, axes: list[int] | None = None,
     keep_aspect_ratio_policy: str = "stretch",
 ) -> Value:  # fmt: skip
     """An empty tensor means an absent input."""

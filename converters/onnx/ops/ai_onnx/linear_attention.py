@@ -19,9 +19,9 @@ _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, Tru
 
 @translates("LinearAttention", since=27)
 def linear_attention(
-    ctx: TranslationContext, query: Value, key: Value, value: Value, past_state: Value | None = None, decay: Value | None = None,
-    beta: Value | None = None, *, q_num_heads: int, kv_num_heads: int, scale: float = 0.0, update_rule: str = "gated_delta",
-    chunk_size: int = 64,
+    ctx: TranslationContext, query: Value, key: Value, value: Value, past_state: Value | None = None,
+    decay: Value | None = None, beta: Value | None = None, *, q_num_heads: int, kv_num_heads: int, scale: float = 0.0,
+    update_rule: str = "gated_delta", chunk_size: int = 64,
 ) -> tuple[Value, ...]:  # fmt: skip
     """A loop over time in f32; query heads share the state of their key head. ``chunk_size`` is only a hint for speed."""
     gated, delta = _rule(update_rule, decay, beta)

@@ -15,8 +15,8 @@ def matmul(ctx: TranslationContext, x: Value, y: Value) -> Value:
 
 @translates("Gemm")
 def gemm_1(
-    ctx: TranslationContext, x: Value, y: Value, z: Value, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0,
-    broadcast: int = 0,
+    ctx: TranslationContext, x: Value, y: Value, z: Value, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0,
+    transB: int = 0, broadcast: int = 0,
 ) -> Value:  # fmt: skip
     """C broadcasts as in NumPy; ``broadcast`` is ignored, since the shapes are equal without it."""
     return gemm_7(ctx, x, y, z, alpha=alpha, beta=beta, transA=transA, transB=transB)

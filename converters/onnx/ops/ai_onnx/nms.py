@@ -10,8 +10,8 @@ from irexec.ir.graph import Value
 
 @translates("NonMaxSuppression", since=10)
 def non_max_suppression(
-    ctx: TranslationContext, boxes: Value, scores: Value, max_output_boxes_per_class: Value | None = None, iou_threshold: Value | None = None,
-    score_threshold: Value | None = None, *, center_point_box: int = 0,
+    ctx: TranslationContext, boxes: Value, scores: Value, max_output_boxes_per_class: Value | None = None,
+    iou_threshold: Value | None = None, score_threshold: Value | None = None, *, center_point_box: int = 0,
 ) -> Value:  # fmt: skip
     """Without score_threshold no box is too low; without max_output_boxes_per_class none is selected."""
     max_boxes = (

@@ -24,8 +24,8 @@ def _widest(ctx: TranslationContext, *values: Value) -> Element:
 
 @translates("BatchNormalization")
 def batch_normalization_1(
-    ctx: TranslationContext, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *, epsilon: float = 1e-5, momentum: float = 0.9,
-    spatial: int = 1, is_test: int = 0,
+    ctx: TranslationContext, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *,
+    epsilon: float = 1e-5, momentum: float = 0.9, spatial: int = 1, is_test: int = 0,
 ) -> Value:  # fmt: skip
     """``is_test`` is ignored: the outputs that only training has are refused."""
     if spatial:
@@ -53,8 +53,8 @@ def batch_normalization_9(
 
 @translates("BatchNormalization", since=14)
 def batch_normalization_14(
-    ctx: TranslationContext, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *, epsilon: float = 1e-5, momentum: float = 0.9,
-    training_mode: int = 0,
+    ctx: TranslationContext, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *,
+    epsilon: float = 1e-5, momentum: float = 0.9, training_mode: int = 0,
 ) -> Value | tuple[Value, ...]:  # fmt: skip
     """In training mode with the statistics of the batch, which update the running ones."""
     if not training_mode:

@@ -24,8 +24,9 @@ def _rounding(windows: Windows, ceil_mode: int) -> str:
 
 @translates("MaxPool")
 def max_pool(
-    ctx: TranslationContext, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET", pads: list[int] | None = None,
-    strides: list[int] | None = None, dilations: list[int] | None = None, ceil_mode: int = 0, storage_order: int = 0,
+    ctx: TranslationContext, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET",
+    pads: list[int] | None = None, strides: list[int] | None = None, dilations: list[int] | None = None,
+    ceil_mode: int = 0, storage_order: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
     """Also the indices of the maxima in the flattened data."""
     windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
@@ -54,8 +55,9 @@ def _column_major(ctx: TranslationContext, indices: Value, shape: tuple[int, ...
 
 @translates("AveragePool")
 def average_pool(
-    ctx: TranslationContext, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET", pads: list[int] | None = None,
-    strides: list[int] | None = None, dilations: list[int] | None = None, ceil_mode: int = 0, count_include_pad: int = 0,
+    ctx: TranslationContext, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET",
+    pads: list[int] | None = None, strides: list[int] | None = None, dilations: list[int] | None = None,
+    ceil_mode: int = 0, count_include_pad: int = 0,
 ) -> Value:  # fmt: skip
     """Means of the windows.
 
@@ -155,8 +157,9 @@ def _root(ctx: TranslationContext, x: Value, p: float) -> Value:
 
 @translates("LpPool")
 def lp_pool(
-    ctx: TranslationContext, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET", pads: list[int] | None = None,
-    strides: list[int] | None = None, dilations: list[int] | None = None, ceil_mode: int = 0, p: float | int = 2,
+    ctx: TranslationContext, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET",
+    pads: list[int] | None = None, strides: list[int] | None = None, dilations: list[int] | None = None,
+    ceil_mode: int = 0, p: float | int = 2,
 ) -> Value:  # fmt: skip
     """(mean(abs(x) ** p) * window size) ** (1 / p), with a padding of 0."""
     windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
@@ -173,8 +176,8 @@ def lp_pool(
 
 @translates("MaxUnpool", since=9)
 def max_unpool(
-    ctx: TranslationContext, x: Value, indices: Value, output_shape: Value | None = None, *, kernel_shape: list[int], pads: list[int] | None = None,
-    strides: list[int] | None = None,
+    ctx: TranslationContext, x: Value, indices: Value, output_shape: Value | None = None, *, kernel_shape: list[int],
+    pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
     """Each value at its index in the flattened tensor that was pooled; a larger output_shape gets zeros at the end.
 

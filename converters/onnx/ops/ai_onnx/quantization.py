@@ -78,8 +78,8 @@ def quantized(
 
 @translates("QuantizeLinear", since=10)
 def quantize_linear(
-    ctx: TranslationContext, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1, saturate: int = 1, block_size: int = 0,
-    output_dtype: int = 0, precision: int = 0,
+    ctx: TranslationContext, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1, saturate: int = 1,
+    block_size: int = 0, output_dtype: int = 0, precision: int = 0,
 ) -> Value:  # fmt: skip
     kind = ctx.element(zero) if zero is not None else element_of(output_dtype) if output_dtype else U8
     step, zero_point = (
@@ -165,9 +165,9 @@ def _integer_conv(
 
 @translates("ConvInteger", since=10)
 def conv_integer(
-    ctx: TranslationContext, x: Value, w: Value, x_zero: Value | None = None, w_zero: Value | None = None, *, auto_pad: str = "NOTSET",
-    dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None, pads: list[int] | None = None,
-    strides: list[int] | None = None,
+    ctx: TranslationContext, x: Value, w: Value, x_zero: Value | None = None, w_zero: Value | None = None, *,
+    auto_pad: str = "NOTSET", dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None,
+    pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
     windows = conv_windows(ctx, w, kernel_shape, strides, dilations, pads, auto_pad)
     return ctx.convert(_integer_conv(ctx, x, w, x_zero, w_zero, group, windows), I32)
@@ -175,9 +175,10 @@ def conv_integer(
 
 @translates("QLinearConv", since=10)
 def qlinear_conv(
-    ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value, w: Value, w_scale: Value, w_zero: Value, y_scale: Value, y_zero: Value,
-    bias: Value | None = None, *, auto_pad: str = "NOTSET", dilations: list[int] | None = None, group: int = 1,
-    kernel_shape: list[int] | None = None, pads: list[int] | None = None, strides: list[int] | None = None,
+    ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value, w: Value, w_scale: Value, w_zero: Value,
+    y_scale: Value, y_zero: Value, bias: Value | None = None, *, auto_pad: str = "NOTSET",
+    dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None,
+    pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
     """The bias is quantized with the product of both scales."""
     windows = conv_windows(ctx, w, kernel_shape, strides, dilations, pads, auto_pad)

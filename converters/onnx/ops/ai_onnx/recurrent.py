@@ -86,9 +86,10 @@ class Network:
 @translates("RNN")
 def rnn(
     ctx: TranslationContext, x: Tensor3, w: Tensor3, r: Tensor3, bias: Annotated[Value, Rank(2)] | None = None,
-    sequence_lens: Annotated[Value, Rank(1)] | None = None, initial_h: Tensor3 | None = None,
-    *, activation_alpha: list[float] | None = None, activation_beta: list[float] | None = None, activations: list[str] | None = None,
-    clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None, layout: int = 0, output_sequence: int = 0,
+    sequence_lens: Annotated[Value, Rank(1)] | None = None, initial_h: Tensor3 | None = None, *,
+    activation_alpha: list[float] | None = None, activation_beta: list[float] | None = None,
+    activations: list[str] | None = None, clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None,
+    layout: int = 0, output_sequence: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
     """``output_sequence`` is of opset 1, and implied by the first output; opset 14 added ``layout``."""
     functions = functions_of(_RNN.functions, direction, activations, activation_alpha, activation_beta)
@@ -113,10 +114,10 @@ def rnn(
 @translates("GRU")
 def gru(
     ctx: TranslationContext, x: Tensor3, w: Tensor3, r: Tensor3, bias: Annotated[Value, Rank(2)] | None = None,
-    sequence_lens: Annotated[Value, Rank(1)] | None = None, initial_h: Tensor3 | None = None,
-    *, activation_alpha: list[float] | None = None, activation_beta: list[float] | None = None, activations: list[str] | None = None,
-    clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None, layout: int = 0, linear_before_reset: int = 0,
-    output_sequence: int = 0,
+    sequence_lens: Annotated[Value, Rank(1)] | None = None, initial_h: Tensor3 | None = None, *,
+    activation_alpha: list[float] | None = None, activation_beta: list[float] | None = None,
+    activations: list[str] | None = None, clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None,
+    layout: int = 0, linear_before_reset: int = 0, output_sequence: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
     """Opset 3 added ``linear_before_reset``; the rest is as for RNN."""
     functions = functions_of(_GRU.functions, direction, activations, activation_alpha, activation_beta)
@@ -130,9 +131,10 @@ def gru(
 def lstm(
     ctx: TranslationContext, x: Tensor3, w: Tensor3, r: Tensor3, bias: Annotated[Value, Rank(2)] | None = None,
     sequence_lens: Annotated[Value, Rank(1)] | None = None, initial_h: Tensor3 | None = None,
-    initial_c: Tensor3 | None = None, p: Annotated[Value, Rank(2)] | None = None, *, activation_alpha: list[float] | None = None,
-    activation_beta: list[float] | None = None, activations: list[str] | None = None, clip: float = 0.0, direction: str = "forward",
-    hidden_size: int | None = None, input_forget: int = 0, layout: int = 0, output_sequence: int = 0,
+    initial_c: Tensor3 | None = None, p: Annotated[Value, Rank(2)] | None = None, *,
+    activation_alpha: list[float] | None = None, activation_beta: list[float] | None = None,
+    activations: list[str] | None = None, clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None,
+    input_forget: int = 0, layout: int = 0, output_sequence: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
     """As for RNN; with peepholes or a coupled forget gate it is a loop over time."""
     functions = functions_of(_LSTM.functions, direction, activations, activation_alpha, activation_beta)
@@ -143,9 +145,9 @@ def lstm(
 
 
 def _translated(
-    ctx: TranslationContext, kind: Kind, x: Value, w: Value, r: Value, bias: Value | None, p: Value | None, lengths: Value | None,
-    initial: Sequence[Value | None], direction: str, functions: tuple[tuple[Function, ...], ...], hidden_size: int | None, layout: int, *,
-    clip: float, linear_before_reset: bool = False, input_forget: bool = False,
+    ctx: TranslationContext, kind: Kind, x: Value, w: Value, r: Value, bias: Value | None, p: Value | None,
+    lengths: Value | None, initial: Sequence[Value | None], direction: str, functions: tuple[tuple[Function, ...], ...],
+    hidden_size: int | None, layout: int, *, clip: float, linear_before_reset: bool = False, input_forget: bool = False,
 ) -> tuple[Value, ...]:  # fmt: skip
     size = ctx.sizes(r, "R")[-1] if hidden_size is None else hidden_size
     if not isinstance(size, int):

@@ -14,8 +14,8 @@ from irexec.ir.graph import Value
 
 @translates("RoiAlign", since=10)
 def roi_align_10(
-    ctx: TranslationContext, x: Value, rois: Value, batch_indices: Value, *, mode: str = "avg", output_height: int = 1, output_width: int = 1,
-    sampling_ratio: int = 0, spatial_scale: float = 1.0,
+    ctx: TranslationContext, x: Value, rois: Value, batch_indices: Value, *, mode: str = "avg", output_height: int = 1,
+    output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0,
 ) -> Value:  # fmt: skip
     return _align(
         ctx, x, rois, batch_indices, mode, (output_height, output_width), sampling_ratio, spatial_scale, False
@@ -24,8 +24,9 @@ def roi_align_10(
 
 @translates("RoiAlign", since=16)
 def roi_align_16(
-    ctx: TranslationContext, x: Value, rois: Value, batch_indices: Value, *, coordinate_transformation_mode: str = "half_pixel", mode: str = "avg",
-    output_height: int = 1, output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0,
+    ctx: TranslationContext, x: Value, rois: Value, batch_indices: Value, *,
+    coordinate_transformation_mode: str = "half_pixel", mode: str = "avg", output_height: int = 1,
+    output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0,
 ) -> Value:  # fmt: skip
     if coordinate_transformation_mode not in ("half_pixel", "output_half_pixel"):
         found = coordinate_transformation_mode
@@ -35,7 +36,8 @@ def roi_align_16(
 
 
 def _align(
-    ctx: TranslationContext, x: Value, rois: Value, batch: Value, mode: str, bins: tuple[int, int], ratio: int, scale: float, half: bool
+    ctx: TranslationContext, x: Value, rois: Value, batch: Value, mode: str, bins: tuple[int, int], ratio: int,
+    scale: float, half: bool,
 ) -> Value:  # fmt: skip
     if mode not in ("avg", "max"):
         raise OpError(f"mode is {mode!r}, expected avg or max")

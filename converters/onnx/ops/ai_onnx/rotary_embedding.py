@@ -12,8 +12,8 @@ from irexec.ir.graph import Value
 
 @translates("RotaryEmbedding", since=23)
 def rotary_embedding(
-    ctx: TranslationContext, x: Value, cos_cache: Value, sin_cache: Value, position_ids: Value | None = None, *, interleaved: int = 0,
-    num_heads: int = 0, rotary_embedding_dim: int = 0,
+    ctx: TranslationContext, x: Value, cos_cache: Value, sin_cache: Value, position_ids: Value | None = None, *,
+    interleaved: int = 0, num_heads: int = 0, rotary_embedding_dim: int = 0,
 ) -> Value:  # fmt: skip
     """Source: ONNX RotaryEmbedding-23."""
     if position_ids is not None:

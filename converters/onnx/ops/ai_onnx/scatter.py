@@ -30,7 +30,7 @@ def scatter_elements_11(ctx: TranslationContext, x: Value, indices: Value, updat
 
 @translates("ScatterElements", since=16)
 def scatter_elements_16(
-    ctx: TranslationContext, x: Value, indices: Value, updates: Value, *, axis: int = 0, reduction: str = "none"
+    ctx: TranslationContext, x: Value, indices: Value, updates: Value, *, axis: int = 0, reduction: str = "none",
 ) -> Value:  # fmt: skip
     """A reduction includes the element that is replaced."""
     normal_axis = ctx.constant(ctx.axis(axis, x))

@@ -33,7 +33,7 @@ def _index(ctx: TranslationContext, position: Value | None, count: int, default:
 
 @translates("SequenceInsert", since=11)
 def sequence_insert(
-    ctx: TranslationContext, sequence: TensorSequence | LoopSequence, tensor: Value, position: Value | None = None
+    ctx: TranslationContext, sequence: TensorSequence | LoopSequence, tensor: Value, position: Value | None = None,
 ) -> TensorSequence | LoopSequence:  # fmt: skip
     """Before the tensor at the position, or at the end."""
     if isinstance(sequence, LoopSequence) and position is None:

@@ -15,14 +15,16 @@ from irexec.ir.graph import Value
 
 @translates("DFT", since=17)
 def dft_17(
-    ctx: TranslationContext, x: Value, dft_length: Value | None = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0
+    ctx: TranslationContext, x: Value, dft_length: Value | None = None, *, axis: int = 1, inverse: int = 0,
+    onesided: int = 0,
 ) -> Value:  # fmt: skip
     return _transform(ctx, x, ctx.constant([ctx.axis(axis, x)]), dft_length, bool(inverse), bool(onesided))
 
 
 @translates("DFT", since=20)
 def dft_20(
-    ctx: TranslationContext, x: Value, dft_length: Value | None = None, axis: Value | None = None, *, inverse: int = 0, onesided: int = 0
+    ctx: TranslationContext, x: Value, dft_length: Value | None = None, axis: Value | None = None, *, inverse: int = 0,
+    onesided: int = 0,
 ) -> Value:  # fmt: skip
     """The axis may be known only at run time."""
     if axis is None:
@@ -102,8 +104,8 @@ def stft(
 
 @translates("MelWeightMatrix", since=17)
 def mel_weight_matrix(
-    ctx: TranslationContext, num_mel_bins: Value, dft_length: Value, sample_rate: Value, lower_edge_hertz: Value, upper_edge_hertz: Value, *,
-    output_datatype: int = 1,
+    ctx: TranslationContext, num_mel_bins: Value, dft_length: Value, sample_rate: Value, lower_edge_hertz: Value,
+    upper_edge_hertz: Value, *, output_datatype: int = 1,
 ) -> Value:  # fmt: skip
     """Triangular filters, (bins, mel bins): each rises up to its centre and then falls.
 

@@ -16,9 +16,9 @@ from irexec.messages import counted
 
 @translates("TfIdfVectorizer", since=9)
 def tf_idf_vectorizer(
-    ctx: TranslationContext, x: Value, *, max_gram_length: int, max_skip_count: int, min_gram_length: int, mode: str, ngram_counts: list[int],
-    ngram_indexes: list[int], pool_int64s: list[int] | None = None, pool_strings: list[str] | None = None,
-    weights: list[float] | None = None,
+    ctx: TranslationContext, x: Value, *, max_gram_length: int, max_skip_count: int, min_gram_length: int, mode: str,
+    ngram_counts: list[int], ngram_indexes: list[int], pool_int64s: list[int] | None = None,
+    pool_strings: list[str] | None = None, weights: list[float] | None = None,
 ) -> Value:  # fmt: skip
     """Counts of n-grams whose elements may be separated by skips. Source: ONNX TfIdfVectorizer-9 and its reference."""
     if mode not in ("TF", "IDF", "TFIDF"):

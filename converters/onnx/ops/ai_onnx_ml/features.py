@@ -54,8 +54,8 @@ def normalizer(ctx: TranslationContext, x: Value, *, norm: str = "MAX") -> Value
 
 @translates("Imputer", domain=AI_ONNX_ML)
 def imputer(
-    ctx: TranslationContext, x: Value, *, imputed_value_floats: list[float] | None = None, imputed_value_int64s: list[int] | None = None,
-    replaced_value_float: float = 0.0, replaced_value_int64: int = 0,
+    ctx: TranslationContext, x: Value, *, imputed_value_floats: list[float] | None = None,
+    imputed_value_int64s: list[int] | None = None, replaced_value_float: float = 0.0, replaced_value_int64: int = 0,
 ) -> Value:  # fmt: skip
     """Missing values replaced, in each column by its own value; all NaN are equal."""
     kind = ctx.element(x)
@@ -129,10 +129,11 @@ def one_hot_encoder(
 
 @translates("LabelEncoder", since=2, domain=AI_ONNX_ML)
 def label_encoder(
-    ctx: TranslationContext, x: Value, *, default_float: float = -0.0, default_int64: int = -1, default_string: str = "_Unused",
-    default_tensor: TensorProto | None = None, keys_floats: list[float] | None = None, keys_int64s: list[int] | None = None,
-    keys_strings: list[str] | None = None, keys_tensor: TensorProto | None = None, values_floats: list[float] | None = None,
-    values_int64s: list[int] | None = None, values_strings: list[str] | None = None, values_tensor: TensorProto | None = None,
+    ctx: TranslationContext, x: Value, *, default_float: float = -0.0, default_int64: int = -1,
+    default_string: str = "_Unused", default_tensor: TensorProto | None = None, keys_floats: list[float] | None = None,
+    keys_int64s: list[int] | None = None, keys_strings: list[str] | None = None, keys_tensor: TensorProto | None = None,
+    values_floats: list[float] | None = None, values_int64s: list[int] | None = None,
+    values_strings: list[str] | None = None, values_tensor: TensorProto | None = None,
 ) -> Value:  # fmt: skip
     """Values by numeric keys; the default for other inputs. NaN can be a key from opset 4 on."""
     if ctx.element(x).kind == "string":

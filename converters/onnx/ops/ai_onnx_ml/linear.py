@@ -16,8 +16,8 @@ from irexec.messages import counted
 
 @translates("LinearRegressor", domain=AI_ONNX_ML)
 def linear_regressor(
-    ctx: TranslationContext, x: Value, *, coefficients: list[float], intercepts: list[float] | None = None, post_transform: str = "NONE",
-    targets: int = 1,
+    ctx: TranslationContext, x: Value, *, coefficients: list[float], intercepts: list[float] | None = None,
+    post_transform: str = "NONE", targets: int = 1,
 ) -> Value:  # fmt: skip
     return post_transformed(ctx, _linear(ctx, x, coefficients, intercepts, targets), post_transform)
 
@@ -34,8 +34,9 @@ def _linear(
 
 @translates("LinearClassifier", domain=AI_ONNX_ML)
 def linear_classifier(
-    ctx: TranslationContext, x: Value, *, classlabels_ints: list[int] | None = None, classlabels_strings: list[str] | None = None,
-    coefficients: list[float], intercepts: list[float] | None = None, multi_class: int = 0, post_transform: str = "NONE",
+    ctx: TranslationContext, x: Value, *, classlabels_ints: list[int] | None = None,
+    classlabels_strings: list[str] | None = None, coefficients: list[float], intercepts: list[float] | None = None,
+    multi_class: int = 0, post_transform: str = "NONE",
 ) -> tuple[Value, ...]:  # fmt: skip
     """A single row of coefficients for two labels is that of the second; the first has 1 - its score."""
     labels = classlabels_strings or classlabels_ints or []

@@ -79,9 +79,9 @@ def _product(ctx: TranslationContext, x: Value, matrix: np.ndarray) -> Value:
 
 @translates("SVMRegressor", domain=AI_ONNX_ML)
 def svm_regressor(
-    ctx: TranslationContext, x: Annotated[Value, Rank(2)], *, coefficients: list[float], kernel_params: list[float] | None = None,
-    kernel_type: str = "LINEAR", n_supports: int = 0, one_class: int = 0, post_transform: str = "NONE", rho: list[float],
-    support_vectors: list[float] | None = None,
+    ctx: TranslationContext, x: Annotated[Value, Rank(2)], *, coefficients: list[float],
+    kernel_params: list[float] | None = None, kernel_type: str = "LINEAR", n_supports: int = 0, one_class: int = 0,
+    post_transform: str = "NONE", rho: list[float], support_vectors: list[float] | None = None,
 ) -> Value:  # fmt: skip
     """One score per row; 1 or -1 for one class. ONNX Runtime ignores ``post_transform``."""
     wide = ctx.convert(x, F32)
@@ -102,9 +102,10 @@ def svm_regressor(
 
 @translates("SVMClassifier", domain=AI_ONNX_ML)
 def svm_classifier(
-    ctx: TranslationContext, x: Annotated[Value, Rank(2)], *, classlabels_ints: list[int] | None = None, classlabels_strings: list[str] | None = None,
-    coefficients: list[float], kernel_params: list[float] | None = None, kernel_type: str = "LINEAR", post_transform: str = "NONE",
-    prob_a: list[float] | None = None, prob_b: list[float] | None = None, rho: list[float], support_vectors: list[float] | None = None,
+    ctx: TranslationContext, x: Annotated[Value, Rank(2)], *, classlabels_ints: list[int] | None = None,
+    classlabels_strings: list[str] | None = None, coefficients: list[float], kernel_params: list[float] | None = None,
+    kernel_type: str = "LINEAR", post_transform: str = "NONE", prob_a: list[float] | None = None,
+    prob_b: list[float] | None = None, rho: list[float], support_vectors: list[float] | None = None,
     vectors_per_class: list[int] | None = None,
 ) -> tuple[Value, ...]:  # fmt: skip
     """The label with the most votes of the pairs of classes, and the score of each pair; of two classes a score for each."""

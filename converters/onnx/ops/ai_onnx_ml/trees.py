@@ -150,11 +150,12 @@ def _scores(
 
 @translates("TreeEnsemble", since=5, domain=AI_ONNX_ML)
 def tree_ensemble(
-    ctx: TranslationContext, x: Annotated[Value, Rank(2)], *, aggregate_function: int = 1, leaf_targetids: list[int], leaf_weights: TensorProto,
-    membership_values: TensorProto | None = None, n_targets: int | None = None, nodes_falseleafs: list[int], nodes_falsenodeids: list[int],
-    nodes_featureids: list[int], nodes_hitrates: TensorProto | None = None, nodes_missing_value_tracks_true: list[int] | None = None,
-    nodes_modes: TensorProto, nodes_splits: TensorProto, nodes_trueleafs: list[int], nodes_truenodeids: list[int], post_transform: int = 0,
-    tree_roots: list[int],
+    ctx: TranslationContext, x: Annotated[Value, Rank(2)], *, aggregate_function: int = 1, leaf_targetids: list[int],
+    leaf_weights: TensorProto, membership_values: TensorProto | None = None, n_targets: int | None = None,
+    nodes_falseleafs: list[int], nodes_falsenodeids: list[int], nodes_featureids: list[int],
+    nodes_hitrates: TensorProto | None = None, nodes_missing_value_tracks_true: list[int] | None = None,
+    nodes_modes: TensorProto, nodes_splits: TensorProto, nodes_trueleafs: list[int], nodes_truenodeids: list[int],
+    post_transform: int = 0, tree_roots: list[int],
 ) -> Value:  # fmt: skip
     """A tree of one leaf is a root with that leaf as both branches."""
     forest = Forest()
@@ -300,13 +301,15 @@ def _data(ctx: TranslationContext, x: Value) -> Value:
 
 @translates("TreeEnsembleRegressor", domain=AI_ONNX_ML)
 def tree_ensemble_regressor(
-    ctx: TranslationContext, x: Annotated[Value, Rank(2)], *, aggregate_function: str = "SUM", base_values: list[float] | None = None,
-    base_values_as_tensor: TensorProto | None = None, n_targets: int | None = None, nodes_falsenodeids: list[int],
-    nodes_featureids: list[int], nodes_hitrates: list[float] | None = None, nodes_hitrates_as_tensor: TensorProto | None = None,
-    nodes_missing_value_tracks_true: list[int] | None = None, nodes_modes: list[str], nodes_nodeids: list[int], nodes_treeids: list[int],
-    nodes_truenodeids: list[int], nodes_values: list[float] | None = None, nodes_values_as_tensor: TensorProto | None = None,
-    post_transform: str = "NONE", target_ids: list[int], target_nodeids: list[int], target_treeids: list[int],
-    target_weights: list[float] | None = None, target_weights_as_tensor: TensorProto | None = None,
+    ctx: TranslationContext, x: Annotated[Value, Rank(2)], *, aggregate_function: str = "SUM",
+    base_values: list[float] | None = None, base_values_as_tensor: TensorProto | None = None,
+    n_targets: int | None = None, nodes_falsenodeids: list[int], nodes_featureids: list[int],
+    nodes_hitrates: list[float] | None = None, nodes_hitrates_as_tensor: TensorProto | None = None,
+    nodes_missing_value_tracks_true: list[int] | None = None, nodes_modes: list[str], nodes_nodeids: list[int],
+    nodes_treeids: list[int], nodes_truenodeids: list[int], nodes_values: list[float] | None = None,
+    nodes_values_as_tensor: TensorProto | None = None, post_transform: str = "NONE", target_ids: list[int],
+    target_nodeids: list[int], target_treeids: list[int], target_weights: list[float] | None = None,
+    target_weights_as_tensor: TensorProto | None = None,
 ) -> Value:  # fmt: skip
     nodes = _Nodes(
         nodes_falsenodeids, nodes_featureids, nodes_modes, nodes_nodeids, nodes_treeids, nodes_truenodeids,
@@ -325,14 +328,15 @@ def tree_ensemble_regressor(
 
 @translates("TreeEnsembleClassifier", domain=AI_ONNX_ML)
 def tree_ensemble_classifier(
-    ctx: TranslationContext, x: Annotated[Value, Rank(2)], *, base_values: list[float] | None = None, base_values_as_tensor: TensorProto | None = None,
-    class_ids: list[int], class_nodeids: list[int], class_treeids: list[int], class_weights: list[float] | None = None,
+    ctx: TranslationContext, x: Annotated[Value, Rank(2)], *, base_values: list[float] | None = None,
+    base_values_as_tensor: TensorProto | None = None, class_ids: list[int], class_nodeids: list[int],
+    class_treeids: list[int], class_weights: list[float] | None = None,
     class_weights_as_tensor: TensorProto | None = None, classlabels_int64s: list[int] | None = None,
     classlabels_strings: list[str] | None = None, nodes_falsenodeids: list[int], nodes_featureids: list[int],
     nodes_hitrates: list[float] | None = None, nodes_hitrates_as_tensor: TensorProto | None = None,
-    nodes_missing_value_tracks_true: list[int] | None = None, nodes_modes: list[str], nodes_nodeids: list[int], nodes_treeids: list[int],
-    nodes_truenodeids: list[int], nodes_values: list[float] | None = None, nodes_values_as_tensor: TensorProto | None = None,
-    post_transform: str = "NONE",
+    nodes_missing_value_tracks_true: list[int] | None = None, nodes_modes: list[str], nodes_nodeids: list[int],
+    nodes_treeids: list[int], nodes_truenodeids: list[int], nodes_values: list[float] | None = None,
+    nodes_values_as_tensor: TensorProto | None = None, post_transform: str = "NONE",
 ) -> tuple[Value, ...]:  # fmt: skip
     """The label and the scores of each row."""
     nodes = _Nodes(

@@ -69,11 +69,11 @@ def _scale(scale: float) -> float | None:
 
 @translates("Attention", domain=COM_MICROSOFT)
 def attention(
-    ctx: TranslationContext, x: Annotated[Value, Rank(3)], weights: Annotated[Value, Rank(2)], bias: Value | None = None,
-    mask_index: Value | None = None, past: Annotated[Value, Rank(5)] | None = None,
-    attention_bias: Value | None = None, past_sequence_length: Value | None = None, *, num_heads: int, unidirectional: int = 0,
-    qkv_hidden_sizes: list[int] | None = None, mask_filter_value: float = -10000.0, scale: float = 0.0, do_rotary: int = 0,
-    rotary_embedding_dim: int = 0, past_present_share_buffer: int = 0,
+    ctx: TranslationContext, x: Annotated[Value, Rank(3)], weights: Annotated[Value, Rank(2)],
+    bias: Value | None = None, mask_index: Value | None = None, past: Annotated[Value, Rank(5)] | None = None,
+    attention_bias: Value | None = None, past_sequence_length: Value | None = None, *, num_heads: int,
+    unidirectional: int = 0, qkv_hidden_sizes: list[int] | None = None, mask_filter_value: float = -10000.0,
+    scale: float = 0.0, do_rotary: int = 0, rotary_embedding_dim: int = 0, past_present_share_buffer: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
     """One product computes queries, keys and values; past and present hold keys and values, (2, batch, heads, ...)."""
     projected = ctx.emit("MatMul", x, weights)
@@ -96,8 +96,8 @@ class _Options:
 
 
 def _from_projected(
-    ctx: TranslationContext, projected: Value, sizes: list[int] | None, mask_index: Value | None, past: Value | None, attention_bias: Value | None,
-    options: _Options,
+    ctx: TranslationContext, projected: Value, sizes: list[int] | None, mask_index: Value | None, past: Value | None,
+    attention_bias: Value | None, options: _Options,
 ) -> tuple[Value, ...]:  # fmt: skip
     """The attention of queries, keys and values concatenated along the last axis."""
     if options.unsupported:
@@ -134,9 +134,9 @@ def _before(ctx: TranslationContext, key: Value, query: Value) -> Expression:
 def multi_head_attention(
     ctx: TranslationContext, query: Annotated[Value, Rank(3, 5)], key: Annotated[Value, Rank(3, 5)] | None = None,
     value: Annotated[Value, Rank(3, 4)] | None = None, bias: Annotated[Value, Rank(1)] | None = None,
-    key_padding_mask: Value | None = None, attention_bias: Value | None = None, past_key: Annotated[Value, Rank(4)] | None = None,
-    past_value: Annotated[Value, Rank(4)] | None = None, past_sequence_length: Value | None = None,
-    cache_indirection: Value | None = None, *, num_heads: int,
+    key_padding_mask: Value | None = None, attention_bias: Value | None = None,
+    past_key: Annotated[Value, Rank(4)] | None = None, past_value: Annotated[Value, Rank(4)] | None = None,
+    past_sequence_length: Value | None = None, cache_indirection: Value | None = None, *, num_heads: int,
     mask_filter_value: float = -10000.0, scale: float = 0.0, unidirectional: int = 0,
 ) -> tuple[Value | None, ...]:  # fmt: skip
     """Separate queries, keys and values; all packed as (batch, length, heads, 3, size); or keys packed with values."""
@@ -206,9 +206,9 @@ def _unpacked(ctx: TranslationContext, packed: Value, count: int) -> list[Value]
 
 @translates("RotaryEmbedding", domain=COM_MICROSOFT)
 def rotary_embedding(
-    ctx: TranslationContext, x: Annotated[Value, Rank(3, 4)], position_ids: Annotated[Value, Rank(0, 2)], cos_cache: Annotated[Value, Rank(2)],
-    sin_cache: Annotated[Value, Rank(2)], *, interleaved: int = 0, is_packed_batching: int = 0,
-    num_heads: int = 0, rotary_embedding_dim: int = 0, scale: float = 1.0,
+    ctx: TranslationContext, x: Annotated[Value, Rank(3, 4)], position_ids: Annotated[Value, Rank(0, 2)],
+    cos_cache: Annotated[Value, Rank(2)], sin_cache: Annotated[Value, Rank(2)], *, interleaved: int = 0,
+    is_packed_batching: int = 0, num_heads: int = 0, rotary_embedding_dim: int = 0, scale: float = 1.0,
 ) -> Value:  # fmt: skip
     """A single position is that of the first element; otherwise each element has its own."""
     flat = ctx.rank(x) == 3
@@ -231,13 +231,14 @@ def rotary_embedding(
 
 @translates("GroupQueryAttention", domain=COM_MICROSOFT)
 def group_query_attention(
-    ctx: TranslationContext, query: Annotated[Value, Rank(3)], key: Annotated[Value, Rank(3)] | None, value: Annotated[Value, Rank(3)] | None,
-    past_key: Annotated[Value, Rank(4)] | None, past_value: Annotated[Value, Rank(4)] | None, seqlens_k: Value,
-    total_sequence_length: Value, cos_cache: Annotated[Value, Rank(2)] | None = None,
-    sin_cache: Annotated[Value, Rank(2)] | None = None, position_ids: Value | None = None,
-    attention_bias: Value | None = None, head_sink: Value | None = None, *, num_heads: int, kv_num_heads: int, scale: float = 0.0,
-    do_rotary: int = 0, rotary_interleaved: int = 0, local_window_size: int = -1, softcap: float = 0.0, smooth_softmax: int = 0,
-    kv_cache_bit_width: int = 0, qk_output: int = 0, causal: int = 1, k_quant_type: str = "NONE", v_quant_type: str = "NONE",
+    ctx: TranslationContext, query: Annotated[Value, Rank(3)], key: Annotated[Value, Rank(3)] | None,
+    value: Annotated[Value, Rank(3)] | None, past_key: Annotated[Value, Rank(4)] | None,
+    past_value: Annotated[Value, Rank(4)] | None, seqlens_k: Value, total_sequence_length: Value,
+    cos_cache: Annotated[Value, Rank(2)] | None = None, sin_cache: Annotated[Value, Rank(2)] | None = None,
+    position_ids: Value | None = None, attention_bias: Value | None = None, head_sink: Value | None = None, *,
+    num_heads: int, kv_num_heads: int, scale: float = 0.0, do_rotary: int = 0, rotary_interleaved: int = 0,
+    local_window_size: int = -1, softcap: float = 0.0, smooth_softmax: int = 0, kv_cache_bit_width: int = 0,
+    qk_output: int = 0, causal: int = 1, k_quant_type: str = "NONE", v_quant_type: str = "NONE",
     sliding_window_cache: int = 0, qk_norm_epsilon: float = 1e-6,
 ) -> tuple[Value, ...]:  # fmt: skip
     """Keys and values follow those of the past, of which each sample has seqlens_k + 1 - length; attention is causal.
@@ -317,8 +318,8 @@ def _cached(ctx: TranslationContext, past: Value | None, new: Value, total: Expr
 
 
 def _grouped(
-    ctx: TranslationContext, query: Value, caches: list[Value], kv_num_heads: int, before: Expression, bias: Value | None, scale: float, window: int,
-    softcap: float,
+    ctx: TranslationContext, query: Value, caches: list[Value], kv_num_heads: int, before: Expression,
+    bias: Value | None, scale: float, window: int, softcap: float,
 ) -> tuple[Value, ...]:  # fmt: skip
     count = ctx.sizes(query)[1]
     if not isinstance(count, int):
@@ -338,9 +339,10 @@ def _grouped(
 
 @translates("QAttention", domain=COM_MICROSOFT)
 def qattention(
-    ctx: TranslationContext, x: Value, weight: Value, bias: Value, x_scale: Value, weight_scale: Value, mask_index: Value | None = None,
-    x_zero: Value | None = None, weight_zero: Value | None = None, past: Value | None = None, *, num_heads: int, unidirectional: int = 0,
-    mask_filter_value: float = -10000.0, scale: float = 0.0, do_rotary: int = 0, past_present_share_buffer: int = 0,
+    ctx: TranslationContext, x: Value, weight: Value, bias: Value, x_scale: Value, weight_scale: Value,
+    mask_index: Value | None = None, x_zero: Value | None = None, weight_zero: Value | None = None,
+    past: Value | None = None, *, num_heads: int, unidirectional: int = 0, mask_filter_value: float = -10000.0,
+    scale: float = 0.0, do_rotary: int = 0, past_present_share_buffer: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
     """Attention with quantized data and weights; the queries, keys and values are floats."""
     projected = matmul_integer_to_float(ctx, x, weight, x_scale, weight_scale, x_zero, weight_zero, bias)

@@ -11,9 +11,10 @@ from irexec.ir.graph import Value
 
 @translates("FusedConv", domain="com.microsoft")
 def fused_conv(
-    ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None, z: Value | None = None, *, activation: str = "",
-    activation_params: list[float] | None = None, auto_pad: str = "NOTSET", dilations: list[int] | None = None, group: int = 1,
-    kernel_shape: list[int] | None = None, pads: list[int] | None = None, strides: list[int] | None = None,
+    ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None, z: Value | None = None, *,
+    activation: str = "", activation_params: list[float] | None = None, auto_pad: str = "NOTSET",
+    dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None,
+    pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
     """The activation of a convolution plus bias plus Z."""
     windows = conv_windows(ctx, w, kernel_shape, strides, dilations, pads, auto_pad)

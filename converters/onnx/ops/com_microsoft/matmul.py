@@ -40,9 +40,9 @@ def _batch_first(ctx: TranslationContext, x: Value) -> Value:
 
 @translates("FusedMatMulActivation", domain=COM_MICROSOFT)
 def fused_matmul_activation(
-    ctx: TranslationContext, x: Value, y: Value, *, activation: str, activation_alpha: float = 0.0, activation_beta: float = 0.0,
-    activation_gamma: float = 0.0, activation_axis: int = -1, alpha: float = 1.0, transA: int = 0, transB: int = 0, transBatchA: int = 0,
-    transBatchB: int = 0,
+    ctx: TranslationContext, x: Value, y: Value, *, activation: str, activation_alpha: float = 0.0,
+    activation_beta: float = 0.0, activation_gamma: float = 0.0, activation_axis: int = -1, alpha: float = 1.0,
+    transA: int = 0, transB: int = 0, transBatchA: int = 0, transBatchB: int = 0,
 ) -> Value:  # fmt: skip
     product = fused_matmul(
         ctx, x, y, alpha=alpha, transA=transA, transB=transB, transBatchA=transBatchA, transBatchB=transBatchB
@@ -54,8 +54,9 @@ def fused_matmul_activation(
 
 @translates("FusedGemm", domain=COM_MICROSOFT)
 def fused_gemm(
-    ctx: TranslationContext, x: Value, y: Value, z: Value | None = None, *, activation: str = "", activation_alpha: float = 0.0,
-    activation_beta: float = 0.0, activation_gamma: float = 0.0, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0,
+    ctx: TranslationContext, x: Value, y: Value, z: Value | None = None, *, activation: str = "",
+    activation_alpha: float = 0.0, activation_beta: float = 0.0, activation_gamma: float = 0.0, alpha: float = 1.0,
+    beta: float = 1.0, transA: int = 0, transB: int = 0,
 ) -> Value:  # fmt: skip
     sums = gemm_7(ctx, x, y, z, alpha=alpha, beta=beta, transA=transA, transB=transB)
     return _activated(ctx, sums, activation, activation_alpha, activation_beta)

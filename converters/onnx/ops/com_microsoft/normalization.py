@@ -48,9 +48,9 @@ def skip_simplified_layer_normalization(
 
 @translates("EmbedLayerNormalization", domain=COM_MICROSOFT)
 def embed_layer_normalization(
-    ctx: TranslationContext, input_ids: Value, segment_ids: Value | None, word_embedding: Value, position_embedding: Value,
-    segment_embedding: Value | None, gamma: Value, beta: Value, mask: Value | None = None, position_ids: Value | None = None, *,
-    epsilon: float = 1e-12, mask_index_type: int = 0,
+    ctx: TranslationContext, input_ids: Value, segment_ids: Value | None, word_embedding: Value,
+    position_embedding: Value, segment_embedding: Value | None, gamma: Value, beta: Value, mask: Value | None = None,
+    position_ids: Value | None = None, *, epsilon: float = 1e-12, mask_index_type: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
     """The normalized sum of the embeddings of words, positions and segments; the number of unmasked words; and the sum."""
     axis = ctx.constant(0)

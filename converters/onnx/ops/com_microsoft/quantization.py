@@ -51,8 +51,8 @@ def runtime_dequantize_linear(
 def _pair(operator: str, type: str) -> None:
     @translates(operator, domain=COM_MICROSOFT)
     def translate(
-        ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value | None, y: Value, y_scale: Value, y_zero: Value | None, scale: Value,
-        zero: Value | None = None,
+        ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value | None, y: Value, y_scale: Value,
+        y_zero: Value | None, scale: Value, zero: Value | None = None,
     ) -> Value:  # fmt: skip
         result = ctx.emit(type, dequantized(ctx, x, x_scale, x_zero), dequantized(ctx, y, y_scale, y_zero))
         return _requantized(ctx, result, scale, zero, ctx.element(x))
@@ -137,9 +137,9 @@ def qlinear_global_average_pool(
 
 @translates("QLinearAveragePool", domain=COM_MICROSOFT)
 def qlinear_average_pool(
-    ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None, *, auto_pad: str = "NOTSET",
-    ceil_mode: int = 0, channels_last: int = 0, count_include_pad: int = 0, kernel_shape: list[int], pads: list[int] | None = None,
-    strides: list[int] | None = None,
+    ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None, *,
+    auto_pad: str = "NOTSET", ceil_mode: int = 0, channels_last: int = 0, count_include_pad: int = 0,
+    kernel_shape: list[int], pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
     def pooled(data: Value) -> Value:
         return average_pool(
@@ -163,8 +163,8 @@ def qlinear_concat(ctx: TranslationContext, scale: Value, zero: Value, *inputs: 
 
 @translates("QLinearWhere", domain=COM_MICROSOFT)
 def qlinear_where(
-    ctx: TranslationContext, condition: Value, x: Value, x_scale: Value, x_zero: Value, y: Value, y_scale: Value, y_zero: Value, scale: Value,
-    zero: Value,
+    ctx: TranslationContext, condition: Value, x: Value, x_scale: Value, x_zero: Value, y: Value, y_scale: Value,
+    y_zero: Value, scale: Value, zero: Value,
 ) -> Value:  # fmt: skip
     chosen = ctx.emit("Select", condition, dequantized(ctx, x, x_scale, x_zero), dequantized(ctx, y, y_scale, y_zero))
     return quantized(ctx, chosen, scale, zero, ctx.element(zero))
@@ -172,9 +172,10 @@ def qlinear_where(
 
 @translates("QLinearConv", domain=COM_MICROSOFT)
 def runtime_qlinear_conv(
-    ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value, w: Value, w_scale: Value, w_zero: Value, y_scale: Value, y_zero: Value,
-    bias: Value | None = None, *, auto_pad: str = "NOTSET", channels_last: int = 0, dilations: list[int] | None = None, group: int = 1,
-    kernel_shape: list[int] | None = None, pads: list[int] | None = None, strides: list[int] | None = None,
+    ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value, w: Value, w_scale: Value, w_zero: Value,
+    y_scale: Value, y_zero: Value, bias: Value | None = None, *, auto_pad: str = "NOTSET", channels_last: int = 0,
+    dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None,
+    pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
     """ONNX's operator, whose data may be channels last."""
 
@@ -189,8 +190,9 @@ def runtime_qlinear_conv(
 
 @translates("QGemm", domain=COM_MICROSOFT)
 def qgemm(
-    ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value, y: Value, y_scale: Value, y_zero: Value, bias: Value | None = None,
-    scale: Value | None = None, zero: Value | None = None, *, alpha: float = 1.0, transA: int = 0, transB: int = 0,
+    ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value, y: Value, y_scale: Value, y_zero: Value,
+    bias: Value | None = None, scale: Value | None = None, zero: Value | None = None, *, alpha: float = 1.0,
+    transA: int = 0, transB: int = 0,
 ) -> Value:  # fmt: skip
     """The bias is quantized with the product of both scales and alpha. Without a scale the result is in floats."""
     left = ctx.transpose(x, [1, 0]) if transA else x
@@ -207,8 +209,8 @@ def qgemm(
 
 @translates("MatMulIntegerToFloat", domain=COM_MICROSOFT)
 def matmul_integer_to_float(
-    ctx: TranslationContext, x: Value, y: Value, x_scale: Value, y_scale: Value, x_zero: Value | None = None, y_zero: Value | None = None,
-    bias: Value | None = None,
+    ctx: TranslationContext, x: Value, y: Value, x_scale: Value, y_scale: Value, x_zero: Value | None = None,
+    y_zero: Value | None = None, bias: Value | None = None,
 ) -> Value:  # fmt: skip
     sums = ctx.convert(matmul_integer(ctx, x, y, x_zero, y_zero), ctx.element(x_scale))
     result = ctx.emit("Multiply", sums, ctx.emit("Multiply", x_scale, y_scale))
@@ -217,7 +219,7 @@ def matmul_integer_to_float(
 
 @translates("DynamicQuantizeMatMul", domain=COM_MICROSOFT)
 def dynamic_quantize_matmul(
-    ctx: TranslationContext, x: Value, y: Value, y_scale: Value, y_zero: Value | None = None, bias: Value | None = None
+    ctx: TranslationContext, x: Value, y: Value, y_scale: Value, y_zero: Value | None = None, bias: Value | None = None,
 ) -> Value:  # fmt: skip
     levels, scale, zero = dynamic_quantize_linear(ctx, x)
     return matmul_integer_to_float(ctx, levels, y, scale, y_scale, zero, y_zero, bias)
@@ -225,8 +227,9 @@ def dynamic_quantize_matmul(
 
 @translates("MatMulNBits", domain=COM_MICROSOFT)
 def matmul_n_bits(
-    ctx: TranslationContext, x: Value, y: Value, scales: Value, zero_points: Value | None = None, g_idx: Value | None = None,
-    bias: Value | None = None, *, K: int, N: int, bits: int = 4, block_size: int, accuracy_level: int = 0, weight_prepacked: int = 0,
+    ctx: TranslationContext, x: Value, y: Value, scales: Value, zero_points: Value | None = None,
+    g_idx: Value | None = None, bias: Value | None = None, *, K: int, N: int, bits: int = 4, block_size: int,
+    accuracy_level: int = 0, weight_prepacked: int = 0,
 ) -> Value:  # fmt: skip
     """Weights (N, blocks of K, block) of 2, 4 or 8 bits, which stay packed: IR's u2, u4 and u8 have the same layout."""
     if bits not in (2, 4, 8) or weight_prepacked:
@@ -277,8 +280,8 @@ def _zero_points(
 
 @translates("QLinearReduceMean", domain=COM_MICROSOFT)
 def qlinear_reduce_mean(
-    ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None, *, axes: list[int] | None = None,
-    keepdims: int = 1,
+    ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None, *,
+    axes: list[int] | None = None, keepdims: int = 1,
 ) -> Value:  # fmt: skip
     """Over all axes by default."""
     normal_axes = list(range(ctx.rank(x))) if not axes else [ctx.axis(axis, x) for axis in axes]
@@ -291,8 +294,9 @@ def qlinear_reduce_mean(
 
 @translates("NhwcMaxPool", domain=COM_MICROSOFT)
 def nhwc_max_pool(
-    ctx: TranslationContext, x: Value, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations: list[int] | None = None, kernel_shape: list[int],
-    pads: list[int] | None = None, strides: list[int] | None = None,
+    ctx: TranslationContext, x: Value, *, auto_pad: str = "NOTSET", ceil_mode: int = 0,
+    dilations: list[int] | None = None, kernel_shape: list[int], pads: list[int] | None = None,
+    strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
     """The maximum of quantized values, which need no scale; channels last."""
 
@@ -320,8 +324,8 @@ def matmul_integer_16(ctx: TranslationContext, x: Value, y: Value) -> Value:
 
 @translates("GatherBlockQuantized", domain=COM_MICROSOFT)
 def gather_block_quantized(
-    ctx: TranslationContext, data: Value, indices: Value, scales: Value, zero_points: Value | None = None, *, bits: int = 4, block_size: int = 128,
-    gather_axis: int = 0, quantize_axis: int = 1,
+    ctx: TranslationContext, data: Value, indices: Value, scales: Value, zero_points: Value | None = None, *,
+    bits: int = 4, block_size: int = 128, gather_axis: int = 0, quantize_axis: int = 1,
 ) -> Value:  # fmt: skip
     """Slices of data with a scale per block of an axis; a byte holds several values of the last axis."""
     rank = ctx.rank(data)
