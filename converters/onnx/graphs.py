@@ -1,8 +1,8 @@
-"""Walking over ONNX graphs and the subgraphs of their nodes."""
+"""ONNX graphs: their nodes, subgraphs and names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 import onnx
 from onnx import AttributeProto
@@ -84,3 +84,10 @@ class UsedNames:
             needed = {output.name for output in graph.output}.union(*map(self.of, graph.node))
             self._outer[id(graph)] = graph, needed - own_names(graph)
         return self._outer[id(graph)][1]
+
+
+def describe(node: onnx.NodeProto, opsets: Mapping[str, int]) -> str:
+    """A node as messages call it: its name, domain, operator and opset."""
+    name = node.name or next(filter(None, node.output), "")
+    domain = domain_of(node)
+    return f"node {name!r} ({domain or 'ai.onnx'}.{node.op_type} of opset {opsets.get(domain, '?')})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import TypeAlias
@@ -12,17 +12,13 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from converters.onnx.functions import inlined
-from converters.onnx.graphs import UsedNames, domain_of, every_graph, every_node, opsets_of
+from converters.onnx.graphs import every_graph, opsets_of
 from converters.onnx.names import check_written_names, every_name
-from converters.onnx.objections import WithoutValueError
-from converters.onnx.reasons import because
-from converters.onnx.registry import Translation, find
 from converters.onnx.tensors import external_path
 from irexec.errors import ConversionError
 from irexec.io.onnx_bytes import is_onnx
 from irexec.io.regular_files import open_regular
 from irexec.io.weights import pointer_message
-from irexec.ir.order import sort_by_producers
 
 NEWEST_OPSET = 28
 """The newest opset of ai.onnx whose operators are known."""
@@ -152,60 +148,3 @@ def _check_versions(model: onnx.ModelProto, where: str) -> None:
             raise ConversionError(
                 f"{where}: not a valid ONNX model: it imports opset {opset.version} of {opset.domain or 'ai.onnx'}"
             )
-
-
-def translation_of(node: onnx.NodeProto, opsets: Mapping[str, int]) -> Translation | None:
-    """The translator of a node; None if there is none."""
-    domain = domain_of(node)
-    return find(node.op_type, domain, opsets.get(domain, 1))
-
-
-def describe(node: onnx.NodeProto, opsets: Mapping[str, int]) -> str:
-    """A node as messages call it: its name, domain, operator and opset."""
-    name = node.name or next(filter(None, node.output), "")
-    domain = domain_of(node)
-    return f"node {name!r} ({domain or 'ai.onnx'}.{node.op_type} of opset {opsets.get(domain, '?')})"
-
-
-def unsupported(model: onnx.ModelProto) -> list[str]:
-    """Every node without a translator, also in subgraphs, with the reason where there is one to give."""
-    opsets = opsets_of(model)
-    missing = (node for node in every_node(model.graph) if translation_of(node, opsets) is None)
-    return [describe(node, opsets) + because(domain_of(node), node.op_type) for node in missing]
-
-
-def in_order(
-    nodes: Sequence[onnx.NodeProto], taken: Mapping[str, str], opsets: Mapping[str, int], used: UsedNames
-) -> list[onnx.NodeProto]:
-    """The nodes with every producer before its consumers, whatever their order in the file.
-
-    Args:
-        nodes: the nodes of a graph.
-        taken: names that are not outputs of a node, and what messages call them.
-        opsets: for messages.
-        used: the names that the nodes read.
-
-    Raises:
-        ConversionError: the graph has a cycle, or a value has two producers.
-    """
-    producers = _producers(nodes, taken, opsets)
-    order, stuck = sort_by_producers(
-        [{producers[name] for name in used.of(node) if name in producers} for node in nodes]
-    )
-    if stuck:
-        raise WithoutValueError(
-            f"{describe(nodes[stuck[0]], opsets)}: it is part of a cycle of nodes, or depends on one"
-        )
-    return [nodes[i] for i in order]
-
-
-def _producers(nodes: Sequence[onnx.NodeProto], taken: Mapping[str, str], opsets: Mapping[str, int]) -> dict[str, int]:
-    producers: dict[str, int] = {}
-    for i, node in enumerate(nodes):
-        for name in filter(None, node.output):
-            if name in taken:
-                raise WithoutValueError(f"{describe(node, opsets)}: its output {name!r} is also {taken[name]}")
-            if name in producers:
-                raise WithoutValueError(f"{describe(node, opsets)}: its output {name!r} is produced twice")
-            producers[name] = i
-    return producers

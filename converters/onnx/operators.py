@@ -1,29 +1,56 @@
-"""Why a node has no translator: its operator is not known, is of another opset, or is not supported."""
+"""Nodes without a translator: their operator is unknown, of another opset, or not supported."""
 
 from __future__ import annotations
 
 import difflib
 import functools
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 import onnx
 from onnx import defs
 
-from converters.onnx.graphs import domain_of, every_node, opsets_of
-from converters.onnx.load import translation_of
+from converters.onnx.graphs import describe, domain_of, every_node, opsets_of
 from converters.onnx.locations import location
 from converters.onnx.reasons import because
-from converters.onnx.registry import first_opset, operators
+from converters.onnx.registry import first_opset, operators, translation_of
 from irexec.ir import onnx_codes as codes
 from irexec.ir.findings import Finding
+from irexec.messages import counted
+
+
+def unsupported(model: onnx.ModelProto) -> list[str]:
+    """Descriptions of all nodes without a translator, also in subgraphs, with the reason if one is known."""
+    opsets = opsets_of(model)
+    return [describe(node, opsets) + because(domain_of(node), node.op_type) for node in _without_translator(model)]
+
+
+def refusal(model: onnx.ModelProto) -> str | None:
+    """The message for a model with nodes that have no translator, one entry for each operator; None without such nodes."""
+    opsets = opsets_of(model)
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for node in _without_translator(model):
+        groups[domain_of(node), node.op_type].append(describe(node, opsets))
+    if not groups:
+        return None
+    entries: dict[str, list[str]] = defaultdict(list)
+    for (domain, operator), nodes in groups.items():
+        many = f"{domain or 'ai.onnx'}.{operator} x {len(nodes)}"
+        entries[because(domain, operator)].append(nodes[0] if len(nodes) == 1 else many)
+    listed = "; ".join((", " if reason else "; ").join(texts) + reason for reason, texts in entries.items())
+    return f"{counted(sum(map(len, groups.values())), 'node')} cannot be converted: {listed}"
+
+
+def _without_translator(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    opsets = opsets_of(model)
+    return (node for node in every_node(model.graph) if translation_of(node, opsets) is None)
 
 
 def operator_findings(model: onnx.ModelProto) -> Iterator[Finding]:
     """The nodes without a translator, in a model whose nodes are marked; those of a function once, however often it is called."""
     opsets = opsets_of(model)
-    for node in every_node(model.graph):
-        if translation_of(node, opsets) is None:
-            yield location(node).finding(*_reason(node, opsets))
+    for node in _without_translator(model):
+        yield location(node).finding(*_reason(node, opsets))
 
 
 def _reason(node: onnx.NodeProto, opsets: Mapping[str, int]) -> tuple[str, str]:

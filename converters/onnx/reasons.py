@@ -1,4 +1,4 @@
-"""Why well-known operators cannot be expressed in IR."""
+"""Reasons why well-known operators cannot be expressed in IR."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ _REASONS: dict[tuple[str, str], str] = {
 }  # fmt: skip
 
 
+_OF_DOMAINS = {
+    "com.microsoft.nchwc": "ONNX Runtime writes these operators for the processor it runs on; "
+    "save the optimized model with ORT_ENABLE_EXTENDED in place of ORT_ENABLE_ALL",
+}
+
+
 def because(domain: str, operator: str) -> str:
-    """A colon and the reason, to append to a message; empty if there is none to give."""
-    reason = _REASONS.get((domain, operator))
+    """A colon and the reason, to append to a message; empty if no reason is known."""
+    reason = _REASONS.get((domain, operator), _OF_DOMAINS.get(domain))
     return "" if reason is None else f": {reason}"

@@ -1,29 +1,31 @@
 """Translators of ONNX operators: ``@translates("Squeeze", since=13)``.
 
-The signature of a translator is its schema, read from its type hints: after the context ``b`` come the inputs (None where
-absent, ``*inputs`` for any number; ``Annotated[Value, Rank(3)]`` for one of rank 3), then keyword-only attributes with their
-defaults. It returns a Value or a tuple of them. A node is translated by the newest translator that is not newer than the
-opset that the model imports.
+The signature of a translator is its schema, read from its type hints: after the context ``ctx`` come the inputs (None
+where absent, ``*inputs`` for any number; ``Annotated[Value, Rank(3)]`` for rank 3), then keyword-only attributes with
+their defaults. It returns a Value or a tuple of Values. A node is translated by the newest translator that is not newer
+than the opset that the model imports. The module of a translator is imported when a model has a node of its operator.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import pkgutil
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from onnx import GraphProto, SparseTensorProto, TensorProto, TypeProto
+from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto, TypeProto
 
+from converters.onnx.graphs import domain_of
 from converters.onnx.values import OnnxValue
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 from irexec.schema.inputs import InputSpec, input_spec
+from irexec.schema.loader import Loader
 
 AI_ONNX_ML, COM_MICROSOFT, NHWC = "ai.onnx.ml", "com.microsoft", "com.ms.internal.nhwc"
 
@@ -145,17 +147,26 @@ def _attribute_types(schema: Callable[..., Any], name: str, hint: Any) -> tuple[
 
 
 @functools.cache
-def _load() -> None:
-    """Import every module below converters.onnx.ops, which register what they translate."""
+def _loader() -> Loader:
+    """Loader of the modules of every package below converters.onnx.ops, which register their translators."""
     import converters.onnx.ops
 
-    for module in pkgutil.walk_packages(converters.onnx.ops.__path__, "converters.onnx.ops."):
-        importlib.import_module(module.name)
+    loader = Loader()
+    for package in pkgutil.iter_modules(converters.onnx.ops.__path__):
+        folders = [str(Path(folder) / package.name) for folder in converters.onnx.ops.__path__]
+        loader.add_package(f"converters.onnx.ops.{package.name}", folders)
+    return loader
+
+
+def translation_of(node: NodeProto, opsets: Mapping[str, int]) -> Translation | None:
+    """The translator of a node; None if there is none."""
+    domain = domain_of(node)
+    return find(node.op_type, domain, opsets.get(domain, 1))
 
 
 def find(type: str, domain: str, opset: int) -> Translation | None:
     """The translator of an operator in an opset; None if there is none."""
-    _load()
+    _loader().load_for(type)
     versions = _TRANSLATIONS.get((domain, type), {})
     known = [since for since in versions if since <= opset]
     return versions[max(known)] if known else None
@@ -163,11 +174,11 @@ def find(type: str, domain: str, opset: int) -> Translation | None:
 
 def operators() -> list[tuple[str, str]]:
     """Every (domain, operator) that can be translated."""
-    _load()
+    _loader().load()
     return sorted(_TRANSLATIONS)
 
 
 def first_opset(type: str, domain: str) -> int | None:
     """The first opset for which an operator has a translator; None if there is none."""
-    _load()
+    _loader().load_for(type)
     return min(_TRANSLATIONS.get((domain, type), ()), default=None)

@@ -15,13 +15,13 @@ from onnx import AttributeProto
 from converters.onnx.bodies import BodyBuilder
 from converters.onnx.context import TranslationContext
 from converters.onnx.declared import contradictions
-from converters.onnx.graphs import UsedNames, domain_of, every_node, own_names, subgraphs
+from converters.onnx.graphs import UsedNames, describe, domain_of, every_node, own_names, subgraphs
 from converters.onnx.input_types import check_types
 from converters.onnx.limits import Translations
-from converters.onnx.load import describe, in_order, translation_of
 from converters.onnx.locations import path_of
 from converters.onnx.objections import Objections, WithoutValueError, WrongAttributeError
-from converters.onnx.registry import Translation
+from converters.onnx.order import in_order
+from converters.onnx.registry import Translation, translation_of
 from converters.onnx.settled import SettledStates
 from converters.onnx.structure import tensor_findings
 from converters.onnx.tensors import constant_of

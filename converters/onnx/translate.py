@@ -9,8 +9,9 @@ import onnx
 
 from converters.onnx.declared import contradictions, declared_shape
 from converters.onnx.graphs import opsets_of
-from converters.onnx.load import Source, external_files_of, load, unsupported
+from converters.onnx.load import Source, external_files_of, load
 from converters.onnx.objections import Objections
+from converters.onnx.operators import refusal, unsupported
 from converters.onnx.scope import Scope
 from converters.onnx.tensors import element_of
 from irexec.analysis.builder import Builder
@@ -19,7 +20,6 @@ from irexec.errors import ConversionError, InputError, OpError, UnsupportedError
 from irexec.ir.dims import PartialShape, meet_shapes, shape_text
 from irexec.ir.graph import Value
 from irexec.ir.shape_text import ShapeLike
-from irexec.messages import counted
 
 Warn = Callable[[str], object]
 Shapes = Mapping[str | None, ShapeLike]
@@ -29,11 +29,9 @@ Shapes = Mapping[str | None, ShapeLike]
 def translate(source: Source, inputs: Shapes, strict: bool, warn: Warn) -> Model:
     """Convert an ONNX model; see converters.convert."""
     model, folder = load(source, warn)
-    missing = unsupported(model)
-    if missing:
-        raise ConversionError(
-            f"{counted(len(missing), 'node')} cannot be converted: {'; '.join(missing)}", unsupported=True
-        )
+    refused = refusal(model)
+    if refused is not None:
+        raise ConversionError(refused, unsupported=True)
     return with_path(MainGraph(model, folder, inputs, warn).model(strict), source, model)
 
 

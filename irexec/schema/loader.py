@@ -9,8 +9,8 @@ import threading
 from collections import defaultdict
 from pathlib import Path
 
-# Bytes, since decoding the sources takes as long as searching them.
-_NAME = re.compile(rb'"([A-Z]\w*)"')
+# Bytes, since decoding the sources takes as long as searching them. Names of layers that are emitted register nothing.
+_NAME = re.compile(rb'(?<!emit\()"([A-Z]\w*)"')
 
 
 class Loader:

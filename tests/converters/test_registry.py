@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -128,3 +129,40 @@ def test_every_file_below_ops_is_loaded() -> None:
 
 def _packages(root: str) -> set[Path]:
     return set(Path(root).rglob("__init__.py"))
+
+
+_LAZILY = """
+import importlib, pkgutil, sys
+import converters.onnx.ops
+from converters.onnx import registry
+
+{body}
+"""
+
+
+def _lazily(body: str) -> str:
+    """Run in a process of its own, in which no translator is registered yet; returns its stdout."""
+    code = _LAZILY.format(body=textwrap.dedent(body))
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_few_modules_are_imported_for_few_operators() -> None:
+    printed = _lazily("""
+        assert registry.find("Relu", "", 13) and registry.find("Conv", "", 13) and not registry.find("Conv", "test", 1)
+        print(sum(name.startswith("converters.onnx.ops.") for name in sys.modules))
+    """)
+    assert int(printed) < 20
+
+
+def test_every_translator_is_found_by_the_name_of_its_operator() -> None:
+    """The module that registers an operator is one of those that are imported for the name of the operator."""
+    printed = _lazily("""
+        for module in pkgutil.walk_packages(converters.onnx.ops.__path__, "converters.onnx.ops."):
+            before, known = set(sys.modules), set(registry._TRANSLATIONS)
+            importlib.import_module(module.name)
+            fresh = set(sys.modules) - before
+            for domain, operator in set(registry._TRANSLATIONS) - known:
+                if not fresh & set(registry._loader().modules_for(operator)):
+                    print(domain, operator, module.name)
+    """)
+    assert printed == ""

@@ -11,7 +11,8 @@ from irexec.ir.graph import Value
 
 for _operator in ("And", "Or", "Xor"):
     add_binary_with_axis(_operator, emit_binary(f"Logical{_operator}"))
-    add_binary(f"Bitwise{_operator}", 18, emit_binary(f"Bitwise{_operator}"))
+for _operator in ("BitwiseAnd", "BitwiseOr", "BitwiseXor"):
+    add_binary(_operator, 18, emit_binary(_operator))
 add_elementwise("Not", 1, "LogicalNot")
 add_elementwise("BitwiseNot", 18, "BitwiseNot")
 

@@ -310,8 +310,8 @@ def _cached(ctx: TranslationContext, past: Value | None, new: Value, total: Expr
         return new
     size = Expression(ctx, ctx.size(past, 2))
     missing = (total - size).maximum(0).unsqueeze(0).value
-    padded = ctx.emit("Pad", past, [0] * 4, ctx.emit("Concat", ctx.constant([0, 0]), missing, ctx.constant([0]), axis=0), ctx.constant(0, past),
-                  pad_mode="constant")  # fmt: skip
+    end = ctx.emit("Concat", ctx.constant([0, 0]), missing, ctx.constant([0]), axis=0)
+    padded = ctx.emit("Pad", past, [0] * 4, end, ctx.constant(0, past), pad_mode="constant")
     position = before.unsqueeze(1, 2, 3) + positions(ctx, new, 2).unsqueeze(0, 1, 3)
     index = ctx.full(position.value, ctx.shape_of(new))
     return ctx.emit("ScatterElementsUpdate", padded, index, new, ctx.constant(2), version=3)
