@@ -37,7 +37,7 @@ _SWITCH = click.Choice(["on", "off"])
     type=_SWITCH,
     default="on",
     show_default=True,
-    help="A drawing of the graph, if the packages for it are installed.",
+    help="A drawing of the graph.",
 )
 @click.option("--profile", "is_run", is_flag=True, help="Run the model and show the time of each step.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON about what was written.")

@@ -6,12 +6,9 @@ from irexec.display import Content
 from irexec.tools.graph import draw, graph_fragment
 from irexec.tools.report.contents import Contents
 
-_FOLDED = 150
-"""A graph of more layers is drawn as blocks, which unfold."""
-
 
 def graph_of(found: Contents, is_wanted: bool) -> Content:
-    """The drawing; None, with a note, where it is not wanted or the packages for it are not installed."""
+    """The drawing; None, with a note, unless it is wanted."""
     if not is_wanted:
         found.notes.append("graph: switched off")
         return None
@@ -23,7 +20,7 @@ def graph_of(found: Contents, is_wanted: bool) -> Content:
         lambda: graph_fragment(
             draw(
                 found.model,
-                cluster=len(found.nodes) > _FOLDED,
+                cluster=None,
                 findings=found.findings,
                 profile=profile,
                 inference=found.inference,

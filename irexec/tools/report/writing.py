@@ -44,7 +44,7 @@ class ReportOptions(SessionOptions):
     Attributes:
         title: its heading; None is the name of the file.
         has_weights: read all constants and show their statistics and histograms.
-        has_graph: draw the graph, if the packages for it are installed.
+        has_graph: draw the graph.
         is_run: run the model and show the times.
         inputs: for the runs; all are random without any.
         runs: how many runs are measured.
