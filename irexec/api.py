@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from irexec import io
 from irexec.analysis import validate as checking
 from irexec.analysis.model import Model
+from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import Inference
 from irexec.errors import ConversionError, ConversionWarning, InputError
 from irexec.io.onnx_bytes import is_onnx
@@ -19,7 +20,6 @@ from irexec.io.targets import check_target
 from irexec.ir import graph as ir
 from irexec.ir.findings import Finding, Findings
 from irexec.ir.shape_text import NamedShapes
-from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,9 +12,9 @@ import pytest
 
 import irexec
 from irexec import io
+from irexec.analysis.precision import Precision
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.precision import Precision
 from tests.support.networks import difference, feeds, unpacked
 from tests.support.passes import ALONE
 from tests.support.paths import NETWORKS

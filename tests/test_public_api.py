@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
+import os
 import pkgutil
 import subprocess
 import sys
@@ -18,7 +19,9 @@ import pytest
 import converters
 import irexec
 from irexec import deprecation
+from irexec.cli.commands import COMMANDS
 from tests.support import signatures
+from tests.support.paths import DIGITS, ROOT
 
 
 def test_all_is_exact() -> None:
@@ -45,6 +48,42 @@ def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
         irexec.nothing  # noqa: B018
 
 
+_RUNNING = ("irexec.compile", "irexec.backend", "irexec.runtime")
+_HEAVY = ("multiprocessing", "concurrent.futures", "logging", "PIL", "onnx", "igraph", "rich.console")
+_XML, _ONNX = str(DIGITS / "classifier.xml"), str(DIGITS / "classifier.onnx")
+# The modules that a command must not load where it does not need them: what it writes goes to a pipe, and no error is shown.
+_COMMANDS: list[tuple[list[str], tuple[str, ...]]] = [
+    (["validate", _XML], (*_RUNNING, *_HEAVY)),
+    (["validate", str(DIGITS / "damaged.xml")], (*_RUNNING, *_HEAVY)),
+    (["inspect", _XML], (*_RUNNING, *_HEAVY)),
+    (["inspect", _XML, "--cost", "--tree", "--precision", "--layers"], (*_RUNNING, *_HEAVY)),
+    (["diff", _XML, str(DIGITS / "denoiser.xml")], (*_RUNNING, *_HEAVY)),
+    (["explain", "IR103"], (*_RUNNING, *_HEAVY, "numpy", "lxml")),
+    (["ops", "Relu"], (*_RUNNING, *_HEAVY)),
+    (
+        ["convert", _ONNX, "-o", "m.xml"],
+        (*_RUNNING, "multiprocessing", "concurrent.futures", "PIL", "igraph"),
+    ),
+    (
+        ["infer", _XML, "-i", "random"],
+        ("irexec.tools.reduce", "irexec.tools.compare", "irexec.tools.graph", *_HEAVY[:3], *_HEAVY[4:]),
+    ),
+    (["graph", _XML], ("irexec.tools.reduce", "irexec.tools.compare", "onnx")),
+    (["profile", _XML, "--runs", "1"], ("irexec.tools.reduce", "irexec.tools.compare", "irexec.tools.graph", "onnx")),
+    (["report", _XML, "-o", "r.html"], ("irexec.tools.reduce", "irexec.tools.compare", "onnx")),
+    (["compare", _XML, "--b-runtime", "reference"], ("irexec.tools.reduce", "irexec.tools.graph", "onnx", "openvino")),
+    (["reduce", _XML], ("irexec.tools.graph", "irexec.tools.batch", "onnx", "openvino")),
+    (["bench", _XML, "--runs", "1"], ("irexec.tools.reduce", "irexec.tools.compare", "irexec.tools.graph", "openvino")),
+    (["batch", _XML], ("irexec.tools.reduce", "irexec.tools.graph", "onnx", "ray")),
+    (["serve", _XML], ("irexec.tools.reduce", "irexec.tools.graph", "onnx")),
+    (["demo"], ("onnx", "irexec.tools.graph")),
+]
+
+
+def test_every_command_is_looked_at() -> None:
+    assert {line[0] for line, _ in _COMMANDS} == set(COMMANDS)
+
+
 @pytest.mark.parametrize(
     ("program", "absent"),
     [
@@ -52,12 +91,21 @@ def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
         ("from irexec.cli.main import run; run(['--help'])", ("numpy", "lxml", "rich", "irexec.ops")),
         ("import irexec; irexec.validate, irexec.diff", ("irexec.compile", "irexec.backend", "onnx")),
         ("import irexec; irexec.read_model", ("rich", "click", "onnx", "concurrent.futures.process")),
+        *((f"from irexec.cli.main import run; run({line!r})", absent) for line, absent in _COMMANDS),
     ],
 )
-def test_nothing_is_imported_before_it_is_needed(program: str, absent: tuple[str, ...]) -> None:
+def test_nothing_is_imported_before_it_is_needed(program: str, absent: tuple[str, ...], tmp_path: Path) -> None:
     """Start-up is quick because of what is not imported."""
     check = f"import sys; found = [name for name in {absent!r} if name in sys.modules]; sys.exit(repr(found) if found else 0)"
-    done = subprocess.run([sys.executable, "-c", f"{program}; {check}"], capture_output=True, text=True, check=False)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}; {check}"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -7,9 +7,9 @@ from typing import get_args
 
 import click
 
+from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.cli.option_groups import OptionGroup, option
 from irexec.cli.quantities import Values
-from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.tools.images.images import ImageOptions
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,7 +23,9 @@ from irexec.cli.usage import refuse_without
 from irexec.errors import ConversionError, EngineError, InputError, OpError
 from irexec.ir.dims import PartialShape, shape_text
 from irexec.messages import counted
-from irexec.tools.verify import Verification, check_shapes, verify
+
+if TYPE_CHECKING:
+    from irexec.tools.verify import Verification
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +118,11 @@ def convert(
         converted = _converted(converters, model, shapes_by_name(shapes, "--input"), strict, warnings.append)
     for text in warnings:
         render.warning_line(text)
-    check_shapes(converted, verification.shapes)
+    if verification.wanted:
+        # The compiler is imported only where the IR is run.
+        from irexec.tools.verify import check_shapes
+
+        check_shapes(converted, verification.shapes)
     with render.progress(f"writing {target}"):
         save_model(converted, target)
     document: dict[str, Any] = {"model": str(target), "layers": len(converted.nodes), "warnings": warnings}
@@ -211,6 +217,7 @@ def _runtime() -> str:
 def _verify(path: str, model: Model, options: _Verify, as_json: bool) -> tuple[int, dict[str, Any]]:
     """The exit code, and the comparison as JSON; the table is printed."""
     from converters.onnx.declared import declared_shapes
+    from irexec.tools.verify import verify
 
     runtime = _runtime()
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,21 +23,21 @@ from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions, LimitOptio
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.usage import refuse_without
-from irexec.compile.plan_report import PlanReport
 from irexec.ir.dims import shape_text
 from irexec.ir.findings import Finding
 from irexec.messages import counted
 from irexec.tools.arrays.histogram import BINS, Histogram, constant_histogram, find_constant
 from irexec.tools.inspect.cost import CostReport, cost
-from irexec.tools.inspect.memory import MemoryReport, memory
-from irexec.tools.inspect.plan import plan
 from irexec.tools.inspect.precision import PrecisionReport, precision
 from irexec.tools.inspect.summary import LayerLine, Summary, edges, histogram, layers, summarize
 from irexec.tools.inspect.tree import TreeReport, tree
 from irexec.tools.inspect.weights import WeightLine, weights
 from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape_for_display
 from irexec.tools.sections.graphs import ports_table
-from irexec.tools.sections.plans import plan_sections
+
+if TYPE_CHECKING:
+    from irexec.compile.plan_report import PlanReport
+    from irexec.tools.inspect.memory import MemoryReport
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,6 +237,8 @@ def _show(path: str, model: Model, parts: _Parts, asked: _Asked) -> None:
             render.show(part.sections())
     if parts.plan is not None:
         render.line()
+        from irexec.tools.sections.plans import plan_sections
+
         render.show(plan_sections(parts.plan), unfolds=asked.verbose)
 
 
@@ -248,6 +250,9 @@ def _histograms(model: Model, asked: _Asked) -> list[Histogram]:
 
 
 def _memory(path: str, model: Model, limits: LimitOptions, inference: Inference | None) -> MemoryReport:
+    # The compiler is imported only where something is compiled.
+    from irexec.tools.inspect.memory import memory
+
     with render.progress(f"compiling {path}"):
         return memory(model, threads=limits.threads, max_memory=limits.max_memory, inference=inference)
 
@@ -260,6 +265,8 @@ def _warn_of_problems(path: str, problems: Sequence[Finding]) -> None:
 
 
 def _plan(path: str, files: WeightsOptions, limits: LimitOptions, shapes: Shapes) -> PlanReport:
+    from irexec.tools.inspect.plan import plan
+
     with render.progress(f"compiling {path}"):
         return plan(path, files.weights, shapes, limits.threads, mmap=files.mmap, max_memory=limits.max_memory)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from irexec.analysis.precision import Precision
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions, precision_as
 from irexec.cli.differences import reasons, say
@@ -17,7 +18,6 @@ from irexec.cli.paths import FilePath
 from irexec.cli.progress import Advance, progress_bar
 from irexec.cli.usage import is_given, refuse_without
 from irexec.messages import counted, listed
-from irexec.runtime.precision import Precision
 from irexec.tools.engines.runtimes import OWN, precision_beside
 from irexec.tools.reduce.blame import Blame
 from irexec.tools.reduce.checks.check import Check

@@ -11,10 +11,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
-
-from rich.console import Console
-from rich.text import Text as RichText
+from typing import TYPE_CHECKING, Any
 
 from irexec import display
 from irexec.cli.json_text import json_text, to_plain
@@ -25,6 +22,9 @@ from irexec.display.document import Kind, Style
 from irexec.display.layout import cell_len
 from irexec.display.text import LINES, Line
 from irexec.messages import INVISIBLE, cut, sentence, visible
+
+if TYPE_CHECKING:
+    from rich.text import Text as RichText
 
 SCHEMA = 1
 # A person reads no more rows, and a terminal takes minutes to show 100,000.
@@ -40,6 +40,9 @@ _SEVERITIES: dict[str, Style] = {"error": "error", "warning": "warning", "info":
 
 
 def _print(text: RichText, stderr: bool = False) -> None:
+    # rich takes as long to import as a small model to check, and plain lines do without it.
+    from rich.console import Console
+
     buffer = io.StringIO()
     Console(file=buffer, highlight=False, force_terminal=file_of(stderr).isatty()).print(text, soft_wrap=True)
     put(buffer.getvalue(), stderr)
@@ -86,14 +89,22 @@ def error_line(text: str) -> None:
 
 
 def _marked(kind: str, text: str) -> None:
+    from rich.text import Text as RichText
+
     _print(RichText.assemble((f"{kind}: ", _COLOURS[kind]), sentence(text)), stderr=True)
 
 
 @contextmanager
 def progress(text: str) -> Iterator[None]:
     """Show that work is going on: on stderr while the block lasts, and only where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.text import Text as RichText
+
     console = Console(file=sys.stderr, highlight=False)
-    if not console.is_terminal or console.is_dumb_terminal:
+    if console.is_dumb_terminal:
         yield
         return
     status = console.status(RichText(sentence(text)))
@@ -161,6 +172,8 @@ def _draw(drawn: Sequence[Line]) -> None:
         # Much faster than rich, which looks at every piece of every line.
         put("".join(f"{''.join(piece for _, piece in pieces).rstrip()}\n" for pieces in drawn))
         return
+    from rich.text import Text as RichText
+
     texts = [RichText.assemble(*((piece, style) for style, piece in pieces)) for pieces in drawn]
     for text in texts:
         text.rstrip()
@@ -193,7 +206,11 @@ def width() -> int | None:
     given = os.environ.get("COLUMNS", "")
     if given.isdigit() and int(given):
         return int(given)
-    return Console(file=sys.stdout).width if sys.stdout.isatty() else None
+    if not sys.stdout.isatty():
+        return None
+    from rich.console import Console
+
+    return Console(file=sys.stdout).width
 
 
 def number(value: float) -> str:

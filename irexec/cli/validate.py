@@ -30,7 +30,6 @@ from irexec.tools.validation import (
     read_baseline,
     report,
     report_always,
-    reports,
 )
 from irexec.tools.validation.baseline import gone_text
 
@@ -179,6 +178,9 @@ def _many(paths: Sequence[str], files: WeightsOptions, jobs: int, options: dict[
     if files.weights is not None or options["shapes"]:
         name = "shape" if files.weights is None else "bin"
         raise click.UsageError(f"--{name} is for a single model, here are {len(paths)}")
+    # A single file needs no processes, whose modules take as long to import as validation itself.
+    from irexec.tools.validation.processes import reports
+
     found = []
     with progress_bar("validating", len(paths), "files") as advance:
         for one in reports(paths, jobs, **options):

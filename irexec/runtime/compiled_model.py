@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from irexec.analysis.cost import Costs
 from irexec.analysis.model import Model, Port, brief, find_port
+from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import Inference
 from irexec.backend.threads import one_blas_thread
 from irexec.compile.plan_report import PlanReport
@@ -15,7 +16,6 @@ from irexec.ir.graph import Value
 from irexec.runtime.execute import Observer, run
 from irexec.runtime.inputs import Inputs, bind_inputs, bind_shapes
 from irexec.runtime.limits import RunLimits
-from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.runtime.profile import Profile, describe_profile, followed, measure
 from irexec.runtime.program import Program
 from irexec.runtime.run_progress import RunProgress

@@ -10,6 +10,7 @@ from irexec.analysis import version_10
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.f32_arithmetic import compute_in_f32
 from irexec.analysis.model import Model, Port, check_model, find_port, input_ports, output_ports
+from irexec.analysis.precision import Precision, check_precision
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.backend.threads import one_blas_thread, thread_count
 from irexec.compile.errors import check_as_inferred, node_error
@@ -27,7 +28,6 @@ from irexec.ir.writable import damage
 from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas
 from irexec.runtime.plans import PlanCache
-from irexec.runtime.precision import Precision, check_precision
 from irexec.runtime.variables import variables_of
 from irexec.runtime.weights import WeightsMode, holding_of
 

@@ -11,11 +11,11 @@ import numpy as np
 
 import irexec
 from irexec.analysis.model import Model
+from irexec.analysis.precision import Precision
 from irexec.compile.passes import PASSES
 from irexec.compile.steps import SlotArray
 from irexec.runtime import arenas
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.precision import Precision
 from tests.graphs.agreement import Refused, Run, outcome, refusing
 from tests.graphs.choices import any_kernels, short_blocks
 

@@ -16,11 +16,11 @@ from irexec.analysis.builder import Builder
 from irexec.analysis.evaluate import as_tuple, rounded, with_values
 from irexec.analysis.f32_arithmetic import HALVES
 from irexec.analysis.model import Model
+from irexec.analysis.precision import Precision
 from irexec.errors import NodeError, OpError
 from irexec.ir.dims import ANY, Dim, PartialShape
 from irexec.ir.facts import Fact
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.precision import Precision
 from tests.support.cases import Case, Refusal, Row
 from tests.support.passes import ALONE
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.model import Model, Port, find_port, input_ports, result_values
+from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import InputError
 from irexec.ir.dims import shape_text
 from irexec.ir.find import find_value
 from irexec.ir.graph import Graph, Value
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.runtime.weights import WeightsMode
 from irexec.tools.batch.batching import Batching, batching_of, rebatch
 from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from irexec.analysis.precision import Precision
 from irexec.errors import InputError
 from irexec.ir.dims import shape_text
-from irexec.runtime.precision import Precision
 from irexec.tools.arrays.agreement import THRESHOLDS, Metric
 from irexec.tools.engines.runtimes import OWN, precision_beside
 from irexec.tools.run.shapes import Shapes

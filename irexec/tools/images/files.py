@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import struct
 import warnings
 import zlib
@@ -43,7 +42,6 @@ _DECODED = 12
 _RESIZED = 4
 _ARRAYS = 1 + 4 + 8
 
-_UNHEARD = logging.NullHandler()
 
 Resize = Literal["stretch", "fit", "crop", "none"]
 Notify = Callable[[str], None]
@@ -57,7 +55,11 @@ def load_pillow() -> Any:
     except ImportError:
         raise UnsupportedError("images need Pillow, which is not installed: pip install pillow") from None
     # Without any handler logging prints what Pillow reports; the same is in what it raises.
-    logging.getLogger("PIL").addHandler(_UNHEARD)
+    import logging
+
+    logger = logging.getLogger("PIL")
+    if not any(isinstance(handler, logging.NullHandler) for handler in logger.handlers):
+        logger.addHandler(logging.NullHandler())
     return PIL
 
 

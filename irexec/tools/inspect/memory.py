@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.intervals import in_use
 from irexec.analysis.model import Model
+from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.api import ModelLike, as_model
 from irexec.compile.plan_report import PlanReport
@@ -20,7 +21,6 @@ from irexec.ir.graph import Value
 from irexec.messages import amount, counted, listed
 from irexec.records import Record, Report
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.tools.inspect.liveness import LiveTensor, liveness
 
 

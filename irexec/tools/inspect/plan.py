@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.compile.plan_report import PlanReport
 from irexec.ir.dims import PartialShape
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.tools.run.shapes import read_with_shapes, reshape
 
 

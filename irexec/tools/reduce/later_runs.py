@@ -9,13 +9,13 @@ import numpy as np
 
 from irexec.analysis.builder import packed
 from irexec.analysis.model import Model
+from irexec.analysis.precision import Precision
 from irexec.errors import IrexecError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.ir.names import Names
 from irexec.ir.shape_text import write_shape
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.precision import Precision
 
 RUNS = 8
 """Runs of a model with variables; a fault that shows in none of them is not found."""

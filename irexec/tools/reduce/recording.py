@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from irexec.analysis.model import Model, Port
+from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError, NodeError, RunTimeoutError
@@ -16,7 +17,6 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.ir.order import topological
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.tools.run.input_sources import generated_array
 
 _DETERMINING = 1024

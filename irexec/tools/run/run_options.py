@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from irexec.runtime.precision import DEFAULT_PRECISION, Precision
+from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.tools.run.shapes import Shapes
 
 

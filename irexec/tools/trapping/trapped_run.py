@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.api import ModelLike, as_model
 from irexec.errors import InputError
 from irexec.ir.graph import Value
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.inputs import Inputs, bind_inputs
-from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.runtime.run_progress import RunProgress
 from irexec.runtime.watched import watched_values
 from irexec.tools.trapping.ranges import Ranges, check_ranges_file, read_ranges, write_ranges

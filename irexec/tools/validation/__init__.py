@@ -2,7 +2,6 @@
 
 from irexec.tools.validation.baseline import Baseline, read_baseline
 from irexec.tools.validation.files import STDIN, Report, find_files, parse_codes, report, report_always
-from irexec.tools.validation.processes import reports
 
 __all__ = [
     "STDIN",
@@ -13,5 +12,4 @@ __all__ = [
     "read_baseline",
     "report",
     "report_always",
-    "reports",
 ]

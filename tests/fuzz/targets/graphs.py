@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 import irexec
+from irexec.analysis.precision import Precision
 from irexec.io import write_text
-from irexec.runtime.precision import Precision
 from tests.fuzz.case import Case
 from tests.fuzz.findings import NOWHERE
 from tests.fuzz.observer import Observer

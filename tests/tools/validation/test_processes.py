@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from irexec.tools.validation import Report, processes, report_always, reports
+from irexec.tools.validation import Report, processes, report_always
+from irexec.tools.validation.processes import reports
 from tests.support.paths import DIGITS, IRS
 
 FILES = [str(DIGITS / "classifier.xml"), str(DIGITS / "damaged.xml"), str(IRS / "loop.xml"), "missing.xml"]

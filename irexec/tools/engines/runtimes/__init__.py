@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 
+from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.api import ModelLike, as_model
 from irexec.errors import InputError, UnsupportedError
-from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.tools.engines.runtimes.process import Worker
 from irexec.tools.engines.runtimes.runtime import Arrays, Runtime
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from irexec.analysis.model import Model
+from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.ir.graph import Value
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.tools.engines.runtimes.runtime import Arrays, Runtime
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.api import ModelLike, as_model
 from irexec.errors import InputError
-from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.tools.reduce.checks.check import Check
 from irexec.tools.reduce.checks.onnx_file import OnnxFileCheck
 from irexec.tools.reduce.checks.other_model import OtherModelCheck

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from irexec.analysis.model import Model
+from irexec.analysis.precision import Precision, precision_argument
 from irexec.errors import IrexecError
 from irexec.ir.graph import Value
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.precision import Precision, precision_argument
 from irexec.tools.engines.runtimes import open_runtime, precision_beside, require_runtime
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files

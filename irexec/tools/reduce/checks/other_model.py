@@ -12,11 +12,11 @@ import numpy as np
 
 from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.model import Model
+from irexec.analysis.precision import DEFAULT_PRECISION, Precision, precision_argument
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError
 from irexec.ir.graph import Node, Value
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.precision import DEFAULT_PRECISION, Precision, precision_argument
 from irexec.tools.compare.comparison import TensorRow
 from irexec.tools.compare.inputs import recorded_inputs
 from irexec.tools.compare.judge import is_more_than_rounding

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from irexec.analysis.model import Model
+from irexec.analysis.precision import Precision
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.dtypes.elements import Element
 from irexec.errors import EngineError, InputError, IrexecError, NodeError, RunTimeoutError
 from irexec.ir.graph import Value
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.precision import Precision
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.compare.tolerances import RTOL
 from irexec.tools.engines.runtimes import Worker, open_runtime, precision_beside, require_runtime

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from irexec.analysis.model import Model
+from irexec.analysis.precision import DEFAULT_PRECISION, Precision, precision_argument
 from irexec.errors import IrexecError
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.precision import DEFAULT_PRECISION, Precision, precision_argument
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 from irexec.tools.reduce.later_runs import after_run
