@@ -1,4 +1,5 @@
-"""Text for people: one line of a readable length, without characters that a terminal would obey or that would hide others."""
+"""Text for people: one line of a readable length, without characters that a terminal would obey or that would hide
+others."""
 
 from __future__ import annotations
 
@@ -7,11 +8,12 @@ from collections.abc import Sequence
 
 _SENTENCE = 2_000
 _WORD = 300
-# What is looked at of a text that is longer; names in a file may have any length.
+# Characters of a longer text that are examined; names in a file may have any length.
 _SCANNED = 100_000
 
 INVISIBLE = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-"""In a pattern of characters: DEL and C1 control characters, separators of lines, marks of the direction of writing, surrogates."""
+"""In a pattern of characters: DEL and C1 control characters, separators of lines, marks of the direction of writing,
+surrogates."""
 
 OBEYED = f"\x00-\x1f{INVISIBLE}"
 """The same with all control characters: what is never shown as it is."""
@@ -20,8 +22,9 @@ _OBEYED = re.compile(f"[{OBEYED}]")
 
 
 def visible(text: str) -> str:
-    """The text with escapes, such as ``\\x1b``, for control characters, line breaks, marks of direction and surrogates."""
-    # Of printable characters none is looked for; most texts have no others.
+    """The text with escapes, such as ``\\x1b``, for control characters, line breaks, marks of direction and
+    surrogates."""
+    # Printable characters are kept, and most texts have no others.
     return text if text.isprintable() else _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
@@ -78,7 +81,8 @@ def listed(texts: Sequence[str], limit: int) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text of a message in one visible line: long words, which are names, are cut in their middle, and so is a long text."""
+    """The text of a message in one visible line: long words, which are names, are cut in their middle, and so is a long
+    text."""
     text = cut(text, _SCANNED)
     if "\n" in text or "\r" in text:
         lines = text.replace("\r", "\n").split("\n")

@@ -1,7 +1,7 @@
 """Values that display in a notebook, in any layer; how a value looks is known to the tools alone.
 
-A layer below the tools must not import ``irexec.display``, and ``_repr_html_`` is asked of its objects all the same. The package,
-which may import everything and is imported before any of its modules, therefore sets ``renderers``.
+A layer below the tools must not import ``irexec.display``, and ``_repr_html_`` is asked of its objects all the same.
+The package, which may import everything and is imported before any of its modules, therefore sets ``renderers``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Shown:
 
 
 class Record(Shown):
-    """A dataclass that displays in a notebook: by its sections, or field by field; fields with ``repr=False`` are left out.
+    """A dataclass that displays in a notebook: by its sections, or field by field; fields with ``repr=False`` are left
+    out.
 
     Attributes:
         _json_properties: the names of the properties that ``as_dict`` adds to the fields.

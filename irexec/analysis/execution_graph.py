@@ -1,4 +1,5 @@
-"""Execution graphs: what OpenVINO writes of a compiled model (``get_runtime_model()``, ``benchmark_app -exec_graph_path``).
+"""Execution graphs: what OpenVINO writes of a compiled model (``get_runtime_model()``, ``benchmark_app
+-exec_graph_path``).
 
 They look like IR, but are not models: the layers are those that a device ran, fused and reordered, without versions,
 operation attributes and weights. Each says its time, its kernel, and the layers of the model that it was made from.
@@ -45,7 +46,7 @@ class ExecutedLayer(Record):
 
 @dataclass(frozen=True)
 class TypeTime(Record):
-    """How many layers of a type there are, and the time of those that have one."""
+    """The number of layers of a type, and the sum of their times."""
 
     type: str
     layers: int
@@ -53,7 +54,8 @@ class TypeTime(Record):
 
 
 def is_execution_graph(graph: Graph) -> bool:
-    """Whether the file is an execution graph: no layer has a version, and some say what they were made from and how long they took."""
+    """Whether the file is an execution graph: no layer has a version, and some say what they were made from and how
+    long they took."""
     nodes = graph.nodes
     return not any(node.version for node in nodes) and any(
         {_TIME, _ORIGINAL} <= node.attributes.keys() for node in nodes
@@ -61,7 +63,7 @@ def is_execution_graph(graph: Graph) -> bool:
 
 
 def description(graph: Graph) -> str:
-    """What the file is, in one sentence."""
+    """A sentence about the file."""
     return (
         "an execution graph (of get_runtime_model() or benchmark_app -exec_graph_path), not a model: "
         f"{counted(len(graph.nodes), 'layer')} as a device ran them"

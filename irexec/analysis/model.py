@@ -41,7 +41,7 @@ class Port(Shown):
         return f"{self.name}: {self.element or '?'}{shape_text(self.shape)}"
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is copied and pickled: the node goes without the graph around it."""
+        """The state that is copied and pickled: the node goes without the graph around it."""
         return vars(self) | {"node": self.node.detached()}
 
     def __repr__(self) -> str:

@@ -57,7 +57,7 @@ def _model(changes: Sequence[Change], verbose: bool) -> Iterator[Line]:
 
 
 def _own(found: Diff) -> dict[int, list[Following]]:
-    """What follows from a change of the layer itself, by the position of the change."""
+    """Shapes and types that follow from a change of their own layer, by the position of the change."""
     own: dict[int, list[Following]] = {}
     for each in found.following:
         if len(each.roots) == 1 and found.layers[each.roots[0]].a == each.layer:
@@ -115,7 +115,7 @@ def _changes(changes: Iterable[Change]) -> Iterator[Line]:
 
 
 def value_text(values: ValueChange) -> str:
-    """How much values changed, in one line."""
+    """The change of values in one line."""
     if not values.changed:
         return (
             "values: equal but for signs of zero or bits of NaN"
@@ -170,7 +170,7 @@ def _renamed(layers: Sequence[LayerDiff], verbose: bool) -> Iterator[Line]:
 
 
 def _following(found: Diff, listed: Collection[int], verbose: bool) -> Iterator[Line]:
-    """What follows from a change of another layer, by the first change that it follows from."""
+    """Shapes and types that follow from a change of another layer, by the first such change."""
     by_root: dict[int | None, list[Following]] = {}
     for each in found.following:
         if id(each) not in listed:

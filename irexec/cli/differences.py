@@ -9,7 +9,7 @@ from irexec.tools.compare.comparison import Suspect
 
 
 def reasons(suspect: Suspect) -> Iterator[str]:
-    """What is known of a layer."""
+    """Sentences about a layer."""
     for name, (mine, theirs) in suspect.attributes.items():
         yield f"{name}: {mine or 'absent'} in A, {theirs or 'absent'} in B"
     told = {one.name for one in suspect.inputs if one.agrees is False}

@@ -175,7 +175,7 @@ def inspect(
 
 @dataclass(frozen=True)
 class _Parts:
-    """What was found of a model; None for what is not asked for."""
+    """The reports of a model; None for a report that is not asked for."""
 
     inference: Inference
     summary: Summary

@@ -62,8 +62,8 @@ def profile(
     irexec profile model.xml --trace trace.json
 
     A step computes one layer, or several that were fused: it is named by its main layer, and +2 says that two more are
-    computed with it. A MAC is one product and one sum of a convolution, matrix product, recurrent cell or attention; two
-    floating-point operations. Bytes are those of all inputs and outputs, weights included.
+    computed with it. A MAC is one product and one sum of a convolution, matrix product, recurrent cell or attention;
+    two floating-point operations. Bytes are those of all inputs and outputs, weights included.
     """
     if is_static:
         _refuse_running()

@@ -17,14 +17,15 @@ DELAY = 1.0
 
 
 class Advance(Protocol):
-    """Takes each amount that is done, what the bar says from now on, and what all of the work is, if that was not known before."""
+    """Reports an amount of finished work; optionally a new text of the bar, and the total if it was not known."""
 
     def __call__(self, amount: float, text: str | None = None, /, *, total: float | None = None) -> None: ...
 
 
 @contextmanager
 def progress_bar(text: str, total: float, unit: str = "") -> Iterator[Advance]:
-    """Show a bar with the time left while the block lasts; call what it gives with each amount that is done. Nothing is left on the screen.
+    """Show a bar with the time left while the block lasts; call what it gives with each amount that is done. Nothing is
+    left on the screen.
 
     Args:
         text: what is done.
@@ -40,7 +41,8 @@ def progress_bar(text: str, total: float, unit: str = "") -> Iterator[Advance]:
 
 @contextmanager
 def spinner_then_bar(text: str, total: float) -> Iterator[Callable[[float], None]]:
-    """Show that work goes on, and from the first amount on that is done, after ``DELAY``, a bar as ``progress_bar`` does."""
+    """Show that work goes on, and from the first amount on that is done, after ``DELAY``, a bar as ``progress_bar``
+    does."""
     with progress_bar(text, total) as advance, ExitStack() as spinner:
         spinner.enter_context(progress(text))
         start = time.monotonic()

@@ -181,7 +181,8 @@ def _draw(drawn: Sequence[Line]) -> None:
 
 
 def fill(parts: Iterable[str], indent: str = "") -> list[str]:
-    """Lines of as many parts as fit the terminal, a space between them; no part is broken, and in a file there is one line."""
+    """Lines of as many parts as fit the terminal, a space between them; no part is broken, and in a file there is one
+    line."""
     columns, used = width(), 0
     found: list[list[str]] = []
     for part in parts:
@@ -241,7 +242,7 @@ def json_document(document: dict[str, Any], indent: int | None = 2) -> None:
 
 
 def verbatim(text: str) -> None:
-    """A document that is text already, in which nothing is left that a terminal would obey."""
+    """A document of text without characters that a terminal would obey."""
     put(text)
 
 

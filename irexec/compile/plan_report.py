@@ -74,11 +74,11 @@ class Reason(Record):
 
 @dataclass(frozen=True)
 class PlanReport(Report):
-    """What a compiled model runs for certain input shapes.
+    """The steps that a compiled model runs for certain input shapes.
 
     Attributes:
         name: of the model.
-        steps: in the order in which they run, those of a body after the step that has it.
+        steps: in the order in which they run; steps of a body come after the step that owns it.
         layers: how many layers of the model are computed; Parameters, Constants and Results are not counted.
         computed: how many of these are in a step.
         viewed: how many others are views of other tensors, which need no step.
@@ -118,7 +118,8 @@ class PlanReport(Report):
 
     @property
     def removed(self) -> int:
-        """How many layers are neither in a step nor views: computed while the model was compiled, or not needed."""
+        """Number of layers that are neither in a step nor views: computed while the model was compiled, or not
+        needed."""
         return self.layers - self.computed - self.viewed
 
     def __repr__(self) -> str:
@@ -163,7 +164,7 @@ def _arena(plan: Plan) -> int:
 
 
 def _held_by_bodies(plan: Plan) -> Iterator[MemoryInterval]:
-    """What the tensors of bodies take at most while a step runs; workspace is left out, as it is for the plan itself."""
+    """The peak of the tensors of bodies while a step runs; workspace is left out, as it is for the plan itself."""
     for i, step in enumerate(plan.steps):
         size = max((_peak(body.plan) for body in step.bodies.values()), default=0)
         if size:

@@ -1,7 +1,7 @@
 """A small model of a document: what a result consists of, once, for every renderer.
 
-A result's ``sections()`` returns contents: texts, tables, charts, lists of definitions and sections of them. Renderers draw these as
-plain text (``plain``), in a terminal (``irexec.cli.render``) and as HTML (``html``).
+A result's ``sections()`` returns contents: texts, tables, charts, lists of definitions and sections of them. Renderers
+draw these as plain text (``plain``), in a terminal (``irexec.cli.render``) and as HTML (``html``).
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Guided:
 Kind = Literal["name", "code", "sentence", "number", "count", "bytes", "share", "figure", "ms", "chart"]
 """The kind of the cells of a column.
 
-"name" is text that may be shortened, "sentence" is wrapped at words, "code" (types, shapes) is kept whole. Numbers are written as
-they are ("number"), as counts and bytes with a unit, as a share in percent, in four digits ("figure") or as milliseconds. Text leaves
-out charts, whose numbers are in another column.
+"name" is text that may be shortened, "sentence" is wrapped at words, "code" (types, shapes) is kept whole. Numbers are
+written as they are ("number"), as counts and bytes with a unit, as a share in percent, in four digits ("figure") or as
+milliseconds. Text leaves out charts, whose numbers are in another column.
 """
 
 
@@ -73,11 +73,12 @@ class Column:
 
     Attributes:
         title: its header.
-        of: the name of the attribute of a row that it shows, or a function of a row; None where rows are sequences of cells.
+        of: the name of the attribute of a row that it shows, or a function of a row; None where rows are sequences of
+            cells.
         kind: of its cells.
         hint: what the column means, shown where the pointer rests on the header.
-        width: in characters, in a table of the style "fixed", the columns of which do not depend on their cells: such tables of
-            thousands of rows are drawn in less time.
+        width: in characters, in a table of the style "fixed", the columns of which do not depend on their cells: such
+            tables of thousands of rows are drawn in less time.
     """
 
     title: str
@@ -111,7 +112,8 @@ class Table:
         hide_empty: leave out columns that are empty in every row.
         limit: how many rows are shown at most; None for as many as the renderer shows. A last row counts the others.
         what: the plural of what a row is.
-        style: of a page: "stacked" puts the cells of a row below each other on a narrow screen, "sortable", "searchable", "fixed".
+        style: of a page: "stacked" puts the cells of a row below each other on a narrow screen, "sortable",
+            "searchable", "fixed".
         label: accessible label of the table in a page; a wide table with one can be scrolled by keys.
         ids: of the rows in a page, to which links lead.
     """
@@ -245,7 +247,8 @@ _FORMATS: dict[str, Callable[[Any], Content]] = {
 
 @singledispatch
 def sections_of(value: Any) -> Iterable[Content]:
-    """The contents of a value: those of its method ``sections()``, or those registered for its type (``sections_of.register``).
+    """The contents of a value: those of its method ``sections()``, or those registered for its type
+    (``sections_of.register``).
 
     Raises:
         TypeError: there are none.

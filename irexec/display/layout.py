@@ -1,4 +1,5 @@
-"""Layout of tables in a given width: numbers stay whole, names are shortened with an ellipsis, sentences are wrapped at words.
+"""Layout of tables in a given width: numbers stay whole, names are shortened with an ellipsis, sentences are wrapped at
+words.
 
 A table whose numbers alone are wider than the terminal is broken into bands: the columns that do not fit continue on an
 indented line of their own, so that no column is dropped and no value is cut.

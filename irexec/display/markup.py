@@ -1,4 +1,5 @@
-"""Markup and text, distinguished by their types: a ``str`` is text and is escaped, an ``Html`` is markup and is kept."""
+"""Markup and text, distinguished by their types: a ``str`` is text and is escaped, an ``Html`` is markup and is
+kept."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _SPECIAL = re.compile(f"[&<>\"'{OBEYED}]")
 
 
 class Html(str):
-    """Markup. Joining it with text by ``+`` or formatting gives a ``str``, which would be escaped: use ``joined`` and ``element``."""
+    """Markup. Joining it with text by ``+`` or formatting gives a ``str``, which would be escaped: use ``joined`` and
+    ``element``."""
 
     __slots__ = ()
 
@@ -31,13 +33,15 @@ class Html(str):
 
 
 Content = object
-"""The content of an element: ``Html`` is kept, an iterable stands for its members, None for nothing; the rest is text."""
+"""The content of an element: ``Html`` is kept, an iterable stands for its members, None for nothing; the rest is
+text."""
 
 Attribute = str | int | float | bool | None
 
 
 def escaped(text: object) -> Html:
-    """Text as markup: nothing in it is obeyed, and control characters and marks of direction show as escapes, such as ``\\x1b``."""
+    """Text as markup: nothing in it is obeyed, and control characters and marks of direction show as escapes, such as
+    ``\\x1b``."""
     return text if isinstance(text, Html) else Html(_escaped(str(text)))
 
 
@@ -54,8 +58,8 @@ def element(tag: str, /, *content: Content, **attributes: Attribute) -> Html:
     Args:
         tag: its name.
         content: see Content.
-        attributes: by name, with "-" written as "_" and a last "_" dropped (``class_="x"``, ``data_id=3``). None and False leave an
-            attribute out, True gives it without a value.
+        attributes: by name, with "-" written as "_" and a last "_" dropped (``class_="x"``, ``data_id=3``). None and
+            False leave an attribute out, True gives it without a value.
     """
     pieces = ["<", tag]
     for name, value in attributes.items():

@@ -18,8 +18,8 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inl
 def notebook(value: object) -> str:
     """The return value of ``_repr_html_``: the sections of a value, with the style sheet.
 
-    The style sheet applies to this output alone, and takes the colours of the notebook. Where a viewer drops it, all is still
-    readable. A report whose sections begin without a title gets its repr as one.
+    The style sheet applies to this output alone, and takes the colours of the notebook. Where a viewer drops it, all is
+    still readable. A report whose sections begin without a title gets its repr as one.
     """
     contents = list(sections_of(value))
     if isinstance(value, Report) and not (contents and isinstance(contents[0], Text) and contents[0].style == "title"):
@@ -28,7 +28,8 @@ def notebook(value: object) -> str:
 
 
 def page(title: str, *content: Content, style_sheet: str = "", script: str = "") -> str:
-    """A whole document that needs no other file: light or dark as the reader's system is, for screens of any width and for print.
+    """A whole document that needs no other file: light or dark as the reader's system is, for screens of any width and
+    for print.
 
     Args:
         title: of the window.

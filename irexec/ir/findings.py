@@ -59,7 +59,7 @@ class Findings(Records[Finding]):
 
 
 def count_text(findings: Iterable[Finding]) -> str:
-    """How many findings there are of each severity: "2 errors, 1 warning"."""
+    """Number of findings of each severity: "2 errors, 1 warning"."""
     counts = Counter(finding.severity for finding in findings)
     parts = [
         f"{counts[name]:,} {name}{'s' if counts[name] > 1 and name != 'info' else ''}"

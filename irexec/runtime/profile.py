@@ -26,7 +26,7 @@ SortKey = Literal["time", "macs", "memory"]
 
 @dataclass(frozen=True)
 class Times:
-    """What was measured, in seconds since the first run began.
+    """Measured times, in seconds since the first run began.
 
     Attributes:
         begins, ends: of each run.
@@ -127,10 +127,11 @@ class ProfileRow(Record):
 
 @dataclass(frozen=True)
 class Profile(Report):
-    """What was measured in several runs.
+    """The times of several runs.
 
     Attributes:
-        steps: a row for each step, in the order in which they run. The cost of a layer that several steps compute is that of one.
+        steps: a row for each step, in the order in which they run. The cost of a layer that several steps compute is
+            that of one.
         layers: a row for each layer; the time of a step is that of its main layer, and the other layers have none.
         types: a row for each type of operation, that with the most time first.
         threads: how many threads worked on a step.
@@ -206,7 +207,8 @@ def describe_profile(plan: Plan, times: Times, costs: Costs) -> Profile:
 
 
 def _owners(plan: Plan) -> dict[Node, Step]:
-    """For each layer the step that its cost is counted in: of several, the first one with multiply-accumulates, or else the first."""
+    """For each layer the step that its cost is counted in: of several, the first one with multiply-accumulates, or else
+    the first."""
     found: dict[Node, Step] = {}
     for step in plan.steps:
         for node in step.report.origins:
@@ -253,7 +255,8 @@ def _layer_rows(
 
 
 def by_type(rows: Sequence[ProfileRow]) -> list[ProfileRow]:
-    """One row for all rows of the same main operation, that with the most time first, or with the most MACs without times."""
+    """One row for all rows of the same main operation, that with the most time first, or with the most MACs without
+    times."""
     groups: dict[str, list[ProfileRow]] = {}
     for row in rows:
         groups.setdefault(row.type.split("+")[0], []).append(row)

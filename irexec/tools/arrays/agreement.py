@@ -16,7 +16,7 @@ Metric = Literal["max", "rel", "cosine", "snr"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
 
 THRESHOLDS: dict[Metric, float] = {"rel": 1e-3, "cosine": 0.999, "snr": 30.0}
-"""What decides unless a threshold is given: see Tolerance."""
+"""The default criterion: see Tolerance."""
 _SAME_FILL, _FILL = 1e-3, 1e3
 """How near to each other the values are that a mask fills in, and how much larger than the others."""
 _BLOCK = 1 << 18
@@ -25,13 +25,13 @@ _BLOCK = 1 << 18
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What counts as equal.
+    """The criterion for equal values.
 
     Attributes:
-        metric: what decides. "max": every value has to be near that of the reference. "rel": the largest difference, divided by the
-            largest magnitude of the reference, is at most the threshold. "cosine": the cosine of the angle between both tensors is
-            at least the threshold. "snr": the ratio of the reference's power to that of the difference, in decibels, is at least
-            the threshold.
+        metric: what decides. "max": every value has to be near that of the reference. "rel": the largest difference,
+            divided by the largest magnitude of the reference, is at most the threshold. "cosine": the cosine of the
+            angle between both tensors is at least the threshold. "snr": the ratio of the reference's power to that of
+            the difference, in decibels, is at least the threshold.
         rtol, atol: of "max": ``|x - r| <= atol + rtol * |r|``.
         threshold: of the other metrics; see THRESHOLDS.
         scaled: ``atol`` is multiplied by the root of the mean square of the reference.
@@ -66,8 +66,10 @@ class Agreement(Record):
 
     Attributes:
         name: the tensor.
-        agrees: whether it is within the tolerance. Integers, booleans and texts have to be equal, integers within ``atol``.
-        largest: the largest absolute difference, NaN if only NaN differ; None where the shapes differ or the values are not numbers.
+        agrees: whether it is within the tolerance. Integers, booleans and texts have to be equal, integers within
+            ``atol``.
+        largest: the largest absolute difference, NaN if only NaN differ; None where the shapes differ or the values are
+            not numbers.
         message: what differs; "" where nothing does.
         relative: the largest difference divided by the largest magnitude of the reference.
         cosine: of the angle between both tensors; None where one of them is 0.
@@ -92,7 +94,7 @@ class Agreement(Record):
 
 @dataclass
 class _Sums:
-    """What is known after all blocks."""
+    """The result after all blocks."""
 
     largest: float = 0.0
     nans: int = 0
@@ -268,9 +270,11 @@ def _root_mean_square(array: np.ndarray, fill: float) -> float:
 
 
 def _fill(array: np.ndarray) -> float:
-    """From which magnitude on values are those of a mask, say -1e4 or the lowest of f32, which hide all others in a mean; else infinity.
+    """From which magnitude on values are those of a mask, say -1e4 or the lowest of f32, which hide all others in a
+    mean; else infinity.
 
-    They are the largest of all, there are several of them within a thousandth, and the others are a thousand times smaller.
+    They are the largest of all, there are several of them within a thousandth, and the others are a thousand times
+    smaller.
     """
     if array.size < 2 or array.dtype.kind != "f":
         return math.inf

@@ -1,4 +1,5 @@
-"""Arrays in .npy and .npz files. Only the arrays that are asked for are read; a file is open only as long as it is used."""
+"""Arrays in .npy and .npz files. Only the arrays that are asked for are read; a file is open only as long as it is
+used."""
 
 from __future__ import annotations
 
@@ -29,11 +30,12 @@ _ENCRYPTED = 1
 _LONGEST_NAME = 65535
 _ESCAPED = re.compile("%(25|2E|2F|3A|5C)")
 _CHUNK = 1 << 20
-# Bytes of the header in front of a member of a .zip, and where the lengths of the two texts after it are. Source: APPNOTE.TXT, 4.3.7.
+# Bytes of the header in front of a member of a .zip, and where the lengths of the two texts after it are. Source:
+# APPNOTE.TXT, 4.3.7.
 _LOCAL_HEADER, _LENGTHS = 30, (slice(26, 28), slice(28, 30))
-# What zipfile raises: BadZipFile for most damage, EOFError for a member that ends too early, ValueError for offsets before the start of
-# the file and for names that are not UTF-8, OverflowError for offsets of more than 63 bits in memory, NotImplementedError for versions
-# and flags that it does not know. zlib.error is that of its decompressor.
+# What zipfile raises: BadZipFile for most damage, EOFError for a member that ends too early, ValueError for offsets
+# before the start of the file and for names that are not UTF-8, OverflowError for offsets of more than 63 bits in
+# memory, NotImplementedError for versions and flags that it does not know. zlib.error is that of its decompressor.
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OverflowError, NotImplementedError)
 
 
@@ -87,7 +89,7 @@ class ArrayFile:
             return read_array(_reader(file, where), member.file_size, where, self._memory)
 
     def header(self, name: str) -> Header:
-        """What the header of that array says; raises ModelError if it cannot be read."""
+        """The header of that array; raises ModelError if it cannot be read."""
         if self._archive is None:
             size = self._file.seek(0, io.SEEK_END)
             self._file.seek(0)
@@ -160,7 +162,8 @@ def open_arrays(path: str | Path, accepted: str = ".npy or .npz", memory: Memory
 
 
 def _open(path: str | Path, label: str, memory: MemoryLimit) -> IO[bytes]:
-    """The file; in memory where it cannot be read twice: standard input, and a pipe that a shell passes for ``<(command)``."""
+    """The file; in memory where it cannot be read twice: standard input, and a pipe that a shell passes for
+    ``<(command)``."""
     if path == STDIN:
         if sys.stdin is None or sys.stdin.isatty():
             raise InputError("standard input is a terminal, not a .npy or .npz")
@@ -212,7 +215,7 @@ def _check_member(member: zipfile.ZipInfo, where: str) -> None:
 
 
 def _reader(file: IO[bytes], where: str) -> Read:
-    """What reads the file, and raises ModelError where it is damaged."""
+    """A reader of the file that raises ModelError where it is damaged."""
 
     def read(count: int) -> bytes:
         with _damage(where):
@@ -235,7 +238,8 @@ def _damage(where: str) -> Iterator[None]:
 def write_npz(file: IO[bytes], arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays under any names; texts are written as NumPy's own string type.
 
-    A name that leads out of the folder into which the archive may be unpacked is escaped; ``open_arrays`` gives it as it was.
+    A name that leads out of the folder into which the archive may be unpacked is escaped; ``open_arrays`` gives it as
+    it was.
 
     Raises:
         ModelError: a name is longer than those of a .zip can be.
@@ -272,8 +276,8 @@ def write_header(file: IO[bytes], dtype: np.dtype, shape: tuple[int, ...]) -> No
 def _member_name(name: str) -> str:
     """The name of a member: that of the array, unless whoever unpacks the archive would write outside of a folder.
 
-    Then the dots of "..", a slash in front, backslashes and the colon of a drive are written as % and two digits, as in URLs, and so
-    is the % of what looks like them.
+    Then the dots of "..", a slash in front, backslashes and the colon of a drive are written as % and two digits, as in
+    URLs, and so is the % of what looks like them.
     """
     plain = _ESCAPED.sub(r"%25\1", name).replace("\\", "%5C")
     escaped = "/".join("%2E%2E" if part == ".." else part for part in plain.split("/"))

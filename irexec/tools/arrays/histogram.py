@@ -19,7 +19,7 @@ from irexec.records import Report
 from irexec.tools.arrays.statistics import BLOCK, Moments, Statistics, array_blocks, blocks_of
 
 BINS = 20
-"""How many intervals a histogram has unless another number is asked for."""
+"""Default number of intervals."""
 
 _MAX_BINS = 10_000
 
@@ -32,8 +32,8 @@ class Histogram(Report):
         name: of the tensor.
         element: its element type: of a constant as it is stored.
         shape: its sizes.
-        edges: the bounds of the intervals, one more than these. Each holds its lower bound, of floats the last one both. Empty
-            without finite elements, and for strings.
+        edges: the bounds of the intervals, one more than these. Each holds its lower bound, of floats the last one
+            both. Empty without finite elements, and for strings.
         counts: how many elements are in each interval. NaN and infinities are in none.
         zero: the interval that holds 0; None if none does.
         are_integers: whether the elements are integers or booleans: an interval ends before its upper bound then.
@@ -75,7 +75,8 @@ def histogram(array: np.ndarray, bins: int = BINS, *, name: str = "") -> Histogr
 
     Args:
         array: of any type; of strings only their number is counted.
-        bins: how many intervals at most, of equal width. Integers in a range that is not larger have one for each value.
+        bins: how many intervals at most, of equal width. Integers in a range that is not larger have one for each
+            value.
         name: of the tensor.
 
     Raises:
@@ -132,7 +133,7 @@ def _histogram(
         raise InputError(f"bins is {bins!r}, expected an integer from 1 to {_MAX_BINS}")
     moments, low, high = Moments(), None, None
     kind = ""
-    # What is small is not read and unpacked again for the second pass.
+    # A small tensor is not read and unpacked again for the second pass.
     held = list(blocks()) if math.prod(shape) <= BLOCK else None
     for block in blocks() if held is None else held:
         moments.add(block)
@@ -209,7 +210,7 @@ def title(found: Histogram) -> str:
 
 
 def remarks(found: Histogram) -> list[str]:
-    """What the bars do not show: zeros, NaN and infinities, as far as there are any."""
+    """A line about values that the bars do not show: zeros, NaN and infinities."""
     s = found.statistics
     counts = (
         ("zero (drawn lighter)", 0 if found.are_values else s.zeros),

@@ -1,4 +1,4 @@
-"""Items along the first axis of the arrays in a .npy or .npz, of which only those that are asked for are read."""
+"""Items along the first axis of the arrays in a .npy or .npz; other items are not read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from irexec.tools.arrays.npy import Header, part_of
 
 @dataclass(frozen=True)
 class _Array:
-    """One array: its header, and where its first item begins in the file; None if all of it must be read to have one."""
+    """One array: its header, and where its first item begins in the file; None if all of it must be read to have
+    one."""
 
     header: Header
     start: int | None

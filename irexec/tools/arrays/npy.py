@@ -1,7 +1,7 @@
 """Arrays in NumPy's .npy format, the header of which is not trusted.
 
-``numpy.lib.format`` parses the header. Its length is limited before it is read, and its type and sizes are checked and compared with
-the bytes that follow and with the memory before anything is allocated. Pickled objects are refused.
+``numpy.lib.format`` parses the header. Its length is limited before it is read, and its type and sizes are checked and
+compared with the bytes that follow and with the memory before anything is allocated. Pickled objects are refused.
 
 Source: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 """
@@ -77,8 +77,8 @@ def read_array(read: Read, size: int, where: str, memory: MemoryLimit) -> np.nda
         memory: the limit of the array.
 
     Raises:
-        ModelError: it is not a .npy of booleans, integers, floats or text, is longer or shorter than its header says, or takes
-            too much memory.
+        ModelError: it is not a .npy of booleans, integers, floats or text, is longer or shorter than its header says,
+            or takes too much memory.
     """
     header = read_header(read, size, where)
     # Bytes that are decoded take four more each.

@@ -19,11 +19,12 @@ BLOCK = 1 << 17
 
 @dataclass(frozen=True)
 class Statistics(Record):
-    """What there is in a tensor.
+    """Statistics of a tensor.
 
     Attributes:
         count: how many elements it has.
-        min, max, mean, std: of the finite elements; None where there are none, and for strings. Integers beyond 2^53 are rounded.
+        min, max, mean, std: of the finite elements; None where there are none, and for strings. Integers beyond 2^53
+            are rounded.
         zeros: how many elements are zero.
         nans, infinities, negative_infinities: how many elements are NaN, +inf and -inf.
     """
@@ -40,12 +41,12 @@ class Statistics(Record):
 
     @property
     def not_finite(self) -> int:
-        """How many elements are NaN or infinite."""
+        """Number of elements that are NaN or infinite."""
         return self.nans + self.infinities + self.negative_infinities
 
     @property
     def finite(self) -> int:
-        """How many elements are finite; 0 for strings."""
+        """Number of finite elements; 0 for strings."""
         return 0 if self.min is None else self.count - self.not_finite
 
 
@@ -99,7 +100,7 @@ class Moments:
         self.finite = total
 
     def statistics(self) -> Statistics:
-        """What was found so far."""
+        """The statistics of the elements so far."""
         counts = self.zeros, self.nans, self.infinities, self.negative_infinities
         if not self.finite:
             return Statistics(self.count, None, None, None, None, *counts)
@@ -140,7 +141,8 @@ def array_blocks(array: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def blocks_of(node: Node) -> Iterator[np.ndarray]:
-    """The values of a Constant in order, in blocks of one dimension; raises ModelError, which names the layer, if it cannot be read."""
+    """The values of a Constant in order, in blocks of one dimension; raises ModelError, which names the layer, if it
+    cannot be read."""
     if node.constant is None:
         raise ModelError(f"layer {node.id} {node.name!r} ({node.type}) is not a Constant")
     try:

@@ -1,1 +1,1 @@
-"""What a model consists of and what it costs."""
+"""The parts of a model and their cost."""

@@ -1,4 +1,4 @@
-"""What every layer of a model costs: multiply-accumulates, parameters, bytes and how they relate; see irexec.analysis.cost."""
+"""The cost of every layer: multiply-accumulates, parameters, bytes and their ratio; see irexec.analysis.cost."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ class LayerCost(Record):
     Attributes:
         id, name, type, line: of the layer.
         path: the names of the bodies that it is in, each followed by a slash.
-        constants: the names of layers that depend on constants alone and are counted with it: it is the first that reads their
-            result, as a product that reads decompressed weights. What is between them is neither read nor written.
+        constants: the names of layers that depend on constants alone and are counted with it: it is the first that
+            reads their result, as a product that reads decompressed weights. What is between them is neither read nor
+            written.
         times: how often it runs; None if that is not known, 0 in the cheaper branch of an If.
-        macs: multiply-accumulates; None if they depend on a shape that is not known. A layer with bodies has those of its bodies in
-            rows of their own.
+        macs: multiply-accumulates; None if they depend on a shape that is not known. A layer with bodies has those of
+            its bodies in rows of their own.
         parameters: elements of constants.
         read, written: bytes of the inputs, with constants as they are stored, and of the outputs; None likewise.
     """
@@ -79,14 +80,14 @@ class TypeCost(Record):
 
 @dataclass(frozen=True)
 class CostReport(Report):
-    """What a model costs.
+    """The cost of a model.
 
     Attributes:
         name: of the model.
         layers: in the order of the file, those of bodies after the layer that has them.
         types: the type with the most MACs first.
-        cost: of the whole model, as if every layer read its inputs from memory and wrote its outputs there. None for what is not
-            known of any layer.
+        cost: of the whole model, as if every layer read its inputs from memory and wrote its outputs there. None for
+            what is not known of any layer.
         known: the same of the layers of which it is known.
         unknown: the names of the layers whose MACs or bytes are not known.
         open_inputs: the inputs with sizes that are not known, which ``reshape`` gives.
@@ -136,7 +137,7 @@ class CostReport(Report):
 
 
 def cost(model: ModelLike, inference: Inference | None = None) -> CostReport:
-    """What the layers of a model cost, from their types and shapes alone; nothing is run, and weights are not read.
+    """The cost of the layers of a model, from their types and shapes alone; nothing is run, and weights are not read.
 
     Args:
         model: any model, or what read_model takes; ``reshape`` says for which input shapes.
@@ -184,7 +185,7 @@ def _row(node: Node, together: Sequence[Node], path: str, times: int | None, own
 
 
 def _first_readers(graph: Graph, costs: Costs) -> dict[Node, Node]:
-    """The layers that depend on constants alone, each with the first layer that reads what comes of it and depends on more."""
+    """Layers that depend on constants alone, each with the first reader of its result that depends on more."""
     constant = constant_layers(graph)
     found: dict[Node, Node] = {}
     for node in constant:

@@ -1,4 +1,4 @@
-"""Which tensors are alive while the layers of a graph run one after the other, each tensor in memory of its own."""
+"""Tensors in use while the layers of a graph run one after the other, each tensor in memory of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from irexec.ir.order import topological
 class LiveTensor(Interval):
     """A tensor between layers, in use from the layer that computes it to the last layer that reads it.
 
-    A result of the model is in use until the last layer, and a value that a loop passes to its next iteration from the first, 0.
+    A result of the model is in use until the last layer, and a value that a loop passes to its next iteration from the
+    first, 0.
 
     Attributes:
         name: its first tensor name, or else ``layer`` or ``layer:index``.
@@ -36,10 +37,10 @@ class LiveTensor(Interval):
 
 @dataclass(frozen=True)
 class Liveness:
-    """What is alive while a graph runs.
+    """The tensors in use while a graph runs.
 
     Attributes:
-        order: the layers in the order in which they run; what nothing depends on is left out, and what depends on constants alone.
+        order: the layers in the order in which they run, without layers that nothing depends on and constant layers.
         tensors: between them.
         bodies: for the layers that have bodies, what is alive in these.
         path: the names of the bodies that the graph is in.
@@ -79,7 +80,7 @@ class Liveness:
 
 
 def liveness(graph: Graph, facts: Mapping[Value, Fact]) -> Liveness:
-    """What is alive while a graph runs, from the facts of its values alone. Inputs of the graph are those of the caller."""
+    """The tensors in use while a graph runs, from facts alone. Inputs of the graph belong to the caller."""
     return _of_graph(graph, facts, "", frozenset())
 
 

@@ -1,4 +1,4 @@
-"""How much memory the tensors between the layers take, where their peak is, and how much of it the compiler saves."""
+"""The memory of the tensors between the layers: its peak, and the part of it that the compiler saves."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from irexec.tools.inspect.liveness import LiveTensor, liveness
 
 @dataclass(frozen=True)
 class PlannedMemory(Record):
-    """What the compiled model holds during a run.
+    """The memory of the compiled model during a run.
 
     Attributes:
         arena: bytes of the arena and of those of bodies, with the workspace of kernels.
         workspace: bytes of the largest workspace of a step.
-        tensors: the maximum bytes of tensors in use at once, as far as they are known: those in the arena, those with memory of
-            their own, and those of bodies. Views need none, tensors that are written over their input share it, and those within
+        tensors: the maximum bytes of tensors in use at once, as far as they are known: in the arena, in memory of their
+            own, and in bodies. Views need none, tensors that are written over their input share it, and those within
             fused steps do not exist.
         at: the index of this step.
         layers: the layers that this step computes.
@@ -99,7 +99,8 @@ class MemoryReport(Report):
         return f"<MemoryReport {self.name!r}: {totals(self)[0]}>"
 
     def sections(self) -> list[Content]:
-        """The tensors that are alive at the peak, the memory over the layers, and the sums beside what the plan holds."""
+        """The tensors that are alive at the peak, the memory over the layers, and the sums beside what the plan
+        holds."""
         columns = [
             Column("alive at the peak", lambda tensor: tensor.path + tensor.name),
             Column("layer", lambda tensor: tensor.path + tensor.layer if tensor.layer != tensor.name else ""),
@@ -185,7 +186,7 @@ def _planned(
 
 
 def planned_memory(report: PlanReport) -> PlannedMemory:
-    """What a compiled model holds, from the report of its plan."""
+    """The memory of a compiled model, from the report of its plan."""
     tops = [row for row in report.steps if not row.path]
     tensors = in_use([one for one in report.held if one.kind != "workspace"], len(tops))
     own = in_use([one for one in report.held if one.kind == "own"], len(tops))
@@ -227,7 +228,7 @@ def totals(report: MemoryReport) -> list[str]:
 
 
 def plan_lines(plan: PlannedMemory, at_least: str = "") -> list[str]:
-    """What the plan holds, for comparison; ``at_least`` stands before sizes that are not known of all tensors."""
+    """The memory of the plan, for comparison; ``at_least`` stands before sizes that are not known of all tensors."""
     at = f" during step {plan.at + 1} of {plan.steps}, {plan.layers[0]}" if plan.layers else ""
     threads = counted(plan.threads, "thread")
     return [

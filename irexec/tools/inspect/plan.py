@@ -26,8 +26,8 @@ def plan(
     Args:
         path: the .xml or .onnx.
         weights: the .bin; None is the file of the model's name.
-        shapes: new shapes of inputs by name; None is the only input. Where they leave a size open, it is the plan for inputs of
-            any shape.
+        shapes: new shapes of inputs by name; None is the only input. Where they leave a size open, it is the plan for
+            inputs of any shape.
         threads, precision, max_memory: as for CompiledModel.
         mmap: as for read_model.
 

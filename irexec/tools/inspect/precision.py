@@ -1,4 +1,5 @@
-"""The element types of a model: how each layer's weights are stored and computed with, and of which types its activations are."""
+"""The element types of a model: how each layer's weights are stored and computed with, and of which types its
+activations are."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class LayerPrecision(Record):
         id, name, type, line: of the layer.
         path: the names of the bodies that it is in, each followed by a slash.
         activations: the element types of its inputs that are not constants, each once.
-        levels: the number of quantisation levels of the inputs, where FakeQuantize produces them, or the type of a FakeConvert.
+        levels: the number of quantisation levels of the inputs, where FakeQuantize produces them, or the type of a
+            FakeConvert.
         weights: each input that consists of constants, unless these are not parameters (see irexec.analysis.cost).
         outputs: the element types of its outputs, each once.
     """
@@ -89,7 +91,8 @@ class PrecisionReport(Report):
         layers: those with weights or activations, in the order of the file.
         weights: how weights are stored, the way with the most elements first.
         activations: those of the tensors between the layers, that of the most tensors first.
-        weight_elements: how many weights there are, without scales and zero points; a constant that several layers read counts once.
+        weight_elements: how many weights there are, without scales and zero points; a constant that several layers read
+            counts once.
         stored: bytes of the weights as they are stored, with scales and zero points.
         decompressed: bytes of the weights in the types in which layers compute with them; None if one is not known.
         other: bytes of all other constants: shapes, axes, tables of indices.
@@ -108,7 +111,8 @@ class PrecisionReport(Report):
 
     @property
     def bits_per_weight(self) -> float | None:
-        """Average bits that a weight takes as it is stored, with its part of scales and zero points; None without weights."""
+        """Average bits that a weight takes as it is stored, with its part of scales and zero points; None without
+        weights."""
         return 8 * self.stored / self.weight_elements if self.weight_elements else None
 
     def __repr__(self) -> str:
@@ -177,7 +181,8 @@ def _elements(values: Sequence[Value], facts: Mapping[Value, Fact]) -> tuple[str
 
 
 def _levels(node: Node) -> str:
-    """What a layer, or the one before layers that only move values, quantises its result to; empty for other layers."""
+    """Levels or type of the quantisation by a layer, or by the layer before those that only move values; empty for
+    others."""
     while node.type in MOVES and node.inputs and node.inputs[0] is not None:
         node = node.inputs[0].node
     if node.type == "FakeQuantize":
@@ -202,7 +207,7 @@ def _decompressed(weights: Sequence[StoredWeights]) -> int | None:
 
 
 def _activation_types(model: Graph, facts: Mapping[Value, Fact]) -> list[ActivationType]:
-    """Of all values that anything reads and that are not constants: those of the graph and of its bodies."""
+    """Types of all values that a layer reads, constants apart, bodies included."""
     groups: dict[str, list[int | None]] = {}
     for graph in (model, *(body.graph for node in model.walk() for body in node.bodies.values())):
         computed = constant_layers(graph)
@@ -245,7 +250,7 @@ _LAYER_COLUMNS = [
         "number",
     ),
 ]
-"""Of a layer with several weights the types are listed, and bits and sizes are those of all."""
+"""A layer with several weights has a list of types, and the bits and sizes of all."""
 
 _STORAGE_COLUMNS = [
     Column("stored as", "element"),

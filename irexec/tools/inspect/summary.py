@@ -1,4 +1,4 @@
-"""What a model consists of: a summary, its layers and the edges between them."""
+"""The parts of a model: a summary, its layers and the edges between them."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class LayerLine(Record):
         path: the names of the bodies that it is in, each followed by a slash.
         inputs: element type and shape of each input, as inferred.
         outputs: the same of each output.
-        sources: the name of the layer each input comes from, with ``:index`` where that has several outputs; None for an
-            input that no edge leads to.
+        sources: the name of the layer each input comes from, with ``:index`` where that has several outputs; None for
+            an input that no edge leads to.
         input_ports, output_ports: the ids of the ports, as written.
         tensor_names: the tensor names of each output.
         attributes: of the operation, as written.
@@ -122,7 +122,7 @@ def summarize(model: ModelLike, inference: Inference | None = None) -> Summary:
 
 
 def histogram(model: Graph) -> dict[str, int]:
-    """How many layers of each type and version, the most frequent first."""
+    """The number of layers of each type and version, the most frequent first."""
     counts = Counter(f"{written_type(node)}-{node.version.removeprefix('opset')}" for node in model.walk())
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
@@ -170,7 +170,7 @@ def layer_lines(model: Graph, facts: Mapping[Value, Fact]) -> list[LayerLine]:
 
 @collection_paused()
 def edges(model: Graph) -> Records[Edge]:
-    """Every edge, those of bodies after those of the layer that has them."""
+    """Every edge; edges of a body come after the edges of its layer."""
     return Records(
         Edge(path, port.source.node.id, port.source.port_id, node.id, node.input_id(index))
         for path, node in _nodes(model, "")

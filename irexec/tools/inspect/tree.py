@@ -27,7 +27,8 @@ class Branch(Record):
     """The layers whose names begin alike.
 
     Attributes:
-        name: the part of the names that this branch adds, with those below it where there is nothing else: "model/encoder".
+        name: the part of the names that this branch adds, with those below it where there is nothing else:
+            "model/encoder".
         path: how the names begin.
         type: of the layer that has just this name; None where there is none, or where there are several.
         layers: how many rows of CostReport there are in it: layers that run, without Parameters, Constants and Results.
@@ -83,7 +84,8 @@ class TreeReport(Report):
 
 
 def tree(model: ModelLike, depth: int | None = None, inference: Inference | None = None) -> TreeReport:
-    """The layers of a model by their names, whose parts "/" and "." separate; bodies are branches of the layer that has them.
+    """The layers of a model by their names, whose parts "/" and "." separate; bodies are branches of the layer that has
+    them.
 
     Args:
         model: any model, or what read_model takes.

@@ -1,8 +1,8 @@
 """How the weights that a layer reads are stored: as they are, converted, or decompressed by a chain of layers.
 
-NNCF and OpenVINO write Constant -> Convert -> [Subtract zero point] -> Multiply scale -> [Reshape] -> [Convert] for weights of few
-bits, Constant (f16) -> Convert for weights of half precision, FakeQuantize for weights that a plugin is to quantise, and Gather for
-indices into a codebook.
+NNCF and OpenVINO write Constant -> Convert -> [Subtract zero point] -> Multiply scale -> [Reshape] -> [Convert] for
+weights of few bits, Constant (f16) -> Convert for weights of half precision, FakeQuantize for weights that a plugin is
+to quantise, and Gather for indices into a codebook.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class StoredWeights(Record):
         shape: as stored.
         elements: how many there are.
         bytes: of them, with the scales, zero points and other constants that they are decompressed with.
-        scheme: how they are decompressed, such as "zero point u4 for 128, scale f16 for 128"; "" where they are read as stored.
+        scheme: how they are decompressed, such as "zero point u4 for 128, scale f16 for 128"; "" where they are read as
+            stored.
         computed: the element type in which the layer reads them.
         decompressed: bytes in this type; None if the shape is not known.
         shared: whether a layer before reads the same Constant, so that sums do not count it again.
@@ -100,7 +101,7 @@ def stored_weights(
 
 
 def _scheme(value: Value, main: Node, computed: set[Node]) -> Iterator[str]:
-    """What the layers do on the way from the Constant to the value, in this order."""
+    """The layers between the Constant and the value, in this order."""
     path = _path(value, main, computed)
     converts = any(node.type == "Convert" for node, _ in path)
     scaled = False
@@ -125,7 +126,7 @@ def _scheme(value: Value, main: Node, computed: set[Node]) -> Iterator[str]:
 
 
 def _shared_by(main: Node, other: Constant) -> str:
-    """Which weights share a scale or a zero point."""
+    """The weights that share a scale or a zero point."""
     if other.count == 1:
         return "per tensor"
     if sum(size > 1 for size in other.shape) == 1:

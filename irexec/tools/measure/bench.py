@@ -71,7 +71,7 @@ class EngineResult(Record):
 
 @dataclass(frozen=True)
 class BenchReport(Record):
-    """What was measured.
+    """The measurements.
 
     Attributes:
         shapes: of the inputs, by name.
@@ -146,7 +146,8 @@ def _job(
 
 
 def _refuse_carriers(engine: str, ports: Sequence[Port]) -> None:
-    """Raise UnsupportedError for an input of a type that NumPy lacks, whose arrays another runtime would not understand."""
+    """Raise UnsupportedError for an input of a type that NumPy lacks, whose arrays another runtime would not
+    understand."""
     for port in ports:
         if port.element is not None and not port.element.native:
             raise UnsupportedError(

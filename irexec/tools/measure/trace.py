@@ -17,7 +17,8 @@ from irexec.tools.arrays.result_files import check_file
 
 
 def check_trace(path: str, read: Mapping[str, str]) -> None:
-    """Raise InputError before anything is measured if the trace could not be written, or not without overwriting a file in ``read``."""
+    """Raise InputError before anything is measured if the trace could not be written, or not without overwriting a file
+    in ``read``."""
     if not path.lower().endswith(".json"):
         raise InputError(f"--trace {path} does not end in .json")
     check_file("--trace", Path(path), read)

@@ -1,4 +1,4 @@
-"""What a report is made of: everything that can be said of a model, and why the rest cannot."""
+"""The contents of a report: everything known of a model, and why the rest is not known."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Advance = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Measured:
-    """What a run of the model has shown: the time of its steps, and what the compiled model holds."""
+    """Measurements of a run: the time of the steps, and the memory of the compiled model."""
 
     profile: Profile
     memory: PlannedMemory
@@ -41,7 +41,7 @@ class Measured:
 
 @dataclass
 class Contents:
-    """What is known of a model.
+    """Everything known of a model.
 
     Attributes:
         model: the model, reshaped as asked for.
@@ -79,7 +79,7 @@ class Contents:
         return sum(node.constant.size for node in self.nodes if node.constant is not None)
 
     def attempt(self, what: str, find: Callable[[], T]) -> T | None:
-        """What a function finds out; None, with a note, where the model does not allow it."""
+        """The result of a function; None, with a note, where the model does not allow it."""
         try:
             return find()
         except IrexecError as error:
@@ -123,7 +123,7 @@ def read_weights(found: Contents, advance: Advance = lambda bytes: None) -> None
         if node.constant is None:
             continue
         try:
-            # Of the values of damaged weights some may be signalling NaN, or beyond what a sum can hold.
+            # Damaged weights may be signalling NaN, or too large for a sum.
             with np.errstate(all="ignore"):
                 found.histograms[node] = constant_histogram(node, BINS)
         except IrexecError as error:

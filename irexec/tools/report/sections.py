@@ -182,7 +182,7 @@ def ports(found: Contents) -> Content:
 
 
 def operations(found: Contents) -> Table:
-    """How many layers of each operation there are, and what they cost together."""
+    """The number of layers of each operation, and their cost."""
     counts: dict[str, int] = {}
     for node in found.nodes:
         counts[node.type] = counts.get(node.type, 0) + 1

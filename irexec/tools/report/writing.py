@@ -34,12 +34,13 @@ from irexec.tools.run.shapes import reshape
 SUFFIXES = (".html", ".htm")
 
 Progress = Callable[[str, float], AbstractContextManager[Callable[[float], None]]]
-"""Shows what is going on: the text, and the amount of all of it; what it gives is called with each amount that is done."""
+"""Shows what is going on: the text, and the amount of all of it; what it gives is called with each amount that is
+done."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(SessionOptions):
-    """What a report says.
+    """The contents of a report.
 
     Attributes:
         title: its heading; None is the name of the file.
@@ -104,7 +105,8 @@ def report(
         progress: shows how far the work is.
 
     Raises:
-        InputError: the output is not an .html or would overwrite a file that is read; an input or shape does not fit the model.
+        InputError: the output is not an .html or would overwrite a file that is read; an input or shape does not fit
+            the model.
         ModelError, UnsupportedError, ConversionError: the model cannot be read at all, or the report cannot be written.
     """
     options = options or ReportOptions()
@@ -207,7 +209,8 @@ def _run(model: Model, options: ReportOptions, notify: Notify) -> tuple[Profile,
 
 
 def _origin(made_by: str) -> str:
-    """By what and on which day the report is made; SOURCE_DATE_EPOCH sets the day, so that the same report can be made again."""
+    """By what and on which day the report is made; SOURCE_DATE_EPOCH sets the day, so that the same report can be made
+    again."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     moment = time.gmtime(int(epoch)) if epoch.isdecimal() else time.localtime()
     return f"Made by {made_by} on {time.strftime('%Y-%m-%d', moment)}"

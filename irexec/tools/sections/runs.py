@@ -19,7 +19,8 @@ from irexec.tools.sections.graphs import ports_table
 
 _BINS = 30
 _SAMPLE = 1_000_000
-"""The maximum number of elements, evenly spaced, that statistics of an array are computed of: a display takes no time."""
+"""The maximum number of elements, evenly spaced, that statistics of an array are computed of: a display takes no
+time."""
 
 
 @sections_of.register

@@ -1,4 +1,5 @@
-"""A run that stops at the first layer whose result has NaN or infinities, is too large for f16, or leaves a recorded range."""
+"""A run that stops at the first layer whose result has NaN or infinities, is too large for f16, or leaves a recorded
+range."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 F16_MAX = 65504.0
 """The largest f16."""
 MARGIN = 1e-3
-"""How far, as a part of the largest magnitude recorded, a tensor may leave its range: other kernels round in another way."""
+"""How far, as a part of the largest magnitude recorded, a tensor may leave its range: other kernels round in another
+way."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,15 @@ class Trap(Record):
     """The first layer whose result is not as it should be.
 
     Attributes:
-        kind: "nan", "inf", "f16" for finite values beyond the largest f16, or "range" for values outside of the recorded range.
-        origin: "layer" where the layer makes it of inputs that have none; "input" where it is in an input of the model and "constant"
+        kind: "nan", "inf", "f16" for finite values beyond the largest f16, or "range" for values outside of the
+            recorded range.
+        origin: "layer" where the layer makes it of inputs that have none; "input" where it is in an input of the model
+            and "constant"
             where it is in a constant: then ``source`` names that.
         source: the name of the input or constant; "" for "layer".
         id, name, type, version, line: the layer; for an input of the model its Parameter.
-        iterations: the bodies that the layer is in, from the outermost on: the layer that has the body, the body, and the iteration
-            from 0.
+        iterations: the bodies that the layer is in, from the outermost on: the layer that has the body, the body, and
+            the iteration from 0.
         output: the result.
         index, value: the first element that is not as it should be.
         count: how many elements are not.
@@ -85,7 +89,7 @@ class Trap(Record):
 
 @dataclass(frozen=True)
 class Recorded(Record):
-    """What is in a file of ranges now: of how many tensors, in how many runs."""
+    """Contents of a file of ranges: the number of tensors and of runs."""
 
     path: str
     tensors: int
@@ -94,7 +98,7 @@ class Recorded(Record):
 
 @dataclass(frozen=True)
 class TrapReport(Record):
-    """What a run with a trap has found.
+    """The result of a run with a trap.
 
     Attributes:
         kinds: what it would have stopped at.
@@ -129,7 +133,8 @@ class TrapWatcher:
     Args:
         compiled: the model that runs.
         kinds: what to stop at, the most important first.
-        ignore: names or ids of layers, names of tensors, inputs and constants that are not looked at; ``*`` stands for any text.
+        ignore: names or ids of layers, names of tensors, inputs and constants that are not looked at; ``*`` stands for
+            any text.
         ranges: to hold results to, for the kind "range".
         margin: see MARGIN.
         record: takes the ranges of all results.
@@ -160,14 +165,15 @@ class TrapWatcher:
         self._layers = 0
 
     def report(self, trap: Trap | None = None) -> TrapReport:
-        """What was found."""
+        """The report."""
         ignored = tuple(dict.fromkeys(node.name for node in self._ignored))
         return TrapReport(
             tuple(self._kinds), trap, self._layers, ignored, tuple(self._without_range), tuple(self._infinite)
         )
 
     def check_inputs(self, inputs: Mapping[Node, np.ndarray]) -> None:
-        """Look at the inputs of the model: NaN and what leaves its range stop the run before it begins; infinities are noted.
+        """Look at the inputs of the model: NaN and what leaves its range stop the run before it begins; infinities are
+        noted.
 
         Raises:
             Trapped: an input is not as it should be.
@@ -234,7 +240,8 @@ class TrapWatcher:
             (source for source in brought if source.node.constant is not None and source.node not in self._ignored),
             None,
         )
-        # Infinities in a constant are masks, as those in an input are. Finite values beyond f16 are lost when the constant is stored in it.
+        # Infinities in a constant are masks, as those in an input are. Finite values beyond f16 are lost when the
+        # constant is stored in it.
         if kind != "inf" and constant is not None:
             self._stop(kind, "constant", node, value, array, wrong, inputs, constant.node.name)
 

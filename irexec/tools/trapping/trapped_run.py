@@ -61,10 +61,11 @@ def trap(
         inputs: as for a call of a compiled model.
         kinds: what to stop at. "nan", "inf" and "f16" are for layers none of whose inputs has such elements; see Trap.
         ignore: see TrapOptions.
-        ranges: a file that ``record_ranges`` or ``infer --record-range`` wrote; the kind "range" goes without saying then.
+        ranges: a file that ``record_ranges`` or ``infer --record-range`` wrote; the kind "range" goes without saying
+            then.
         margin: see TrapOptions.
-        precision, threads, timeout: as for compile_model and a run. Arithmetic of f16 in f32 does not overflow where f16 does: "f16" finds
-            what would.
+        precision, threads, timeout: as for compile_model and a run. Arithmetic of f16 in f32 does not overflow where
+            f16 does: "f16" finds what would.
 
     Raises:
         InputError: an argument is wrong.
