@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 from pathlib import Path
 
+from irexec.backend import system_memory
 from irexec.backend.control_groups import control_groups, text_of
 
 ASSUMED = 4 << 30
@@ -32,6 +34,8 @@ def memory_in_use(root: Path = Path("/")) -> int:
         root: where ``proc`` is.
     """
     pages = text_of(root / "proc/self/statm").split()
+    if not pages and sys.platform == "win32":
+        return system_memory.windows_in_use() or 0
     if len(pages) < 3 or not all(count.isdigit() for count in pages):
         return 0
     return max(0, int(pages[1]) - int(pages[2])) * PAGE
@@ -42,6 +46,10 @@ def _of_the_system(root: Path) -> int:
         name, *values = line.split()
         if name == "MemAvailable:" and values and values[0].isdigit():
             return int(values[0]) << 10
+    asked = {"win32": system_memory.windows_available, "darwin": system_memory.mac_available}.get(sys.platform)
+    available = None if asked is None else asked()
+    if available is not None:
+        return available
     try:
         # Half of the memory of a system that does not say how much of it is in use.
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+import irexec
 from irexec.backend.threads import thread_count
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions
@@ -31,6 +32,7 @@ def _server(
         max_delay=max_delay / 1e3,
         max_request=max_request << 20,
         log=render.remark if log else None,
+        version=irexec.__version__,
         **values,
     )
 

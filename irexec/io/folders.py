@@ -12,16 +12,16 @@ from irexec.io.held_signals import signals_held
 from irexec.io.temporary import Temporary
 
 _CURRENT_FOLDER, _EXCHANGE = -100, 2
-"""AT_FDCWD and RENAME_EXCHANGE of Linux."""
+"""AT_FDCWD of Linux; RENAME_EXCHANGE of Linux, which has the value of RENAME_SWAP of macOS."""
 
 
 @contextmanager
 def replacing_folder(target: Path) -> Iterator[Path]:
     """A new, empty folder that replaces ``target`` when the block is left without an error; what was in ``target`` is deleted.
 
-    It is made in a temporary folder beside the target, as ``replacing`` makes files. Linux exchanges the two folders in one step; elsewhere
-    a process that is killed between two renames leaves no folder of the name, and both in the temporary folder; the next
-    process that writes the target puts the old one back first.
+    The new folder is made in a temporary folder beside the target, as ``replacing`` makes files. Linux and macOS exchange the two
+    folders in one step. Elsewhere a process that is killed between two renames leaves no folder of the name, and both folders in
+    the temporary one; the next process that writes the target restores the old folder first.
 
     Raises:
         OSError: the folder cannot be made or renamed; the target is then as it was.
@@ -55,9 +55,12 @@ def _rename(temporary: Temporary) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Whether the two could exchange their names: that takes Linux, and a file system that can do it."""
-    rename = getattr(ctypes.CDLL(None), "renameat2", None) if os.name == "posix" else None
-    if rename is None:
+    """True if the two exchanged their names, which takes Linux or macOS, and a file system that can exchange names."""
+    if os.name != "posix":
         return False
-    done: int = rename(_CURRENT_FOLDER, os.fsencode(one), _CURRENT_FOLDER, os.fsencode(other), ctypes.c_uint(_EXCHANGE))
-    return done == 0
+    library, first, second = ctypes.CDLL(None), os.fsencode(one), os.fsencode(other)
+    if rename := getattr(library, "renameat2", None):
+        return bool(rename(_CURRENT_FOLDER, first, _CURRENT_FOLDER, second, ctypes.c_uint(_EXCHANGE)) == 0)
+    if rename := getattr(library, "renamex_np", None):
+        return bool(rename(first, second, ctypes.c_uint(_EXCHANGE)) == 0)
+    return False

@@ -8,6 +8,9 @@ import re
 import zlib
 from pathlib import Path
 
+_QUERY, _INVALID_PARAMETER, _STILL_ACTIVE = 0x1000, 87, 259
+"""PROCESS_QUERY_LIMITED_INFORMATION, ERROR_INVALID_PARAMETER and STILL_ACTIVE of Windows."""
+
 _NAME_LENGTH = 40
 """Characters of the target's name in that of the folder: a name has at most 255 bytes."""
 
@@ -110,11 +113,26 @@ def _put_back(old: Path, target: Path) -> None:
             os.rename(old, target)
 
 
+def _is_running_on_windows(process: int) -> bool:
+    """The same by kernel32: a process that has ended, and is open elsewhere, has an exit code other than STILL_ACTIVE."""
+    import ctypes
+
+    kernel = getattr(ctypes, "WinDLL")("kernel32", use_last_error=True)  # noqa: B009
+    kernel.OpenProcess.restype = ctypes.c_void_p
+    handle = kernel.OpenProcess(_QUERY, False, process)
+    if not handle:
+        # Any other error, such as one of rights, is that of a process that exists.
+        return bool(getattr(ctypes, "get_last_error")() != _INVALID_PARAMETER)  # noqa: B009
+    code = ctypes.c_uint32()
+    known = kernel.GetExitCodeProcess(ctypes.c_void_p(handle), ctypes.byref(code))
+    kernel.CloseHandle(ctypes.c_void_p(handle))
+    return not known or code.value == _STILL_ACTIVE
+
+
 def _is_running(process: int) -> bool:
     """Whether there is a process of this number; where that cannot be asked, there may be."""
-    if os.name != "posix":
-        # Python on Windows has no signal that only asks.
-        return True
+    if os.name == "nt":
+        return _is_running_on_windows(process)
     try:
         os.kill(process, 0)
     except ProcessLookupError:

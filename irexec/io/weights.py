@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,11 @@ def pointer_message(name: str, start: bytes) -> str | None:
     sizes = [line.removeprefix(b"size ") for line in start.splitlines() if line.startswith(b"size ")]
     size = f" (size {sizes[0].decode()})" if sizes and sizes[0].isdigit() else ""
     return f"{name} is a Git LFS pointer{size}: run git lfs pull"
+
+
+def is_locked_by_reading() -> bool:
+    """True on Windows, where a file that is open or mapped cannot be replaced, so that a model could not be saved over its own files."""
+    return os.name == "nt"
 
 
 class Weights:
@@ -119,7 +125,7 @@ class Weights:
         try:
             file = HeldFile(self.path)
             pointer = pointer_message(self._name(), file.read(0, _LARGEST_POINTER))
-            if pointer is None and self.mapped:
+            if pointer is None and self.mapped and not is_locked_by_reading():
                 self._file = file
             elif pointer is None:
                 self._data = file.read_all()

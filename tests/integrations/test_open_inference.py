@@ -46,9 +46,9 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
         ServedModel("texts", models.saved(b, folder, "texts"), PredictorOptions()),
     ]
     open_inference.load_kserve()
-    server = open_inference._Server(served, open_inference.ServeOptions(max_delay=0.0))
+    server = open_inference._Server(served, open_inference.ServeOptions(max_delay=0.0, version=irexec.__version__))
     app = open_inference._http_server(
-        open_inference._dataplane_class()(server._registry),
+        open_inference._dataplane_class(irexec.__version__)(server._registry),
         open_inference.ServeOptions(log=LOG.append),
         server.extensions,
         server._executor,
@@ -200,7 +200,7 @@ def grpc_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str
     import threading
 
     lines: list[str] = []
-    options = open_inference.ServeOptions(grpc_port=0, log=lines.append)
+    options = open_inference.ServeOptions(grpc_port=0, version=irexec.__version__, log=lines.append)
     model = ServedModel("m", models.twice_plus_one(tmp_path_factory.mktemp("grpc"), [-1, 3]), PredictorOptions())
     ready, loop = threading.Event(), asyncio.new_event_loop()
     found: list[Any] = []
@@ -209,7 +209,7 @@ def grpc_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str
         from irexec.integrations.draining import RefusedCalls
 
         server = open_inference._Server([model], options)
-        plane = open_inference._dataplane_class()(server._registry)
+        plane = open_inference._dataplane_class(irexec.__version__)(server._registry)
         grpc, port = await open_inference._grpc_server(plane, options, server.extensions, RefusedCalls().interceptor)
         stop = asyncio.Event()
         found.extend([port, stop])

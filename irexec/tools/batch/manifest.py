@@ -6,15 +6,20 @@ Tables: ``job`` (key, value): the SHA-256 of the model and what decides the resu
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from irexec.errors import InputError, ModelError
+from irexec.errors import InputError, ModelError, UnsupportedError
 from irexec.tools.batch.earlier_outputs import APPLICATION
 from irexec.tools.batch.items import Items
 from irexec.tools.batch.part import PartResult
+
+try:
+    import sqlite3
+except ImportError:
+    # Pyodide has it as a package of its own.
+    raise UnsupportedError("batch needs sqlite3, which this Python does not have") from None
 
 _SCHEMA = """
 CREATE TABLE job (key TEXT PRIMARY KEY, value TEXT);

@@ -7,15 +7,22 @@ from pathlib import Path
 
 
 def peak_bytes() -> int:
-    """The largest resident size of this process so far."""
+    """The largest resident size of this process so far; 0 where the system does not report it."""
     if sys.platform == "win32":
         return _peak_on_windows()
     status = Path("/proc/self/status")
     if status.exists():
         # VmHWM starts anew with every program; ru_maxrss may be that of the process that started this one.
         lines = status.read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
-    import resource
+        peaks = [int(line.split()[1]) for line in lines if line.startswith("VmHWM:")]
+        # Sandboxes such as gVisor have the file without this line.
+        if peaks:
+            return peaks[0] * 1024
+    try:
+        import resource
+    except ImportError:
+        # Pyodide.
+        return 0
 
     # In bytes on macOS, in kilobytes elsewhere.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

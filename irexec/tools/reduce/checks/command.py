@@ -30,11 +30,24 @@ _MODEL, _INPUTS = "{}", "{inputs}"
 _READ = 4 << 20
 
 
+def split_command(command: str) -> list[str]:
+    """The arguments of a command: quoted as for a POSIX shell, but on Windows a backslash separates folders and quotes nothing.
+
+    Raises:
+        ValueError: a quote is not closed.
+    """
+    words = shlex.shlex(command, posix=True, punctuation_chars=False)
+    words.whitespace_split, words.commenters = True, ""
+    if os.name == "nt":
+        words.escape = ""
+    return list(words)
+
+
 class CommandCheck(Check):
     """Whether a command fails, in the same way as for the model itself.
 
     Args:
-        command: its arguments, quoted as a POSIX shell reads them; no shell runs it. ``{}`` in it stands for the path of the .xml, and
+        command: the command, see ``split_command``; no shell runs it. ``{}`` in it stands for the path of the .xml, and
             ``{inputs}`` for that of the .npz.
         timeout: seconds that it may take; one that takes longer fails, in a way of its own.
         expect_text: what its output has, on stdout or stderr, if it fails; its exit code means nothing then.
@@ -46,7 +59,7 @@ class CommandCheck(Check):
     def __init__(self, command: str, timeout: float | None = None, expect_text: str | None = None) -> None:
         self.timeout, self.expect_text = timeout, expect_text
         try:
-            self.arguments = shlex.split(command)
+            self.arguments = split_command(command)
         except ValueError as error:
             raise InputError(f"--check {command!r} is not a command: {str(error).lower()}") from None
         if not any(_MODEL in argument for argument in self.arguments):

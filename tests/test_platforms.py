@@ -1,0 +1,235 @@
+"""Other platforms by simulation: what their systems answer, or do not have, replaces what this system answers."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec.backend import available_memory, system_memory
+from irexec.io import folders, temporary, weights
+from irexec.tools.engines import process_memory
+from irexec.tools.reduce.checks import command
+from tests.support.paths import DIGITS, ROOT
+
+
+class _Kernel:
+    """kernel32, with functions that fill the structures they get."""
+
+    def __init__(self, **fields: int) -> None:
+        self.fields = fields
+        self.GetCurrentProcess = SimpleNamespace(restype=None)
+        self.GetCurrentProcess = lambda: 1  # type: ignore[assignment, return-value]
+
+    def _fill(self, structure: Any) -> int:
+        for name, value in self.fields.items():
+            setattr(structure._obj, name, value)
+        return 1
+
+    def GlobalMemoryStatusEx(self, status: Any) -> int:
+        assert status._obj.length == 64
+        return self._fill(status)
+
+    def K32GetProcessMemoryInfo(self, process: Any, counters: Any, size: Any) -> int:
+        assert size.value == 72 == counters._obj.length
+        return self._fill(counters)
+
+
+class _Attributes:
+    """A function that accepts attributes such as restype."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._call(*arguments)
+
+
+def _windows(monkeypatch: pytest.MonkeyPatch, kernel: Any) -> None:
+    monkeypatch.setattr(ctypes, "WinDLL", lambda name, use_last_error: kernel, raising=False)
+    monkeypatch.setattr(sys, "platform", "win32")
+
+
+def test_windows_reports_the_memory_that_is_available(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _windows(monkeypatch, _Kernel(available=3 << 30))
+    assert available_memory.available_memory(tmp_path) == 3 << 30
+    kernel = _Kernel(page_file=123 << 20)
+    kernel.GetCurrentProcess = _Attributes(lambda: 1)  # type: ignore[assignment]
+    _windows(monkeypatch, kernel)
+    assert available_memory.memory_in_use(tmp_path) == 123 << 20
+
+
+def test_windows_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    kernel = SimpleNamespace(
+        GlobalMemoryStatusEx=lambda status: 0,
+        K32GetProcessMemoryInfo=lambda *arguments: 0,
+        GetCurrentProcess=_Attributes(lambda: 1),
+    )
+    _windows(monkeypatch, kernel)
+    monkeypatch.delattr(os, "sysconf", raising=False)
+    assert available_memory.available_memory(tmp_path) == available_memory.ASSUMED
+    assert available_memory.memory_in_use(tmp_path) == 0
+
+
+VM_STAT = """Mach Virtual Memory Statistics: (page size of 16384 bytes)
+Pages free:                               10000.
+Pages active:                            300000.
+Pages inactive:                           20000.
+Pages speculative:                         3000.
+Pages throttled:                              0.
+Pages wired down:                         90000.
+Pages purgeable:                            400.
+"Translation faults":                 123456789.
+"""
+
+
+def test_macos_reports_the_pages_that_it_can_free(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(subprocess, "run", lambda *words, **options: SimpleNamespace(stdout=VM_STAT))
+    assert available_memory.available_memory(tmp_path) == 33_400 * 16384
+
+
+@pytest.mark.parametrize("text", ["", "Pages free: 3.\n"])
+def test_a_vm_stat_that_says_something_else_is_not_believed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "run", lambda *words, **options: SimpleNamespace(stdout=text))
+    assert system_memory.mac_available() is None
+
+
+def test_without_vm_stat_half_of_the_memory_is_assumed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def missing(*words: Any, **options: Any) -> Any:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(subprocess, "run", missing)
+    monkeypatch.setattr(os, "sysconf", lambda name: {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}[name])
+    assert available_memory.available_memory(tmp_path) == 500 * 4096
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (r"python C:\t\check.py {}", ["python", r"C:\t\check.py", "{}"]),
+        (r'"C:\Program Files\check.exe" "{}" {inputs}', [r"C:\Program Files\check.exe", "{}", "{inputs}"]),
+        ("check '#1' # {}", ["check", "#1", "#", "{}"]),
+    ],
+)
+def test_backslashes_of_a_command_stay_on_windows(text: str, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "os", SimpleNamespace(name="nt"))
+    assert command.split_command(text) == words
+
+
+def test_commands_are_read_as_a_posix_shell_does_elsewhere() -> None:
+    import shlex
+
+    for text in (r"a\ b {} c", '\'a b\' "c \\" d" {}', "x # {}", r"C:\t {}"):
+        assert command.split_command(text) == shlex.split(text)
+    with pytest.raises(ValueError, match="quotation"):
+        command.split_command("a 'b")
+
+
+@pytest.mark.parametrize(
+    ("handle", "code", "error", "is_running"),
+    [(7, 259, 0, True), (7, 1, 0, False), (0, 0, 87, False), (0, 0, 5, True)],
+)
+def test_processes_of_windows(
+    handle: int, code: int, error: int, is_running: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exit_code(process: Any, found: Any) -> int:
+        found._obj.value = code
+        return 1
+
+    kernel = SimpleNamespace(
+        OpenProcess=_Attributes(lambda *words: handle), GetExitCodeProcess=exit_code, CloseHandle=lambda process: 1
+    )
+    monkeypatch.setattr(ctypes, "WinDLL", lambda name, use_last_error: kernel, raising=False)
+    monkeypatch.setattr(ctypes, "get_last_error", lambda: error, raising=False)
+    assert temporary._is_running_on_windows(1234) is is_running
+
+
+def test_where_files_are_locked_a_model_is_saved_over_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file of the model is open or mapped once it is read, however large."""
+    for suffix in (".xml", ".bin"):
+        (tmp_path / f"m{suffix}").write_bytes((DIGITS / f"classifier{suffix}").read_bytes())
+    monkeypatch.setattr(weights, "READ_AT_ONCE", 0)
+    monkeypatch.setattr(weights, "is_locked_by_reading", lambda: True)
+    model = irexec.read_model(tmp_path / "m.xml")
+    constant = next(node.constant for node in model.nodes if node.constant is not None)
+    before = np.array(constant.raw)
+    if sys.platform == "linux":
+        opened = {os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if _exists(name)}
+        assert str(tmp_path / "m.bin") not in opened
+        assert str(tmp_path / "m.bin") not in Path("/proc/self/maps").read_text()
+    irexec.save_model(model, tmp_path / "m.xml")
+    assert np.array_equal(constant.raw, before)
+    assert weights.is_locked_by_reading() is True
+
+
+def _exists(name: str) -> bool:
+    return os.path.lexists(f"/proc/self/fd/{name}")
+
+
+@pytest.mark.parametrize("text", ["Name:\tpython\nVmRSS:\t 1 kB\n", ""])
+def test_a_status_without_a_peak(text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "status").write_text(text)
+    monkeypatch.setattr(process_memory, "Path", lambda path: tmp_path / "status")
+    assert process_memory.peak_bytes() > 0
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert process_memory.peak_bytes() == 0
+
+
+def test_without_sqlite_batch_says_what_is_missing() -> None:
+    code = (
+        "import sys; sys.modules['sqlite3'] = None\n"
+        "from irexec.cli.main import run; sys.exit(run(['batch', 'm.xml', 'x.npy', '-o', 'o.npz']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (4, "error: batch needs sqlite3, which this Python does not have\n")
+
+
+def test_without_resource_and_sqlite_a_model_runs() -> None:
+    code = (
+        "import sys\n"
+        "for name in ('sqlite3', 'resource', 'fcntl'): sys.modules[name] = None\n"
+        "from irexec.cli.main import run; sys.exit(run(['infer', 'samples/digits/classifier.xml', '-i', 'random']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "probabilities" in done.stdout
+
+
+def test_macos_exchanges_folders_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[Any, ...]] = []
+
+    def exchange(one: bytes, other: bytes, flags: Any) -> int:
+        calls.append((one, other, flags.value))
+        os.rename(one, one + b".x")
+        os.rename(other, one)
+        os.rename(one + b".x", other)
+        return 0
+
+    monkeypatch.setattr(folders.ctypes, "CDLL", lambda name: SimpleNamespace(renamex_np=exchange))
+    target = tmp_path / "dump"
+    target.mkdir()
+    (target / "old").write_text("")
+    with folders.replacing_folder(target) as new:
+        (new / "new").write_text("")
+    assert [path.name for path in target.iterdir()] == ["new"]
+    assert [flags for _, _, flags in calls] == [2]
+    assert [path.name for path in tmp_path.iterdir()] == ["dump"]
+
+
+def test_without_an_exchange_folders_are_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders.ctypes, "CDLL", lambda name: SimpleNamespace())
+    target = tmp_path / "dump"
+    target.mkdir()
+    with folders.replacing_folder(target) as new:
+        (new / "new").write_text("")
+    assert [path.name for path in target.iterdir()] == ["new"]
