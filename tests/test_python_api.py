@@ -11,7 +11,7 @@ import pytest
 
 import irexec
 from irexec.ir.shape_text import as_shape, parse_shape
-from tests.support.paths import IRS
+from tests.support.paths import DIGITS, IRS
 
 XML = IRS / "state.xml"
 
@@ -205,3 +205,22 @@ def test_a_written_shape_is_read_again() -> None:
         builder = irexec.Builder()
         node = builder.parameter("f32", text, "x").node
         assert parse_shape(node.attributes["shape"]) == parse_shape(text)
+
+
+def test_layers_are_found_by_name_and_type() -> None:
+    model = irexec.read_model(DIGITS / "classifier.xml")
+    assert model["relu1"].type == "Relu" and model["relu1"] in model.nodes
+    assert [node.name for node in model.find(type="MaxPool")] == ["maxpool2", "maxpool5"]
+    assert [node.name for node in model.find("relu?")] == ["relu1", "relu4"]
+    assert model.find("relu1", type="MatMul") == []
+    with pytest.raises(irexec.InputError, match=r"there is no layer 'relu2'; similar names are 'relu\d'"):
+        model["relu2"]
+
+
+def test_a_clone_has_layers_of_its_own() -> None:
+    model = irexec.read_model(DIGITS / "classifier.xml")
+    clone = model.clone()
+    clone["probabilities"].attributes["axis"] = "0"
+    clone.nodes.remove(clone["relu1"])
+    assert type(clone) is irexec.Model
+    assert model["probabilities"].attributes["axis"] == "1" and model["relu1"].type == "Relu"

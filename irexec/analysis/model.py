@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import fnmatch
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +16,7 @@ from irexec.errors import InputError, IrexecError, ModelError, OpError
 from irexec.ir import graph as ir
 from irexec.ir.dims import PartialShape, shape_text
 from irexec.ir.facts import Fact
+from irexec.ir.find import find_node
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.shape_text import ShapeLike, as_shape, write_shape
 from irexec.messages import counted, listed
@@ -55,6 +59,28 @@ class Model(ir.ModelGraph):
     def of(cls, model: ir.ModelGraph) -> Model:
         """The same graph (nodes are shared) as a Model that can infer."""
         return cls(**vars(model))
+
+    def __getitem__(self, name: str) -> Node:
+        """The layer of a name, outside of bodies.
+
+        Raises:
+            InputError: there is none; the message offers similar names.
+        """
+        return find_node(self, name)
+
+    def find(self, name: str = "*", *, type: str | None = None) -> list[Node]:
+        """The layers with a name and a type, in the order of the file; those of bodies after the layer that has them.
+
+        Args:
+            name: a name, in which ``*`` stands for any text and ``?`` for any character.
+            type: an operation type, such as "Convolution"; by default any.
+        """
+        pattern = re.compile(fnmatch.translate(name))
+        return [node for node in self.walk() if type in (None, node.type) and pattern.match(node.name)]
+
+    def clone(self) -> Model:
+        """A copy with layers of its own, which shares the bytes of constants."""
+        return copy.copy(self)
 
     @property
     def inputs(self) -> list[Port]:

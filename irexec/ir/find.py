@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-
 from irexec.errors import InputError
 from irexec.ir.graph import Graph, Node, Value
 from irexec.messages import counted
@@ -28,9 +26,27 @@ def find_value(graph: Graph, key: str) -> Value:
     inside = _inside(graph, key)
     if inside:
         raise InputError(f"{key!r} is in {inside}: only tensors outside of bodies can be given")
-    similar = difflib.get_close_matches(key, list(dict.fromkeys(all_names(graph))), 3)
-    offer = f"; similar names are {', '.join(map(repr, similar))}" if similar else ""
-    raise InputError(f"there is no tensor or layer {key!r}{offer}")
+    raise InputError(f"there is no tensor or layer {key!r}{_offer(key, all_names(graph))}")
+
+
+def find_node(graph: Graph, name: str) -> Node:
+    """The layer of a name, outside of bodies.
+
+    Raises:
+        InputError: there is none; the message offers similar names.
+    """
+    for node in graph.nodes:
+        if node.name == name:
+            return node
+    raise InputError(f"there is no layer {name!r}{_offer(name, [node.name for node in graph.nodes])}")
+
+
+def _offer(name: str, names: list[str]) -> str:
+    """The similar names of a message; "" without any."""
+    import difflib
+
+    similar = difflib.get_close_matches(name, list(dict.fromkeys(names)), 3)
+    return f"; similar names are {', '.join(map(repr, similar))}" if similar else ""
 
 
 def values_by_name(graph: Graph) -> dict[str, Value]:
