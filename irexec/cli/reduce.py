@@ -51,7 +51,7 @@ class Kinds(click.ParamType):
 
 @dataclass(frozen=True, kw_only=True)
 class _Failure:
-    """What a failure is: exactly one of ``command``, ``finding``, ``against`` and ``trap`` is given."""
+    """Definition of a failure: exactly one of ``command``, ``finding``, ``against`` and ``trap`` is given."""
 
     command: str | None
     finding: str | None

@@ -124,7 +124,7 @@ def http_routes(app: Any, extensions: Extensions) -> None:
     route("/v2/repository/index", "POST", index)
 
 
-# Of each message its fields: number and type, with an asterisk for repeated ones. Other fields are left out, which clients
+# The fields of each message: number and type, with an asterisk for repeated ones. Other fields are left out, which clients
 # read as their defaults.
 _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "ModelConfigRequest": {"name": (1, "string"), "version": (2, "string")},

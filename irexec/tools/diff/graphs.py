@@ -16,14 +16,14 @@ from irexec.tools.diff.values import ReadAs, constant_changes, is_damaged, value
 
 _ROOTS = 4
 _PASSED = 8
-"""Layers without a partner between a constant and the layer that reads what they compute."""
+"""Maximum number of unmatched layers between a constant and the matched layer that reads their result."""
 _BEHIND = 1e-3
-"""What is added to the position of the layer that an added layer reads; positions of layers of A are whole numbers."""
+"""Distance of an added layer from the layer that it reads; positions of layers of A are whole numbers."""
 _FACTS = ("shapes", "types")
 _ANY_INSIDE = -1
-"""In place of the changes of a body, while they are not all known."""
+"""Placeholder of the changes of a body until all of them are known."""
 _CAUSES = ("type", "versions", "attributes", "types", "shapes", "wiring", "values", "bodies")
-"""Kinds of changes that shapes and types further on may follow from."""
+"""Kinds of changes that may cause downstream shape or type changes."""
 
 Roots = tuple[int, ...]
 SortKey = tuple[float, ...]
@@ -32,12 +32,12 @@ _Readers = dict[Node, list[tuple[Node, int]]]
 
 @dataclass
 class Found:
-    """What has been found so far.
+    """Changes found so far.
 
     Attributes:
         advance: called with the bytes of constants that were compared.
         model, layers, following, unread: as in Diff.
-        sort_keys: for each of ``layers`` where it comes in the order of A, that of bodies after that of their layer.
+        sort_keys: the sort key of each entry of ``layers``; entries of a body sort after the layer that owns it.
     """
 
     advance: Callable[[int], None]
@@ -48,13 +48,13 @@ class Found:
     unread: int = 0
 
     def add(self, layer: LayerDiff, sort_key: SortKey) -> int:
-        """Take in a layer; its position."""
+        """Add a layer. Returns its index."""
         self.layers.append(layer)
         self.sort_keys.append(sort_key)
         return len(self.layers) - 1
 
     def sort(self) -> None:
-        """Bring the layers in the order of A."""
+        """Sort the layers by the order of A."""
         order = sorted(range(len(self.layers)), key=lambda k: self.sort_keys[k])
         position = {old: new for new, old in enumerate(order)}
         self.layers = [self.layers[k] for k in order]
@@ -63,13 +63,13 @@ class Found:
 
 
 class GraphDiff:
-    """What changed between two graphs.
+    """Changes between two graphs.
 
     Args:
-        found: takes what is found.
-        matching: of the graphs.
-        path: the layers and bodies that the graphs are in.
-        sort_key: where that is in the order of A.
+        found: receives the changes.
+        matching: the matched layers of the graphs.
+        path: the layers and bodies that contain the graphs.
+        sort_key: the sort key of the layer that owns the graphs.
     """
 
     def __init__(self, found: Found, matching: Matching, path: str = "", sort_key: SortKey = ()) -> None:
@@ -79,23 +79,23 @@ class GraphDiff:
         self._outside: Roots = ()
         self._positions = _positions(matching)
         self._roots: dict[Node, Roots] = {}
-        """For each layer of B, and each that only A has, the changes that its outputs may follow from."""
+        """For each layer of B, and each layer of A alone, the changes that may cause those of its outputs."""
         self._single: dict[Node, int] = {}
         self._changed_at: dict[Node, int] = {}
         self._readers = _readers(matching.a), _readers(matching.b)
 
     def follows(self, outer: Mapping[Node, Roots], carried: Collection[Node], outside: Roots) -> None:
-        """Say what the shapes and types of the Parameters of a body may follow from.
+        """Set the possible causes of the shapes and types of a body's Parameters.
 
         Args:
-            outer: for Parameters in B that are given another shape or type, the changes that these follow from.
-            carried: those in B that take what an iteration gives to the next.
+            outer: for Parameters of B whose outer input has another shape or type, the changes that cause it.
+            carried: Parameters of B that receive a value of the previous iteration.
             outside: all changes that reach the layer of the body.
         """
         self._outer, self._carried, self._outside = outer, carried, outside
 
     def run(self) -> list[int]:
-        """Find all changes; the positions of those in ``Found.layers`` that shapes and types further on may follow from."""
+        """Find all changes. Returns the indices of those that may cause downstream shape or type changes."""
         for node in self._matching.only_a:
             self._add_single(node, LayerRef.of(node, self._path), None)
         for node in self._matching.only_b:
@@ -153,7 +153,7 @@ class GraphDiff:
         ]
 
     def _given(self, pair: Pair) -> Roots:
-        """Of a Parameter of a body, the changes that what it is given follows from."""
+        """Changes to the inputs that feed a body's Parameter."""
         if pair.b.type != "Parameter" or not self._path:
             return ()
         return self._outer.get(pair.b) or (
@@ -161,7 +161,7 @@ class GraphDiff:
         )
 
     def _changed(self, pair: Pair, changes: Sequence[Change]) -> Roots:
-        """Take in the changes of a pair, in place of what was taken in before; its position if others may follow from it."""
+        """Store the changes of a pair, replacing earlier ones. Returns the index if other changes may follow from them."""
         index = self._changed_at.get(pair.a)
         layer = LayerDiff(self._ref_a(pair), self._ref_b(pair), pair.reason, tuple(changes))
         if not changes:
@@ -188,7 +188,7 @@ class GraphDiff:
             yield Change("values", "values", None, None, values)
 
     def _read_as(self, pair: Pair) -> ReadAs | None:
-        """Where constants are read through layers that only one model has, the values that the same input of a layer reads."""
+        """The values that the same input of a layer reads, if only one model has layers between it and the constants."""
         if pair.reason != "through":
             return None
         readers = set(_reading(pair.b, self._readers[1], self._matching.in_a))
@@ -207,7 +207,7 @@ class GraphDiff:
             self._found.layers[index] = replace(layer, between=(*layer.between, edge))
 
     def _bodies(self, pair: Pair, outside: Roots) -> Roots:
-        """Go through the bodies of a layer; the changes inside that its outputs may follow from.
+        """Compare the bodies of a layer. Returns the changes inside that may cause those of the layer's outputs.
 
         Args:
             pair: the layer.
@@ -229,7 +229,7 @@ class GraphDiff:
         return tuple(inside[:_ROOTS])
 
     def _input_roots(self, pair: Pair) -> Roots:
-        """The changes that inputs follow from whose shape or type differs."""
+        """Changes that cause the differing shapes and types of inputs."""
         found = []
         for one, other in zip(pair.a.inputs, pair.b.inputs, strict=False):
             if one is not None and other is not None and facts_differ(one.fact, other.fact):
@@ -240,7 +240,7 @@ class GraphDiff:
         return _merged(found)
 
     def _depends_on_values(self, pair: Pair) -> bool:
-        """Whether a change reaches the layer as integers, which may be sizes, or as a scalar, which may be an end of Range."""
+        """True if a change reaches the layer as integers, which may be sizes, or as a scalar, which may be a limit of Range."""
         for value in pair.b.inputs:
             if value is not None and self._roots.get(value.node) and value.fact is not None:
                 element = value.fact.element
@@ -268,7 +268,7 @@ class GraphDiff:
 
 
 def _connections(pair: Pair, matching: Matching) -> Iterator[Change]:
-    """What differs of the bodies that a layer has, and of how they are connected to it."""
+    """Changes of the bodies of a layer, and of their connections to the layer."""
     for name in dict.fromkeys([*pair.a.bodies, *pair.b.bodies]):
         inner = matching.bodies.get((pair.a, name))
         if inner is not None:
@@ -280,7 +280,7 @@ def _connections(pair: Pair, matching: Matching) -> Iterator[Change]:
 
 
 def _resolved(following: Following, causes: Sequence[int]) -> Following:
-    """With the changes of the body in place of ``_ANY_INSIDE``."""
+    """The consequence with the changes of the body in place of ``_ANY_INSIDE``."""
     if _ANY_INSIDE not in following.roots:
         return following
     return replace(
@@ -301,7 +301,7 @@ def _reading(node: Node, readers: _Readers, partner: Callable[[Node], Node | Non
 
 
 def _positions(matching: Matching) -> dict[Node, float]:
-    """Where each layer comes in the order of A: one that only B has, after what it reads, or before its reader if it reads nothing."""
+    """Position of each layer in the order of A. A layer of B alone follows its inputs, or precedes its reader if it has no inputs."""
     found: dict[Node, float] = {node: position for position, node in enumerate(matching.a.nodes)}
     for pair in matching.pairs:
         found[pair.b] = found[pair.a]

@@ -13,7 +13,7 @@ from irexec.tools.diff.result import KINDS, Change, Diff, Following, LayerDiff, 
 
 @dataclass(frozen=True)
 class Ignored:
-    """What is left out.
+    """The changes to leave out.
 
     Attributes:
         texts: the entries as given.

@@ -11,15 +11,15 @@ from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.tools.diff.result import Change
 
 _RECORD = ("bin_size", "bin_sample", "bin_crc32")
-"""Attributes of <net> that say what is in the .bin."""
+"""Attributes of <net> that record the contents of the .bin."""
 _OUTPUT_NAMES = "output_names"
-"""What OpenVINO writes at a Result: the tensor names of what it reads."""
+"""Attribute that OpenVINO writes at a Result: the tensor names of its input."""
 _SHAPES, _TYPES = ("shape", "variable_shape"), ("element_type", "variable_type")
 """Attributes that declare the shape and type of an output."""
 
 
 def own_changes(a: Node, b: Node) -> Iterator[Change]:
-    """What differs without a look at other layers."""
+    """Changes of the layer itself, regardless of other layers."""
     if a.type != b.type:
         yield Change("type", "type", a.type, b.type)
     if a.name != b.name:
@@ -44,7 +44,7 @@ def _attributes(a: Node, b: Node) -> Iterator[Change]:
 
 
 def _written(node: Node, name: str, values: Mapping[str, str]) -> str | None:
-    """An attribute as written; the default of one that is left out."""
+    """The text of an attribute; the default value if it is left out."""
     if name in node.attributes:
         return node.attributes[name]
     return f"{values[name]} (default)" if name in values else None
@@ -74,7 +74,7 @@ def _metadata(a: Node, b: Node) -> Iterator[Change]:
 def metadata_changes(
     a: Graph | Node | Input | Value, b: Graph | Node | Input | Value, prefix: str = ""
 ) -> Iterator[Change]:
-    """What differs of that which a file says beside the graph."""
+    """Changes of the data that a file has beside the graph."""
     if a.payload is None and b.payload is None:
         return
     mine, theirs = _said(a.payload), _said(b.payload)
@@ -85,7 +85,7 @@ def metadata_changes(
 
 
 def _said(payload: Any) -> dict[str, str]:
-    """What a payload says: texts by the names of the elements that lead to them."""
+    """The texts of a payload, by the paths of their elements."""
     said = io.plain(payload)
     found = {name: text for name, text in said.get("attributes", {}).items() if name not in _RECORD}
     for tag, attributes in said.get("parts", {}).items():

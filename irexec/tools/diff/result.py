@@ -1,4 +1,4 @@
-"""What ``diff`` returns."""
+"""The result of ``diff``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = {
     "order": "the order of the inputs and outputs of the model or of a body",
     "metadata": "rt_info and what else a file says beside the graph",
 }
-"""The kinds of changes and what they are."""
+"""The kinds of changes, with descriptions."""
 
 Status = Literal["added", "removed", "changed", "renamed"]
 
@@ -58,15 +58,15 @@ class LayerRef(Record):
 
 @dataclass(frozen=True, slots=True)
 class ValueChange(Record):
-    """How the values of a constant changed; what the other side computes of a compressed constant counts as its values.
+    """Changes of the values of a constant. The decompressed values of a compressed constant count as its values.
 
     Attributes:
-        elements: how many it has.
-        changed: how many of them have another value.
+        elements: number of elements.
+        changed: number of elements with another value.
         largest: the largest absolute difference; None where none is finite.
         relative: the Euclidean norm of all finite differences, divided by that of the values in A; infinite where only that is 0.
-        not_finite: how many are NaN or infinite on one side and not the same on the other.
-        decompressed: whether one side stores it in another type, from which layers compute the values.
+        not_finite: number of elements that are NaN or infinite on one side and differ on the other.
+        decompressed: whether one side stores another type, from which layers compute the values.
         transposed: whether B has the transposed matrix, of as many rows as columns.
     """
 
@@ -122,7 +122,7 @@ class LayerDiff(Record):
 
     @property
     def status(self) -> Status:
-        """What happened to it."""
+        """Added, removed, changed or renamed."""
         if self.a is None:
             return "added"
         if self.b is None:
@@ -139,13 +139,13 @@ class LayerDiff(Record):
 
 @dataclass(frozen=True, slots=True)
 class Following(Record):
-    """A shape or type that is another one because of a change elsewhere.
+    """A shape or type that differs because of a change elsewhere.
 
     Attributes:
         layer: in A.
         other: in B.
         change: the shape or type.
-        roots: the positions in ``Diff.layers`` of changes that it follows from, up to four.
+        roots: indices in ``Diff.layers`` of the changes that cause it, up to four.
     """
 
     layer: LayerRef
@@ -156,16 +156,16 @@ class Following(Record):
 
 @dataclass(frozen=True, repr=False)
 class Diff(Shown):
-    """What changed from model ``a`` to model ``b``.
+    """The changes from model ``a`` to model ``b``.
 
     Attributes:
         a, b: the paths, or the names of models without one.
-        layer_counts: how many layers each has, those of bodies included.
+        layer_counts: number of layers of each model, bodies included.
         model: changes of the models as a whole, and of the graphs of bodies.
         layers: layers that were added, removed, changed or renamed.
         following: shapes and types that follow from these.
-        ignored: the kinds of changes that are left out.
-        unread: how many constants were not compared by their values since these cannot be read.
+        ignored: the entries of ``ignore``.
+        unread: number of constants whose values cannot be read, and were not compared.
     """
 
     a: str
@@ -179,12 +179,12 @@ class Diff(Shown):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing changed."""
+        """True if nothing changed."""
         return not (self.model or self.layers or self.following)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many layers were added, removed, changed and renamed."""
+        """Number of layers that were added, removed, changed and renamed."""
         found = Counter(layer.status for layer in self.layers)
         return {
             "added": found["added"],

@@ -1,4 +1,4 @@
-"""How much the values of constants changed."""
+"""Changes of the values of constants."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from irexec.tools.diff.decompress import decompressed
 from irexec.tools.diff.result import Change, ValueChange
 
 _LARGEST = 1 << 26
-"""Elements of a matrix beyond which it is not looked for in the other order."""
+"""Maximum number of elements of a matrix that is compared with the transposed one."""
 
 Advance = Callable[[int], None]
 ReadAs = tuple[Value, Value]
 
 
 def same_bytes(a: Constant, b: Constant) -> bool:
-    """Whether type, shape and bytes are equal.
+    """True if type, shape and bytes are equal.
 
     Raises:
         ModelError: the bytes cannot be read.
@@ -37,7 +37,7 @@ def same_bytes(a: Constant, b: Constant) -> bool:
 
 
 def constant_changes(a: Constant, b: Constant) -> Iterator[Change]:
-    """The type and shape of a constant, and whether there is as much of it as that takes."""
+    """Changes of the type, the shape and the completeness of a constant."""
     if a.element != b.element:
         yield Change("types", "type", a.element.name, b.element.name)
     if a.shape != b.shape:
@@ -53,16 +53,16 @@ def _damage(a: Constant, b: Constant) -> Iterator[Change]:
 
 
 def is_damaged(constant: Constant) -> bool:
-    """Whether its values cannot be known."""
+    """True if the values cannot be read."""
     return not constant.is_readable or size_problem(constant) is not None
 
 
 def value_change(a: Node, b: Node, read: ReadAs | None, advance: Advance) -> ValueChange | None:
-    """What changed between the values of two constants; None where nothing did, or where they cannot be compared element by element.
+    """Changes between the values of two constants; None if there are none, or the elements cannot be compared.
 
     Args:
         a, b: Constants.
-        read: where layers compute from one of them what the same input of a layer reads in both models, these two values.
+        read: the two values that the same input of a layer reads, if layers of one model compute it from its constant.
         advance: called with the packed bytes that have been compared.
 
     Raises:
@@ -84,7 +84,7 @@ def value_change(a: Node, b: Node, read: ReadAs | None, advance: Advance) -> Val
 
 
 def _same_values(a: Constant, b: Constant) -> bool:
-    """Whether the bytes are equal, in whatever shape, or those of the transposed matrix."""
+    """True if the bytes are equal, whatever the shapes, or those of the transposed matrix."""
     if a.element != b.element:
         return False
     if a.shape != b.shape and is_transposed(a, b):
@@ -93,7 +93,7 @@ def _same_values(a: Constant, b: Constant) -> bool:
 
 
 def is_transposed(a: Constant, b: Constant) -> bool:
-    """Whether both are matrices with the values of each other's transpose."""
+    """True if one matrix has the values of the other transposed."""
     if a.element != b.element or len(a.shape) != 2 or a.shape != b.shape[::-1] or min(a.shape) < 2:
         return False
     if is_damaged(a) or is_damaged(b) or a.count > _LARGEST:
