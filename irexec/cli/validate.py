@@ -18,9 +18,9 @@ from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.usage import is_given
 from irexec.ir.codes import CODES
-from irexec.ir.findings import Finding
 from irexec.ir.portability.releases import parse_release
 from irexec.messages import counted
+from irexec.tools.sections.graphs import findings_table
 from irexec.tools.validation import (
     STDIN,
     Baseline,
@@ -192,7 +192,7 @@ def _many(paths: Sequence[str], files: WeightsOptions, jobs: int, options: dict[
 def _show(found: Sequence[Report]) -> None:
     for one in found:
         if one.findings:
-            _table(one.findings)
+            render.show(findings_table(one.findings))
         if one.error is None:
             render.line(f"{_name(one)}: {_counted(Counter(one.counts), one.ignored, one.known)}")
     if len(found) > 1:
@@ -218,25 +218,6 @@ def _counted(counts: Counter[str], ignored: int, known: int) -> str:
     texts = [f"{count} {name}{'' if count == 1 or name == 'info' else 's'}" for name, count in counts.items() if count]
     texts += [f"{count} {what}" for count, what in ((ignored, "ignored"), (known, "known")) if count]
     return ", ".join(texts) or "no findings"
-
-
-def _table(findings: Sequence[Finding]) -> None:
-    if all(f.line is None and f.port is None for f in findings):
-        # Such as those of an ONNX model, which has no lines.
-        plain = [(f.severity, f.code, _layer(f), f.message) for f in findings]
-        render.table(("severity", "code", "layer", "finding"), plain, sentences=(3,), what="findings")
-        return
-    rows = [(f.line, f.severity, f.code, _layer(f), f.port, f.message) for f in findings]
-    headers = ("line", "severity", "code", "layer", "port", "finding")
-    render.table(headers, rows, right=(0, 4), sentences=(5,), what="findings")
-
-
-def _layer(finding: Finding) -> str:
-    if finding.layer_id is None and finding.layer_name is None:
-        return ""
-    kind = f" ({finding.layer_type})" if finding.layer_type else ""
-    number = "" if finding.layer_id is None else f"{finding.layer_id} "
-    return f"{number}{finding.layer_name or ''}{kind}"
 
 
 def _document(found: Sequence[Report]) -> dict[str, Any]:
