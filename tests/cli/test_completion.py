@@ -15,6 +15,7 @@ import irexec
 from irexec.cli.commands import COMMANDS
 from irexec.cli.main import run
 from irexec.io.model_names import model_names
+from irexec.ir.codes import CODES
 from tests.support.onnx_models import model_of
 from tests.support.paths import DIGITS
 
@@ -84,7 +85,7 @@ ROWS: list[tuple[str, list[str]]] = [
     ("irexec infer m.xml --bin ", ["deep/", "w.bin"]),
     ("irexec explain IR50", ["IR501", "IR502", "IR503", "IR504", "IR505", "IR506"]),
     ("irexec explain on20", ["on201", "on202", "on203", "on204", "on205", "on206"]),
-    ("irexec validate m.xml --ignore IR30", ["IR301", "IR302", "IR303", "IR304", "IR305", "IR306"]),
+    ("irexec validate m.xml --ignore IR30", [code for code in CODES if code.startswith("IR30")]),
     ("irexec ops CumS", ["CumSum"]),
     ("irexec ops --check m.o", ["m.onnx"]),
     ("irexec infer m.xml --top", ["--topk"]),
