@@ -83,18 +83,20 @@ class Studio:
         Raises:
             CannotBeMade: a command ended with an exit code above 1.
         """
-        key = hashlib.sha256(json.dumps([lines, columns, most, _fingerprint()]).encode()).hexdigest()[:10]
+        key = hashlib.sha256(json.dumps([lines, columns, most]).encode()).hexdigest()[:10]
         words = re.findall(r"\w+", lines[-1].replace("$ irexec", ""))
         name = "-".join([*words[:2], key])
         record = self._folder / f"{name}.json"
         if record.exists():
-            return Picture(**json.loads(record.read_text("utf-8")))
+            fingerprint, found = json.loads(record.read_text("utf-8"))
+            if fingerprint == _fingerprint():
+                return Picture(**found)
         with tempfile.TemporaryDirectory() as text:
             room = Path(text)
             shutil.copytree(_ROOT / "samples", room / "samples", ignore=shutil.ignore_patterns("__pycache__"))
-            found = self._made(name, lines, columns, most, room)
-        record.write_text(json.dumps(asdict(found)), "utf-8")
-        return found
+            picture = self._made(name, lines, columns, most, room)
+        record.write_text(json.dumps([_fingerprint(), asdict(picture)]), "utf-8")
+        return picture
 
     def _made(self, name: str, lines: Sequence[str], columns: int, most: int, room: Path) -> Picture:
         if not lines[0].startswith("$ "):
