@@ -69,7 +69,7 @@ def _is_independent(found: Found, by_value: Mapping[Value, Found], ancestors: An
 
 
 def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors, context: Context) -> Divergence:
-    nodes = _in_front(first, by_value, ancestors)
+    nodes = _in_front(first, by_value, ancestors, context.pairs.orders)
     nodes += [node for node in _misread(first, context) if node not in nodes]
     model = context.b.model
     constant, of_shapes = constant_layers(model), _computed_from_shapes(model)
@@ -88,12 +88,16 @@ def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancesto
     )
 
 
-def _in_front(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors) -> list[Node]:
+def _in_front(
+    first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors, orders: Mapping[Value, tuple[int, ...]]
+) -> list[Node]:
     """The layers between the tensors that agree and one that differs.
 
-    Where its shape differs, a layer in front whose shape could not be compared may be why, as long as these are few.
+    A layer in front that moves elements may be why, if A has its tensor in another order of axes. Where the shape of the tensor differs,
+    a layer in front whose shape could not be compared may be, as long as these are few.
     """
     sources, nodes = ancestors.of(first.value)
+    nodes += [value.node for value in sources if value in orders and value.node.type in _MOVES]
     while first.row.agreement.largest is None:
         reshaped = [value for value in sources if value in by_value and by_value[value].is_reshaped]
         more = [node for node in dict.fromkeys(value.node for value in reshaped) if node not in nodes]

@@ -141,4 +141,19 @@ def test_a_transpose_that_moves_an_axis_of_size_1_is_named() -> None:
     assert "move" in likely(compare(model([0, 1, 2]), model([1, 0, 2])))
 
 
+def test_a_transpose_to_another_order_is_named() -> None:
+    """Its tensor has all values of that of A, so that the next layer is the first that differs in more than the order."""
+
+    def model(axes: list[int]) -> Model:
+        b = Builder("m")
+        x = b.emit("Tanh", b.parameter("f32", (1, 6, 6, 4), "x"), name="tanh")
+        x = b.emit("Transpose", x, np.array(axes), name="move")
+        x = b.emit("Reshape", x, np.array([4, 36]), special_zero=False, name="flat")
+        b.result(b.emit("Softmax", x, axis=1, name="y"))
+        return b.model()
+
+    assert "move" in likely(compare(model([0, 3, 1, 2]), model([0, 3, 2, 1])))
+    assert "move" in likely(compare(model([0, 3, 1, 2]), model([3, 0, 2, 1])))
+
+
 RNG_MATRIX = RNG.normal(size=(4, 5)).astype(np.float32)
