@@ -36,7 +36,7 @@ _GIVEN = ("Parameter", "Constant")
 _SPATIAL = 2
 """Axes whose sizes a pad or stride changes."""
 _VARIED = 8
-"""Values that a tensor has at least which can show that its layers are given the right ones."""
+"""Different values that a tensor has at least, if it is to confirm a trial."""
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from irexec.ir.graph import Node, Value
 from irexec.records import Record
+from irexec.tools.compare.comparing import Comparing
 from irexec.tools.compare.comparison import Layer, Suspect
 from irexec.tools.compare.divergence import suspect
 from irexec.tools.compare.rows import Found, layer
-from irexec.tools.compare.run import Comparing
 from irexec.tools.compare.sides import ModelSide
 
 

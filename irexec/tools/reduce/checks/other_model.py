@@ -17,6 +17,7 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError
 from irexec.ir.graph import Node, Value
 from irexec.runtime.compiled_model import CompiledModel
+from irexec.tools.compare.comparing import Comparing
 from irexec.tools.compare.comparison import TensorRow
 from irexec.tools.compare.inputs import recorded_inputs
 from irexec.tools.compare.judge import is_more_than_rounding
@@ -25,7 +26,7 @@ from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.pairs import TensorPair
 from irexec.tools.compare.parts import inner_inputs
 from irexec.tools.compare.rows import Found
-from irexec.tools.compare.run import Comparing, comparing
+from irexec.tools.compare.run import comparing
 from irexec.tools.compare.sides import ModelSide, RecordedSide
 from irexec.tools.reduce.blame import Blame, blame
 from irexec.tools.reduce.candidate import Candidate
