@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from irexec.runtime.compiled_model import CompiledModel
     from irexec.runtime.inputs import Inputs
     from irexec.runtime.outputs import Outputs
-    from irexec.runtime.weights import WeightsMode
+    from irexec.runtime.weight_packing import WeightsMode
 
 ModelLike: TypeAlias = ir.ModelGraph | io.ModelSource
 """A model, or what read_model reads one from, such as a path: every function that takes a model takes these."""

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from irexec.errors import InputError
 
 Precision = Literal["as-written", "f32"]
-"""As the model is written, each result rounded to its element type; or f16 and bf16 in f32."""
+"""Arithmetic as the model is written, each result rounded to its element type; or f16 and bf16 computed in f32."""
 
 DEFAULT_PRECISION: Precision = "f32"
 

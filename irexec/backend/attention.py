@@ -75,7 +75,7 @@ class _Sizes:
 
     @property
     def matrices(self) -> int:
-        """How many there are of queries, keys and values."""
+        """Numbers of queries, keys and values."""
         return math.prod(self.leading)
 
 

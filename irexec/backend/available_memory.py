@@ -1,4 +1,4 @@
-"""How much memory this process may still take, and how much it has."""
+"""The memory that this process may still allocate, and the memory that it has."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Chain:
 
     @functools.cached_property
     def passes(self) -> float:
-        """What the chain costs, in additions of a block."""
+        """The cost of the chain, in additions of a block."""
         return sum(instruction.passes for instruction in self.instructions)
 
     @functools.cached_property

@@ -10,7 +10,7 @@ import numpy as np
 from irexec.backend.compressed import CompressedSource
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Kernel, Task
-from irexec.backend.linear import Block, DirectLinear, Geometry, LinearKernel, TransposedLinear, Weights
+from irexec.backend.linear import Block, DirectLinear, Geometry, LinearKernel, MatrixWeights, TransposedLinear
 from irexec.backend.product_cost import TRANSPOSED_COPY, product_cost
 from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import I4, U4
@@ -36,7 +36,7 @@ def _at_once(tokens: int, inner: int) -> int:
     return max(16, weights // inner // 16 * 16)
 
 
-class CompressedWeights(Weights):
+class CompressedWeights(MatrixWeights):
     """Weights (features, inner) that are decompressed on request.
 
     Args:

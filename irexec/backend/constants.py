@@ -1,4 +1,4 @@
-"""Constants of a compiled model: where their values come from, and what kernels make of them once."""
+"""Constants of a compiled model: the sources of their values, and the packed constants that kernels make of them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class _Entry(Generic[T]):
 
 
 class ConstantStore:
-    """What kernels made of constants, by constants and packing; it belongs to a compiled model.
+    """Packed constants of a compiled model, by source and packing.
 
     Every plan, session and thread shares it, so that nothing is packed or held twice. What was made of a constant is released
     with the constant, which is when no plan reads it any more.

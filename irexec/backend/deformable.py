@@ -11,10 +11,10 @@ import numpy as np
 
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.columns import channels_last_matrix
+from irexec.backend.convolution.filter_weights import FilterWeights
 from irexec.backend.convolution.geometry import Geometry, is_channels_last, split
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.rows import multiply_groups
-from irexec.backend.convolution.weights import Weights
 from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.products import pixel_product_cost
 from irexec.backend.registry import kernels
@@ -74,7 +74,7 @@ class Deformable(Kernel):
         self.has_mask = task.has_input(3)
         self.output = Output(task, g.computed)
         shape = (g.groups, g.outputs, g.inputs, *kernel)
-        self.weights = Weights(task.constants[2], "channels last", channels_last_matrix, shape, g.computed)
+        self.weights = FilterWeights(task.constants[2], "channels last", channels_last_matrix, shape, g.computed)
         own = (0, 1, 3) if self.has_mask else (0, 1)
         self.reads = own if self.weights.is_constant else None
         self.algorithm, self.runs_chain, self.splits = "gathered pixels", True, True

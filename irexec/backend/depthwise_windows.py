@@ -72,7 +72,7 @@ class DepthwiseWindows(Kernel):
         return images * (_sums_cost(channels, windows) + moved + len(_blocks(task, windows, dtype)) * _CALLS)
 
     def _covered(self, rows: slice) -> list[int]:
-        """How many positions of the padded data the windows of a block of rows cover along each axis."""
+        """Number of positions of the padded data along each axis that the windows of a block of rows cover."""
         w = self._windows
         counts = [rows.stop - rows.start, *w.counts[1:]]
         return [

@@ -178,7 +178,7 @@ def block_elements(chain: Chain, size: int, threads: int) -> int:
 
 
 def _piece_size(chain: Chain, size: int, elements: int) -> int:
-    """How many blocks a thread takes at once; all of them where the work is small."""
+    """Number of blocks that a thread takes at once; all blocks if the work is small."""
     cost = chain.passes * _PASS * 1.5
     if size * cost < _UNSPLIT:
         return -(-size // elements) or 1

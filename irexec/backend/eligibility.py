@@ -1,4 +1,4 @@
-"""Which tasks the fast kernels of floating-point operations take, and in which type they compute."""
+"""Conditions of the fast kernels of floating-point operations, and the type in which they compute."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def _innermost(groups: Groups, shape: Sequence[int], order: Order | None) -> int
     return 2
 
 
-def blasable(matrix: np.ndarray) -> bool:
+def suits_blas(matrix: np.ndarray) -> bool:
     """Whether BLAS takes the last two axes as they are: one of them contiguous, the other one with a stride that covers it."""
     *_, rows, columns = matrix.shape
     *_, outer, inner = matrix.strides
@@ -124,14 +124,14 @@ def blasable(matrix: np.ndarray) -> bool:
 
 def contiguous(scratch: Scratch, matrix: np.ndarray) -> np.ndarray:
     """The matrix or stack of matrices, copied into scratch if BLAS does not take it as it is."""
-    if blasable(matrix):
+    if suits_blas(matrix):
         return matrix
     copy = scratch.take(matrix.shape, matrix.dtype)
     np.copyto(copy, matrix)
     return copy
 
 
-class Weights:
+class MatrixWeights:
     """A constant matrix (features, inner).
 
     Args:
@@ -184,7 +184,7 @@ class LinearKernel(Kernel):
 
     limit = _DIRECT_LIMIT
 
-    def __init__(self, task: Task, geometry: Geometry, weights: Weights) -> None:
+    def __init__(self, task: Task, geometry: Geometry, weights: MatrixWeights) -> None:
         dtype = task.dtype(geometry.activation)
         assert dtype is not None
         chain = task.chain if task.chain is None or task.chain.result == dtype else None
@@ -245,7 +245,7 @@ class LinearKernel(Kernel):
             np.copyto(view, target.reshape(view.shape))
 
     def prepare(self, x: np.ndarray) -> Any:
-        """What the blocks need of the activations (sheets, tokens, inner), made once for each run."""
+        """The activations (sheets, tokens, inner) in the form that blocks read, made once for each run."""
         return x
 
     @abstractmethod
@@ -287,7 +287,7 @@ class LinearKernel(Kernel):
 class DirectLinear(LinearKernel):
     """The product is written to the output as that lies in memory."""
 
-    def __init__(self, task: Task, geometry: Geometry, weights: Weights) -> None:
+    def __init__(self, task: Task, geometry: Geometry, weights: MatrixWeights) -> None:
         super().__init__(task, geometry, weights)
         g, (tokens, features) = geometry, self.block_shape
         self.algorithm = "activations @ weights.T" if g.contiguous == 2 else "weights @ activations.T"
@@ -302,7 +302,7 @@ class DirectLinear(LinearKernel):
         x = contiguous(scratch, x[block.sheet, block.tokens])
         part = target[block.sheet, block.tokens, block.features]
         weights = self.weights.rows(scratch, block.features)
-        if blasable(part):
+        if suits_blas(part):
             np.matmul(x, weights.T, out=part)
         else:
             np.copyto(part, np.matmul(x, weights.T, out=scratch.take(part.shape, part.dtype)))
@@ -314,7 +314,7 @@ class TransposedLinear(LinearKernel):
 
     limit = _TRANSPOSED_LIMIT
 
-    def __init__(self, task: Task, geometry: Geometry, weights: Weights) -> None:
+    def __init__(self, task: Task, geometry: Geometry, weights: MatrixWeights) -> None:
         super().__init__(task, geometry, weights)
         g, (tokens, features) = geometry, self.block_shape
         self.algorithm = "weights @ activations.T, transposed by blocks"
@@ -336,7 +336,7 @@ class TransposedLinear(LinearKernel):
 class NarrowLinear(LinearKernel):
     """Few tokens: products of as many features as OpenBLAS multiplies without packing them."""
 
-    def __init__(self, task: Task, geometry: Geometry, weights: Weights) -> None:
+    def __init__(self, task: Task, geometry: Geometry, weights: MatrixWeights) -> None:
         super().__init__(task, geometry, weights)
         g, (tokens, features) = geometry, self.block_shape
         self.algorithm = "activations @ weights.T by unpacked tiles"
@@ -362,7 +362,7 @@ class NarrowLinear(LinearKernel):
         self.finish(scratch, target, block, operands)
 
 
-def linear_kernels(task: Task, geometry: Geometry, weights: Weights) -> list[Kernel]:
+def linear_kernels(task: Task, geometry: Geometry, weights: MatrixWeights) -> list[Kernel]:
     """Candidates for a product with a constant matrix."""
     kernels: list[Kernel] = [DirectLinear(task, geometry, weights)]
     if geometry.contiguous != 1 and geometry.tokens > 1:

@@ -13,7 +13,7 @@ from irexec.backend.chain import Epilogue
 from irexec.backend.compressed import CompressedSource
 from irexec.backend.compressed_linear import compressed_kernels
 from irexec.backend.kernel import Kernel, KernelContext, Task
-from irexec.backend.linear import Geometry, Weights, blasable, contiguous, linear_kernels
+from irexec.backend.linear import Geometry, MatrixWeights, contiguous, linear_kernels, suits_blas
 from irexec.backend.product_cost import COPY, LONGEST_BLOCK, product_cost
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
@@ -57,7 +57,7 @@ def _with_constant(task: Task, activation: int) -> list[Kernel]:
     by_feature = not transposed or len(source.shape) == 1
     if task.holding != "unpacked" and by_feature and isinstance(source, CompressedSource) and source.has_rows:
         return compressed_kernels(task, geometry, source)
-    return linear_kernels(task, geometry, Weights(source, geometry.features, geometry.inner, not by_feature))
+    return linear_kernels(task, geometry, MatrixWeights(source, geometry.features, geometry.inner, not by_feature))
 
 
 class MatrixProducts(Kernel):
@@ -149,7 +149,7 @@ class MatrixProducts(Kernel):
 
 
 def _multiply(scratch: Scratch, left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
-    if blasable(out):
+    if suits_blas(out):
         np.matmul(left, right, out=out)
     else:
         np.copyto(out, np.matmul(left, right, out=scratch.take(out.shape, out.dtype)))
@@ -172,4 +172,4 @@ def _one_matrix(stack: np.ndarray) -> np.ndarray | None:
     if any(outer != length * inner for (_, outer), (length, inner) in pairwise(present)):
         return None
     matrix = stack.reshape(-1, columns)
-    return matrix if blasable(matrix) else None
+    return matrix if suits_blas(matrix) else None

@@ -40,7 +40,7 @@ _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 @dataclass(frozen=True)
 class Formula:
-    """What is computed of each set of elements.
+    """The computation on each set of elements.
 
     Attributes:
         centers: whether the mean is subtracted.
@@ -223,7 +223,7 @@ def _normalize_rows(scratch: Scratch, formula: Formula, x: np.ndarray, out: np.n
 
 
 class RowNormalization(_Normalization):
-    """Of the innermost axes: (others, normalized)."""
+    """Normalization over the innermost axes: (others, normalized)."""
 
     def __init__(self, task: Task, groups: Groups, formula: Formula) -> None:
         row = math.prod(task.shape(0)[axis] for axis in groups[1])
@@ -262,7 +262,7 @@ class GroupRows(_Normalization):
 
 
 class ColumnNormalization(_Normalization):
-    """Of axes that have others inside of them: (others, normalized, others).
+    """Normalization over axes with others inside of them: (others, normalized, others).
 
     Args:
         width: so many neighbours of the innermost group are normalized together (the channels of a group).

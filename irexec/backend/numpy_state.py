@@ -1,4 +1,4 @@
-"""What a run sets in NumPy for a thread."""
+"""The settings of NumPy for a thread during a run."""
 
 from __future__ import annotations
 

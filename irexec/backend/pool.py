@@ -106,7 +106,7 @@ class _Workers:
             self._jobs.put(job)
 
     def _started(self, wanted: int) -> int:
-        """How many threads there are, once ``wanted`` were asked for."""
+        """Number of threads that exist, once ``wanted`` were asked for."""
         if self._count < wanted and not self._refused:
             with self._lock, contextlib.suppress(RuntimeError):
                 self._refused = True
@@ -136,7 +136,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Pool:
-    """As many threads as work on one job; all pools share the process's threads, which are started when they are needed first.
+    """A number of threads that work on one job; all pools share the threads of the process, which start when first needed.
 
     Args:
         threads: how many work on one job, the caller included.

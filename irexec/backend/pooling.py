@@ -33,7 +33,7 @@ _CALL, _PASS, _COPY, _STRIDED = 1200.0, 0.16, 0.3, 0.6
 @kernels("MaxPool", since=8)
 @kernels("MaxPool", since=14)
 def max_pool(task: Task) -> Iterator[Kernel]:
-    """Of any type that NumPy has; the indices must not be read."""
+    """Candidates for any type that NumPy has, if nothing reads the indices."""
     element = task.inputs[0].element
     if element is None or not element.native or element.carrier.kind not in "fiu" or any(task.wanted[1:]):
         return
@@ -46,7 +46,7 @@ def max_pool(task: Task) -> Iterator[Kernel]:
 @kernels("AvgPool", since=14)
 @kernels("AvgPool", since=16)
 def avg_pool(task: Task) -> Iterator[Kernel]:
-    """Of float types; a window over everything is a mean over axes."""
+    """Candidates for float types; a window over all data is a mean over axes."""
     dtype = working_type(task)
     if dtype is None or not has_elements(task) or not chain_keeps_type(task):
         return
@@ -63,7 +63,7 @@ def _windows(task: Task) -> SlidingWindows:
 
 
 def _factors(task: Task, windows: SlidingWindows, dtype: np.dtype) -> np.ndarray:
-    """What the sum of each window (counts...) is multiplied by, or of all of them: one over the number of points that count."""
+    """Factors of the sums of windows (counts...), or one factor for all: one over the number of points that count."""
     if not task.attributes["attributes"].exclude_pad and any(map(any, windows.pads)):
         return np.array(1 / math.prod(windows.kernel), dtype)
     counts = window_populations(task.shape(0)[2:], windows)

@@ -1,4 +1,4 @@
-"""What a matrix product costs: a model fitted to OpenBLAS on an AVX-512 core, in nanoseconds.
+"""The cost of a matrix product: a model fitted to OpenBLAS on an AVX-512 core, in nanoseconds.
 
 OpenBLAS packs both operands on every call, so that a product of few rows is far from the machine's limit. How far
 depends on which axis of the result is contiguous: packing is cheaper where the short axis is the contiguous one.
@@ -38,7 +38,7 @@ def _interpolated(size: int, values: tuple[float, ...]) -> float:
 
 
 def product_cost(rows: int, columns: int, inner: int, itemsize: int = 4) -> float:
-    """Of (rows, inner) @ (inner, columns) into a result whose columns are contiguous."""
+    """Cost of (rows, inner) @ (inner, columns) into a result whose columns are contiguous."""
     if not rows * columns * inner:
         return 1.0
     rate = 110 * _interpolated(rows, _ROWS) * _interpolated(columns, _COLUMNS) * inner / (inner + 16)
@@ -47,12 +47,12 @@ def product_cost(rows: int, columns: int, inner: int, itemsize: int = 4) -> floa
 
 
 def unpacked_product_cost(rows: int, columns: int, inner: int, itemsize: int = 4) -> float:
-    """Of a product cut into pieces below UNPACKED_LIMIT: it runs at the speed at which the larger operand is read."""
+    """Cost of a product cut into pieces below UNPACKED_LIMIT: it runs at the speed at which the larger operand is read."""
     rate = 70 * _interpolated(rows, (0.1, 0.65, 0.8, 0.8, *[0.8] * 10))
     arithmetic = 2 * rows * columns * inner / rate * itemsize / 4
     return max(arithmetic, traffic_cost(inner * columns * itemsize)) + 2000
 
 
 def traffic_cost(size: int) -> float:
-    """Of reading so many bytes from outside the cache."""
+    """Cost of reading so many bytes from outside the cache."""
     return size / _BANDWIDTH

@@ -22,7 +22,7 @@ Arrays = Sequence[Any]
 
 
 class RecordedKernel(Protocol):
-    """What a record asks of a kernel."""
+    """The part of a kernel that a record uses."""
 
     algorithm: str
     joins: bool
@@ -32,7 +32,7 @@ class RecordedKernel(Protocol):
 
 
 class Blocks(Protocol):
-    """What a record asks of a context."""
+    """The part of a context that a record uses."""
 
     scratches: Sequence[Scratch]
 

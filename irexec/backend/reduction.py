@@ -185,7 +185,7 @@ def _add(scratch: Scratch, factors: Sequence[np.ndarray], out: np.ndarray) -> No
 
 
 def _split(shape: Sequence[int], kept: Sequence[int], outer: int) -> int:
-    """How many of the kept axes are merged into ``outer``."""
+    """Number of the kept axes that are merged into ``outer``."""
     size, count = 1, 0
     while count < len(kept) and size * shape[kept[count]] <= outer:
         size *= shape[kept[count]]

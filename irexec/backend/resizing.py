@@ -38,7 +38,7 @@ _CALL, _COPY, _FLOPS = 1500.0, 0.4, 50.0
 @kernels("Interpolate", since=4)
 @kernels("Interpolate", since=11)
 def interpolate(task: Task) -> Iterator[Kernel]:
-    """Of float types without padding; nearest of any type that NumPy has."""
+    """Candidates for float types without padding; nearest for any type that NumPy has."""
     attributes, shape, out = task.attributes["attributes"], task.shape(0), task.output_shape()
     since = task.definition.since
     given = _inputs_of(task)
@@ -89,7 +89,7 @@ def _is_identity(taps: Taps) -> bool:
 
 @kernels("AdaptiveAvgPool", since=8)
 def adaptive_avg_pool(task: Task) -> Iterator[Kernel]:
-    """Of float types; one mean for each channel is a reduction."""
+    """Candidates for float types; one mean for each channel is a reduction."""
     dtype, sizes, out = working_type(task), task.shape(0)[2:], task.output_shape()[2:]
     if dtype is None or not has_elements(task) or not chain_keeps_type(task):
         return

@@ -81,7 +81,7 @@ class Scratch:
         return calls
 
     def mark(self) -> int:
-        """How much is in use, for ``release``."""
+        """Bytes in use, for ``release``."""
         return self._used
 
     def release(self, mark: int) -> None:

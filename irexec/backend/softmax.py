@@ -27,7 +27,7 @@ _CALL, _ROW, _ELEMENT, _REORDERED = 1500.0, 60.0, 1.3, 1.0
 @kernels("Softmax", since=8)
 @kernels("LogSoftmax", since=5)
 def softmax(task: Task) -> Iterator[Kernel]:
-    """Of float types and any axis."""
+    """Candidates for float types and any axis."""
     dtype = working_type(task)
     if dtype is not None and task.shape(0) and has_elements(task) and chain_keeps_type(task):
         yield Softmax(task, dtype)

@@ -1,4 +1,4 @@
-"""How many threads there are to use, and NumPy's BLAS at one thread while blocks are spread over them."""
+"""Number of threads to use, and NumPy's BLAS at one thread while blocks are spread over threads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_THREADS = 256
 
 
 def thread_count(threads: int | None = None, root: Path = Path("/")) -> int:
-    """How many threads to use: ``threads`` if given, else what IREXEC_NUM_THREADS says, else what this process may use.
+    """Number of threads to use: ``threads`` if given, else IREXEC_NUM_THREADS, else the number that this process may use.
 
     Raises:
         InputError: either is not a whole number from 1 to ``MAX_THREADS``.
@@ -55,7 +55,7 @@ def _affinity() -> set[int]:
 
 
 def _cores(processors: set[int], root: Path) -> int:
-    """How many cores the logical processors belong to; each is one of its own where the system does not say."""
+    """Number of cores of the logical processors; each counts as a core if the system does not say."""
     siblings = {
         text_of(root / f"sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list") or str(number)
         for number in processors
@@ -74,7 +74,7 @@ def cpu_quota(root: Path = Path("/")) -> float | None:
 
 
 def _quota(folder: Path) -> float | None:
-    """What the files of one control group say: cpu.max of version 2, cpu.cfs_quota_us of version 1."""
+    """The quota of one control group: cpu.max of version 2, cpu.cfs_quota_us of version 1."""
     values = text_of(folder / "cpu.max").split()
     if not values:
         values = [*text_of(folder / "cpu.cfs_quota_us").split(), *text_of(folder / "cpu.cfs_period_us").split()]

@@ -29,7 +29,7 @@ from irexec.cli.shape_option import ALTERNATIVE
 from irexec.cli.trap_options import TRAP, show_trap, trap_document
 from irexec.cli.usage import is_given, refuse_without
 from irexec.messages import counted, listed
-from irexec.runtime.weights import WeightsMode
+from irexec.runtime.weight_packing import WeightsMode
 from irexec.tools.arrays.histogram import BINS, histogram
 from irexec.tools.images.files import IMAGE_SUFFIXES
 from irexec.tools.images.images import ImageOptions

@@ -27,7 +27,7 @@ def located(node: Node, definition: OpDef, inputs: Sequence[np.ndarray], attribu
 
 
 def too_large(error: MemoryError | OverflowError) -> OpError:
-    """What it means that a kernel cannot have memory, or that a value of the model does not fit NumPy's types."""
+    """The error of a kernel that cannot allocate memory, or for which a value of the model does not fit NumPy's types."""
     what = "needs more memory than there is" if isinstance(error, MemoryError) else "has a value that is too large"
     return OpError(f"it {what}{f' ({error})' if str(error) else ''}")
 

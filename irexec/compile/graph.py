@@ -261,7 +261,7 @@ def constant_of(array: np.ndarray, element: Element) -> CompileValue:
 
 
 def problems(graph: CompileGraph) -> list[str]:
-    """What is wrong with the graph: every pass must leave nothing. Used after each pass in the tests."""
+    """The broken invariants of a graph; after every pass there must be none. See IREXEC_CHECK_PASSES."""
     found = []
     for operation in graph:
         for index, value in enumerate(operation.inputs):

@@ -1,4 +1,4 @@
-"""What an operation costs for given orders of its inputs and outputs, and the orders of its outputs where they are views."""
+"""Costs of operations for given orders of their inputs and outputs, and the orders of outputs that are views."""
 
 from __future__ import annotations
 

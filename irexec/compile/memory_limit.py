@@ -1,4 +1,4 @@
-"""How much memory tensors may take: what can be addressed, what there is, and what the caller allows.
+"""Limits of the memory of tensors: what can be addressed, what is available, and what the caller allows.
 
 Sizes are computed in Python's integers from shapes, before anything of the size is allocated.
 """
@@ -144,6 +144,6 @@ def allocated_by(operation: Operation) -> int:
 
 
 def results_text(facts: Sequence[Fact]) -> str:
-    """What messages call the outputs of an operation, with a verb in the singular: "its result f32[2,3]"."""
+    """The outputs of an operation in a message, with a verb in the singular: "its result f32[2,3]"."""
     known = [str(Fact(fact.element, fact.shape)) for fact in facts if fact.known_nbytes]
     return f"its result {' with '.join(known)}"

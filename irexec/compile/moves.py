@@ -19,7 +19,7 @@ RESHAPES = frozenset({"Reshape", "Squeeze", "Unsqueeze"})
 
 @dataclass(frozen=True)
 class Move:
-    """What a Transpose (with an order of axes) or a change of shape (without one) makes of a tensor.
+    """The effect of a Transpose (with an order of axes) or of a change of shape (without one) on a tensor.
 
     Attributes:
         before, after: the shapes.
@@ -91,7 +91,7 @@ def sizes_of(value: CompileValue) -> Shape | None:
 
 
 def move_of(operation: Operation | None) -> Move | None:
-    """What an operation moves; None if it does something else, or if shapes, axes or the order are not known."""
+    """The move of an operation; None if it is not a move, or if shapes, axes or the order are not known."""
     if operation is None or operation.chain is not None or any(value.known is None for value in operation.inputs[1:]):
         return None
     if operation.type != "Transpose" and operation.type not in RESHAPES:

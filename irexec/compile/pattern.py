@@ -29,7 +29,7 @@ TOLERANCE = 2e-6
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """What a pattern matched.
+    """The values and operations that a pattern matched.
 
     Attributes:
         values: the values by name.
@@ -180,7 +180,7 @@ class Either(Pattern):
 
     @cached_property
     def roots(self) -> frozenset[str] | None:
-        """Those of the options."""
+        """The operands of the options."""
         found = [option.roots for option in self.options]
         return None if None in found else frozenset().union(*(types for types in found if types is not None))
 

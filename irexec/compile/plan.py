@@ -263,7 +263,7 @@ class _Planner:
     def _call(
         self, operation: Operation, wanted: Sequence[bool], read: list[CompileValue | None]
     ) -> tuple[Callable[..., Any], str, list[CompileValue | None]]:
-        """What computes an operation that has no kernel: a function, how it computes, and which inputs it is given."""
+        """For an operation without a kernel: the function that computes it, its algorithm, and the inputs that it reads."""
         definition = operation.definition
         if definition is None:
             raise AssertionError("chains have kernels")
@@ -319,7 +319,7 @@ def _state(definition: OpDef) -> str | None:
 
 
 def _rounding(operation: Operation) -> tuple[Element | None, ...] | None:
-    """What each output is to be rounded to, if NumPy lacks any of their types."""
+    """For each output the type to round to; None if NumPy has all of their types."""
     elements = tuple(
         None if value.fact.element is None or value.fact.element.native else value.fact.element
         for value in operation.outputs
@@ -328,7 +328,7 @@ def _rounding(operation: Operation) -> tuple[Element | None, ...] | None:
 
 
 def _check_of(operation: Operation) -> Callable[..., Any] | None:
-    """What checks the inputs of a run, where they or the shapes of the outputs were not known before."""
+    """A function that checks the inputs of a run; None if they and the shapes of the outputs were known before."""
     definition, facts = operation.definition, [value.fact for value in operation.inputs]
     if definition is None:
         return None

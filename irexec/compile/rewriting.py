@@ -1,4 +1,4 @@
-"""What passes share: options, derived constants, and the report of what they did."""
+"""The options, derived constants and report that passes share."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Refusal:
 
 @dataclass
 class Report:
-    """What the passes did.
+    """The changes and refusals of the passes.
 
     Attributes:
         applied: how often each pass changed something.
@@ -134,7 +134,7 @@ class Report:
 
 @dataclass
 class Rewriting:
-    """What a pass is given besides the graph.
+    """The argument of a pass besides the graph.
 
     Attributes:
         constants: the constants made of others.
@@ -181,12 +181,12 @@ class Rewriting:
 
 
 def computation(operation: Operation) -> Hashable:
-    """What the operation computes of its inputs: its definition and attributes."""
+    """The computation of an operation, apart from its inputs: its definition and attributes."""
     return operation.definition, _frozen(operation.attributes)
 
 
 def _frozen(attribute: Any) -> Hashable:
-    """What equal attributes have in common; their text distinguishes 1, 1.0 and True, and 0.0 and -0.0."""
+    """A key that equal attributes share; it distinguishes 1, 1.0 and True, and 0.0 and -0.0."""
     if isinstance(attribute, Mapping):
         return tuple((name, _frozen(value)) for name, value in sorted(attribute.items()))
     if isinstance(attribute, tuple | list):

@@ -17,7 +17,7 @@ from irexec.errors import OpError
 
 @dataclass(frozen=True, eq=False)
 class Replacement:
-    """What the function of a rule makes its operations with.
+    """Inserts the operations that a rule puts in place of a match.
 
     Attributes:
         match: what was matched.

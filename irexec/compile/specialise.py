@@ -107,7 +107,7 @@ def _key(array: np.ndarray | None) -> Hashable:
 
 
 def _fact(element: Element | None, array: np.ndarray) -> Fact:
-    """What a kernel is chosen by: the value only of what may be a shape."""
+    """The fact by which a kernel is selected, with the value of an array that may be a shape."""
     known = Fact.of(array, element)
     return known if _is_shape_like(array) else Fact(known.element, known.shape)
 

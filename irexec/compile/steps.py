@@ -1,4 +1,4 @@
-"""What a plan consists of: steps on numbered slots, and the memory that they share."""
+"""The parts of a plan: steps on numbered slots, and the memory that they share."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class BodyPlan:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a session runs. It refers to nothing of the compile graph, which is released when planning is done.
+    """The steps that a session runs. A plan refers to nothing of the compile graph, which is released after planning.
 
     Attributes:
         steps: in order.

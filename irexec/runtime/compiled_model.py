@@ -20,7 +20,7 @@ from irexec.runtime.profile import Profile, describe_profile, followed, measure
 from irexec.runtime.program import Program
 from irexec.runtime.run_progress import RunProgress
 from irexec.runtime.session import Session
-from irexec.runtime.weights import WeightsMode
+from irexec.runtime.weight_packing import WeightsMode
 
 
 class CompiledModel(Session):
@@ -72,7 +72,7 @@ class CompiledModel(Session):
 
     @property
     def threads(self) -> int:
-        """How many threads work on a step."""
+        """Number of threads that work on a step."""
         return self.program.threads
 
     def __repr__(self) -> str:
@@ -88,11 +88,11 @@ class CompiledModel(Session):
 
     @property
     def plan(self) -> PlanReport:
-        """What runs, step by step: printable. Of a model with dynamic inputs it is the plan for inputs of any shape; see plan_for."""
+        """The steps that run, printable. For a model with dynamic inputs, the plan for inputs of any shape; see plan_for."""
         return self.program.report(())
 
     def plan_for(self, shapes: Mapping[str | int, Sequence[int]] | Sequence[int]) -> PlanReport:
-        """What runs for inputs of these shapes.
+        """The steps that run for inputs of these shapes.
 
         Args:
             shapes: by name or position of the input, or one shape for a model of one input. Inputs of static shape may be left out.
@@ -146,7 +146,7 @@ class CompiledModel(Session):
 
     @property
     def inference(self) -> Inference:
-        """What is known of every value before a run."""
+        """The facts of every value before a run."""
         return self.program.inference
 
     def require(self, values: Sequence[Value]) -> None:

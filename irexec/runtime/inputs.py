@@ -1,4 +1,4 @@
-"""What the caller passes, matched to the model's inputs, converted and checked."""
+"""The caller's arrays, matched to the model's inputs, converted and checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one run may take: memory and time."""
+"""Limits of the memory and time of one run."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class StepRun(Shown):
 
 
 OnLayer = Callable[[StepRun], object]
-"""What ``run(..., on_layer=...)`` takes."""
+"""The type of ``on_layer`` in ``run(..., on_layer=...)``."""
 
 
 def observer_of(on_layer: OnLayer) -> Observer:

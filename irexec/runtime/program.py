@@ -29,7 +29,7 @@ from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas
 from irexec.runtime.plans import PlanCache
 from irexec.runtime.variables import variables_of
-from irexec.runtime.weights import WeightsMode, holding_of
+from irexec.runtime.weight_packing import WeightsMode, holding_of
 
 Targets = tuple[Value, ...] | None
 InputShapes = tuple[tuple[int, ...], ...]
@@ -145,7 +145,7 @@ class Program:
         return own
 
     def report(self, shapes: InputShapes) -> PlanReport:
-        """What runs for inputs of these shapes, step by step."""
+        """The plan for inputs of these shapes."""
         key = () if self._is_static else shapes
         made = self._plans.get((key, None), lambda: self._make(key, None))
         return describe_plan(made, self.model, self.compilation.store)
@@ -162,7 +162,7 @@ class Program:
             return plan(self.model, inference, targets, self.compilation)
 
     def infer(self, shapes: InputShapes) -> Inference:
-        """What is known of every value where the inputs have these shapes; () stands for those of the model."""
+        """The facts of every value for inputs of these shapes; () stands for those of the model."""
         if not shapes or self._is_static:
             return self.inference
         facts = [

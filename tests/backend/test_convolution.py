@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from irexec.backend.constants import ConstantSource, ConstantStore
+from irexec.backend.convolution.filter_weights import equal_outputs
 from irexec.backend.convolution.geometry import blocks_of, pixels_of
 from irexec.backend.convolution.minimal_filtering import minimal_filtering
-from irexec.backend.convolution.weights import equal_outputs
 from irexec.backend.kernel import KernelContext
 from irexec.backend.pool import pool_of
 from irexec.backend.registry import candidates

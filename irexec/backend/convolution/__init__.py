@@ -20,7 +20,7 @@ _WORKSPACE = 8 << 20
 
 @kernels("Convolution", since=1)
 def convolution(task: Task) -> Iterator[Candidate]:
-    """Of float types; known weights are packed."""
+    """Candidates for float types; known weights are packed."""
     geometry = Geometry.of(task, grouped=False)
     return iter(()) if geometry is None else _candidates(task, geometry)
 

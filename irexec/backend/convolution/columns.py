@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.constants import ConstantStore
+from irexec.backend.convolution.filter_weights import FilterWeights, some_panels, split_outputs
 from irexec.backend.convolution.geometry import Geometry, Slices, blocks_of, is_channels_last, pixels_of, strided
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.regions import Region
 from irexec.backend.convolution.rows import multiply_groups
-from irexec.backend.convolution.weights import Weights, some_panels, split_outputs
 from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.products import multiply, panel_width, panels, pixel_product_cost
 from irexec.backend.scratch import Scratch
@@ -44,7 +44,7 @@ class Columns(Kernel):
         self.output = Output(task, g.computed)
         make = channels_last_matrix if channels_last else _matrix
         shape = (g.groups, g.outputs, g.inputs, *g.windows.kernel)
-        self.weights = Weights(task.constants[1], make.__name__, make, shape, g.computed)
+        self.weights = FilterWeights(task.constants[1], make.__name__, make, shape, g.computed)
         self.reads = (0,) if self.weights.is_constant else None
         self.runs_chain = True
         self.splits = True
@@ -109,7 +109,7 @@ class Columns(Kernel):
 
     @functools.cached_property
     def regions(self) -> list[Region]:
-        """What each block reads. The last axis is rounded up to a multiple of the stride."""
+        """The region that each block reads. The last axis is rounded up to a multiple of the stride."""
         g, stride = self.geometry, self.geometry.windows.strides[-1] if self.in_phases else 1
         found = []
         for where in self.blocks:

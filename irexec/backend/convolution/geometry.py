@@ -51,7 +51,7 @@ class Geometry:
 
     @functools.cached_property
     def points(self) -> int:
-        """Of the kernel."""
+        """Number of points of the kernel."""
         return math.prod(self.windows.kernel)
 
     @functools.cached_property
@@ -61,7 +61,7 @@ class Geometry:
 
     @functools.cached_property
     def pixels(self) -> int:
-        """Of one image of the result."""
+        """Number of pixels of one image of the result."""
         return math.prod(self.windows.counts)
 
     @property

@@ -174,7 +174,7 @@ class BoundOutput:
 
 
 def _part(operand: np.ndarray, image: int, outer: slice, inner: slice) -> np.ndarray:
-    """What a block needs of an operand; axes of size 1 are kept whole."""
+    """The part of an operand that a block needs; axes of size 1 are kept whole."""
     matrix = operand[image if operand.shape[0] > 1 else 0]
     rows, columns = matrix.shape
     if rows > 1 and outer.stop - outer.start < rows:

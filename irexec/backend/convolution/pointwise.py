@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.constants import ConstantStore
+from irexec.backend.convolution.filter_weights import FilterWeights, some_panels, split_outputs
 from irexec.backend.convolution.geometry import Geometry, flat_pixels, is_channels_last, longest, split
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.rows import copied_pixels, multiply_groups
-from irexec.backend.convolution.weights import Weights, some_panels, split_outputs
 from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.products import LANES, THIN, multiply, panel_width, panels, pixel_product_cost
 from irexec.backend.scratch import Scratch
@@ -76,7 +76,9 @@ class Pointwise(Kernel):
         self.channels_last = channels_last
         self.output = Output(task, g.computed)
         make = panels if channels_last else np.ascontiguousarray
-        self.weights = Weights(task.constants[1], make.__name__, make, (g.groups, g.outputs, g.inputs), g.computed)
+        self.weights = FilterWeights(
+            task.constants[1], make.__name__, make, (g.groups, g.outputs, g.inputs), g.computed
+        )
         self.reads = (0,) if self.weights.is_constant else None
         self.runs_chain = True
         self.splits = True

@@ -74,7 +74,7 @@ class Region:
 
 
 def _beyond(axis: int, inside: slice, size: int) -> list[Index]:
-    """What of the region lies before and after the image, along an axis."""
+    """The sizes of the region before and after the image, along an axis."""
     before = (slice(None),) * axis
     parts = (slice(0, inside.start), slice(inside.stop, size))
     return [(*before, part) for part in parts if part.start < part.stop]

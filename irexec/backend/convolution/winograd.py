@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.constants import ConstantStore
+from irexec.backend.convolution.filter_weights import FilterWeights, some_panels, split_outputs
 from irexec.backend.convolution.geometry import Geometry, is_channels_last, longest, split, strided
 from irexec.backend.convolution.minimal_filtering import minimal_filtering
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.regions import Region
-from irexec.backend.convolution.weights import Weights, some_panels, split_outputs
 from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.products import multiply_rows, panel_width
 from irexec.backend.scratch import Scratch
@@ -121,7 +121,9 @@ class Winograd(Kernel):
         self.points, self.down, self.across, self.rows = tiling.points, tiling.down, tiling.across, tiling.rows
         self.output = Output(task, g.computed)
         make = functools.partial(transform_weights, tile)
-        self.weights = Weights(task.constants[1], ("winograd", tile), make, (1, g.outputs, g.inputs, 3, 3), g.computed)
+        self.weights = FilterWeights(
+            task.constants[1], ("winograd", tile), make, (1, g.outputs, g.inputs, 3, 3), g.computed
+        )
         self.reads, self.runs_chain, self.splits, self.records = (0,), True, True, True
         self.algorithm = f"Winograd F({tile}x{tile}, 3x3)"
         self.channels = split_outputs(g.outputs, panel_width(g.outputs, g.inputs), tiling.parts)
@@ -130,7 +132,7 @@ class Winograd(Kernel):
 
     @functools.cached_property
     def regions(self) -> list[Region]:
-        """What each block reads."""
+        """The region that each block reads."""
         g, m = self.geometry, self.tile
         top, left = g.windows.pads_begin
         width = self.across * m + 2

@@ -70,7 +70,7 @@ class TransposedGeometry:
 
     @property
     def points(self) -> int:
-        """Of the kernel."""
+        """Number of points of the kernel."""
         return math.prod(self.kernel)
 
     @property

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.convolution.filter_weights import Arrange, FilterWeights
 from irexec.backend.convolution.geometry import is_channels_last, split
 from irexec.backend.convolution.regions import Region
 from irexec.backend.convolution.rows import multiply_groups
-from irexec.backend.convolution.weights import Arrange, Weights
 from irexec.backend.kernel import Task
 from irexec.backend.products import multiply, panels, pixel_product_cost
 from irexec.backend.scratch import Scratch
@@ -39,7 +39,9 @@ class PhaseColumns(RowBlocks):
         g = geometry
         self.channels_last, self.phases = channels_last, g.phases
         key = ("phases", channels_last, *self._taps())
-        weights = Weights(task.constants[1], key, self._matrices, g.weights, g.computed, share=False, arrange=arrange)
+        weights = FilterWeights(
+            task.constants[1], key, self._matrices, g.weights, g.computed, share=False, arrange=arrange
+        )
         super().__init__(task, g, "phases by columns, channels last" if channels_last else "phases by columns", weights)
         self.rows, self.channels = self._blocks(task.threads)
         self.workspace = self._workspace()

@@ -1,4 +1,4 @@
-"""What the kernels of transposed convolutions share: their weights, and blocks of rows and output channels."""
+"""The base of the kernels of transposed convolutions: weights, and blocks of rows and output channels."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.constants import ConstantStore
+from irexec.backend.convolution.filter_weights import FilterWeights
 from irexec.backend.convolution.output import Output
-from irexec.backend.convolution.weights import Weights
 from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.scratch import Scratch
 from irexec.backend.transposed.geometry import TransposedGeometry
@@ -28,7 +28,7 @@ class RowBlocks(Kernel):
     rows: list[slice]
     channels: list[slice]
 
-    def __init__(self, task: Task, geometry: TransposedGeometry, algorithm: str, weights: Weights) -> None:
+    def __init__(self, task: Task, geometry: TransposedGeometry, algorithm: str, weights: FilterWeights) -> None:
         super().__init__(algorithm, runs_chain=True, splits=True, records=weights.is_constant)
         self.reads = (0,) if weights.is_constant else None
         self.geometry, self.weights, self.output = geometry, weights, Output(task, geometry.computed)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.convolution.filter_weights import Arrange, FilterWeights
 from irexec.backend.convolution.geometry import is_channels_last, split
 from irexec.backend.convolution.rows import multiply_groups
-from irexec.backend.convolution.weights import Arrange, Weights
 from irexec.backend.kernel import Task
 from irexec.backend.products import multiply, panels, pixel_product_cost
 from irexec.backend.scratch import Scratch
@@ -44,7 +44,9 @@ class SharedWindows(RowBlocks):
         ]
         self.maximum = max(phase.count for phase in axes[0])
         key = ("all phases", channels_last, *(tuple(axis.taps for axis in phase) for phase in self.phases))
-        weights = Weights(task.constants[1], key, self._matrix, g.weights, g.computed, share=False, arrange=arrange)
+        weights = FilterWeights(
+            task.constants[1], key, self._matrix, g.weights, g.computed, share=False, arrange=arrange
+        )
         super().__init__(
             task, g, "windows of all phases, channels last" if channels_last else "windows of all phases", weights
         )

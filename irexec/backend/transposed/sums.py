@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.convolution.filter_weights import Arrange, FilterWeights
 from irexec.backend.convolution.geometry import is_channels_last, split
 from irexec.backend.convolution.regions import Region
-from irexec.backend.convolution.weights import Arrange, Weights
 from irexec.backend.kernel import Task
 from irexec.backend.products import multiply, pixel_product_cost
 from irexec.backend.scratch import Scratch
@@ -32,7 +32,7 @@ class TapSums(RowBlocks):
 
     def __init__(self, task: Task, geometry: TransposedGeometry, arrange: Arrange | None = None) -> None:
         g = geometry
-        weights = Weights(task.constants[1], "taps", _matrix, g.weights, g.computed, share=False, arrange=arrange)
+        weights = FilterWeights(task.constants[1], "taps", _matrix, g.weights, g.computed, share=False, arrange=arrange)
         super().__init__(task, g, "product and sums of taps", weights)
         self.phases = [phase for phase in g.phases if all(axis.taps for axis in phase)]
         self.empty = [phase for phase in g.phases if not all(axis.taps for axis in phase)]

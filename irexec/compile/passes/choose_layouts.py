@@ -22,9 +22,9 @@ from irexec.compile.select import is_static
 from irexec.compile.storage.views import may_be_views, order_of, probe
 
 ROUNDS = 3
-"""How often all tensors are looked at, at most."""
+"""Maximum number of rounds over all tensors."""
 GAIN = 0.02
-"""What a change must save of the cost that it affects: estimates are not better than that."""
+"""Fraction of the affected cost that a change must save: estimates are not better than that."""
 
 _OTHER: dict[int, Order] = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
 

@@ -94,7 +94,7 @@ def _computed_later(operation: Operation, definition: OpDef, index: int, rewriti
 
 
 def _kernel(operation: Operation, definition: OpDef) -> Callable[..., list[np.ndarray]]:
-    """What computes the outputs of the inputs. Plans keep it, so that it keeps no operation, which knows the whole graph."""
+    """A function from inputs to outputs. Plans keep the function, so it must not refer to an operation, and so to the graph."""
     node, attributes, elements = (
         operation.node,
         operation.attributes,

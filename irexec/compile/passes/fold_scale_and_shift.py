@@ -80,7 +80,7 @@ def _fold_before(graph: CompileGraph, rewriting: Rewriting, product: Product) ->
 
 
 def _bias(product: Product, shift: np.ndarray) -> np.ndarray:
-    """What a shift of the data adds to each channel of the result."""
+    """The constant that a shift of the data adds to each channel of the result."""
     weights = product.operation.inputs[product.weights].constant
     if not shift.any() or weights is None or product.inputs is None:
         return np.zeros(product.outputs.count)

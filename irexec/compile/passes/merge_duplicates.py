@@ -15,7 +15,7 @@ SMALL = 256
 
 
 def merge_duplicates(graph: CompileGraph, rewriting: Rewriting) -> None:
-    """Of operations of the same definition, attributes and inputs the first one stays; readers of the others read it."""
+    """Keep the first of several operations of equal definition, attributes and inputs; readers of the others read its outputs."""
     first: dict[Hashable, Operation] = {}
     for operation in graph.order():
         reason = _obstacle(operation)

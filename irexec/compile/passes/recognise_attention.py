@@ -59,7 +59,7 @@ def _obstacle(product: Operation, softmax: Operation, last: Operation) -> str | 
 
 
 def _mask(found: Replacement, query: CompileValue) -> CompileValue:
-    """What is added to the scores; a zero where there is nothing."""
+    """The mask that is added to the scores; a zero if there is none."""
     masks = [found.match.values[name] for name in ("mask", "second mask") if name in found.match.values]
     if not masks:
         return found.scalar(0, like=query)

@@ -120,7 +120,7 @@ class _Wired:
         return source[0] if self._before_reshapes(self.body.graph.targets[back]) is self.cell.outputs[k] else None
 
     def _result(self, index: int, x: Slice) -> int | None:
-        """Which result of the sequence an output is."""
+        """The index of the result of the sequence that an output is."""
         result, cut = self.wiring.outputs[index]
         value = self._before_reshapes(self.body.graph.targets[result])
         if value not in self.cell.outputs:

@@ -66,7 +66,7 @@ def _broadcast(operation: Operation) -> Source:
 
 
 def _slice(operation: Operation) -> Source:
-    """As many elements in steps forward are all of them in their order."""
+    """The data of a slice of all elements in their order; None, or the reason, of any other slice."""
     if not _same_shape(_data(operation), operation.output):
         return None
     steps = operation.inputs[3].fact.ints() if len(operation.inputs) > 3 else (1,)

@@ -36,19 +36,19 @@ def assign_offsets(buffers: Sequence[Buffer]) -> int:
 
     Buffers are placed in the order of their first steps, the largest first, each in the smallest gap in which it fits.
     """
-    arena = _Arena()
+    gaps = _Gaps()
     ends: list[Buffer] = []
     for buffer in sorted(
         (buffer for buffer in buffers if buffer.parent is None), key=lambda buffer: (buffer.first, -buffer.size)
     ):
         while ends and ends[0].last < buffer.first:
             done = ends.pop(0)
-            arena.free(done.offset, _aligned(done.size))
-        buffer.offset = arena.take(_aligned(buffer.size))
+            gaps.free(done.offset, _aligned(done.size))
+        buffer.offset = gaps.take(_aligned(buffer.size))
         bisect.insort(ends, buffer, key=lambda other: other.last)
     for buffer in buffers:
         buffer.offset = _offset(buffer)
-    return arena.size
+    return gaps.size
 
 
 def _offset(buffer: Buffer) -> int:
@@ -59,7 +59,7 @@ def _aligned(size: int) -> int:
     return -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
 
 
-class _Arena:
+class _Gaps:
     """The gaps between buffers, as (offset, size) in order; ``size`` is the highest end that was ever in use."""
 
     def __init__(self) -> None:

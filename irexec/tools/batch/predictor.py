@@ -17,7 +17,7 @@ from irexec.ir.dims import shape_text
 from irexec.ir.find import find_value
 from irexec.ir.graph import Graph, Value
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.weights import WeightsMode
+from irexec.runtime.weight_packing import WeightsMode
 from irexec.tools.batch.batching import Batching, batching_of, rebatch
 from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape
 

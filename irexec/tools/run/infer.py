@@ -23,7 +23,7 @@ from irexec.records import Record, Shown
 from irexec.runtime.array_text import arrays_text
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.run_progress import RunProgress
-from irexec.runtime.weights import WeightsMode
+from irexec.runtime.weight_packing import WeightsMode
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.arrays.files import open_arrays
 from irexec.tools.arrays.result_files import check_outputs, check_saved_inputs, write_results

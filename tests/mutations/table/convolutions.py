@@ -78,14 +78,14 @@ CONVOLUTIONS = (
     ),
     Mutation(
         "output channels with some equal weights are computed once",
-        f"{_CONVOLUTION}/weights.py",
+        f"{_CONVOLUTION}/filter_weights.py",
         "first = [seen.setdefault(row.tobytes(), i) for i, row in enumerate(rows)]",
         "first = [seen.setdefault(row.tobytes(), i) for i, row in enumerate(sample)]",
         (_TESTS,),
     ),
     Mutation(
         "packed weights of one form are taken for those of another shape",
-        f"{_CONVOLUTION}/weights.py",
+        f"{_CONVOLUTION}/filter_weights.py",
         "None if arrange is None else arrange[0], shape, dtype)",
         "dtype)",
         (_TESTS,),

@@ -33,7 +33,7 @@ Arrange = tuple[Hashable, Callable[[np.ndarray], np.ndarray]]
 
 
 def some_panels(weights: np.ndarray, outputs: slice) -> np.ndarray:
-    """Of weights (..., panels, I, outputs of a panel) those of some outputs; the range must be one of whole panels if there are several."""
+    """Weights (..., panels, I, outputs of a panel) of some outputs; whole panels if there are several."""
     width = weights.shape[-1]
     if weights.shape[-3] == 1:
         return weights[..., outputs]
@@ -50,7 +50,7 @@ def split_outputs(outputs: int, panel: int, parts: int) -> list[slice]:
     return [slice(a, b) for a, b in itertools.pairwise(edges)]
 
 
-class Weights:
+class FilterWeights:
     """One filter, which may be a constant or an input.
 
     Args:
