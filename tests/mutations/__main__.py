@@ -73,9 +73,7 @@ def main(words: Sequence[str] | None = None) -> int:
         for one in chosen:
             print(f"{one.name}  [{one.file}]", *(f"    {catcher}" for catcher in catchers_of(one)), sep="\n")
         return 0
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # As in a process that a shell has put into the background; tests that interrupt a process would inherit it.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    _pass_no_ignored_signals_on()
     with ExitStack() as stack, ThreadPoolExecutor(max(1, options.workers)) as threads:
         workspaces = Workspaces([stack.enter_context(Workspace()) for _ in range(max(1, options.workers))])
         alone = list(threads.map(lambda catcher: _alone(catcher, workspaces), _all_catchers(chosen)))
@@ -88,6 +86,17 @@ def main(words: Sequence[str] | None = None) -> int:
             sep="\n",
         )
     return _summary(results)
+
+
+def _pass_no_ignored_signals_on() -> None:
+    """Ignore what is ignored by a function: nohup and shells that put a process into the background ignore signals for all that it starts.
+
+    A handler is not inherited, so that tests that send these signals find the default.
+    """
+    for name in ("SIGINT", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: None)
 
 
 def _all_catchers(mutations: Sequence[Mutation]) -> list[Catcher]:
