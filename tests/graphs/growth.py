@@ -14,6 +14,7 @@ from irexec.analysis.builder import Builder
 from irexec.analysis.evaluate import as_tuple, evaluate, rounded
 from irexec.dtypes.elements import Element
 from irexec.errors import OpError
+from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Value
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.injected import ElementTypes
@@ -128,6 +129,8 @@ class Growth:
         given = [x for x in inputs if x is not None]
         if definition.elements_parameter is not None:
             arguments[definition.elements_parameter] = ElementTypes([x.element for x in given])
+        # Shapes that are not known in the graph may not fit for these arrays.
+        definition.infer([Fact(x.element, x.shape, x.array) for x in given], arguments)
         facts = [self.builder.fact(value) for value in made]
         arrays = evaluate(definition, _arguments(inputs), arguments, facts)
         return [self._tensor(value, array) for value, array in zip(made, arrays, strict=True)]
