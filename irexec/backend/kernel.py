@@ -13,7 +13,7 @@ import numpy as np
 from irexec.backend.chain import Chain, Epilogue
 from irexec.backend.constants import ConstantSource, ConstantStore, Holding
 from irexec.backend.pool import Pool
-from irexec.backend.records import Record, new_record
+from irexec.backend.recording import Recording, new_recording
 from irexec.backend.scratch import Block, Scratch
 from irexec.backend.trials import ThreadTrials
 from irexec.ir.facts import Fact
@@ -120,10 +120,10 @@ class KernelContext:
     scratches: Sequence[Scratch]
     fixed: bool = False
     _trials: ThreadTrials = field(default_factory=ThreadTrials)
-    _record: Record | None = None
+    _record: Recording | None = None
 
     def __post_init__(self) -> None:
-        self._record = new_record() if self.fixed else None
+        self._record = new_recording() if self.fixed else None
 
     @property
     def alone(self) -> bool:

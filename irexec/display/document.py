@@ -176,7 +176,7 @@ class Histogram:
         counts: how many elements are in each interval.
         low, high: the bounds.
         labels: of the intervals; without, a histogram is drawn in HTML alone.
-        lighter: how many of the elements of each interval are drawn lighter; () for none.
+        lighter: how many of the elements of each interval are drawn lighter, at the end of its bar; () for none.
         is_large: whether it stands by itself and not in the cell of a table.
     """
 
@@ -186,6 +186,16 @@ class Histogram:
     labels: Sequence[str] = ()
     lighter: Sequence[int] = ()
     is_large: bool = False
+
+    def parts(self) -> list[tuple[float, float]]:
+        """Lengths of the two parts of each bar, 0 to 1; elements that are drawn lighter do not shorten other bars."""
+        lighter = self.lighter or [0] * len(self.counts)
+        others = [count - light for count, light in zip(self.counts, lighter, strict=True)]
+        highest = max(others, default=0) or max(self.counts, default=0) or 1
+        return [
+            (count / highest, min(light / highest, 1 - count / highest))
+            for count, light in zip(others, lighter, strict=True)
+        ]
 
 
 @dataclass(frozen=True)

@@ -12,20 +12,29 @@ _WIDTH, _HEIGHT = 120, 32
 _LARGE = 320, 80
 _BAR = 12
 _AREA = 640, 80
+_LIGHTER = 0.4
+"""Opacity of the lighter parts of bars."""
 
 
 def histogram(chart: Histogram) -> Html:
     """A histogram; an interval with any element has a bar that can be seen."""
     width, height = _LARGE if chart.is_large else (_WIDTH, _HEIGHT)
-    total, highest = sum(chart.counts), max(chart.counts, default=0)
+    total = sum(chart.counts)
     text = f"histogram of {total:,} elements from {chart.low:.4g} to {chart.high:.4g}"
     starts, wide = _positions(len(chart.counts), width)
-    bars = [
-        f"M{starts[i]} {height}v-{_short(max(1.0, count / highest * height))}h{wide}V{height}z"
-        for i, count in enumerate(chart.counts)
-        if count
+    bars, lighter = "", ""
+    for start, (part, light) in zip(starts, chart.parts(), strict=True):
+        size = max(1.0, part * height) if part else 0.0
+        if size:
+            bars += f"M{start} {height}v-{_short(size)}h{wide}V{height}z"
+        if light:
+            bottom, top = _short(height - size), _short(height - max(size + 1.0, (part + light) * height))
+            lighter += f"M{start} {bottom}V{top}h{wide}V{bottom}z"
+    drawn = [
+        element("title", text),
+        element("path", d=bars) if bars else None,
+        element("path", d=lighter, fill_opacity=_LIGHTER) if lighter else None,
     ]
-    drawn = [element("title", text), element("path", d="".join(bars)) if bars else None]
     return _svg(drawn, width, height, text, "histogram")
 
 

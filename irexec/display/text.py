@@ -154,18 +154,15 @@ def cell_text(value: Content) -> str:
 
 
 def _histogram(chart: Histogram, frame: Frame) -> Iterator[str]:
-    """A line for each interval. The lighter part is at the end of a bar and does not shorten the other bars."""
-    lighter = chart.lighter or [0] * len(chart.counts)
-    others = [count - light for count, light in zip(chart.counts, lighter, strict=True)]
-    highest = max(others, default=0) or max(chart.counts, default=1)
+    """A line for each interval."""
     numbers = [f"{count:,}" for count in chart.counts]
     label_width, number_width = max(map(len, chart.labels), default=0), max(map(len, numbers), default=0)
     room = max(8, (frame.width or _CURVE) - label_width - number_width - 4)
-    for label, number, count, light in zip(chart.labels, numbers, others, lighter, strict=True):
-        drawn = bar(count / highest, room, ascii=frame.ascii) if count else ""
+    for label, number, (part, light) in zip(chart.labels, numbers, chart.parts(), strict=True):
+        drawn = bar(part, room, ascii=frame.ascii) if part else ""
         left = room - len(drawn)
         if light and left > 0:
-            drawn += bar(min(1.0, light / highest * room / left), left, ascii=frame.ascii, shade=True)
+            drawn += bar(light * room / left, left, ascii=frame.ascii, shade=True)
         yield f"{label:>{label_width}}  {number:>{number_width}}  {drawn}".rstrip()
 
 

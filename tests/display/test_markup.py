@@ -163,6 +163,16 @@ def test_a_histogram_has_a_bar_for_every_interval_that_has_elements(counts: list
     assert made.all("title")[0].text == f"histogram of {sum(counts):,} elements from -1 to 1"
 
 
+def test_a_histogram_draws_the_lighter_part_at_the_end_of_a_bar() -> None:
+    made = parse(html(Histogram([10, 90, 5], 0.0, 3.0, lighter=[0, 80, 1])))
+    paths = [path.attributes for path in made.all("path")]
+    assert [(path["d"], path.get("fill-opacity")) for path in paths] == [
+        # 10 of 10 elements, 10 and 80 that are cut at the top, 4 and 1 of 10; the height is 32.
+        ("M0 32v-32h39.5V32zM40 32v-32h39.5V32zM80 32v-12.8h39.5V32z", None),
+        ("M80 19.2V16h39.5V19.2z", "0.4"),
+    ]
+
+
 def test_a_bar_stays_in_its_width() -> None:
     assert [parse(html(Bar(part, ""))).all("path")[0].attributes["d"] for part in (-1, 0.5, 7)] == [
         "M0 0h0v12H0z",

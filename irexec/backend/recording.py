@@ -1,7 +1,7 @@
 """The NumPy calls of the blocks of a step: recorded in its first run, repeated in later ones.
 
 The contract of a kernel with ``records=True``, for a step whose arrays are the same in every run: blocks touch arrays only by functions
-that are passed to ``Scratch.do`` and ``Scratch.work``, and the rest of ``run`` makes views. ``CheckedRecord`` holds kernels to that
+that are passed to ``Scratch.do`` and ``Scratch.work``, and the rest of ``run`` makes views. ``CheckedRecording`` holds kernels to that
 contract: it computes every run twice, by the recorded calls and by the kernel itself, and compares.
 """
 
@@ -22,7 +22,7 @@ Arrays = Sequence[Any]
 
 
 class RecordedKernel(Protocol):
-    """The part of a kernel that a record uses."""
+    """The part of a kernel that a recording uses."""
 
     algorithm: str
     joins: bool
@@ -32,7 +32,7 @@ class RecordedKernel(Protocol):
 
 
 class Blocks(Protocol):
-    """The part of a context that a record uses."""
+    """The part of a context that a recording uses."""
 
     scratches: Sequence[Scratch]
 
@@ -40,7 +40,7 @@ class Blocks(Protocol):
         """Call ``block`` for every index below ``count``."""
 
 
-class Record:
+class Recording:
     """The recorded calls of one step, on arrays that are the same in every run."""
 
     def __init__(self) -> None:
@@ -83,11 +83,11 @@ class Record:
         return section.run
 
 
-class CheckedRecord(Record):
+class CheckedRecording(Recording):
     """Compares the recorded calls with the kernel itself in every run, bit by bit."""
 
     def run(self, kernel: RecordedKernel, inputs: Arrays, outputs: Arrays, context: Blocks) -> None:
-        """See Record.run.
+        """See Recording.run.
 
         Raises:
             AssertionError: the recorded calls compute other outputs than the kernel.
@@ -112,9 +112,9 @@ class CheckedRecord(Record):
                 )
 
 
-def new_record() -> Record:
-    """A record for a step, checked if the environment variable IREXEC_CHECK_RECORDS is set."""
-    return CheckedRecord() if is_on(CHECK_RECORDS) else Record()
+def new_recording() -> Recording:
+    """A recording for a step, checked if the environment variable IREXEC_CHECK_RECORDS is set."""
+    return CheckedRecording() if is_on(CHECK_RECORDS) else Recording()
 
 
 def _copy(array: np.ndarray | None) -> np.ndarray | None:
