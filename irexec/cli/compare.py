@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import click
 
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions, precision_as
-from irexec.cli.differences import reasons, say
 from irexec.cli.next_steps import after_compare, as_given, reads_stdin
 from irexec.cli.option_groups import Option, OptionGroup, command, option, settings
 from irexec.cli.options import LIMITS, MEASURING, InputOptions, LimitOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
-from irexec.messages import counted, listed
 from irexec.tools.arrays.agreement import METRICS
-from irexec.tools.compare import CompareOptions, Comparison, Divergence, Suspect, TensorRow
+from irexec.tools.compare import CompareOptions, Comparison
 from irexec.tools.compare import compare as compare_models
+from irexec.tools.compare.sections import comparison_sections
 from irexec.tools.engines.runtimes import RUNTIMES
-
-_AROUND = 3
-"""Rows that are shown before and after the first divergence."""
-_NAMES = 8
 
 
 class PairOfNames(click.ParamType):
@@ -171,7 +163,9 @@ def compare(
     if as_json:
         render.as_json(found.as_dict())
     else:
-        _show(found, shows_all)
+        for note in found.notes:
+            render.note_line(note)
+        render.show(comparison_sections(found, shows_all))
         if _is_reducible(found, request) and not reads_stdin(inputs.given):
             same = list(as_given(inputs.given, request.shapes, request.seed))
             after_compare(a, b, request.a_runtime, request.b_runtime, same)
@@ -182,139 +176,3 @@ def _is_reducible(found: Comparison, request: CompareOptions) -> bool:
     """True if irexec reduce can cut out the part that diverges."""
     has_weights = request.a_weights is not None or request.b_weights is not None
     return found.first is not None and found.whole is None and len(found.rows) > 1 and not has_weights
-
-
-def _show(found: Comparison, shows_all: bool) -> None:
-    for note in found.notes:
-        render.note_line(note)
-    if found.verdict:
-        say(found.verdict)
-        render.line()
-    _show_rows(_shown(found, shows_all))
-    render.line()
-    if found.first is not None:
-        _show_divergence(found.first, found)
-    for one in found.known:
-        is_first = found.first is not None and one.layer.name == found.first.row.b.name
-        say(f"known: {one}" if is_first else f"known of {one.layer}: {one}", "  ")
-    for text in _ending(found):
-        say(text)
-
-
-def _shown(found: Comparison, shows_all: bool) -> Sequence[TensorRow]:
-    """The rows around the first divergence and the results; without one, those that differ most."""
-    if shows_all or len(found.rows) <= 2 * _AROUND + 2:
-        return found.rows
-    chosen = set()
-    if found.first is not None:
-        at = found.rows.index(found.first.row)
-        chosen = set(range(max(0, at - _AROUND), at + _AROUND + 1))
-    else:
-        order = sorted(range(len(found.rows)), key=lambda i: -_relative(found.rows[i]))
-        chosen = set(order[:_AROUND])
-    results = {row.b for row in found.results}
-    return [row for i, row in enumerate(found.rows) if i in chosen or row.b in results]
-
-
-def _relative(row: TensorRow) -> float:
-    return row.agreement.relative or 0.0
-
-
-def _show_rows(rows: Sequence[TensorRow]) -> None:
-    cells = [
-        (
-            _name(row),
-            row.b.type,
-            row.state,
-            row.agreement.largest,
-            row.agreement.relative,
-            _decibels(row),
-        )
-        for row in rows
-    ]
-    render.table(("tensor", "layer type", "", "largest", "relative", "SNR"), cells, right=(3, 4, 5), what="tensors")
-
-
-def _name(row: TensorRow) -> str:
-    path, _, own = row.b.tensor.rpartition("/") if _is_inside(row) else ("", "", row.b.tensor)
-    name = f"{own} in {path}" if path else own
-    if row.agreement.agrees:
-        return name
-    where = [*([f"run {row.run}"] if row.run > 1 else []), *(f"iteration {i}" for i in row.iteration)]
-    return f"{own} ({', '.join(where)}){f' in {path}' if path else ''}" if where else name
-
-
-def _is_inside(row: TensorRow) -> bool:
-    """Whether a tensor is inside a body."""
-    return bool(row.iteration) or any(f"/{body}/" in row.b.name for body in ("body", "then_body", "else_body"))
-
-
-def _decibels(row: TensorRow) -> str | None:
-    snr = row.agreement.snr
-    return None if snr is None else "equal" if math.isinf(snr) and snr > 0 else f"{snr:.1f} dB"
-
-
-def _show_divergence(first: Divergence, found: Comparison) -> None:
-    row = first.row
-    where = "".join([f", run {row.run}" if row.run > 1 else "", *(f", iteration {i}" for i in row.iteration)])
-    say(f"first divergence: {row.b}{where}")
-    say(row.agreement.message, "  ")
-    for text in reasons(first.suspect):
-        say(text, "  ")
-    if row.a is not None and row.a.name != row.b.name:
-        say(f"in A it is {row.a}, matched by {row.how}", "  ")
-    _show_between(first)
-    others = [layer for layer in found.independent if layer.name != row.b.name]
-    if others:
-        title = (
-            "also differing by themselves"
-            if found.isolated
-            else "also differing although what they are computed from agrees"
-        )
-        say(f"{title}: {listed([f'{layer.name} ({layer.type})' for layer in others], _NAMES)}")
-
-
-def _show_between(first: Divergence) -> None:
-    """The layers in front that are not compared: what differs in them, and the names of the others."""
-    described = [suspect for suspect in first.between if _differences(suspect)]
-    for suspect in described[:_NAMES]:
-        say(f"in front of it, and not compared: {suspect.layer}", "  ")
-        for text in _differences(suspect):
-            say(text, "    ")
-    others = [
-        f"{suspect.layer.name} ({suspect.layer.type})" for suspect in first.between if suspect not in described[:_NAMES]
-    ]
-    if others:
-        say(f"in front of it, and not compared: {listed(others, _NAMES)}", "  ")
-
-
-def _differences(suspect: Suspect) -> list[str]:
-    """What differs in a layer itself."""
-    return list(reasons(replace(suspect, inputs=tuple(one for one in suspect.inputs if one.agrees is False))))
-
-
-def _ending(found: Comparison) -> Iterator[str]:
-    """Counts."""
-    count = len(found.differing)
-    agree = len(found.rows) - count
-    alone = ", each layer alone with the tensors of A" if found.isolated else ""
-    follow = sum(bool(row.follows) for row in found.differing)
-    only = f", {follow} of them only because their inputs do" if follow else ""
-    yield f"{counted(len(found.rows), 'tensor')} compared{alone}: {agree} agree, {count} differ{only}; {found.tolerance}"
-    bad = [row.b.tensor for row in found.results if not row.agreement.agrees]
-    if bad:
-        yield f"results that differ: {listed(bad, _NAMES)}"
-    if found.missing_results:
-        yield f"results that could not be compared: {listed(found.missing_results, _NAMES)}"
-    if found.blind:
-        blind = listed([row.b.tensor for row in found.blind], _NAMES)
-        yield f"blind, since all their values are the same with these inputs: {blind}; --tries 5 compares with others too"
-    for reason, names in _by_reason(found).items():
-        yield f"not compared, {reason}: {listed(names, _NAMES)}"
-
-
-def _by_reason(found: Comparison) -> dict[str, list[str]]:
-    reasons: dict[str, list[str]] = {}
-    for one in found.uncompared:
-        reasons.setdefault(one.reason, []).append(one.name)
-    return reasons

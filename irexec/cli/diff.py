@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from irexec.cli import render
-from irexec.cli.diff_text import diff_lines
 from irexec.cli.next_steps import as_given, go_on
 from irexec.cli.option_groups import OptionGroup, command, option
 from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
@@ -21,6 +19,7 @@ from irexec.messages import counted
 from irexec.tools.diff import KINDS, Diff
 from irexec.tools.diff import diff as find_differences
 from irexec.tools.diff.ignoring import Ignored
+from irexec.tools.diff.patch import diff_sections
 from irexec.tools.run.shapes import read_with_shapes, reshape_both
 
 FORMATS = ("text", "json", "markdown", "github")
@@ -138,7 +137,7 @@ def diff(
             f"the values of {counted(found.unread, 'constant')} cannot be read: only their types and shapes are compared"
         )
     if shown.form == "text":
-        _show(found, shown.weights, shown.verbose)
+        render.show(diff_sections(found, shown.verbose, shown.weights))
         if not (found.is_empty or a_bin or b_bin):
             go_on("compare", a, b, *as_given((), given))
     else:
@@ -157,30 +156,3 @@ def _write(found: Diff, form: str) -> None:
         render.verbatim(markdown(found))
     else:
         render.lines(github_notices(found))
-
-
-def _show(found: Diff, weights: bool, verbose: bool) -> None:
-    render.styled_lines(diff_lines(found, verbose))
-    if weights:
-        _table(found)
-    render.line(found.summary())
-
-
-def _table(found: Diff) -> None:
-    rows: list[Sequence[object]] = [
-        (
-            str(layer.layer),
-            v.elements,
-            v.changed,
-            f"{v.changed / max(1, v.elements):.1%}",
-            v.largest,
-            v.relative,
-            v.not_finite or None,
-        )
-        for layer in found.layers
-        for change in layer.changes
-        if (v := change.values) is not None
-    ]
-    if rows:
-        headers = ("constant", "elements", "changed", "part", "largest", "relative norm", "NaN/Inf")
-        render.table(headers, rows, right=(1, 2, 3, 4, 5, 6), hide_empty=True, what="constants")

@@ -11,15 +11,12 @@ import click
 from irexec.analysis.precision import Precision
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions, precision_as
-from irexec.cli.differences import reasons, say
 from irexec.cli.option_groups import OptionGroup, command, option, settings
 from irexec.cli.options import INPUTS, LIMITS, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import Advance, progress_bar
 from irexec.cli.usage import is_given, refuse_without
-from irexec.messages import counted, listed
 from irexec.tools.engines.runtimes import OWN, precision_beside
-from irexec.tools.reduce.blame import Blame
 from irexec.tools.reduce.checks.check import Check
 from irexec.tools.reduce.checks.command import CommandCheck
 from irexec.tools.reduce.checks.finding import FindingCheck
@@ -27,12 +24,12 @@ from irexec.tools.reduce.checks.values import KINDS, ValuesCheck
 from irexec.tools.reduce.reduction import DoesNotFail, ReduceOptions, Reduction
 from irexec.tools.reduce.reduction import reduce as run_reduction
 from irexec.tools.reduce.search import Step
+from irexec.tools.reduce.sections import reduction_sections
 from irexec.tools.run.shapes import Shapes
 
 _CHECKS = {"command": "check", "finding": "finding", "against": "against", "trap": "trap"}
 """The parameters that say what a failure is, and their options."""
 _NOTHING_FAILS = 1
-_NAMES = 5
 
 
 class Kinds(click.ParamType):
@@ -213,7 +210,9 @@ def reduce(
     if as_json:
         render.as_json(_document(model, report))
     else:
-        _show(report)
+        for note in report.notes:
+            render.note_line(note)
+        render.show(reduction_sections(report))
     return 0
 
 
@@ -237,41 +236,3 @@ def _document(model: str, report: Reduction) -> dict[str, Any]:
     document["blame"] = None if report.blame is None else asdict(report.blame)
     document["command"] = {"arguments": list(report.command), "text": shlex.join(report.command)}
     return document
-
-
-def _show(report: Reduction) -> None:
-    rows = [(layer.id, layer.name, layer.type, layer.line, layer.inner or None) for layer in report.layers]
-    if rows:
-        render.table(("id", "layer", "type", "line", "inner layers"), rows, right=(0, 3, 4), hide_empty=True)
-        render.line()
-    kept = " and ".join((counted(report.parameters, "input"), counted(report.constants, "constant")))
-    render.line(f"{counted(report.before, 'layer')} reduced to {report.after}, with {kept}, in {_checks(report)}")
-    for note in report.notes:
-        render.note_line(note)
-    render.line(report.failure)
-    if report.blame is not None:
-        _show_blame(report.blame)
-    render.line()
-    inputs = "" if report.inputs is None else f", inputs in {report.inputs}"
-    render.line(f"{report.output}{inputs}; this shows the failure:")
-    render.line(f"  {shlex.join(report.command)}")
-
-
-def _show_blame(blame: Blame) -> None:
-    """The layers that may be at fault, and what differs in them."""
-    one_of = "" if len(blame.suspects) == 1 else f"one of {len(blame.suspects)} layers: "
-    for suspect in blame.suspects:
-        say(f"at fault: {one_of}{suspect.layer}")
-        for text in reasons(suspect):
-            say(text, "  ")
-    for title, layers in (
-        ("inside of it values differ from here on", blame.inner),
-        ("only A has, in its place", blame.absent),
-    ):
-        if layers:
-            say(f"{title}: {listed(list(map(str, layers)), _NAMES)}")
-
-
-def _checks(report: Reduction) -> str:
-    known = f", {report.recalled} were known" if report.recalled else ""
-    return f"{report.checks} checks{known}"

@@ -19,8 +19,7 @@ from irexec.cli.streams import encodable, file_of, put, showing
 from irexec.display import Column, Content, Frame, Table, Text
 from irexec.display.blocks import BLOCKS
 from irexec.display.document import Kind, Style
-from irexec.display.layout import cell_len
-from irexec.display.text import LINES, Line
+from irexec.display.text import LINES, Line, filled
 from irexec.messages import INVISIBLE, cut, sentence, visible
 
 if TYPE_CHECKING:
@@ -34,7 +33,18 @@ _NAME, _LINE = 300, 10_000
 # json escapes C0.
 _OBEYED = re.compile(f"[{INVISIBLE}]")
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan", "info": "cyan"}
-_STYLES = {**_COLOURS, "header": "bold", "title": "bold", "rule": "dim", "note": ""}
+_STYLES = {
+    **_COLOURS,
+    "header": "bold",
+    "title": "bold",
+    "rule": "dim",
+    "note": "",
+    "code": "",
+    "change": "bold cyan",
+    "old": "red",
+    "new": "green",
+    "renamed": "yellow",
+}
 """The styles of pieces of contents in a terminal."""
 _SEVERITIES: dict[str, Style] = {"error": "error", "warning": "warning", "info": "info"}
 
@@ -56,11 +66,6 @@ def line(text: str = "") -> None:
 def lines(texts: Iterable[str], stderr: bool = False) -> None:
     """Lines of plain text."""
     put("".join(f"{visible(cut(text, _LINE))}\n" for text in texts), stderr)
-
-
-def styled_lines(texts: Iterable[tuple[str, str]]) -> None:
-    """Lines of text, each with the style that a terminal gives it: (style, text)."""
-    _draw([[(style, visible(cut(text, _LINE)))] for style, text in texts])
 
 
 def whole(text: str) -> None:
@@ -183,18 +188,7 @@ def _draw(drawn: Sequence[Line]) -> None:
 def fill(parts: Iterable[str], indent: str = "") -> list[str]:
     """Lines of as many parts as fit the terminal, a space between them; no part is broken, and in a file there is one
     line."""
-    columns, used = width(), 0
-    found: list[list[str]] = []
-    for part in parts:
-        part = cut(visible(cut(part, _NAME)), _NAME)
-        size = cell_len(part)
-        if found and (columns is None or used + 1 + size <= columns):
-            found[-1].append(part)
-            used += 1 + size
-        else:
-            found.append([f"{indent}{part}"])
-            used = len(indent) + size
-    return [" ".join(texts) for texts in found]
+    return filled((cut(visible(cut(part, _NAME)), _NAME) for part in parts), width(), indent)
 
 
 def can_show(characters: str) -> bool:

@@ -55,7 +55,7 @@ def html(content: Content, limit: int | None = None) -> Html:
         case Text(text, style, hint):
             return element("p", text, class_=style or None, title=hint)
         case str():
-            return element("p", content)
+            return element("p", content) if content else Html()
         case Iterable():
             return joined(html(each, limit) for each in content)
     return element("p", content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ from irexec.display.document import (
     Text,
     is_empty,
 )
-from irexec.display.layout import layout, row_lines
+from irexec.display.layout import cell_len, layout, row_lines
 from irexec.messages import cut, visible
 
 Line = list[tuple[str, str]]
@@ -78,7 +79,8 @@ def lines(contents: Content, frame: Frame) -> Iterator[Line]:
 def _flat(contents: Content, unfolds: bool) -> Iterator[Content]:
     if isinstance(contents, Section):
         if unfolds or not contents.is_folded:
-            yield Text(f"\n{contents.title}", "title")
+            yield ""
+            yield Text(contents.title, "title")
             yield from _flat(contents.contents, unfolds)
     elif isinstance(contents, Iterable) and not isinstance(contents, str):
         for content in contents:
@@ -101,9 +103,46 @@ def _drawn(content: Content, frame: Frame) -> Iterator[Line]:
             width = max((len(term) for term, _ in pairs), default=0)
             yield from ([("header", f"{term:<{width}}  "), ("", cut(value, _LINE))] for term, value in pairs)
         case Text(text, style):
-            yield [(style, visible(cut(text, _LINE)))]
+            for line in [visible(cut(text, _LINE))] if style == "code" else _wrapped(text, frame):
+                yield [(style, line)]
         case _:
-            yield [("", visible(cut(str(content), _LINE)))]
+            yield from ([("", line)] for line in _wrapped(str(content), frame))
+
+
+_LEAD = re.compile(r"(?:[-+~=] )? *")
+"""The sign of a line of a patch, and its indentation."""
+
+
+def _wrapped(text: str, frame: Frame) -> list[str]:
+    """A line of text, broken at words; lines after the first repeat its sign and are indented further."""
+    text = visible(cut(text, _LINE))
+    if frame.width is None or cell_len(text) <= frame.width:
+        return [text]
+    lead = _LEAD.match(text)
+    start = lead[0] if lead else ""
+    return filled(text[len(start) :].split(" "), frame.width, start, f"{start}  ")
+
+
+def filled(parts: Iterable[str], width: int | None, first: str = "", other: str | None = None) -> list[str]:
+    """Lines of as many parts as fit, a space between them; no part is broken.
+
+    Args:
+        parts: texts without line breaks.
+        width: columns of a line; None for one line.
+        first, other: indentation of the first line and of the others; ``other`` is ``first`` unless given.
+    """
+    found: list[str] = []
+    used = 0
+    for part in parts:
+        size = cell_len(part)
+        if found and (width is None or used + 1 + size <= width):
+            found[-1] += f" {part}"
+            used += 1 + size
+        else:
+            indent = first if not found or other is None else other
+            found.append(f"{indent}{part}")
+            used = cell_len(indent) + size
+    return found
 
 
 def table_lines(table: Table, frame: Frame) -> Iterator[Line]:
@@ -169,4 +208,4 @@ def _histogram(chart: Histogram, frame: Frame) -> Iterator[str]:
 LINES = "─…"
 """Characters of rules and ellipses; a file that cannot hold them gets ``has_lines=False``."""
 
-__all__ = ["LINES", "SHADE", "Frame", "Line", "cell_text", "lines", "plain", "table_lines"]
+__all__ = ["LINES", "SHADE", "Frame", "Line", "cell_text", "filled", "lines", "plain", "table_lines"]

@@ -106,7 +106,7 @@ def test_weights(tmp_path: Path, capsys: Capture) -> None:
     edited.with_suffix(".bin").write_bytes(raw)
     lines = _shown(capsys, A, edited, "--weights")
     assert "  values: 1 of 10 changed, by at most 0, relative norm 0, 1 with NaN or infinity" in lines
-    assert lines[-2].split() == ["16", "dense6.b", "10", "1", "10.0%", "0", "0", "1"]
+    assert lines[-3].split() == ["16", "dense6.b", "10", "1", "10.0%", "0", "0", "1"]
 
 
 def test_colours_on_a_terminal(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,7 +178,7 @@ SHOWN: dict[str, tuple[Callable[[], Any], str, list[str]]] = {
     "comparison": (
         _comparison,
         "<Comparison of ",
-        ["1 of 12 differ", "first divergence: 'probabilities' (Softmax, layer 19, line 327)", "axis", "input"],
+        ["11 agree, 1 differ", "first divergence: 'probabilities' (Softmax, layer 19, line 327)", "axis", "input"],
     ),
     "difference": (lambda: diff(irexec.read_model(CLASSIFIER), _other()), "<Diff ", ["probabilities", "axis"]),
     "costs": (lambda: cost(irexec.read_model(CLASSIFIER)), "<CostReport ", ["conv3/Convolution", "73.7 k"]),

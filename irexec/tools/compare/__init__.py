@@ -1,5 +1,6 @@
 """Where two models diverge: tensor by tensor, with the first layer that differs."""
 
+from irexec.tools.compare import sections  # noqa: F401 - it registers them
 from irexec.tools.compare.comparison import Comparison, Divergence, InputRow, Layer, Suspect, TensorRow, Uncompared
 from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.run import compare

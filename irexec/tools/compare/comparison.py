@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from irexec.display import Column, Content, Definitions, Section, Table, Text
 from irexec.messages import counted
 from irexec.records import Record
 from irexec.tools.arrays.agreement import Agreement
@@ -284,27 +283,6 @@ class Comparison(Record):
             said = f"{count} differ, the first in layer {self.first.row.b.name!r} ({self.first.row.b.type})"
         return f"<Comparison of {self.a} and {self.b}: {counted(len(self.rows), 'tensor')}, {said}>"
 
-    def sections(self) -> list[Content]:
-        """The first divergence, and folded every tensor."""
-        count = len(self.differing)
-        verdict = Text(f"{count:,} of {len(self.rows):,} differ", "error") if count else "all agree"
-        missing = ", ".join(self.missing_results)
-        folded = [(counted(len(self.rows), "tensor"), _rows_table(self.rows))]
-        if self.results:
-            folded.append((counted(len(self.results), "result"), _rows_table(self.results)))
-        if self.uncompared:
-            columns = [Column(name, name) for name in ("side", "name", "type", "reason")]
-            folded.append((f"{len(self.uncompared):,} not compared", Table(columns, self.uncompared, what="tensors")))
-        about = {"A": self.a, "B": self.b, "tolerance": self.tolerance, "tensors": verdict, "missing results": missing}
-        return [
-            Text("comparison", "title"),
-            Definitions(about),
-            None if self.first is None else _divergence(self.first),
-            [f"known of {one.layer}: {one}" for one in self.known],
-            [Section(title, table, is_folded=True) for title, table in folded],
-            [Text(note, "note") for note in self.notes],
-        ]
-
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
         from dataclasses import asdict
@@ -314,37 +292,3 @@ class Comparison(Record):
             found["first"]["inputs_agree"] = self.first.inputs_agree
             found["first"]["likely"] = [asdict(layer) for layer in self.first.likely]
         return {"agrees": self.agrees, **found}
-
-
-def _divergence(first: Divergence) -> list[Content]:
-    """The first layer that differs: its attributes and inputs."""
-    attributes = [
-        (name, mine or "absent", theirs or "absent") for name, (mine, theirs) in first.suspect.attributes.items()
-    ]
-    states = {None: "not compared", True: "agrees", False: "differs"}
-    inputs = [
-        Column("input", "index", "number"),
-        Column("tensor", "name"),
-        Column("", lambda one: states[one.agrees]),
-        Column("difference", "message", "sentence"),
-    ]
-    return [
-        Text(f"first divergence: {first.row.b}", "title"),
-        first.row.agreement.message,
-        Table(["attribute", "in A", "in B"], attributes) if attributes else None,
-        Table(inputs, first.suspect.inputs) if first.suspect.inputs else None,
-    ]
-
-
-def _rows_table(rows: Sequence[TensorRow]) -> Table:
-    columns = [
-        Column("tensor", lambda row: row.b.tensor),
-        Column("layer type", lambda row: row.b.type),
-        Column("type", lambda row: f"{row.type}[{','.join(map(str, row.shape))}]", "code"),
-        Column("", lambda row: Text(row.state, "error" if row.is_fault else "")),
-        Column("largest", lambda row: row.agreement.largest, "figure"),
-        Column("relative", lambda row: row.agreement.relative, "figure"),
-        Column("SNR in dB", lambda row: row.agreement.snr, "figure"),
-        Column("difference", lambda row: row.agreement.message, "sentence"),
-    ]
-    return Table(columns, rows, what="tensors")

@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from irexec.display import Content, Table, Text
 from irexec.ir.graph import Node
 from irexec.records import Record, Shown
 
@@ -224,18 +223,3 @@ class Diff(Shown):
 
     def __repr__(self) -> str:
         return f"<Diff {self.a} {self.b}: {self.summary()}>"
-
-    def sections(self) -> list[Content]:
-        """A row for each change."""
-        rows: list[tuple[str | None, ...]] = [
-            ("model", None, None, change.what, change.a, change.b) for change in self.model
-        ]
-        for layer in self.layers:
-            head = (layer.status, str(layer.layer), layer.layer.type)
-            rows += [(*head, change.what, change.a, change.b) for change in layer.changes] or [(*head, "", "", "")]
-        rows += [
-            ("follows", str(each.layer), each.layer.type, each.change.what, each.change.a, each.change.b)
-            for each in self.following
-        ]
-        columns = ("", "layer", "type", "what", "a", "b")
-        return [Text(f"{self.a} → {self.b}: {self.summary()}", "title"), Table(columns, rows, what="changes")]

@@ -1,5 +1,6 @@
 """The smallest part of a model that still fails, as a model of its own."""
 
+from irexec.tools.reduce import sections  # noqa: F401 - it registers them
 from irexec.tools.reduce.blame import Blame
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.against import check_against

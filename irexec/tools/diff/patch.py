@@ -1,34 +1,68 @@
-"""A diff as text that reads like a patch: each line with the style that a terminal gives it."""
+"""The contents of a diff: lines that read like a patch, and a table of changed values."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from irexec.cli import render
+from irexec.display import Column, Content, Table, Text, sections_of
+from irexec.display.document import Style
 from irexec.messages import counted, cut, listed
 from irexec.tools.diff.groups import groups, total
 from irexec.tools.diff.result import Change, Diff, Following, LayerDiff, LayerRef, ValueChange
 
-Line = tuple[str, str]
-"""A style and a text."""
-
-_HEAD, _OLD, _NEW, _SAME, _NAME = "bold cyan", "red", "green", "", "yellow"
+_HEAD: Style = "change"
+_OLD: Style = "old"
+_NEW: Style = "new"
+_SAME: Style = ""
+_NAME: Style = "renamed"
+_SIGNS: dict[str, tuple[str, Style]] = {"added": ("+", _NEW), "removed": ("-", _OLD)}
 _ALONE = 3
-"""Layers with equal changes that are still listed one by one."""
+"""Number of layers with equal changes that are still listed one by one."""
 _NAMED, _RENAMED, _METADATA = 3, 10, 6
-"""Layers of a group that are named; renamed layers, and changes of metadata, that are listed."""
+"""Number of listed layers of a group, of listed renamed layers, and of listed changes of metadata."""
 _LONGEST = 160
 """Characters of a text; longer ones are cut in their middle."""
 
 
-def diff_lines(found: Diff, verbose: bool) -> Iterator[Line]:
+@sections_of.register
+def diff_sections(found: Diff, verbose: bool = False, shows_values: bool = False) -> Iterable[Content]:
+    """The patch, and a sentence with the number of changes.
+
+    Args:
+        found: the diff.
+        verbose: equal changes of many layers are not summed up.
+        shows_values: there is a table of constants with changed values.
+    """
+    return [patch_lines(found, verbose), _values_table(found) if shows_values else None, found.summary()]
+
+
+def _values_table(found: Diff) -> Table | None:
+    rows = [
+        (str(layer.layer), change.values)
+        for layer in found.layers
+        for change in layer.changes
+        if change.values is not None
+    ]
+    columns = [
+        Column("constant", lambda row: row[0]),
+        Column("elements", lambda row: row[1].elements, "number"),
+        Column("changed", lambda row: row[1].changed, "number"),
+        Column("part", lambda row: f"{row[1].changed / max(1, row[1].elements):.1%}", "number"),
+        Column("largest", lambda row: row[1].largest, "number"),
+        Column("relative norm", lambda row: row[1].relative, "number"),
+        Column("NaN/Inf", lambda row: row[1].not_finite or None, "number"),
+    ]
+    return Table(columns, rows, what="constants") if rows else None
+
+
+def patch_lines(found: Diff, verbose: bool = False) -> Iterator[Text]:
     """All lines; equal changes of many layers are summed up unless ``verbose``."""
     if found.is_empty:
         return
-    yield _OLD, f"--- {found.a} ({counted(found.layer_counts[0], 'layer')})"
-    yield _NEW, f"+++ {found.b} ({counted(found.layer_counts[1], 'layer')})"
+    yield Text(f"--- {found.a} ({counted(found.layer_counts[0], 'layer')})", _OLD)
+    yield Text(f"+++ {found.b} ({counted(found.layer_counts[1], 'layer')})", _NEW)
     if found.model:
-        yield _HEAD, "@@ model @@"
+        yield Text("@@ model @@", _HEAD)
         yield from _model(found.model, verbose)
     own = _own(found)
     summed = {} if verbose else {group[0]: group for group in groups(found.layers) if len(group) > _ALONE}
@@ -46,18 +80,18 @@ def diff_lines(found: Diff, verbose: bool) -> Iterator[Line]:
     yield from _following(found, listed, verbose)
 
 
-def _model(changes: Sequence[Change], verbose: bool) -> Iterator[Line]:
+def _model(changes: Sequence[Change], verbose: bool) -> Iterator[Text]:
     """Changes of the model; of metadata the first ones."""
     plain = [change for change in changes if change.kind != "metadata"]
     metadata = [change for change in changes if change.kind == "metadata"]
     shown = metadata if verbose or len(metadata) <= _METADATA else metadata[: _METADATA - 1]
     yield from _changes([*plain, *shown])
     if len(shown) < len(metadata):
-        yield _SAME, f"  ... and {len(metadata) - len(shown)} more changes of metadata"
+        yield Text(f"  ... and {len(metadata) - len(shown)} more changes of metadata", _SAME)
 
 
 def _own(found: Diff) -> dict[int, list[Following]]:
-    """Shapes and types that follow from a change of their own layer, by the position of the change."""
+    """Shapes and types that follow from a change of their own layer, by the index of the change."""
     own: dict[int, list[Following]] = {}
     for each in found.following:
         if len(each.roots) == 1 and found.layers[each.roots[0]].a == each.layer:
@@ -65,14 +99,14 @@ def _own(found: Diff) -> dict[int, list[Following]]:
     return own
 
 
-def _layer(layer: LayerDiff, following: Iterable[Following]) -> Iterator[Line]:
+def _layer(layer: LayerDiff, following: Iterable[Following]) -> Iterator[Text]:
     if layer.status in ("added", "removed"):
         yield from _single(layer)
         return
-    yield _HEAD, f"@@ {_both(layer)} @@"
+    yield Text(f"@@ {_both(layer)} @@", _HEAD)
     yield from _changes(layer.changes)
     for each in following:
-        yield _SAME, f"  {each.change.what}: {each.change.a} -> {each.change.b}"
+        yield Text(f"  {each.change.what}: {each.change.a} -> {each.change.b}", _SAME)
 
 
 def _both(layer: LayerDiff) -> str:
@@ -88,30 +122,30 @@ def _ref(layer: LayerRef) -> str:
     return f"{layer} ({', '.join(filter(None, parts))})"
 
 
-def _single(layer: LayerDiff) -> Iterator[Line]:
-    sign, style = ("+", _NEW) if layer.status == "added" else ("-", _OLD)
-    yield style, f"{sign} {_ref(layer.layer)}"
+def _single(layer: LayerDiff) -> Iterator[Text]:
+    sign, style = _SIGNS[layer.status]
+    yield Text(f"{sign} {_ref(layer.layer)}", style)
     if layer.attributes:
-        for text in render.fill((f'{name}="{value}"' for name, value in layer.attributes.items()), f"{sign}     "):
-            yield style, text
+        attributes = " ".join(f'{name}="{value}"' for name, value in layer.attributes.items())
+        yield Text(f"{sign}     {attributes}", style)
     for text in layer.inputs:
-        yield style, f"{sign}     {text}"
+        yield Text(f"{sign}     {text}", style)
     for source, reader in layer.between[:_NAMED]:
-        yield style, f"{sign}     between {source} and {reader}"
+        yield Text(f"{sign}     between {source} and {reader}", style)
     readers = [] if layer.between else list(layer.readers)
     if readers:
-        yield style, f"{sign}     {', '.join(layer.outputs)} to {listed(readers, _NAMED)}"
+        yield Text(f"{sign}     {', '.join(layer.outputs)} to {listed(readers, _NAMED)}", style)
 
 
-def _changes(changes: Iterable[Change]) -> Iterator[Line]:
+def _changes(changes: Iterable[Change]) -> Iterator[Text]:
     for change in changes:
         if change.values is not None:
-            yield _SAME, f"  {value_text(change.values)}"
+            yield Text(f"  {value_text(change.values)}", _SAME)
             continue
         if change.a is not None:
-            yield _OLD, f"- {change.what}: {cut(change.a, _LONGEST)}"
+            yield Text(f"- {change.what}: {cut(change.a, _LONGEST)}", _OLD)
         if change.b is not None:
-            yield _NEW, f"+ {change.what}: {cut(change.b, _LONGEST)}"
+            yield Text(f"+ {change.what}: {cut(change.b, _LONGEST)}", _NEW)
 
 
 def value_text(values: ValueChange) -> str:
@@ -124,52 +158,52 @@ def value_text(values: ValueChange) -> str:
         )
     parts = [f"{values.changed:,} of {values.elements:,} changed"]
     if values.largest is not None:
-        parts.append(f"by at most {render.number(values.largest)}")
+        parts.append(f"by at most {values.largest:.6g}")
     if values.relative is not None:
-        parts.append(f"relative norm {render.number(values.relative)}")
+        parts.append(f"relative norm {values.relative:.6g}")
     if values.not_finite:
         parts.append(f"{values.not_finite:,} with NaN or infinity")
     note = " (transposed)" if values.transposed else " (decompressed)" if values.decompressed else ""
     return f"values{note}: {', '.join(parts)}"
 
 
-def _group(layers: Sequence[LayerDiff]) -> Iterator[Line]:
+def _group(layers: Sequence[LayerDiff]) -> Iterator[Text]:
     """Many layers with equal changes."""
     first = layers[0]
     title = f"{len(layers):,} x {first.layer.type}"
-    sign, style = {"added": ("+", _NEW), "removed": ("-", _OLD)}.get(first.status, (" ", _SAME))
+    sign, style = _SIGNS.get(first.status, (" ", _SAME))
     if sign == " ":
-        yield _HEAD, f"@@ {title} @@"
+        yield Text(f"@@ {title} @@", _HEAD)
     else:
         attributes = "".join(f' {name}="{value}"' for name, value in first.attributes.items())
         where = f", each {'put on' if sign == '+' else 'taken from'} an edge" if first.between else ""
-        yield style, f"{sign} {title}{attributes}{where}:"
+        yield Text(f"{sign} {title}{attributes}{where}:", style)
     names = [str(layer.layer) for layer in layers]
     more = [f"... and {len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
-    yield from ((style, f"{sign}     {name}") for name in names[:_NAMED] + more)
+    yield from (Text(f"{sign}     {name}", style) for name in names[:_NAMED] + more)
     yield from _changes(c for c in first.changes if c.values is None and c.kind not in ("names", "tensor-names"))
     values = [change.values for layer in layers for change in layer.changes if change.values is not None]
     if values:
-        yield _SAME, f"  {value_text(total(values))}"
+        yield Text(f"  {value_text(total(values))}", _SAME)
     renamed = sum(any(change.kind == "names" for change in layer.changes) for layer in layers)
     if renamed:
-        yield _SAME, f"  {renamed:,} of them renamed"
+        yield Text(f"  {renamed:,} of them renamed", _SAME)
 
 
-def _renamed(layers: Sequence[LayerDiff], verbose: bool) -> Iterator[Line]:
+def _renamed(layers: Sequence[LayerDiff], verbose: bool) -> Iterator[Text]:
     shown = layers if verbose or len(layers) <= _RENAMED else layers[: _RENAMED // 2]
     for layer in shown:
         names = [f"{change.a} -> {change.b}" for change in layer.changes if change.kind == "names"]
         tensors = [f"{c.what}: {c.a or 'none'} -> {c.b or 'none'}" for c in layer.changes if c.kind == "tensor-names"]
         start = f"{layer.layer.id} {layer.layer.path}" if names else f"{layer.layer}: "
-        yield _NAME, f"~ {start}{'; '.join(names or tensors)} ({layer.layer.type})"
+        yield Text(f"~ {start}{'; '.join(names or tensors)} ({layer.layer.type})", _NAME)
         if verbose and names:
-            yield from ((_NAME, f"~     {text}") for text in tensors)
+            yield from (Text(f"~     {text}", _NAME) for text in tensors)
     if len(shown) < len(layers):
-        yield _NAME, f"~ ... and {len(layers) - len(shown):,} more renamed layers"
+        yield Text(f"~ ... and {len(layers) - len(shown):,} more renamed layers", _NAME)
 
 
-def _following(found: Diff, listed: Collection[int], verbose: bool) -> Iterator[Line]:
+def _following(found: Diff, listed: Collection[int], verbose: bool) -> Iterator[Text]:
     """Shapes and types that follow from a change of another layer, by the first such change."""
     by_root: dict[int | None, list[Following]] = {}
     for each in found.following:
@@ -177,11 +211,11 @@ def _following(found: Diff, listed: Collection[int], verbose: bool) -> Iterator[
             by_root.setdefault(each.roots[0] if each.roots else None, []).append(each)
     for root, followers in by_root.items():
         cause = "other changes" if root is None else str(found.layers[root].layer)
-        yield _SAME, f"= {_followers(len(followers))} from {cause}"
+        yield Text(f"= {_followers(len(followers))} from {cause}", _SAME)
         for each in followers if verbose else followers[:_NAMED]:
-            yield _SAME, f"=     {each.layer} {each.change.what}: {each.change.a} -> {each.change.b}"
+            yield Text(f"=     {each.layer} {each.change.what}: {each.change.a} -> {each.change.b}", _SAME)
         if not verbose and len(followers) > _NAMED:
-            yield _SAME, f"=     ... and {len(followers) - _NAMED:,} more"
+            yield Text(f"=     ... and {len(followers) - _NAMED:,} more", _SAME)
 
 
 def _followers(number: int) -> str:
