@@ -13,6 +13,7 @@ from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError, NodeError
+from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
 from irexec.messages import counted
@@ -169,7 +170,7 @@ class Comparing:
             return {
                 value: one
                 for value, one in self.pairs.by_b.items()
-                if value.node.type != "Constant" and self.run_a.gives(one)
+                if value.node.type != "Constant" and (one.node.type == "Constant" or self.run_a.gives(one))
             }
         inputs: dict[Value, Value | str] = {port.node.outputs[0]: port.name for port in self.b.model.inputs}
         return inputs | {pair.b: pair.a for pair in self.pairs.tensors}
@@ -315,9 +316,14 @@ class Comparing:
             raise AssertionError("a model has a runtime")
         position = {node: i for i, node in enumerate(self.a.order)}
         values = {value for value in sources if isinstance(value, Value)}
-        return observe(
-            self.run_a, self.inputs.a, sorted(values, key=lambda value: (position.get(value.node, -1), value.index))
+        computed = {value for value in values if value.node.constant is None}
+        found = observe(
+            self.run_a, self.inputs.a, sorted(computed, key=lambda value: (position.get(value.node, -1), value.index))
         )
+        for value in values - computed:
+            if value.node.constant is not None:
+                found.arrays[value] = [constant_value(value.node.constant)] * self.runs
+        return found
 
     def _recorded(self, a: RecordedSide, name: str) -> np.ndarray:
         return a.read(name) if name in a.names else self.inputs.b[0][name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def _in_front(
     a layer in front whose shape could not be compared may be, as long as these are few.
     """
     sources, nodes = ancestors.of(first.value)
-    nodes += [value.node for value in sources if value in orders and value.node.type in _MOVES]
+    nodes += _reordering(sources, ancestors, orders)
     while first.row.agreement.largest is None:
         reshaped = [value for value in sources if value in by_value and by_value[value].is_reshaped]
         more = [node for node in dict.fromkeys(value.node for value in reshaped) if node not in nodes]
@@ -111,6 +111,21 @@ def _in_front(
             if len(nodes) + len(between) < _SMALL_SET:
                 nodes += [node for node in between if node not in nodes]
     return nodes
+
+
+def _reordering(sources: Sequence[Value], ancestors: Ancestors, orders: Mapping[Value, tuple[int, ...]]) -> list[Node]:
+    """The layers that move elements and from which on A has the tensors in another order of axes, up to some sources."""
+    found: dict[Node, None] = {}
+    waiting, seen = [value for value in sources if value in orders], set(sources)
+    while waiting:
+        value = waiting.pop()
+        if value.node.type in _MOVES:
+            found[value.node] = None
+        for source in ancestors.of(value)[0]:
+            if source in orders and source not in seen:
+                seen.add(source)
+                waiting.append(source)
+    return list(found)
 
 
 def _misread(first: Found, context: Context) -> list[Node]:

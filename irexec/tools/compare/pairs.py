@@ -18,9 +18,11 @@ from irexec.tools.compare.exposed import Inner
 from irexec.tools.compare.parts import inner_inputs
 from irexec.tools.compare.sides import ModelSide, RecordedSide, computed, ordered
 
-GUESSES = frozenset({"structure", "contents", "neighbours", "order", "through", "replaced", "value"})
+FOLDED = "folded"
+"""Reason for a pair of a tensor that B computes and a Constant of A."""
+GUESSES = frozenset({"structure", "contents", "neighbours", "order", "through", "replaced", "value", FOLDED})
 """Reasons for a pair that are not a name."""
-VALUES = ("value", "what follows")
+VALUES = ("value", "what follows", FOLDED)
 """Reasons for a pair whose values come in one order, whatever the axes are."""
 RESULT = ("name of the result", "position of the result")
 """Reasons for a pair that is certain, since both models are asked for the same."""

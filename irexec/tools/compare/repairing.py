@@ -20,6 +20,7 @@ from irexec.tools.compare.evidence import (
     permuted_candidates,
     wrong_pairs,
 )
+from irexec.tools.compare.folded import pair_with_constants
 from irexec.tools.compare.judge import Judge
 from irexec.tools.compare.observe import observe
 from irexec.tools.compare.pairs import TensorPair, pair_models
@@ -56,20 +57,13 @@ class Repairing:
         if not self._results_agree():
             again = self._paired_again()
             self._add(again, uncompared)
-            added += again
-        dropped: set[Value] = set()
-        for _ in range(_MAX_ROUNDS):
-            wrong = self._wrong_pairs()
-            if not wrong:
-                break
-            ancestors = self._ancestors()
-            if self._judge is not None:
-                self._judge.forget(
-                    {one.value for one in self._rows.found if not wrong.isdisjoint(ancestors.of(one.value)[0])}
-                )
-            self._drop(wrong)
-            dropped |= wrong
+            added += [*again, *self._paired_with_constants(uncompared)]
+        dropped = self._drop_wrong()
         added += self._paired_backwards(uncompared)
+        late = self._paired_with_constants(uncompared)
+        if late:
+            added += late
+            dropped |= self._drop_wrong()
         return [
             *self._still_uncompared(uncompared, added),
             *(
@@ -78,6 +72,37 @@ class Repairing:
                 if value not in self._context.pairs.by_b
             ),
         ]
+
+    def _drop_wrong(self) -> set[Value]:
+        """Leave out the pairs that were guessed wrongly, until none is found; returns their values of B."""
+        dropped: set[Value] = set()
+        for _ in range(_MAX_ROUNDS):
+            wrong = self._wrong_pairs()
+            if not wrong:
+                break
+            self._forget_readers(wrong)
+            self._drop(wrong)
+            dropped |= wrong
+        return dropped
+
+    def _forget_readers(self, values: set[Value]) -> None:
+        """Judge the layers once more that are computed from these values of B."""
+        if self._judge is not None:
+            ancestors = self._ancestors()
+            self._judge.forget(
+                {one.value for one in self._rows.found if not values.isdisjoint(ancestors.of(one.value)[0])}
+            )
+
+    def _paired_with_constants(self, uncompared: list[Uncompared]) -> list[TensorPair]:
+        """Pair the tensors of B that A has as Constants: A's exporter has computed them, positions and masks say, before."""
+        if self._results_agree():
+            return []
+        agree = {one.value for one in self._rows.found if one.row.agreement.agrees}
+        added = pair_with_constants(self._a, self._context.b, self._context.pairs, self._facts, agree)
+        self._replace(added)
+        self._add(added, uncompared)
+        self._forget_readers({pair.b for pair in added})
+        return added
 
     def _paired_by_value(self) -> list[TensorPair]:
         """The tensors that have no partner, or one that was guessed and differs, and that another tensor of A equals."""
