@@ -18,6 +18,7 @@ from irexec.messages import counted
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import Divergence, InputRow, Layer, Suspect
 from irexec.tools.compare.context import Context
+from irexec.tools.compare.pairs import FOLDED
 from irexec.tools.compare.rows import Ancestors, Found, Rows, layer, paths_of
 
 _TELLING = 8
@@ -182,13 +183,15 @@ def _suspect(value: Value, first: Found, by_value: Mapping[Value, Found], contex
     inputs = (
         _input(i, source, of_a, first, by_value, context) for i, source in enumerate(node.inputs) if source is not None
     )
-    constants = (
-        one
-        for one in context.unknown_constants.get(node, ())
-        if one.constant is not None and one.constant.count >= _TELLING
+    # Where A has one Constant for many layers, it has none of the constants that were folded into it.
+    unknown = () if first.row.how == FOLDED else context.unknown_constants.get(node, ())
+    constants = (one for one in unknown if one.constant is not None and one.constant.count >= _TELLING)
+    return Suspect(
+        layer(value, paths_of(context.b.model)[node]),
+        tuple(inputs),
+        _attributes(of_a, node),
+        tuple(one.name for one in constants),
     )
-    unknown = tuple(one.name for one in constants)
-    return Suspect(layer(value, paths_of(context.b.model)[node]), tuple(inputs), _attributes(of_a, node), unknown)
 
 
 def _input(

@@ -74,10 +74,13 @@ def _is_pair(mine: Value | None, theirs: Value | None, pairs: Pairs) -> bool:
 
 
 def _fit(theirs: Value, mine: Value, facts: tuple[Facts, Facts]) -> bool:
-    """Whether both have floating-point values, or both do not, and as many elements."""
+    """Whether both have floating-point values, or both do not, and as many elements, or as many once they are broadcast."""
     one, other = facts[0].get(theirs), facts[1].get(mine)
     if one is None or other is None or not one.is_static or not other.is_static:
         return False
     if one.element is None or other.element is None or one.element.is_float is not other.element.is_float:
         return False
-    return math.prod(one.static_shape) == math.prod(other.static_shape)
+    if math.prod(one.static_shape) == math.prod(other.static_shape):
+        return True
+    sizes = zip(reversed(one.static_shape), reversed(other.static_shape), strict=False)
+    return all(size == theirs or 1 in (size, theirs) for size, theirs in sizes)

@@ -12,7 +12,7 @@ from irexec.dtypes.elements import Element
 from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import Layer, TensorRow
-from irexec.tools.compare.pairs import VALUES, InnerPair, TensorPair
+from irexec.tools.compare.pairs import FOLDED, VALUES, InnerPair, TensorPair
 from irexec.tools.compare.sides import ordered
 from irexec.tools.compare.tolerances import Tolerances
 
@@ -89,6 +89,9 @@ class Rows:
         if pair.how in VALUES:
             # The values are those of the other in order, whatever the axes of the two are.
             a = [arranged(one, other.shape, pair.order) for one, other in zip(a, b, strict=True)]
+        if pair.how == FOLDED:
+            # A Constant may have been broadcast already, or not yet.
+            a, b = zip(*(_broadcast(one, other) for one, other in zip(a, b, strict=True)), strict=True)
         agreements = [self.agreement(pair.a, pair.b, *arrays) for arrays in zip(a, b, strict=True)]
         run, agreement = worst(agreements)
         of_a = layer(pair.a) if isinstance(pair.a, Value) else None
@@ -147,6 +150,15 @@ class Rows:
     def sort(self) -> None:
         """Bring the rows into the order in which B computes them."""
         self.found.sort(key=lambda found: found.position)
+
+
+def _broadcast(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two arrays in one shape; as they are where that cannot be."""
+    try:
+        shape = np.broadcast_shapes(one.shape, other.shape)
+    except ValueError:
+        return one, other
+    return np.broadcast_to(one, shape), np.broadcast_to(other, shape)
 
 
 def in_shape(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
