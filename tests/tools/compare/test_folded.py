@@ -1,0 +1,74 @@
+"""Layers of B that A has as one Constant: distances of positions, from which a bias of attention is made."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from irexec import Builder, Model
+from irexec.ir.graph import Value
+from irexec.tools.compare import compare
+from tests.tools.compare.test_evidence import likely
+
+RNG = np.random.default_rng(11)
+SIZE = WIDTH = 16
+QUERY, KEY, BIAS, OUT = (
+    RNG.normal(size=size).astype(np.float32) for size in ((WIDTH, WIDTH), (WIDTH, WIDTH), (SIZE,), (SIZE, 5))
+)
+DISTANCES = np.arange(SIZE)[None, :] - np.arange(SIZE)[:, None]
+
+
+def attention(name: str, fault: str, distances: Value | np.ndarray | None) -> Model:
+    """Scores plus a bias that depends on distances of positions; these are computed where they are not given."""
+    b = Builder(name)
+    x = b.parameter("f32", (-1, WIDTH), "x")
+    if distances is None:
+        distances = computed_distances(b, x, fault)
+    far = b.emit("Abs", distances, name=f"{name}.far")
+    bias = b.emit("Gather", BIAS, far, np.array(0), name=f"{name}.bias")
+    query = b.emit("MatMul", x, QUERY, name=f"{name}.query")
+    key = b.emit("MatMul", x, KEY, name=f"{name}.key")
+    scores = b.emit("MatMul", query, key, transpose_b=fault != "transpose_b", name=f"{name}.scores")
+    total = b.emit(
+        "Add", scores, b.emit("Multiply", bias, b.emit("Convert", b.emit("Sign", distances), destination_type="f32"))
+    )
+    b.result(b.emit("MatMul", b.emit("Softmax", total, axis=1, name=f"{name}.softmax"), OUT, name=f"{name}.out"))
+    return b.model()
+
+
+def computed_distances(b: Builder, x: Value, fault: str) -> Value:
+    """The distances of all positions, from the shape of the input."""
+    size = b.emit("Gather", b.emit("ShapeOf", x), np.array(0), np.array(0))
+    positions = b.emit("Range", np.array(0), size, np.array(1), output_type="i64", name="positions")
+    one = b.emit("Unsqueeze", positions, np.array(0), name="columns")
+    other = b.emit("Unsqueeze", positions, np.array(1), name="rows")
+    operands = (other, one) if fault == "swapped" else (one, other)
+    return b.emit("Subtract", *operands, name="distances")
+
+
+@pytest.mark.parametrize(("fault", "layer"), [("swapped", "distances"), ("transpose_b", "B.scores")])
+def test_a_fault_in_or_behind_what_a_has_as_a_constant_is_named(fault: str, layer: str) -> None:
+    """Neither hides the other: integers that A does not compute are compared with A's Constant."""
+    x = {"x": RNG.normal(size=(SIZE, WIDTH)).astype(np.float32)}
+    assert compare(attention("A", "", DISTANCES), attention("B", "", None), x).agrees
+    found = compare(attention("A", "", DISTANCES), attention("B", fault, None), x)
+    assert likely(found)[0] == layer
+    row = next(row for row in found.rows if row.b.name == "distances")
+    assert (row.how, row.agreement.agrees) == ("folded", fault != "swapped")
+
+
+def test_a_transpose_some_layers_ahead_of_the_first_difference_is_named() -> None:
+    """Layers between compute each pixel by itself, so that their tensors are those of A in another order of axes."""
+    pointwise, kernel = (RNG.normal(size=size).astype(np.float32) for size in ((3, 3, 1, 1), (3, 3, 3, 3)))
+
+    def model(name: str, axes: list[int]) -> Model:
+        b = Builder(name)
+        windows = {"strides": (1, 1), "dilations": (1, 1)}
+        x = b.emit("Transpose", b.parameter("f32", (1, 6, 6, 3), "x"), np.array(axes), name=f"{name}.move")
+        x = b.emit("Convolution", x, pointwise, name=f"{name}.pixels", pads_begin=(0, 0), pads_end=(0, 0), **windows)
+        x = b.emit("Tanh", x, name=f"{name}.tanh")
+        x = b.emit("Convolution", x, kernel, name=f"{name}.windows", pads_begin=(1, 1), pads_end=(1, 1), **windows)
+        b.result(b.emit("Relu", x, name=f"{name}.relu"))
+        return b.model()
+
+    assert "B.move" in likely(compare(model("A", [0, 3, 1, 2]), model("B", [0, 3, 2, 1])))
