@@ -44,7 +44,8 @@ class TensorRow(Record):
 
     Attributes:
         a, b: where it comes from; a is None where A is a file of tensors.
-        how: why both are taken for the same: "tensor name", "name", "map", or what structure says.
+        how: why both are taken for the same: "tensor name", "name", "map", "folded" for a Constant of A that B computes, or what
+            structure says.
         type, shape: of B, with NumPy's name of the type.
         agreement: of B with A, of the first run and iteration in which they differ.
         run: the run, from 1 on.
