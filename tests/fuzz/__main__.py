@@ -19,6 +19,9 @@ from tests.support.paths import ROOT
 
 _ALL = "all"
 
+# Seconds between two lines of progress.
+_EVERY = 60.0
+
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command line; returns 1 if there is a finding, else 0."""
@@ -76,13 +79,18 @@ def _names(text: str) -> list[str]:
 
 def _run(options: argparse.Namespace, pool: Pool) -> int:
     report = Report(options.seed)
+    due = time.monotonic() + _EVERY
     # Ctrl-C ends the search; what was found is written.
     with contextlib.suppress(KeyboardInterrupt):
         for job, result in pool.results(_jobs(options)):
             known = set(report.groups)
             report.add(job, result)
             for key in set(report.groups) - known:
-                print(f"case {job.number}: {report.groups[key].finding}", file=sys.stderr)
+                print(f"case {job.number}: {report.groups[key].finding}", file=sys.stderr, flush=True)
+            if time.monotonic() >= due:
+                # A run that is cut off has its count in the log.
+                print(f"so far {report.summary()}", file=sys.stderr, flush=True)
+                due = time.monotonic() + _EVERY
     print(report.summary())
     for group in report.ordered():
         path, confirmed = settle(group, options.seed, pool, options.output, options.minimise)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz import __main__ as command
 from tests.fuzz import targets
 from tests.fuzz.__main__ import main
 from tests.fuzz.case import Case, read_case, write_case
@@ -70,6 +71,19 @@ def test_a_fault_is_grouped_minimised_and_replayed(tmp_path: Path, capsys: pytes
     assert "ZeroDivisionError" in capsys.readouterr().out
     assert main(["--replay", str(path)]) == 0
     assert "no finding" in capsys.readouterr().out
+
+
+def test_the_log_of_a_run_has_its_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--target", "inputs", "--cases", "3", "--output", str(tmp_path)]
+    assert main(words) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(command, "_EVERY", 0.0)
+    assert main(words) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(" cases ")[0] for line in lines] == [f"so far inputs {count}" for count in (1, 2, 3)]
+    assert all(line.endswith("0 groups of findings") for line in lines)
 
 
 @pytest.mark.parametrize("name", targets.TARGETS)
