@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 
 import click
@@ -13,20 +12,8 @@ from irexec.cli.option_groups import command, settings
 from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
-from irexec.messages import amount, counted
-from irexec.tools.measure.bench import OTHERS, BenchOptions, BenchReport, EngineResult
+from irexec.tools.measure.bench import OTHERS, BenchOptions
 from irexec.tools.measure.bench import bench as measure
-
-_LINES: tuple[tuple[str, Callable[[EngineResult], str]], ...] = (
-    ("median", lambda one: f"{one.p50:.3f} ms"),
-    ("minimum", lambda one: f"{one.minimum:.3f} ms"),
-    ("90 % within", lambda one: f"{one.p90:.3f} ms"),
-    ("99 % within", lambda one: f"{one.p99:.3f} ms"),
-    ("runs per second", lambda one: f"{one.throughput:.1f}"),
-    ("load and compile", lambda one: f"{one.load:.1f} ms"),
-    ("first run", lambda one: f"{one.first:.1f} ms"),
-    ("peak memory", lambda one: amount(one.peak_bytes)),
-)
 
 
 @command()
@@ -79,17 +66,4 @@ def bench(
     if as_json:
         render.as_json({"model": model, **asdict(report)})
     else:
-        _show(report)
-
-
-def _show(report: BenchReport) -> None:
-    names = [f"{one.engine} {one.version.split('-')[0]}" for one in report.engines]
-    render.table(
-        ("", *names), [(title, *map(cell, report.engines)) for title, cell in _LINES], right=range(1, len(names) + 1)
-    )
-    render.line()
-    inputs = " ".join(f"{name}{render.sizes(shape)}" for name, shape in report.shapes.items())
-    threads = "the default number of threads" if report.threads is None else counted(report.threads, "thread")
-    render.line(f"{counted(report.runs, 'run')} with {threads}{f', inputs {inputs}' if inputs else ''}")
-    for one in report.engines[1:]:
-        render.line(f"{one.engine} / irexec: {one.ratio:.2f} (median; above 1, irexec is faster)")
+        render.show(report.sections())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -23,9 +23,6 @@ from irexec.cli.usage import refuse_without
 from irexec.errors import ConversionError, EngineError, InputError, OpError
 from irexec.ir.dims import PartialShape, shape_text
 from irexec.messages import counted
-
-if TYPE_CHECKING:
-    from irexec.tools.verify import Verification
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,20 +233,11 @@ def _verify(path: str, model: Model, options: _Verify, as_json: bool) -> tuple[i
         render.warning_line(f"not verified: {error}{hint}")
         return 0, {"against": None, "error": str(error), "inputs": {}, "outputs": []}
     if not as_json:
-        _print(result)
+        render.show(result.sections())
     return 0 if result.agrees else 1, {
         "against": result.against, "inputs": result.shapes, "outputs": [asdict(agreement) for agreement in result.agreements],
         **({} if result.known is None else {"known": asdict(result.known)}),
     }  # fmt: skip
-
-
-def _print(result: Verification) -> None:
-    inputs = " ".join(f"{name}{render.sizes(shape)}" for name, shape in result.shapes.items())
-    rows = [(a.name, "agrees" if a.agrees else "differs", a.largest, a.message) for a in result.agreements]
-    render.table(("output", f"against {result.against}", "largest difference", ""), rows, right=(2,), sentences=(3,))
-    if result.known is not None:
-        render.lines(render.fill(f"known: {result.known}".split()))
-    render.line(f"verified with {inputs}" if inputs else "verified without inputs")
 
 
 def _converters() -> Any:

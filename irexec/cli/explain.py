@@ -8,8 +8,9 @@ import click
 
 from irexec.cli import render
 from irexec.cli.option_groups import command
-from irexec.ir.codes import Code, findings
 from irexec.ir.codes import explain as explained
+from irexec.ir.codes import findings
+from irexec.tools.sections.codes import code_sections, codes_table
 
 
 @command()
@@ -26,20 +27,6 @@ def explain(names: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         render.as_json({"codes": [asdict(row) for row in rows]})
     elif names:
-        for number, row in enumerate(rows):
-            render.lines([*([""] if number else []), *explanation(row).split("\n")])
+        render.show([["", code_sections(row)] if number else code_sections(row) for number, row in enumerate(rows)])
     else:
-        render.table(
-            ("code", "severity", "meaning"), [(row.code, row.severity, row.meaning) for row in rows], sentences=(2,)
-        )
-
-
-def explanation(row: Code) -> str:
-    """What a code means, with an example and the repair, in lines that fit the terminal."""
-    meaning = _sentence(f"{row.meaning[0].upper()}{row.meaning[1:]}.")
-    example = "\n".join(f"  {line}" for line in row.example.split("\n"))
-    return f"{row.code} {row.name} ({row.severity})\n{meaning}\n\nExample:\n{example}\n\n{_sentence(f'Repair: {row.repair}')}"
-
-
-def _sentence(text: str) -> str:
-    return "\n".join(render.fill(text.split(" ")))
+        render.show(codes_table(rows))

@@ -26,21 +26,18 @@ from irexec.cli.options import (
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import spinner_then_bar
 from irexec.cli.shape_option import ALTERNATIVE
-from irexec.cli.trap_options import TRAP, show_trap, trap_document
+from irexec.cli.trap_options import TRAP, show_trap_notes, trap_document
 from irexec.cli.usage import is_given, refuse_without
-from irexec.messages import counted, listed
+from irexec.messages import counted
 from irexec.runtime.weight_packing import WeightsMode
 from irexec.tools.arrays.histogram import BINS, histogram
 from irexec.tools.images.files import IMAGE_SUFFIXES
 from irexec.tools.images.images import ImageOptions
-from irexec.tools.run.infer import Assertion, InferOptions, InferReport, Messages
+from irexec.tools.run.infer import InferOptions, InferReport, Messages
 from irexec.tools.run.infer import infer as run_once
 from irexec.tools.run.input_sources import InputSource
-from irexec.tools.run.results import Prediction, describe
+from irexec.tools.run.results import describe
 from irexec.tools.trapping.trapped_run import TrapOptions
-
-_POSITIONS_SHOWN = 100
-_NAMES_SHOWN = 10
 
 
 def _results(**values: Any) -> InferOptions:
@@ -186,7 +183,9 @@ def infer(
         shown = {} if bars is None else {"histograms": [found.as_dict() for found in histograms]}
         render.as_json(_document(report) | shown)
     else:
-        _show(report)
+        if report.trap is not None:
+            show_trap_notes(report.trap)
+        render.show(report.sections())
         for found in histograms:
             render.line()
             render.show(found.sections())
@@ -224,52 +223,3 @@ def _document(report: InferReport) -> dict[str, Any]:
         document["only_in_reference"] = report.comparison.only_in_reference
         document["only_in_results"] = report.comparison.only_in_results
     return document
-
-
-def _show(report: InferReport) -> None:
-    if report.trap is not None:
-        show_trap(report.trap)
-    if report.is_trapped:
-        return
-    if report.trap is not None and report.trap.kinds:
-        render.line()
-    lines = [describe(name, array) for name, array in report.tensors.items()]
-    rows = [(x.name, x.type, render.sizes(x.shape), x.min, x.max, x.mean, x.nans or None) for x in lines]
-    render.table(("output", "type", "shape", "min", "max", "mean", "NaN"), rows, right=(3, 4, 5, 6), whole=(1, 2))
-    if report.predictions:
-        _show_predictions(report.predictions)
-    if report.comparison is not None:
-        _show_comparison(report.comparison)
-
-
-def _show_predictions(predictions: Sequence[Prediction]) -> None:
-    """A table of classes; the position of each where there is more than one."""
-    positions = list(dict.fromkeys((p.output, p.position) for p in predictions))
-    shown = set(positions[:_POSITIONS_SHOWN])
-    many, labelled = len(positions) > 1, any(p.label for p in predictions)
-    headers = [*(("output",) if many else ()), "rank", "class", *(("label",) if labelled else ()), "score"]
-    rows = [
-        [
-            *((p.output + render.sizes(p.position),) if many else ()),
-            p.rank,
-            p.index,
-            *((p.label,) if labelled else ()),
-            p.score,
-        ]
-        for p in predictions
-        if (p.output, p.position) in shown
-    ]
-    render.line()
-    render.table(headers, rows, right=(many, many + 1, len(headers) - 1))
-    if len(positions) > len(shown):
-        render.line(f"{len(positions) - len(shown)} more positions, which --json lists")
-
-
-def _show_comparison(comparison: Assertion) -> None:
-    render.line()
-    rows = [(a.name, "agrees" if a.agrees else "differs", a.largest, a.message) for a in comparison.agreements]
-    render.table(("compared", "", "largest difference", ""), rows, right=(2,), whole=(1,), sentences=(3,))
-    for where, names in (("reference", comparison.only_in_reference), ("results", comparison.only_in_results)):
-        if names:
-            more = ", which --json lists" if len(names) > _NAMES_SHOWN else ""
-            render.line(f"only in the {where}: {listed(names, _NAMES_SHOWN)}{more}")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from irexec.analysis.execution_graph import (
-    ExecutedLayer,
     description,
     executed_layers,
     is_execution_graph,
@@ -23,16 +22,18 @@ from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions, LimitOptio
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.usage import refuse_without
+from irexec.display import Column, Table
 from irexec.ir.dims import shape_text
 from irexec.ir.findings import Finding
 from irexec.messages import counted
 from irexec.tools.arrays.histogram import BINS, Histogram, constant_histogram, find_constant
 from irexec.tools.inspect.cost import CostReport, cost
 from irexec.tools.inspect.precision import PrecisionReport, precision
-from irexec.tools.inspect.summary import LayerLine, Summary, edges, histogram, layers, summarize
+from irexec.tools.inspect.summary import Summary, edges, histogram, layer_text, layers, summarize
 from irexec.tools.inspect.tree import TreeReport, tree
-from irexec.tools.inspect.weights import WeightLine, weights
+from irexec.tools.inspect.weights import WeightLine, weights, weights_table
 from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape_for_display
+from irexec.tools.sections.executed import executed_table, times_table
 from irexec.tools.sections.graphs import ports_table
 
 if TYPE_CHECKING:
@@ -223,23 +224,19 @@ def _refuse_for_execution_graph(path: str, asked: _Asked, shapes: bool) -> None:
 def _show(path: str, model: Model, parts: _Parts, asked: _Asked) -> None:
     _summary(path, parts.summary)
     if asked.show_ops:
-        render.line()
-        render.table(("operation", "layers"), parts.summary.ops.items(), right=(1,))
+        operations = Table(["operation", Column("layers", kind="number")], list(parts.summary.ops.items()))
+        render.show(["", operations])
     if asked.show_layers:
-        render.line()
-        render.lines(line for layer in layers(model, parts.inference) for line in _layer_lines(layer))
+        render.show(["", (layer_text(layer) for layer in layers(model, parts.inference))])
     if parts.weights is not None:
-        render.line()
-        _weight_table(parts.weights)
+        render.show(["", weights_table(parts.weights)])
     for part in (parts.tree, parts.precision, parts.cost, parts.memory, *parts.histograms):
         if part is not None:
-            render.line()
-            render.show(part.sections())
+            render.show(["", part.sections()])
     if parts.plan is not None:
-        render.line()
         from irexec.tools.sections.plans import plan_sections
 
-        render.show(plan_sections(parts.plan), unfolds=asked.verbose)
+        render.show(["", plan_sections(parts.plan)], unfolds=asked.verbose)
 
 
 def _histograms(model: Model, asked: _Asked) -> list[Histogram]:
@@ -287,44 +284,6 @@ def _summary(path: str, summary: Summary) -> None:
         render.line(f"not supported: {sentence}")
 
 
-def _layer_lines(layer: LayerLine) -> Iterator[str]:
-    """A layer as indented text, one line for each port and one for the attributes; a table of it would be too wide."""
-    line = "" if layer.line is None else f", line {layer.line}"
-    yield f"{layer.id} {layer.path}{layer.name} ({layer.type}, {layer.version or 'no version'}{line})"
-    inputs = zip(layer.input_ports, layer.inputs, layer.sources, strict=True)
-    outputs = zip(layer.output_ports, layer.outputs, layer.tensor_names, strict=True)
-    ports = [
-        (f"input {port}", fact, f"from {source}" if source else "no edge arrives") for port, fact, source in inputs
-    ]
-    ports += [(f"output {port}", fact, ", ".join(names)) for port, fact, names in outputs]
-    widths = [max((len(port[column]) for port in ports), default=0) for column in (0, 1)]
-    for name, fact, text in ports:
-        yield f"    {name:{widths[0]}}  {fact:{widths[1]}}  {text}".rstrip()
-    if layer.attributes:
-        yield from render.fill((f'{name}="{value}"' for name, value in layer.attributes.items()), "    ")
-
-
-def _weight_table(constants: Sequence[WeightLine]) -> None:
-    headers = ("id", "constant", "type", "shape", "bytes", "min", "max", "mean", "std", "zeros", "NaN/Inf")
-    rows = [
-        (
-            w.id,
-            w.name,
-            w.element,
-            render.sizes(w.shape),
-            w.bytes,
-            w.min,
-            w.max,
-            w.mean,
-            w.std,
-            f"{w.zeros:.1%}",
-            w.not_finite or None,
-        )
-        for w in constants
-    ]
-    render.table(headers, rows, right=(0, 4, 5, 6, 7, 8, 9, 10), whole=(2, 3))
-
-
 def _execution_graph(path: str, model: Model, show_layers: bool, show_ops: bool, as_json: bool) -> None:
     executed = executed_layers(model)
     types = times_by_type(executed)
@@ -346,20 +305,9 @@ def _execution_graph(path: str, model: Model, show_layers: bool, show_ops: bool,
     times = f"{counted(measured, 'layer')} with a time, {total:,.0f} µs in all"
     render.line(times if measured else "no layer has a time: it was not measured")
     if show_ops:
-        render.line()
-        render.table(
-            ("operation", "layers", "µs"), [(line.type, line.layers, line.microseconds) for line in types], right=(1, 2)
-        )
+        render.show(["", times_table(types)])
     if show_layers:
-        render.line()
-        headers = ("id", "layer", "operation", "µs", "type", "kernel", "fused layers")
-        rows = [(e.id, e.name, e.type, e.microseconds, e.precision, e.kernel, _fused(e)) for e in executed]
-        render.table(headers, rows, right=(0, 3))
-
-
-def _fused(layer: ExecutedLayer) -> str:
-    """The layers of the model that the layer was made from, without the one that has its own name."""
-    return ", ".join(name for name in layer.original if name != layer.name)
+        render.show(["", executed_table(executed)])
 
 
 def _document(model: Model, parts: _Parts, asked: _Asked) -> dict[str, Any]:

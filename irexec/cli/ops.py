@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
@@ -12,7 +11,8 @@ from irexec.cli import render
 from irexec.cli.convert import onnx_support
 from irexec.cli.option_groups import command
 from irexec.cli.paths import FilePath
-from irexec.tools.operations import Coverage, OperationLine, coverage, matching, supported, unsupported
+from irexec.display import Column, Table
+from irexec.tools.operations import Coverage, coverage, matching, supported, unsupported
 
 
 @command()
@@ -43,21 +43,20 @@ def ops(names: tuple[str, ...], check: str | None, as_json: bool) -> int:
     lines = matching(names) if names else supported()
     if as_json:
         render.as_json({"coverage": asdict(coverage()), "operations": [asdict(line) for line in lines]})
-    elif names:
-        _details(lines)
     else:
-        render.table(
-            ("type", "version", "summary"), [(line.type, line.version, line.summary) for line in lines], sentences=(2,)
-        )
-        render.line(_total(coverage()))
+        details = [_INPUTS, _ATTRIBUTES] if names else []
+        table = Table([_TYPE, _VERSION, *details, _SUMMARY], lines, what="operations")
+        render.show([table, None if names else _total(coverage())])
     return 0
 
 
-def _details(lines: Sequence[OperationLine]) -> None:
-    rows = [
-        (line.type, line.version, ", ".join(line.inputs), ", ".join(line.attributes), line.summary) for line in lines
-    ]
-    render.table(("type", "version", "inputs", "attributes", "summary"), rows, sentences=(2, 3, 4))
+_TYPE, _VERSION, _SUMMARY = (
+    Column("type", "type"),
+    Column("version", "version"),
+    Column("summary", "summary", "sentence"),
+)
+_INPUTS = Column("inputs", lambda line: ", ".join(line.inputs), "sentence")
+_ATTRIBUTES = Column("attributes", lambda line: ", ".join(line.attributes), "sentence")
 
 
 def _total(found: Coverage) -> str:

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 from irexec import display
 from irexec.cli.json_text import json_text, to_plain
 from irexec.cli.streams import encodable, file_of, put, showing
-from irexec.display import Column, Content, Frame, Table, Text
+from irexec.display import Content, Frame
 from irexec.display.blocks import BLOCKS
-from irexec.display.document import Kind, Style
-from irexec.display.text import LINES, Line, filled
+from irexec.display.text import LINES, Line
 from irexec.messages import INVISIBLE, cut, sentence, visible
 
 if TYPE_CHECKING:
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
 SCHEMA = 1
 # A person reads no more rows, and a terminal takes minutes to show 100,000.
 _ROWS_OF_TERMINAL, _ROWS_OF_FILE = 500, 10_000
-# Characters of a word and of a line. Names in a file may have any length, and padding repeats it.
-_NAME, _LINE = 300, 10_000
+_LINE = 10_000
+"""Characters of a line; names in a file may have any length."""
 # json escapes C0.
 _OBEYED = re.compile(f"[{INVISIBLE}]")
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan", "info": "cyan"}
@@ -46,7 +45,6 @@ _STYLES = {
     "renamed": "yellow",
 }
 """The styles of pieces of contents in a terminal."""
-_SEVERITIES: dict[str, Style] = {"error": "error", "warning": "warning", "info": "info"}
 
 
 def _print(text: RichText, stderr: bool = False) -> None:
@@ -138,39 +136,6 @@ def show(contents: Content, *, unfolds: bool = False) -> None:
     _draw([[(_STYLES.get(style, ""), piece) for style, piece in pieces] for pieces in display.lines(contents, frame)])
 
 
-def table(
-    headers: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    *,
-    right: Iterable[int] = (),
-    whole: Iterable[int] = (),
-    sentences: Iterable[int] = (),
-    hide_empty: bool = False,
-    what: str = "rows",
-) -> None:
-    """A table of plain cells; see ``show``.
-
-    Args:
-        headers: the titles of the columns.
-        rows: the cells; None is blank, floats are written in six digits.
-        right: columns of numbers, which are aligned to the right and never shortened.
-        whole: other columns that are never shortened, such as shapes.
-        sentences: columns that are wrapped at words; every other column is shortened with an ellipsis where it must be.
-        hide_empty: leave out columns that are empty in every row, unless all are.
-        what: the plural of what a row is.
-    """
-    kinds: dict[int, Kind] = dict.fromkeys(sentences, "sentence")
-    kinds.update(dict.fromkeys(whole, "code"))
-    kinds.update(dict.fromkeys(right, "number"))
-    columns = [Column(header, kind=kinds.get(i, "name")) for i, header in enumerate(headers)]
-    show(Table(columns, [list(map(_marked_cell, row)) for row in rows], hide_empty=hide_empty, what=what))
-
-
-def _marked_cell(value: Any) -> Any:
-    """A severity in its colour."""
-    return Text(value, _SEVERITIES[value]) if isinstance(value, str) and value in _SEVERITIES else value
-
-
 def _draw(drawn: Sequence[Line]) -> None:
     """Print lines; nothing trails in them."""
     if not sys.stdout.isatty():
@@ -183,12 +148,6 @@ def _draw(drawn: Sequence[Line]) -> None:
     for text in texts:
         text.rstrip()
     _print(RichText("\n").join(texts))
-
-
-def fill(parts: Iterable[str], indent: str = "") -> list[str]:
-    """Lines of as many parts as fit the terminal, a space between them; no part is broken, and in a file there is one
-    line."""
-    return filled((cut(visible(cut(part, _NAME)), _NAME) for part in parts), width(), indent)
 
 
 def can_show(characters: str) -> bool:
@@ -206,11 +165,6 @@ def width() -> int | None:
     from rich.console import Console
 
     return Console(file=sys.stdout).width
-
-
-def number(value: float) -> str:
-    """A number in at most six significant digits."""
-    return f"{value:.6g}"
 
 
 def as_json(document: dict[str, Any]) -> None:
@@ -247,8 +201,3 @@ def error_json(kind: str, message: str, code: int) -> None:
     except OSError:
         # The same error has just been reported on stderr.
         return
-
-
-def sizes(shape: Sequence[Any]) -> str:
-    """A shape for people."""
-    return "[" + ",".join(map(str, shape)) + "]"

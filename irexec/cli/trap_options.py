@@ -11,14 +11,10 @@ from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, option
 from irexec.cli.paths import FilePath
 from irexec.cli.usage import is_given, refuse_without
-from irexec.messages import counted, listed
-from irexec.tools.trapping.trap import KINDS, MARGIN, Kind, Tensor, Trap, TrapReport
+from irexec.messages import counted
+from irexec.tools.trapping.sections import trap_notes
+from irexec.tools.trapping.trap import KINDS, MARGIN, Kind, TrapReport
 from irexec.tools.trapping.trapped_run import TrapOptions
-
-_WHAT = {
-    "nan": "NaN", "inf": "infinities", "f16": "values beyond the largest f16, 65504", "range": "values outside of the recorded range",
-}  # fmt: skip
-_SHOWN = 10
 
 
 class Kinds(click.ParamType):
@@ -112,82 +108,13 @@ TRAP = OptionGroup(
 )
 
 
-def show_trap(report: TrapReport) -> None:
-    """Where the run has stopped, with statistics of what the layer has read and given; or how many layers are fine."""
-    found = report.trap
-    if found is None:
-        if report.kinds:
-            render.line(f"trap {','.join(report.kinds)}: nothing found in {counted(report.layers, 'layer')}")
-        _show_notes(report)
-        return
-    render.line(_sentence(found))
-    for layer, body, iteration in found.iterations:
-        render.line(
-            f"in iteration {iteration + 1} of {body} of layer {layer!r}"
-            if body == "body"
-            else f"in {body} of layer {layer!r}"
-        )
-    where = f"the first at {render.sizes(found.index)}: {render.number(found.value)}"
-    none = "; none in its inputs" if found.origin == "layer" and found.kind != "range" else ""
-    render.line(f"{found.count:,} of {found.output.statistics.count:,} elements, {where}{none}")
-    if found.limits is not None:
-        render.line(
-            f"the range is {render.number(found.limits[0])} to {render.number(found.limits[1])}, margin included"
-        )
-    render.line(
-        f"{counted(found.fine, 'layer')} before it had nothing to report"
-        if found.fine
-        else "no layer has run before it"
-    )
-    render.line()
-    tensors = [(f"input {i}", tensor) for i, tensor in enumerate(found.inputs)] + [("output", found.output)]
-    render.table(
-        _HEADERS, [_cells(what, tensor) for what, tensor in tensors], right=range(4, 9), whole=(3,), hide_empty=True
-    )
-    _show_notes(report)
-
-
-_HEADERS = ("", "tensor", "operation", "type", "min", "max", "mean", "NaN", "inf")
-
-
-def _cells(what: str, tensor: Tensor) -> tuple[Any, ...]:
-    s = tensor.statistics
-    return (
-        what,
-        tensor.name,
-        tensor.source,
-        tensor.fact,
-        s.min,
-        s.max,
-        s.mean,
-        s.nans or None,
-        s.infinities + s.negative_infinities or None,
-    )
-
-
-def _sentence(found: Trap) -> str:
-    line = "" if found.line is None else f", line {found.line}"
-    where = f"layer {found.id} {found.name!r} ({found.type}, {found.version}{line})"
-    if found.origin == "input":
-        return f"input {found.source!r} of the model has {_WHAT[found.kind]}"
-    if found.origin == "constant":
-        return f"{where} gives {_WHAT[found.kind]} that come from constant {found.source!r}"
-    return f"{where} gives {_WHAT[found.kind]}"
-
-
-def _show_notes(report: TrapReport) -> None:
+def show_trap_notes(report: TrapReport) -> None:
+    """The file of recorded ranges, and what is not reported."""
     if report.recorded:
-        render.remark(
-            f"{report.recorded.path}: ranges of {report.recorded.tensors} tensors in {counted(report.recorded.runs, 'run')}"
-        )
-    if report.infinite:
-        render.note_line(
-            f"infinities in inputs: {listed(report.infinite, _SHOWN)}; those that come of them are not reported"
-        )
-    if report.without_range:
-        render.note_line(
-            f"no range is recorded of {counted(len(report.without_range), 'tensor')}: {listed(report.without_range, _SHOWN)}"
-        )
+        found = report.recorded
+        render.remark(f"{found.path}: ranges of {found.tensors} tensors in {counted(found.runs, 'run')}")
+    for note in trap_notes(report):
+        render.note_line(note)
 
 
 def trap_document(report: TrapReport) -> dict[str, Any]:

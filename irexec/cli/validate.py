@@ -11,7 +11,6 @@ import click
 
 import irexec
 from irexec.cli import render
-from irexec.cli.explain import explanation
 from irexec.cli.option_groups import OptionGroup, command, option
 from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
 from irexec.cli.paths import FilePath
@@ -20,6 +19,7 @@ from irexec.cli.usage import is_given
 from irexec.ir.codes import CODES
 from irexec.ir.portability.releases import parse_release
 from irexec.messages import counted
+from irexec.tools.sections.codes import code_sections
 from irexec.tools.sections.graphs import findings_table
 from irexec.tools.validation import (
     STDIN,
@@ -206,8 +206,7 @@ def _show(found: Sequence[Report]) -> None:
 
 def _explain(found: Sequence[Report]) -> None:
     for code in sorted({finding.code for one in found for finding in one.findings}):
-        render.line()
-        render.lines(explanation(CODES[code]).split("\n"))
+        render.show(["", code_sections(CODES[code])])
 
 
 def _name(one: Report) -> str:

@@ -70,7 +70,7 @@ def lines(contents: Content, frame: Frame) -> Iterator[Line]:
     before: object = None
     for content in _flat(contents, frame.unfolds):
         drawn = list(_drawn(content, frame))
-        if before is not None and drawn and (isinstance(content, Table) or isinstance(before, Table)):
+        if before not in (None, "") and drawn and (isinstance(content, Table) or isinstance(before, Table)):
             yield []
         yield from drawn
         before = content if drawn else before

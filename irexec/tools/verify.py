@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from irexec.analysis.model import Model, find_port
+from irexec.display import Content
 from irexec.errors import EngineError, InputError, IrexecError, OpError
 from irexec.ir.dims import PartialShape, Size, high, low, meet_shapes, shape_text
 from irexec.records import Record
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
+from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of, agreements_table
 from irexec.tools.compare import CompareOptions
 from irexec.tools.compare.comparison import Known
 from irexec.tools.compare.int8 import explain
@@ -45,7 +46,17 @@ class Verification(Record):
 
     @property
     def agrees(self) -> bool:
+        """True if every output agrees."""
         return all(agreement.agrees for agreement in self.agreements)
+
+    def sections(self) -> list[Content]:
+        """The outputs, the known reason, and the inputs."""
+        inputs = " ".join(f"{name}{shape_text(shape)}" for name, shape in self.shapes.items())
+        return [
+            agreements_table(self.agreements, "output", f"against {self.against}"),
+            None if self.known is None else f"known: {self.known}",
+            f"verified with {inputs}" if inputs else "verified without inputs",
+        ]
 
 
 def verify(

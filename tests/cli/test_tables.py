@@ -5,11 +5,19 @@ from __future__ import annotations
 import pytest
 
 from irexec.cli import render
+from irexec.display import Column, Table, Text
 from irexec.display.layout import GAP, cell_len, shortened
 
 Capture = pytest.CaptureFixture[str]
 
-HEADERS = ("id", "name", "shape", "bytes", "mean", "remark")
+COLUMNS = [
+    Column("id", kind="number"),
+    Column("name"),
+    Column("shape", kind="code"),
+    Column("bytes", kind="number"),
+    Column("mean", kind="number"),
+    Column("remark", kind="sentence"),
+]
 ROWS = [
     (
         1,
@@ -27,7 +35,7 @@ def drawn(capsys: Capture, monkeypatch: pytest.MonkeyPatch, width: int | None) -
     monkeypatch.delenv("COLUMNS", raising=False)
     if width is not None:
         monkeypatch.setenv("COLUMNS", str(width))
-    render.table(HEADERS, ROWS, right=(0, 3, 4), whole=(2,), sentences=(5,))
+    render.show(Table(COLUMNS, ROWS))
     return capsys.readouterr().out.splitlines()
 
 
@@ -38,7 +46,18 @@ def test_nothing_is_wider_than_the_terminal_and_no_number_is_cut(
     lines = drawn(capsys, monkeypatch, width)
     assert max(map(cell_len, lines)) <= width
     words = " ".join(lines).split()
-    for whole in (*HEADERS, "[1,3,224,224]", "150528", "-1.17016e-05", "0.5", "[]", "its", "mean", "small", "long"):
+    for whole in (
+        *(column.title for column in COLUMNS),
+        "[1,3,224,224]",
+        "150528",
+        "-1.17016e-05",
+        "0.5",
+        "[]",
+        "its",
+        "mean",
+        "small",
+        "long",
+    ):
         assert whole in words
 
 
@@ -74,7 +93,7 @@ def test_shortening_counts_cells(text: str, width: int, expected: str) -> None:
 
 
 def test_control_characters_are_shown_not_obeyed(capsys: Capture) -> None:
-    render.table(("name",), [("a\x1b[2Jb",)])
+    render.show(Table(["name"], [("a\x1b[2Jb",)]))
     render.line("c\x07d")
     out = capsys.readouterr().out
     assert "a\\x1b[2Jb" in out and "c\\x07d" in out
@@ -82,3 +101,23 @@ def test_control_characters_are_shown_not_obeyed(capsys: Capture) -> None:
     render.remark("d\x1b[2Je\nf")
     assert capsys.readouterr().err == "note: a\\x1b[2Jb c\nd\\x1b[2Je f\n"
     assert GAP == 2
+
+
+def test_lines_are_wrapped_at_words_and_repeat_their_sign(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    render.show(
+        ["one two three four five six seven", "  an indented line that is long", Text("+     a=1 b=2 c=3 d=4 e=5 f=6")]
+    )
+    render.show([Text("  a command is not wrapped, since it is copied", "code"), "12345678901234567890123456789012345"])
+    assert capsys.readouterr().out.splitlines() == [
+        "one two three four five six",
+        "  seven",
+        "  an indented line that is",
+        "    long",
+        "+     a=1 b=2 c=3 d=4 e=5 f=6",
+        "  a command is not wrapped, since it is copied",
+        "12345678901234567890123456789012345",
+    ]
+    monkeypatch.setenv("COLUMNS", "24")
+    render.show(Text("+     a=1 b=2 c=3 d=4 e=5 f=6", "new"))
+    assert capsys.readouterr().out.splitlines() == ["+     a=1 b=2 c=3 d=4", "+       e=5 f=6"]

@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, save
 
 from irexec.cli import render
 from irexec.cli.main import run
+from irexec.display import Column, Table, Text
 from irexec.tools.arrays.files import write_npz
 from tests.support.paths import SAMPLES
 from tests.test_messages import OBEYED
@@ -159,9 +160,8 @@ def test_a_long_name_takes_no_time_and_little_room(tmp_path: Path, capsys: Captu
 
 def test_100_000_rows_take_seconds(capsys: Capture) -> None:
     start = time.process_time()
-    render.table(
-        ("name", "message"), [(f"layer{i}", "a sentence") for i in range(100_000)], sentences=(1,), what="findings"
-    )
+    columns = ["name", Column("message", kind="sentence")]
+    render.show(Table(columns, [(f"layer{i}", "a sentence") for i in range(100_000)], what="findings"))
     assert time.process_time() - start < 5
     lines = capsys.readouterr().out.splitlines()
     assert lines[-2:] == ["layer9999  a sentence", "... and 90,000 more findings; --json gives all of them"]
@@ -191,7 +191,7 @@ def test_a_terminal_gets_500_rows_and_colours(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    render.table(("severity",), [("error",)] * 600)
+    render.show(Table(["severity"], [(Text("error", "error"),)] * 600))
     monkeypatch.undo()
     assert terminal.text.count("error") == 500
     assert "\x1b[1;31merror\x1b[0m" in terminal.text

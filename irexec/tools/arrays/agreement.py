@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import numpy as np
 
+from irexec.display import Column, Table
 from irexec.errors import InputError
 from irexec.records import Record
 
@@ -90,6 +91,17 @@ class Agreement(Record):
     def equal(self) -> bool:
         """Whether every value is the same."""
         return self.agrees and (self.largest is None or self.largest == 0)
+
+
+def agreements_table(agreements: Sequence[Agreement], title: str, state: str = "") -> Table:
+    """Agreements of tensors; the titles are those of the names and of the states."""
+    columns = [
+        Column(title, "name", "code"),
+        Column(state, lambda row: "agrees" if row.agrees else "differs"),
+        Column("largest difference", "largest", "number"),
+        Column("", "message", "sentence"),
+    ]
+    return Table(columns, agreements, what="tensors")
 
 
 @dataclass

@@ -84,6 +84,24 @@ class LayerLine(Record):
         return f"<LayerLine {self.id} {self.path + self.name!r} {self.type}: {', '.join(self.inputs)} -> {', '.join(self.outputs)}{line}>"
 
 
+def layer_text(layer: LayerLine) -> Iterator[str]:
+    """A layer as indented text, one line for each port and one for the attributes; a table would be too wide."""
+    line = "" if layer.line is None else f", line {layer.line}"
+    yield f"{layer.id} {layer.path}{layer.name} ({layer.type}, {layer.version or 'no version'}{line})"
+    inputs = zip(layer.input_ports, layer.inputs, layer.sources, strict=True)
+    outputs = zip(layer.output_ports, layer.outputs, layer.tensor_names, strict=True)
+    ports = [
+        (f"input {port}", fact, f"from {source}" if source else "no edge arrives") for port, fact, source in inputs
+    ]
+    ports += [(f"output {port}", fact, ", ".join(names)) for port, fact, names in outputs]
+    widths = [max((len(port[column]) for port in ports), default=0) for column in (0, 1)]
+    for name, fact, text in ports:
+        yield f"    {name:{widths[0]}}  {fact:{widths[1]}}  {text}".rstrip()
+    if layer.attributes:
+        attributes = " ".join(f'{name}="{value}"' for name, value in layer.attributes.items())
+        yield f"    {attributes}"
+
+
 @dataclass(frozen=True)
 class Edge(Record):
     """An edge as the file has it: ids of layers, which count in each body anew, and of ports."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from irexec.display import Column, Table
 from irexec.ir.constants import Constant
+from irexec.ir.dims import shape_text
 from irexec.ir.graph import Graph, Node
 from irexec.records import Record, Records
 from irexec.tools.arrays.statistics import Statistics, constant_statistics
@@ -47,6 +49,21 @@ def weights(model: Graph, advance: Callable[[int], None] = lambda bytes: None) -
         ModelError: a constant cannot be read; the message says which.
     """
     return Records(weight_line(node, node.constant, advance) for node in model.walk() if node.constant is not None)
+
+
+def weights_table(lines: Sequence[WeightLine]) -> Table:
+    """Constants and their statistics."""
+    columns = [
+        Column("id", "id", "number"),
+        Column("constant", "name"),
+        Column("type", "element", "code"),
+        Column("shape", lambda line: shape_text(line.shape), "code"),
+        Column("bytes", "bytes", "number"),
+        *(Column(name, name, "number") for name in ("min", "max", "mean", "std")),
+        Column("zeros", lambda line: f"{line.zeros:.1%}", "number"),
+        Column("NaN/Inf", lambda line: line.not_finite or None, "number"),
+    ]
+    return Table(columns, lines, what="constants")
 
 
 def weight_line(node: Node, constant: Constant, advance: Callable[[int], None] = lambda bytes: None) -> WeightLine:

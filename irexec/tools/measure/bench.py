@@ -13,7 +13,10 @@ import numpy as np
 
 from irexec.analysis.model import Port
 from irexec.compile.memory_limit import MemoryLimit
+from irexec.display import Column, Content, Table
 from irexec.errors import InputError, ModelError, UnsupportedError
+from irexec.ir.dims import shape_text
+from irexec.messages import amount, counted
 from irexec.records import Record
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.engines.engine import Job
@@ -84,6 +87,30 @@ class BenchReport(Record):
     runs: int
     threads: int | None
     engines: tuple[EngineResult, ...]
+
+    def sections(self) -> list[Content]:
+        """A column of figures for each engine, the inputs, and the ratios of medians."""
+        engines = [Column(f"{one.engine} {one.version.split('-')[0]}", kind="number") for one in self.engines]
+        rows = [(title, *map(cell, self.engines)) for title, cell in _FIGURES]
+        inputs = " ".join(f"{name}{shape_text(shape)}" for name, shape in self.shapes.items())
+        threads = "the default number of threads" if self.threads is None else counted(self.threads, "thread")
+        ratios = [
+            f"{one.engine} / irexec: {one.ratio:.2f} (median; above 1, irexec is faster)" for one in self.engines[1:]
+        ]
+        runs = f"{counted(self.runs, 'run')} with {threads}{f', inputs {inputs}' if inputs else ''}"
+        return [Table(["", *engines], rows), runs, ratios]
+
+
+_FIGURES: tuple[tuple[str, Callable[[EngineResult], str]], ...] = (
+    ("median", lambda one: f"{one.p50:.3f} ms"),
+    ("minimum", lambda one: f"{one.minimum:.3f} ms"),
+    ("90 % within", lambda one: f"{one.p90:.3f} ms"),
+    ("99 % within", lambda one: f"{one.p99:.3f} ms"),
+    ("runs per second", lambda one: f"{one.throughput:.1f}"),
+    ("load and compile", lambda one: f"{one.load:.1f} ms"),
+    ("first run", lambda one: f"{one.first:.1f} ms"),
+    ("peak memory", lambda one: amount(one.peak_bytes)),
+)
 
 
 def bench(

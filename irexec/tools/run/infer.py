@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,8 +13,9 @@ from irexec.analysis.model import Model, expected, result_values
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.analysis.validate import validate
 from irexec.compile.memory_limit import MemoryLimit
-from irexec.display import Content, Text, records, sections_of
+from irexec.display import Column, Content, Table
 from irexec.errors import InputError, ModelError, NodeError
+from irexec.ir.dims import shape_text
 from irexec.ir.find import find_value, values_by_name
 from irexec.ir.graph import Value
 from irexec.ir.names import unique_names
@@ -24,17 +25,18 @@ from irexec.runtime.array_text import arrays_text
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.run_progress import RunProgress
 from irexec.runtime.weight_packing import WeightsMode
-from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
+from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of, agreements_table
 from irexec.tools.arrays.files import open_arrays
 from irexec.tools.arrays.result_files import check_outputs, check_saved_inputs, write_results
 from irexec.tools.images.images import ImageOptions
 from irexec.tools.run.dump import write_dump
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource, external_files, files_read, input_arrays
-from irexec.tools.run.results import Prediction, predictions, read_labels
+from irexec.tools.run.results import Prediction, describe, predictions, predictions_sections, read_labels
 from irexec.tools.run.run_options import SessionOptions
 from irexec.tools.run.shapes import read_with_shapes, refused, reshape
-from irexec.tools.sections.runs import arrays_table
+from irexec.tools.sections.runs import array_histogram
+from irexec.tools.trapping.sections import trap_sections
 from irexec.tools.trapping.trap import TrapReport
 from irexec.tools.trapping.trapped_run import TrapOptions, run_with_trap
 
@@ -78,6 +80,10 @@ class InferOptions(SessionOptions):
     labels: str | None = None
 
 
+_NAMES = 10
+"""Number of names that are listed."""
+
+
 @dataclass(frozen=True)
 class Assertion(Record):
     """Tensors of a run against the arrays of a reference file.
@@ -93,8 +99,16 @@ class Assertion(Record):
 
     @property
     def agrees(self) -> bool:
-        """Whether everything that was compared agrees."""
+        """True if every compared tensor agrees."""
         return all(agreement.agrees for agreement in self.agreements)
+
+    def sections(self) -> Iterator[Content]:
+        """The compared tensors, and the names of the others."""
+        yield agreements_table(self.agreements, "compared")
+        for where, names in (("reference", self.only_in_reference), ("results", self.only_in_results)):
+            if names:
+                more = ", which --json lists" if len(names) > _NAMES else ""
+                yield f"only in the {where}: {listed(names, _NAMES)}{more}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,11 +138,30 @@ class InferReport(Shown):
         agreement = "" if self.comparison is None else f", {'agrees' if self.comparison.agrees else 'differs'}"
         return f"<InferReport {arrays_text(self.tensors.items())}{agreement}>"
 
-    def sections(self) -> list[Content]:
-        """The tensors, the most probable classes and the comparison."""
-        compared = () if self.comparison is None else list(sections_of(self.comparison))[1:]
-        classes = records(self.predictions or (), caption="most probable classes")
-        return [Text("results", "title"), arrays_table(self.tensors.items()), classes, *compared]
+    def sections(self) -> Iterator[Content]:
+        """The trap, the tensors, the most probable classes and the comparison."""
+        if self.trap is not None:
+            yield from trap_sections(self.trap)
+        if not self.is_trapped:
+            yield self._tensors_table()
+        if self.predictions:
+            yield from predictions_sections(self.predictions)
+        if self.comparison is not None:
+            yield from self.comparison.sections()
+
+    def _tensors_table(self) -> Table:
+        columns = [
+            Column("output", lambda row: row[0].name),
+            Column("type", lambda row: row[0].type, "code"),
+            Column("shape", lambda row: shape_text(row[0].shape), "code"),
+            Column("min", lambda row: row[0].min, "number"),
+            Column("max", lambda row: row[0].max, "number"),
+            Column("mean", lambda row: row[0].mean, "number"),
+            Column("NaN", lambda row: row[0].nans or None, "number"),
+            Column("histogram", lambda row: array_histogram(row[1]), "chart"),
+        ]
+        rows = [(describe(name, array), array) for name, array in self.tensors.items()]
+        return Table(columns, rows, hide_empty=False, what="tensors")
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from irexec.display import Column, Content, Table
 from irexec.errors import InputError, ModelError
 from irexec.io.regular_files import open_regular
+from irexec.ir.dims import shape_text
 from irexec.messages import counted
 from irexec.records import Record, Records
 
 PREDICTIONS = 1_000_000
 """The maximum number of classes that are listed, half a kilobyte each; the values themselves are a thousandth of that."""
+_POSITIONS = 100
+"""Number of positions whose classes are shown."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,24 @@ class Prediction(Record):
     index: int
     label: str
     score: float
+
+
+def predictions_sections(predictions: Sequence[Prediction]) -> Iterator[Content]:
+    """The classes of the first positions, and the number of other positions."""
+    positions = list(dict.fromkeys((p.output, p.position) for p in predictions))
+    shown = set(positions[:_POSITIONS])
+    where = Column("output", lambda p: f"{p.output}{shape_text(p.position)}")
+    columns = [
+        *([where] if len(positions) > 1 else []),
+        Column("rank", "rank", "number"),
+        Column("class", "index", "number"),
+        Column("label", "label"),
+        Column("score", "score", "number"),
+    ]
+    rows = [p for p in predictions if (p.output, p.position) in shown]
+    yield Table(columns, rows, caption="most probable classes", what="classes")
+    if len(positions) > len(shown):
+        yield f"{len(positions) - len(shown)} more positions, which --json lists"
 
 
 def class_axis(shape: Sequence[int]) -> int:

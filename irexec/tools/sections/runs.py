@@ -76,21 +76,32 @@ def arrays_table(arrays: NamedArrays) -> Table:
     return Table(columns, [_row(name, array) for name, array in arrays])
 
 
+def array_histogram(array: np.ndarray) -> Histogram | None:
+    """The histogram of the finite elements of an array; None if it has none, or all are equal."""
+    finite, _ = _finite(array)
+    return _histogram(finite, float(finite.min()), float(finite.max())) if finite.size else None
+
+
 def _row(name: str, array: np.ndarray | None) -> list[Content]:
     if array is None:
         return [name, "not computed", "", "", "", "", "", ""]
     general = [name, "string" if array.dtype == object else str(array.dtype), f"[{','.join(map(str, array.shape))}]"]
+    finite, others = _finite(array)
+    if finite.size == 0:
+        return [*general, "", "", "", others or "", ""]
+    low, high = float(finite.min()), float(finite.max())
+    return [*general, low, high, float(finite.mean()), others or "", _histogram(finite, low, high)]
+
+
+def _finite(array: np.ndarray) -> tuple[np.ndarray, int]:
+    """The finite elements of a sample of an array, and the number of its other elements."""
     if array.size == 0 or array.dtype.kind not in "fiub":
-        return [*general, "", "", "", "", ""]
+        return np.zeros(0), 0
     # The conversion of a signalling NaN is an invalid operation.
     with np.errstate(all="ignore"):
         values = array.reshape(-1)[:: math.ceil(array.size / _SAMPLE)].astype(np.float64)
         finite = values[np.isfinite(values)]
-    others = values.size - finite.size
-    if finite.size == 0:
-        return [*general, "", "", "", others, ""]
-    low, high = float(finite.min()), float(finite.max())
-    return [*general, low, high, float(finite.mean()), others or "", _histogram(finite, low, high)]
+    return finite, values.size - finite.size
 
 
 def _histogram(values: np.ndarray, low: float, high: float) -> Histogram | None:
