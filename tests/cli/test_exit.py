@@ -71,7 +71,9 @@ main()
 """
 
 
-@pytest.mark.parametrize("module", ["numpy", "irexec.runtime.session", "irexec.cli.main", "click", "irexec.ops.gather"])
+@pytest.mark.parametrize(
+    "module", ["numpy", "irexec.tools.operations", "irexec.cli.main", "click", "irexec.ops.gather"]
+)
 def test_an_interrupt_while_modules_are_imported_is_one_line(module: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _INTERRUPTED.format(module=module)], capture_output=True, text=True, check=False

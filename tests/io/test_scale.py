@@ -16,7 +16,7 @@ import pytest
 
 import irexec
 from irexec import io
-from irexec.compile import passes
+from irexec.backend.switches import CHECK_PASSES
 from irexec.ir.garbage import collection_paused
 from irexec.tools.inspect.summary import summarize
 from tests.benchmarks import large_files
@@ -77,7 +77,7 @@ def model_of(text: bytes) -> irexec.Model:
 def test_work_is_linear(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice as many take about twice the lines of Python, in every stage."""
     # The checks of the tests after each pass are not part of the work.
-    monkeypatch.setattr(passes, "checks", [])
+    monkeypatch.setenv(CHECK_PASSES, "0")
     texts = [KINDS[kind](count) for count in (FEW, MANY)]
     irexec.validate(model_of(texts[0]))
     assert_linear(io.read_text, *texts)
