@@ -1,4 +1,7 @@
-"""Fast kernels, each tested against the reference kernel of its operation. Importing this package makes them known to its registry."""
+"""Fast kernels, each tested against the reference kernel of its operation.
+
+Importing this package registers them.
+"""
 
 from irexec.backend.registry import loader
 

@@ -29,8 +29,8 @@ _WORTH_A_BLOCK = 400_000
 # Nanoseconds of Python and of NumPy's dispatch for one group of scores.
 _OVERHEAD = 15_000
 
-# Sums of exponentials within these bounds have neither lost accuracy nor come near an overflow, so that nothing needs to be
-# subtracted before the exponential function.
+# Sums of exponentials within these bounds have neither lost accuracy nor come near an overflow, so that nothing needs
+# to be subtracted before the exponential function.
 _SAFE_TOTALS = 1e-20, 1e20
 
 _F32 = np.dtype(np.float32)
@@ -49,7 +49,7 @@ def _attention_kernels(task: Task) -> list[Kernel]:
 
 @dataclass(frozen=True)
 class _Sizes:
-    """(leading..., rows, width) of the query, (leading..., columns, width) of the key, (leading..., columns, values) of the value."""
+    """Shapes (leading..., rows, width) of query, (..., columns, width) of key, (..., columns, values) of value."""
 
     leading: tuple[int, ...]
     rows: int
@@ -184,7 +184,7 @@ def attend_rows(scratch: Scratch, operands: _Operands, block: _Block, out: np.nd
 
 
 class TiledAttention(Kernel):
-    """Tiles of transposed scores so small that OpenBLAS multiplies them without packing; nothing is subtracted before exp.
+    """Tiles of transposed scores, small enough for OpenBLAS to multiply without packing; no maximum is subtracted.
 
     A block whose sums of exponentials show that something should have been subtracted is computed again by rows.
     """
@@ -250,7 +250,7 @@ class TiledAttention(Kernel):
     def _attend(
         self, scratch: Scratch, operands: _Operands, block: _Block, key: np.ndarray, value: np.ndarray, out: np.ndarray
     ) -> bool:
-        """Write the result for some rows, given the tiles of key and value; False if that needs a maximum subtracted."""
+        """Write the result for some rows from the tiles of key and value; False if a maximum must be subtracted."""
         query = operands.query[block.part]
         *leading, rows, width = query.shape
         scaled = scratch.take((*leading, 1, width, rows), _F32)

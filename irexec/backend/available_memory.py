@@ -18,7 +18,7 @@ PAGE = mmap.PAGESIZE
 
 
 def available_memory(root: Path = Path("/")) -> int:
-    """Bytes that can be taken without swapping: what the system has available, and what each control group of the process has left.
+    """Bytes available without swapping, limited by the system and by each control group of the process.
 
     Args:
         root: where ``proc`` and ``sys`` are.
@@ -28,7 +28,7 @@ def available_memory(root: Path = Path("/")) -> int:
 
 
 def memory_in_use(root: Path = Path("/")) -> int:
-    """Bytes of memory that the process holds for itself alone, without mapped files; 0 where the system does not provide it.
+    """Bytes of private memory of the process, without mapped files; 0 where the system does not tell.
 
     Args:
         root: where ``proc`` is.

@@ -1,4 +1,7 @@
-"""Arithmetic on two tensors, by blocks. Where NumPy's function is not what the reference kernel computes, that runs on the block."""
+"""Arithmetic on two tensors, by blocks.
+
+Where NumPy's function differs from the reference kernel, the reference kernel runs on the block.
+"""
 
 from __future__ import annotations
 

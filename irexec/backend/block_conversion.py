@@ -17,7 +17,7 @@ def _is_nonzero(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
 
 
 def _truncate(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
-    """NumPy's cast where every value fits 32 bits, else what the reference kernel does: NumPy leaves the others undefined."""
+    """NumPy's cast where every value fits 32 bits, else the reference kernel; NumPy's cast of others is undefined."""
     if x.min() >= -(2.0**31) and x.max() < 2.0**31:
         integers = scratch.take(x.shape, _I32)
         np.copyto(integers, x, casting="unsafe")

@@ -1,4 +1,4 @@
-"""An element-wise operation as a kernel of its own: where it is in no chain, because its shapes are only known when it runs."""
+"""A kernel of one element-wise operation that is in no chain, because its shapes are only known when it runs."""
 
 from __future__ import annotations
 

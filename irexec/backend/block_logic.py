@@ -73,7 +73,7 @@ def _select_1(task: Task) -> BlockOperation | None:
 
 
 def _select(scratch: Scratch, out: np.ndarray, condition: np.ndarray, then: np.ndarray, otherwise: np.ndarray) -> None:
-    """By bits, ``otherwise ^ ((then ^ otherwise) & mask)``: NumPy's functions that choose elements branch for each of them."""
+    """``otherwise ^ ((then ^ otherwise) & mask)``, because NumPy's selection branches for each element."""
     if then is otherwise:
         # Both may be the memory of ``out``, which the bits of one of them would be lost from.
         if out is not then:

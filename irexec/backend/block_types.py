@@ -3,7 +3,8 @@
     @block_function("Relu", since=1, kinds="fiu")
     def relu_1(task: Task) -> BlockOperation | None: ...
 
-The decorated function is only called for tasks with all inputs of types that NumPy has, of which input 0 is of one of ``kinds``.
+The decorated function is only called for tasks with all inputs of types that NumPy has, of which input 0 is of one of
+``kinds``.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _has(task: Task, element: Element) -> bool:
 
 
 def _widened(task: Task, make: Make) -> BlockOperation | None:
-    """The operation on f32, its arguments converted from f16 and its result to f16; None where only some inputs are f16."""
+    """The operation computed in f32 on f16 inputs, with an f16 result; None where only some inputs are f16."""
     if any(fact.element is not None and fact.element.is_float and fact.element is not F16 for fact in task.inputs):
         return None
     constants = tuple(map(_wide_constant, task.constants))

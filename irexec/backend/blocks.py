@@ -11,7 +11,7 @@ from irexec.backend.scratch import Scratch
 
 
 def result_block(target: np.ndarray, dtype: np.dtype, axes: int, scratch: Scratch) -> np.ndarray:
-    """``target``, a block of an output, if it has that type and its last ``axes`` axes can be viewed as one; else an array like it."""
+    """``target``, a block of an output, if the type fits and its last ``axes`` axes merge; else an array like it."""
     if target.dtype == dtype and _is_contiguous(target.shape[-axes:], target.strides[-axes:], dtype.itemsize):
         return target
     return scratch.take(target.shape, dtype)

@@ -12,7 +12,7 @@ import numpy as np
 from irexec.backend.scratch import Scratch
 
 BlockFunction = Callable[..., object]
-"""``function(scratch, out, *arguments)`` writes the result for one block. All arrays have shapes that broadcast to that of ``out``."""
+"""``function(scratch, out, *arguments)`` writes the result of one block. All arrays broadcast to ``out``."""
 
 Groups = tuple[tuple[int, ...], ...]
 """The axes of a tensor, in any order, those that a kernel treats as one in a tuple of their own."""
@@ -51,7 +51,8 @@ class _Program:
 
     Attributes:
         temporaries: the types of the temporary arrays.
-        steps: for each instruction the function, the array that it writes (0 is ``out``, k is temporary k - 1), the registers it reads.
+        steps: for each instruction the function, the array that it writes (0 is ``out``, k is temporary k - 1), the
+            registers it reads.
         copies: whether the result is in a temporary array at the end.
     """
 
@@ -103,7 +104,7 @@ class Chain:
         return 1 + len(self.instructions) + max(instruction.temporaries for instruction in self.instructions)
 
     def workspace(self, elements: int) -> int:
-        """Bytes of scratch for a block of so many elements, for any ``out`` that is the memory of no input but the first."""
+        """Bytes of scratch for a block of ``elements``, if ``out`` shares memory with no input but the first."""
         return self._element_bytes * elements + 64 * self.temporaries
 
     @functools.cached_property
@@ -126,13 +127,14 @@ class Chain:
     def run_blocks(
         self, scratch: Scratch, blocks: Iterable[tuple[np.ndarray, Sequence[np.ndarray]]], shared: Shared = -1
     ) -> None:
-        """``run`` for several blocks: the output and the arguments of each. Blocks of one shape share what is prepared for them."""
+        """``run`` for the outputs and arguments of several blocks; preparation is shared by blocks of equal shape."""
         mark = scratch.mark()
         shape: tuple[int, ...] | None = None
         for out, arguments in blocks:
             if out.shape != shape:
                 shape = out.shape
-                # The rows of a strided block cost time in every function, so that only the first and the last one see them.
+                # The rows of a strided block cost time in every function, so that only the first and the last one see
+                # them.
                 staged = self.passes > _FEW_PASSES and not out.flags.c_contiguous
                 program = self._programs.get((shared, staged)) or self._program(shared, staged)
                 scratch.release(mark)
@@ -165,7 +167,7 @@ def _itemsize(chain: Chain, instruction: Instruction) -> int:
 
 
 class _Schedule:
-    """Assigns results to ``out`` and to temporary arrays; an array is taken again once what it holds is not read any more.
+    """Assigns results to ``out`` and to temporary arrays, which are reused after the last read.
 
     Args:
         staged: ``out`` is written by the last instruction only, and only if that goes over it a few times.
@@ -174,7 +176,7 @@ class _Schedule:
     def __init__(self, chain: Chain, shared: Shared, staged: bool) -> None:
         self.chain, self.staged = chain, staged
         self.temporaries: list[np.dtype] = []
-        # What each array holds; array 0 is ``out``.
+        # Registers in each array; array 0 is ``out``.
         self.holds: list[tuple[int, ...]] = [shared if isinstance(shared, tuple) else (shared,)]
 
     def made(self) -> _Program:
@@ -202,7 +204,8 @@ class _Schedule:
         return last < i or (last == i and instruction.in_place)
 
 
-# Rows of at most so many elements are put together, to about so many; with longer ones that takes more time than it saves.
+# Rows of at most so many elements are put together, to about so many; with longer ones that takes more time than it
+# saves.
 _NARROW = 12
 _WIDENED = 1024
 # Bytes of repeated operands.
@@ -219,8 +222,8 @@ def run_block(
 ) -> None:
     """``chain.run`` on a block whose rows may be short.
 
-    Where a short row is combined with the same operand on every row (a bias), NumPy spends more time on beginning a row than on its
-    elements. So several rows become one, and the operand is repeated.
+    Where a short row is combined with the same operand on every row (a bias), NumPy spends more time on beginning a row
+    than on its elements. So several rows become one, and the operand is repeated.
     """
     if has_short_rows(out) and out.size > _WIDENED and out.flags.c_contiguous:
         width = out.shape[-1]
@@ -274,7 +277,7 @@ def _joined(scratch: Scratch, operand: np.ndarray, rows: slice, count: int, widt
 
 
 class Epilogue:
-    """A chain that follows a kernel which produces its output in blocks; all it does to arrays is recorded, but for ``bind``.
+    """A chain after a kernel that produces its output in blocks; every call but ``bind`` is recorded.
 
     Args:
         chain: its input 0 is what the kernel produces.
@@ -290,7 +293,7 @@ class Epilogue:
         return [] if self.chain is None else [merged(operand, self._shape, self._groups) for operand in operands]
 
     def run(self, scratch: Scratch, block: np.ndarray, operands: Sequence[np.ndarray], region: Sequence[slice]) -> None:
-        """Replace ``block`` (what the kernel produced for ``region``, a slice for each group) by the result of the chain, in place."""
+        """Apply the chain in place to ``block``, the kernel's result for ``region`` (a slice for each group)."""
         if self.chain is not None:
             run_block(self.chain, scratch, block, [block, *(part(operand, region) for operand in operands)], 0)
 

@@ -222,8 +222,8 @@ def _minus(half: np.ndarray, middle: int) -> np.ndarray:
 def _round_to_f16(x: np.ndarray) -> None:
     """Round f32 within the range of normal f16 to the nearest f16, halves to even, in place.
 
-    Source: Veltkamp's splitting, 24 - 13 = 11 bits; exact for every product of an integer of ten bits and a number of f16.
-    NumPy's own conversion takes ten times as long.
+    Source: Veltkamp's splitting, 24 - 13 = 11 bits; exact for every product of an integer of ten bits and a number of
+    f16. NumPy's own conversion takes ten times as long.
     """
     scaled = x * np.float32(2**13 + 1)
     np.subtract(scaled, x, out=x)

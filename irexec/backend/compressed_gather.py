@@ -1,4 +1,4 @@
-"""Gather of rows of compressed weights: only the rows that are asked for are decompressed, so that a table of words is never unpacked."""
+"""Gather of rows of compressed weights, which decompresses only the rows that are read."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ class ConstantSource:
 
     Args:
         element, shape: of the value.
-        compute: gives the value: an array of the element's carrier that nobody changes. It may be a view of the mapped .bin,
-            or be unpacked or computed anew on every call.
+        compute: gives the value: an array of the element's carrier that nobody changes. It may be a view of the mapped
+            .bin, or be unpacked or computed anew on every call.
 
     Attributes:
         raw: the packed bytes, where the constant is a layer of the model.
@@ -71,7 +71,7 @@ class ConstantSource:
         return self._compute() if self._small is None else self._small
 
     def release(self) -> None:
-        """The value was packed: the memory of a mapped .bin is given back, and read again if it is asked for once more."""
+        """Release the memory of a mapped .bin after packing; the value is read again on the next request."""
         if self.raw is not None:
             release(self.raw)
         for source in self.made_of:
@@ -90,8 +90,8 @@ class _Entry(Generic[T]):
 class ConstantStore:
     """Packed constants of a compiled model, by source and packing.
 
-    Every plan, session and thread shares it, so that nothing is packed or held twice. What was made of a constant is released
-    with the constant, which is when no plan reads it any more.
+    Every plan, session and thread shares it, so that nothing is packed or held twice. What was made of a constant is
+    released with the constant, which is when no plan reads it any more.
     """
 
     def __init__(self) -> None:
@@ -128,8 +128,8 @@ class ConstantStore:
         self._keys[id(source)].add(key)
 
     def _source_died(self, identity: int) -> None:
-        """Called wherever the garbage collector runs, which may be while this or another thread holds the lock: then the next
-        call that takes it releases what was made."""
+        """Called wherever the garbage collector runs, which may be while this or another thread holds the lock: then
+        the next call that takes it releases what was made."""
         self._dead.append(identity)
         if self._lock.acquire(blocking=False):
             try:

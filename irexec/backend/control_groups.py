@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def control_groups(root: Path, controller: str) -> Iterator[Path]:
-    """The folders of the process's control groups that may limit what ``controller`` controls, and of those around them.
+    """The control groups of the process that may limit ``controller``, each followed by its ancestors.
 
     Args:
         root: where ``proc`` and ``sys`` are.
@@ -22,7 +22,7 @@ def control_groups(root: Path, controller: str) -> Iterator[Path]:
 
 
 def _below(path: str, mounted: str) -> str:
-    """The path of a group below the group that is mounted; a container often sees only its own, mounted as the root of all."""
+    """The path of a group relative to the mounted group; a container often has its own group mounted as root."""
     if mounted == "/":
         return path.strip("/")
     return path.removeprefix(mounted).strip("/") if path == mounted or path.startswith(f"{mounted}/") else ""

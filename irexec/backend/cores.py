@@ -1,7 +1,8 @@
 """On which core a thread runs, and moving it to another one.
 
-Linux wakes a thread where it ran last, and where the cores are busy most of the time it does not look for an idle one: a worker that was
-once on the core of the thread that calls it stays there, and the two take turns instead of working side by side.
+Linux wakes a thread where it ran last, and where the cores are busy most of the time it does not look for an idle one:
+a worker that was once on the core of the thread that calls it stays there, and the two take turns instead of working
+side by side.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Fast deformable convolution: the pixels around each moved point are gathered as rows of channels, weighed by one small product, and
-multiplied with the weights a block of positions at a time."""
+"""Fast deformable convolution: the pixels around each moved point are gathered as rows of channels, weighed by one
+small product, and multiplied with the weights a block of positions at a time."""
 
 from __future__ import annotations
 
@@ -153,8 +153,8 @@ class Deformable(Kernel):
         return rows
 
     def _corners(self, where: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """For positions (deformable groups, points, count), one array for each axis, the rows of the pixels around them and the share
-        that each has, both (count, points, deformable groups, corners)."""
+        """For positions (deformable groups, points, count), one array for each axis, the rows of the pixels around them
+        and the share that each has, both (count, points, deformable groups, corners)."""
         sizes = self.geometry.sizes
         inside = np.ones(where[0].shape, bool)
         for position, size in zip(where, sizes, strict=True):

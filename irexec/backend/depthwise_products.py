@@ -1,11 +1,11 @@
 """Depthwise convolution of images in C order as products with banded matrices.
 
 For a tile of output rows of one channel, the weighted sums over the kernel's rows are computed for each of the kernel's
-columns: with X the input rows below the tile, they are one product B X, where B (kernel columns * output rows, input rows)
-holds each weight once for every output row. Then the sums of the columns are added, each shifted by its distance from the
-central one. The elements that a shift would carry over from a neighbouring row are set to zero first, so that rows are
-added as one long row. A multiplication and an addition for each weight, in NumPy, would be two passes over memory for each;
-this is one product, and one pass for each column.
+columns: with X the input rows below the tile, they are one product B X, where B (kernel columns * output rows, input
+rows) holds each weight once for every output row. Then the sums of the columns are added, each shifted by its distance
+from the central one. The elements that a shift would carry over from a neighbouring row are set to zero first, so that
+rows are added as one long row. A multiplication and an addition for each weight, in NumPy, would be two passes over
+memory for each; this is one product, and one pass for each column.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from irexec.reference.windows import SlidingWindows
 # Bytes of column sums that a block works on; they stay in the L2 cache.
 _CACHED = 768 << 10
 _LONGEST_TILE = 16
-# Nanoseconds: of a call of a NumPy function, of one product in a batch, of one inner loop of an addition, of an added, copied,
-# transposed element.
+# Nanoseconds: of a call of a NumPy function, of one product in a batch, of one inner loop of an addition, of an added,
+# copied, transposed element.
 _CALL, _PRODUCT, _LOOP, _ADD, _COPY, _TRANSPOSE = 1900.0, 70.0, 50.0, 0.25, 0.3, 1.0
 # Nanoseconds of work that a thread takes at once.
 _WORTH = 60_000
@@ -97,7 +97,7 @@ class _Axis:
         return (rows - 1) * self.stride + (self.kernel - 1) * self.dilation + 1
 
     def chunks(self, rows: int, maximum: int) -> list[_Chunk]:
-        """All output rows in tiles of ``rows`` rows, at most ``maximum`` in a chunk; rows that are left over are a chunk of one tile."""
+        """All output rows in tiles of ``rows``, at most ``maximum`` in a chunk; the remaining rows are one tile."""
         starts = range(0, self.count // rows * rows, rows * maximum)
         found = [self._chunk(start, rows, min(maximum, (self.count - start) // rows)) for start in starts]
         left = self.count % rows
@@ -155,7 +155,7 @@ class Tiling:
     @staticmethod
     @functools.lru_cache(maxsize=1 << 10)
     def of(dtype: np.dtype, data: tuple[int, ...], filter: tuple[int, ...], windows: SlidingWindows) -> Tiling | None:
-        """The tiling, computed once; None unless some column of the kernel reads inside the data for every output position."""
+        """The tiling, computed once; None unless a column of the kernel is inside the data at every output position."""
         vertical, horizontal = _Axis.of(data[2:], windows)
         return None if horizontal.center is None else Tiling(dtype, data[0], filter[0], filter[1], vertical, horizontal)
 
@@ -170,7 +170,7 @@ class Tiling:
         return self._tile_cost(self.rows)
 
     def _tile_cost(self, rows: int) -> float:
-        """Nanoseconds for one group in tiles of so many rows: products, with more multiplications in longer tiles, and additions."""
+        """Nanoseconds for one group in tiles of ``rows``: products (more of them in longer tiles) and additions."""
         axis = self.vertical
         length = rows * self.horizontal.size
         flops = 2 * self.outputs * self.horizontal.kernel * length * axis.covered(rows)
@@ -193,7 +193,10 @@ class Tiling:
 
 
 class DepthwiseProducts(Kernel):
-    """Depthwise convolution by products over rows and shifted additions of columns; one or several output channels for each group."""
+    """Depthwise convolution by products over rows and shifted additions of columns.
+
+    A group may have several output channels.
+    """
 
     def __init__(self, task: Task, tiling: Tiling) -> None:
         super().__init__(reads=(0,), runs_chain=True, records=True)
@@ -210,7 +213,7 @@ class DepthwiseProducts(Kernel):
         self.workspace = self._bytes()
 
     def _split(self, threads: int, cost: float) -> None:
-        """Blocks of some groups, or of one group's chunks where it is large; two for each thread where they are worth it."""
+        """Blocks of several groups, or of chunks of one large group; two blocks for each thread if that pays."""
         row = self._outputs * self._horizontal.kernel * self._horizontal.size * self._dtype.itemsize
         size = row * self._vertical.count
         self._chunks = self._vertical.chunks(self._rows, max(1, _CACHED // (row * self._rows)))
@@ -306,7 +309,8 @@ class DepthwiseProducts(Kernel):
     def _add_columns(self, sums: np.ndarray, out: np.ndarray, scratch: Scratch) -> None:
         """The sums (groups, tiles, O, kernel columns, rows, W) of each column, shifted and added, into ``out``.
 
-        Its shape is (groups, tiles, O, rows * W'). The target is never in the memory of the sums, or else NumPy would copy them first.
+        Its shape is (groups, tiles, O, rows * W'). The target is never in the memory of the sums, or else NumPy would
+        copy them first.
         """
         axis, center = self._horizontal, self._center
         base, shift = sums[:, :, :, center], axis.shift(center)
@@ -325,7 +329,7 @@ class DepthwiseProducts(Kernel):
 
 
 def _add_shifted(scratch: Scratch, base: np.ndarray, rows: np.ndarray, shift: int, out: np.ndarray) -> None:
-    """``base`` (..., rows * W) plus ``rows`` (..., rows, W) moved ``shift`` elements to the left within each row, into ``out``."""
+    """Write ``base`` (..., rows * W) plus ``rows`` (..., rows, W), shifted left by ``shift`` within each row."""
     moved = rows.reshape(base.shape)
     size = base.shape[-1]
     if shift > 0:

@@ -1,6 +1,7 @@
 """Depthwise convolution with the channels last in memory: sums over windows, whose inner loop runs over the channels.
 
-NumPy's einsum multiplies and adds in one go over views of the padded data. Any number of spatial axes, strides and dilations.
+NumPy's einsum multiplies and adds in one go over views of the padded data. Any number of spatial axes, strides and
+dilations.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from irexec.reference.windows import SlidingWindows
 _CACHED = 384 << 10
 # Multiplications that are worth several threads.
 _WORTH = 400_000
-# Nanoseconds: of a block's calls, of an inner loop, of a weight at an element, of an element that is copied or transposed.
+# Nanoseconds: of a block's calls, of an inner loop, of a weight at an element, of an element that is copied or
+# transposed.
 _CALLS, _LOOP, _WEIGHT, _COPY, _TRANSPOSE = 20_000.0, 15.0, 0.21, 0.15, 0.6
 
 

@@ -1,7 +1,7 @@
-"""The kernel of a chain of element-wise operations that stands alone, and of one that follows a kernel which does not run chains.
+"""The kernel of an element-wise chain that stands alone, or follows a kernel without support for chains.
 
-The axes of the tensors are merged by their strides into as few as possible, so that a block is cut from rows that are as long as
-possible; blocks are so small that what is between the operations stays in cache.
+The axes of the tensors are merged by their strides into as few as possible, so that a block is cut from rows that are
+as long as possible; blocks are so small that what is between the operations stays in cache.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from irexec.ir.facts import Fact
 
 # Elements of a block: of a chain that goes over its output once at least, of another one at most and at least.
 _SINGLE_PASS, _BLOCK, _SMALLEST_BLOCK = 1 << 18, 1 << 17, 1 << 12
-# Bytes of all arrays of a block together, which stay in a cache of 1 or 2 MiB; of a chain that makes little use of the cache.
+# Bytes of all arrays of a block together, which stay in a cache of 1 or 2 MiB; of a chain that makes little use of the
+# cache.
 _CACHED, _CACHED_IN_PART = 3 << 18, 5 << 18
-# Nanoseconds for an element: of an addition in cache, of a byte that comes from memory, of an input that lies in another order.
+# Nanoseconds for an element: of an addition in cache, of a byte that comes from memory, of an input that lies in
+# another order.
 _PASS, _BYTE, _REORDERED = 0.14, 0.03, 1.0
 _FEW_PASSES = 2.5
 # Nanoseconds: of work that is not split, of the work that a thread takes at once, of a run without any work.
@@ -167,8 +169,9 @@ class ChainKernel(Kernel):
 def block_elements(chain: Chain, size: int, threads: int) -> int:
     """Elements of a block of a tensor of ``size`` elements.
 
-    All arrays that the chain works on stay in cache. A chain that goes over its output once needs no cache; since a block begins
-    slowly after a large one, with the interpreter's own data gone from the cache, it has no more blocks than threads need.
+    All arrays that the chain works on stay in cache. A chain that goes over its output once needs no cache; since a
+    block begins slowly after a large one, with the interpreter's own data gone from the cache, it has no more blocks
+    than threads need.
     """
     if len(chain.instructions) == 1 and chain.instructions[0].temporaries == 0 and chain.passes < _FEW_PASSES:
         return max(_SINGLE_PASS, size if threads == 1 else -(-size // (4 * threads)))

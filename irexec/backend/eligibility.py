@@ -11,7 +11,7 @@ _WORKING: dict[Element, np.dtype] = {F32: np.dtype(np.float32), F64: np.dtype(np
 
 
 def working_type(task: Task) -> np.dtype | None:
-    """The type in which to compute a floating-point operation on the first input; f16 is widened where the operation asks for it.
+    """The type in which a floating-point operation is computed; f16 is widened if the operation asks for it.
 
     None where the reference kernel has to run: for other element types, and for types that NumPy does not have.
     """

@@ -6,14 +6,15 @@ import numpy as np
 
 from irexec.backend.scratch import Scratch
 
-ERF = (1.5896032160243194e-07, -5.985692291002715e-06, 8.971259732318469e-05, -0.0006257196003603636, -0.0001843836612571168,
-       0.10276548144402803, 1.1283797054705458)  # fmt: skip
-"""erf(x) is tanh(x * P(x * x)) within 1.4e-7 in float32; P has the highest power first. Fitted on [0, 6] (minimax, by reweighted
-least squares); P is positive and increases beyond that, so that tanh is 1 there."""
+ERF = (1.5896032160243194e-07, -5.985692291002715e-06, 8.971259732318469e-05, -0.0006257196003603636,
+       -0.0001843836612571168, 0.10276548144402803, 1.1283797054705458)  # fmt: skip
+"""erf(x) is tanh(x * P(x * x)) within 1.4e-7 in float32; P has the highest power first. Fitted on [0, 6] (minimax, by
+reweighted least squares); P is positive and increases beyond that, so that tanh is 1 there."""
 
-GELU = (1.813921617459505e-09, -1.3378323228737162e-07, 3.974073552791969e-06, -5.5273409716840835e-05, -3.302666416448159e-05,
+GELU = (1.813921617459505e-09, -1.3378323228737162e-07, 3.974073552791969e-06, -5.5273409716840835e-05,
+        -3.302666416448159e-05,
         0.03633414922935713, 0.7978842681853038)  # fmt: skip
-"""The same for erf(x / sqrt(2)), fitted so that the error of x / 2 * (1 + erf(x / sqrt(2))) is at most 7e-8 before rounding."""
+"""Coefficients for erf(x / sqrt(2)): an error of x / 2 * (1 + erf(x / sqrt(2))) of at most 7e-8 before rounding."""
 
 
 def odd_sigmoid(scratch: Scratch, x: np.ndarray, polynomial: tuple[float, ...]) -> np.ndarray:

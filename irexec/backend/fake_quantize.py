@@ -26,7 +26,7 @@ _FACTORS = range(1, 32, 2)
 
 @block_function("FakeQuantize", since=1)
 def _fake_quantize_1(task: Task) -> BlockOperation | None:
-    """For constant, finite bounds of f32 or f16 with input_low < input_high whose levels are those of the reference kernel."""
+    """The function for constant, finite f32 or f16 bounds with input_low < input_high and exact levels."""
     dtype, levels = task.dtype(0), task.attributes["levels"]
     sources = [source for source in task.constants[1:5] if source is not None]
     if (
@@ -50,7 +50,10 @@ def _fake_quantize_1(task: Task) -> BlockOperation | None:
 
 
 def _quantize_by_ranges(levels: int) -> BlockFunction:
-    """``quantize`` for bounds that are arguments. A block is asked for in every run: its levels are kept by the bytes of its bounds."""
+    """``quantize`` for bounds that are arguments.
+
+    Levels are cached by the bytes of the bounds, because blocks are requested in every run.
+    """
     known: dict[object, _Levels] = {}
 
     def quantize(scratch: Scratch, out: np.ndarray, x: np.ndarray, *bounds: np.ndarray) -> None:
@@ -74,9 +77,11 @@ class _Levels:
 
     Attributes:
         low, high: the bounds of the data, in its type.
-        begin, factor, scale: the index of a level is ``(data - begin) * factor * scale``, rounded. No factor is 1 for all ranges.
+        begin, factor, scale: the index of a level is ``(data - begin) * factor * scale``, rounded. No factor is 1 for
+            all ranges.
         step, offset: the value of a level is ``index * step + offset``.
-        zero: the index of the level that is taken for 0, -1 where the value of each level is right; None if it is so for all ranges.
+        zero: the index of the level that is taken for 0, -1 where the value of each level is right; None if it is so
+            for all ranges.
     """
 
     low: np.ndarray
@@ -90,7 +95,7 @@ class _Levels:
 
     @staticmethod
     def of(bounds: Sequence[np.ndarray], levels: int) -> _Levels | None:
-        """The levels of finite bounds; None if they are not those of the reference kernel for every value of the data."""
+        """The levels of finite bounds; None if a value of the data would differ from the reference kernel."""
         ranges = np.broadcast_arrays(*bounds)
         low, high, out_low, out_high = (values.reshape(-1, 1) for values in ranges)
         begin, step = low.astype(_F64), np.subtract(out_high, out_low, dtype=_F64) / (levels - 1)
@@ -141,10 +146,11 @@ class _Levels:
 
 
 def _factors(low: np.ndarray, high: np.ndarray, levels: int) -> np.ndarray:
-    """For each range, a row, a factor with which the product of ``quantize`` gives the indices of the reference kernel; 0 if none does.
+    """For each range (row) a factor for which ``quantize`` returns the reference kernel's indices; 0 if none.
 
-    A value halfway between two levels is only seen as such if its product is exact, which the rounding of the scale decides. Indices
-    rise with the data: they are right everywhere if they are next to each threshold between two levels.
+    A value halfway between two levels is only seen as such if its product is exact, which the rounding of the scale
+    decides. Indices rise with the data: they are right everywhere if they are next to each threshold between two
+    levels.
     """
     span = np.subtract(high, low, dtype=_F64)
     thresholds = (low + (np.arange(levels - 1) + 0.5) * span / (levels - 1)).astype(low.dtype)

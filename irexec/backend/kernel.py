@@ -26,7 +26,7 @@ Order = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One operation to be computed, with all that is known of it. Element types and shapes are known, every size an int.
+    """One operation to be computed; element types and shapes are known, every size an int.
 
     Attributes:
         definition: the operation.
@@ -153,7 +153,7 @@ class KernelContext:
         return self.views(operands, epilogue.bind(operands))
 
     def views(self, arrays: Sequence[np.ndarray], made: list[np.ndarray]) -> list[np.ndarray]:
-        """``made``, one for each of the arrays. No calls are recorded if one of ``made`` is a copy instead of a view."""
+        """``made``, one view for each array. No calls are recorded if one of ``made`` is a copy."""
         if not all(map(np.may_share_memory, arrays, made)):
             self.not_repeatable()
         return made
@@ -165,8 +165,8 @@ class KernelContext:
     def parallel(self, count: int, block: Block) -> None:
         """Call ``block(index, scratch)`` for every index below ``count``, on any thread, in any order.
 
-        The scratch is empty at the beginning of a block. A block that calls this itself computes the inner blocks one after
-        another, in the unused part of its own scratch. Raises the first exception of a block.
+        The scratch is empty at the beginning of a block. A block that calls this itself computes the inner blocks one
+        after another, in the unused part of its own scratch. Raises the first exception of a block.
         """
         outer = _running.scratch
         if outer is not None:
@@ -191,7 +191,7 @@ class KernelContext:
             self.pool.run(count, work)
 
     def scratch(self) -> Scratch:
-        """The calling thread's scratch, for a kernel without blocks; in a block, the unused part of the scratch of the block."""
+        """The calling thread's scratch, for a kernel without blocks; in a block, the unused part of its scratch."""
         outer = _running.scratch
         if outer is not None:
             return outer
@@ -200,7 +200,7 @@ class KernelContext:
 
 
 class Candidate(Protocol):
-    """A kernel that could compute a task, as the selector compares it with others; only the cheapest one is constructed.
+    """A kernel that could compute a task. The selector compares candidates and constructs only the cheapest.
 
     A kernel whose estimate needs all that its constructor does is its own candidate; others have an Estimate.
 
@@ -239,16 +239,17 @@ class Kernel(ABC):
     Attributes:
         algorithm: for ``inspect --plan``, such as "Winograd F(4x4, 3x3)".
         cost: estimated nanoseconds on one thread; the selector takes the cheapest candidate.
-        reads: the indexes of the own inputs that ``run`` reads; None for all. Others may be None when it runs, and a constant
-            that no kernel reads is released. The operands of the chain are always read.
-        runs_chain: whether ``run`` also computes the task's chain. Otherwise the chain is computed in a step of its own.
-        overwrites: own inputs (or operands, counted on) whose memory the first output may take, if they have its shape, type
-            and order.
+        reads: the indexes of the own inputs that ``run`` reads; None for all. Others may be None when it runs, and a
+            constant that no kernel reads is released. The operands of the chain are always read.
+        runs_chain: whether ``run`` also computes the task's chain. Otherwise the chain is computed in a step of its
+            own.
+        overwrites: own inputs (or operands, counted on) whose memory the first output may take, if they have its shape,
+            type and order.
         joins: whether the output is the inputs side by side, of which one may be None: it is in its position already.
         workspace: bytes of scratch that a thread needs.
         splits: whether the work is cut into blocks for the pool.
-        records: whether its blocks touch arrays only by the functions that they give to ``Scratch.do`` and ``Scratch.work``, and
-            ``run`` does nothing else to them (or says so by ``KernelContext.not_repeatable``).
+        records: whether its blocks touch arrays only by the functions that they give to ``Scratch.do`` and
+            ``Scratch.work``, and ``run`` does nothing else to them (or says so by ``KernelContext.not_repeatable``).
     """
 
     algorithm: str = ""
@@ -266,7 +267,7 @@ class Kernel(ABC):
         return self
 
     def pack(self, store: ConstantStore) -> None:  # noqa: B027  a kernel without constants has nothing to pack
-        """Make what is needed of the constants, once for each compiled model. Called after the kernel was chosen, before it runs."""
+        """Pack the constants, once for each compiled model. Called after selection and before the first run."""
 
     @abstractmethod
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
@@ -274,5 +275,6 @@ class Kernel(ABC):
 
         Args:
             inputs: an array for each own input and operand, None where it is left out or not read. Strides are any.
-            outputs: an array for each output, to be written; None where nobody reads it. They have the orders of the task.
+            outputs: an array for each output, to be written; None where nobody reads it. They have the orders of the
+                task.
         """

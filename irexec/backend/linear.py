@@ -1,8 +1,9 @@
 """Products of activations with a constant matrix.
 
-They are seen as sheets of (tokens, inner) times the transpose of (features, inner), whichever side of MatMul the constant
-is on. OpenBLAS is fastest if the longer axis of the result is not the contiguous one: for few tokens the product is
-computed as weights @ activations.T and transposed while it is copied, block by block in cache, which costs less than it gains.
+They are seen as sheets of (tokens, inner) times the transpose of (features, inner), whichever side of MatMul the
+constant is on. OpenBLAS is fastest if the longer axis of the result is not the contiguous one: for few tokens the
+product is computed as weights @ activations.T and transposed while it is copied, block by block in cache, which costs
+less than it gains.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ _CHAINED = 1 << 15
 # Features that are transposed at once.
 _TRANSPOSED = 128
 
-# Bytes of the output that a block computes at most. Cutting a product costs more than a chain that reads it from the last cache;
-# what is transposed afterwards should be near.
+# Bytes of the output that a block computes at most. Cutting a product costs more than a chain that reads it from the
+# last cache; what is transposed afterwards should be near.
 _DIRECT_LIMIT, _TRANSPOSED_LIMIT = 1 << 24, 1 << 20
 
 # Nanoseconds of work that are worth a block of their own.
@@ -66,7 +67,8 @@ class Geometry:
     def of(task: Task, activation: int) -> Geometry:
         """The geometry of a MatMul whose other operand is a constant matrix or vector.
 
-        All axes before the tokens are merged with them where input and output lie in memory so; otherwise they are sheets.
+        All axes before the tokens are merged with them where input and output lie in memory so; otherwise they are
+        sheets.
         """
         shape, out = task.shape(activation), task.output_shape()
         swapped = len(shape) > 1 and (activation == 1) != task.attributes[("transpose_a", "transpose_b")[activation]]
@@ -113,7 +115,7 @@ def _innermost(groups: Groups, shape: Sequence[int], order: Order | None) -> int
 
 
 def suits_blas(matrix: np.ndarray) -> bool:
-    """Whether BLAS takes the last two axes as they are: one of them contiguous, the other one with a stride that covers it."""
+    """True if BLAS takes the last two axes: one is contiguous, and the stride of the other covers it."""
     *_, rows, columns = matrix.shape
     *_, outer, inner = matrix.strides
     size = matrix.itemsize
@@ -135,7 +137,8 @@ class MatrixWeights:
     """A constant matrix (features, inner).
 
     Args:
-        source: the constant, of shape (features, inner) or, if ``transposed``, (inner, features), with any axes of size 1 in front.
+        source: the constant, of shape (features, inner) or, if ``transposed``, (inner, features), with any axes of size
+            1 in front.
 
     Attributes:
         limit: so many features are asked for at once at most; None for any number.
@@ -150,7 +153,7 @@ class MatrixWeights:
         self._matrix: np.ndarray | None = None
 
     def pack(self, store: ConstantStore) -> None:
-        """Held as it is stored, which others may read too, if each feature's weights are contiguous; otherwise transposed."""
+        """Shared as stored if the weights of each feature are contiguous; otherwise transposed."""
         if self.transposed:
             self._matrix = store.get([self.source], "transposed matrix", self._packed)
         else:

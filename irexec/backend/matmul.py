@@ -61,7 +61,10 @@ def _with_constant(task: Task, activation: int) -> list[Kernel]:
 
 
 class MatrixProducts(Kernel):
-    """Products of two stacks of matrices, in blocks of matrices or of rows of a matrix; nothing is copied that BLAS takes as it is."""
+    """Products of two stacks of matrices, by blocks of matrices or rows.
+
+    Only operands that BLAS cannot read are copied.
+    """
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -156,7 +159,7 @@ def _multiply(scratch: Scratch, left: np.ndarray, right: np.ndarray, out: np.nda
 
 
 def _stacks(leading: Sequence[int], together: int) -> list[list[slice]]:
-    """For each leading axis its slices, so that a block has up to ``together`` matrices: last axes whole, and part of one."""
+    """Slices of the leading axes for blocks of at most ``together`` matrices: last axes whole, one axis in parts."""
     stacks: list[list[slice]] = []
     for length in reversed(leading):
         step = max(1, min(together, length))
@@ -166,7 +169,7 @@ def _stacks(leading: Sequence[int], together: int) -> list[list[slice]]:
 
 
 def _one_matrix(stack: np.ndarray) -> np.ndarray | None:
-    """The rows of all matrices of a stack as those of one, if that is a view that BLAS takes."""
+    """The rows of all matrices of a stack as one matrix, if BLAS can read this view."""
     *axes, columns = stack.shape
     present = [(length, stride) for length, stride in zip(axes, stack.strides, strict=False) if length != 1]
     if any(outer != length * inner for (_, outer), (length, inner) in pairwise(present)):

@@ -1,7 +1,7 @@
-"""Fast kernels of normalization: in blocks that stay in cache through the mean, the variance, the division and the chain.
+"""Fast kernels of normalization, in cached blocks: mean, variance, division and chain.
 
-The axes that are normalized over are taken as they lie in memory: innermost (rows), or with others inside of them (columns), such as
-the features of (batch, features, tokens) or the pixels of an image whose channels are last.
+The axes that are normalized over are taken as they lie in memory: innermost (rows), or with others inside of them
+(columns), such as the features of (batch, features, tokens) or the pixels of an image whose channels are last.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Formula:
 
     Attributes:
         centers: whether the mean is subtracted.
-        factor: from the mean square (or, if not ``centers``, the sum of squares) to what the elements are multiplied by; None: nothing.
+        factor: from the mean square (or, if not ``centers``, the sum of squares) to what the elements are multiplied
+            by; None: nothing.
     """
 
     centers: bool
@@ -118,7 +119,7 @@ def _group_normalization_12(task: Task) -> list[Kernel]:
 
 
 def groups_of(shape: Sequence[int], order: Order | None, axes: Collection[int]) -> Groups | None:
-    """The axes as they lie in memory: (others, normalized) or (others, normalized, others); None where they alternate further."""
+    """The axes in memory order: (others, normalized) or (others, normalized, others); None for other orders."""
     runs: list[list[int]] = [[]]
     for axis in order or range(len(shape)):
         if shape[axis] == 1:

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 import numpy as np
 
-# Elements. NumPy copies every operand of a ufunc that is not contiguous as a whole into buffers of this size, unless its rows are
-# more than half as long. With the default of 8192, adding rows of 450 elements takes more than twice as long as with 512;
-# conversions of types, which need the buffers, take as long with either.
+# Elements. NumPy copies every operand of a ufunc that is not contiguous as a whole into buffers of this size, unless
+# its rows are more than half as long. With the default of 8192, adding rows of 450 elements takes more than twice as
+# long as with 512; conversions of types, which need the buffers, take as long with either.
 _BUFFER = 512
 
 
 def set_for_thread() -> None:
-    """Infinities and NaN are results as specified, not reasons to warn; short buffers. For threads that only run plans."""
+    """NumPy's state for threads of plans: no warnings about infinities and NaN, which are specified; short buffers."""
     np.seterr(all="ignore")
     np.setbufsize(_BUFFER)
 

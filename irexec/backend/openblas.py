@@ -1,6 +1,7 @@
 """The OpenBLAS that NumPy uses, and how many threads it takes.
 
-NumPy has no call for it, but OpenBLAS itself exports functions. Where they are not found (another BLAS), there is nothing to set.
+NumPy has no call for it, but OpenBLAS itself exports functions. Where they are not found (another BLAS), there is
+nothing to set.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class OpenBlas:
 
     Attributes:
         get, set: the number of its threads.
-        kernels: the processor that its kernels are written for, such as "SkylakeX"; empty where it is not known. It is not always
-            that of the machine: the environment variable OPENBLAS_CORETYPE names another one.
+        kernels: the processor that its kernels are written for, such as "SkylakeX"; empty where it is not known. It is
+            not always that of the machine: the environment variable OPENBLAS_CORETYPE names another one.
     """
 
     get: Callable[[], int]
@@ -46,7 +47,7 @@ def openblas() -> OpenBlas | None:
 
 
 def _libraries() -> Iterator[Path]:
-    """The library in NumPy's wheel, then those that the process has loaded (NumPy of conda or of a Linux distribution)."""
+    """Candidates: the library in NumPy's wheel, then libraries loaded by the process (conda, Linux distributions)."""
     package = Path(np.__file__).parent
     for folder in (package.parent / "numpy.libs", package / ".libs", package / ".dylibs"):
         if folder.is_dir():

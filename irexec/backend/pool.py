@@ -1,7 +1,8 @@
 """A pool of threads that work on blocks.
 
-The calling thread always takes part, so a job never waits for a worker that has no core: workers that are late find fewer
-blocks left. Nothing spins: idle workers sleep on a lock. Where threads cannot be started (Pyodide), the caller does all.
+The calling thread always takes part, so a job never waits for a worker that has no core: workers that are late find
+fewer blocks left. Nothing spins: idle workers sleep on a lock. Where threads cannot be started (Pyodide), the caller
+does all.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Pool:
-    """A number of threads that work on one job; all pools share the threads of the process, which start when first needed.
+    """A number of threads that work on one job. All pools share the threads of the process, started on demand.
 
     Args:
         threads: how many work on one job, the caller included.
@@ -146,7 +147,7 @@ class Pool:
         self.threads = threads
 
     def run(self, count: int, body: Body) -> None:
-        """Call ``body(block, worker)`` for every block; ``worker`` is below ``threads``, and no two threads at once have the same.
+        """Call ``body(block, worker)`` for every block; ``worker`` < ``threads`` is unique among running threads.
 
         Raises:
             BaseException: the first exception of a block, or what interrupted the caller, once no block is under way.

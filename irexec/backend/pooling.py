@@ -1,8 +1,8 @@
 """Fast MaxPool and AvgPool, of which only the values are read.
 
-A block of channels is padded once, in the order in which it lies in memory. One axis after the other, the points of the window are then
-combined with shifts of the block as one long row: what a shift carries over from a neighbouring row falls on positions that are
-not read. At the end the positions at which windows begin are copied.
+A block of channels is padded once, in the order in which it lies in memory. One axis after the other, the points of the
+window are then combined with shifts of the block as one long row: what a shift carries over from a neighbouring row
+falls on positions that are not read. At the end the positions at which windows begin are copied.
 """
 
 from __future__ import annotations
@@ -203,7 +203,8 @@ def _combined(
 ) -> np.ndarray:
     """For each position of a row the values at ``count`` positions from it on, ``step`` apart, combined.
 
-    The last positions, for which the row is too short, hold anything. The result is one of the spare arrays, or ``points``.
+    The last positions, for which the row is too short, hold anything. The result is one of the spare arrays, or
+    ``points``.
     """
     size, power, result, covered = points.size, points, None, 0
     length = 1

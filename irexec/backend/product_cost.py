@@ -12,14 +12,16 @@ from bisect import bisect_left
 # Products below this are computed by a kernel that packs nothing (rows * columns * inner).
 UNPACKED_LIMIT = 1_000_000
 
-# Floating-point operations of a block of a product at most: some tenths of a second, after which the run's time is looked at.
+# Floating-point operations of a block of a product at most: some tenths of a second, after which the run's time is
+# looked at.
 LONGEST_BLOCK = 20_000_000_000
 
-# What a thread reads from memory beyond its L2 cache, in bytes per nanosecond.
+# Bytes per nanosecond that a thread reads from memory beyond its L2 cache.
 _BANDWIDTH = 12.0
 
 _SIZES = (1, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 200, 256, 512)
-# Fractions of 110 GFLOP/s for so many rows of a result whose columns are contiguous, and for so many contiguous columns.
+# Fractions of 110 GFLOP/s for so many rows of a result whose columns are contiguous, and for so many contiguous
+# columns.
 _ROWS = (0.06, 0.09, 0.17, 0.31, 0.42, 0.48, 0.58, 0.65, 0.79, 0.83, 0.88, 0.92, 0.96, 1.0)
 _COLUMNS = (0.06, 0.18, 0.33, 0.56, 0.63, 0.75, 0.79, 0.82, 0.92, 0.95, 0.97, 0.98, 0.99, 1.0)
 
@@ -47,7 +49,7 @@ def product_cost(rows: int, columns: int, inner: int, itemsize: int = 4) -> floa
 
 
 def unpacked_product_cost(rows: int, columns: int, inner: int, itemsize: int = 4) -> float:
-    """Cost of a product cut into pieces below UNPACKED_LIMIT: it runs at the speed at which the larger operand is read."""
+    """Cost of a product in pieces below UNPACKED_LIMIT, limited by the speed of reading the larger operand."""
     rate = 70 * _interpolated(rows, (0.1, 0.65, 0.8, 0.8, *[0.8] * 10))
     arithmetic = 2 * rows * columns * inner / rate * itemsize / 4
     return max(arithmetic, traffic_cost(inner * columns * itemsize)) + 2000

@@ -1,9 +1,9 @@
 """Matrix products in the form in which BLAS is fastest, and what they cost.
 
-OpenBLAS has kernels for small matrices on processors with AVX-512, which read both operands as they lie in memory; larger ones
-it copies into an order of its own first, which takes as long as a good part of the product where that is thin. So a product with
-not too many terms in each sum is computed as a grid of small ones, in one call. The grid is fastest on data whose sums run along
-memory (channels last), with weights cut into panels of columns that lie together.
+OpenBLAS has kernels for small matrices on processors with AVX-512, which read both operands as they lie in memory;
+larger ones it copies into an order of its own first, which takes as long as a good part of the product where that is
+thin. So a product with not too many terms in each sum is computed as a grid of small ones, in one call. The grid is
+fastest on data whose sums run along memory (channels last), with weights cut into panels of columns that lie together.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from irexec.backend.scratch import Scratch
 
 # Products of up to so many multiplications are computed from the operands as they lie in memory.
 _SMALL = 1_000_000
-# Terms in a sum up to which a grid of small products is faster than one that is copied first: of (weights, data), and of (data, panels).
+# Terms in a sum up to which a grid of small products is faster than one that is copied first: of (weights, data), and
+# of (data, panels).
 THIN, _PANEL_THIN = 160, 600
-# Rows and columns of a small product of (weights, data), rows of one of (data, panels), columns of a panel; in order of preference.
+# Rows and columns of a small product of (weights, data), rows of one of (data, panels), columns of a panel; in order of
+# preference.
 _ROWS = (32, 48, 40, 24, 16, 8)
 _COLUMNS = 256
 _HEIGHT = 64
@@ -86,7 +88,7 @@ def multiply_rows(scratch: Scratch, rows: np.ndarray, weights: np.ndarray, out: 
     if height < 8 or n <= height:
         scratch.do(np.matmul, rows[..., None, :, :], weights, out=by_panel.swapaxes(-2, -3))
         return
-    # Of about equal height, since a last one of a few rows would be slow.
+    # Pieces have about equal heights, since a last piece of a few rows would be slow.
     height = -(-n // -(-n // height))
     pieces = n // height
     covered = pieces * height

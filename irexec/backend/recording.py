@@ -1,8 +1,9 @@
 """The NumPy calls of the blocks of a step: recorded in its first run, repeated in later ones.
 
-The contract of a kernel with ``records=True``, for a step whose arrays are the same in every run: blocks touch arrays only by functions
-that are passed to ``Scratch.do`` and ``Scratch.work``, and the rest of ``run`` makes views. ``CheckedRecording`` holds kernels to that
-contract: it computes every run twice, by the recorded calls and by the kernel itself, and compares.
+The contract of a kernel with ``records=True``, for a step whose arrays are the same in every run: blocks touch arrays
+only by functions that are passed to ``Scratch.do`` and ``Scratch.work``, and the rest of ``run`` makes views.
+``CheckedRecording`` holds kernels to that contract: it computes every run twice, by the recorded calls and by the
+kernel itself, and compares.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from irexec.backend.scratch import Block, Call, Scratch
 from irexec.backend.switches import CHECK_RECORDS, is_on
 
 MAXIMUM_BLOCKS = 16
-"""Blocks of a step up to which calls are recorded: the interpreter's time counts where blocks are few, and records take memory."""
+"""Maximum number of blocks of a recorded step: the interpreter's time counts where blocks are few."""
 
 Arrays = Sequence[Any]
 
@@ -122,7 +123,10 @@ def _copy(array: np.ndarray | None) -> np.ndarray | None:
 
 
 def _reset(inputs: Arrays, outputs: Arrays, before: Arrays, *, keep_outputs: bool) -> None:
-    """Inputs as they were before a run; outputs too if some of their parts are computed in place, else values that no kernel computes."""
+    """Restore inputs, and outputs if parts are computed in place.
+
+    Otherwise outputs are filled with values that no kernel computes.
+    """
     for output, values in zip(outputs, before[len(inputs) :], strict=True):
         if output is not None:
             output[...] = values if keep_outputs else np.nan if output.dtype.kind in "fc" else 77

@@ -1,10 +1,10 @@
 """LSTM, GRU and RNN over whole sequences with packed weights.
 
-A step of a small network is a dozen NumPy calls, each of which costs more than what it computes. Therefore the inputs of all
-steps are projected in one product, gates with the same activation are computed by one call, and every call writes to
-preallocated memory. Arrays have the gates first and the batch last (G, D, S, B), so that a gate is contiguous, and
-both directions run together. The weights are packed once for that: the gates with a sigmoid come first and are negated,
-because they enter 1 / (1 + exp(-x)).
+A step of a small network is a dozen NumPy calls, each of which costs more than what it computes. Therefore the inputs
+of all steps are projected in one product, gates with the same activation are computed by one call, and every call
+writes to preallocated memory. Arrays have the gates first and the batch last (G, D, S, B), so that a gate is
+contiguous, and both directions run together. The weights are packed once for that: the gates with a sigmoid come first
+and are negated, because they enter 1 / (1 + exp(-x)).
 
 Names of sizes: B batch, T time steps, I inputs, S hidden units, G gates, D directions.
 """
@@ -121,9 +121,10 @@ def run_sequence(
     outputs: Sequence[np.ndarray | None],
     scratch: Scratch,
 ) -> None:
-    """X (B, T, I) and states (B, D, S) to every hidden state (B, D, T, S), zeros beyond a sequence's length, and the final states.
+    """X (B, T, I) and states (B, D, S) to all hidden states (B, D, T, S), zero-padded, and the final states.
 
-    ``lengths`` are at most T; ``reversed_directions`` says of each direction whether it reads a sequence from its last step.
+    ``lengths`` are at most T; ``reversed_directions`` says of each direction whether it reads a sequence from its last
+    step.
     """
     batch = len(x)
     count, size = len(reversed_directions), states[0].shape[2]
@@ -176,7 +177,7 @@ def _write_steps(
     reversed_directions: Sequence[bool],
     indices: np.ndarray | None,
 ) -> None:
-    """The hidden states of the steps (B, D, steps, S) to ``out`` (B, D, T, S), and zeros beyond each sequence's length."""
+    """Write the hidden states (B, D, steps, S) to ``out`` (B, D, T, S), with zeros beyond each sequence."""
     steps = computed.shape[2]
     for d, reverse in enumerate(reversed_directions):
         out[:, d, :steps] = _reverse(computed[:, d], indices) if reverse else computed[:, d]

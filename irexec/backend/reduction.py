@@ -1,8 +1,9 @@
 """Fast reductions of float tensors along constant axes.
 
-Neighbouring axes (in memory) that are reduced, or kept, are merged. Sums are einsum's, which adds rows several times faster than
-np.add.reduce. BLAS would be faster still by a third, but rounds the last rows and columns of a matrix in another way than those before:
-the means of equal channels would differ, and a Softmax of very large values amplifies that.
+Neighbouring axes (in memory) that are reduced, or kept, are merged. Sums are einsum's, which adds rows several times
+faster than np.add.reduce. BLAS would be faster still by a third, but rounds the last rows and columns of a matrix in
+another way than those before: the means of equal channels would differ, and a Softmax of very large values amplifies
+that.
 """
 
 from __future__ import annotations
@@ -170,7 +171,10 @@ class Reduction(Kernel):
 
 
 def _add(scratch: Scratch, factors: Sequence[np.ndarray], out: np.ndarray) -> None:
-    """The sums of products of arrays (rows, reduced, columns) as (rows, columns); long ones in parts, for their accuracy."""
+    """Sums of products of arrays (rows, reduced, columns) as (rows, columns).
+
+    Long sums are computed in parts, for their accuracy.
+    """
     rows, count, columns = factors[0].shape
     if count > _LONG_SUM:
         starts = range(0, count, _LONG_SUM)

@@ -6,8 +6,9 @@
     @block_operation("Relu", since=1)
     def relu(task: Task) -> BlockOperation | None: ...
 
-The first gives kernels that can compute a task, each with what it would cost; none, where it has nothing better than the
-reference kernel for these types and shapes. The second says how an element-wise operation runs on a block of a chain.
+The first gives kernels that can compute a task, each with what it would cost; none, where it has nothing better than
+the reference kernel for these types and shapes. The second says how an element-wise operation runs on a block of a
+chain.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ loader = Loader()
 def kernels(type: str, since: int | str) -> Callable[[Candidates], Candidates]:
     """Decorator: the function yields candidates for the version of ``type`` that appeared in ``since``.
 
-    A kernel may be its own candidate if its constructor is cheap: it reads facts and shapes, and packs nothing before it is
-    selected. Where many kernels are compared, each yields an Estimate instead.
+    A kernel may be its own candidate if its constructor is cheap: it reads facts and shapes, and packs nothing before
+    it is selected. Where many kernels are compared, each yields an Estimate instead.
     """
 
     def register(function: Candidates) -> Candidates:
@@ -90,7 +91,7 @@ def offers(task: Task) -> list[Candidate]:
 
 
 def _offered(function: Candidates, task: Task) -> list[Candidate]:
-    """The candidates of one function; none where attributes or sizes are absurd, for which the reference kernel raises the error."""
+    """The candidates of one function; none for absurd attributes or sizes, which the reference kernel refuses."""
     try:
         return list(function(task))
     except (OpError, OverflowError, MemoryError):
@@ -106,7 +107,7 @@ def has_candidates(definition: OpDef) -> bool:
 def block_operation(
     type: str, since: int | str
 ) -> Callable[[Callable[[Task], BlockOperation | None]], Callable[[Task], BlockOperation | None]]:
-    """Decorator: the function says how the version of ``type`` that appeared in ``since`` runs on a block, or None where it cannot.
+    """Decorator of a function that returns how an operation runs on a block, or None where it cannot.
 
     Raises:
         ValueError: that version has one already.

@@ -1,7 +1,7 @@
-"""Fast Interpolate and AdaptiveAvgPool: products with small matrices, one axis after the other, by blocks of what is not resized.
+"""Fast Interpolate and AdaptiveAvgPool: one product with a small matrix for each resized axis, by blocks.
 
-A position of the result depends on few neighbouring positions of the data. So an axis is cut into pieces of some positions, each of
-them a product of the part of the data that it depends on with a matrix.
+A position of the result depends on few neighbouring positions of the data. So an axis is cut into pieces of some
+positions, each of them a product of the part of the data that it depends on with a matrix.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from irexec.schema.axes import normalize_axes
 
 # Bytes of results that a block computes, positions of a piece.
 _CACHED, _PIECE = 512 << 10, 48
-# Positions of the result or of the data along an axis, beyond which listing copies or pieces would take longer than they save, and
-# matrices more memory.
+# Positions of the result or of the data along an axis, beyond which listing copies or pieces would take longer than
+# they save, and matrices more memory.
 _LONGEST = 1 << 17
 # Nanoseconds: of a call of a NumPy function, of a copied element; multiplications and additions for each nanosecond.
 _CALL, _COPY, _FLOPS = 1500.0, 0.4, 50.0
@@ -107,7 +107,7 @@ def adaptive_avg_pool(task: Task) -> Iterator[Kernel]:
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """Positions of the result along an axis, the positions of the data they depend on, and the weights (data, result)."""
+    """Result positions along an axis, data positions that they depend on, and weights (data, result)."""
 
     out: slice
     data: slice
@@ -148,7 +148,7 @@ def _step_of(axis: int, taps: Taps, dtype: np.dtype) -> _Step:
 
 
 def _runs(index: np.ndarray) -> Iterator[tuple[slice, slice]]:
-    """Copies with constant distances that do what gathering by ``index`` does: as few as there are, for an integer factor."""
+    """Copies at constant distances that equal gathering by ``index``; as few as possible."""
     count, size = len(index), int(index.max()) + 1
     factor = count // size if size and count % size == 0 else 0
     if factor and bool((index == np.arange(count) // factor).all()):

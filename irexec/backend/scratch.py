@@ -1,8 +1,8 @@
 """Workspace of one thread while it works on one block, and the calls of NumPy that the block consists of.
 
-Making views and choosing workspace takes the interpreter about as long as NumPy needs for a block of some ten thousand elements. In
-a plan whose tensors have fixed offsets in an arena, the calls of a block are the same in every run, so they are recorded in the first
-one (``record``) and only repeated afterwards.
+Making views and choosing workspace takes the interpreter about as long as NumPy needs for a block of some ten thousand
+elements. In a plan whose tensors have fixed offsets in an arena, the calls of a block are the same in every run, so
+they are recorded in the first one (``record``) and only repeated afterwards.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Scratch:
     """Uninitialised arrays from one buffer; ``clear`` releases all of them.
 
     Args:
-        size: bytes of the buffer. An array that does not fit is allocated on its own, so that an estimate that was
-            too low costs time, never a result.
+        size: bytes of the buffer. An array that does not fit is allocated on its own, so a low estimate costs
+            time, never a result.
     """
 
     def __init__(self, buffer: np.ndarray) -> None:
@@ -56,7 +56,7 @@ class Scratch:
             self._calls.append(partial(function, *arguments, **options))
 
     def work(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Call ``function(scratch, *arguments)``, which takes and releases workspace of its own, and record the call as one."""
+        """Call ``function(scratch, *arguments)``, which manages workspace of its own, and record it as one call."""
         calls, self._calls = self._calls, None
         mark = self._used
         try:
@@ -72,7 +72,10 @@ class Scratch:
         function(self, *arguments)
 
     def record(self, block: Callable[[Scratch], object]) -> list[Call]:
-        """Run a block, all of whose calls are made by ``do`` and ``work``; the calls that run it again on the same arrays."""
+        """Run a block whose calls are all made by ``do`` and ``work``.
+
+        Returns the calls that run it again on the same arrays.
+        """
         self._calls = calls = list[Call]()
         try:
             block(self)

@@ -111,7 +111,7 @@ class Softmax(Kernel):
             _with_each(np.divide, out, values, out, spread)
 
     def _sum(self, x: np.ndarray, out: np.ndarray, scratch: Scratch) -> None:
-        """(rows, elements, columns) to (rows, 1, columns): as products with ones, which BLAS computes faster than NumPy adds."""
+        """Sums of (rows, elements, columns) as (rows, 1, columns): products with ones are faster than NumPy's sums."""
         ones = scratch.take((x.shape[1],), self._dtype)
         ones.fill(1)
         if x.shape[2] == 1:

@@ -1,4 +1,4 @@
-"""Environment variables that switch on checks of irexec itself, for reports of bugs. Each is off unless it is set to 1."""
+"""Environment variables that switch on internal checks, for reports of bugs. Each is off unless set to 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory of systems without /proc: Windows by kernel32, macOS by the program vm_stat. None where the system does not answer."""
+"""Memory of systems without /proc: Windows by kernel32, macOS by vm_stat; None if the system does not answer."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ MAX_THREADS = 256
 
 
 def thread_count(threads: int | None = None, root: Path = Path("/")) -> int:
-    """Number of threads to use: ``threads`` if given, else IREXEC_NUM_THREADS, else the number that this process may use.
+    """Number of threads: ``threads`` if given, else IREXEC_NUM_THREADS, else the number of available CPUs.
 
     Raises:
         InputError: either is not a whole number from 1 to ``MAX_THREADS``.
@@ -41,7 +41,7 @@ def thread_count(threads: int | None = None, root: Path = Path("/")) -> int:
 
 
 def usable_cores(root: Path = Path("/")) -> int:
-    """The cores that this process may run on, but not more than the CPU time that its control groups grant, rounded up."""
+    """Number of cores available to this process, limited by the CPU time of its control groups (rounded up)."""
     quota = cpu_quota(root)
     cores = _cores(_affinity(), root)
     return cores if quota is None else max(1, min(cores, math.ceil(quota)))
@@ -64,7 +64,7 @@ def _cores(processors: set[int], root: Path) -> int:
 
 
 def cpu_quota(root: Path = Path("/")) -> float | None:
-    """The CPUs that the control groups of this process, and all groups around them, grant; None if they do not limit it.
+    """The CPUs granted by the control groups of this process and their ancestors; None without a limit.
 
     Args:
         root: where ``proc`` and ``sys`` are.

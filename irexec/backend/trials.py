@@ -1,7 +1,7 @@
 """Whether a step runs faster on one thread than on all: decided by the first runs of the step, and again now and then.
 
-Threads pay for a product of a millisecond, which runs beside another one. Threads that call many short NumPy functions wait for each
-other's interpreter lock. Results are the same either way, since the blocks are.
+Threads pay for a product of a millisecond, which runs beside another one. Threads that call many short NumPy functions
+wait for each other's interpreter lock. Results are the same either way, since the blocks are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ RUNS_UNTIL_RETRIED = 200
 """Runs after which both are tried again: other work of the machine may have decided the first trials."""
 
 _SLOWER = 0.93
-"""One thread is chosen if its time is at most this fraction of that of all: a core that was busy during the trials has the same effect."""
+"""One thread is chosen if its time is at most this fraction of the time of all threads.
+
+A core that was busy during the trials slows all threads as well.
+"""
 
 
 class ThreadTrials:

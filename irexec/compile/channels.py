@@ -1,4 +1,4 @@
-"""Products with constant weights, and the scale and shift for each channel that element-wise operations around them are."""
+"""Products with constant weights, and element-wise neighbours written as a scale and a shift of each channel."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class Product:
         data, weights: indexes of the inputs.
         outputs: the channels of the result.
         inputs: those of the data, for convolutions.
-        takes_shift: whether a shift of the data is the same shift of every element of the result, which padding prevents.
+        takes_shift: whether a shift of the data is the same shift of every element of the result, which padding
+            prevents.
     """
 
     operation: Operation
@@ -180,7 +181,7 @@ class Affine:
 
 
 def affine_of(operation: Operation, channels: Channels) -> tuple[CompileValue, Affine] | None:
-    """The data of an element-wise operation that scales and shifts each channel, and how; None if it does something else."""
+    """The data of an operation that scales and shifts each channel, with scale and shift; None for others."""
     if operation.chain is not None:
         return None
     found = (

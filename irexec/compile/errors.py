@@ -27,7 +27,7 @@ def located(node: Node, definition: OpDef, inputs: Sequence[np.ndarray], attribu
 
 
 def too_large(error: MemoryError | OverflowError) -> OpError:
-    """The error of a kernel that cannot allocate memory, or for which a value of the model does not fit NumPy's types."""
+    """The error of a kernel that cannot allocate memory, or of a value that does not fit NumPy's types."""
     what = "needs more memory than there is" if isinstance(error, MemoryError) else "has a value that is too large"
     return OpError(f"it {what}{f' ({error})' if str(error) else ''}")
 
@@ -39,7 +39,8 @@ def check_as_inferred(fact: Fact, before: Fact) -> None:
     """
     if contradict(fact.shape, before.shape):
         raise OpError(
-            f"the result has shape {shape_text(fact.shape)}, {shape_text(before.shape)} was inferred before its inputs were known"
+            f"the result has shape {shape_text(fact.shape)}, "
+            f"{shape_text(before.shape)} was inferred before its inputs were known"
         )
 
 

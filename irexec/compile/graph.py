@@ -1,7 +1,7 @@
 """The compile graph: operations with typed attributes, and values that know their uses.
 
-It is lowered from a model and owned by the compiler, which rewrites it pass by pass. Nothing of the XML is left in it but
-the layers that an operation was made of, for messages and reports.
+It is lowered from a model and owned by the compiler, which rewrites it pass by pass. Nothing of the XML is left in it
+but the layers that an operation was made of, for messages and reports.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class CompileGraph:
         return order
 
     def insert(self, operation: Operation) -> Operation:
-        """Add an operation; its outputs become its own, and its inputs count it among their uses. Without a rank it is the last."""
+        """Add an operation and register its outputs and its uses of values; without a rank it becomes the last."""
         if operation.rank < 0:
             operation.rank = self._next_rank
         self._next_rank = max(self._next_rank, operation.rank + 1)

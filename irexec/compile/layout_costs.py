@@ -34,7 +34,7 @@ class Costs:
     _kind_of: dict[Operation, int | None] = field(default_factory=dict)
 
     def of(self, operation: Operation) -> float:
-        """The cost of the cheapest kernel for the current orders of inputs and outputs; 0 where only the reference kernel can run."""
+        """The cost of the cheapest kernel for the current orders; 0 if only the reference kernel can run."""
         kind = self._kind(operation)
         if kind is None:
             return 0.0
@@ -50,7 +50,7 @@ class Costs:
         return self._known[key]
 
     def _kind(self, operation: Operation) -> int | None:
-        """A number that operations of equal costs share; None for an operation that only the reference kernel computes."""
+        """A number shared by operations of equal costs; None for operations without a fast kernel."""
         if operation not in self._kind_of:
             self._kind_of[operation] = self._find_kind(operation)
         return self._kind_of[operation]

@@ -37,8 +37,8 @@ def lower(
 ) -> CompileGraph:
     """The compile graph of ``targets`` (by default the Results) and of everything that has an effect.
 
-    What tolerant inference could not infer is left out: an Assign after it has no effect. Targets are converted to the element types
-    of ``declared``.
+    What tolerant inference could not infer is left out: an Assign after it has no effect. Targets are converted to the
+    element types of ``declared``.
 
     Raises:
         NodeError, UnsupportedError, ModelError: a target depends on what cannot be computed.

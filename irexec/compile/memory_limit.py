@@ -1,4 +1,4 @@
-"""Limits of the memory of tensors: what can be addressed, what is available, and what the caller allows.
+"""Limits of the memory of tensors: addressable, available, and allowed by the caller.
 
 Sizes are computed in Python's integers from shapes, before anything of the size is allocated.
 """
@@ -47,7 +47,10 @@ class MemoryLimit:
         return available if self.maximum is None else min(available, self.maximum - memory_in_use(self._root))
 
     def _available(self, size: int) -> int:
-        """Bytes that the system has for ``size`` more. To ask it takes longer than to decode a small image, of which there may be many."""
+        """Bytes that the system has for ``size`` more.
+
+        Recent answers are reused for small sizes: asking takes longer than decoding a small image.
+        """
         now = time.monotonic()
         if size >= min(SMALL, self._found // _FAR) or now - self._asked > _FRESH:
             self._asked, self._found = now, available_memory(self._root)
@@ -72,14 +75,14 @@ class MemoryLimit:
 
 
 def check_addresses(facts: Sequence[Fact]) -> None:
-    """Raise OpError for outputs that NumPy has no array for, whatever the memory: also without elements, if other axes are too long."""
+    """Raise OpError for outputs whose shape no NumPy array can have, even without elements."""
     for fact in facts:
         zeros = "" if fact.known_nbytes else "with axes of size 0 taken as 1, "
         check_address(fact.addressed_bytes, f"{zeros}its result {Fact(fact.element, fact.shape)}")
 
 
 def refuse_too_large(graph: CompileGraph, memory: MemoryLimit) -> None:
-    """Raise NodeError for the first tensor of a graph, of those whose shapes are known, that takes more memory than there is.
+    """Raise NodeError for the first tensor of known shape that takes more memory than available.
 
     Inputs may be in memory already; only those that none can hold are refused.
     """
@@ -130,7 +133,7 @@ def _check(memory: MemoryLimit, node: Node, size: int, what: str) -> None:
 
 
 def allocated_by(operation: Operation) -> int:
-    """Bytes that an operation allocates for its outputs, as far as their shapes are known; its bodies allocate their own.
+    """Bytes that an operation allocates for its outputs of known shape, without those of its bodies.
 
     What may be a view of the inputs counts where it is larger than these.
     """

@@ -1,4 +1,4 @@
-"""Operations that move no element in memory order or permute axes: Reshape, Squeeze, Unsqueeze and Transpose as one thing, a move."""
+"""Moves: Reshape, Squeeze, Unsqueeze and Transpose, which keep the order of the elements or permute axes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Move:
         return permutation(self.before, tuple(self.order[axis] for axis in second.order))
 
     def backwards(self, shape: Sequence[int]) -> Shape | None:
-        """The shape before the move of a tensor that broadcasts to ``after``; None where it is broadcast along a part of an axis."""
+        """The shape before the move of a tensor that broadcasts to ``after``; None for a partly broadcast axis."""
         whole = (1,) * (len(self.after) - len(shape)) + tuple(shape)
         if len(whole) > len(self.after):
             return None

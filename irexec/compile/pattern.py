@@ -3,8 +3,9 @@
     x = value("x")
     GELU = 0.5 * x * (1 + call("Erf", x / math.sqrt(2)))
 
-A pattern matches every spelling of the same arithmetic: the operands of a sum or product in any order and grouping, numbers
-multiplied anywhere into a product, divisions by a number, subtractions of one. A name stands for the same value wherever it occurs.
+A pattern matches every spelling of the same arithmetic: the operands of a sum or product in any order and grouping,
+numbers multiplied anywhere into a product, divisions by a number, subtractions of one. A name stands for the same value
+wherever it occurs.
 
 irexec/compile/rules.py replaces what matches.
 """
@@ -412,7 +413,7 @@ def _number(value: CompileValue) -> float | None:
 
 
 def _producer(value: CompileValue, types: frozenset[str]) -> Operation | None:
-    """The operation that gives the value, if it is of one of the types and computes on floats of NumPy's broadcasting."""
+    """The producer of the value, if it has one of the types and computes on floats with NumPy's broadcasting."""
     operation = value.producer
     if operation is None or operation.type not in types or value.index or operation.chain is not None:
         return None

@@ -1,6 +1,7 @@
 """From a graph to a plan: lowered, optimised, a kernel selected for each operation, memory laid out.
 
-A plan is immutable and knows no state, so that threads can share it. Without ``optimize`` every step is the reference kernel.
+A plan is immutable and knows no state, so that threads can share it. Without ``optimize`` every step is the reference
+kernel.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ class Compilation:
     Attributes:
         memory: the limit of what may be allocated.
         store: packed constants.
-        sources, derived: the constants themselves: those of the model, and those that passes make of them.
+        sources, derived: constants of the model, and constants that passes derive from them.
         optimize: False for reference kernels alone; True for all passes; or the names of the passes to run.
         threads: number of threads that work on a step.
         holding: how compressed weights are stored.
         declared: the declared element types of values that are computed in another type.
-        observed: whether every input of a step stays in memory until the step has run: no step writes over an input, and
-            every operation has a step.
+        observed: whether every input of a step stays in memory until the step has run: no step writes over an input,
+            and every operation has a step.
     """
 
     memory: MemoryLimit = field(default_factory=MemoryLimit)
@@ -263,7 +264,7 @@ class _Planner:
     def _call(
         self, operation: Operation, wanted: Sequence[bool], read: list[CompileValue | None]
     ) -> tuple[Callable[..., Any], str, list[CompileValue | None]]:
-        """For an operation without a kernel: the function that computes it, its algorithm, and the inputs that it reads."""
+        """The function of an operation without a fast kernel, its algorithm, and the inputs that it reads."""
         definition = operation.definition
         if definition is None:
             raise AssertionError("chains have kernels")
@@ -282,7 +283,7 @@ class _Planner:
         return call, "reference", read
 
     def _copied(self, storage: Storage) -> tuple[bool, ...]:
-        """For each target whether it may share memory with an earlier target or with memory that the run does not own."""
+        """For each target, whether it may share memory with an earlier target or with memory of others."""
         seen: set[Owner] = {EXTERNAL}
         copied = []
         for value in self.graph.targets:
@@ -309,7 +310,7 @@ def _given(outputs: tuple[np.ndarray, ...], *inputs: np.ndarray) -> tuple[np.nda
 
 
 def _is_of_integers(operation: Operation) -> bool:
-    """Whether it computes on integers alone, which are mostly sizes and counters: few elements, other values on every call."""
+    """True if only integers are computed: mostly sizes and counters, with few elements and changing values."""
     elements = [value.fact.element for value in operation.inputs]
     return all(element is not None and not element.is_float for element in elements)
 
@@ -364,7 +365,10 @@ def _check(
 
 
 def _check_declared(definition: OpDef, *inputs: Fact) -> None:
-    """Raise OpError unless the inputs of a run have the declared types and ranks: all that can be checked without inferring bodies."""
+    """Raise OpError unless the inputs of a run have the declared types and ranks.
+
+    Nothing else can be checked without inferring bodies.
+    """
     check_inputs(definition.inputs, inputs)
 
 

@@ -90,8 +90,9 @@ class Report:
 
     Attributes:
         applied: how often each pass changed something.
-        refusals: by layer, for an operation of it that a pass looked at and left alone: the passes and their reasons, and the number of
-            such operations before it. The bodies of a model share a report, and each asks for its own layers.
+        refusals: by layer, for an operation of it that a pass looked at and left alone: the passes and their reasons,
+            and the number of such operations before it. The bodies of a model share a report, and each asks for its own
+            layers.
     """
 
     applied: dict[str, int] = field(default_factory=dict)
@@ -110,14 +111,14 @@ class Report:
 
     @property
     def reasons(self) -> list[list[tuple[str, str]]]:
-        """For each operation that was left alone the passes and their reasons, in the order in which operations were first looked at."""
+        """For each unchanged operation the passes and their reasons, ordered by the first visit of operations."""
         found = sorted(
             (each for operations in self.refusals.values() for each in operations.values()), key=lambda each: each[0]
         )
         return [reasons for _, reasons in found]
 
     def refusals_of(self, graph: CompileGraph) -> tuple[Refusal, ...]:
-        """The refusals of operations whose layers are still computed in the graph, by these operations or by what replaced them."""
+        """The refusals of operations whose layers are still computed, by the operations or their replacements."""
         layers = {node for operation in graph for node in operation.origins}
         found = [
             (number, operation, reasons)
@@ -173,7 +174,7 @@ class Rewriting:
         return constant_value(self.constants.get((self.name, key), sources, like, shape, compute))
 
     def literal(self, array: np.ndarray, like: Element) -> CompileValue:
-        """A small constant value that a pass needs, such as the order of a Transpose; equal ones of a type are the same."""
+        """A small constant, such as the order of a Transpose. Equal constants of one type are shared."""
         if array.dtype == object:
             return constant_value(ConstantSource.of(array, like))
         key = ("literal", like, array.dtype.str, array.shape, array.tobytes())

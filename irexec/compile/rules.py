@@ -54,7 +54,8 @@ class Rule:
     Attributes:
         name: what is recognised, for reports.
         pattern: of the value that is replaced.
-        replace: makes the replacement, or says why it does not; operations that it made and that are not used are removed after the pass.
+        replace: makes the replacement, or says why it does not; operations that it made and that are not used are
+            removed after the pass.
     """
 
     name: str

@@ -61,7 +61,7 @@ def task_of(
 
 
 def select_kernel(operation: Operation, wanted: tuple[bool, ...], threads: int, holding: Holding) -> Kernel | None:
-    """The cheapest kernel that writes the outputs of an operation of known shapes; None where only the reference kernel can."""
+    """The cheapest kernel that writes the outputs of an operation of known shapes; None without a fast kernel."""
     best = cheapest(operation, wanted, threads, holding)
     kernel = None if best is None else best.construct()
     if operation.definition is None or operation.chain is None or (kernel is not None and kernel.runs_chain):
@@ -71,7 +71,7 @@ def select_kernel(operation: Operation, wanted: tuple[bool, ...], threads: int, 
 
 
 def cheapest(operation: Operation, wanted: tuple[bool, ...], threads: int, holding: Holding) -> Candidate | None:
-    """The candidate of the lowest cost for an operation of known shapes; None where only the reference kernel can compute it."""
+    """The cheapest candidate for an operation of known shapes; None without a fast kernel."""
     if operation.definition is not None:
         task = task_of(operation, threads, holding, wanted)
         return min(offers(task), key=lambda candidate: _with_chain(candidate, task), default=None)

@@ -24,10 +24,11 @@ KEPT = 16
 
 
 class ByShape:
-    """The operation, computed by the kernel that suits the shapes of a call; by the reference kernel where there is none.
+    """An operation computed by the kernel for the shapes of a call, or by the reference kernel.
 
     Args:
-        operation: without a chain; it is not kept. The constants among its inputs are passed as None: a kernel has packed them.
+        operation: without a chain; it is not kept. The constants among its inputs are passed as None: a kernel has
+            packed them.
         reference: arrays in, array or tuple of arrays out.
     """
 
@@ -78,7 +79,8 @@ class ByShape:
             return None
         task = Task(
             self._definition, self._attributes, facts, self._constants, outputs, (True,) * len(outputs),
-            input_orders=(None,) * len(facts), output_orders=(None,) * len(outputs), threads=self._threads, holding=self._holding,
+            input_orders=(None,) * len(facts), output_orders=(None,) * len(outputs),
+            threads=self._threads, holding=self._holding,
         )  # fmt: skip
         best = min(offers(task), key=lambda candidate: candidate.cost, default=None)
         if best is None:

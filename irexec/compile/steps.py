@@ -21,7 +21,7 @@ from irexec.ir.graph import Body, Node
 
 @dataclass(frozen=True, eq=False)
 class SlotArray:
-    """An array that a slot holds: its shape, type and order, and its offset in the arena; None for memory of its own."""
+    """The array of a slot: its shape, type and order, and its offset in the arena; None for memory of its own."""
 
     slot: int
     shape: tuple[int, ...]
@@ -45,7 +45,7 @@ class SlotArray:
 
 @dataclass(frozen=True, eq=False)
 class Alias:
-    """A slot whose array is a view of another slot's, made once for each arena, or in a run if that is memory of its own."""
+    """A slot that is a view of another slot, made once for each arena, or in each run for memory of its own."""
 
     slot: int
     source: int

@@ -26,7 +26,8 @@ class Frame:
     """A plan set up on an arena.
 
     Attributes:
-        slots: the slots before a run: constants, and arrays on the arena. One more than the plan has: the last one is None.
+        slots: the slots before a run: constants, and arrays on the arena. One more than the plan has: the last one is
+            None.
         contexts: for each step what its kernel works with.
     """
 

@@ -30,8 +30,10 @@ class CompiledModel(Session):
 
     Args:
         model: the model. It is copied: changing it afterwards changes nothing here.
-        threads: how many threads work on a step; by default IREXEC_NUM_THREADS, or as many as the process has cores to run on.
-        optimize: rewrite the graph and use fast kernels; without, only reference kernels run. The names of passes run these alone.
+        threads: how many threads work on a step; by default IREXEC_NUM_THREADS, or as many as the process has cores to
+            run on.
+        optimize: rewrite the graph and use fast kernels; without, only reference kernels run. The names of passes run
+            these alone.
         weights: form in which compressed weights are held; see compile_model.
         precision: whether f16 and bf16 are computed "as-written" or in "f32"; see compile_model.
         tolerant: a layer that cannot be run is an error only once a tensor is asked for that depends on it.
@@ -88,14 +90,15 @@ class CompiledModel(Session):
 
     @property
     def plan(self) -> PlanReport:
-        """The steps that run, printable. For a model with dynamic inputs, the plan for inputs of any shape; see plan_for."""
+        """The steps that run, printable; with dynamic inputs, the plan for inputs of any shape. See plan_for."""
         return self.program.report(())
 
     def plan_for(self, shapes: Mapping[str | int, Sequence[int]] | Sequence[int]) -> PlanReport:
         """The steps that run for inputs of these shapes.
 
         Args:
-            shapes: by name or position of the input, or one shape for a model of one input. Inputs of static shape may be left out.
+            shapes: by name or position of the input, or one shape for a model of one input. Inputs of static shape may
+                be left out.
 
         Raises:
             InputError: a shape does not fit its input, or one is missing.
@@ -112,7 +115,7 @@ class CompiledModel(Session):
         timeout: float | None = None,
         progress: RunProgress | None = None,
     ) -> Profile:
-        """Run several times and measure every step; the state of variables is that before the first call, and stays as it is.
+        """Run several times and measure every step; the state of variables stays as before the first call.
 
         Args:
             inputs: as for a call.

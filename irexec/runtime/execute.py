@@ -24,7 +24,7 @@ from irexec.runtime.limits import RunLimits
 from irexec.runtime.variables import State, VariableTransaction
 
 Observer = Callable[[Step, Sequence[Any], float], None]
-"""Called after each step with the step, its outputs and the seconds that it took. The arrays are valid until it returns."""
+"""Called after each step with the step, its outputs and its seconds. The arrays are valid until it returns."""
 
 
 class Watcher(Protocol):
@@ -204,7 +204,8 @@ def _raise_located(step: Step, arrays: Sequence[Any], error: Exception) -> NoRet
 class PlanRunner:
     """A body as a kernel calls it: arrays of its Parameters in, arrays of its Results out.
 
-    Results are not copied here: outputs of a node with bodies count as shared memory, and are copied when the run is over.
+    Results are not copied here: outputs of a node with bodies count as shared memory, and are copied when the run is
+    over.
     """
 
     def __init__(

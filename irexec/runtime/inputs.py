@@ -53,7 +53,8 @@ def _pairs(ports: Sequence[Port], given: Inputs) -> list[tuple[Any, Any]]:
         given = [given]
     if not isinstance(given, Sequence):
         raise InputError(
-            f"inputs are a {type(given).__name__}, expected a mapping, a sequence or one array: the model has {expected(ports)}"
+            f"inputs are a {type(given).__name__}, expected a mapping, a sequence or one array: "
+            f"the model has {expected(ports)}"
         )
     if len(given) > len(ports):
         raise InputError(f"{counted(len(given), 'input')} given, the model has {len(ports)}: {expected(ports)}")
@@ -67,7 +68,8 @@ def bind_shapes(
 
     Args:
         ports: the model's inputs.
-        given: shapes by name or position, or one shape for a model of one input. Inputs of static shape may be left out.
+        given: shapes by name or position, or one shape for a model of one input. Inputs of static shape may be left
+            out.
 
     Raises:
         InputError: there is no such input, a shape does not fit it, or one is missing.
@@ -142,7 +144,8 @@ def _from_python(what: str, port: Port, element: Element, value: Any, allow_cast
         raise InputError(f"{what} is not an array of {element}: {error}") from None
     if array.dtype.kind not in "biuf":
         raise InputError(
-            f"{what} is not an array of {element}: it holds {array.dtype if array.dtype != object else 'objects'} ({port})"
+            f"{what} is not an array of {element}: "
+            f"it holds {array.dtype if array.dtype != object else 'objects'} ({port})"
         )
     if array.size == 0 or (element.is_float and array.dtype.kind == "f"):
         return _representable(what, element, array.astype(element.carrier), allow_cast)
@@ -150,7 +153,7 @@ def _from_python(what: str, port: Port, element: Element, value: Any, allow_cast
 
 
 def _converted(what: str, port: Port, element: Element, array: np.ndarray, allow_cast: bool) -> np.ndarray:
-    """The array in another element type: as Convert does where that is allowed, else only where every value stays the same."""
+    """The array in another element type: by Convert's rules where allowed, else only if no value changes."""
     if array.dtype.kind not in "biuf":
         raise InputError(f"{what} is {array.dtype}, the model expects {element.carrier} ({port})")
     if allow_cast:
@@ -173,7 +176,7 @@ def _same_values(array: np.ndarray, typed: np.ndarray) -> np.ndarray:
         same = np.asarray(typed.astype(array.dtype) == array)
     for floats, others in ((array, typed), (typed, array)):
         if floats.dtype.kind == "f":
-            # What machines make of floats beyond 64 bits differs.
+            # Machines differ in the conversion of floats beyond 64 bits.
             same &= (np.abs(floats.astype(np.float64)) < 2.0**63) | (others.dtype.kind == "f")
     if array.dtype.kind == typed.dtype.kind == "f":
         return same | (np.isnan(array) & np.isnan(typed))

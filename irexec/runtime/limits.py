@@ -32,9 +32,10 @@ class RunLimits:
         self._taken = 0
 
     def take(self, size: int, facts: Sequence[Fact]) -> None:
-        """``size`` bytes are about to be allocated for the outputs ``facts`` of a step; raises OpError if there is not enough memory.
+        """Raise OpError if there is not enough memory for ``size`` bytes, the outputs ``facts`` of a step.
 
-        What is left of the memory is looked at for large tensors, and once for many small ones: a loop may collect them.
+        What is left of the memory is looked at for large tensors, and once for many small ones: a loop may collect
+        them.
         """
         self._taken += size
         if self._taken >= SMALL:
@@ -46,9 +47,9 @@ class RunLimits:
         self._memory.check_memory(size, what)
 
     def check_time(self, layer: str = "") -> None:
-        """Raise RunTimeoutError, with the layer that would have been next, if the run has taken too long.
+        """Raise RunTimeoutError with the next layer, if the run has taken too long.
 
-        Without a layer it is that of the step that runs, which adds its name.
+        By default the layer is the one of the running step, which adds its name.
         """
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise RunTimeoutError.at(layer, self._timeout or 0)

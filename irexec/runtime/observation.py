@@ -22,8 +22,8 @@ class StepRun(Shown):
         layers: the names of the layers that it computes; several where they were fused.
         operation: its type, with those of the element-wise operations that were fused with it: "Convolution+Add+Relu".
         algorithm: of the kernel.
-        outputs: the arrays that it gives, None for one that nobody reads. They are read-only and valid until the callback returns:
-            their memory is used again.
+        outputs: the arrays that it gives, None for one that nobody reads. They are read-only and valid until the
+            callback returns: their memory is used again.
         seconds: the time that it took.
     """
 

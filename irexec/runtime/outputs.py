@@ -22,7 +22,8 @@ class UnknownOutputError(InputError, KeyError):
 class Outputs(Shown, Mapping[str, np.ndarray]):
     """The results of one run, in the order of the model's Results, none of them left out.
 
-    It is a mapping by name; ``[]`` also takes any other name of a Result, a position, and a Port such as ``compiled.output(0)``.
+    It is a mapping by name; ``[]`` also takes any other name of a Result, a position, and a Port such as
+    ``compiled.output(0)``.
     """
 
     def __init__(self, ports: Sequence[Port], arrays: Sequence[np.ndarray]) -> None:

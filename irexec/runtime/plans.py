@@ -27,7 +27,10 @@ class PlanCache:
         return len(self._plans)
 
     def get(self, key: Hashable, make: Callable[[], Plan]) -> Plan:
-        """The plan of a key, made where there is none. Threads may make the same one at once; the first that is done is kept."""
+        """The plan of a key, made if missing.
+
+        Threads may make the same plan at once; the first one is stored.
+        """
         found = self._find(key)
         return self._keep(key, make()) if found is None else found
 

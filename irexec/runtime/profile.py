@@ -163,7 +163,8 @@ class Profile(Report):
         return sorted_rows(_chosen({"step": self.steps, "layer": self.layers, "type": self.types}, by, "by"), sort)
 
     def __repr__(self) -> str:
-        return f"<Profile: {self.milliseconds:.3g} ms in {counted(len(self.steps), 'step')}, median of {counted(self.runs, 'run')}>"
+        steps, runs = counted(len(self.steps), "step"), counted(self.runs, "run")
+        return f"<Profile: {self.milliseconds:.3g} ms in {steps}, median of {runs}>"
 
 
 def sorted_rows(rows: Sequence[ProfileRow], sort: SortKey | None) -> list[ProfileRow]:

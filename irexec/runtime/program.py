@@ -151,7 +151,7 @@ class Program:
         return describe_plan(made, self.model, self.compilation.store)
 
     def plan(self, shapes: InputShapes, targets: Targets) -> Plan:
-        """The plan for inputs of these shapes, or one for inputs of any shape where theirs are not worth a plan of their own."""
+        """The plan for inputs of these shapes, or the plan for any shape where a special plan does not pay."""
         if self._is_static or not self._plans.is_worth_a_plan((shapes, targets)):
             shapes = ()
         return self._plans.get((shapes, targets), lambda: self._make(shapes, targets))
@@ -186,7 +186,8 @@ class Program:
 def _snapshot(model: ir.ModelGraph) -> tuple[Model, dict[Value, Value]]:
     """A copy that changes to the model do not reach, and its value for each value of the model and of the copy.
 
-    The bytes of constants are shared, since they are read-only, and attributes that are parsed already are not parsed again.
+    The bytes of constants are shared, since they are read-only, and attributes that are parsed already are not parsed
+    again.
     """
     copied = copy.copy(Model.of(model))
     for node, fresh in zip(model.walk(), copied.walk(), strict=True):
@@ -202,7 +203,10 @@ def _snapshot(model: ir.ModelGraph) -> tuple[Model, dict[Value, Value]]:
 
 
 def _refuse_damage(model: ir.ModelGraph, *, tolerant: bool) -> None:
-    """Raise ModelError for what leaves no graph to run truthfully; a layer without an edge may be one of those that cannot be run."""
+    """Raise ModelError if no runnable graph is left.
+
+    A layer without an edge may be one that cannot run.
+    """
     errors = list(damage(model, edges=not tolerant))
     if not errors:
         return

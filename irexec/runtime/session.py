@@ -59,14 +59,15 @@ class Session(Shown):
 
         Args:
             inputs: as for a call.
-            outputs: one key or several. A text is the name of any tensor in the graph: its tensor name, the name or id of the layer
-                that produces it, or ``layer:port``; an int is the position of a Result. None means all Results.
+            outputs: one key or several. A text is the name of any tensor in the graph: its tensor name, the name or id
+                of the layer that produces it, or ``layer:port``; an int is the position of a Result. None means all
+                Results.
             allow_cast: as for a call.
-            on_layer: called after each step with its layers, outputs and time, as a StepRun. Layers that were fused are one step;
-                with ``optimize=False`` each is a step of its own. What it raises ends the run.
-            timeout: seconds that the run may take; None for any. The time is looked at between steps, between the iterations of
-                loops and between the blocks of a long step; one call of NumPy is completed first. The state of variables is
-                then that before the run.
+            on_layer: called after each step with its layers, outputs and time, as a StepRun. Layers that were fused are
+                one step; with ``optimize=False`` each is a step of its own. What it raises ends the run.
+            timeout: seconds that the run may take; None for any. The time is looked at between steps, between the
+                iterations of loops and between the blocks of a long step; one call of NumPy is completed first. The
+                state of variables is then that before the run.
 
         Returns:
             A dict by the keys, as text, in the order asked for; Outputs where ``outputs`` is None.

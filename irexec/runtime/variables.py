@@ -29,13 +29,17 @@ class State(dict[str, np.ndarray]):
         self._ports = ports
 
     def check(self, name: str, array: np.ndarray) -> None:
-        """Raise OpError if a variable cannot be assigned the array: OpenVINO's plugins refuse another shape than ReadValue declares."""
+        """Raise OpError if a variable cannot be assigned the array.
+
+        OpenVINO's plugins refuse any shape but the one declared by ReadValue.
+        """
         port = self._ports.get(name)
         if port is not None:
             fits = admits(port.shape, array.shape)
             check(
                 fits,
-                f"variable {name!r} of shape {shape_text(port.shape)} is assigned a value of shape {shape_text(array.shape)}",
+                f"variable {name!r} of shape {shape_text(port.shape)} "
+                f"is assigned a value of shape {shape_text(array.shape)}",
             )
 
 
@@ -102,7 +106,7 @@ class VariableStates(Shown, MutableMapping[str, np.ndarray]):
 
 
 def variables_of(graph: Graph, inference: Inference) -> dict[str, Port]:
-    """The variables of a graph and its bodies by variable_id, each with the type and shape that its first ReadValue gives."""
+    """The variables of a graph and its bodies by variable_id, with type and shape of the first ReadValue."""
     found: dict[str, Port] = {}
     for node in graph.walk():
         name = node.attributes.get("variable_id")

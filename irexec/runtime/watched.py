@@ -1,4 +1,4 @@
-"""Runs in which every tensor can be looked at when it is computed, also those in bodies, and what it was computed from."""
+"""Runs in which every tensor can be inspected when it is computed, with its inputs, also in bodies."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ def watched_values(
 ) -> list[np.ndarray]:
     """Run with every layer as a step of its own, and return the arrays of values of the graph.
 
-    No layers are fused and nothing is folded, but fast kernels run unless the model was compiled with ``optimize=False``. Tensors are
-    released when they are not needed any more, as in any run. The state of variables is that before the first run, and is not kept.
+    No layers are fused and nothing is folded, but fast kernels run unless the model was compiled with
+    ``optimize=False``. Tensors are released when they are not needed any more, as in any run. The state of variables is
+    that before the first run, and is not kept.
 
     Args:
         compiled: the model.

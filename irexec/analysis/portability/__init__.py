@@ -1,4 +1,4 @@
-"""What validate says of other implementations: where OpenVINO's own differ from each other, and what a release of it does not read."""
+"""Findings about other implementations: differences between OpenVINO's, and what a release does not read."""
 
 from irexec.analysis.portability.check import differences, portability_findings
 from irexec.analysis.portability.release import release_findings

@@ -1,4 +1,4 @@
-"""Which layers have a difference: a condition for each row of irexec.ir.portability, by its code."""
+"""Conditions of differences: one for each row of irexec.ir.portability, by its code."""
 
 from __future__ import annotations
 

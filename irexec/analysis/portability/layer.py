@@ -54,7 +54,7 @@ class Layer:
         return self.node.attributes.get(name)
 
     def input(self, index: int) -> Fact:
-        """What is known of an input; nothing of one that is absent."""
+        """The fact of an input; nothing is known of an absent one."""
         value = self.node.inputs[index] if index < len(self.node.inputs) else None
         return UNKNOWN if value is None else self.inference.facts.get(value, UNKNOWN)
 
@@ -99,7 +99,7 @@ class Layer:
         return self.is_signed(index) and (value is None or any(low(element) < 0 for element in value.ravel().tolist()))
 
     def is_made_of_sizes(self, index: int) -> bool:
-        """Whether an input is a size of a tensor, repeated: it comes from a ShapeOf by way of operations that only move values."""
+        """True if an input is a repeated size of a tensor: a ShapeOf followed by operations that only move values."""
         value = self.node.inputs[index] if index < len(self.node.inputs) else None
         while value is not None and value.node.type in _MOVING:
             value = value.node.inputs[0] if value.node.inputs else None

@@ -16,7 +16,7 @@ from irexec.schema.registry import opset_number, resolve
 
 
 def release_findings(model: ModelGraph, inference: Inference, release: Release) -> Iterator[Finding]:
-    """What the release does not read: the version of IR, opsets, operations and element types.
+    """Findings about parts that the release does not read: the version of IR, opsets, operations and types.
 
     What several layers have in common is reported once, at the first of them.
     """
@@ -52,7 +52,10 @@ def _operation(node: Node, release: Release) -> Iterator[Finding]:
             codes.NOT_IN_RELEASE, f"OpenVINO {release} does not have {node.type} of opset{since}; {first}"
         )
     elif written != since and (written not in OPSETS or OPSETS[written] > release):
-        message = f"OpenVINO {release} does not have opset{written}, with which the layer is written; opset{since} means the same"
+        message = (
+            f"OpenVINO {release} does not have opset{written}, with which the layer is written; "
+            f"opset{since} means the same"
+        )
         yield node.finding(codes.OPSET_NOT_IN_RELEASE, message)
 
 

@@ -7,7 +7,7 @@ from irexec.errors import OpError
 
 
 def is_aligned_at_the_start(layer: Layer) -> bool:
-    """Whether an element-wise operation has ``pdpd``, with a second operand of lower rank of which not every size is 1."""
+    """True if an element-wise operation has ``pdpd`` and a second operand of lower rank with a size above 1."""
     first, second = layer.shape(0), layer.shape(1)
     if layer["auto_broadcast"] != "pdpd" or first is None or second is None:
         return False

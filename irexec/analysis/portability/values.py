@@ -238,7 +238,7 @@ def _scale_of_the_first_channel(layer: Layer) -> bool:
 
 
 def _before_scales_by_channel(value: Value | None) -> Value | None:
-    """The value that a chain of Multiply and Add by constants scales and shifts; None if none of them varies by channel."""
+    """The value that a chain of constant Multiply and Add scales and shifts; None unless one varies by channel."""
     varies = False
     while value is not None and value.node.type in ("Multiply", "Add"):
         constants = [None if one is None else one.node.constant for one in value.node.inputs]

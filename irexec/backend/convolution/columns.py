@@ -1,4 +1,4 @@
-"""Convolution by windows copied side by side, a block that stays in cache at a time, and one product per group and block."""
+"""Convolution by products of copied windows, one product for each group and block; blocks fit into the cache."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Columns(Kernel):
     """Any kernel, stride, dilation, padding and number of groups.
 
     Args:
-        channels_last: whether the columns are (pixels, kernel, channels), which is cheap to copy from data that is channels last,
-            or (channels, kernel, pixels).
+        channels_last: whether the columns are (pixels, kernel, channels), which is cheap to copy from data that is
+            channels last, or (channels, kernel, pixels).
     """
 
     def __init__(self, task: Task, geometry: Geometry, channels_last: bool) -> None:

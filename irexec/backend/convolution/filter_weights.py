@@ -41,7 +41,7 @@ def some_panels(weights: np.ndarray, outputs: slice) -> np.ndarray:
 
 
 def split_outputs(outputs: int, panel: int, parts: int) -> list[slice]:
-    """The outputs in so many ranges, of whole panels if there are several, or one range if they cannot be split like that."""
+    """The outputs in ``parts`` ranges of whole panels, or in one range where they cannot be split."""
     unit = panel if panel < outputs else LANES
     units = outputs // unit
     if outputs % unit or units < parts:

@@ -37,7 +37,7 @@ class Geometry:
 
     @staticmethod
     def of(task: Task, grouped: bool) -> Geometry | None:
-        """The geometry of a task of Convolution or GroupConvolution; None if it is not of float type, or something is empty."""
+        """The geometry of a Convolution or GroupConvolution; None for other types than floats and for empty tensors."""
         dtype = float_type(task)
         if dtype is None:
             return None
@@ -123,11 +123,11 @@ _HEAD_START = 25_000.0
 
 
 def split(count: int, size: int, threads: int = 1, cost: float = math.inf) -> list[slice]:
-    """0 .. count - 1 in ranges of about equal length, of at most ``size``; if there are several, each thread has as many.
+    """0 .. count - 1 in about equal ranges of at most ``size``: one, or the same number for each thread.
 
     Args:
-        cost: nanoseconds of all together on one thread. Where each thread has one range, the first one, which the calling thread
-            takes, is longer: it begins before the others, and should not have to wait for them.
+        cost: nanoseconds of all together on one thread. Where each thread has one range, the first one, which the
+            calling thread takes, is longer: it begins before the others, and should not have to wait for them.
     """
     parts = -(-count // max(1, size))
     if parts > 1:

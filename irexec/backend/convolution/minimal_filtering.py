@@ -1,7 +1,8 @@
-"""The matrices of Winograd's minimal filtering algorithms F(m, r): m results of a filter of r taps from m + r - 1 products.
+"""Matrices of Winograd's minimal filtering algorithms F(m, r): m results of r taps from m + r - 1 products.
 
-Made by the Toom-Cook construction from m + r - 2 points and infinity. Source: Blahut, "Fast Algorithms for Signal Processing", chapter 5;
-for the choice of points Barabasz et al., "Error Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks".
+Made by the Toom-Cook construction from m + r - 2 points and infinity. Source: Blahut, "Fast Algorithms for Signal
+Processing", chapter 5; for the choice of points Barabasz et al., "Error Analysis and Improving the Accuracy of Winograd
+Convolution for Deep Neural Networks".
 """
 
 from __future__ import annotations

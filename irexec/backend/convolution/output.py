@@ -51,7 +51,11 @@ class Output:
     def bind(
         self, context: KernelContext, out: np.ndarray, inputs: Sequence[np.ndarray], spread: np.ndarray | None = None
     ) -> BoundOutput:
-        """For one run. ``inputs`` are all that the kernel was given; ``spread`` is for each channel the computed one that it equals."""
+        """The output of one run.
+
+        ``inputs`` are all inputs of the kernel; ``spread`` is the computed channel for each channel of the
+        result.
+        """
         given = inputs[self.first_operand :]
         operands = [self._operand(x, shape) for x, shape in zip(given, self._ranked, strict=False)]
         bound = BoundOutput(self, out, context.views(given, operands), spread)
@@ -102,7 +106,7 @@ class BoundOutput:
         return scratch.take(shape, self._output.computed)
 
     def _is_direct(self, channels: slice, pixels: slice) -> bool:
-        """Whether a block is computed in the result itself: NumPy's functions are slow on short rows that do not follow each other."""
+        """True if a block is computed in the result itself; NumPy is slow on short rows that are not contiguous."""
         o = self._output
         if not self._direct or o.chain is None:
             return self._direct
@@ -193,7 +197,7 @@ def _pieces(out: np.ndarray, arguments: Sequence[np.ndarray]) -> Iterator[tuple[
 
 
 def _gathered(scratch: Scratch, operand: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """The operand of a chain; a whole one whose rows do not follow each other is copied, which is faster than to compute with it."""
+    """The operand of a chain; copied if it is whole and its rows are not contiguous, which is faster."""
     if operand.shape != shape or operand.flags.c_contiguous:
         return operand
     copy = scratch.take(shape, operand.dtype)

@@ -18,7 +18,7 @@ from irexec.backend.scratch import Scratch
 
 # Bytes of the result of a block: it stays in the second-level cache while the chain runs.
 _BLOCK = 1 << 20
-# What a product should have at least, so that copying the other operand into BLAS's order does not count.
+# Minimum sizes of a product for which BLAS's copy of the other operand does not count.
 _PIXELS, _CHANNELS = 192, 32
 # Multiplications that are worth several threads.
 _WORTH = 3_000_000
@@ -133,9 +133,9 @@ class Pointwise(Kernel):
 def _block_sizes(g: Geometry, channels_last: bool, threads: int) -> tuple[int, int]:
     """Pixels and output channels of a block.
 
-    Blocks of channels are contiguous in the result, but each of them reads and copies all data again. Blocks of pixels do not, but
-    the chain is slow on their short rows, so that they are computed elsewhere and copied. Channels last it is the blocks of pixels
-    that are contiguous.
+    Blocks of channels are contiguous in the result, but each of them reads and copies all data again. Blocks of pixels
+    do not, but the chain is slow on their short rows, so that they are computed elsewhere and copied. Channels last it
+    is the blocks of pixels that are contiguous.
     """
     outputs, size = g.groups * g.outputs, g.computed.itemsize
     # From about 0.1 milliseconds on there should be something for each of several threads.

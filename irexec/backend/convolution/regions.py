@@ -37,8 +37,8 @@ class Region:
     ) -> np.ndarray:
         """The region (C, sizes...) of an image.
 
-        It is a view if it lies inside and the type is ``dtype``, unless ``copies``; else a contiguous copy, whose channels are
-        innermost if ``channels_last``.
+        It is a view if it lies inside and the type is ``dtype``, unless ``copies``; else a contiguous copy, whose
+        channels are innermost if ``channels_last``.
         """
         part = image[self.source]
         if not self.beyond and image.dtype == dtype and not copies:
@@ -54,7 +54,7 @@ class Region:
         return buffer
 
     def in_phases(self, scratch: Scratch, image: np.ndarray, dtype: np.dtype, stride: int) -> np.ndarray:
-        """A copy with the last axis split by the remainder of its position: (C, sizes..., stride, size of the last axis / stride).
+        """A copy (C, sizes..., stride, size of the last axis / stride): the last axis is split by remainder.
 
         Windows that move by ``stride`` read contiguous memory of it. The last size must be a multiple of the stride.
         """

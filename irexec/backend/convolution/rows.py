@@ -16,7 +16,7 @@ def copied_pixels(scratch: Scratch, data: np.ndarray, dtype: np.dtype, channels_
 
 
 def multiply_groups(scratch: Scratch, rows: np.ndarray, weights: np.ndarray, result: np.ndarray) -> None:
-    """Write (groups * outputs, pixels) for rows (groups, pixels, inputs) and ``panels`` of weights (groups, outputs, inputs)."""
+    """Write (groups * outputs, pixels) from rows (groups, pixels, inputs) and weights (groups, outputs, inputs)."""
     groups, pixels, _ = rows.shape
     is_direct = result.strides[0] == result.itemsize
     values = result.T if is_direct else scratch.take(result.T.shape, result.dtype)

@@ -1,12 +1,13 @@
 """Winograd's F(m x m, 3 x 3): the m * m results of a tile from (m + 2) * (m + 2) products instead of 9 * m * m.
 
-Everything is computed channels last, whatever the layout of data and result: then each of the two axes of a tile is transformed by
-one small product, which reads the overlapping tiles and writes the results where they lie in memory, so that nothing is gathered
-or scattered. A block of rows of tiles stays in cache from the padded data to the end of the chain. In between there is one product
-for each point of a tile. Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks".
+Everything is computed channels last, whatever the layout of data and result: then each of the two axes of a tile is
+transformed by one small product, which reads the overlapping tiles and writes the results where they lie in memory, so
+that nothing is gathered or scattered. A block of rows of tiles stays in cache from the padded data to the end of the
+chain. In between there is one product for each point of a tile. Source: Lavin and Gray, "Fast Algorithms for
+Convolutional Neural Networks".
 
-The error against direct convolution is 3e-7 of the largest result in float32 for m = 2 and 64 input channels, 2e-6 for m = 4 and
-8e-6 for m = 6; it grows with the root of the number of channels.
+The error against direct convolution is 3e-7 of the largest result in float32 for m = 2 and 64 input channels, 2e-6 for
+m = 4 and 8e-6 for m = 6; it grows with the root of the number of channels.
 """
 
 from __future__ import annotations
@@ -38,12 +39,13 @@ TILES = tuple(_POINTS)
 # Input channels up to which the error of m = 6 is at most 1e-5 of the largest result.
 _EXACT_ENOUGH = 64
 
-# Bytes of transformed tiles and of their products that a block should have. Where there are many channels, the weights are read
-# from memory for each block, so that blocks are larger.
+# Bytes of transformed tiles and of their products that a block should have. Where there are many channels, the weights
+# are read from memory for each block, so that blocks are larger.
 _BLOCK = 3 << 19
 _MANY_BLOCK = 3 << 20
 _MANY = 192
-# Nanoseconds that a byte of weights is worth: a larger tile holds more weights all the time, and saves little where tiles are few.
+# Nanoseconds that a byte of weights is worth: a larger tile holds more weights all the time, and saves little where
+# tiles are few.
 _HELD = 0.13
 
 
@@ -67,7 +69,7 @@ class Tiling:
         self.rows = split(self.down, self._block_rows(threads // self.parts), threads // self.parts)
 
     def _by_outputs(self, threads: int) -> bool:
-        """Whether threads share the outputs, each transforming all data, rather than the tiles, each reading all weights."""
+        """True if threads share outputs and each transforms all data, False if threads share tiles."""
         return threads > 1 and 3 * self.down * self.across < self.geometry.outputs
 
     def _block_rows(self, threads: int) -> int:
@@ -98,7 +100,8 @@ class Tiling:
         g, points = self.geometry, self.points
         tiles = self.down * self.across
         weights = points**2 * g.outputs * g.inputs
-        # The weights come from memory once for each block, and from the second-level cache for every so many rows of a product.
+        # The weights come from memory once for each block, and from the second-level cache for every so many rows of a
+        # product.
         rows_at_once = max(8, 1_000_000 // (g.inputs * 64))
         reads = 0.15 * len(self.rows) + 0.2 * max(len(self.rows), tiles / rows_at_once)
         product = 2 * weights * tiles / (100 if g.inputs <= _MANY else 85) + weights * reads

@@ -1,8 +1,8 @@
 """The sizes of one transposed convolution, and its phases.
 
-Results whose position has the same remainder by the stride make a phase. Each value of a phase is the sum over some taps of
-the kernel, those whose distance from it is a multiple of the stride; along one axis the pixels that they meet have equal distances.
-So a phase is a convolution with stride 1.
+Results whose position has the same remainder by the stride make a phase. Each value of a phase is the sum over some
+taps of the kernel, those whose distance from it is a multiple of the stride; along one axis the pixels that they meet
+have equal distances. So a phase is a convolution with stride 1.
 """
 
 from __future__ import annotations

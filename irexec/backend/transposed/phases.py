@@ -158,7 +158,7 @@ def columns_of(
     lengths: Sequence[int],
     channels_last: bool,
 ) -> np.ndarray:
-    """Windows of so many taps at so many positions, as (groups, inputs * taps, pixels), or (groups, pixels, taps * inputs)."""
+    """Windows of ``kernel`` taps, as (groups, inputs * taps, pixels) or (groups, pixels, taps * inputs)."""
     rank, pixels, depth = len(kernel), math.prod(lengths), g.inputs * math.prod(kernel)
     sizes = [length + step * (taps - 1) for length, step, taps in zip(lengths, steps, kernel, strict=True)]
     data = Region(g.sizes, begins, sizes).of(scratch, image, g.computed, channels_last)

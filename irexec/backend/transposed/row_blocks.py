@@ -63,7 +63,10 @@ class RowBlocks(Kernel):
     def compute(
         self, scratch: Scratch, image: np.ndarray, matrices: Any, rows: slice, channels: slice, result: np.ndarray
     ) -> None:
-        """Write a block to ``result`` (channels, pixels), given an image (inputs of all groups, sizes...) and the packed weights."""
+        """Write a block to ``result`` (channels, pixels).
+
+        ``image`` is (inputs of all groups, sizes...).
+        """
 
     def with_sizes(self, result: np.ndarray) -> np.ndarray:
         """The result of a block as (channels, rows, other sizes...)."""

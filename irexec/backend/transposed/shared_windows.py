@@ -1,4 +1,7 @@
-"""Transposed convolution whose phases all meet the same windows of the data, shifted: the windows are copied once for all phases."""
+"""Transposed convolution whose phases read the same windows of the data, shifted.
+
+The windows are copied once for all phases.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ class SharedWindows(RowBlocks):
         self.kernel = [len(phases[0].taps) for phases in axes]
         self.steps = [phases[0].step for phases in axes]
         self.low = [min(phase.first for phase in phases) for phases in axes]
-        # How many windows there are along each axis, and how many more than values of a phase.
+        # Number of windows along each axis, and how many more windows than values a phase has.
         self.windows = [
             max(p.first + p.count for p in phases) - low for phases, low in zip(axes, self.low, strict=True)
         ]

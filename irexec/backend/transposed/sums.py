@@ -1,7 +1,8 @@
 """Transposed convolution by one product that gives a value for each pixel and tap, and sums of the taps of each phase.
 
-The data is padded by the pixels that the taps of the first and last values meet beyond it. Then every tap of a phase is a run of
-memory as long as the image, which begins a few pixels later for each of them, and the sums run over whole images.
+The data is padded by the pixels that the taps of the first and last values meet beyond it. Then every tap of a phase is
+a run of memory as long as the image, which begins a few pixels later for each of them, and the sums run over whole
+images.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class TapSums(RowBlocks):
         self.cost = self._cost(is_channels_last(task.input_orders[0]))
 
     def _margins(self) -> tuple[list[int], list[int]]:
-        """For each axis the first pixel that a phase meets for its value 0, and how many more than its values it meets."""
+        """For each axis the pixel of a phase's value 0, and the number of further pixels beyond its values."""
         low, high = [], []
         for axis in range(len(self.geometry.kernel)):
             phases = [phase[axis] for phase in self.phases]
@@ -125,7 +126,7 @@ class TapSums(RowBlocks):
         return into[(slice(None), *(slice(axis.remainder, None, stride) for axis, stride in steps))]
 
     def _sum(self, scratch: Scratch, parts: np.ndarray, phase: Phase, read: Sequence[int]) -> np.ndarray:
-        """The sum over the taps of a phase as (outputs, sizes of the padded data...); what is beyond the phase is not defined."""
+        """The sum over a phase's taps as (outputs, sizes of the padded data...), undefined beyond the phase."""
         strides = [math.prod(read[axis + 1 :]) for axis in range(len(read))]
         pieces = []
         for taps in np.ndindex(*(len(axis.taps) for axis in phase)):

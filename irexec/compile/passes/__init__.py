@@ -2,10 +2,10 @@
 
 Two phases, each run once from top to bottom:
 
-- SIMPLIFY leaves fewer operations with the same meaning: constants are folded, no-ops removed, primitives recognised as the
-  operations that they spell out.
-- ARRANGE brings operations into the form in which fast kernels compute them: transposes out of the way, scales in weights,
-  element-wise operations in chains, an order of axes for each tensor.
+- SIMPLIFY leaves fewer operations with the same meaning: constants are folded, no-ops removed, primitives replaced by
+  the operations that they spell out.
+- ARRANGE brings operations into the form in which fast kernels compute them: transposes out of the way, scales in
+  weights, element-wise operations in chains, an order of axes for each tensor.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ check_order(PASSES)
 def optimize(graph: CompileGraph, rewriting: Rewriting, names: Collection[str] | None = None) -> None:
     """Run the passes over the graph, and over the graphs of its bodies first.
 
-    An exception of a pass names it in a note. With the environment variable IREXEC_CHECK_PASSES the graph is checked after
-    each pass.
+    An exception of a pass names it in a note. With the environment variable IREXEC_CHECK_PASSES the graph is checked
+    after each pass.
 
     Args:
         names: the passes to run; None for all.

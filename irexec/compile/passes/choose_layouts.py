@@ -1,8 +1,8 @@
-"""Choose how tensors lie in memory: channels last or first, features first or last, or so that a Transpose becomes a view.
+"""Choose the order of the axes of tensors in memory, such as channels last, or so that a Transpose is a view.
 
-Kernels take and give any order, so that a choice changes what a run costs, never what it gives. The choice starts from the
-better of two extremes (every tensor in C order, or in the other order of its rank), and then changes one tensor at a time
-as long as the estimated cost of its producer and its readers gets lower.
+Kernels read and write any order, so a choice changes the cost of a run, never its results. The choice starts from the
+better of two extremes (every tensor in C order, or in the other order of its rank), and then changes one tensor at a
+time as long as the estimated cost of its producer and its readers gets lower.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from irexec.schema.opdef import OpDef
 
 
 def fold_constants(graph: CompileGraph, rewriting: Rewriting) -> None:
-    """Replace the outputs of such operations by constants, unless that would hold far more memory than their inputs take."""
+    """Replace the outputs of such operations by constants, unless these are far larger than the inputs."""
     for operation in graph.order():
         folded = _from_facts(operation, rewriting) or _from_inputs(operation, rewriting)
         if folded is None:
@@ -62,7 +62,7 @@ def _from_inputs(operation: Operation, rewriting: Rewriting) -> list[CompileValu
         return [
             rewriting.literal(array, fact.element) for array, fact in zip(empty, facts, strict=True) if fact.element
         ]
-    # What has no elements, but axes that no array has, is refused later.
+    # Values without elements, but with axes too long for any array, are refused later.
     grown = sum(output.fact.addressed_bytes for output in operation.outputs) - sum(source.size for source in sources)
     if grown > rewriting.budget:
         rewriting.refused(operation, f"its result takes {grown >> 20} MiB more than its inputs")
@@ -94,7 +94,7 @@ def _computed_later(operation: Operation, definition: OpDef, index: int, rewriti
 
 
 def _kernel(operation: Operation, definition: OpDef) -> Callable[..., list[np.ndarray]]:
-    """A function from inputs to outputs. Plans keep the function, so it must not refer to an operation, and so to the graph."""
+    """A function from inputs to outputs. Plans store it, so it must not refer to an operation or a graph."""
     node, attributes, elements = (
         operation.node,
         operation.attributes,

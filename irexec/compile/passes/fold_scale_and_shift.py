@@ -1,7 +1,7 @@
 """Fold what scales and shifts each channel into the weights of the product before or after it, and leave one addition.
 
-Batch normalization is such an operation, and so are Multiply, Divide, Add and Subtract with constants. The weights are scaled in
-f64 and rounded once, when a kernel packs them.
+Batch normalization is such an operation, and so are Multiply, Divide, Add and Subtract with constants. The weights are
+scaled in f64 and rounded once, when a kernel packs them.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _set_input(graph: CompileGraph, operation: Operation, index: int, value: Com
 def _add_shift(
     graph: CompileGraph, rewriting: Rewriting, product: Product, origins: list[Operation], shift: np.ndarray
 ) -> None:
-    """Operations that read the product read it with the shift added; if the shift is 0, the product gets the layers that it computes."""
+    """Make readers read the product with the shift added; without a shift, extend the product's layers."""
     output, element = product.operation.output, product.operation.output.fact.element
     if not shift.any() or element is None:
         product.operation.origins = tuple(dict.fromkeys(node for operation in origins for node in operation.origins))

@@ -1,7 +1,7 @@
 """Fuse element-wise operations into chains, and chains into the operation whose output they read.
 
-A chain may be any part of the graph, not only a line: what matters is that a single value leaves it. So Swish written as
-x * Sigmoid(x) joins the convolution that gives x, although x is read twice.
+A chain may be any part of the graph, not only a line: what matters is that a single value leaves it. So Swish written
+as x * Sigmoid(x) joins the convolution that gives x, although x is read twice.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ SMALL = 256
 
 
 def merge_duplicates(graph: CompileGraph, rewriting: Rewriting) -> None:
-    """Keep the first of several operations of equal definition, attributes and inputs; readers of the others read its outputs."""
+    """Keep the first of several operations of equal definition, attributes and inputs, and redirect readers."""
     first: dict[Hashable, Operation] = {}
     for operation in graph.order():
         reason = _obstacle(operation)

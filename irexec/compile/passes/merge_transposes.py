@@ -1,4 +1,4 @@
-"""Merge Transposes with Transposes and changes of shape with changes of shape, and let MatMul read matrices transposed."""
+"""Merge consecutive Transposes and consecutive changes of shape, and fold Transposes into MatMul."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Recognise activations written in primitives, as OpenVINO's converters do: GELU, Swish, HSwish, HSigmoid, SoftPlus, Mish, Sigmoid.
+"""Recognise activations in primitives: GELU, Swish, HSwish, HSigmoid, SoftPlus, Mish, Sigmoid.
 
-The operation is one step of a chain with a kernel of its own, and rounds once. OpenVINO's plugin replaces the same patterns, so that
-SoftPlus and Mish are finite where the exponential function overflows.
+The operation is one step of a chain with a kernel of its own, and rounds once. OpenVINO's plugin replaces the same
+patterns, so that SoftPlus and Mish are finite where the exponential function overflows.
 """
 
 from __future__ import annotations

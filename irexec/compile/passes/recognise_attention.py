@@ -1,4 +1,4 @@
-"""Recognise attention written in primitives: softmax(query @ key.T * scale + mask) @ value as ScaledDotProductAttention.
+"""Recognise attention in primitives: softmax(query @ key.T * scale + mask) @ value.
 
 Its kernels compute blocks of rows whose scores never leave the cache.
 """

@@ -1,4 +1,4 @@
-"""Recognise weights that are stored as small integers, as NNCF writes them, so that they are not unpacked before a kernel asks for them.
+"""Recognise weights stored as small integers (NNCF), so that only the kernels that read them unpack them.
 
     Constant (i4, u4, i8, u8) -> Convert -> [Subtract zero point] -> Multiply scale -> [Reshape] -> [Convert]
 

@@ -1,4 +1,4 @@
-"""Recognise normalizations written in primitives: layer normalization as MVN, root mean square and L2 as NormalizeL2, Softmax, LogSoftmax.
+"""Recognise normalizations in primitives: MVN, root mean square, L2, Softmax, LogSoftmax.
 
 The scale and shift that follow a normalization stay as they are, and join its chain.
 """
@@ -75,7 +75,10 @@ def _axes(found: Replacement) -> CompileValue:
 
 
 def _rule(name: str, pattern: Pattern, replace: Callable[[Replacement], CompileValue | str]) -> Rule:
-    """A rule for data that has axes: reductions take a scalar and axis 0 or -1, the operations that are recognised may not."""
+    """A rule for data that has axes.
+
+    Reductions accept a scalar and axis 0 or -1; the recognised operations may not.
+    """
 
     def checked(found: Replacement) -> CompileValue | str:
         return replace(found) if found.match["x"].fact.shape else "its data is a scalar, or of unknown rank"

@@ -1,7 +1,8 @@
 """Recognise TensorIterators around one recurrent cell as the equivalent sequence.
 
 Older converters write an LSTM as a TensorIterator around an LSTMCell: each iteration squeezes a slice of the input, the
-states are fed back, the hidden state is unsqueezed and concatenated. LSTMSequence computes the same at a tenth of the cost.
+states are fed back, the hidden state is unsqueezed and concatenated. LSTMSequence computes the same at a tenth of the
+cost.
 """
 
 from __future__ import annotations

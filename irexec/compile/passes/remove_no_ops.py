@@ -40,7 +40,7 @@ def _data(operation: Operation) -> CompileValue:
 
 
 def _if_shape_is_kept(operation: Operation) -> Source:
-    """For operations that keep the order of the elements; where their other inputs are not known, those are checked in each run."""
+    """For operations that keep the order of the elements. Inputs that are not known are checked in each run."""
     if any(value.known is None for value in operation.inputs[1:]):
         return "its inputs are not known"
     return _data(operation) if len(operation.outputs) == 1 and _same_shape(_data(operation), operation.output) else None

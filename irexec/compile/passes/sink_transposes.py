@@ -1,7 +1,7 @@
-"""Move Transposes and changes of shape after element-wise operations, which then join the operation that gives the tensor.
+"""Move Transposes and changes of shape after element-wise operations, which then join the producer's step.
 
-A product, its Transpose and an activation become the product with the activation, and the Transpose of that. There are never more
-Transposes than before.
+A product, its Transpose and an activation become the product with the activation, and the Transpose of that. There are
+never more Transposes than before.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _is_element_wise(operation: Operation) -> bool:
 
 
 def _is_worth_it(graph: CompileGraph, value: CompileValue) -> bool:
-    """Whether the value is moved, nothing else reads it, and what gives it can take an element-wise operation into its step."""
+    """True if the value is moved, has one reader, and its producer accepts an element-wise operation."""
     move, moving = move_of(value.producer), value.producer
     if move is None or moving is None or len(value.uses) != 1 or graph.is_target(value):
         return False

@@ -15,7 +15,8 @@ class Buffer:
 
     Attributes:
         offset: in the arena, once offsets are assigned.
-        parent, inside: the buffer of which this one is a piece, and the offset in it; the parent is in use as long as its pieces.
+        parent, inside: the buffer of which this one is a piece, and the offset in it; the parent is in use as long as
+            its pieces.
     """
 
     size: int

@@ -1,6 +1,7 @@
 """Concatenations whose parts are computed at their position in the output, so that nothing is copied.
 
-The buffer of a part becomes a piece of the buffer of the concatenation, which is then in use as long as any of its parts.
+The buffer of a part becomes a piece of the buffer of the concatenation, which is then in use as long as any of its
+parts.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from irexec.schema.axes import normalize_axis
 def place_parts(
     operations: Sequence[PlannedOperation], storage: Storage, probes: Mapping[CompileValue, np.ndarray]
 ) -> None:
-    """Place the parts of each Concat in its buffer, if they have buffers of their own and lie side by side in the output."""
+    """Place the parts of each Concat in its buffer, if they own buffers and are contiguous in the output."""
     producers: dict[Buffer, list[int]] = defaultdict(list)
     for i, planned in enumerate(operations):
         for value in planned.operation.outputs:
@@ -59,7 +60,7 @@ def _place_in(
     probes: Mapping[CompileValue, np.ndarray],
     producers: Mapping[Buffer, Sequence[int]],
 ) -> frozenset[int]:
-    """Make pieces of the buffer of the concatenation of the buffers of its parts. Returns the indices of these inputs."""
+    """Replace buffers of parts by pieces of the concatenation's buffer. Returns the indices of these inputs."""
     found: set[int] = set()
     offset = index = 0
     while index < operation.own:
@@ -76,7 +77,7 @@ def _place_in(
 
 
 def _can_be_piece(i: int, part: Buffer, whole: Buffer, producers: Mapping[Buffer, Sequence[int]]) -> bool:
-    """True if the part is complete when the concatenation is computed, and no later step overwrites it before its last read."""
+    """True if the part is complete before the concatenation and not overwritten before its last read."""
     ancestor: Buffer | None = whole
     while ancestor is not None:
         if ancestor is part:
@@ -90,7 +91,7 @@ def _can_be_piece(i: int, part: Buffer, whole: Buffer, producers: Mapping[Buffer
 def _covered(
     operation: Operation, index: int, storage: Storage, probes: Mapping[CompileValue, np.ndarray]
 ) -> tuple[CompileValue | None, int]:
-    """A value and a number of inputs from ``index`` on that are all of its memory, in order; None and 1 if there is none."""
+    """The value whose memory is exactly the inputs from ``index`` on, and their number; else None and 1."""
     value, order = operation.inputs[index], operation.output.order
     if value in storage.buffers:
         return (value if value.order == order else None), 1

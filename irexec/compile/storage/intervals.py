@@ -19,8 +19,8 @@ class MemoryInterval(Interval):
 
     Attributes:
         layers: the layers whose results lie there; several where one is written over another, or is a part of another.
-        kind: "arena" for a tensor in the arena, "workspace" of a kernel, in the arena too, "own" for a tensor with memory of its
-            own, such as a result, "body" for the peak of the tensors of a body.
+        kind: "arena" for a tensor in the arena, "workspace" of a kernel, in the arena too, "own" for a tensor with
+            memory of its own, such as a result, "body" for the peak of the tensors of a body.
         offset: in the arena; None for memory of its own.
     """
 

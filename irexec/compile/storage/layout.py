@@ -1,4 +1,4 @@
-"""The decisions where each value of a planned graph lies: in the arena, as a view of another value, or in memory of its own."""
+"""Location of each value of a planned graph: in the arena, a view of another value, or memory of its own."""
 
 from __future__ import annotations
 

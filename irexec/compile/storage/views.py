@@ -31,7 +31,7 @@ def ordered(shape: Sequence[int], order: Order | None, make: Callable[[tuple[int
 
 
 def probe(shape: Sequence[int], order: Order | None) -> np.ndarray | None:
-    """An array of small elements of that shape and order, to see what is a view of it; None for one that is too large to be made.
+    """An array of that shape and order for examining views; None for one that is too large to be made.
 
     What is not a view is a copy of it, for which there must be memory, too.
     """
@@ -44,7 +44,10 @@ def probe(shape: Sequence[int], order: Order | None) -> np.ndarray | None:
 
 
 def order_of(array: np.ndarray) -> Order | None:
-    """The axes of an array from the outermost to the innermost in memory; None for C order. Axes of size 1 stay where they are."""
+    """The axes of an array from outermost to innermost in memory; None for C order.
+
+    Axes of size 1 stay at their positions.
+    """
     axes = [axis for axis in range(array.ndim) if array.shape[axis] != 1]
     by_stride = sorted(axes, key=lambda axis: -abs(array.strides[axis]))
     if by_stride == axes:
@@ -70,7 +73,10 @@ def may_be_views(operation: Operation) -> bool:
 
 
 def outputs_of(operation: Operation) -> Outputs:
-    """The outputs of an operation for which ``may_be_views`` holds. Plans keep the function, so it does not refer to the operation."""
+    """The outputs of an operation for which ``may_be_views`` holds.
+
+    Plans store the function, so it does not refer to the operation.
+    """
     definition, attributes = operation.definition, operation.attributes
     if definition is None:
         raise AssertionError("a chain gives no views")
@@ -91,15 +97,15 @@ def as_views(outputs: Outputs, array: np.ndarray) -> tuple[np.ndarray, ...] | No
 def view_of(outputs: Outputs, index: int, array: np.ndarray, result: np.ndarray) -> View:
     """Output ``index`` alone, which is ``result`` for ``array``.
 
-    A part along one axis is a slice: were each of the parts of a Split cut out by the Split, their time would grow by the square of
-    their number.
+    A part along one axis is a slice: were each of the parts of a Split cut out by the Split, their time would grow by
+    the square of their number.
     """
     part = _part(array, result)
     return (lambda given: outputs(given)[index]) if part is None else lambda given: given[part]
 
 
 def _part(array: np.ndarray, result: np.ndarray) -> tuple[slice, ...] | None:
-    """The slices of an array that give a view of it, if that is a part of it along one axis, from one position to another."""
+    """The slices of a view of an array, if the view is a contiguous range along one axis."""
     if result.strides != array.strides or not result.size or result.dtype != array.dtype:
         return None
     shorter = [axis for axis, (size, whole) in enumerate(zip(result.shape, array.shape, strict=True)) if size != whole]
