@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 import irexec.records
+import irexec.saving
 
 if TYPE_CHECKING:
     from irexec.analysis.builder import Builder
@@ -368,8 +369,9 @@ _PUBLIC: dict[str, tuple[str, str]] = {
 }
 
 
-# Displays of objects of any layer are drawn by the tools, which no layer below them imports.
+# The tools draw the displays of objects of any layer, and the API writes models; no layer below imports either.
 irexec.records.renderers = lambda: importlib.import_module("irexec.tools.sections.renderers")
+irexec.saving.writer = lambda: importlib.import_module("irexec.api").save_model
 
 
 def __getattr__(name: str) -> Any:

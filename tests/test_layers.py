@@ -16,6 +16,7 @@ _LAYERS: dict[str, set[str]] = {
     "deprecation": set(),
     "messages": set(),
     "records": set(),
+    "saving": set(),
     "display": {"messages", "records"},
     "errors": {"messages"},
     "dtypes": {"errors"},
@@ -26,7 +27,7 @@ _LAYERS: dict[str, set[str]] = {
     "ops": {"errors", "dtypes", "ir", "reference", "schema"},
     "backend": {"errors", "dtypes", "ir", "reference", "schema"},
 }
-_LAYERS["analysis"] = {"errors", "dtypes", "ir", "reference", "schema", "ops"}
+_LAYERS["analysis"] = {"saving", "errors", "dtypes", "ir", "reference", "schema", "ops"}
 _LAYERS["compile"] = {*_LAYERS["analysis"], "analysis", "backend"}
 _LAYERS["runtime"] = {*_LAYERS["compile"], "compile"}
 # The public functions over io and runtime, which tools call as users do.
@@ -35,10 +36,10 @@ _LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api", "display"}
 _LAYERS["integrations"] = {*_LAYERS["tools"], "tools"}
 _LAYERS["ray"] = {"tools"}
 _LAYERS["cli"] = {*_LAYERS["tools"], "tools", "integrations", "startup", "__init__"}
-_LAYERS["__init__"] = {*_LAYERS["tools"], "tools", "startup"}
+_LAYERS["__init__"] = {*_LAYERS["tools"], "tools", "startup", "saving"}
 _LAYERS["__main__"] = {"cli"}
 # Objects of any layer display in a notebook: the layer says that they do (records), and the tools say how (display).
-for _name in _LAYERS.keys() - {"startup", "deprecation", "messages", "records", "display", "errors"}:
+for _name in _LAYERS.keys() - {"startup", "saving", "deprecation", "messages", "records", "display", "errors"}:
     _LAYERS[_name] |= {"records", "messages"}
 _CONVERTERS = {"records", "messages", "errors", "dtypes", "ir", "schema", "analysis", "io", "__init__"}
 

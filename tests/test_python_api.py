@@ -68,6 +68,16 @@ def test_inputs_and_outputs_of_a_builder_have_tensor_names(tmp_path: Path) -> No
     assert [port.names for port in again.outputs] == [("values", "act"), ("TopK:1", "TopK", "TopK/sink_port_1")]
 
 
+def test_a_model_saves_itself_as_save_model_does(tmp_path: Path) -> None:
+    model = _model()
+    model.save(tmp_path / "a.xml")
+    irexec.save_model(model, tmp_path / "b.xml")
+    for suffix in (".xml", ".bin"):
+        assert (tmp_path / "a").with_suffix(suffix).read_bytes() == (tmp_path / "b").with_suffix(suffix).read_bytes()
+    with pytest.raises(irexec.InputError, match=r"\.xml"):
+        model.save(tmp_path / "c.onnx")
+
+
 def test_tensor_names_that_are_given_are_kept_and_stay_unique() -> None:
     builder = irexec.Builder()
     x = builder.parameter("f32", (2,), "x", ["data"])

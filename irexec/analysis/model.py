@@ -7,8 +7,10 @@ import fnmatch
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from irexec import saving
 from irexec.analysis import version_10
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.dtypes.elements import Element
@@ -81,6 +83,15 @@ class Model(ir.ModelGraph):
     def clone(self) -> Model:
         """A copy with layers of its own, which shares the bytes of constants."""
         return copy.copy(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as an IR: ``path`` and the .bin beside it, both or neither; the same as ``save_model``.
+
+        Raises:
+            ModelError: the model or the files cannot be written.
+            InputError: the path does not end in .xml, or the .bin would overwrite a file with constants of the model.
+        """
+        saving.writer()(self, path)
 
     @property
     def inputs(self) -> list[Port]:

@@ -39,7 +39,8 @@ def batch(
     """Run a model over many items, in several processes.
 
     Results are in the order of the items, whatever the number of processes. ``OUTPUT.sqlite`` records the progress, so that a
-    job can be resumed after any interruption. A script calls this function under ``if __name__ == "__main__":``.
+    job can be resumed after any interruption. A script calls this function under ``if __name__ == "__main__":``, and is a file: each
+    process imports it.
 
     Args:
         model: the path of an .xml or .onnx.

@@ -7,6 +7,7 @@ that ends.
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.spawn
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
@@ -97,7 +98,8 @@ class Processes:
         make: makes what does a part.
 
     Raises:
-        InputError: this is a daemonic process of multiprocessing, which may not start others.
+        InputError: this is a daemonic process of multiprocessing, which may not start others; or the main file of the
+            program, which each process imports, does not exist.
     """
 
     def __init__(self, job: Job, count: int | None = None, make: Make = partial(PartRunner, flushes=False)) -> None:
@@ -105,6 +107,7 @@ class Processes:
             raise InputError(
                 "the processes of a job cannot be started from a daemonic process: start this one with daemon=False"
             )
+        _check_main_file()
         self.count = thread_count(count)
         self._processes = [_Process(make, job) for _ in range(self.count)]
         self._deaths: Counter[tuple[int, int, int]] = Counter()
@@ -179,7 +182,8 @@ class Processes:
             return task
         if batch < 0:
             raise ModelError(
-                f"a process that began part {task.number} ended twice before it ran the model: there may be not enough memory"
+                f"a process that began part {task.number} ended twice before it ran the model: there may be not enough memory, "
+                f'or a script calls batch outside of `if __name__ == "__main__":`'
             )
         return replace(task, singly=task.singly | {batch})
 
@@ -187,6 +191,16 @@ class Processes:
         """End the processes at once: a part may take minutes."""
         for child in multiprocessing.active_children():
             child.kill()
+
+
+def _check_main_file() -> None:
+    """Raise InputError if a spawned process could not import the main file, as that of a script that is read from stdin."""
+    path = multiprocessing.spawn.get_preparation_data("part").get("init_main_from_path")
+    if path is not None and not Path(path).exists():
+        raise InputError(
+            f"the processes of a job import the main file of the program, and {Path(path).name} is not a file: "
+            "write the script to a file"
+        )
 
 
 def _flush(file: Path) -> None:

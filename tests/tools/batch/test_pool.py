@@ -5,6 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +18,7 @@ from irexec.tools.batch.items import Item
 from irexec.tools.batch.job import Job
 from irexec.tools.batch.part import PartResult, PartTask, Progress
 from irexec.tools.batch.pool import Processes
+from tests.support.paths import ROOT
 
 BATCH, ITEMS = 2, 6
 
@@ -87,3 +90,17 @@ def test_a_daemonic_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiprocessing, "current_process", lambda: SimpleNamespace(daemon=True))
     with pytest.raises(InputError, match="cannot be started from a daemonic process"):
         Processes(Job(model="model.xml"), 1)
+
+
+def test_a_script_on_stdin_is_refused_and_leaves_no_files(tmp_path: Path) -> None:
+    digits = ROOT / "samples" / "digits"
+    call = f"irexec.batch({str(digits / 'classifier.xml')!r}, {str(digits / 'digit_7.png')!r}, 'o.jsonl')"
+    script = f'import irexec\n\nif __name__ == "__main__":\n    {call}\n'
+    ended = subprocess.run(
+        [sys.executable], input=script, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=tmp_path,
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 1
+    assert "InputError" in ended.stderr
+    assert "<stdin> is not a file: write the script to a file" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
