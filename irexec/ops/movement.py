@@ -122,7 +122,8 @@ def variadic_split_1(data: SplitTensor, axis: IntegerScalar, split_lengths: Inte
     lengths = integers(split_lengths, "split_lengths")
     rest = data.shape[along] - sum(length for length in lengths if length != -1)
     stops = np.cumsum([rest if length == -1 else length for length in lengths])
-    return tuple(np.split(data, stops[:-1], along))
+    # np.split has one part where there are no lengths.
+    return tuple(np.split(data, stops[:-1], along)[: len(lengths)])
 
 
 @variadic_split_1.shape_rule

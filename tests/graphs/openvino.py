@@ -35,6 +35,8 @@ def verdict(seed: int) -> str:
     if found.agrees:
         return "agrees"
     known = " ".join(sorted({one.code for one in found.known}))
+    if found.first is None and found.uncompared and all(row.agreement.agrees for row in found.results):
+        return f"not compared: {found.uncompared[0].type} {found.uncompared[0].reason[:90]}"
     if found.first is None:
         return f"results alone {known}"
     return f"{found.first.row.b.type} {known}"
@@ -52,6 +54,8 @@ def main() -> int:
     for _ in range(arguments.cases):
         seed = rng.randrange(1 << 48)
         said = verdict(seed)
+        if said not in counts:
+            print(f"{sum(counts.values())}: {said}  (seed {seed})", file=sys.stderr, flush=True)
         counts[said] += 1
         example.setdefault(said, seed)
     for said, count in counts.most_common():

@@ -118,3 +118,15 @@ def _of_irexec(layer: Layer) -> bool:
 @applies("IR968")
 def _static_boxes(layer: Layer) -> bool:
     return layer.definition.since in (1, 3, 4)
+
+
+@applies("IR969")
+def _empty_range(layer: Layer) -> bool:
+    if all(layer.value(i) is not None for i in range(3)):
+        # Constant folding has the right result.
+        return False
+    if layer.value(1) is None and all(layer.is_computed_from_sizes(i) for i in range(2)):
+        # A range from one length of a sequence to a longer one, as converters write it.
+        return False
+    start, stop, step = map(layer.bounds, range(3))
+    return (step[1] > 0 and stop[0] < start[1]) or (step[0] < 0 and stop[1] > start[0])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+import math
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,6 +94,14 @@ class Layer:
         value = self.value(index)
         return None if value is None or value.dtype.kind not in "iu" else value.ravel().tolist()
 
+    def bounds(self, index: int) -> tuple[float, float]:
+        """The minimum and maximum of an input of one element, infinite where they are not known."""
+        value = self.input(index).value
+        if value is None or value.size != 1:
+            return -math.inf, math.inf
+        top = high(value.item())
+        return low(value.item()), math.inf if top is None else top
+
     def may_be_negative(self, index: int) -> bool:
         """Whether an input of a signed type may have a negative element; sizes of shapes have none, known or not."""
         value = self.input(index).value
@@ -107,21 +116,34 @@ class Layer:
 
     def is_gathered_from_constants(self, index: int) -> bool:
         """Whether an input is computed from constants alone, by way of a GatherElements."""
+        found = self._ancestors(index, lambda node: False)
+        return not any(map(_varies, found)) and any(node.type == "GatherElements" for node in found)
+
+    def is_computed_from_sizes(self, index: int) -> bool:
+        """Whether an input is computed from constants and sizes of tensors alone."""
+        return not any(map(_varies, self._ancestors(index, lambda node: node.type == "ShapeOf")))
+
+    def _ancestors(self, index: int, ends: Callable[[Node], bool]) -> set[Node]:
+        """The layers that an input is computed by, up to those of which ``ends`` is true, or whose values vary."""
         waiting = [self.node.inputs[index]]
         seen: set[Node] = set()
         while waiting:
             value = waiting.pop()
             if value is None or value.node in seen:
                 continue
-            if value.node.type in ("Parameter", "ReadValue") or value.node.bodies:
-                return False
             seen.add(value.node)
-            waiting += value.node.inputs
-        return any(node.type == "GatherElements" for node in seen)
+            if not _varies(value.node) and not ends(value.node):
+                waiting += value.node.inputs
+        return seen
 
     def is_used(self, output: int) -> bool:
         """Whether something reads an output."""
         return output < len(self.node.outputs) and self.node.outputs[output] in self.read
+
+
+def _varies(node: Node) -> bool:
+    """Whether the values of a layer may differ from run to run for other reasons than its inputs."""
+    return node.type in ("Parameter", "ReadValue") or bool(node.bodies)
 
 
 def may_be(size: Size, value: int) -> bool:

@@ -87,4 +87,9 @@ FAILURES: tuple[D, ...] = (
       "before version 5 shape inference has a static number of boxes, and the model runs with as many as are selected",
       '<layer type="NonMaxSuppression" version="opset1"/>',
       "Use version 5 or 9, which say how many boxes are selected."),
+    D("IR969", "empty range", ("Range",), "CPU plugin", "shape",
+      "the CPU plugin takes the distance from start to stop without its sign: where step leads away from stop, the result has "
+      "elements, and none in the specification",
+      '<layer type="Range" version="opset4">\n  <data output_type="i64"/>\n</layer>',
+      "Bound stop by start with a Maximum, or a Minimum where step is negative."),
 )

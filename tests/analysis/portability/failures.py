@@ -289,3 +289,13 @@ _NMS = (
 for _since in (1, 3, 4):
     has("IR968", f"version {_since}", "NonMaxSuppression", _since, *_NMS, box_encoding="corner", parameters=(0, 1))
 has_not("IR968", "version 9", "NonMaxSuppression", 9, *_NMS, box_encoding="corner", parameters=(0, 1))
+
+for _type, _start, _stop, _step in (("i64", 0, -2, 1), ("i32", 5, 2, 1), ("i32", 0, 4, -2), ("f32", 0, -2, 0.5)):
+    _range = [typed(_type, value) for value in (_start, _stop, _step)]
+    for _parameters in ((0,), (1,), (2,), (0, 1, 2)):
+        _id = f"{_type} from {_start} to {_stop} by {_step}, parameters {_parameters}"
+        has("IR969", _id, "Range", 4, *_range, output_type=_type, parameters=_parameters)
+    has_not("IR969", f"{_type}, constants", "Range", 4, *_range, output_type=_type, parameters=())
+has("IR969", "version 1", "Range", 1, 0, -2, 1)
+# What may come about is reported, whatever comes.
+has("IR969", "values that have none of it", "Range", 4, 0, 3, 1, output_type="i64", asked=False)
