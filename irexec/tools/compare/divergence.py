@@ -115,17 +115,19 @@ def _in_front(
 
 
 def _reordering(sources: Sequence[Value], ancestors: Ancestors, orders: Mapping[Value, tuple[int, ...]]) -> list[Node]:
-    """The layers that move elements and from which on A has the tensors in another order of axes, up to some sources."""
+    """The layers from which on A has the tensors in another order of axes, up to some sources.
+
+    These are layers that move elements, and others whose own sources come in A's order, such as a product with swapped operands.
+    """
     found: dict[Node, None] = {}
     waiting, seen = [value for value in sources if value in orders], set(sources)
     while waiting:
         value = waiting.pop()
-        if value.node.type in _MOVES:
+        reordered = [source for source in ancestors.of(value)[0] if source in orders]
+        if value.node.type in _MOVES or not reordered:
             found[value.node] = None
-        for source in ancestors.of(value)[0]:
-            if source in orders and source not in seen:
-                seen.add(source)
-                waiting.append(source)
+        waiting += [source for source in reordered if source not in seen]
+        seen.update(reordered)
     return list(found)
 
 

@@ -72,3 +72,20 @@ def test_a_transpose_some_layers_ahead_of_the_first_difference_is_named() -> Non
         return b.model()
 
     assert "B.move" in likely(compare(model("A", [0, 3, 1, 2]), model("B", [0, 3, 2, 1])))
+
+
+def test_a_product_with_swapped_operands_is_named_where_it_moves_axes_alone() -> None:
+    """W x is the transpose of x W where x and W are symmetric; only the layer behind it shows other values."""
+    square, shift = RNG.normal(size=(6, 6)).astype(np.float32), RNG.normal(size=6).astype(np.float32)
+    square += square.T
+
+    def model(name: str, swapped: bool) -> Model:
+        b = Builder(name)
+        x = b.emit("Tanh", b.parameter("f32", (6, 6), "x"), name=f"{name}.tanh")
+        product = b.emit("MatMul", *((square, x) if swapped else (x, square)), name=f"{name}.product")
+        b.result(b.emit("Softmax", b.emit("Add", product, shift, name=f"{name}.shift"), axis=1, name=f"{name}.y"))
+        return b.model()
+
+    values = RNG.normal(size=(6, 6)).astype(np.float32)
+    found = compare(model("A", False), model("B", True), {"x": values + values.T})
+    assert "B.product" in likely(found)
