@@ -62,14 +62,16 @@ def wrong_pairs(
             is_refuted = any(follows.get(reader) is False for reader in readers.get(one.value, ()))
             if (
                 not is_refuted
+                and not _is_another_shape(one)
                 and _reads_the_same(one, rows, pairs, wrong)
                 and is_evident(pairs.by_b[one.value], one.value)
             ):
                 told.add(one.value)
             else:
                 wrong.add(one.value)
-        elif not _reads_the_same(one, rows, pairs, wrong) and (
-            _is_another_size(one) or not any(follows.get(reader) for reader in readers.get(one.value, ()))
+        elif _is_another_size(one) or (
+            not _reads_the_same(one, rows, pairs, wrong)
+            and not any(follows.get(reader) for reader in readers.get(one.value, ()))
         ):
             wrong.add(one.value)
     for one in reversed(found):
@@ -80,7 +82,12 @@ def wrong_pairs(
 
 def _is_another_size(one: Found) -> bool:
     """Whether a tensor of integers has another shape in A: sizes that two exporters compute in different layers."""
-    return one.row.type.startswith("int") and one.row.agreement.largest is None
+    return one.row.type.startswith("int") and _is_another_shape(one)
+
+
+def _is_another_shape(one: Found) -> bool:
+    """Whether a tensor has another shape in A: exporters place axes of size 1 differently."""
+    return one.row.agreement.largest is None and one.row.type != "string"
 
 
 def is_suspicious(one: Found) -> bool:

@@ -89,3 +89,21 @@ def test_a_product_with_swapped_operands_is_named_where_it_moves_axes_alone() ->
     values = RNG.normal(size=(6, 6)).astype(np.float32)
     found = compare(model("A", False), model("B", True), {"x": values + values.T})
     assert "B.product" in likely(found)
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_an_axis_of_size_1_elsewhere_is_no_fault(fault: bool) -> None:
+    """A Reshape of one exporter has the axis of size 1 in another place; the product after it needs no other shape."""
+    weights = RNG.normal(size=(3, 4)).astype(np.float32)
+
+    def model(name: str, shape: list[int], flat: list[int], weights: np.ndarray) -> Model:
+        b = Builder(name)
+        x = b.emit("Relu", b.parameter("f32", (4, 3), "x"), name=f"{name}.relu")
+        x = b.emit("Reshape", x, np.array(shape), special_zero=name == "A", name=f"{name}.axes")
+        x = b.emit("Reshape", x, np.array(flat), special_zero=False, name=f"{name}.flat")
+        b.result(b.emit("MatMul", x, weights, name=f"{name}.y"))
+        return b.model()
+
+    found = compare(model("A", [1, 4, 3], [4, 3], weights), model("B", [4, 1, 3], [4, 3], weights * (1 + fault)))
+    assert found.agrees is not fault
+    assert not fault or "B.y" in likely(found)
