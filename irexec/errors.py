@@ -13,8 +13,8 @@
       RunTimeoutError     a run took longer than the caller allows; also a TimeoutError
       ConversionError     an ONNX node that has no translation, or a wrong one
 
-A message is one clear sentence with the values in it and no full stop. It may quote names and texts of any file: whatever they
-hold, ``str(error)`` is one line without control characters and of a readable length.
+A message is one clear sentence with the values in it and no full stop. It may quote names and texts of any file:
+whatever they hold, ``str(error)`` is one line without control characters and of a readable length.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class UnsupportedError(IrexecError):
 
 
 class OpError(IrexecError):
-    """What a shape rule or a kernel objects to, with the values but without the location."""
+    """An objection of a shape rule or a kernel, with the values but without the location."""
 
 
 class RangeError(OpError):
@@ -102,7 +102,8 @@ class ConversionError(IrexecError):
     """An ONNX model that cannot be converted: node name, domain, operator, opset.
 
     Attributes:
-        unsupported: whether the model is sound, but has operators that cannot be translated, or a package is not installed.
+        unsupported: whether the model is sound, but has operators that cannot be translated, or a package is not
+            installed.
     """
 
     def __init__(self, message: str, *, unsupported: bool = False) -> None:

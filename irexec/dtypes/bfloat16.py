@@ -1,7 +1,7 @@
 """bf16 in float32: rounded to nearest, ties to even.
 
-Unlike OpenVINO on purpose, whose "to nearest even" leaves an even code as it is however near the next one is (ties agree), and
-makes an infinity of a signalling NaN.
+Unlike OpenVINO on purpose, whose "to nearest even" leaves an even code as it is however near the next one is (ties
+agree), and makes an infinity of a signalling NaN.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Codecs: between the carrier of an element type and its packed bytes, and rounding to the type. One class for each kind."""
+"""Codecs: between the carrier of an element type and its packed bytes, and rounding to the type. One class for each
+kind.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from irexec.errors import OpError
 
 
 class Codec(Protocol):
-    """What an element type's row says of its bytes.
+    """Bytes of an element type: their number, packing, unpacking and rounding.
 
     Attributes:
         rounds: whether the carrier holds values that the type does not have, so that results must be rounded.

@@ -76,7 +76,8 @@ class LowBitsFirst:
 
 @dataclass(frozen=True)
 class SplitPlanes:
-    """Groups of three bytes: two with the low bits of a group's codes, then one with their high bits, each most significant first.
+    """Groups of three bytes: two with the low bits of a group's codes, then one with their high bits, each most
+    significant first.
 
     u3 has 2 low bits and 1 high bit, so 8 codes in a group; u6 has 4 and 2, so 4 codes.
     """

@@ -1,10 +1,10 @@
 """Float types of 8 bits and fewer: the value of every code, and the code that a float32 is rounded to.
 
-Rounding is that of OpenVINO's Convert (its constant folding and CPU plugin, asked for every code and what lies between):
-to nearest, ties to the even code.
+Rounding is that of OpenVINO's Convert (its constant folding and CPU plugin, asked for every code and what lies
+between): to nearest, ties to the even code.
 
-Values: OCP 8-bit Floating Point Specification 1.0 (E4M3, E5M2), OCP Microscaling Formats 1.0 (E8M0, E2M1), Dettmers et al.
-2023, QLoRA, appendix E (NF4).
+Values: OCP 8-bit Floating Point Specification 1.0 (E4M3, E5M2), OCP Microscaling Formats 1.0 (E8M0, E2M1), Dettmers et
+al. 2023, QLoRA, appendix E (NF4).
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def _sign_exponent_mantissa(exponent_bits: int, mantissa_bits: int, bias: int) -
 class Float8(MiniFloat):
     """f8e4m3 (no infinity, so values above 464 become NaN) or f8e5m2 (values overflow to infinity).
 
-    Rounded twice, by way of f16, as OpenVINO does. Unlike OpenVINO's f8e5m2 on purpose: there a value at most one part in 4096
-    below 2**-17, 2**-16 or 2**-15 doubles.
+    Rounded twice, by way of f16, as OpenVINO does. Unlike OpenVINO's f8e5m2 on purpose: there a value at most one part
+    in 4096 below 2**-17, 2**-16 or 2**-15 doubles.
     """
 
     def __init__(self, exponent_bits: int, mantissa_bits: int, *, infinity: bool) -> None:
@@ -103,7 +103,8 @@ class Float8(MiniFloat):
 
 
 class Exponent8(MiniFloat):
-    """f8e8m0: powers of two. It saturates at its minimum and maximum; zero and negative values become the minimum, 2**-127.
+    """f8e8m0: powers of two. It saturates at its minimum and maximum; zero and negative values become the minimum,
+    2**-127.
 
     Unlike OpenVINO's on purpose: there a NaN whose sign is set is not NaN.
     """
@@ -141,8 +142,8 @@ _NF4 = (
     0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
 )  # fmt: skip
 
-# The largest float32 that still rounds to each code of nf4 but the last. These are the means of neighbours; where float32 lacks
-# the mean, the side on which OpenVINO has it (found by bisection) is not always the even one.
+# The largest float32 that still rounds to each code of nf4 but the last. These are the means of neighbours; where
+# float32 lacks the mean, the side on which OpenVINO has it (found by bisection) is not always the even one.
 _NF4_LIMITS = np.array(
     [
         -0.84809643, -0.6106329, -0.45999527, -0.33967942, -0.2346074, -0.13791174, -0.045525018, 0.03979015,

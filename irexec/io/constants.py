@@ -61,7 +61,7 @@ def _integers(
 
 
 def weights_problems(weights: Weights, unreadable: Sequence[Node]) -> Iterator[Finding]:
-    """What is wrong with the .bin: one problem, however many constants it concerns."""
+    """Findings about the .bin: one finding, however many constants it concerns."""
     if not unreadable:
         return
     first, rest = unreadable[0], len(unreadable) - 1
@@ -89,7 +89,8 @@ class BinCheck:
     record: Record
 
     def __call__(self, *, whole: bool) -> list[Finding]:
-        """The finding that it is not, if so: by its size and a sample, or, if it is to be read as a ``whole``, by all its bytes.
+        """The finding that it is not, if so: by its size and a sample, or, if it is to be read as a ``whole``, by all
+        its bytes.
 
         Raises:
             ModelError: it cannot be read.

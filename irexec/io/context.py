@@ -1,4 +1,4 @@
-"""What every part of the reader shares: the weights, the problems found so far, and what ports and layers have in common."""
+"""State that every part of the reader shares: the weights, the problems found so far, common parts of ports and layers."""
 
 from __future__ import annotations
 

@@ -104,7 +104,9 @@ def _report(
 
 
 def _missing_end(code: str, node: Node | None, layer: str, port: str, number: int, line: int | None) -> Finding:
-    """The finding that the layer of one end of an edge does not exist, or, if there is a ``node``, that its port does not."""
+    """The finding that the layer of one end of an edge does not exist, or, if there is a ``node``, that its port does
+    not.
+    """
     if node is None:
         return in_model(code, f"{layer}, which does not exist", line=line)
     return node.finding(code, f"{port}, which the layer does not have", port=number, line=line)

@@ -89,7 +89,9 @@ def _escaped(text: str, escapes: dict[int, str]) -> str:
 
 
 def _add_pieces(pieces: list[str], element: Element, depth: int | None) -> None:
-    """Add the text of an element; its children stand on lines of their own, unless there is text between them or ``depth`` is None."""
+    """Add the text of an element; its children stand on lines of their own, unless there is text between them or
+    ``depth`` is None.
+    """
     if isinstance(element, WrittenElement):
         pieces.append(element.written)
         return

@@ -15,23 +15,27 @@ from irexec.io.regular_files import NotRegularFileError, file_error
 from irexec.io.temporary import Temporary
 
 _WRITTEN, _FLUSHED = 16 << 20, 64 << 20
-"""Bytes that are written at once, and between two flushes to the disk: neither can be interrupted, so that none may take long."""
+"""Bytes that are written at once, and between two flushes to the disk: neither can be interrupted, so that none may
+take long.
+"""
 
 
 @contextmanager
 def replacing(*targets: Path, flushes: bool = True) -> Iterator[Sequence[IO[bytes]]]:
     """New files, open for writing, that replace ``targets`` when the block is left without an error.
 
-    A target that is a link stays one: what it leads to is replaced. Each file is written to a temporary folder beside its
-    target, flushed to the disk and renamed, in the order given. Old files that are open or mapped keep their contents.
-    If a rename fails, those before it are undone, and signals that end the process are held until all files are renamed;
-    only a process that is killed between two renames leaves a new file beside an old one. What a killed process leaves is
-    one folder for each target, which the next process that writes the target deletes.
+    A target that is a link stays one: what it leads to is replaced. Each file is written to a temporary folder beside
+    its target, flushed to the disk and renamed, in the order given. Old files that are open or mapped keep their
+    contents. If a rename fails, those before it are undone, and signals that end the process are held until all files
+    are renamed; only a process that is killed between two renames leaves a new file beside an old one. A killed process
+    leaves one folder for each target; the next process that writes the target deletes the folder.
 
-    With ``flushes`` false the files are not flushed to the disk, so that a power cut may damage new files until ``flush_file``.
+    With ``flushes`` false the files are not flushed to the disk, so that a power cut may damage new files until
+    ``flush_file``.
 
     Raises:
-        OSError: a file cannot be written or renamed, or a target is not a regular file; the targets are then as they were.
+        OSError: a file cannot be written or renamed, or a target is not a regular file; the targets are then as they
+            were.
     """
     made = [Temporary(target) for target in _resolved(targets)]
     try:
@@ -122,7 +126,8 @@ def _rename_all(made: Sequence[Temporary]) -> None:
         for temporary in made:
             os.replace(temporary.new, temporary.target)
     except BaseException:
-        # Whether a file is renamed is asked of the disk: the exception may be that of a handler that ran right after a rename.
+        # Whether a file is renamed is asked of the disk: the exception may be that of a handler that ran right after a
+        # rename.
         if any(os.path.lexists(temporary.new) for temporary in made):
             for temporary in reversed(made):
                 temporary.undo()

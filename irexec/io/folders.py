@@ -17,11 +17,12 @@ _CURRENT_FOLDER, _EXCHANGE = -100, 2
 
 @contextmanager
 def replacing_folder(target: Path) -> Iterator[Path]:
-    """A new, empty folder that replaces ``target`` when the block is left without an error; what was in ``target`` is deleted.
+    """A new, empty folder that replaces ``target`` when the block is left without an error; what was in ``target`` is
+    deleted.
 
-    The new folder is made in a temporary folder beside the target, as ``replacing`` makes files. Linux and macOS exchange the two
-    folders in one step. Elsewhere a process that is killed between two renames leaves no folder of the name, and both folders in
-    the temporary one; the next process that writes the target restores the old folder first.
+    The new folder is made in a temporary folder beside the target, as ``replacing`` makes files. Linux and macOS
+    exchange the two folders in one step. Elsewhere a process that is killed between two renames leaves no folder of the
+    name, and both folders in the temporary one; the next process that writes the target restores the old folder first.
 
     Raises:
         OSError: the folder cannot be made or renamed; the target is then as it was.

@@ -49,7 +49,9 @@ class HeldFile:
             raise ModelError(f"{self.path}: cannot be read: {error.strerror or error}") from None
 
     def read_all(self) -> np.ndarray:
-        """All bytes, read-only; raises ModelError if they cannot be read, or the file has been changed since it was opened."""
+        """All bytes, read-only; raises ModelError if they cannot be read, or the file has been changed since it was
+        opened.
+        """
         data = np.empty(self.size, np.uint8)
         try:
             self._file.seek(0)
@@ -62,7 +64,9 @@ class HeldFile:
         return data
 
     def map(self) -> mmap.mmap:
-        """A mapping of all bytes, of which there must be some; raises ModelError if they cannot be mapped, or have been changed."""
+        """A mapping of all bytes, of which there must be some; raises ModelError if they cannot be mapped, or have been
+        changed.
+        """
         self._check_unchanged()
         try:
             return mmap.mmap(self._file.fileno(), self.size, access=mmap.ACCESS_READ)

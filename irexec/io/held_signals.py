@@ -60,8 +60,8 @@ class _Holder:
 def signals_held() -> Iterator[None]:
     """A signal that would end the process, or raise KeyboardInterrupt, in the block does so at its end.
 
-    Only the main thread can hold signals, and handlers of Python run only there; any other thread only waits until no thread holds them.
-    A signal that is ignored stays ignored, and one whose handler is not of Python keeps its handler.
+    Only the main thread can hold signals, and handlers of Python run only there; any other thread only waits until no
+    thread holds them. A signal that is ignored stays ignored, and one whose handler is not of Python keeps its handler.
     """
     if threading.current_thread() is not threading.main_thread():
         with NOTHING_HELD:

@@ -116,7 +116,7 @@ class LineProcess:
 
 
 def said_by_engine(message: str) -> str:
-    """What an engine says in one line, without the locations in its own source that OpenVINO writes before it."""
+    """The message of an engine in one line, without the locations in its own source that OpenVINO writes before it."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     said = [line for line in lines if not line.startswith(("Exception from ", "Check '"))]
     return " ".join(said or lines)
@@ -126,5 +126,5 @@ def _close(pipe: Any) -> None:
     try:
         pipe.close()
     except BrokenPipeError:
-        # What was still to be written does not matter any more.
+        # Output that was still to be written does not matter any more.
         return

@@ -1,6 +1,7 @@
 """How IR spells names: of tensors, operation types, element types and the elements of bodies.
 
-Tensor names are joined with commas; a comma inside a name is written ``\\,`` and any other backslash is an ordinary character.
+Tensor names are joined with commas; a comma inside a name is written ``\\,`` and any other backslash is an ordinary
+character.
 """
 
 from __future__ import annotations

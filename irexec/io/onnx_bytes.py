@@ -1,11 +1,14 @@
-"""Telling an ONNX model from an IR by its first bytes, without reading it: no XML document begins as a protobuf message does."""
+"""Telling an ONNX model from an IR by its first bytes, without reading it: no XML document begins as a protobuf message
+does.
+"""
 
 from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator
 
-# The fields of onnx.ModelProto by number, each with its wire type: 0 is an integer, 2 is bytes with their length before them.
+# The fields of onnx.ModelProto by number, each with its wire type: 0 is an integer, 2 is bytes with their length before
+# them.
 _FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
 _GRAPH = 7
 _LOOKED_AT = 1 << 16
@@ -37,7 +40,8 @@ def is_onnx(data: bytes | bytearray | memoryview) -> bool:
 def fields(data: Bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
     """The fields of a protobuf message: the number of each, and where its bytes begin and end.
 
-    An integer has -1 for the beginning, and its value for the end. What comes after something else, or is damaged, is left out.
+    An integer has -1 for the beginning, and its value for the end. What comes after something else, or is damaged, is
+    left out.
     """
     position = start
     while position < end:
@@ -56,7 +60,9 @@ def fields(data: Bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _integer(data: Bytes, position: int) -> tuple[int, int]:
-    """An integer as protobuf writes it, 7 bits in each byte, and the position after it, which is after the end if it has no end."""
+    """An integer as protobuf writes it, 7 bits in each byte, and the position after it, which is after the end if it
+    has no end.
+    """
     value = 0
     for i, byte in enumerate(data[position : position + 10]):
         value |= (byte & 0x7F) << 7 * i

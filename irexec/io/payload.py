@@ -1,7 +1,7 @@
-"""What a file says beyond the graph, kept so that the same file can be written again.
+"""Contents of a file beyond the graph, kept so that the same file can be written again.
 
-One payload hangs on each node, port, back edge and graph that was read. They consist of texts alone, so that they can be
-copied and pickled; child elements are kept as XML text. Nothing outside of irexec.io looks inside.
+One payload hangs on each node, port, back edge and graph that was read. They consist of texts alone, so that they can
+be copied and pickled; child elements are kept as XML text. Nothing outside of irexec.io looks inside.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Attributes = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PortPayload:
-    """Of a port.
+    """Payload of a port.
 
     Attributes:
         attributes: further attributes, as written.
@@ -30,7 +30,7 @@ class PortPayload:
 
 @dataclass(frozen=True, slots=True)
 class InputPayload(PortPayload):
-    """Of an input port and its edge.
+    """Payload of an input port and its edge.
 
     Attributes:
         edge: the position of the edge among the edges of the file; None without one.
@@ -42,19 +42,19 @@ class InputPayload(PortPayload):
 
 
 NO_PORT_PAYLOAD, NO_INPUT_PAYLOAD = PortPayload(), InputPayload()
-"""Of the ports that say nothing else."""
+"""Payload of the ports without further contents."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackEdgePayload:
-    """Of a back edge: further attributes, as written."""
+    """Payload of a back edge: further attributes, as written."""
 
     attributes: Attributes = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class LayerPayload:
-    """Of a layer.
+    """Payload of a layer.
 
     Attributes:
         attributes: further attributes of the layer element, as written.
@@ -71,7 +71,7 @@ class LayerPayload:
 
 @dataclass(frozen=True, slots=True)
 class GraphPayload:
-    """Of the net element or of a body.
+    """Payload of the net element or of a body.
 
     Attributes:
         attributes: further attributes of the element, as written.
@@ -84,7 +84,7 @@ class GraphPayload:
     elements: tuple[str, ...] = ()
 
 
-# What a writer decides where nothing is written: the order of elements and edges never makes a model another one.
+# Defaults of the writer: the order of elements and edges never makes a model another one.
 _ORDER = ("layout", "edge")
 
 

@@ -88,7 +88,9 @@ def _size(context: ReadContext, dim: Element, node: Node, number: int | None) ->
 
 
 def _further(port: Element, fact: Fact, *, has_names: bool) -> dict[str, str]:
-    """The attributes that the graph does not hold: any precision but the one that the fact implies, names that are empty, others."""
+    """The attributes that the graph does not hold: any precision but the one that the fact implies, names that are
+    empty, others.
+    """
     implied = None if fact.element is None else fact.element.precision
     held = _MODELLED
     if port.attributes.get("precision") != implied:

@@ -40,13 +40,15 @@ def read(
 
     Args:
         model: the .xml: its path, its bytes, or a file open for reading bytes.
-        weights: the .bin: its path, its bytes, an array or a file; by default the file of the same name
-            beside the .xml. A default that cannot be read, or is not the one that was written with the .xml, is a problem of the model.
+        weights: the .bin: its path, its bytes, an array or a file; by default the file of the same name beside the
+            .xml. A default that cannot be read, or is not the one that was written with the .xml, is a problem of the
+            model.
         mmap: map the .bin; otherwise it is read at once.
         progress: is called with each part of the .xml that has been read, as a fraction of it.
 
     Raises:
-        ModelError: the .xml cannot be read, is not XML, or not an IR of version 10 or 11; the .bin that is named cannot be read.
+        ModelError: the .xml cannot be read, is not XML, or not an IR of version 10 or 11; the .bin that is named cannot
+            be read.
         InputError: an argument is of another type.
     """
     source = read_source(model)
@@ -64,7 +66,7 @@ def read_text(text: str | bytes, weights: bytes | np.ndarray | None = None) -> M
 class _ModelReader:
     """Reads one file: each layer and edge when its element is complete, so that only one is held as XML.
 
-    Weights that are the .bin beside the .xml must be those that were written with it.
+    A default .bin must be the file that was written with the .xml.
     """
 
     def __init__(self, source: Source, weights: Weights, *, is_beside: bool) -> None:
@@ -139,7 +141,7 @@ def _body_graph(context: ReadContext, body: Element, depth: int) -> Graph:
 
 
 def _graph_payload(element: Element, attributes: dict[str, str]) -> GraphPayload:
-    """What else a net or a body says; ``attributes`` are those that only the file needs."""
+    """Payload of a net or a body; ``attributes`` are needed by the file alone."""
     others = element_texts(child for child in element.children if child.tag not in ("layers", "edges"))
     return GraphPayload(attributes, attributes_by_tag(element, "layers", "edges"), others)
 

@@ -1,6 +1,7 @@
-"""What an .xml says of the .bin that was written with it, so that the .bin of another model is not taken for its own.
+"""Record in an .xml of the .bin that was written with it: the .bin of another model is recognised.
 
-They are attributes of <net>, which OpenVINO ignores and does not write again: in rt_info, it would copy them beside another .bin.
+They are attributes of <net>, which OpenVINO ignores and does not write again: in rt_info, it would copy them beside
+another .bin.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ class Record:
 
     Attributes:
         size: in bytes.
-        sample: the CRC-32 of 64 blocks of 4,096 bytes at equal distances, from the first bytes to the last; of all bytes where they are no
-            more than that. It takes milliseconds, however long the file, and differs where a model was trained again.
+        sample: the CRC-32 of 64 blocks of 4,096 bytes at equal distances, from the first bytes to the last; of all
+            bytes where they are no more than that. It takes milliseconds, however long the file, and differs where a
+            model was trained again.
         checksum: the CRC-32 of all bytes; None if it is not known.
     """
 
@@ -47,7 +49,7 @@ class Record:
         return {_SIZE: str(self.size), _SAMPLE: f"{self.sample:08x}", _CRC32: f"{self.checksum or 0:08x}"}
 
     def difference(self, found: Record) -> str | None:
-        """What another .bin has that is not so here; None if there is nothing, as far as is known."""
+        """The first difference of another .bin; None if no difference is known."""
         if found.size != self.size:
             return f"it has {found.size} bytes, expected {self.size}"
         if found.checksum is not None and self.checksum is not None and found.checksum != self.checksum:

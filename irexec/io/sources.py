@@ -1,4 +1,4 @@
-"""What users pass as a model or as weights: a path, bytes, an array, or an open file."""
+"""Models and weights as users pass them: a path, bytes, an array, or an open file."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ _LESS, _SLASH, _NEW_LINE = b"</\n"
 def tag_lines(data: bytes) -> Iterator[int]:
     """Lines, counted from 1.
 
-    In well-formed XML "<" begins markup, except in comments, processing instructions and CDATA: without these, tags are found by
-    NumPy, which is ten times as fast as by a regular expression.
+    In well-formed XML "<" begins markup, except in comments, processing instructions and CDATA: without these, tags are
+    found by NumPy, which is ten times as fast as by a regular expression.
     """
     prolog = _PROLOG.match(data)
     first = prolog.end() if prolog else 0

@@ -1,4 +1,6 @@
-"""Temporary folders beside the files that are written. A name says whose it is, so that what a killed process left can be deleted."""
+"""Temporary folders beside the files that are written. The name of a folder identifies its process: folders of killed
+processes are deleted.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ _NAME_LENGTH = 40
 class Temporary:
     """A folder ``.NAME.irexec-HOST-PROCESS-RANDOM`` beside a target, for what will replace it.
 
-    HOST is a checksum of the machine's name, since the number of a process says nothing about those of another machine, and of the
-    target's name, of which NAME is only the start.
+    HOST is a checksum of the machine's name, since the number of a process says nothing about those of another machine,
+    and of the target's name, of which NAME is only the start.
 
     Attributes:
         target: the file or folder that is to be replaced; it need not exist.
@@ -34,7 +36,7 @@ class Temporary:
         self.new, self.old = self.folder / "new", self.folder / "old"
 
     def create(self) -> None:
-        """Make the folder, and delete those that processes left which are no longer running.
+        """Make the folder, and delete the folders of processes that have ended.
 
         Raises:
             OSError: the folder cannot be made.
@@ -44,7 +46,9 @@ class Temporary:
         self.folder.mkdir(0o700)
 
     def keep_old(self) -> None:
-        """Keep a hard link to the target, or a copy where the file system has none, and give the new file its permissions."""
+        """Keep a hard link to the target, or a copy where the file system has none, and give the new file its
+        permissions.
+        """
         if not self.target.exists():
             return
         # Imported where it is used: reading a model, which is all that most commands do, needs no temporary folder.
@@ -107,7 +111,9 @@ def _remove_abandoned(target: Path) -> None:
 
 
 def _put_back(old: Path, target: Path) -> None:
-    """Where there is no target, what it was may be all that is left of it: the process was killed between two renames of a folder."""
+    """Where there is no target, what it was may be all that is left of it: the process was killed between two renames
+    of a folder.
+    """
     if os.path.lexists(old) and not os.path.lexists(target):
         with contextlib.suppress(FileNotFoundError):
             os.rename(old, target)

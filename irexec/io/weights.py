@@ -18,14 +18,18 @@ from irexec.io.record import Record, record_of
 from irexec.io.regular_files import NotRegularFileError
 
 READ_AT_ONCE = 16 << 20
-"""Bytes of a file up to which it is read, not mapped: that takes milliseconds, and another program that shortens it does no harm."""
+"""Bytes of a file up to which it is read, not mapped: that takes milliseconds, and another program that shortens it
+does no harm.
+"""
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _LARGEST_POINTER = 1024
 
 
 def pointer_message(name: str, start: bytes) -> str | None:
-    """What a Git LFS pointer stands for, if a file that starts so is one: Git leaves it in place of a file that was not fetched."""
+    """The message for a Git LFS pointer, which Git leaves in place of a file that was not fetched; None for any other
+    file.
+    """
     if not start.startswith(_POINTER):
         return None
     sizes = [line.removeprefix(b"size ") for line in start.splitlines() if line.startswith(b"size ")]
@@ -34,21 +38,25 @@ def pointer_message(name: str, start: bytes) -> str | None:
 
 
 def is_locked_by_reading() -> bool:
-    """True on Windows, where a file that is open or mapped cannot be replaced, so that a model could not be saved over its own files."""
+    """True on Windows, where a file that is open or mapped cannot be replaced, so that a model could not be saved over
+    its own files.
+    """
     return os.name == "nt"
 
 
 class Weights:
     """The bytes of a model's constants.
 
-    A file is open from the start, so that another file of its name changes nothing; if it is changed itself before it is read or
-    mapped, that is an error. It can be pickled: a file is opened again where the first byte is asked for, and must have the same
-    bytes as far as the sample of its record shows; bytes in memory go along. A copy is the object itself, which never changes.
+    A file is open from the start, so that another file of its name changes nothing; if it is changed itself before it
+    is read or mapped, that is an error. It can be pickled: a file is opened again where the first byte is asked for,
+    and must have the same bytes as far as the sample of its record shows; bytes in memory go along. A copy is the
+    object itself, which never changes.
 
     Args:
         path: the file.
         data: the bytes in memory, in place of a file.
-        mapped: map the file if it is large; otherwise it is read at once, so that what happens to it later has no effect.
+        mapped: map the file if it is large; otherwise it is read at once, so that what happens to it later has no
+            effect.
 
     Attributes:
         path: the file; None for bytes in memory, or where there are no weights at all.
@@ -90,9 +98,11 @@ class Weights:
             return self._data[offset : offset + size]
 
     def release(self, offset: int, size: int) -> None:
-        """Give the memory of a mapped range back to the system, which reads it from the file again when it is asked for.
+        """Give the memory of a mapped range back to the system, which reads it from the file again when it is asked
+        for.
 
-        Of a range that does not exist there is nothing to give back: damaged files say that their constants lie anywhere.
+        Of a range that does not exist there is nothing to give back: damaged files say that their constants lie
+        anywhere.
         """
         with self._lock:
             if self._mapping is None or not hasattr(mmap, "MADV_DONTNEED"):
@@ -168,7 +178,7 @@ class Weights:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: of a file, what it must be where it is opened again."""
+        """State for pickling: for a file, also its expected size and record."""
         data = self._data if self.path is None else None
         record = self.record(whole=False) if self.path is not None and self.size else None
         return {

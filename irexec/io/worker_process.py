@@ -9,7 +9,9 @@ import threading
 
 
 def begin_worker() -> None:
-    """Prepare a new worker process. Ctrl-C reaches every process of a terminal, and the parent decides about the workers."""
+    """Prepare a new worker process. Ctrl-C reaches every process of a terminal, and the parent decides about the
+    workers.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -1,4 +1,6 @@
-"""Writing IR, as OpenVINO writes it: port ids, aliases, separators, shared constants. What was read is written as it was."""
+"""Writing IR, as OpenVINO writes it: port ids, aliases, separators, shared constants. What was read is written as it
+was.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,14 @@ def write(
 ) -> None:
     """Write a model: ``path`` and the .bin beside it, both or neither.
 
-    Both are written to temporary files in the same folder, flushed to the disk and renamed, so that
-    an interrupted write leaves the files that were there whole. The .xml has size and checksums of the .bin, see ``Record``.
+    Both are written to temporary files in the same folder, flushed to the disk and renamed, so that an interrupted
+    write leaves the files that were there whole. The .xml has size and checksums of the .bin, see ``Record``.
 
     Args:
         model: the model.
         path: the .xml.
-        beside: further files that belong to the model, each with the function that writes it: all files are written, or none is.
+        beside: further files that belong to the model, each with the function that writes it: all files are written, or
+            none is.
 
     Raises:
         ModelError: the model cannot be written as XML, or the files cannot be written.
@@ -91,7 +94,7 @@ class Writer:
     def _graph(self, parent: Element, graph: Graph, where: str) -> None:
         payload = _payload(graph.payload, GraphPayload)
         _set(parent, payload.attributes, where)
-        # Of the layers and edges of the model itself only the text is held. They stand two levels below its root.
+        # Layers and edges of the model itself are kept as text only. They stand two levels below its root.
         kept: Callable[[Element], Element] = (
             partial(WrittenElement, depth=2) if isinstance(graph, ModelGraph) else lambda element: element
         )
@@ -145,7 +148,7 @@ class Writer:
             "offset": str(self._offset(constant)),
             "size": str(constant.size),
         }
-        # What was written keeps its spelling, unless the node has been given another constant since.
+        # A shape or type that was read keeps its spelling, unless the node has been given another constant since.
         if _spaceless(node.attributes.get("shape", "")) == _spaceless(shape):
             fresh["shape"] = node.attributes.get("shape", shape)
         if named_element(node.attributes.get("element_type", "")) is constant.element:
@@ -221,7 +224,8 @@ def _spaceless(text: str) -> str:
 
 
 def _edges(graph: Graph) -> list[tuple[tuple[int, int, int, int], Mapping[str, str]]]:
-    """From layer, from port, to layer, to port of every edge and its other attributes: in the order of the file, then new ones by id.
+    """From layer, from port, to layer, to port of every edge and its other attributes: in the order of the file, then
+    new ones by id.
 
     OpenVINO sorts edges by the layer they come from, with a sort that is not stable, so the order of
     the others in its files follows from nothing.

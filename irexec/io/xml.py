@@ -1,9 +1,9 @@
 """XML that is not trusted, parsed in one pass: time linear in the file, and memory for one layer at a time.
 
-lxml reports what it parses as events, so that no tree is built. Document types are refused where they start, and with them
-every entity; nothing is ever fetched. The parser is given the encoding, the depth of elements is limited, and lines are exact
-however long the file is, which libxml2's own 16 bits are not. Prefixes of names have no meaning, as in OpenVINO's own reader:
-names are as they are written.
+lxml reports what it parses as events, so that no tree is built. Document types are refused where they start, and with
+them every entity; nothing is ever fetched. The parser is given the encoding, the depth of elements is limited, and
+lines are exact however long the file is, which libxml2's own 16 bits are not. Prefixes of names have no meaning, as in
+OpenVINO's own reader: names are as they are written.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace"
 _WRITTEN_TAG = re.compile(r"<[^>]*>")
 _WRITTEN_TEXT = re.compile(r'"[^"]*"')
 _PREFIX = re.compile(r"[<\s]([^\s:=/]+):[^\s:=/]")
-# libxml2's codes of a file that ends too early: there is none, there is no tag, it ends in a tag, it ends in an element.
+# libxml2's codes of a file that ends too early: there is none, there is no tag, it ends in a tag, it ends in an
+# element.
 _EMPTY, _ENDED = frozenset((1, 4)), frozenset((73, 77))
 
 Reader = Callable[[Element], None]
@@ -52,18 +53,20 @@ def parse(
         data: the file.
         name: what messages call it.
         opened: is given the root as soon as its attributes are known.
-        parts: functions by the tag of a child of the root; each is given the children of that element one after the other, as
-            soon as they are complete, and they are not kept.
+        parts: functions by the tag of a child of the root; each is given the children of that element one after the
+            other, as soon as they are complete, and they are not kept.
         progress: is called with each part of the file that is done, as a fraction of it.
 
     Returns:
         The root, with all elements but those that ``parts`` has taken.
 
     Raises:
-        ModelError: the file is not well-formed, has a document type, is not in UTF-8, ASCII or Latin-1, or is nested too deeply.
+        ModelError: the file is not well-formed, has a document type, is not in UTF-8, ASCII or Latin-1, or is nested
+            too deeply.
     """
     target = _Target(data, name, opened, parts or {})
-    # The stubs know neither targets that have not all events nor "internal": only entities that the file declares, which is refused.
+    # The stubs know neither targets that have not all events nor "internal": only entities that the file declares,
+    # which is refused.
     options: dict[str, Any] = {"target": target, "resolve_entities": "internal"}
     parser = etree.XMLParser(encoding=_encoding(data, name), no_network=True, load_dtd=False, huge_tree=True, **options)
     try:
@@ -95,7 +98,7 @@ class _Target:
         self._texts: list[str] = []
         self._prefixes = {_XML_NAMESPACE: "xml:"}
         self._has_prefixes = b"xmlns" in data or b"xml:" in data
-        # Of the children of the root's child that is open now, if they are not kept.
+        # Children of the root's child that is open now, if they are not kept.
         self._reader: Reader | None = None
         # Up to where the parser was given the file at the last event, and now.
         self._event, self._fed = 0, 0
@@ -183,7 +186,7 @@ class _Target:
             inside.text = text
 
     def not_well_formed(self, error: Any) -> str:
-        """What a message says of an error of the parser."""
+        """The message about an error of the parser."""
         if self.root is None and error.code in _EMPTY:
             return f"{self._name}: contains no XML element"
         if error.code in _ENDED and self._path:
@@ -208,7 +211,9 @@ def _encoding(data: bytes, name: str) -> str:
 
 
 def _prefixes(text: str) -> list[str]:
-    """The prefixes of names in a text that this package has made: "<" and ">" are those of tags, and '"' in a tag quotes an attribute."""
+    """The prefixes of names in a text that this package has made: "<" and ">" are those of tags, and '"' in a tag
+    quotes an attribute.
+    """
     if ":" not in text:
         return []
     names = [_WRITTEN_TEXT.sub("", tag) for tag in _WRITTEN_TAG.findall(text)]
@@ -228,7 +233,9 @@ def parsed_elements(texts: tuple[str, ...]) -> Iterator[Element]:
 
 
 def element_rows(texts: tuple[str, ...]) -> list[tuple[str, Mapping[str, str], str, int]]:
-    """Tag, attributes, text and number of children of every element, in the order of the document; white space does not count."""
+    """Tag, attributes, text and number of children of every element, in the order of the document; white space does not
+    count.
+    """
     return [
         (element.tag, element.attributes, element.text.strip(), len(element.children))
         for root in parsed_elements(texts)
