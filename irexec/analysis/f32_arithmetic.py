@@ -5,6 +5,8 @@
 - Parameters of bodies, and the element types that attributes name, become f32: a Convert to f16 of an f32 tensor changes nothing.
 - A MaxPool with windows in the padding alone and a SegmentMax that fills in the lowest value keep their type, whose lowest value it
   is. (In OpenVINO it is that of f32, which is -inf in f16.)
+- A result that depends on constants alone is rounded to f16 where a layer of f16 reads it: OpenVINO folds it, in f32, before it changes
+  types. Decompression of weights for MatMul and Gather is not folded, and neither is FakeQuantize.
 - f64, the types of 8 bits and less, and integers stay as they are.
 
 Source: ConvertPrecision in openvino's ``convert_precision.cpp``, of which the CPU plugin asks that inputs, outputs and states keep their
@@ -17,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from irexec.analysis.attributes import typed_attributes
+from irexec.analysis.constant_layers import constant_layers
 from irexec.dtypes.elements import BF16, F16, F32, Element
 from irexec.errors import UnsupportedError
 from irexec.ir.facts import Fact
@@ -29,6 +32,9 @@ _NAMES = tuple(element.name for element in HALVES)
 _STATES = ("ReadValue", "Assign")
 _ANY_TYPE = ("Convert", "ShapeOf", "Result")
 """What may read f16 where all else reads f32."""
+
+_DECOMPRESSED = ("MatMul", "Gather")
+_AFTER_SCALING = ("Reshape", "Transpose", "Squeeze", "Unsqueeze")
 
 
 def compute_in_f32(graph: Graph, facts: Mapping[Value, Fact]) -> set[Node] | None:
@@ -60,6 +66,7 @@ class _Rewriting:
     Attributes:
         halves: the types of the values that are f16 or bf16 as written.
         stored: those of them that stay so.
+        rounded: results of constants alone, which are computed in f32 and rounded to these types.
         kept: the layers that take and give these types.
         has_renamed: whether an attribute was changed.
         inserted: the Converts.
@@ -67,12 +74,14 @@ class _Rewriting:
 
     halves: Mapping[Value, Element]
     stored: set[Value] = field(default_factory=set)
+    rounded: set[Value] = field(default_factory=set)
     kept: set[Node] = field(default_factory=set)
     has_renamed: bool = False
     inserted: set[Node] = field(default_factory=set)
 
     def graph(self, graph: Graph, *, is_body: bool) -> None:
         """Rewrite one graph."""
+        self.rounded |= _folded(graph, self.halves)
         for node in graph.nodes:
             for body in node.bodies.values():
                 self.graph(body.graph, is_body=True)
@@ -105,7 +114,7 @@ class _Rewriting:
 
     def _connect(self, graph: Graph, is_body: bool) -> None:
         """Put a Convert between what is f16 and what is f32."""
-        converts = _Converts(graph)
+        converts, constant = _Converts(graph), constant_layers(graph)
         for node in graph.nodes:
             takes_any = node.type in _ANY_TYPE and not (is_body and node.type == "Result")
             for port in node.ports:
@@ -114,7 +123,56 @@ class _Rewriting:
                     continue
                 if (source in self.stored) is not (node in self.kept):
                     port.source = converts.get(source, self.halves[source] if node in self.kept else F32)
+                elif source in self.rounded and node not in constant and node not in self.kept:
+                    port.source = converts.get(converts.get(source, self.halves[source]), F32)
         self.inserted |= converts.insert()
+
+
+def _folded(graph: Graph, halves: Mapping[Value, Element]) -> set[Value]:
+    """Values of f16 and bf16 that OpenVINO folds before it changes types, and that a layer of f16 or bf16 reads."""
+    constant = constant_layers(graph)
+    folded: set[Value] = set()
+    for node in graph.nodes:
+        if node in constant or node.type in _ANY_TYPE:
+            continue
+        read = {value for value in node.inputs if value is not None and value in halves and value.node in constant}
+        folded |= {value for value in read if not _is_quantised(value, constant) and not _is_decompressed(value, node)}
+    return folded
+
+
+def _is_quantised(value: Value, constant: set[Node]) -> bool:
+    """Whether a FakeQuantize is among the constant layers that a value is computed by."""
+    seen, waiting = set[Node](), [value.node]
+    while waiting:
+        node = waiting.pop()
+        if node.type == "FakeQuantize":
+            return True
+        if node in constant and node not in seen:
+            seen.add(node)
+            waiting += [source.node for source in node.inputs if source is not None]
+    return False
+
+
+def _is_decompressed(value: Value, reader: Node) -> bool:
+    """Whether the value is Convert -> [Subtract] -> Multiply of a constant of 8 bits or less, for a layer that decompresses it."""
+    node: Node | None = value.node
+    while node is not None and node.type in _AFTER_SCALING:
+        node = _source(node, 0)
+    if reader.type not in _DECOMPRESSED or node is None or node.type != "Multiply":
+        return False
+    for index in (0, 1):
+        converted = _source(node, index)
+        if converted is not None and converted.type == "Subtract":
+            converted = _source(converted, 0)
+        stored = None if converted is None or converted.type != "Convert" else _source(converted, 0)
+        if stored is not None and stored.constant is not None and stored.constant.element.bits <= 8:
+            return True
+    return False
+
+
+def _source(node: Node, index: int) -> Node | None:
+    value = node.inputs[index]
+    return None if value is None else value.node
 
 
 def _gives_lowest(node: Node) -> bool:
@@ -158,5 +216,10 @@ class _Converts:
         after: dict[Node, list[Node]] = {}
         for (source, _), node in self._made.items():
             after.setdefault(source.node, []).append(node)
-        self._graph.nodes = [each for node in self._graph.nodes for each in (node, *after.get(node, ()))]
+        waiting, ordered = self._graph.nodes[::-1], []
+        while waiting:
+            node = waiting.pop()
+            ordered.append(node)
+            waiting += reversed(after.get(node, ()))
+        self._graph.nodes = ordered
         return set(self._made.values())

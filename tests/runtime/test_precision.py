@@ -9,7 +9,7 @@ import irexec
 from irexec import io
 from irexec.analysis.builder import Builder
 from irexec.analysis.precision import Precision
-from irexec.dtypes.elements import BF16, F8E4M3, F8E5M2, F16, F32, I64, Element
+from irexec.dtypes.elements import BF16, F8E4M3, F8E5M2, F16, F32, I8, I64, Element
 from irexec.errors import InputError
 from irexec.runtime.compiled_model import CompiledModel
 
@@ -197,3 +197,61 @@ def test_two_types_of_8_bits_are_promoted(optimize: bool) -> None:
 def test_what_is_no_precision() -> None:
     with pytest.raises(InputError, match="precision is 'f16', expected 'as-written' or 'f32'"):
         CompiledModel(state(), precision="f16")  # type: ignore[arg-type]
+
+
+def folded(reader: str, integers: bool) -> tuple[irexec.Model, np.ndarray]:
+    """A product of constants in f16, of 8-bit integers if asked for, that a layer of f16 reads; the exact product."""
+    rng = np.random.default_rng(3)
+    stored = rng.integers(-127, 128, (8, 8)) if integers else rng.standard_normal((8, 8)).astype(np.float16)
+    scale = (rng.random((8, 1)) * 1e-3 + 1e-3).astype(np.float16)
+    b = Builder("folded")
+    left = b.constant(stored, I8 if integers else F16)
+    left = b.emit("Convert", left, destination_type=F16) if integers else left
+    product = b.emit("Multiply", left, b.constant(scale, F16))
+    if reader == "Convert":
+        b.result(b.emit("Add", b.parameter(F32, (8, 8), "x"), b.emit("Convert", product, destination_type=F32)))
+    elif reader == "MatMul":
+        x = b.parameter(F16, (8, 8), "x")
+        made = b.emit("MatMul", x, product, transpose_a=False, transpose_b=True)
+        b.result(b.emit("Convert", made, destination_type=F32))
+    else:
+        x = b.parameter(F16, (8, 8), "x")
+        b.result(b.emit("Convert", b.emit("Add", x, product), destination_type=F32))
+    return b.model(), stored.astype(np.float64) * scale
+
+
+@OPTIMIZE
+@pytest.mark.parametrize(
+    ("reader", "integers", "is_rounded"),
+    [
+        ("Add", False, True),
+        ("Add", True, True),
+        ("MatMul", False, True),
+        ("MatMul", True, False),
+        ("Convert", False, False),
+        ("Convert", True, False),
+    ],
+)
+def test_constants_are_rounded_where_openvino_folds_them(
+    reader: str, integers: bool, is_rounded: bool, optimize: bool
+) -> None:
+    """Measured with OpenVINO 2026.4.1: it rounds once, unless a Convert to f32 follows or MatMul decompresses its weights."""
+    model, exact = folded(reader, integers)
+    x = np.eye(8) if reader == "MatMul" else np.zeros((8, 8))
+    (found,) = irexec.compile_model(model, optimize=optimize)([x.astype(model.inputs[0].element.carrier)]).values()
+    expected = exact.astype(np.float16).astype(np.float64) if is_rounded else exact
+    expected = expected.T if reader == "MatMul" else expected
+    np.testing.assert_allclose(found, expected, rtol=2e-7)
+
+
+@OPTIMIZE
+def test_a_chain_of_constants_is_rounded_once(optimize: bool) -> None:
+    b = Builder("chain")
+    x = b.parameter(F16, (4,), "x")
+    values = np.random.default_rng(1).standard_normal((3, 4)).astype(np.float16)
+    product = b.emit(
+        "Multiply", b.emit("Multiply", *(b.constant(v, F16) for v in values[:2])), b.constant(values[2], F16)
+    )
+    b.result(b.emit("Convert", b.emit("Add", x, product), destination_type=F32))
+    (found,) = irexec.compile_model(b.model(), optimize=optimize)([np.zeros(4, np.float16)]).values()
+    np.testing.assert_array_equal(found, values.astype(np.float64).prod(0).astype(np.float16).astype(np.float32))
