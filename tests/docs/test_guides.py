@@ -18,6 +18,7 @@ _SHOWS = {
         "irexec inspect grn.xml --plan",
     ],
     "add-finding.md": ["python -m pytest", "irexec validate", "irexec explain IR307"],
+    "add-command.md": ["python -m pytest tests/cli/test_depth.py", "irexec depth"],
 }
 
 
