@@ -29,6 +29,9 @@ _SHORTEST = 256
 # Sums of more elements are computed in pairs, for their accuracy.
 _LONG_SUM = 8192
 
+# Below this part of the squared mean, the variance is mostly the rounding of the mean: it is computed from the differences then.
+_CANCELLED = 1e-6
+
 # Bytes of a constant that names axes.
 _AXES_LIMIT = 1 << 12
 
@@ -220,7 +223,12 @@ def _normalize_rows(scratch: Scratch, formula: Formula, x: np.ndarray, out: np.n
     if formula.factor is None:
         return None
     squares = _row_squares(scratch, centered)
-    return formula.factor(squares / x.dtype.type(size) if formula.centers else squares)
+    if not formula.centers:
+        return formula.factor(squares)
+    if (squares < _CANCELLED * size * mean * mean).any():
+        centered -= _row_sums(scratch, centered) / size
+        squares = _row_squares(scratch, centered)
+    return formula.factor(squares / x.dtype.type(size))
 
 
 class RowNormalization(_Normalization):
@@ -286,10 +294,15 @@ class ColumnNormalization(_Normalization):
         size = x.dtype.type(len(x) * self._width)
         centered = x
         if self.formula.centers:
-            centered = np.subtract(x, self._together(_column_sums(x)) / size, out=out)
+            mean = self._together(_column_sums(x)) / size
+            centered = np.subtract(x, mean, out=out)
         factor: np.ndarray | None = None
         if self.formula.factor is not None:
-            squares = self._together(_column_sums(np.multiply(centered, centered, out=scratch.take(x.shape, x.dtype))))
+            products = scratch.take(x.shape, x.dtype)
+            squares = self._together(_column_sums(np.multiply(centered, centered, out=products)))
+            if self.formula.centers and (squares < _CANCELLED * size * mean * mean).any():
+                centered -= self._together(_column_sums(centered)) / size
+                squares = self._together(_column_sums(np.multiply(centered, centered, out=products)))
             factor = self.formula.factor(squares / size if self.formula.centers else squares)
         if self._is_affine:
             factor = inputs[1][region[2]] if factor is None else factor * inputs[1][region[2]]

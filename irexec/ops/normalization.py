@@ -37,14 +37,19 @@ def _known_axes(axes: np.ndarray, rank: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys(normalize_axes(integers(axes, "axes"), rank)))
 
 
+def _mean(data: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """The mean along axes, summed in f64: what is left of equal values would be divided by a small epsilon."""
+    return data.mean(axes, keepdims=True, dtype=np.float64).astype(data.dtype)
+
+
 def _mvn(data: np.ndarray, axes: tuple[int, ...], normalize_variance: bool, eps: float, inside: bool) -> np.ndarray:
     if data.size == 0:
         # NumPy warns of a mean of nothing.
         return data.copy()
-    centered = data - data.mean(axes, keepdims=True, dtype=data.dtype)
+    centered = data - _mean(data, axes)
     if not normalize_variance:
         return centered
-    variance = (centered * centered).mean(axes, keepdims=True, dtype=data.dtype)
+    variance = _mean(centered * centered, axes)
     epsilon = data.dtype.type(eps)
     return centered / (np.sqrt(variance + epsilon) if inside else np.sqrt(variance) + epsilon)
 

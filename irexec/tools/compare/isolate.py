@@ -117,7 +117,9 @@ class Isolated:
                 found.arrays.setdefault(pair.b, []).extend(seen.arrays[value])
 
     def _part(self, node: Node) -> tuple[list[Node], list[Value]]:
-        """The layers that run with a layer, itself included, and the values that they are given."""
+        """The layers that run with a layer, itself included, and the values that they are given; of a Parameter its value alone."""
+        if node.type == "Parameter":
+            return [], list(node.outputs)
         nodes: dict[Node, None] = {node: None}
         cuts: dict[Value, None] = {}
         waiting = [node]
@@ -161,8 +163,10 @@ class _Apart:
             self._clone(node)
         results = [Node(0, "", "Result", "opset1") for _ in batch]
         for node, pair in zip(results, batch, strict=True):
-            value = self.values[pair.b]
-            node.ports = [_input(value)]
+            if pair.b not in self.values:
+                # An input that is a result too.
+                self.values[pair.b] = self._parameter(pair.b)
+            node.ports = [_input(self.values[pair.b])]
         self.model = Model(name="layers", nodes=[*self._nodes, *results])
         for i, node in enumerate(self.model.nodes):
             node.id = i

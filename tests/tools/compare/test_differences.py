@@ -60,6 +60,23 @@ def test_isolate() -> None:
     assert found.isolated and found.results == ()
 
 
+@pytest.mark.parametrize("runtime", ["irexec", "openvino"])
+def test_isolate_where_an_input_is_a_result(runtime: str) -> None:
+    """The input has no layer to run alone; it is compared beside those that have one."""
+    if runtime == "openvino":
+        pytest.importorskip("openvino")
+    models = []
+    for _ in range(2):
+        builder = Builder("m")
+        x = builder.parameter("f32", (2,), "x")
+        for value in (x, builder.emit("Relu", x, name="relu"), builder.constant([1.0, 2.0], name="constant")):
+            builder.result(value)
+        models.append(builder.model())
+    found = compare(*models, options=CompareOptions(isolate=True, b_runtime=runtime))
+    assert found.agrees and found.uncompared == ()
+    assert [row.b.name for row in found.rows] == ["x", "constant", "relu"]
+
+
 def test_a_difference_that_is_masked_is_seen_where_it_can_be() -> None:
     """A Relu that gives 0 for both hides what is in front of it; the first product is compared itself, so it is named."""
     bias = np.full((1, 6), -1000, np.float32)
