@@ -10,7 +10,7 @@ import numpy as np
 from irexec.backend.compressed import CompressedSource
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Kernel, Task
-from irexec.backend.linear import Block, DirectLinear, Geometry, LinearKernel, MatrixWeights, TransposedLinear
+from irexec.backend.linear import Block, DirectLinear, LinearGeometry, LinearKernel, MatrixWeights, TransposedLinear
 from irexec.backend.product_cost import TRANSPOSED_COPY, product_cost
 from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import I4, U4
@@ -88,7 +88,7 @@ class GroupedLinear(LinearKernel):
     the small difference of two large sums, which are rounded to float32.
     """
 
-    def __init__(self, task: Task, geometry: Geometry, weights: CompressedWeights) -> None:
+    def __init__(self, task: Task, geometry: LinearGeometry, weights: CompressedWeights) -> None:
         super().__init__(task, geometry, weights)
         source = weights.compressed
         self.compressed, self.source = weights, source
@@ -127,7 +127,7 @@ class GroupedLinear(LinearKernel):
         self.transpose(scratch, product, target, block, operands)
 
 
-def compressed_kernels(task: Task, geometry: Geometry, source: CompressedSource) -> list[Kernel]:
+def compressed_kernels(task: Task, geometry: LinearGeometry, source: CompressedSource) -> list[Kernel]:
     """Candidates for a product with a compressed matrix whose rows are features."""
     weights = CompressedWeights(source, geometry.tokens, task.holding == "bytes")
     kernels: list[Kernel] = [DirectLinear(task, geometry, weights)]

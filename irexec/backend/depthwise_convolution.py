@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterator
 
 from irexec.backend.convolution.geometry import sliding_windows
-from irexec.backend.depthwise_products import DepthwiseProducts, Tiling
+from irexec.backend.depthwise_products import DepthwiseProducts, DepthwiseTiling
 from irexec.backend.depthwise_windows import DepthwiseWindows
 from irexec.backend.eligibility import chain_keeps_type, has_elements, working_type
 from irexec.backend.kernel import Candidate, Estimate, Task
@@ -23,7 +23,7 @@ def depthwise_convolution(task: Task) -> Iterator[Candidate]:
     if inputs != 1 or groups == 1:
         return
     windows = sliding_windows(task.attributes["attributes"], task.shape(0)[2:], tuple(kernel))
-    tiling = Tiling.of(dtype, task.shape(0), task.shape(1), windows) if len(kernel) == 2 else None
+    tiling = DepthwiseTiling.of(dtype, task.shape(0), task.shape(1), windows) if len(kernel) == 2 else None
     if tiling is not None:
         yield Estimate(tiling.cost(task), functools.partial(DepthwiseProducts, task, tiling))
     if outputs == 1:

@@ -138,7 +138,7 @@ def banded(weights: np.ndarray, stride: int, dilation: int, rows: int) -> np.nda
 
 
 @dataclass(frozen=True)
-class Tiling:
+class DepthwiseTiling:
     """The sizes of a depthwise convolution of images, and the rows of a tile.
 
     Attributes:
@@ -154,10 +154,14 @@ class Tiling:
 
     @staticmethod
     @functools.lru_cache(maxsize=1 << 10)
-    def of(dtype: np.dtype, data: tuple[int, ...], filter: tuple[int, ...], windows: SlidingWindows) -> Tiling | None:
+    def of(
+        dtype: np.dtype, data: tuple[int, ...], filter: tuple[int, ...], windows: SlidingWindows
+    ) -> DepthwiseTiling | None:
         """The tiling, computed once; None unless a column of the kernel is inside the data at every output position."""
         vertical, horizontal = _Axis.of(data[2:], windows)
-        return None if horizontal.center is None else Tiling(dtype, data[0], filter[0], filter[1], vertical, horizontal)
+        if horizontal.center is None:
+            return None
+        return DepthwiseTiling(dtype, data[0], filter[0], filter[1], vertical, horizontal)
 
     @functools.cached_property
     def rows(self) -> int:
@@ -198,7 +202,7 @@ class DepthwiseProducts(Kernel):
     A group may have several output channels.
     """
 
-    def __init__(self, task: Task, tiling: Tiling) -> None:
+    def __init__(self, task: Task, tiling: DepthwiseTiling) -> None:
         super().__init__(reads=(0,), runs_chain=True, records=True)
         self._dtype, self._rows = tiling.dtype, tiling.rows
         self._images, self._groups, self._outputs = tiling.images, tiling.groups, tiling.outputs

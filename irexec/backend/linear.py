@@ -44,7 +44,7 @@ _WORTH_A_BLOCK = 50_000
 
 
 @dataclass(frozen=True)
-class Geometry:
+class LinearGeometry:
     """A product as ``sheets`` times (tokens, inner) @ (features, inner).T.
 
     Attributes:
@@ -64,7 +64,7 @@ class Geometry:
     contiguous: int
 
     @staticmethod
-    def of(task: Task, activation: int) -> Geometry:
+    def of(task: Task, activation: int) -> LinearGeometry:
         """The geometry of a MatMul whose other operand is a constant matrix or vector.
 
         All axes before the tokens are merged with them where input and output lie in memory so; otherwise they are
@@ -84,7 +84,7 @@ class Geometry:
             groups = ((), (*leading, *tokens), features)
         sizes = [math.prod(out[axis] for axis in group) for group in groups]
         inner = shape[-2 if swapped else -1]
-        return Geometry(
+        return LinearGeometry(
             sizes[0],
             sizes[1],
             inner,
@@ -187,7 +187,7 @@ class LinearKernel(Kernel):
 
     limit = _DIRECT_LIMIT
 
-    def __init__(self, task: Task, geometry: Geometry, weights: MatrixWeights) -> None:
+    def __init__(self, task: Task, geometry: LinearGeometry, weights: MatrixWeights) -> None:
         dtype = task.dtype(geometry.activation)
         assert dtype is not None
         chain = task.chain if task.chain is None or task.chain.result == dtype else None
@@ -290,7 +290,7 @@ class LinearKernel(Kernel):
 class DirectLinear(LinearKernel):
     """The product is written to the output as that lies in memory."""
 
-    def __init__(self, task: Task, geometry: Geometry, weights: MatrixWeights) -> None:
+    def __init__(self, task: Task, geometry: LinearGeometry, weights: MatrixWeights) -> None:
         super().__init__(task, geometry, weights)
         g, (tokens, features) = geometry, self.block_shape
         self.algorithm = "activations @ weights.T" if g.contiguous == 2 else "weights @ activations.T"
@@ -317,7 +317,7 @@ class TransposedLinear(LinearKernel):
 
     limit = _TRANSPOSED_LIMIT
 
-    def __init__(self, task: Task, geometry: Geometry, weights: MatrixWeights) -> None:
+    def __init__(self, task: Task, geometry: LinearGeometry, weights: MatrixWeights) -> None:
         super().__init__(task, geometry, weights)
         g, (tokens, features) = geometry, self.block_shape
         self.algorithm = "weights @ activations.T, transposed by blocks"
@@ -339,7 +339,7 @@ class TransposedLinear(LinearKernel):
 class NarrowLinear(LinearKernel):
     """Few tokens: products of as many features as OpenBLAS multiplies without packing them."""
 
-    def __init__(self, task: Task, geometry: Geometry, weights: MatrixWeights) -> None:
+    def __init__(self, task: Task, geometry: LinearGeometry, weights: MatrixWeights) -> None:
         super().__init__(task, geometry, weights)
         g, (tokens, features) = geometry, self.block_shape
         self.algorithm = "activations @ weights.T by unpacked tiles"
@@ -365,7 +365,7 @@ class NarrowLinear(LinearKernel):
         self.finish(scratch, target, block, operands)
 
 
-def linear_kernels(task: Task, geometry: Geometry, weights: MatrixWeights) -> list[Kernel]:
+def linear_kernels(task: Task, geometry: LinearGeometry, weights: MatrixWeights) -> list[Kernel]:
     """Candidates for a product with a constant matrix."""
     kernels: list[Kernel] = [DirectLinear(task, geometry, weights)]
     if geometry.contiguous != 1 and geometry.tokens > 1:

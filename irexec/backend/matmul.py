@@ -13,7 +13,7 @@ from irexec.backend.chain import Epilogue
 from irexec.backend.compressed import CompressedSource
 from irexec.backend.compressed_linear import compressed_kernels
 from irexec.backend.kernel import Kernel, KernelContext, Task
-from irexec.backend.linear import Geometry, MatrixWeights, contiguous, linear_kernels, suits_blas
+from irexec.backend.linear import LinearGeometry, MatrixWeights, contiguous, linear_kernels, suits_blas
 from irexec.backend.product_cost import COPY, LONGEST_BLOCK, product_cost
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
@@ -47,7 +47,7 @@ def _matmul_kernels(task: Task) -> list[Kernel]:
 
 def _with_constant(task: Task, activation: int) -> list[Kernel]:
     """Candidates where the other input is a constant matrix or vector."""
-    source, geometry = task.constants[1 - activation], Geometry.of(task, activation)
+    source, geometry = task.constants[1 - activation], LinearGeometry.of(task, activation)
     work = geometry.tokens * geometry.features * geometry.inner
     if source is None or not geometry.sheets * work:
         return []

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 # Along one axis, for each tap: the pixel beside every point (i64), whether it counts, and its weight (None: 1).
-Taps = list[tuple[np.ndarray, np.ndarray, np.ndarray | None]]
+PointTaps = list[tuple[np.ndarray, np.ndarray, np.ndarray | None]]
 
 _CUBIC = -0.75
 
@@ -103,7 +103,7 @@ def _position(points: np.ndarray, size: int, align_corners: bool) -> np.ndarray:
     return ((points + scalar(1)) * scalar(size) - scalar(1)) / scalar(2)
 
 
-def _taps(position: np.ndarray, size: int, params: SampleParams) -> Taps:
+def _taps(position: np.ndarray, size: int, params: SampleParams) -> PointTaps:
     if params.mode == "nearest":
         return [(*_pixel(np.rint(position), size, params), None)]
     floor = np.floor(position)

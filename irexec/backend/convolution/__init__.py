@@ -38,9 +38,11 @@ def _candidates(task: Task, geometry: Geometry) -> Iterator[Candidate]:
     data_last, result_last = is_channels_last(task.input_orders[0]), is_channels_last(task.output_orders[0])
     if geometry.is_pointwise:
         for channels_last in [False] * (not (data_last and result_last)) + [True] * (data_last or result_last):
-            tiling = pointwise.Tiling(geometry, channels_last, result_last, task.threads)
-            cost = tiling.cost(data_last, result_last)
-            yield Estimate(cost, functools.partial(pointwise.Pointwise, task, geometry, channels_last))
+            blocks = pointwise.PointwiseBlocks(geometry, channels_last, result_last, task.threads)
+            yield Estimate(
+                blocks.cost(data_last, result_last),
+                functools.partial(pointwise.Pointwise, task, geometry, channels_last),
+            )
         return
     few = geometry.groups * geometry.inputs <= _FEW
     for channels_last in (False, True) if data_last or result_last or few else (False,):

@@ -24,7 +24,7 @@ _PIXELS, _CHANNELS = 192, 32
 _WORTH = 3_000_000
 
 
-class Tiling:
+class PointwiseBlocks:
     """The blocks of pixels and channels, and the estimated cost of the kernel.
 
     Args:
@@ -84,9 +84,9 @@ class Pointwise(Kernel):
         self.splits = True
         self.records = self.weights.is_constant
         self.algorithm = "1x1 product, channels last" if channels_last else "1x1 product"
-        self.tiling = Tiling(g, channels_last, self.output.channels_last, task.threads)
-        self.blocks = self.tiling.blocks(g.groups * g.outputs, g.groups > 1)
-        self.cost = self.tiling.cost(is_channels_last(task.input_orders[0]), self.output.channels_last)
+        self.sizes = PointwiseBlocks(g, channels_last, self.output.channels_last, task.threads)
+        self.blocks = self.sizes.blocks(g.groups * g.outputs, g.groups > 1)
+        self.cost = self.sizes.cost(is_channels_last(task.input_orders[0]), self.output.channels_last)
         channels, pixels = longest([block[1] for block in self.blocks]), longest([block[2] for block in self.blocks])
         copied = (g.groups * g.inputs + channels) * pixels * g.computed.itemsize
         self.workspace = self.output.workspace(channels, pixels) + copied + 256
@@ -102,8 +102,8 @@ class Pointwise(Kernel):
         if x is None:
             context.not_repeatable()
             x = np.ascontiguousarray(inputs[0]).reshape(g.images, g.groups * g.inputs, g.pixels)
-        blocks = self.blocks if packed.spread is None else self.tiling.blocks(packed.rows, True)
-        whole = g.groups > 1 or packed.spread is not None or self.tiling.channels >= g.outputs
+        blocks = self.blocks if packed.spread is None else self.sizes.blocks(packed.rows, True)
+        whole = g.groups > 1 or packed.spread is not None or self.sizes.channels >= g.outputs
         copies = x.dtype != g.computed or x.strides[1 if self.channels_last else 2] != x.itemsize
 
         def block(index: int, scratch: Scratch) -> None:
