@@ -11,7 +11,7 @@ from irexec.backend import system_memory
 from irexec.backend.control_groups import control_groups, text_of
 
 ASSUMED = 4 << 30
-"""Bytes, where the system does not say."""
+"""Bytes assumed if the system does not tell."""
 
 PAGE = mmap.PAGESIZE
 """Bytes of a page of memory."""
@@ -58,7 +58,7 @@ def _of_the_system(root: Path) -> int:
 
 
 def _left(folder: Path) -> int | None:
-    """The limit of one control group less what it uses, of version 2 or 1; None if it has no limit."""
+    """The limit of one control group (version 2 or 1) minus its use; None without a limit."""
     for limit, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
         texts = text_of(folder / limit), text_of(folder / used)
         if all(text.isdigit() for text in texts):

@@ -1,4 +1,4 @@
-"""Activations, by blocks; each comment on a formula says why it is not the reference kernel's.
+"""Activations, by blocks. A comment on a formula is the reason for not using the reference kernel's.
 
 A function may not read an argument after it wrote ``out``, unless it cannot be run in place.
 """

@@ -56,7 +56,7 @@ def block_function(type: str, since: int | str, kinds: str = "f") -> Callable[[M
 
 
 def _with_needed_shapes(operation: BlockOperation, task: Task) -> BlockOperation:
-    """The operation without the shapes that do not change what NumPy's broadcasting does."""
+    """The operation without the shapes that do not change NumPy's broadcasting."""
     rank = len(task.output_shape())
     shapes = operation.shapes or (None,) * len(operation.reads)
     needed = [
@@ -133,7 +133,7 @@ def _converted(scratch: Scratch, argument: np.ndarray) -> np.ndarray:
 
 
 def aligned_shapes(task: Task, inputs: Sequence[int]) -> tuple[tuple[int, ...] | None, ...]:
-    """For each of these inputs the shape that makes NumPy's broadcasting do what ``auto_broadcast`` asks.
+    """For each of these inputs the shape that makes NumPy broadcast as ``auto_broadcast`` asks.
 
     With pdpd the first axis of an input is aligned with the first axis of input 0.
     """

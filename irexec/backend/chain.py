@@ -1,4 +1,4 @@
-"""Chains of element-wise operations, computed block by block, so that what is between them stays in cache."""
+"""Chains of element-wise operations, computed block by block, so that intermediate values stay in cache."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _Program:
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Element-wise operations, each on a block in turn; the last one gives the result.
+    """Element-wise operations, each on a block in turn; the last one computes the result.
 
     Attributes:
         inputs: how many.
@@ -100,7 +100,7 @@ class Chain:
 
     @functools.cached_property
     def temporaries(self) -> int:
-        """Arrays of a block's size, of at most eight bytes an element, that a run takes from the scratch."""
+        """Number of block-sized arrays, of at most eight bytes an element, that a run takes from the scratch."""
         return 1 + len(self.instructions) + max(instruction.temporaries for instruction in self.instructions)
 
     def workspace(self, elements: int) -> int:

@@ -121,7 +121,7 @@ class ConstantStore:
             return entry.made[0]
 
     def _watch(self, source: ConstantSource, key: _Key) -> None:
-        """Release what was made of a source when it dies: its identity may become another's."""
+        """Release the packings of a source when it dies: its identity may be reused."""
         if id(source) not in self._keys:
             self._keys[id(source)] = set()
             weakref.finalize(source, self._source_died, id(source)).atexit = False
@@ -138,7 +138,7 @@ class ConstantStore:
                 self._lock.release()
 
     def _purge(self) -> None:
-        """Release what was made of sources that died; with the lock held."""
+        """Release the packings of dead sources; called with the lock held."""
         while self._dead:
             for key in self._keys.pop(self._dead.popleft(), ()):
                 self._entries.pop(key, None)
@@ -150,7 +150,7 @@ class ConstantStore:
         return self.get([source], AS_IT_IS, lambda array: array)
 
     def made(self) -> list[tuple[Hashable, Any]]:
-        """Each packing and what was made, for reports and tests."""
+        """Each packing and its value, for reports and tests."""
         with self._lock:
             self._purge()
             return [(packing, entry.made[0]) for (_, packing), entry in self._entries.items() if entry.made is not None]

@@ -1,4 +1,4 @@
-"""The control groups of this process, in which Linux limits what containers and services use."""
+"""The control groups of this process, by which Linux limits containers and services."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class Deformable(Kernel):
         out.end()
 
     def _starts(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For each axis where the taps lie in a window, and where the windows begin."""
+        """For each axis the positions of the taps in a window, and the begins of the windows."""
         w = self.geometry.windows
         taps = np.indices(w.kernel).reshape(len(w.kernel), -1)
         windows = np.indices(w.counts).reshape(len(w.kernel), -1)

@@ -1,4 +1,4 @@
-"""FakeQuantize by blocks: two linear functions in f64, which give the levels of the reference kernel bit by bit."""
+"""FakeQuantize by blocks: two linear functions in f64, equal to the reference kernel bit by bit."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def suits_blas(matrix: np.ndarray) -> bool:
 
 
 def contiguous(scratch: Scratch, matrix: np.ndarray) -> np.ndarray:
-    """The matrix or stack of matrices, copied into scratch if BLAS does not take it as it is."""
+    """The matrix or stack of matrices, copied into scratch if BLAS cannot read it."""
     if suits_blas(matrix):
         return matrix
     copy = scratch.take(matrix.shape, matrix.dtype)
@@ -163,7 +163,7 @@ class MatrixWeights:
         return np.require(array.reshape(self._shape[::-1]).T, requirements=["C", "A"])
 
     def workspace(self, features: int) -> int:
-        """Bytes of scratch that ``rows`` takes for so many features."""
+        """Bytes of scratch that ``rows`` uses for so many features."""
         return 0
 
     def rows(self, scratch: Scratch, features: slice) -> np.ndarray:
@@ -255,7 +255,7 @@ class LinearKernel(Kernel):
     def compute(
         self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]
     ) -> None:
-        """Write a block of ``target`` (sheets, tokens, features), given what ``prepare`` made."""
+        """Write a block of ``target`` (sheets, tokens, features) from the result of ``prepare``."""
 
     def transpose(
         self, scratch: Scratch, product: np.ndarray, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]
@@ -288,7 +288,7 @@ class LinearKernel(Kernel):
 
 
 class DirectLinear(LinearKernel):
-    """The product is written to the output as that lies in memory."""
+    """The product is written to the output in the output's own order."""
 
     def __init__(self, task: Task, geometry: LinearGeometry, weights: MatrixWeights) -> None:
         super().__init__(task, geometry, weights)

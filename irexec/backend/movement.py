@@ -159,7 +159,7 @@ class Pad(_Movement):
         return part, [*self._pads[: self._axis], own, *self._pads[self._axis + 1 :]]
 
     def _border(self, target: np.ndarray, axis: int, inner: Sequence[slice], value: np.ndarray | None) -> None:
-        """Fill both borders along an axis from what is inside them; the axes before are whole already."""
+        """Fill both borders along an axis from the values inside; the axes before are complete."""
         start, stop = inner[axis].start, inner[axis].stop
         size = target.shape[axis]
         lead, rest = inner[:axis], inner[axis + 1 :]

@@ -1,4 +1,4 @@
-"""The OpenBLAS that NumPy uses, and how many threads it takes.
+"""The OpenBLAS that NumPy uses, and its number of threads.
 
 NumPy has no call for it, but OpenBLAS itself exports functions. Where they are not found (another BLAS), there is
 nothing to set.

@@ -102,7 +102,7 @@ class _Workers:
         self._refused = False
 
     def offer(self, job: _Job, helpers: int) -> None:
-        """Let up to ``helpers`` threads take part in the job when they have time."""
+        """Let up to ``helpers`` threads take part in the job when they are idle."""
         for _ in range(min(helpers, self._started(helpers))):
             self._jobs.put(job)
 

@@ -118,7 +118,7 @@ class Pool(Kernel):
         self.workspace = 5 * self._step * row + results * dtype.itemsize + 512 + self._epilogue.workspace(results)
 
     def _padded_sizes(self) -> tuple[int, ...]:
-        """The sizes with padding, and with what the last windows reach beyond it where their number is rounded up."""
+        """The sizes with padding, and with the part of the last windows beyond it (rounding up)."""
         w = self._windows
         axes = zip(self._sizes, w.kernel, w.strides, w.dilations, w.pads_begin, w.pads_end, w.counts, strict=True)
         return tuple(
@@ -227,10 +227,10 @@ def _combined(
 
 
 def _free(spare: Sequence[np.ndarray], *used: np.ndarray | None) -> np.ndarray:
-    """An array that holds none of these."""
+    """An array that is none of these."""
     return next(array for array in spare if not any(array is one for one in used))
 
 
 def _passes(count: int) -> int:
-    """The functions that combining so many points takes."""
+    """The functions that combine so many points."""
     return count.bit_length() - 1 + count.bit_count() - 1

@@ -1,4 +1,4 @@
-"""Matrix products in the form in which BLAS is fastest, and what they cost.
+"""Matrix products in the form in which BLAS is fastest, and their costs.
 
 OpenBLAS has kernels for small matrices on processors with AVX-512, which read both operands as they lie in memory;
 larger ones it copies into an order of its own first, which takes as long as a good part of the product where that is
@@ -60,7 +60,7 @@ def multiply(scratch: Scratch, a: np.ndarray, b: np.ndarray, out: np.ndarray) ->
 
 
 def panels(matrix: np.ndarray) -> np.ndarray:
-    """Weights (..., m, k) as (..., panels, k, columns), which ``multiply_rows`` takes."""
+    """Weights (..., m, k) as (..., panels, k, columns), for ``multiply_rows``."""
     *lead, m, k = matrix.shape
     width = panel_width(m, k)
     return np.ascontiguousarray(matrix.reshape(*lead, m // width, width, k).swapaxes(-1, -2))

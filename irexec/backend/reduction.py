@@ -57,7 +57,7 @@ for _type, _since in (
 
 
 def reduction_over(task: Task, axes: Sequence[int], type: str, *, keep: bool) -> Iterator[Kernel]:
-    """The reduction ``type`` of input 0 over these axes; ``keep`` says whether they stay as axes of size 1.
+    """The reduction ``type`` of input 0 over these axes; with ``keep`` they stay as axes of size 1.
 
     There is none where kept and reduced axes alternate more than once in memory.
     """

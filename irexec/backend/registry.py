@@ -1,14 +1,13 @@
 """Fast kernels by operation.
 
     @kernels("MatMul", since=1)
-    def matmul(task: Task) -> Iterator[Kernel]: ...
+    def matmul(task: Task) -> Iterator[Candidate]: ...
 
     @block_operation("Relu", since=1)
     def relu(task: Task) -> BlockOperation | None: ...
 
-The first gives kernels that can compute a task, each with what it would cost; none, where it has nothing better than
-the reference kernel for these types and shapes. The second says how an element-wise operation runs on a block of a
-chain.
+The first yields candidates for a task, each with its estimated cost; none where no kernel is faster than the reference
+kernel for these types and shapes. The second returns how an element-wise operation runs on a block of a chain.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 
 from irexec.backend.available_memory import available_memory
 from irexec.backend.chain import BlockFunction
-from irexec.backend.kernel import Candidate, Kernel, Task
+from irexec.backend.kernel import Candidate, Task
 from irexec.errors import OpError
 from irexec.schema.loader import Loader
 from irexec.schema.opdef import OpDef
@@ -69,11 +68,6 @@ def kernels(type: str, since: int | str) -> Callable[[Candidates], Candidates]:
         return function
 
     return register
-
-
-def candidates(task: Task) -> list[Kernel]:
-    """All fast kernels that can compute a task, constructed."""
-    return [candidate.construct() for candidate in offers(task)]
 
 
 def offers(task: Task) -> list[Candidate]:

@@ -88,7 +88,7 @@ class Scratch:
         return self._used
 
     def release(self, mark: int) -> None:
-        """Release what was taken since ``mark``."""
+        """Release all arrays taken since ``mark``."""
         self._used = mark
 
     def clear(self) -> None:
@@ -101,5 +101,5 @@ class Scratch:
 
 
 def scratch_size(*arrays: tuple[Sequence[int], np.dtype]) -> int:
-    """Bytes that arrays of these shapes and types take together."""
+    """Total bytes of arrays of these shapes and types."""
     return sum(-(-math.prod(shape) * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT for shape, dtype in arrays)

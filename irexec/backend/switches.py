@@ -10,7 +10,7 @@ CHECK_PASSES = "IREXEC_CHECK_PASSES"
 """Check the invariants of the compile graph after each pass."""
 
 CHECK_RECORDS = "IREXEC_CHECK_RECORDS"
-"""Compare what the recorded calls of a step compute with what its kernel computes."""
+"""Compare the results of a step's recorded calls with the results of its kernel."""
 
 
 def is_on(variable: str) -> bool:

@@ -55,7 +55,7 @@ def _affinity() -> set[int]:
 
 
 def _cores(processors: set[int], root: Path) -> int:
-    """Number of cores of the logical processors; each counts as a core if the system does not say."""
+    """Number of cores of the logical processors; each counts as a core if the system does not tell."""
     siblings = {
         text_of(root / f"sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list") or str(number)
         for number in processors

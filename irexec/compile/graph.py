@@ -111,7 +111,7 @@ class Operation:
 
     @property
     def is_pure(self) -> bool:
-        """Whether all that it does is to give outputs: it has no state, and no bodies, which may."""
+        """True if the operation only produces outputs: it has no state and no bodies (which may have state)."""
         return not self.bodies and (self.definition is None or not self.definition.stateful)
 
     @property

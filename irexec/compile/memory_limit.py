@@ -21,7 +21,7 @@ from irexec.messages import amount
 from irexec.reference.limits import SMALL, check_address
 
 _FRESH, _FAR = 0.1, 64
-"""Seconds for which what the system said is used again, for sizes so many times smaller."""
+"""Seconds for which available memory is reused, for sizes so many times smaller."""
 
 
 class MemoryLimit:

@@ -36,7 +36,7 @@ class Move:
         return self.before == self.after and self.order is None
 
     def then(self, second: Move) -> Move | None:
-        """Both in one; None where it takes two."""
+        """Both in one; None if two moves are needed."""
         if self.order is None and second.order is None:
             return Move(self.before, second.after)
         if self.order is None or second.order is None:

@@ -66,12 +66,12 @@ class Pattern(ABC):
 
     @cached_property
     def roots(self) -> frozenset[str] | None:
-        """The types of the operations that may give what it matches; None for any value."""
+        """The types of the operations that may produce the matched value; None for any value."""
         return None
 
     @abstractmethod
     def match(self, value: CompileValue, found: Match) -> Found:
-        """Each match of the value that agrees with what was found already."""
+        """Each match of the value that agrees with the matches found so far."""
 
     def __add__(self, other: Pattern | float) -> Pattern:
         return _sum(self, other)

@@ -1,4 +1,4 @@
-"""A plan as people and programs read it: one row for each step, and what the passes did."""
+"""A plan for people and programs: one row for each step, and the effects of the passes."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def _bytes(facts: Sequence[Fact]) -> int | None:
 
 
 def _constant_bytes(store: ConstantStore) -> tuple[int, int]:
-    """Bytes of what kernels made of constants, and of constants as they are; memory that several share counts once."""
+    """Bytes of packed constants, and of constants as they are; shared memory counts once."""
     packed, kept = dict[tuple[int, int], int](), dict[tuple[int, int], int]()
     for packing, made in store.made():
         for array in _arrays(made):

@@ -22,7 +22,7 @@ FOLDING_BUDGET = 256 << 20
 
 
 class DerivedConstants:
-    """Constants that passes make of others, by what they were made of: plans of several input shapes get the same ones.
+    """Constants that passes derive, by their sources: plans of several input shapes share them.
 
     That is what keeps weights from being packed once for each shape. A constant lives as long as a plan reads it.
     """
@@ -39,7 +39,7 @@ class DerivedConstants:
         shape: tuple[int, ...],
         compute: Callable[..., np.ndarray],
     ) -> ConstantSource:
-        """The constant that ``compute`` gives of the values of ``sources``, when it is asked for.
+        """The constant that ``compute`` returns for the values of ``sources``, computed on request.
 
         Args:
             key: what is computed, with all its parameters: a pass and its settings.
@@ -169,7 +169,7 @@ class Rewriting:
         shape: tuple[int, ...],
         compute: Callable[..., np.ndarray],
     ) -> CompileValue:
-        """A constant value that ``compute`` gives of constant ``inputs``; see DerivedConstants.get."""
+        """A constant value that ``compute`` returns for constant ``inputs``; see DerivedConstants.get."""
         sources = [value.constant for value in inputs if value.constant is not None]
         return constant_value(self.constants.get((self.name, key), sources, like, shape, compute))
 

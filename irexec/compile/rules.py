@@ -1,4 +1,4 @@
-"""Rules that replace what a pattern matches: ``apply_rules`` is what a pass calls."""
+"""Rules that replace matches of a pattern; passes call ``apply_rules``."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Rule:
 def apply_rules(
     graph: CompileGraph, rewriting: Rewriting, rules: Iterable[Rule], *, outermost_first: bool = False
 ) -> None:
-    """Replace what the rules match, each operation by the first rule that applies.
+    """Replace matches of the rules, each operation by the first rule that applies.
 
     Args:
         outermost_first: begin at the results, for a pattern with optional parts at its end.

@@ -1,4 +1,4 @@
-"""The memory of runs: arenas, each used by one run at a time, and what plans have set up on them."""
+"""The memory of runs: arenas, each used by one run at a time, with the views of each plan."""
 
 from __future__ import annotations
 

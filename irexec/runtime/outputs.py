@@ -13,7 +13,7 @@ from irexec.runtime.array_text import arrays_text
 
 
 class UnknownOutputError(InputError, KeyError):
-    """There is no output of that name or position; a KeyError too, as of any mapping."""
+    """No output has that name or position; also a KeyError, as mappings raise."""
 
     # KeyError quotes its message as if it were a key.
     __str__ = Exception.__str__

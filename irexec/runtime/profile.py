@@ -1,4 +1,4 @@
-"""Where the time of a model goes: measured step by step, beside what each step costs."""
+"""The time of a model, measured step by step, beside the cost of each step."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def _chosen(choices: Mapping[Any, Any], key: str, name: str) -> Any:
 
 
 def describe_profile(plan: Plan, times: Times, costs: Costs) -> Profile:
-    """The profile of a plan that was run as ``times`` says."""
+    """The profile of a plan, from the measured ``times``."""
     medians = np.median(times.step_seconds, 0) * 1e3
     whole = float(medians.sum())
     owners = _owners(plan)

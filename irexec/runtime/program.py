@@ -1,4 +1,4 @@
-"""A model made ready to run: what every session of it shares. It has no state of variables."""
+"""A model prepared for running, shared by its sessions. It has no state of variables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ InputShapes = tuple[tuple[int, ...], ...]
 
 
 class Program:
-    """A copy of a model, what is known of its values, and the plans that were made for its inputs.
+    """A copy of a model, the facts of its values, and the plans made for its inputs.
 
     Args:
         model, threads, optimize, weights, precision, tolerant, max_memory: as for CompiledModel.

@@ -1,4 +1,4 @@
-"""How far a run is, by what its steps are estimated to take."""
+"""Progress of a run, by the estimated times of its steps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from irexec.compile.steps import Plan, Step
 from irexec.runtime.execute import Observer
 
 RunProgress = Callable[[float], object]
-"""Called after each step of a run with the part of the run, of 1, that it is estimated to take."""
+"""Called after each step with the estimated completed fraction of the run, from 0 to 1."""
 
 # Nanoseconds: the minimum time of a step, and a byte of a result that a reference kernel computes.
 _STEP, _BYTE = 1e4, 1.0

@@ -44,7 +44,7 @@ class State(dict[str, np.ndarray]):
 
 
 class VariableTransaction(MutableMapping[str, np.ndarray]):
-    """Variables during one run: reads see the state before it, writes take effect when it is over."""
+    """Variables during one run: reads return the state before the run, writes take effect after it."""
 
     def __init__(self, state: State) -> None:
         self.state, self.written = state, dict[str, np.ndarray]()

@@ -13,7 +13,7 @@ from irexec.ir.graph import ModelGraph
 WeightsMode = Literal["auto", "packed", "unpacked"]
 
 SHARE = 4
-"""Weights held in bytes take at most one part in SHARE of the available memory."""
+"""Weights unpacked to bytes may use one part in SHARE of the available memory."""
 
 
 def holding_of(mode: WeightsMode, model: ModelGraph, memory: MemoryLimit) -> Holding:
@@ -36,6 +36,6 @@ def holding_of(mode: WeightsMode, model: ModelGraph, memory: MemoryLimit) -> Hol
 
 
 def byte_size(model: ModelGraph) -> int:
-    """Bytes that the constants of 4 bits take with one byte for each weight; those of 8 bits are used as stored."""
+    """Bytes of the 4-bit constants with one byte for each weight; 8-bit constants are used as stored."""
     constants = (node.constant for node in model.walk() if node.constant is not None)
     return sum(constant.count for constant in constants if constant.element in (I4, U4))

@@ -10,8 +10,7 @@ import pytest
 from irexec.backend import attention
 from irexec.backend.attention import RowAttention, TiledAttention
 from irexec.backend.kernel import Kernel
-from irexec.backend.registry import candidates
-from tests.support.tasks import run_kernel, task_of
+from tests.support.tasks import candidates, run_kernel, task_of
 
 # (leading axes of query and of key, rows, columns, width, width of the value)
 SIZES = [

@@ -11,12 +11,12 @@ import pytest
 from irexec.backend.chain import Chain, Instruction
 from irexec.backend.constants import ConstantSource
 from irexec.backend.kernel import Task
-from irexec.backend.registry import BlockOperation, block_operations, candidates, find_block_operation
+from irexec.backend.registry import BlockOperation, block_operations, find_block_operation
 from irexec.backend.scratch import Scratch
 from irexec.ir.facts import Fact
 from tests.support.cases import Case, families
 from tests.support.laws import assert_same, attributes_of, exact_facts, infer, kernel
-from tests.support.tasks import run_kernel
+from tests.support.tasks import candidates, run_kernel
 
 _ROWS = [row for rows in families().values() for row in rows if isinstance(row, Case)]
 

@@ -15,11 +15,10 @@ from irexec.backend.compressed_linear import GroupedLinear
 from irexec.backend.constants import ConstantStore, Holding
 from irexec.backend.kernel import Task
 from irexec.backend.linear import DirectLinear, LinearKernel, TransposedLinear
-from irexec.backend.registry import candidates
 from irexec.dtypes.elements import F16, F32, I4, I8, U2, U4, U8, Element
 from irexec.dtypes.packing import pack, unpack
 from irexec.ir.constants import Bytes, Constant
-from tests.support.tasks import run_kernel, task_of
+from tests.support.tasks import candidates, run_kernel, task_of
 
 RANGES = {U4: (0, 16), I4: (-8, 8), U8: (0, 256), I8: (-128, 128), U2: (0, 4)}
 

@@ -14,7 +14,6 @@ from irexec.backend.convolution.geometry import blocks_of, pixels_of
 from irexec.backend.convolution.minimal_filtering import minimal_filtering
 from irexec.backend.kernel import KernelContext
 from irexec.backend.pool import pool_of
-from irexec.backend.registry import candidates
 from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import F32
 from irexec.schema.registry import resolve
@@ -25,7 +24,7 @@ from tests.support.convolutions import (
     operands_of,
     random_arrays,
 )
-from tests.support.tasks import run_kernel, task_of
+from tests.support.tasks import candidates, run_kernel, task_of
 
 ONES = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0)}
 PADS = ONES | {"pads_begin": (1, 1), "pads_end": (1, 1)}

@@ -14,9 +14,8 @@ from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.linear import DirectLinear, NarrowLinear, TransposedLinear
 from irexec.backend.matmul import MatrixProducts
 from irexec.backend.pool import pool_of
-from irexec.backend.registry import candidates
 from irexec.backend.scratch import Scratch
-from tests.support.tasks import run_kernel, task_of
+from tests.support.tasks import candidates, run_kernel, task_of
 
 F32 = np.dtype(np.float32)
 

@@ -14,9 +14,8 @@ from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.normalization import ColumnNormalization, GroupRows, RowNormalization, groups_of
 from irexec.backend.pool import pool_of
-from irexec.backend.registry import candidates
 from irexec.backend.scratch import Scratch
-from tests.support.tasks import task_of
+from tests.support.tasks import candidates, task_of
 
 F32 = np.dtype(np.float32)
 

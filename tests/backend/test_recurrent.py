@@ -11,10 +11,9 @@ from irexec.analysis.evaluate import as_tuple
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import KernelContext
 from irexec.backend.pool import pool_of
-from irexec.backend.registry import candidates
 from irexec.backend.scratch import Scratch
 from irexec.schema.recurrent import CellAttributes, GRUCellAttributes, GRUSequenceAttributes, SequenceAttributes
-from tests.support.tasks import run_kernel, task_of
+from tests.support.tasks import candidates, run_kernel, task_of
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from irexec.backend import resizing
-from irexec.backend.registry import candidates
 from tests.support.kernel_checks import check_kernels
-from tests.support.tasks import task_of
+from tests.support.tasks import candidates, task_of
 
 MODES = ["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"]
 # Data, axes, sizes.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from irexec.backend.registry import candidates
 from irexec.schema.registry import resolve
 from tests.support.convolutions import check_candidates, check_with_chain, random_arrays
-from tests.support.tasks import run_kernel, task_of
+from tests.support.tasks import candidates, run_kernel, task_of
 
 SHARED = {"windows of all phases", "windows of all phases, channels last"}
 ALL = {"phases by columns", "phases by columns, channels last", "product and sums of taps"}

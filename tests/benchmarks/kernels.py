@@ -24,12 +24,12 @@ from irexec.analysis.shape_inference import infer_shapes
 from irexec.backend.constants import ConstantSource, ConstantStore
 from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.pool import pool_of
-from irexec.backend.registry import candidates
 from irexec.backend.scratch import Scratch
 from irexec.ir.facts import Fact
 from irexec.schema.registry import resolve
 from tests.support.convolutions import bias_residual_relu, operands_of, orders_of
 from tests.support.kernel_checks import in_order
+from tests.support.tasks import candidates
 
 # A candidate counts as the fastest if it takes at most this much longer.
 _TIE = 1.05

@@ -8,10 +8,9 @@ import itertools
 import numpy as np
 import pytest
 
-from irexec.backend.registry import candidates
 from irexec.ir.facts import Fact
 from irexec.schema.registry import resolve
-from tests.support.tasks import run_kernel, task_of
+from tests.support.tasks import candidates, run_kernel, task_of
 
 ONEDNN = resolve("ConvTranspose", "onednn")
 GROUPED = resolve("GroupConvolutionBackpropData", "opset1")

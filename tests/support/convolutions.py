@@ -13,10 +13,9 @@ from numpy.typing import DTypeLike
 from irexec.backend.chain import Chain, Instruction
 from irexec.backend.kernel import Kernel, Order, Task
 from irexec.backend.numpy_ufuncs import clip
-from irexec.backend.registry import candidates
 from irexec.schema.registry import resolve
 from tests.support.kernel_checks import in_order
-from tests.support.tasks import run_kernel, task_of
+from tests.support.tasks import candidates, run_kernel, task_of
 
 FLOAT = np.dtype(np.float32)
 

@@ -13,9 +13,8 @@ from irexec.backend.chain import Chain, Instruction
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Kernel, KernelContext, Order, Task
 from irexec.backend.pool import pool_of
-from irexec.backend.registry import candidates
 from irexec.backend.scratch import Scratch
-from tests.support.tasks import run_recorded, task_of
+from tests.support.tasks import candidates, run_recorded, task_of
 
 Arrays = Sequence[np.ndarray | None]
 

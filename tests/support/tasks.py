@@ -12,10 +12,16 @@ from irexec.backend.chain import Chain
 from irexec.backend.constants import ConstantSource, ConstantStore
 from irexec.backend.kernel import Kernel, KernelContext, Order, Task
 from irexec.backend.pool import pool_of
+from irexec.backend.registry import offers
 from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import element_of
 from irexec.ir.facts import Fact
 from irexec.schema.registry import resolve
+
+
+def candidates(task: Task) -> list[Kernel]:
+    """All fast kernels that can compute a task, constructed."""
+    return [candidate.construct() for candidate in offers(task)]
 
 
 def task_of(

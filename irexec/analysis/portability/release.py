@@ -1,4 +1,4 @@
-"""Findings of what a release of OpenVINO does not read."""
+"""Findings about the parts of a model that a release of OpenVINO does not read."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def aligned_at_the_end(layer: Layer) -> bool:
 
 
 def windows_beside(layer: Layer) -> bool:
-    """Whether a window of pooling lies in the padding as a whole; not where the shape of the data is not known."""
+    """True if a window of pooling is entirely padding; False where the shape of the data is not known."""
     shape, attributes = layer.shape(), layer.attributes
     if shape is None or attributes is None or len(shape) < 3:
         return False

@@ -104,7 +104,7 @@ class Columns(Kernel):
 
     @functools.cached_property
     def spans(self) -> list[slice]:
-        """Where each block lies among the pixels of the result."""
+        """Position of each block among the pixels of the result."""
         return [pixels_of(block, self.geometry.windows.counts) for block in self.blocks]
 
     @functools.cached_property

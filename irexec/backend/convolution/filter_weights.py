@@ -15,7 +15,7 @@ from irexec.backend.products import LANES
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """Weights as a kernel takes them.
+    """Weights in the form that a kernel multiplies.
 
     Attributes:
         array: an array or several, made of the weights, or of the rows that differ.

@@ -159,7 +159,7 @@ def blocks_of(counts: Sequence[int], pixels: int, threads: int = 1) -> list[Slic
 
 
 def pixels_of(block: Slices, counts: Sequence[int]) -> slice:
-    """Where a block of ``blocks_of`` lies among the positions in C order."""
+    """Positions of a block of ``blocks_of``, in C order."""
     first = 0
     for part, count in zip(block, counts, strict=True):
         first = first * count + part.start
@@ -175,7 +175,7 @@ _LAST = {rank: channels_last_order(rank) for rank in range(2, 8)}
 
 
 def flat_pixels(x: np.ndarray) -> np.ndarray | None:
-    """(N, C, spatial...) as the view (N, C, pixels); None if the spatial axes do not lie in memory as one."""
+    """(N, C, spatial...) as the view (N, C, pixels); None if the spatial axes cannot be merged."""
     if x.flags.c_contiguous:
         return x.reshape(x.shape[0], x.shape[1], -1)
     last = x.transpose(_LAST[x.ndim]) if x.ndim in _LAST else x
@@ -200,6 +200,6 @@ def strided(x: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], off
 
 
 def is_matrix(x: np.ndarray) -> bool:
-    """Whether BLAS takes the two-dimensional array as it is."""
+    """True if BLAS reads the two-dimensional array without a copy."""
     (rows, columns), (down, across), item = x.shape, x.strides, x.itemsize
     return (across == item and down >= columns * item) or (down == item and across >= rows * item)

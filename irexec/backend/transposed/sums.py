@@ -1,4 +1,4 @@
-"""Transposed convolution by one product that gives a value for each pixel and tap, and sums of the taps of each phase.
+"""Transposed convolution by one product of every pixel with every tap, and sums of the taps of each phase.
 
 The data is padded by the pixels that the taps of the first and last values meet beyond it. Then every tap of a phase is
 a run of memory as long as the image, which begins a few pixels later for each of them, and the sums run over whole

@@ -1,4 +1,4 @@
-"""Compute what depends on constants alone: small values now, large ones when a kernel packs them."""
+"""Compute operations of constants alone: small values now, large ones when a kernel packs them."""
 
 from __future__ import annotations
 

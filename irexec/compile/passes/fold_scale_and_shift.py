@@ -1,4 +1,4 @@
-"""Fold what scales and shifts each channel into the weights of the product before or after it, and leave one addition.
+"""Fold scales and shifts of channels into the weights of a product beside them, and leave one addition.
 
 Batch normalization is such an operation, and so are Multiply, Divide, Add and Subtract with constants. The weights are
 scaled in f64 and rounded once, when a kernel packs them.
@@ -14,7 +14,7 @@ from irexec.compile.rewriting import Rewriting, create
 
 
 def fold_scale_and_shift(graph: CompileGraph, rewriting: Rewriting) -> None:
-    """For each product what stands before it, then what follows it."""
+    """For each product the operations before it, then the operations after it."""
     for operation in graph.order():
         for fold in (_fold_before, _fold_after):
             product = product_of(operation) if operation in graph else None

@@ -1,4 +1,4 @@
-"""Compute once what several operations compute alike (common subexpressions)."""
+"""Merge operations that compute the same (common subexpressions)."""
 
 from __future__ import annotations
 

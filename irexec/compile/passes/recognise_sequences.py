@@ -104,7 +104,7 @@ class _Wired:
         return value
 
     def _source(self, value: CompileValue) -> tuple[int, Slice | None]:
-        """The input of the TensorIterator that a Parameter of the body takes, and how it is sliced."""
+        """The input of the TensorIterator that a body's Parameter receives, and its slicing."""
         if value not in self.body.graph.inputs:
             return 0, None
         return self.wiring.sources[self.body.graph.inputs.index(value)] or (0, None)

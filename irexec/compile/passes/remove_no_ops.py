@@ -1,4 +1,4 @@
-"""Remove operations that give their input unchanged, bit by bit.
+"""Remove operations that return their input unchanged, bit by bit.
 
 Adding 0.0 is not among them: it changes -0.0.
 """
@@ -17,7 +17,7 @@ IDEMPOTENT = frozenset({"Relu", "Abs", "Sign", "Ceiling", "Floor", "Round", "Cla
 
 Reason = str
 Source = CompileValue | Reason | None
-"""The value that an output is equal to; a reason why it is not equal; None where there is nothing to say."""
+"""The value that an output is equal to; a reason if it is not equal; None without a reason."""
 
 
 def remove_no_ops(graph: CompileGraph, rewriting: Rewriting) -> None:

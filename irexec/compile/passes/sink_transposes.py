@@ -91,7 +91,7 @@ def _sink(graph: CompileGraph, rewriting: Rewriting, operation: Operation, value
 def _moved_back(
     graph: CompileGraph, rewriting: Rewriting, operation: Operation, operand: CompileValue, move: Move
 ) -> CompileValue | None:
-    """The operand as it is before the move; None if that would take another Transpose."""
+    """The operand before the move; None if another Transpose would be necessary."""
     shape, same = sizes_of(operand), move_of(operand.producer)
     if shape is None:
         return None

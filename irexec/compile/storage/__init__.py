@@ -1,4 +1,4 @@
-"""Where the tensors of a plan lie while it runs.
+"""Location of the tensors of a plan while it runs.
 
 A plan has one arena, a block of bytes that each run has for itself. Planning decides for every value of the graph one
 of four things:

@@ -22,7 +22,7 @@ def lay_out(
     reuse: bool = True,
     overwrite: bool = True,
 ) -> Storage:
-    """Decide where each value lies, and plan the arena.
+    """Decide the location of each value, and plan the arena.
 
     Args:
         reuse: whether outputs may be views, and parts of a Concat may be computed in its output.

@@ -1,4 +1,4 @@
-"""Operations with their kernels, and the decisions where their outputs lie."""
+"""Operations with their kernels, and the decided locations of their outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXTERNAL = "external"
 """Owner of memory that a run must neither return nor write to: inputs, constants and state."""
 
 Owner = CompileValue | str
-"""The value in whose memory another value lies, or EXTERNAL."""
+"""The value whose memory contains another value, or EXTERNAL."""
 
 
 @dataclass(eq=False)

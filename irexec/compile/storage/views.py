@@ -1,4 +1,4 @@
-"""How tensors lie in memory, and operations whose outputs are views of a tensor."""
+"""Order of tensors in memory, and operations whose outputs are views of a tensor."""
 
 from __future__ import annotations
 
