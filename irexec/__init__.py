@@ -294,8 +294,8 @@ __all__ = [
     "write_graph",
 ]
 
-# The public API: the names that each module exports, imported at their first use so that importing irexec takes no time. A
-# name of another form in irexec is written "own as public".
+# The public API: the names that each module exports, imported at their first use so that importing irexec takes no
+# time. A name of another form in irexec is written "own as public".
 _MODULES: dict[str, str] = {
     "irexec.analysis.builder": "Builder",
     "irexec.analysis.cost": "Cost",

@@ -1,4 +1,5 @@
-"""Reading, converting, checking, saving, compiling and running models: the public functions over io, analysis and runtime."""
+"""Reading, converting, checking, saving, compiling and running models: the public functions over io, analysis and
+runtime."""
 
 from __future__ import annotations
 
@@ -49,30 +50,35 @@ def read_model(
     model: io.ModelSource, weights: io.WeightsSource = None, *, mmap: bool = True, progress: Callable[[float], None] | None = None,
     inputs: NamedShapes | None = None,
 ) -> Model:  # fmt: skip
-    """Read an IR, or an ONNX model, which is converted to one in memory; weights stay in their files until they are used.
+    """Read an IR, or an ONNX model, which is converted to one in memory; weights stay in their files until they are
+    used.
 
-    A path that ends in .onnx is that of an ONNX model. Anything else is one if its bytes begin as those of an ONNX model, with which
-    no XML can begin. The model has ONNX's names; each warning of the conversion is a ConversionWarning.
+    A path that ends in .onnx is that of an ONNX model. Anything else is one if its bytes begin as those of an ONNX
+    model, with which no XML can begin. The model has ONNX's names; each warning of the conversion is a
+    ConversionWarning.
 
-    The .bin is open as long as the model needs it: a file that replaces it is not seen. If it is changed itself before it is mapped, using
-    its weights raises ModelError; after that, results may change, and if it becomes shorter, the system ends the process.
+    The .bin is open as long as the model needs it: a file that replaces it is not seen. If it is changed itself before
+    it is mapped, using its weights raises ModelError; after that, results may change, and if it becomes shorter, the
+    system ends the process.
 
     Args:
-        model: the .xml or .onnx: its path, its bytes, or a file open for reading bytes. External data of ONNX must be in the folder
-            of the file, so that only a path will do.
-        weights: the .bin: its path, its bytes, an array or a file; by default the file of the same name beside the .xml.
+        model: the .xml or .onnx: its path, its bytes, or a file open for reading bytes. External data of ONNX must be
+            in the folder of the file, so that only a path will do.
+        weights: the .bin: its path, its bytes, an array or a file; by default the file of the same name beside the
+            .xml.
         mmap: map the .bin. Otherwise it is read into memory at once, so that what happens to it later has no effect.
         progress: is called with each part of the model that has been read, as a fraction of it.
-        inputs: shapes of inputs of an ONNX model by name (None is the only input), with which it is converted in place of those
-            that it declares: some nodes can be converted only if the sizes of their inputs are known. An IR is reshaped when it
+        inputs: shapes of inputs of an ONNX model by name (None is the only input), in place of the declared ones:
+            some nodes can be converted only if the sizes of their inputs are known. An IR is reshaped when it
             has been read.
 
     Raises:
-        ModelError: the .xml cannot be read or is not an IR, or the .bin that is named cannot be read. Damage that leaves a
-            graph is kept in ``model.problems`` for ``irexec.validate``, and so is a .bin beside the .xml that cannot be
-            read; compile_model refuses both.
+        ModelError: the .xml cannot be read or is not an IR, or the .bin that is named cannot be read. Damage that
+            leaves a graph is kept in ``model.problems`` for ``irexec.validate``, and so is a .bin beside the .xml that
+            cannot be read; compile_model refuses both.
         ConversionError: the ONNX model cannot be read or converted, or the package onnx is not installed.
-        InputError: an argument is of another type, or is for a .bin, which an ONNX model does not have, or for an ONNX model.
+        InputError: an argument is of another type, or is for a .bin, which an ONNX model does not have, or for an ONNX
+            model.
     """
     source = _source(model)
     if isinstance(source, Source):
@@ -94,10 +100,10 @@ def convert(model: io.ModelSource, *, inputs: NamedShapes | None = None, strict:
     Each warning of the conversion is a ConversionWarning. ``save_model`` writes the IR.
 
     Args:
-        model: the .onnx: its path, its bytes, or a file open for reading bytes. External data must be in the folder of the
-            file, so that only a path will do.
+        model: the .onnx: its path, its bytes, or a file open for reading bytes. External data must be in the folder of
+            the file, so that only a path will do.
         inputs: shapes of inputs by name (None is the only input), in place of the shapes that the model declares.
-        strict: refuse a model that declares types or shapes which contradict those of its nodes, in place of a warning for each.
+        strict: refuse a model whose declared types or shapes contradict its nodes, in place of a warning for each.
 
     Raises:
         ConversionError: the model cannot be read or converted, or the package onnx is not installed.
@@ -128,14 +134,16 @@ def read_tolerant(
     model: io.ModelSource, weights: io.WeightsSource = None, *, mmap: bool = True, progress: Callable[[float], None] | None = None,
     inputs: NamedShapes | None = None,
 ) -> tuple[Model | None, list[Finding]]:  # fmt: skip
-    """Read a model as read_model does, but report all that is wrong with an ONNX model instead of raising the first of it.
+    """Read a model as read_model does, but report all that is wrong with an ONNX model instead of raising the first of
+    it.
 
     Args:
         model, weights, mmap, progress: as for read_model.
         inputs: shapes of inputs of an ONNX model, for one that cannot be converted without them; an IR ignores them.
 
     Returns:
-        The model, None if it cannot be converted; and what is found of an ONNX model. What is wrong with an IR is found later.
+        The model, None if it cannot be converted; and what is found of an ONNX model. What is wrong with an IR is found
+        later.
 
     Raises:
         ModelError, ConversionError, InputError: as for read_model, of an ONNX model only if it cannot be read at all.
@@ -161,7 +169,7 @@ class _OnnxSource(NamedTuple):
 
 
 def _source(model: io.ModelSource) -> Source | _OnnxSource:
-    """What a model is read from; see read_model for what decides which of the two it is.
+    """Source of a model; see read_model for what decides which of the two it is.
 
     Raises:
         ModelError: it cannot be read.
@@ -201,13 +209,15 @@ def validate(
     """All findings about a model, by XML line.
 
     Args:
-        model: a model, however damaged, which is not changed; or what read_model takes. Of an ONNX model the findings say all that
-            keeps it from being converted, and if nothing does, what is found of the IR that it becomes.
+        model: a model, however damaged, which is not changed; or what read_model takes. Findings of an ONNX model are
+            the reasons that keep it from being converted or, if none do, the findings of the converted IR.
         weights: also read every constant and report NaN and infinities.
-        portability: also report, as info, where OpenVINO's own implementations differ from each other or from the specification.
-        release: also report what this release of OpenVINO, such as "2023.3", does not read; of ``portability`` what holds for it.
+        portability: also report, as info, where OpenVINO's own implementations differ from each other or from the
+            specification.
+        release: also report what this release of OpenVINO, such as "2023.3", does not read; of ``portability`` what
+            holds for it.
         inference: what ``infer_all`` gave for the model as it is; inferred without.
-        progress: is called after shape inference and after each check, with the part that it was of all, as a fraction.
+        progress: called after shape inference and after each check with its share of the work, a fraction.
 
     Returns:
         The findings, a list. An execution graph gives one that says so, and nothing else of it is checked.
@@ -236,8 +246,8 @@ def save_model(model: ModelLike, path: str | Path) -> None:
 
     Raises:
         ModelError: the model or the files cannot be written.
-        InputError: it is neither a model nor what one is read from, the path does not end in .xml, or the .bin beside it would
-            overwrite a file that holds constants of the model, such as the external data of an ONNX model.
+        InputError: it is neither a model nor what one is read from, the path does not end in .xml, or the .bin beside
+            it would overwrite a file that holds constants of the model, such as the external data of an ONNX model.
     """
     read, target = as_model(model), Path(path)
     check_target(read, target)
@@ -260,19 +270,21 @@ def compile_model(
     Args:
         model: a model, or what read_model takes. It is copied: changing it afterwards changes nothing.
         bin: the weights as for read_model, where ``model`` is not a model yet.
-        threads: how many threads work on a step; by default IREXEC_NUM_THREADS, or as many as the process has cores to run on.
+        threads: how many threads work on a step; by default IREXEC_NUM_THREADS, or as many as the process has cores to
+            run on.
         optimize: rewrite the graph and use fast kernels; without, only reference kernels run.
-        weights: form in which weights of 4 and 8 bits are held. "packed": as they are stored, decompressed block by block
-            on every run. "unpacked": as f32, which is faster and takes four to eight times the memory. "auto": weights of
-            4 bits with one byte each, which is nearly as fast as f32, if that takes at most a quarter of the memory that is
+        weights: form in which weights of 4 and 8 bits are held. "packed": as they are stored, decompressed block by
+            block on every run. "unpacked": as f32, faster and with four to eight times the memory. "auto": weights of
+            4 bits with one byte each, nearly as fast as f32, if that takes at most a quarter of the memory that is
             available when the model is compiled; otherwise packed.
-        precision: how f16 and bf16 are computed. "as-written": every result is rounded to its element type. "f32": in f32, as
-            OpenVINO's CPU plugin does; what is stored, given out or assigned to a state has the type that it is written with. f64,
-            integers and types of 8 bits and less are the same in both.
+        precision: how f16 and bf16 are computed. "as-written": every result is rounded to its element type. "f32": in
+            f32, as OpenVINO's CPU plugin does; what is stored, given out or assigned to a state has the type that it is
+            written with. f64, integers and types of 8 bits and less are the same in both.
         mmap: as for read_model, where ``model`` is not a model yet.
-        max_memory: bytes of memory that the process may hold, mapped files not counted; None for what the system and its control
-            groups have left. Tensors are refused before they are allocated; what a kernel needs besides its outputs is not
-            counted before. Where the system does not say what a process holds, each allocation is compared with it alone.
+        max_memory: bytes of memory that the process may hold, mapped files not counted; None for what the system and
+            its control groups have left. Tensors are refused before they are allocated; what a kernel needs besides its
+            outputs is not counted before. Where the system does not say what a process holds, each allocation is
+            compared with it alone.
 
     Raises:
         NodeError, UnsupportedError, ModelError: the model cannot be read or run, or takes more memory than there is.

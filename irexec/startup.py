@@ -1,7 +1,8 @@
 """Ctrl-C while the command line is still being imported: one line and exit code 130, not a traceback out of an import.
 
-This is the first thing that the package imports, and it imports nothing that the interpreter has not loaded already: any import takes
-milliseconds in which Ctrl-C would give a traceback. It does nothing in a program that merely uses irexec as a library.
+This is the first thing that the package imports, and it imports nothing that the interpreter has not loaded already:
+any import takes milliseconds in which Ctrl-C would give a traceback. It does nothing in a program that merely uses
+irexec as a library.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ def is_command_line() -> bool:
 
 
 def exit_quietly_on_interrupt() -> None:
-    """Make Ctrl-C end the process at once, unless it is ignored; an exception could get lost in the middle of an import."""
+    """Make Ctrl-C end the process at once, unless it is ignored; an exception could get lost in the middle of an
+    import."""
     if is_command_line() and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, exit_at_once)
 

@@ -35,7 +35,7 @@ def typed_attributes(node: Node, definition: OpDef) -> ParsedAttributes:
 
 
 def _not_texts(texts: Texts) -> Iterator[AttributeProblem]:
-    """What is wrong with attributes of which one was set to something else in Python."""
+    """Problems of attributes, one of which was set to an object of another type in Python."""
     for key, text in texts:
         yield from (AttributeProblem(*problem) for problem in attribute_problems(key, text))
 

@@ -1,7 +1,7 @@
-"""What shape inference finds of bodies, so that none is inferred twice from the same facts of its Parameters.
+"""Inferred facts of bodies, remembered so that no body is inferred twice from the same facts of its Parameters.
 
-The rule of a loop infers its body several times, and so does that of a loop inside it. Without remembering, the innermost of
-nested loops would be inferred 3**depth times and more.
+The rule of a loop infers its body several times, and so does that of a loop inside it. Without remembering, the
+innermost of nested loops would be inferred 3**depth times and more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Value
 
 MAX_INFERENCES = 100
-"""How many different facts of its Parameters a body is inferred from. After these, nothing is taken to be known of them."""
+"""Number of different facts of its Parameters that a body is inferred from. After these, its Parameters count as
+unknown."""
 
 Key = tuple[Hashable, ...]
 
@@ -30,7 +31,7 @@ class BodyFacts:
     """The inferences of the bodies of one node, nested ones included.
 
     Args:
-        facts: of every value; those of a body are those of the inference that was made or recalled last.
+        facts: of every value; the values of a body have the facts of the last inference, made or recalled.
     """
 
     def __init__(self, facts: dict[Value, Fact]) -> None:
@@ -44,7 +45,7 @@ class BodyFacts:
         self._current.clear()
 
     def count(self, graph: Graph) -> int:
-        """How many inferences of a body are kept."""
+        """Number of inferences of a body that are kept."""
         return len(self._made.get(graph, ()))
 
     def recall(self, graph: Graph, key: Key) -> bool:
@@ -71,7 +72,7 @@ class BodyFacts:
 
 
 def key_of(given: Sequence[Fact]) -> Key:
-    """What two inferences of a body from equal facts have in common."""
+    """Key that two inferences of a body from equal facts have in common."""
     return tuple(map(_key, given))
 
 

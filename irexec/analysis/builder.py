@@ -33,8 +33,9 @@ class Builder:
 
     Args:
         name: of the graph.
-        inside: for the graph of a body, the builder of the graph around it. Bodies must not change any more once a node with them
-            has been added: each is inferred once from the same facts, however many bodies are inside each other.
+        inside: for the graph of a body, the builder of the graph around it. Bodies must not change any more once a node
+            with them has been added: each is inferred once from the same facts, however many bodies are inside each
+                other.
 
     Attributes:
         graph: what has been built so far.
@@ -76,7 +77,8 @@ class Builder:
     def constant(
         self, array: Any, element: ElementLike | None = None, name: str | None = None, names: Sequence[str] = ()
     ) -> Value:
-        """A constant with a copy of the values in ``array``: Python ints are i64 and floats f32 unless ``element`` says otherwise."""
+        """A constant with a copy of the values in ``array``: Python ints are i64 and floats f32 unless ``element`` says
+        otherwise."""
         values = _array(array, None if element is None else as_element(element))
         kind = element_of(values.dtype) if element is None else as_element(element)
         return self.raw_constant(packed(_cast(values, kind), kind), name, names)
@@ -113,7 +115,8 @@ class Builder:
 
         Raises:
             NodeError: the inputs or attributes are wrong; the graph is then as it was before.
-            OpError, ModelError: an input is a value of another builder or no tensor; there is no such operation or attribute.
+            OpError, ModelError: an input is a value of another builder or no tensor; there is no such operation or
+                attribute.
         """
         definition = (
             newest(type)
@@ -132,7 +135,8 @@ class Builder:
             return self._infer(node, names)
 
     def clone_node(self, node: Node, *inputs: Value) -> tuple[Value, ...]:
-        """Add a copy of another graph's node on new inputs, with its name, attributes, bodies and tensor names; its outputs.
+        """Add a copy of another graph's node on new inputs, with its name, attributes, bodies and tensor names; its
+        outputs.
 
         Raises:
             NodeError: the inputs do not fit the operation.
@@ -147,7 +151,8 @@ class Builder:
         return tuple(clone.outputs)
 
     def result(self, value: Value, name: str | None = None) -> Node:
-        """An output of the model; ``name`` is also its tensor name if it has none. OpError if the value is of another builder."""
+        """An output of the model; ``name`` is also its tensor name if it has none. OpError if the value is of another
+        builder."""
         self._own(value)
         node = self._node("Result", "opset1", name or f"{value.node.name}/sink_port_{value.index}", {})
         if name is not None:
@@ -161,7 +166,7 @@ class Builder:
         node.name = self._names.free(name)
 
     def fact(self, value: Value) -> Fact:
-        """What is known of a value, its contents included."""
+        """The fact of a value, its contents included."""
         return self._inference.inference.facts[value]
 
     def constant_array(self, value: Value) -> np.ndarray | None:
@@ -209,7 +214,8 @@ class Builder:
         return self._own(operand) if isinstance(operand, Value) else self.constant(operand)
 
     def _own(self, value: Value) -> Value:
-        """The value itself, which must be of this graph: a body has values of the graph around it through its Parameters alone."""
+        """The value itself, which must be of this graph: a body has values of the graph around it through its
+        Parameters alone."""
         if value.node not in self._made:
             raise OpError(f"{value!r} is a value of another builder than {self!r}")
         return value
@@ -257,20 +263,21 @@ class Builder:
 
 
 def _mapped_outputs(node: Node) -> int:
-    """How many outputs the port maps of a node's bodies speak of; 0 for a node without bodies."""
+    """Number of outputs that the port maps of a node's bodies name; 0 for a node without bodies."""
     last = [entry.external for body in node.bodies.values() for entry in body.port_maps if entry.kind == "output"]
     return max(0, max(last, default=-1) + 1 - len(node.ports))
 
 
 def packed(array: np.ndarray, element: Element) -> Constant:
-    """A constant of values in the carrier of their element type; it may share the array's memory, which must not change any more."""
+    """A constant of values in the carrier of their element type; it may share the array's memory, which must not change
+    any more."""
     raw = pack(element, array).view()
     raw.flags.writeable = False
     return Constant(element, array.shape, Bytes(raw), raw.nbytes)
 
 
 def packed_size_of(element: Element, shape: Sequence[int]) -> int:
-    """How many bytes a constant of this type and shape takes; raises OpError for strings."""
+    """Number of bytes of a constant of this type and shape; raises OpError for strings."""
     return packed_size(element, math.prod(shape))
 
 

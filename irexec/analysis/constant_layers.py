@@ -1,4 +1,4 @@
-"""Which layers depend on constants alone: decompression of weights, and all that can be computed before a model runs."""
+"""Layers that depend on constants alone: decompression of weights, and whatever can be computed before a model runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from irexec.schema.registry import resolve
 
 
 def constant_layers(graph: Graph) -> set[Node]:
-    """The layers of a graph, without those of bodies, whose results are always the same; Constants are not among them."""
+    """The layers of a graph, without those of bodies, whose results are always the same; Constants are not among
+    them."""
     found: set[Node] = set()
     for node in topological(graph)[0]:
         sources = [value.node for value in node.inputs if value is not None]

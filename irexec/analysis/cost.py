@@ -1,7 +1,8 @@
-"""What layers cost, from the facts of their inputs and outputs alone: multiply-accumulates, parameters and bytes.
+"""Costs of layers, from the facts of their inputs and outputs alone: multiply-accumulates, parameters and bytes.
 
-A multiply-accumulate (MAC) is one product and one sum of a convolution, a matrix product, a recurrent cell or an attention; all other
-operations count 0. That is how published figures count: 4.1 GMACs for ResNet-50 at 224 x 224. Details:
+A multiply-accumulate (MAC) is one product and one sum of a convolution, a matrix product, a recurrent cell or an
+attention; all other operations count 0. That is how published figures count: 4.1 GMACs for ResNet-50 at 224 x 224.
+Details:
 
 - products with padding count, as in published figures;
 - a transposed convolution counts the products of every input element with the filter;
@@ -9,9 +10,9 @@ operations count 0. That is how published figures count: 4.1 GMACs for ResNet-50
 - sequences count every step up to the longest sequence;
 - TensorIterator and Loop count their bodies times the number of iterations, If the larger of its branches.
 
-Parameters are the elements of the constants that a layer reads, of floating-point types or of at most 8 bits; indices, axes and
-shapes are not parameters, nor are single values, such as the factor of a scale. A constant that several layers read counts for the
-first of them. Bytes are those of packed tensors, as in the .bin.
+Parameters are the elements of the constants that a layer reads, of floating-point types or of at most 8 bits; indices,
+axes and shapes are not parameters, nor are single values, such as the factor of a scale. A constant that several layers
+read counts for the first of them. Bytes are those of packed tensors, as in the .bin.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _COMPRESSED_BITS = 8
 
 @dataclass(frozen=True)
 class Cost(Record):
-    """What one layer, or several, cost.
+    """Cost of one layer, or of several.
 
     Attributes:
         macs: multiply-accumulates; None if they depend on a shape that is not known.
@@ -140,7 +141,7 @@ class Costs:
             return None
 
     def runs(self, node: Node) -> dict[str, int | None]:
-        """How often each body of a layer runs, at most; None if that is not known. Of an If the branch with more MACs runs."""
+        """Maximum number of runs of each body of a layer; None if unknown. The branch of an If with more MACs runs."""
         if node.type != "If":
             return {name: self._iterations(node, body) for name, body in node.bodies.items()}
         costs = {name: self._of_body(body) for name, body in node.bodies.items()}
@@ -155,7 +156,7 @@ class Costs:
         return self._readers.get(value, [])
 
     def fact(self, value: Value) -> Fact:
-        """What is known of a value, or else declared."""
+        """The inferred fact of a value, or else the declared one."""
         found = self._facts.get(value)
         if found is not None and found.is_static and found.element is not None:
             return found
@@ -194,7 +195,7 @@ class Costs:
         return _sum(product(self._of_body(body), runs[name]) for name, body in node.bodies.items())
 
     def _iterations(self, node: Node, body: Body) -> int | None:
-        """How often a body runs at most; None if that is not known."""
+        """Maximum number of runs of a body; None if unknown."""
         if node.type == "Loop":
             trips = None if node.inputs[0] is None else self._facts.get(node.inputs[0], Fact(None, None)).ints()
             return trips[0] if trips and trips[0] >= 0 else None
@@ -321,7 +322,8 @@ def _sequence(states: int) -> Callable[[Shapes, Sizes, Any], int]:
 
 @dataclass(frozen=True)
 class _Rule:
-    """How MACs are counted: from the shapes of the first ``inputs`` inputs (all if None), of the first output, and attributes."""
+    """How MACs are counted: from the shapes of the first ``inputs`` inputs (all if None), of the first output, and
+    attributes."""
 
     inputs: int | None
     count: Callable[[Shapes, Sizes, Any], int]

@@ -35,7 +35,7 @@ class _SmallArrays:
 
 
 def as_tuple(result: Any) -> tuple[Any, ...]:
-    """What a kernel or rule returned, one entry per output."""
+    """Results of a kernel or rule, one entry per output."""
     return tuple(result) if isinstance(result, tuple | list) else (result,)
 
 
@@ -47,7 +47,8 @@ def rounded(array: np.ndarray, element: Element | None) -> np.ndarray:
 
 
 def without_elements(facts: Sequence[Fact]) -> tuple[np.ndarray, ...] | None:
-    """The outputs where none of them has elements, else None: what would be computed on the way may be larger than any array.
+    """The outputs where none of them has elements, else None: what would be computed on the way may be larger than any
+    array.
 
     OpenVINO does not execute a node with empty outputs either.
     """
@@ -71,8 +72,8 @@ def with_values(
 ) -> tuple[Fact, ...]:
     """``outputs`` with the values that follow from those of ``inputs``, found by the kernel itself.
 
-    Nothing is computed that is large, random or depends on state, or takes large arrays on the way; what bounds leave undecided is
-    left out.
+    Nothing is computed that is large, random or depends on state, or takes large arrays on the way; what bounds leave
+    undecided is left out.
     """
     if (
         not definition.deterministic

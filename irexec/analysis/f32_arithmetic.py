@@ -1,16 +1,18 @@
 """f16 and bf16 arithmetic in f32, as OpenVINO's CPU plugin computes it.
 
-- Inputs, constants and states of f16 and bf16 keep their type; a Convert to f32 follows them, and one back precedes what is assigned
-  to a state or is its initial value.
-- Parameters of bodies, and the element types that attributes name, become f32: a Convert to f16 of an f32 tensor changes nothing.
-- A MaxPool with windows in the padding alone and a SegmentMax that fills in the lowest value keep their type, whose lowest value it
-  is. (In OpenVINO it is that of f32, which is -inf in f16.)
-- A result that depends on constants alone is rounded to f16 where a layer of f16 reads it: OpenVINO folds it, in f32, before it changes
-  types. Decompression of weights for MatMul and Gather is not folded, and neither is FakeQuantize.
+- Inputs, constants and states of f16 and bf16 keep their type; a Convert to f32 follows them, and one back precedes
+  what is assigned to a state or is its initial value.
+- Parameters of bodies, and the element types that attributes name, become f32: a Convert to f16 of an f32 tensor
+  changes nothing.
+- A MaxPool with windows in the padding alone and a SegmentMax that fills in the lowest value keep their type, whose
+  lowest value it is. (In OpenVINO it is that of f32, which is -inf in f16.)
+- A result that depends on constants alone is rounded to f16 where a layer of f16 reads it: OpenVINO folds it, in f32,
+  before it changes types. Decompression of weights for MatMul and Gather is not folded, and neither is FakeQuantize.
 - f64, the types of 8 bits and less, and integers stay as they are.
 
-Source: ConvertPrecision in openvino's ``convert_precision.cpp``, of which the CPU plugin asks that inputs, outputs and states keep their
-types; measured with OpenVINO 2026.4.1. The plugin does the same in bodies, but for states, which are f32 there.
+Source: ConvertPrecision in openvino's ``convert_precision.cpp``, of which the CPU plugin asks that inputs, outputs and
+states keep their types; measured with OpenVINO 2026.4.1. The plugin does the same in bodies, but for states, which are
+f32 there.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ _AFTER_SCALING = ("Reshape", "Transpose", "Squeeze", "Unsqueeze")
 
 
 def compute_in_f32(graph: Graph, facts: Mapping[Value, Fact]) -> set[Node] | None:
-    """Change a graph and its bodies so that nothing is computed in f16 or bf16; Results get f32 where the source is computed.
+    """Change a graph and its bodies so that nothing is computed in f16 or bf16; Results get f32 where the source is
+    computed.
 
     A graph stays as it is where an input has no element type: a run may give it f16.
 
@@ -154,7 +157,8 @@ def _is_quantised(value: Value, constant: set[Node]) -> bool:
 
 
 def _is_decompressed(value: Value, reader: Node) -> bool:
-    """Whether the value is Convert -> [Subtract] -> Multiply of a constant of 8 bits or less, for a layer that decompresses it."""
+    """Whether the value is Convert -> [Subtract] -> Multiply of a constant of 8 bits or less, for a layer that
+    decompresses it."""
     node: Node | None = value.node
     while node is not None and node.type in _AFTER_SCALING:
         node = _source(node, 0)

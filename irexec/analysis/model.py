@@ -111,8 +111,8 @@ class Model(ir.ModelGraph):
 
         Args:
             shapes: by tensor name, layer name or position; or one shape for a model of one input.
-                A shape is text such as "1,3,?,2..5" or a sequence of sizes: ints (-1: any), None (any), Dims, text such as
-                "2..5", or bounds such as (2, 5). None in place of a shape means an unknown rank.
+                A shape is text such as "1,3,?,2..5" or a sequence of sizes: ints (-1: any), None (any), Dims, text such
+                as "2..5", or bounds such as (2, 5). None in place of a shape means an unknown rank.
             tolerant: leave layers that cannot take the shapes, or are not known, as they are declared.
 
         Raises:

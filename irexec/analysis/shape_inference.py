@@ -33,7 +33,8 @@ class Inference:
 
     Attributes:
         facts: for every value of the graph and of its bodies.
-        failures: the first error of each node that could not be inferred, a NodeError or an UnsupportedError; empty when strict.
+        failures: the first error of each node that could not be inferred, a NodeError or an UnsupportedError; empty
+            when strict.
     """
 
     facts: dict[Value, Fact] = field(default_factory=dict)
@@ -81,7 +82,8 @@ class ShapeInference:
 
     Attributes:
         tolerant: whether failures are collected; otherwise the first is raised.
-        bodies_are_final: whether bodies stay as they are once they have been inferred, so that what was inferred of them is kept.
+        bodies_are_final: whether bodies stay as they are once they have been inferred, so that what was inferred of
+            them is kept.
     """
 
     def __init__(self, tolerant: bool) -> None:

@@ -1,4 +1,5 @@
-"""A part of a model as a model of its own: chosen layers, with Parameters or Constants in place of what the others gave them."""
+"""A part of a model as a model of its own: chosen layers, with Parameters or Constants in place of what the others gave
+them."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from irexec.ir.names import Names
 from irexec.ir.shape_text import write_shape
 
 Boundary = Callable[[Value], Fact | None]
-"""What stands for a value that is cut: a fact with a known value is a Constant, one without a Parameter; with None it cannot be cut."""
+"""Stand-in for a value that is cut: a fact with a known value is a Constant, one without a Parameter; with None it
+cannot be cut."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,8 @@ class SubModel:
     """A model that was made of a part of another.
 
     Attributes:
-        model: layers that were kept have the ids, names and ports that they had; what stands for a value has those of its layer.
+        model: layers that were kept have the ids, names and ports that they had; what stands for a value has those of
+            its layer.
         feeds: for each input of the model, in order, the value of the other model that it stands for.
         results: for each Result, in order, the value of the other model that it gives.
     """
@@ -45,15 +48,17 @@ def extract(
 ) -> SubModel:
     """The layers ``keep`` of a model as a model of its own; the model stays as it is.
 
-    Parameters and Constants that the layers read come along, and Results of their outputs do. Damage that the reader found does not.
+    Parameters and Constants that the layers read come along, and Results of their outputs do. Damage that the reader
+    found does not.
 
     Args:
         model: any model, or a body as one; it may be damaged.
         keep: layers other than Parameters, Constants and Results.
-        boundary: what stands for the value of a layer that is not kept, and for an input at which no edge arrives.
-        results: the values to give; unless given, those that are read by a layer that is not kept, or by a Result.
+        boundary: stand-in for the value of a layer outside ``keep``, and for an input without an edge.
+        results: the values to give; unless given, the values read by a layer outside ``keep`` or by a Result.
         bypass: for an output of a layer that is not kept, the value that its readers get in its place.
-        also: Parameters and Constants to keep although nothing reads them. Where nothing else is kept, the first Parameter gets a Result.
+        also: Parameters and Constants to keep although nothing reads them. Where nothing else is kept, the first
+            Parameter gets a Result.
 
     Raises:
         ModelError: nothing can stand for a value that is read.
@@ -241,7 +246,7 @@ def with_shapes(model: Model, shapes: Mapping[int, Sequence[int]]) -> Model:
 
 
 def _refined(declared: Fact | None, inferred: Fact) -> Fact | None:
-    """What a port declares, with the sizes that it leaves open as inferred."""
+    """Declared fact of a port, with its open sizes as inferred."""
     if (
         declared is None
         or declared.shape is None

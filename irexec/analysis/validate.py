@@ -26,7 +26,8 @@ def validate(
     model: ModelGraph, *, weights: bool = False, portability: bool = False, release: str | None = None,
     inference: Inference | None = None, progress: Callable[[float], None] | None = None,
 ) -> Findings:  # fmt: skip
-    """All findings about a model, however damaged, by XML line; arguments and errors are those of irexec.api.validate."""
+    """All findings about a model, however damaged, by XML line; arguments and errors are those of
+    irexec.api.validate."""
     check_model(model)
     target = None if release is None else parse_release(release)
     if is_execution_graph(model):

@@ -2,10 +2,11 @@
 
 - A Parameter of f16 takes f32; a Convert follows it.
 - A Result of i64, u64, i32 or u32 gives i32, every other one f32; a Convert precedes it.
-- The name of a Parameter's layer, and that of the layer that a Result takes its input from, is a tensor name too; the latter
-  with ``.N`` where the layer has several outputs.
+- The name of a Parameter's layer, and that of the layer that a Result takes its input from, is a tensor name too; the
+  latter with ``.N`` where the layer has several outputs.
 
-The model itself stays as it was read. Source: ``update_v10_model`` in openvino's ``model_reader.cpp``; OpenVINO 2026.4.1 does so.
+The model itself stays as it was read. Source: ``update_v10_model`` in openvino's ``model_reader.cpp``; OpenVINO
+2026.4.1 does so.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def output_name(value: Value) -> str:
 def adapt(model: ModelGraph) -> None:
     """Turn a model of version 10 into one of version 11 that has the same inputs and outputs in OpenVINO.
 
-    Results whose types cannot be inferred have those that the ports declare.
+    A Result without an inferred type has the declared type of its port.
     """
     for node in model.parameters:
         if node.outputs:

@@ -28,7 +28,8 @@ class Codec(Protocol):
         """The number of bytes of ``count`` elements; OpError where the count does not decide it."""
 
     def pack(self, values: np.ndarray) -> np.ndarray:
-        """The packed bytes (uint8, one dimension) of values of the carrier, which are contiguous and of one dimension."""
+        """The packed bytes (uint8, one dimension) of values of the carrier, which are contiguous and of one
+        dimension."""
 
     def unpack(self, data: np.ndarray, count: int) -> np.ndarray:
         """``count`` elements in the carrier; ``data`` has at least ``size(count)`` bytes."""

@@ -1,4 +1,5 @@
-"""State that every part of the reader shares: the weights, the problems found so far, common parts of ports and layers."""
+"""State that every part of the reader shares: the weights, the problems found so far, common parts of ports and
+layers."""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ class _Ports(NamedTuple):
 
 
 def read_edge(context: ReadContext, element: Element, position: int) -> Edge | None:
-    """The edge of an element, the one at ``position``; None, and a problem, where it does not say from where to where."""
+    """The edge of an element, the one at ``position``; None, and a problem, where it does not say from where to
+    where."""
     ids = context.integers(element, EDGE_ATTRIBUTES)
     if ids is None:
         return None

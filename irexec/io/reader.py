@@ -169,7 +169,8 @@ def _layer(context: ReadContext, element: Element, depth: int) -> Node:
 
 
 def _plain_payload(context: ReadContext, element: Element, layout: tuple[str, ...]) -> LayerPayload:
-    """The payload of a layer that has only the elements that every layer has; it is shared unless the file says more."""
+    """The payload of a layer that has only the elements that every layer has; it is shared unless the file says
+    more."""
     attributes, parts = element.without(_KNOWN), attributes_by_tag(element, *_PORTS)
     if attributes or parts:
         return LayerPayload(attributes, parts, (), layout)

@@ -36,7 +36,8 @@ def _open(path: str, flags: int) -> int:
 
 
 def check_regular(path: str | Path) -> None:
-    """Raise OSError unless the path leads to a regular file; before it is opened, which may have an effect on a device."""
+    """Raise OSError unless the path leads to a regular file; before it is opened, which may have an effect on a
+    device."""
     mode = os.stat(path).st_mode
     if not stat.S_ISREG(mode):
         raise NotRegularFileError(path, mode)

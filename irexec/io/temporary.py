@@ -120,7 +120,8 @@ def _put_back(old: Path, target: Path) -> None:
 
 
 def _is_running_on_windows(process: int) -> bool:
-    """The same by kernel32: a process that has ended, and is open elsewhere, has an exit code other than STILL_ACTIVE."""
+    """The same by kernel32: a process that has ended, and is open elsewhere, has an exit code other than
+    STILL_ACTIVE."""
     import ctypes
 
     kernel = getattr(ctypes, "WinDLL")("kernel32", use_last_error=True)  # noqa: B009

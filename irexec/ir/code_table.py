@@ -1,4 +1,4 @@
-"""What a row of the table of finding codes says, and the table of all rows.
+"""Rows of the table of finding codes, and the table of all rows.
 
 The rows are in irexec.ir.codes and irexec.ir.onnx_codes; whoever imports the first has all of them.
 """
@@ -15,12 +15,13 @@ Severity = Literal["error", "warning", "info"]
 
 @dataclass(frozen=True)
 class Code(Record):
-    """What is known of one code.
+    """One code.
 
     Attributes:
         code: "IR103".
         name: two to four words, unique.
-        severity: error (the model cannot be run, or its results cannot be trusted), warning (unusual, but it can be run) or info.
+        severity: error (the model cannot be run, or its results cannot be trusted), warning (unusual, but it can be
+            run) or info.
         meaning: one sentence without a full stop.
         example: XML in which it is found, or ONNX's text of a model, reduced to what matters.
         repair: what to do about it.

@@ -1,8 +1,8 @@
 """The codes of findings in an IR, one row per code; irexec.ir.onnx_codes and irexec.ir.portability_codes have others.
 
-Codes are stable: a code is never given another meaning. IR0xx is what the reader finds, IR1xx the layers themselves, IR2xx ports,
-IR3xx the graph, IR4xx weights, IR5xx bodies and variables, IR9xx what other implementations do. To add a code, add a row here, report
-it with ``irexec.ir.findings.at`` and give the tests a row that fires it.
+Codes are stable: a code is never given another meaning. IR0xx is what the reader finds, IR1xx the layers themselves,
+IR2xx ports, IR3xx the graph, IR4xx weights, IR5xx bodies and variables, IR9xx what other implementations do. To add a
+code, add a row here, report it with ``irexec.ir.findings.at`` and give the tests a row that fires it.
 """
 
 from __future__ import annotations

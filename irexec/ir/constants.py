@@ -86,7 +86,8 @@ def constant_value(constant: Constant) -> np.ndarray:
 
 
 def constant_blocks(constant: Constant, block: int = 1 << 17) -> Iterator[np.ndarray]:
-    """The elements of a constant in order, unpacked block by block, so that little memory is needed; read-only or copies.
+    """The elements of a constant in order, unpacked block by block, so that little memory is needed; read-only or
+    copies.
 
     Args:
         constant: any constant; one of strings is a single block.
@@ -109,7 +110,7 @@ def constant_blocks(constant: Constant, block: int = 1 << 17) -> Iterator[np.nda
 
 
 def size_problem(constant: Constant) -> str | None:
-    """What is wrong with the declared shape or number of bytes; None if nothing is.
+    """Problem of the declared shape or number of bytes; None if there is none.
 
     The size of strings follows from their bytes. A constant without elements may have one byte:
     OpenVINO 2026.4.1 writes it so unless the constant was made of a tensor.

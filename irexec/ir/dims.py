@@ -250,7 +250,7 @@ def may_equal(a: Size, b: Size) -> bool:
 
 
 def meet(a: Size, b: Size) -> Size:
-    """What is known of a size that both describe.
+    """Intersection of two descriptions of one size.
 
     Raises:
         OpError: no size satisfies both.
@@ -272,7 +272,7 @@ def meet(a: Size, b: Size) -> Size:
 
 
 def join(a: Size, b: Size) -> Size:
-    """What is known of a size that one of the two describes."""
+    """Union of the descriptions of two sizes."""
     if a == b:
         return a
     top_a, top_b = high(a), high(b)
@@ -280,7 +280,7 @@ def join(a: Size, b: Size) -> Size:
 
 
 def meet_shapes(a: PartialShape, b: PartialShape) -> PartialShape:
-    """What is known of a shape that both describe; OpError if none satisfies both."""
+    """Intersection of two descriptions of one shape; OpError if no shape satisfies both."""
     if a is None or b is None:
         return b if a is None else a
     if len(a) != len(b):
@@ -289,7 +289,7 @@ def meet_shapes(a: PartialShape, b: PartialShape) -> PartialShape:
 
 
 def join_shapes(a: PartialShape, b: PartialShape) -> PartialShape:
-    """What is known of a shape that one of the two describes."""
+    """Union of the descriptions of two shapes."""
     if a is None or b is None or len(a) != len(b):
         return None
     return tuple(join(x, y) for x, y in zip(a, b, strict=True))
@@ -303,9 +303,10 @@ def contradict(a: PartialShape, b: PartialShape) -> bool:
 
 
 def widen_shapes(before: PartialShape, after: PartialShape, attempt: int) -> PartialShape:
-    """What holds of a loop's state in every iteration, from its shape before and after one.
+    """Shape of a loop's state in every iteration, from its shape before and after one.
 
-    The bounds of the first ``attempt``, 0, include both; a size that changes again later is unknown, so that widening ends.
+    The bounds of the first ``attempt``, 0, include both; a size that changes again later is unknown, so that widening
+    ends.
     """
     joined = join_shapes(before, after)
     if attempt == 0 or joined is None or before is None:
@@ -330,7 +331,8 @@ def broadcastable_to(shape: Shape, target: Shape) -> bool:
 
 
 def check_sizes(shape: PartialShape) -> None:
-    """Raise OpError for a shape that no tensor has: a size is negative, or larger than any size can be, or there are too many.
+    """Raise OpError for a shape that no tensor has: a size is negative, or larger than any size can be, or there are
+    too many.
 
     NumPy has no empty array either whose other sizes are those of a tensor beyond 64 bits.
     """
@@ -351,7 +353,8 @@ def check_sizes(shape: PartialShape) -> None:
 
 
 def has_room(shape: Sequence[int]) -> bool:
-    """Whether NumPy has arrays of the shape for elements of any size; it refuses empty ones whose other axes are too long, too."""
+    """Whether NumPy has arrays of the shape for elements of any size; it refuses empty ones whose other axes are too
+    long, too."""
     return math.prod(max(size, 1) for size in shape) <= LARGEST_SIZE // _LARGEST_ITEM
 
 

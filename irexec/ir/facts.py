@@ -69,7 +69,8 @@ class Fact:
 
     @property
     def addressed_bytes(self) -> int:
-        """Bytes that NumPy must be able to address for an array, in which it counts an axis of size 0 as 1; 0 if they are not known."""
+        """Bytes that NumPy must be able to address for an array, in which it counts an axis of size 0 as 1; 0 if they
+        are not known."""
         if not is_static(self.shape) or self.element is None:
             return 0
         return math.prod(max(1, size) for size in self.shape) * self.dtype.itemsize
@@ -84,11 +85,13 @@ class Fact:
         return self.value
 
     def sizes(self, what: str = "the value") -> tuple[Size, ...] | None:
-        """The value of an integer tensor, flattened, as int | Dim; None if unknown. ``what`` names it in the OpError of other values."""
+        """The value of an integer tensor, flattened, as int | Dim; None if unknown. ``what`` names it in the OpError of
+        other values."""
         return None if self.value is None else integers_or_bounds(self.value, what)
 
     def ints(self, what: str = "the value") -> tuple[int, ...] | None:
-        """The value of an integer tensor, flattened, if every element is known, else None; ``what`` names it as for ``sizes``."""
+        """The value of an integer tensor, flattened, if every element is known, else None; ``what`` names it as for
+        ``sizes``."""
         return None if self.known is None else integers(self.known, what)
 
     def scalar(self, what: str) -> int | None:
@@ -123,7 +126,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class EveryOutput:
-    """What a shape rule gives where even the number of outputs is not known: the layer has them, and each has this fact."""
+    """Result of a shape rule for an unknown number of outputs: the layer has them, and each has this fact."""
 
     fact: Fact
 

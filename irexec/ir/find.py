@@ -75,7 +75,8 @@ def all_names(graph: Graph) -> list[str]:
 
 
 def _inside(graph: Graph, key: str) -> str:
-    """The body with a layer or tensor of this name, with or without the path of the body before it; "" if there is none."""
+    """The body with a layer or tensor of this name, with or without the path of the body before it; "" if there is
+    none."""
     for node in graph.nodes:
         for name, body in node.bodies.items():
             if key.removeprefix(f"{node.name}/{name}/") in all_names(body.graph):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 
 class _Pause:
-    """How many blocks in all threads want no collection, and whether there was one before the first of them."""
+    """Number of blocks in all threads without collection, and whether collection was on before the first of them."""
 
     def __init__(self) -> None:
         self._reset()
@@ -49,9 +49,9 @@ if hasattr(os, "register_at_fork"):
 def collection_paused() -> Iterator[None]:
     """No cycles are collected while the block lasts, in any thread; collection is then as it was.
 
-    For blocks that make many objects which stay, such as a graph: again and again each of them would be looked at for cycles, which
-    takes a fifth to a third of the time, and more for each layer the more layers there are. Blocks that free large arrays must
-    not use it.
+    For blocks that make many objects which stay, such as a graph: again and again each of them would be looked at for
+    cycles, which takes a fifth to a third of the time, and more for each layer the more layers there are. Blocks that
+    free large arrays must not use it.
     """
     _pause.enter()
     try:

@@ -1,11 +1,12 @@
 """The layer graph: nodes, the values between them, bodies and the model.
 
-It holds what a file says, right or wrong: attributes stay text, port ids and unknown attributes stay as written, and what
-a graph cannot express (an edge to a layer that does not exist, a second layer with the same id) is kept in
-``Graph.problems``. Shapes and types on ports are those that the file or the builder DECLARES; what shape inference finds
-is a separate mapping (irexec.analysis.shape_inference).
+It holds what a file says, right or wrong: attributes stay text, port ids and unknown attributes stay as written, and
+what a graph cannot express (an edge to a layer that does not exist, a second layer with the same id) is kept in
+``Graph.problems``. Shapes and types on ports are DECLARED by the file or the builder; the results of shape inference
+are a separate mapping (irexec.analysis.shape_inference).
 
-What a reader must keep to write the same file again is in ``payload``, which only the package that read the file opens.
+``payload`` keeps the rest of the file, so that the same file can be written again; only the package of the reader opens
+it.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Value:
 
     @property
     def name(self) -> str:
-        """What people call it: the first tensor name, else the label."""
+        """Name for people: the first tensor name, else the label."""
         return self.names[0] if self.names else self.label
 
     @property
@@ -122,7 +123,8 @@ class Node(Shown):
 
     @property
     def inputs(self) -> tuple[Value | None, ...]:
-        """The values that arrive at the node, in the order of its input ports; ``ports[i].source = value`` changes one."""
+        """The values that arrive at the node, in the order of its input ports; ``ports[i].source = value`` changes
+        one."""
         return tuple([port.source for port in self.ports])
 
     def input_index(self, number: int) -> int | None:
@@ -152,7 +154,7 @@ class Node(Shown):
         return fresh
 
     def __getstate__(self) -> list[Any]:
-        """What is pickled: definitions of operations are found again where the node is used."""
+        """The pickled state: definitions of operations are found again where the node is used."""
         return [None if each.name == "typed" else getattr(self, each.name) for each in fields(self)]
 
     def __setstate__(self, saved: list[Any]) -> None:
@@ -207,7 +209,8 @@ class Graph(Shown):
                 waiting += reversed(body.graph.nodes)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is copied and pickled: nodes without edges, and the edges as indices, so that nothing recurses along them."""
+        """The copied and pickled state: nodes without edges, and the edges as indices, so that nothing recurses along
+        them."""
         origins = {value: (i, j) for i, node in enumerate(self.nodes) for j, value in enumerate(node.outputs)}
         edges = [[None if value is None else origins.get(value, value) for value in node.inputs] for node in self.nodes]
         state = {"nodes": [node.detached() for node in self.nodes], "problems": list(self.problems)}
@@ -284,8 +287,8 @@ class ModelGraph(Graph):
         bin_path: the .bin with its weights, if there is one.
         bin_size: its number of bytes.
         external_files: the files with the external data of an .onnx.
-        check_bin: gives the finding that the .bin is not the one that was written with the .xml, if so; None where the .xml does not say.
-            With ``whole=True`` all bytes of the .bin are read, which may raise ModelError.
+        check_bin: gives the finding that the .bin is not the one that was written with the .xml, if so; None where the
+            .xml does not say. With ``whole=True`` all bytes of the .bin are read, which may raise ModelError.
     """
 
     version: int = 11

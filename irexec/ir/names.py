@@ -39,7 +39,8 @@ class Names:
 
 
 def unique_names(values: Iterable[Value]) -> dict[str, Value]:
-    """Values by names, no two of them the same: the first tensor name, else ``layer`` or ``layer:index``, else ``id:index``."""
+    """Values by names, no two of them the same: the first tensor name, else ``layer`` or ``layer:index``, else
+    ``id:index``."""
     found: dict[str, Value] = {}
     for value in values:
         name = next((name for name in (value.name, value.label) if name not in found), f"{value.node.id}:{value.index}")

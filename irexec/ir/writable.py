@@ -1,6 +1,6 @@
-"""What keeps a model from being written as an IR: the one list of it, which validate reports and save_model refuses.
+"""Reasons that keep a model from being written as an IR: validate reports them, save_model refuses the model.
 
-What the reader keeps of a file and nobody else reads, the payloads, is not looked at.
+Payloads, which nobody but the reader reads, are not examined.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ _LARGEST_ID = (1 << 63) - 1
 
 
 def damage(model: ModelGraph, *, edges: bool = True) -> Iterator[Finding]:
-    """What leaves no graph to run or write: what the reader has found, and ``edges`` of an edited graph that come from nothing."""
+    """Problems that leave no graph to run or write: those of the reader, and ``edges`` of an edited graph without a
+    source."""
     for graph in _graphs(model):
         found = [problem for problem in graph.problems if problem.severity == "error"]
         yield from found
         if edges:
-            # Of a file the reader has found them already.
+            # The reader has found those of a file already.
             reported, inside = {(problem.code, problem.layer_id) for problem in found}, set(graph.nodes)
             missing = (finding for node in graph.nodes for finding in _of_edges(node, inside))
             yield from (finding for finding in missing if (finding.code, finding.layer_id) not in reported)
@@ -141,7 +142,8 @@ def _repeated(numbers: Sequence[int]) -> list[int]:
 
 
 def _of_constant(node: Node) -> Iterator[Finding]:
-    """Of bytes in memory; those of a file are looked at where it is read. One of another shape can be written, and is found again."""
+    """Problems of constants in memory; constants of a file are checked where it is read. A constant of another shape
+    can be written, and is found again."""
     constant = node.constant
     if constant is not None and isinstance(constant.fetch, Bytes) and constant.fetch.data.nbytes < constant.size:
         yield node.finding(

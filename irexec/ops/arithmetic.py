@@ -50,7 +50,8 @@ def _truncated(a: Size, b: Size) -> Size:
 
 
 def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Integers are computed in double precision and converted as Convert does, as OpenVINO's reference does by std::pow."""
+    """Integers are computed in double precision and converted as Convert does, as OpenVINO's reference does by
+    std::pow."""
     if a.dtype.kind in "iu":
         return converted(np.power(a.astype(np.float64), b.astype(np.float64)), element_of(a.dtype))
     return np.power(a, b)

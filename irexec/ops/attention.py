@@ -33,12 +33,13 @@ def scaled_dot_product_attention_13(
     *,
     causal: bool,
 ) -> np.ndarray:
-    """softmax(query @ key.T * scale + mask) @ value, leading axes broadcast: (..., L, E), (..., S, E), (..., S, Ev) to (..., L, Ev).
+    """softmax(query @ key.T * scale + mask) @ value, leading axes broadcast: (..., L, E), (..., S, E), (..., S, Ev) to
+    (..., L, Ev).
 
-    A boolean mask keeps the scores where it is true; ``causal`` keeps for row i the columns up to i, and ignores the mask.
-    The sink is one more score of each row, broadcast to all of them, that adds to the sum of softmax and has no value (in OpenVINO
-    2026, not in the specification). A row without any score kept is NaN. ``scale`` is 1 / sqrt(E) by default.
-    Source: ScaledDotProductAttention-13.
+    A boolean mask keeps the scores where it is true; ``causal`` keeps for row i the columns up to i, and ignores the
+    mask. The sink is one more score of each row, broadcast to all of them, that adds to the sum of softmax and has no
+    value (in OpenVINO 2026, not in the specification). A row without any score kept is NaN. ``scale`` is 1 / sqrt(E) by
+    default. Source: ScaledDotProductAttention-13.
     """
     factor = score_scale(query, scale)
     with np.errstate(invalid="ignore", over="ignore"):

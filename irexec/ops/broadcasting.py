@@ -61,7 +61,7 @@ def _broadcast_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None, 
 
 
 def _narrowed(shape: Shape, target: Shape) -> Shape:
-    """The target, where a size that is not known is that of the data if that is known and not 1."""
+    """The target; an unknown size of it is the size of the data if the latter is known and not 1."""
     lead = len(target) - len(shape)
     return tuple(target[:lead]) + tuple(
         size if isinstance(size, int) and size != 1 and isinstance(given, Dim) else given
@@ -99,8 +99,8 @@ def broadcast_1(
 ) -> np.ndarray:
     """``data`` repeated to ``target_shape``; ``axes_mapping`` has the positions of its axes if mode is explicit.
 
-    pdpd: its axes are aligned with the first ones of the target. Source: Broadcast-1, and OpenVINO, which writes explicit as "none",
-    for pdpd, which is not in the specification.
+    pdpd: its axes are aligned with the first ones of the target. Source: Broadcast-1, and OpenVINO, which writes
+    explicit as "none", for pdpd, which is not in the specification.
     """
     target = integers(target_shape, "target_shape")
     if mode == "pdpd":
@@ -242,7 +242,7 @@ def pad_12(
     *,
     pad_mode: PadMode,
 ) -> np.ndarray:
-    """As Pad-1; negative pads remove elements, after the positive pads are added.
+    """Same as Pad-1; negative pads remove elements, after the positive pads are added.
 
     So elements that are removed at one end can still be reflected at the other, as in OpenVINO. Source: Pad-12.
     """

@@ -52,25 +52,27 @@ def _to_nv12(r: np.ndarray, g: np.ndarray, b: np.ndarray, single_plane: bool) ->
 
 @op("NV12toRGB", since=8, widen=True, tolerance=1e-5)
 def nv12_to_rgb_8(arg_y: Plane, arg_uv: Plane | None = None) -> np.ndarray:
-    """NV12 in one plane (N, H * 3/2, W, 1), or Y (N, H, W, 1) and UV (N, H/2, W/2, 2), to RGB (N, H, W, 3). Source: NV12toRGB-8."""
+    """NV12 in one plane (N, H * 3/2, W, 1), or Y (N, H, W, 1) and UV (N, H/2, W/2, 2), to RGB (N, H, W, 3). Source:
+    NV12toRGB-8."""
     return _from_nv12(arg_y, arg_uv)
 
 
 @op("NV12toBGR", since=8, widen=True, tolerance=1e-5)
 def nv12_to_bgr_8(arg_y: Plane, arg_uv: Plane | None = None) -> np.ndarray:
-    """As NV12toRGB, blue first. Source: NV12toBGR-8."""
+    """Same as NV12toRGB, blue first. Source: NV12toBGR-8."""
     return np.ascontiguousarray(_from_nv12(arg_y, arg_uv)[..., ::-1])
 
 
 @op("I420toRGB", since=8, widen=True, tolerance=1e-5)
 def i420_to_rgb_8(arg_y: Plane, arg_u: Plane | None = None, arg_v: Plane | None = None) -> np.ndarray:
-    """I420 in one plane (N, H * 3/2, W, 1), or Y (N, H, W, 1), U and V (N, H/2, W/2, 1), to RGB (N, H, W, 3). Source: I420toRGB-8."""
+    """I420 in one plane (N, H * 3/2, W, 1), or Y (N, H, W, 1), U and V (N, H/2, W/2, 1), to RGB (N, H, W, 3). Source:
+    I420toRGB-8."""
     return _from_i420(arg_y, arg_u, arg_v)
 
 
 @op("I420toBGR", since=8, widen=True, tolerance=1e-5)
 def i420_to_bgr_8(arg_y: Plane, arg_u: Plane | None = None, arg_v: Plane | None = None) -> np.ndarray:
-    """As I420toRGB, blue first. Source: I420toBGR-8."""
+    """Same as I420toRGB, blue first. Source: I420toBGR-8."""
     return np.ascontiguousarray(_from_i420(arg_y, arg_u, arg_v)[..., ::-1])
 
 
@@ -85,7 +87,7 @@ def rgb_to_nv12_17(data: Plane, *, single_plane: bool = True) -> Any:
 
 @op("BGRtoNV12", since=17, widen=True, tolerance=1e-5)
 def bgr_to_nv12_17(data: Plane, *, single_plane: bool = True) -> Any:
-    """As RGBtoNV12, blue first. Source: BGRtoNV12-17."""
+    """Same as RGBtoNV12, blue first. Source: BGRtoNV12-17."""
     return _to_nv12(data[..., 2], data[..., 1], data[..., 0], single_plane)
 
 

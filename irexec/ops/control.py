@@ -32,7 +32,7 @@ def _single(x: np.ndarray, name: str) -> Any:
 
 
 def _outputs(runner: Runner) -> dict[int, int]:
-    """Of each output of the node the index of the body's Result that gives it."""
+    """Index of the body's Result for each output of the node."""
     indices = {result.id: i for i, result in enumerate(runner.body.graph.results)}
     found = {}
     for entry in runner.body.port_maps:
@@ -213,7 +213,7 @@ def _iterate(runner: Runner, inputs: Sequence[np.ndarray], trips: int, condition
     """Run the body ``trips`` times (without limit if negative) or until its condition is false."""
     wiring, parameters = Wiring.of(runner.node, runner.body), runner.body.graph.parameters
     merged = [None if source is None else inputs[source[0]] for source in wiring.sources]
-    # What changes from one iteration to the next: counters and slices, values fed back, results to concatenate.
+    # Changes from one iteration to the next: counters and slices, values fed back, results to concatenate.
     varying = [
         (i, _per_iteration(source, inputs, parameters[i]))
         for i, source in enumerate(wiring.sources)
@@ -290,7 +290,8 @@ def _output(
 
 
 def _empty_output(runner: Runner, index: int, cut: Slice | None) -> np.ndarray:
-    """An output without an iteration: as inferred, with every unknown size and the size of the sliced axis 0, as in OpenVINO.
+    """An output without an iteration: as inferred, with every unknown size and the size of the sliced axis 0, as in
+    OpenVINO.
 
     Where not even the rank is inferred, it is the declared one.
     """
@@ -309,9 +310,9 @@ def loop_5(
 ) -> tuple[np.ndarray, ...]:
     """Runs ``body`` until its condition is false, at most ``trip_count`` times (-1: without limit).
 
-    Merged inputs are replaced by the results of their back edges, sliced ones by the slice of the iteration; outputs are the last
-    values or those of all iterations concatenated along an axis, in reverse order where the stride is negative. Without an
-    iteration a merged output is its initial value. Source: Loop-5.
+    Merged inputs are replaced by the results of their back edges, sliced ones by the slice of the iteration; outputs
+    are the last values or those of all iterations concatenated along an axis, in reverse order where the stride is
+    negative. Without an iteration a merged output is its initial value. Source: Loop-5.
     """
     condition = bool(_single(execution_condition, "execution_condition"))
     return _iterate(body, [trip_count, execution_condition, *inputs], integer(trip_count, "trip_count"), condition)

@@ -39,7 +39,8 @@ def conv_transpose(
     filter_format: FilterFormat | None = None,
     weights_format: FilterFormat | None = None,
 ) -> np.ndarray:
-    """Transposed convolution; X stands for the spatial axes, I for all input channels, O for the output channels of a group.
+    """Transposed convolution; X stands for the spatial axes, I for all input channels, O for the output channels of a
+    group.
 
     The filter's layout is ``filter_format``, which was later renamed ``weights_format``; XIO where neither is given.
     Source: oneDNN Graph ConvTranspose-1, and ``shape_infer.cpp`` for what O and I count.

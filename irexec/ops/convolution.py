@@ -46,7 +46,8 @@ def group_convolution_1(
     *,
     attributes: ConvolutionAttributes,
 ) -> np.ndarray:
-    """Convolution of each group: data [N, GROUPS * C_IN, ...], filter [GROUPS, C_OUT, C_IN, Z, Y, X]. Source: GroupConvolution-1."""
+    """Convolution of each group: data [N, GROUPS * C_IN, ...], filter [GROUPS, C_OUT, C_IN, Z, Y, X]. Source:
+    GroupConvolution-1."""
     return convolve(data, filter, attributes.windows(data.shape[2:], filter.shape[3:]))
 
 

@@ -27,7 +27,8 @@ IndexType = Literal["i32", "i64"]
 def ctc_greedy_decoder_1(
     data: Probabilities, sequence_mask: Annotated[FloatTensor, Rank(2)], *, ctc_merge_repeated: bool = True
 ) -> np.ndarray:
-    """The most probable class of each step without blanks, (steps, batch, classes) to (batch, steps, 1, 1), padded with -1.
+    """The most probable class of each step without blanks, (steps, batch, classes) to (batch, steps, 1, 1), padded with
+    -1.
 
     The blank is the last class; a sequence ends at the first 0 of its mask (steps, batch). Source: CTCGreedyDecoder-1.
     """
@@ -56,7 +57,8 @@ def ctc_greedy_decoder_seq_len_6(
     classes_index_type: IndexType = "i32",
     sequence_length_type: IndexType = "i32",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The most probable class of each step without blanks, (batch, steps, classes) to (batch, steps), and their number (batch).
+    """The most probable class of each step without blanks, (batch, steps, classes) to (batch, steps), and their number
+    (batch).
 
     Rows are padded with -1. The blank is the last class by default. Source: CTCGreedyDecoderSeqLen-6.
     """

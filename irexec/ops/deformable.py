@@ -44,7 +44,8 @@ def deformable_convolution_1(
 ) -> np.ndarray:
     """Convolution of data [N, C, Y, X] with filter [O, C / group, Y, X] whose points ``offsets`` move.
 
-    As DeformableConvolution-8 without mask and with ``bilinear_interpolation_pad`` false. Source: DeformableConvolution-1.
+    As DeformableConvolution-8 without mask and with ``bilinear_interpolation_pad`` false. Source:
+    DeformableConvolution-1.
     """
     return _convolve(data, offsets, filter, None, attributes, zero_pad=False)
 
@@ -53,12 +54,14 @@ def deformable_convolution_1(
 def deformable_convolution_8(
     data: Planar, offsets: Planar, filter: Planar, mask: Planar | None = None, *, attributes: ModulatedAttributes
 ) -> np.ndarray:
-    """Convolution of data [N, C, Y, X] with filter [O, C / group, Y, X] whose points ``offsets`` move and ``mask`` weighs.
+    """Convolution of data [N, C, Y, X] with filter [O, C / group, Y, X] whose points ``offsets`` move and ``mask``
+    weighs.
 
-    offsets are [N, deformable_group * Y * X * 2, ...], first y then x of each point; mask [N, deformable_group * Y * X, ...].
-    Channel c goes by deformable group c // (C / deformable_group), whatever ``group`` is. With ``bilinear_interpolation_pad``
-    pixels beyond the border are zero, and positions less than one pixel beyond it count; else a position must lie in [0, size),
-    and past the last pixel it gives the last. Source: DeformableConvolution-8 and OpenVINO's reference.
+    offsets are [N, deformable_group * Y * X * 2, ...], first y then x of each point; mask [N, deformable_group * Y * X,
+    ...]. Channel c goes by deformable group c // (C / deformable_group), whatever ``group`` is. With
+    ``bilinear_interpolation_pad`` pixels beyond the border are zero, and positions less than one pixel beyond it count;
+    else a position must lie in [0, size), and past the last pixel it gives the last. Source: DeformableConvolution-8
+    and OpenVINO's reference.
     """
     return _convolve(data, offsets, filter, mask, attributes, zero_pad=attributes.bilinear_interpolation_pad)
 
@@ -67,7 +70,8 @@ def deformable_convolution_8(
 def deformable_convolution(
     data: Spatial, offsets: Spatial, filter: Spatial, mask: Spatial | None = None, *, attributes: ModulatedAttributes
 ) -> np.ndarray:
-    """DeformableConvolution-8 in any number of spatial axes. Source: ONNX DeformConv-22, of which IR has only the planar case."""
+    """DeformableConvolution-8 in any number of spatial axes. Source: ONNX DeformConv-22, of which IR has only the
+    planar case."""
     return _convolve(data, offsets, filter, mask, attributes, zero_pad=attributes.bilinear_interpolation_pad)
 
 

@@ -52,7 +52,7 @@ class DetectionOutputAttributes:
 
     @property
     def limits(self) -> DetectionLimits:
-        """Which boxes are detections."""
+        """Rules by which boxes are detections."""
         return DetectionLimits(
             self.confidence_threshold,
             self.nms_threshold,
@@ -99,18 +99,19 @@ def detection_output_8(
 ) -> np.ndarray:  # fmt: skip
     """The detections: rows of image, class, score and corners [1, 1, rows, 7].
 
-    Rows are sorted by image, by class, and by descending score; the row after the last has -1 as its image, and all else is 0.
+    Rows are sorted by image, by class, and by descending score; the row after the last has -1 as its image, and all
+    else is 0.
 
-    ``box_logits`` are [N, boxes * classes or 1 * 4], ``class_preds`` [N, boxes * classes]. Proposals [1 or N, 1 or 2, ...] hold the
-    boxes and, unless ``variance_encoded_in_target``, in their second row four variances for each, without gaps. Where they
-    are not ``normalized``, a box has a value before its corners; a value of -1 ends the boxes of the image, as in the CPU
-    plugin. ``code_type`` may lack its prefix "caffe.PriorBoxParameter.".
+    ``box_logits`` are [N, boxes * classes or 1 * 4], ``class_preds`` [N, boxes * classes]. Proposals [1 or N, 1 or 2,
+    ...] hold the boxes and, unless ``variance_encoded_in_target``, in their second row four variances for each, without
+    gaps. Where they are not ``normalized``, a box has a value before its corners; a value of -1 ends the boxes of the
+    image, as in the CPU plugin. ``code_type`` may lack its prefix "caffe.PriorBoxParameter.".
 
-    ``top_k`` limits the candidates of a class before suppression, ``keep_top_k`` (its first value) the detections of an image. With
-    ``decrease_label_id`` a box counts only for its best class, never for the first, its score may equal the threshold, ``top_k`` is
-    that of the image, and classes count from 0. With five inputs a box whose second additional score is below
-    ``objectness_score`` is background, and boxes are decoded twice, first by the additional input; then they are divided twice by
-    the size of the input and clipped twice, as in OpenVINO.
+    ``top_k`` limits the candidates of a class before suppression, ``keep_top_k`` (its first value) the detections of an
+    image. With ``decrease_label_id`` a box counts only for its best class, never for the first, its score may equal the
+    threshold, ``top_k`` is that of the image, and classes count from 0. With five inputs a box whose second additional
+    score is below ``objectness_score`` is background, and boxes are decoded twice, first by the additional input; then
+    they are divided twice by the size of the input and clipped twice, as in OpenVINO.
 
     Source: DetectionOutput-8, OpenVINO's reference and CPU plugin.
     """
@@ -223,7 +224,7 @@ def _counts(
 
 
 def _rows_of(name: str, fact: Fact | None) -> list[Row]:
-    """What is known of an input; nothing if it is absent."""
+    """Shape of an input; unknown if the input is absent."""
     if fact is None:
         return []
     images, values = sizes_of(fact, 2, name)

@@ -87,10 +87,11 @@ class FeatureAttributes:
 def prior_grid_generator_6(
     priors: Matrix, feature_map: Maps, im_data: Maps, *, attributes: PriorGridAttributes
 ) -> np.ndarray:
-    """The priors (N, 4) moved to the centre of every cell of a grid over the image: (H, W, N, 4), or (H * W * N, 4) if ``flatten``.
+    """The priors (N, 4) moved to the centre of every cell of a grid over the image: (H, W, N, 4), or (H * W * N, 4) if
+    ``flatten``.
 
-    The grid has as many cells as the feature map [1, C, H, W], or ``h`` and ``w``; the boxes of a smaller grid come first in the
-    result, whose other values are not specified and zero here. ``flatten`` is false by default, although
+    The grid has as many cells as the feature map [1, C, H, W], or ``h`` and ``w``; the boxes of a smaller grid come
+    first in the result, whose other values are not specified and zero here. ``flatten`` is false by default, although
     the specification says true: so OpenVINO reads it. Source: ExperimentalDetectronPriorGridGenerator-6.
     """
     flatten, (rows, columns), number = attributes.flatten, feature_map.shape[2:], priors.dtype.type
@@ -128,8 +129,8 @@ def generate_proposals_single_image_6(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The anchors (H * W * A, 4) moved by their deltas, clipped to the image, the best without overlaps; then zeros.
 
-    ``im_info`` is height, width and scale, ``deltas`` (4 * A, H, W), ``scores`` (A, H, W). Gives boxes (post_nms_count, 4) and scores
-    (post_nms_count,). A box that is too small has score 0 and comes last.
+    ``im_info`` is height, width and scale, ``deltas`` (4 * A, H, W), ``scores`` (A, H, W). Gives boxes (post_nms_count,
+    4) and scores (post_nms_count,). A box that is too small has score 0 and comes last.
     Source: ExperimentalDetectronGenerateProposalsSingleImage-6.
     """
     count, *grid = scores.shape
@@ -181,11 +182,11 @@ def detection_output_6(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The rois (N, 4) moved by the deltas of each class but the background, 0; the best of each class without overlaps.
 
-    ``deltas`` are (N, classes * 4), ``scores`` (N, classes), ``im_info`` (1, 3). Gives boxes (M, 4), classes (M,) in i32 and scores (M,), M
-    ``max_detections_per_image``; unused rows are zeros. They are sorted by class, and by score within each class; only where
-    there are more than M, the best of all, sorted by score. Boxes are clipped at 0, but not at the
-    image's other border, and class_agnostic_box_regression has no effect, against the specification: so do both of OpenVINO's
-    implementations. A roi without width or height counts as a box of zeros with score 0.
+    ``deltas`` are (N, classes * 4), ``scores`` (N, classes), ``im_info`` (1, 3). Gives boxes (M, 4), classes (M,) in
+    i32 and scores (M,), M ``max_detections_per_image``; unused rows are zeros. They are sorted by class, and by score
+    within each class; only where there are more than M, the best of all, sorted by score. Boxes are clipped at 0, but
+    not at the image's other border, and class_agnostic_box_regression has no effect, against the specification: so do
+    both of OpenVINO's implementations. A roi without width or height counts as a box of zeros with score 0.
     Source: ExperimentalDetectronDetectionOutput-6.
     """
     boxes, points, sizes = _decode_classes(rois, deltas, scores, attributes)
@@ -212,7 +213,8 @@ def detection_output_6(
 def _decode_classes(
     rois: np.ndarray, deltas: np.ndarray, scores: np.ndarray, attributes: DetectionAttributes
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Boxes (N, classes, 4), their scores (N, classes) and their areas (N, classes); zeros for a roi without width or height."""
+    """Boxes (N, classes, 4), their scores (N, classes) and their areas (N, classes); zeros for a roi without width or
+    height."""
     with np.errstate(all="ignore"):
         changes = deltas.reshape(len(rois), attributes.num_classes, 4) / np.array(attributes.deltas_weights, np.float32)
         decoded = decode(rois[:, None], changes, 1, inclusive=True, max_log_scale=as_f32(attributes.max_delta_log_wh))
@@ -251,10 +253,10 @@ def roi_feature_extractor_6(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Features of each roi from the level of the pyramid that fits its size, by ROI Align; and the rois unchanged.
 
-    ``rois`` are (N, 4), each level is (1, C, H, W); gives (N, C, output_size, output_size). A roi of 224 by 224 pixels belongs to
-    level 2, and each level is twice as coarse as the one before; a roi without an area has features of zero.
-    The rois are not reordered, although the specification says so: OpenVINO gives both outputs in the order of the input.
-    Source: ExperimentalDetectronROIFeatureExtractor-6.
+    ``rois`` are (N, 4), each level is (1, C, H, W); gives (N, C, output_size, output_size). A roi of 224 by 224 pixels
+    belongs to level 2, and each level is twice as coarse as the one before; a roi without an area has features of zero.
+    The rois are not reordered, although the specification says so: OpenVINO gives both outputs in the order of the
+    input. Source: ExperimentalDetectronROIFeatureExtractor-6.
     """
     number, size = rois.dtype.type, attributes.output_size
     result = np.zeros((len(rois), features[0].shape[1], size, size), rois.dtype)

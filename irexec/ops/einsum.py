@@ -37,7 +37,8 @@ def parse_equation(text: str) -> Equation:
     Without an arrow the result has the ellipsis, then the labels that occur once, sorted, capitals first.
 
     Raises:
-        OpError: a character is not a letter, a subscript has two ellipses, or a label of the result is not in any operand.
+        OpError: a character is not a letter, a subscript has two ellipses, or a label of the result is not in any
+            operand.
     """
     before, arrow, after = text.replace(" ", "").partition("->")
     operands = tuple(_labels(subscript, text) for subscript in before.split(","))
@@ -67,8 +68,8 @@ def _labels(subscript: str, text: str) -> Labels:
 def einsum_7(*inputs: NumericTensor, equation: str) -> np.ndarray:
     """The sum of products over the labels that are not in the result.
 
-    A label that occurs twice in an operand takes the diagonal; the axes that ellipses stand for are broadcast, and so are equal
-    labels of sizes 1 and n. Source: Einsum-7.
+    A label that occurs twice in an operand takes the diagonal; the axes that ellipses stand for are broadcast, and so
+    are equal labels of sizes 1 and n. Source: Einsum-7.
     """
     parsed = parse_equation(equation)
     covered = [

@@ -31,8 +31,8 @@ def fake_convert_13(
 ) -> np.ndarray:
     """data * scale - shift rounded to f16 and then to an 8-bit float type, and converted back: (x + shift) / scale.
 
-    The 8-bit types are rounded and saturated differently than by Convert, see irexec.reference.fake_convert. Each step is
-    rounded to the type of the data. Source: FakeConvert-13 and openvino ``reference/src/op/fake_convert.cpp``.
+    The 8-bit types are rounded and saturated differently than by Convert, see irexec.reference.fake_convert. Each step
+    is rounded to the type of the data. Source: FakeConvert-13 and openvino ``reference/src/op/fake_convert.cpp``.
     """
     rounded = round_bf16 if elements and elements[0] is BF16 else np.asarray
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

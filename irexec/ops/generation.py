@@ -152,7 +152,7 @@ def one_hot_16(
     axis: int,
     negative_indices_mode: Literal["ignore_negative", "normalize"] = "ignore_negative",
 ) -> np.ndarray:
-    """As OneHot-1; with normalize, negative indices are counted from the end. Source: OneHot-16."""
+    """Same as OneHot-1; with normalize, negative indices are counted from the end. Source: OneHot-16."""
     return _one_hot(indices, depth, on_value, off_value, axis, wrap=negative_indices_mode == "normalize")
 
 

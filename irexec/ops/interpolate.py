@@ -26,13 +26,14 @@ Transformation = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_h
 Nearest = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"]
 Sizes = Annotated[IntegerTensor, Rank(1)]
 
-# What OpenVINO adds to a scale before it multiplies a size by it and rounds down.
+# OpenVINO adds this to a scale before it multiplies a size by the scale and rounds down.
 _SCALE_EPSILON = np.float32(1e-6)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _PaddedAttributes:
-    """Zeros that are put around the data before it is resized; a list shorter or longer than the rank is filled with 0 or cut."""
+    """Zeros that are put around the data before it is resized; a list shorter or longer than the rank is filled with 0
+    or cut."""
 
     antialias: bool = False
     pads_begin: NonNegatives = ()
@@ -61,10 +62,11 @@ class Attributes1(_PaddedAttributes):
     align_corners: bool = True
 
     def params(self, axes: Sequence[int], rank: int) -> ResizeParams:
-        """What OpenVINO makes of it: nearest by "simple", linear as linear_onnx up to rank 4.
+        """The attributes of Interpolate-4 that OpenVINO makes of these: nearest by "simple", linear as linear_onnx up
+        to rank 4.
 
-        Coordinates are align_corners or asymmetric; but half_pixel for linear without padding, unless over the axes 2 and 3
-        of rank 4. Source: openvino ``convert_interpolate1_to_interpolate4.cpp``.
+        Coordinates are align_corners or asymmetric; but half_pixel for linear without padding, unless over the axes 2
+        and 3 of rank 4. Source: openvino ``convert_interpolate1_to_interpolate4.cpp``.
         """
         mode = "linear_onnx" if self.mode == "linear" and rank < 5 else self.mode
         asymmetric = any(self.pads_begin) or any(self.pads_end) or (rank == 4 and set(axes) == {2, 3})
@@ -154,7 +156,8 @@ def scaled_size(size: int, scale: float) -> int:
 
 @op("Interpolate", since=1, tolerance=1e-5)
 def interpolate_1(data: NumericTensor, target_spatial_shape: IntegerTensor, *, attributes: Attributes1) -> np.ndarray:
-    """``data`` resized along ``axes`` to the shape given. Source: Interpolate-1, computed as OpenVINO converts it to Interpolate-4.
+    """``data`` resized along ``axes`` to the shape given. Source: Interpolate-1, computed as OpenVINO converts it to
+    Interpolate-4.
 
     Of mode area only the shape can be inferred: no implementation computes it.
     """

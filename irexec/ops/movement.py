@@ -236,7 +236,8 @@ AxesOrMask = Annotated[np.ndarray, INTEGER_OR_BOOLEAN, Rank(0, 1)]
 
 @op("Reverse", since=1, symbolic=True, view=True)
 def reverse_1(data: AnyTensor, axes: AxesOrMask, *, mode: Literal["index", "mask"]) -> np.ndarray:
-    """``data`` reversed along the given axes; in mode mask ``axes`` has one boolean for each axis. Source: Reverse-1."""
+    """``data`` reversed along the given axes; in mode mask ``axes`` has one boolean for each axis. Source:
+    Reverse-1."""
     given = integers(axes, "axes")
     reversed_axes = [i for i, on in enumerate(given) if on] if mode == "mask" else normalize_axes(given, data.ndim)
     return np.asarray(np.flip(data, tuple(set(reversed_axes))), data.dtype)
@@ -276,7 +277,8 @@ def reverse_sequence_1(
 
 
 def _lengths(seq_lengths: np.ndarray, longest: int | None) -> np.ndarray:
-    """The lengths as i64, fractions cut off, as in OpenVINO; OpError for one below 0 or above ``longest``, if that is known."""
+    """The lengths as i64, fractions cut off, as in OpenVINO; OpError for one below 0 or above ``longest``, if that is
+    known."""
     wrong = ~((seq_lengths > -1) & (seq_lengths < (math.inf if longest is None else longest + 1)))
     if wrong.any():
         expected = "0 or more" if longest is None else f"0 to {longest}, the size of the axis"

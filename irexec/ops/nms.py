@@ -77,10 +77,10 @@ class NMSRotatedAttributes:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """What a box must pass to be selected.
+    """Conditions under which a box is selected.
 
     Attributes:
-        max_boxes: how many boxes of a class are selected at most.
+        max_boxes: maximum number of selected boxes of a class.
         iou: a box that overlaps a better one by more is dropped.
         score: only boxes with a higher score are candidates.
         sigma: of soft suppression, where it is positive.
@@ -111,12 +111,13 @@ def _scalar(x: np.ndarray | None, name: str) -> float:
     return float(x.reshape(-1)[0])
 
 
-# How often the overlap of a pair of boxes may be computed for the classes together, before it is better to cache it.
+# Number of computations of one overlap, over all classes, from which on caching pays.
 _MAX_RECOMPUTATIONS = 4
 
 
 def _select(images: Sequence[BoxSet], scores: np.ndarray, thresholds: Thresholds) -> tuple[np.ndarray, np.ndarray]:
-    """The selected boxes, class by class: (batch, class, box) [n, 3] and their scores [n], of scores [batches, classes, boxes]."""
+    """The selected boxes, class by class: (batch, class, box) [n, 3] and their scores [n], of scores [batches, classes,
+    boxes]."""
     triplets: list[np.ndarray] = [np.zeros((0, 3), np.int64)]
     selected: list[np.ndarray] = [np.zeros(0, np.float32)]
     for batch, boxes in enumerate(images):
@@ -167,13 +168,15 @@ def non_max_suppression_1(
     boxes: Boxes, scores: Boxes, max_output_boxes_per_class: Limit | None = None, iou_threshold: Threshold | None = None,
     score_threshold: Threshold | None = None, *, attributes: NonMaxSuppression1Attributes,
 ) -> np.ndarray:  # fmt: skip
-    """The boxes that overlap no better box of their class by more than ``iou_threshold``: rows (batch, class, box) [n, 3].
+    """The boxes that overlap no better box of their class by more than ``iou_threshold``: rows (batch, class, box) [n,
+    3].
 
-    ``boxes`` are [batches, boxes, 4] and ``scores`` [batches, classes, boxes]. There are as many rows as boxes selected, as when
-    OpenVINO runs it; its shape inference and the specification have a static shape, padded with -1 (and, before version 4, too small
-    for more than one batch). A box is a candidate if its score is above the threshold (implementations; the specification's prose
-    says: not below), and is dropped if an overlap is above ``iou_threshold`` (specification and reference; the CPU plugin: or
-    equal, so that at 0 it keeps one box of each class). A negative maximum does not limit. Source: NonMaxSuppression-1.
+    ``boxes`` are [batches, boxes, 4] and ``scores`` [batches, classes, boxes]. There are as many rows as boxes
+    selected, as when OpenVINO runs it; its shape inference and the specification have a static shape, padded with -1
+    (and, before version 4, too small for more than one batch). A box is a candidate if its score is above the threshold
+    (implementations; the specification's prose says: not below), and is dropped if an overlap is above
+    ``iou_threshold`` (specification and reference; the CPU plugin: or equal, so that at 0 it keeps one box of each
+    class). A negative maximum does not limit. Source: NonMaxSuppression-1.
     """
     return _suppress(
         boxes, scores, Thresholds.of(boxes, max_output_boxes_per_class, iou_threshold, score_threshold), attributes
@@ -198,8 +201,9 @@ def non_max_suppression_5(
 ) -> Selected:  # fmt: skip
     """NonMaxSuppression-1 that also gives rows (batch, class, score) of f32 [n, 3], and the number of rows [1].
 
-    With a positive ``soft_nms_sigma`` an overlap lowers scores by exp(-0.5 IoU² / sigma) and ``iou_threshold`` has no effect.
-    Source: NonMaxSuppression-5 and -9; OpenVINO runs version 5 as version 9 (the older reference also applies the threshold).
+    With a positive ``soft_nms_sigma`` an overlap lowers scores by exp(-0.5 IoU² / sigma) and ``iou_threshold`` has no
+    effect. Source: NonMaxSuppression-5 and -9; OpenVINO runs version 5 as version 9 (the older reference also applies
+    the threshold).
     """
     thresholds = Thresholds.of(boxes, max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma)
     return _suppress(boxes, scores, thresholds, attributes)
@@ -253,7 +257,8 @@ def _nms_rotated_13_shapes(
 
 
 def shared_sizes(boxes: Fact, scores: Fact, coordinates: int = 4) -> Shape:
-    """The numbers of batches, classes and boxes, of boxes [batches, boxes, coordinates] and scores [batches, classes, boxes]."""
+    """The numbers of batches, classes and boxes, of boxes [batches, boxes, coordinates] and scores [batches, classes,
+    boxes]."""
     of_boxes, of_scores = sizes_of(boxes, 3, "boxes"), sizes_of(scores, 3, "scores")
     meet(of_boxes[2], coordinates)
     return meet(of_boxes[0], of_scores[0]), of_scores[1], meet(of_boxes[1], of_scores[2])

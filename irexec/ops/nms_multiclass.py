@@ -25,7 +25,7 @@ from irexec.schema.sizes import sizes_of
 Sort = Literal["none", "score", "classid", "class"]
 # A number of boxes or a class index; -1 stands for no limit, or no class.
 OrMinusOne = Annotated[int, AtLeast(-1)]
-# Of each box selected in an image: class, index among the image's boxes, score.
+# Each box selected in an image: class, index among the image's boxes, score.
 Found = tuple[np.ndarray, np.ndarray, np.ndarray]
 Selected = tuple[np.ndarray, np.ndarray, np.ndarray]
 Facts = tuple[Fact, Fact, Fact]
@@ -37,9 +37,10 @@ Counts = Annotated[IndexTensor, Rank(1)]
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionAttributes:
-    """What MatrixNms and MulticlassNms share.
+    """Attributes that MatrixNms and MulticlassNms share.
 
-    The specification calls the order ``sort_result`` and its value "class"; OpenVINO writes ``sort_result_type`` and "classid".
+    The specification calls the order ``sort_result`` and its value "class"; OpenVINO writes ``sort_result_type`` and
+    "classid".
     """
 
     sort_result_type: Sort = "none"
@@ -119,7 +120,8 @@ def _outputs(
     boxes: np.ndarray,
     attributes: SelectionAttributes,
 ) -> Selected:
-    """The three outputs, the first in the type of ``boxes``, from what was found in each image, with corners and flat indices."""
+    """The three outputs, the first in the type of ``boxes``, from what was found in each image, with corners and flat
+    indices."""
     index = element(attributes.output_type).carrier
     counts = [len(classes) for classes, _, _ in images]
     classes, indices = _concatenate([image[0] for image in images]), _concatenate([image[1] for image in images])
@@ -150,12 +152,14 @@ def _classes(scores: np.ndarray, background: int) -> Iterator[tuple[int, np.ndar
 
 @op("MatrixNms", since=8, tolerance=1e-5)
 def matrix_nms_8(boxes: Boxes, scores: Boxes, *, attributes: MatrixNmsAttributes) -> Selected:
-    """Boxes whose scores stay above ``post_threshold`` after better boxes of their class that overlap them have lowered them.
+    """Boxes whose scores stay above ``post_threshold`` after better boxes of their class that overlap them have lowered
+    them.
 
-    ``boxes`` are [batches, boxes, 4], ``scores`` [batches, classes, boxes]. Gives rows (class, score, corners) [n, 6], indices into all
-    boxes [n, 1] and the number of boxes of each batch. Each batch is sorted by score whatever the order asked for, but across
-    batches the boxes are sorted by score or class (implementations; the specification sorts by class within a batch too). Where
-    nothing is selected, the outputs are empty (the CPU plugin fails). Source: MatrixNms-8.
+    ``boxes`` are [batches, boxes, 4], ``scores`` [batches, classes, boxes]. Gives rows (class, score, corners) [n, 6],
+    indices into all boxes [n, 1] and the number of boxes of each batch. Each batch is sorted by score whatever the
+    order asked for, but across batches the boxes are sorted by score or class (implementations; the specification sorts
+    by class within a batch too). Where nothing is selected, the outputs are empty (the CPU plugin fails). Source:
+    MatrixNms-8.
     """
     images = []
     for image, rows in zip(boxes.astype(np.float32), scores.astype(np.float32), strict=True):
@@ -200,7 +204,7 @@ def _shapes(boxes: Fact, scores: Fact, sizes: Shape, attributes: SelectionAttrib
 
 
 def _overlaps(boxes: np.ndarray, attributes: MulticlassNmsAttributes) -> OverlapCache:
-    """The boxes [n, 4] with those that overlap by at least the lowest threshold that ``nms_eta`` leads to."""
+    """The boxes [n, 4] with the boxes that overlap them by at least the lowest threshold of ``nms_eta``."""
     lowest, eta = np.float32(attributes.iou_threshold), attributes.nms_eta
     while lowest > 0.5 and eta < 1:
         lowest *= np.float32(eta)
@@ -208,7 +212,8 @@ def _overlaps(boxes: np.ndarray, attributes: MulticlassNmsAttributes) -> Overlap
 
 
 def _select(boxes: np.ndarray, scores: np.ndarray, attributes: MulticlassNmsAttributes) -> Found:
-    """The boxes selected in one image, of boxes [1, n, 4] for all classes or [classes, n, 4], and scores [classes, n]."""
+    """The boxes selected in one image, of boxes [1, n, 4] for all classes or [classes, n, 4], and scores [classes,
+    n]."""
     caches = [_overlaps(one, attributes) for one in boxes]
     classes = []
     for number, row in _classes(scores, attributes.background_class):
@@ -246,10 +251,10 @@ def _select_own(
 def multiclass_nms_8(boxes: Boxes, scores: Boxes, *, attributes: MulticlassNmsAttributes) -> Selected:
     """The boxes that overlap no better box of their class, the best of each batch, sorted as asked.
 
-    ``boxes`` are [batches, boxes, 4], ``scores`` [batches, classes, boxes]. Gives rows (class, score, corners) [n, 6], indices into all
-    boxes [n, 1] and the number of boxes of each batch. A box is dropped if an overlap is not below the threshold (implementations;
-    the specification: above it), which is multiplied by ``nms_eta`` after each selected box while it is above 0.5. The order "none"
-    is by score within each batch. Source: MulticlassNms-8.
+    ``boxes`` are [batches, boxes, 4], ``scores`` [batches, classes, boxes]. Gives rows (class, score, corners) [n, 6],
+    indices into all boxes [n, 1] and the number of boxes of each batch. A box is dropped if an overlap is not below the
+    threshold (implementations; the specification: above it), which is multiplied by ``nms_eta`` after each selected box
+    while it is above 0.5. The order "none" is by score within each batch. Source: MulticlassNms-8.
     """
     return _select_shared(boxes, scores, attributes)
 
@@ -258,11 +263,12 @@ def multiclass_nms_8(boxes: Boxes, scores: Boxes, *, attributes: MulticlassNmsAt
 def multiclass_nms_9(
     boxes: Boxes, scores: Scores, roisnum: Counts | None = None, *, attributes: MulticlassNmsAttributes
 ) -> Selected:
-    """MulticlassNms-8, or with ``roisnum`` of classes with boxes [classes, boxes, 4] and scores [classes, boxes] of their own.
+    """MulticlassNms-8, or with ``roisnum`` of classes with boxes [classes, boxes, 4] and scores [classes, boxes] of
+    their own.
 
-    ``roisnum`` says how many of these boxes belong to each batch, one after the other; then the index of a box is its index among
-    the boxes of its class times the number of classes plus its class (implementations; the specification has the index into the
-    flattened boxes). Source: MulticlassNms-9.
+    ``roisnum`` says how many of these boxes belong to each batch, one after the other; then the index of a box is its
+    index among the boxes of its class times the number of classes plus its class (implementations; the specification
+    has the index into the flattened boxes). Source: MulticlassNms-9.
     """
     return (
         _select_shared(boxes, scores, attributes)

@@ -44,10 +44,10 @@ Data = Annotated[NumericTensor, Rank(3, 5)]
 def max_pool_1(data: Data, *, attributes: PoolingAttributes1, elements: ElementTypes = ElementTypes()) -> np.ndarray:
     """The maximum of each window; of a window beside the data the lowest finite value of the type.
 
-    The specification says that padding is -inf, and nothing of windows in which there is nothing else. OpenVINO's reference
-    (openvino/reference/max_pool.hpp) begins at ``numeric_limits<T>::lowest()``; its CPU plugin gives that of f32 and bf16, too. In f16 and
-    f64 the plugin has the lowest f32, and constant folding computes f16 and bf16 in f32: cast back, both are -inf (2026.4).
-    Source: MaxPool-1.
+    The specification says that padding is -inf, and nothing of windows in which there is nothing else. OpenVINO's
+    reference (openvino/reference/max_pool.hpp) begins at ``numeric_limits<T>::lowest()``; its CPU plugin gives that of
+    f32 and bf16, too. In f16 and f64 the plugin has the lowest f32, and constant folding computes f16 and bf16 in f32:
+    cast back, both are -inf (2026.4). Source: MaxPool-1.
     """
     return _max_alone(data, attributes=attributes, elements=elements)
 
@@ -87,7 +87,8 @@ def _max_with_indices_shape(
 def max_pool_8(
     data: Data, *, attributes: IndexedAttributes8, elements: ElementTypes = ElementTypes()
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The maximum of each window, as of MaxPool-1, and its index in the data flattened from ``axis`` on. Source: MaxPool-8."""
+    """The maximum of each window, as of MaxPool-1, and its index in the data flattened from ``axis`` on. Source:
+    MaxPool-8."""
     return _max_with_indices(data, attributes=attributes, elements=elements)
 
 
@@ -95,7 +96,7 @@ def max_pool_8(
 def max_pool_14(
     data: Data, *, attributes: IndexedAttributes, elements: ElementTypes = ElementTypes()
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As MaxPool-8, with ceil_torch: rounded up, but no window starts after the data. Source: MaxPool-14."""
+    """Same as MaxPool-8, with ceil_torch: rounded up, but no window starts after the data. Source: MaxPool-14."""
     return _max_with_indices(data, attributes=attributes, elements=elements)
 
 
@@ -129,13 +130,13 @@ def avg_pool_1(data: Data, *, attributes: AverageAttributes1) -> np.ndarray:
 
 @op("AvgPool", since=14, widen=True, tolerance=2e-6)
 def avg_pool_14(data: Data, *, attributes: AverageAttributes) -> np.ndarray:
-    """As AvgPool-1, with ceil_torch: rounded up, but no window starts after the data. Source: AvgPool-14."""
+    """Same as AvgPool-1, with ceil_torch: rounded up, but no window starts after the data. Source: AvgPool-14."""
     return _average(data, attributes)
 
 
 @op("AvgPool", since=16, widen=True, tolerance=2e-6)
 def avg_pool_16(data: Data, *, attributes: AverageAttributes16) -> np.ndarray:
-    """As AvgPool-14, with dilations. Source: AvgPool-16."""
+    """Same as AvgPool-14, with dilations. Source: AvgPool-16."""
     return _average(data, attributes)
 
 
@@ -179,7 +180,8 @@ def _adaptive_avg_pool_8_shape(data: Fact, output_shape: Fact) -> Fact:
 def adaptive_max_pool_8(
     data: Data, output_shape: Annotated[IntegerTensor, Rank(1)], *, index_element_type: IndexType = "i64"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The maxima of windows that cut the spatial axes into ``output_shape`` parts, and their indices in the flattened spatial axes.
+    """The maxima of windows that cut the spatial axes into ``output_shape`` parts, and their indices in the flattened
+    spatial axes.
 
     Source: AdaptiveMaxPool-8.
     """

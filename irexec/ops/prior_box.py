@@ -91,7 +91,7 @@ class CellBox(NamedTuple):
     clipped: bool
 
 
-# What Model Optimizer wrote besides, of Caffe and of older versions of IR.
+# Further attributes that Model Optimizer wrote, from Caffe and older versions of IR.
 _OLD = ("img_h", "img_w", "img_size", "step_h", "step_w")
 
 
@@ -108,13 +108,14 @@ def prior_box_1(output_size: Sizes, image_size: Sizes, *, attributes: PriorBoxAt
 def prior_box_8(output_size: Sizes, image_size: Sizes, *, attributes: PriorBox8Attributes) -> np.ndarray:
     """Boxes in every cell of a grid, and their variances: f32 [2, 4 * height * width * boxes of a cell].
 
-    First come the boxes of ``fixed_size``, ``density`` by ``density`` of them for each of ``fixed_ratio``, or else of 1 and
-    ``aspect_ratio``; each is clipped at the borders of the image. Then for each of ``min_size`` a square, one of sqrt(min * max), and
-    one box for each ratio (in the other order without ``min_max_aspect_ratios_order``). Without ``scale_all_sizes`` sizes and step are
-    relative to the image's height, max_size has no effect, and the ratios apply to the first of ``min_size``, after the last.
-    With step 0 the cells cover the image, and boxes are in their centres whatever ``offset`` is; so does -1 without ``scale_all_sizes``.
-    Source: PriorBox-8 and OpenVINO's reference, all in f32. Attributes for which OpenVINO counts another number of boxes than it makes
-    (and then writes beyond its memory, or leaves some of it uninitialised) are refused.
+    First come the boxes of ``fixed_size``, ``density`` by ``density`` of them for each of ``fixed_ratio``, or else of 1
+    and ``aspect_ratio``; each is clipped at the borders of the image. Then for each of ``min_size`` a square, one of
+    sqrt(min * max), and one box for each ratio (in the other order without ``min_max_aspect_ratios_order``). Without
+    ``scale_all_sizes`` sizes and step are relative to the image's height, max_size has no effect, and the ratios apply
+    to the first of ``min_size``, after the last. With step 0 the cells cover the image, and boxes are in their centres
+    whatever ``offset`` is; so does -1 without ``scale_all_sizes``. Source: PriorBox-8 and OpenVINO's reference, all in
+    f32. Attributes for which OpenVINO counts another number of boxes than it makes (and then writes beyond its memory,
+    or leaves some of it uninitialised) are refused.
     """
     return _prior_box(output_size, image_size, attributes)
 
@@ -129,7 +130,8 @@ def _ratios(aspect_ratio: Sequence[float], flip: bool) -> list[np.float32]:
 
 
 def _fixed_boxes(attributes: PriorBoxAttributes) -> list[CellBox]:
-    """The boxes of fixed sizes; a size, half of it and a shift are truncated, as in the reference. The plugin halves exactly."""
+    """The boxes of fixed sizes; a size, half of it and a shift are truncated, as in the reference. The plugin halves
+    exactly."""
     half = np.float32(0.5)
     boxes: list[CellBox] = []
     for size, density in zip(map(np.float32, attributes.fixed_size), map(int, attributes.density), strict=False):
@@ -240,10 +242,12 @@ def _rounded_ratio_count(attributes: PriorBoxAttributes) -> int:
 def prior_box_clustered_1(
     output_size: Sizes, image_size: Sizes, *, attributes: PriorBoxClusteredAttributes
 ) -> np.ndarray:
-    """Boxes of given widths and heights in every cell of a grid, and their variances: f32 [2, 4 * rows * columns * boxes].
+    """Boxes of given widths and heights in every cell of a grid, and their variances: f32 [2, 4 * rows * columns *
+    boxes].
 
     A step of 0 along an axis is ``step``; if then both are 0, the cells cover the image. All is in f32.
-    Source: PriorBoxClustered-1; OpenVINO's reader takes absent sizes for none, the specification for 1, and it wants the image's size.
+    Source: PriorBoxClustered-1; OpenVINO's reader takes absent sizes for none, the specification for 1, and it wants
+    the image's size.
     """
     grid, image = integers(output_size, "output_size"), image_size.astype(np.float32)
     if 0 in grid or not attributes.width:

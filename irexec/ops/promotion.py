@@ -105,7 +105,8 @@ def _common(
 
 
 def _fits(to: Element, small: Element) -> bool:
-    """Whether a scalar type fits a tensor's type by OpenVINO's rule: an unsigned scalar in a signed type of at least half its width."""
+    """Whether a scalar type fits a tensor's type by OpenVINO's rule: an unsigned scalar in a signed type of at least
+    half its width."""
     signed, sign = (one.kind != "unsigned" for one in (to, small))
     return (signed == sign and to.bits >= small.bits) or (signed and not sign and to.bits * 2 >= small.bits)
 

@@ -154,11 +154,12 @@ def proposal_1(
 ) -> np.ndarray:
     """The boxes most likely to contain an object: anchors of each point, moved by deltas, without overlaps.
 
-    ``class_probs`` are (N, 2 * K, H, W), of which the second half are those of the foreground, ``bbox_deltas`` (N, 4 * K, H, W),
-    ``image_shape`` is height, width and one or two scales. Gives rows of the image's index and the box (N * post_nms_topn, 5). A
-    box smaller than ``min_size`` is not removed but has score 0; the first row after an image's boxes starts with -1, the
-    others are zeros. With "tensorflow" anchors are centred at the points and clipped first, have no pixel added, and x is the
-    vertical axis. Source: Proposal-1, and the CPU plugin where that is silent. for_deformable of old models has no effect there.
+    ``class_probs`` are (N, 2 * K, H, W), of which the second half are those of the foreground, ``bbox_deltas`` (N, 4 *
+    K, H, W), ``image_shape`` is height, width and one or two scales. Gives rows of the image's index and the box (N *
+    post_nms_topn, 5). A box smaller than ``min_size`` is not removed but has score 0; the first row after an image's
+    boxes starts with -1, the others are zeros. With "tensorflow" anchors are centred at the points and clipped first,
+    have no pixel added, and x is the vertical axis. Source: Proposal-1, and the CPU plugin where that is silent.
+    for_deformable of old models has no effect there.
     """
     return _propose(class_probs, bbox_deltas, image_shape, attributes)[0]
 
@@ -167,7 +168,7 @@ def proposal_1(
 def proposal_4(
     class_probs: Maps, bbox_deltas: Maps, image_shape: Vector, *, attributes: ProposalAttributes
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As Proposal-1, and the scores of the boxes, 0 where there is no box. Source: Proposal-4."""
+    """Same as Proposal-1, and the scores of the boxes, 0 where there is no box. Source: Proposal-4."""
     return _propose(class_probs, bbox_deltas, image_shape, attributes)
 
 
@@ -205,11 +206,11 @@ def generate_proposals_9(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The anchors (H, W, A, 4) moved by the deltas of each image, clipped to it, the best without overlaps.
 
-    ``im_info`` is (N, 3 or 4): height, width and scales; ``boxesdeltas`` (N, 4 * A, H, W), ``scores`` (N, A, H, W). Gives the boxes of all
-    images one after another (n, 4), their scores (n,), and how many belong to each image (N,). Boxes that are too small are removed
-    only after the best ``pre_nms_count`` were taken. Unless ``normalized`` a box includes its last pixel. With an ``nms_eta`` below
-    1 a threshold above one half is multiplied by it after each box kept, as the specification says; OpenVINO refuses it.
-    Source: GenerateProposals-9.
+    ``im_info`` is (N, 3 or 4): height, width and scales; ``boxesdeltas`` (N, 4 * A, H, W), ``scores`` (N, A, H, W).
+    Gives the boxes of all images one after another (n, 4), their scores (n,), and how many belong to each image (N,).
+    Boxes that are too small are removed only after the best ``pre_nms_count`` were taken. Unless ``normalized`` a box
+    includes its last pixel. With an ``nms_eta`` below 1 a threshold above one half is multiplied by it after each box
+    kept, as the specification says; OpenVINO refuses it. Source: GenerateProposals-9.
     """
     info, boxes, deltas, points = widened(im_info, anchors, boxesdeltas, scores)
     deltas = deltas.reshape(*points.shape[:2], 4, *deltas.shape[2:]).transpose(0, 3, 4, 1, 2)
@@ -230,7 +231,8 @@ def _generate_for_image(
     image: list[float],
     attributes: GenerateProposalsAttributes,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The boxes (M, 4) of an image (height, width, scales), and the indices (M,) of their scores (H, W, A) in row-major order."""
+    """The boxes (M, 4) of an image (height, width, scales), and the indices (M,) of their scores (H, W, A) in row-major
+    order."""
     height, width, *scales = image
     offset = 0 if attributes.normalized else 1
     found = clip(

@@ -31,9 +31,9 @@ def fake_quantize_1(
 ) -> np.ndarray:
     """The nearest of ``levels`` levels from input_low to input_high, mapped to output_low..output_high.
 
-    At or below the smaller input bound it is output_low, above the larger one output_high; halves are rounded to even. Levels are
-    computed in f64 and rounded once; the one that is 0 but for the rounding of the bounds is 0 (see ``zero_level``).
-    Source: FakeQuantize-1 and openvino ``reference/fake_quantize.hpp``.
+    At or below the smaller input bound it is output_low, above the larger one output_high; halves are rounded to even.
+    Levels are computed in f64 and rounded once; the one that is 0 but for the rounding of the bounds is 0 (see
+    ``zero_level``). Source: FakeQuantize-1 and openvino ``reference/fake_quantize.hpp``.
     """
     low, high, out_low, out_high = (
         align(data, bound, auto_broadcast, 0)[1] for bound in (input_low, input_high, output_low, output_high)

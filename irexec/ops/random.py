@@ -43,7 +43,8 @@ def random_uniform_8(
     op_seed: int = 0,
     alignment: Alignment = "TENSORFLOW",
 ) -> np.ndarray:
-    """Random numbers in [min_val, max_val): those of TensorFlow for the seeds (Philox), or those of PyTorch (Mersenne Twister).
+    """Random numbers in [min_val, max_val): those of TensorFlow for the seeds (Philox), or those of PyTorch (Mersenne
+    Twister).
 
     Without seeds they differ each time. With seeds they are the same in every run of a model, where OpenVINO's
     plugin continues the sequence from one inference to the next. Source: RandomUniform-8 and openvino
@@ -102,7 +103,8 @@ def _integers(words: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarra
 
 
 def _floats(unit: np.ndarray, low: np.ndarray, high: np.ndarray, kind: str, pytorch: bool) -> np.ndarray:
-    """unit * (high - low) + low; 16-bit types are rounded after each step, with PyTorch only the width and the result."""
+    """unit * (high - low) + low; 16-bit types are rounded after each step, with PyTorch only the width and the
+    result."""
     if kind in ("f32", "f64"):
         return (unit.astype(low.dtype) * (high - low) + low).astype(low.dtype)
     width = _rounded(kind, (high - low).astype(np.float32))

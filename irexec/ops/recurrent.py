@@ -55,7 +55,7 @@ def _bias_or_zeros(b: np.ndarray | None, size: int, x: np.ndarray) -> np.ndarray
 
 
 def _expect(inputs: Mapping[str, Fact | None], name: str, *sizes: Size) -> tuple[Size, ...]:
-    """What is known of the sizes of an input, which are expected to be ``sizes``; OpError if they are not."""
+    """Sizes of an input, checked against the expected ``sizes``; OpError if they differ."""
     fact = inputs[name]
     if fact is None or fact.shape is None:
         return sizes
@@ -90,10 +90,11 @@ def lstm_cell_1(
     x: Matrix, initial_hidden_state: Matrix, initial_cell_state: Matrix, w: Matrix, r: Matrix, b: Vector | None = None,
     p: Vector | None = None, *, attributes: LSTMCell1Attributes,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
-    """One step of an LSTM with peepholes P [3 * S] (of the gates f, i and o): the hidden state and the cell state, [B, S] each.
+    """One step of an LSTM with peepholes P [3 * S] (of the gates f, i and o): the hidden state and the cell state, [B,
+    S] each.
 
-    With ``input_forget`` the input gate is 1 - forget gate. The gates are in the order fico whatever ``weights_format`` says:
-    OpenVINO writes "ifco" and ignores it when it reads. Source: LSTMCell-1, and OpenVINO's reference.
+    With ``input_forget`` the input gate is 1 - forget gate. The gates are in the order fico whatever ``weights_format``
+    says: OpenVINO writes "ifco" and ignores it when it reads. Source: LSTMCell-1, and OpenVINO's reference.
     """
     functions = _functions(attributes, LSTM_ACTIVATIONS)
     bias = _bias_or_zeros(b, 4 * attributes.hidden_size, x)
@@ -236,7 +237,8 @@ def lstm_sequence_5(
     x: Stack, initial_hidden_state: Stack, initial_cell_state: Stack, sequence_lengths: Lengths, w: Stack, r: Stack, b: Matrix, *,
     attributes: SequenceAttributes,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
-    """An LSTM over X [B, T, I], each sequence of its own length: Y [B, D, T, S] and both final states. Source: LSTMSequence-5."""
+    """An LSTM over X [B, T, I], each sequence of its own length: Y [B, D, T, S] and both final states. Source:
+    LSTMSequence-5."""
     functions = _functions(attributes, LSTM_ACTIVATIONS)
     states = (initial_hidden_state, initial_cell_state)
     return _sequence(
@@ -272,7 +274,8 @@ def gru_sequence_5(
     *,
     attributes: GRUSequenceAttributes,
 ) -> tuple[np.ndarray, ...]:
-    """A GRU over X [B, T, I], each sequence of its own length: Y [B, D, T, S] and the final state. Source: GRUSequence-5."""
+    """A GRU over X [B, T, I], each sequence of its own length: Y [B, D, T, S] and the final state. Source:
+    GRUSequence-5."""
     functions = _functions(attributes, GRU_ACTIVATIONS)
 
     def cell(d: int) -> Cell:
@@ -315,7 +318,8 @@ def rnn_sequence_5(
     *,
     attributes: SequenceAttributes,
 ) -> tuple[np.ndarray, ...]:
-    """A recurrent network without gates over X [B, T, I], each sequence of its own length: Y [B, D, T, S] and the final state.
+    """A recurrent network without gates over X [B, T, I], each sequence of its own length: Y [B, D, T, S] and the final
+    state.
 
     Source: RNNSequence-5.
     """

@@ -29,7 +29,7 @@ TOLERANCE = 1e-5
 
 @dataclass(frozen=True, kw_only=True)
 class AlignAttributes:
-    """What ROIAlign and ROIAlignRotated share."""
+    """Attributes that ROIAlign and ROIAlignRotated share."""
 
     pooled_h: Positive
     pooled_w: Positive
@@ -65,7 +65,7 @@ class ROIAlignRotatedAttributes(AlignAttributes):
 
 @dataclass(frozen=True, kw_only=True)
 class SensitiveAttributes:
-    """What PSROIPooling and DeformablePSROIPooling share."""
+    """Attributes that PSROIPooling and DeformablePSROIPooling share."""
 
     output_dim: Positive
     spatial_scale: Scale
@@ -97,10 +97,11 @@ class DeformablePSROIPoolingAttributes(SensitiveAttributes):
 
 @op("ROIAlign", since=3, widen=True, tolerance=TOLERANCE)
 def roi_align_3(data: Features, rois: Rois, batch_indices: Indices, *, attributes: ROIAlign3Attributes) -> np.ndarray:
-    """The mean or maximum of points interpolated in each bin of each box (x1, y1, x2, y2), which is at least one pixel wide and high.
+    """The mean or maximum of points interpolated in each bin of each box (x1, y1, x2, y2), which is at least one pixel
+    wide and high.
 
-    ``data`` is [N, C, H, W], ``rois`` [R, 4]; gives [R, C, pooled_h, pooled_w]. The maximum is never below 0, in the reference
-    and in the CPU plugin. Source: ROIAlign-3.
+    ``data`` is [N, C, H, W], ``rois`` [R, 4]; gives [R, C, pooled_h, pooled_w]. The maximum is never below 0, in the
+    reference and in the CPU plugin. Source: ROIAlign-3.
     """
     boxes = corner_boxes(rois, attributes.spatial_scale)
     return pool_boxes(data, boxes, batch_indices, attributes.pooled, attributes.sampling_ratio, attributes.mode)
@@ -108,7 +109,8 @@ def roi_align_3(data: Features, rois: Rois, batch_indices: Indices, *, attribute
 
 @op("ROIAlign", since=9, widen=True, tolerance=TOLERANCE)
 def roi_align_9(data: Features, rois: Rois, batch_indices: Indices, *, attributes: ROIAlignAttributes) -> np.ndarray:
-    """As ROIAlign-3; unless ``aligned_mode`` is asymmetric, boxes are moved by half a pixel and may be smaller than one.
+    """Same as ROIAlign-3; unless ``aligned_mode`` is asymmetric, boxes are moved by half a pixel and may be smaller
+    than one.
 
     A box without width or height has no points where their number follows its size: it gives 0, as in the
     reference, where the CPU plugin gives NaN. Source: ROIAlign-9.
@@ -171,11 +173,13 @@ def roi_pooling_2(
     spatial_scale: Scale,
     method: Literal["max", "bilinear"] = "max",
 ) -> np.ndarray:
-    """The maximum pixel of each bin of each box (image, x1, y1, x2, y2), or with ``bilinear`` one interpolated point of it.
+    """The maximum pixel of each bin of each box (image, x1, y1, x2, y2), or with ``bilinear`` one interpolated point of
+    it.
 
-    ``data`` is [N, C, H, W], ``rois`` [R, 5]; gives [R, C, pooled_h, pooled_w]. With max a box consists of whole pixels, its last ones
-    included; with bilinear it is relative to the size of the image, from 0 to 1, and ``spatial_scale`` has no effect. The CPU plugin
-    takes image -1 as the end of the boxes: it and all that follow give 0. Source: ROIPooling-1, in IR of opset2.
+    ``data`` is [N, C, H, W], ``rois`` [R, 5]; gives [R, C, pooled_h, pooled_w]. With max a box consists of whole
+    pixels, its last ones included; with bilinear it is relative to the size of the image, from 0 to 1, and
+    ``spatial_scale`` has no effect. The CPU plugin takes image -1 as the end of the boxes: it and all that follow give
+    0. Source: ROIPooling-1, in IR of opset2.
     """
     if method == "max":
         return pool_max(data, rois, (pooled_h, pooled_w), spatial_scale)
@@ -200,13 +204,14 @@ def _narrow(result: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 @op("PSROIPooling", since=1, tolerance=TOLERANCE)
 def psroi_pooling_1(data: Features, rois: Rois, *, attributes: PSROIPoolingAttributes) -> np.ndarray:
-    """Each bin of each box (image, x1, y1, x2, y2) pooled from channels of its own: [R, output_dim, group_size, group_size].
+    """Each bin of each box (image, x1, y1, x2, y2) pooled from channels of its own: [R, output_dim, group_size,
+    group_size].
 
     average: the mean of all pixels that a bin touches, from channel (output * group_size + row) * group_size + column.
     bilinear: the mean over the spatial bins, into which the box, relative to the size of the image, is divided, of an
-    interpolated point, from channel bin * output_dim + output. As in the CPU plugin, points outside the image do not count
-    (the reference moves them to the last pixel), a box is at least a tenth of a pixel wide and high, and image -1 ends the
-    boxes: it and all that follow give 0. Source: PSROIPooling-1.
+    interpolated point, from channel bin * output_dim + output. As in the CPU plugin, points outside the image do not
+    count (the reference moves them to the last pixel), a box is at least a tenth of a pixel wide and high, and image -1
+    ends the boxes: it and all that follow give 0. Source: PSROIPooling-1.
     """
     features, boxes, outputs, size = _widen(data), _widen(rois), attributes.output_dim, attributes.group_size
     if attributes.mode == "average":
@@ -237,9 +242,9 @@ def deformable_psroi_pooling_1(
 ) -> np.ndarray:
     """Each bin of each box (image, x1, y1, x2, y2) from channels of its own: the mean of interpolated points.
 
-    ``offsets`` [R, 2 * classes, part_size, part_size] move the bins, relative to the box and times ``trans_std``; the number of outputs
-    is a multiple of the classes. Gives [R, output_dim, group_size, group_size]. As in the CPU plugin, image -1 ends the boxes: it
-    and all that follow give 0. Source: DeformablePSROIPooling-1.
+    ``offsets`` [R, 2 * classes, part_size, part_size] move the bins, relative to the box and times ``trans_std``; the
+    number of outputs is a multiple of the classes. Gives [R, output_dim, group_size, group_size]. As in the CPU plugin,
+    image -1 ends the boxes: it and all that follow give 0. Source: DeformablePSROIPooling-1.
     """
     moves, size, part_size = None, attributes.group_size, attributes.part_size
     if offsets is not None:

@@ -168,7 +168,7 @@ def scatter_elements_update_12(
     reduction: ElementsReduction = "none",
     use_init_val: bool = True,
 ) -> np.ndarray:
-    """As ScatterElementsUpdate-3; updates can also be reduced with the elements of data, or with each other alone.
+    """Same as ScatterElementsUpdate-3; updates can also be reduced with the elements of data, or with each other alone.
 
     The mean of integers is rounded down. Without ``use_init_val`` a minimum of infinities is infinite,
     as specified; OpenVINO gives the largest finite number. Source: ScatterElementsUpdate-12.
@@ -234,7 +234,7 @@ def _scatter_nd_update_4_facts(data: Fact, indices: Fact, updates: Fact) -> Fact
 def scatter_nd_update_15(
     data: Annotated[Tensor, Rank(1, None)], indices: IndicesTensor, updates: Tensor, *, reduction: NDReduction = "none"
 ) -> np.ndarray:
-    """As ScatterNDUpdate-3; updates can also be reduced with the elements of data. Source: ScatterNDUpdate-15."""
+    """Same as ScatterNDUpdate-3; updates can also be reduced with the elements of data. Source: ScatterNDUpdate-15."""
     return _scatter_nd(data, indices, updates, reduction)
 
 

@@ -25,7 +25,8 @@ IndexType = Literal["i64", "i32"]
 def bucketize_3(
     data: Tensor, buckets: Annotated[Tensor, Rank(1)], *, output_type: IndexType = "i64", with_right_bound: bool = True
 ) -> np.ndarray:
-    """The number of boundaries below each value; with ``with_right_bound`` a bucket includes its upper boundary, else its lower one.
+    """The number of boundaries below each value; with ``with_right_bound`` a bucket includes its upper boundary, else
+    its lower one.
 
     NaN is in the first bucket with the right bound, and in the last without. Source: Bucketize-3.
     """
@@ -52,7 +53,8 @@ def search_sorted_15(
     right_mode: bool = False,
     output_type: IndexType = "i64",
 ) -> np.ndarray:
-    """The index at which each value would be inserted to keep its sequence sorted: the first, or the last in ``right_mode``.
+    """The index at which each value would be inserted to keep its sequence sorted: the first, or the last in
+    ``right_mode``.
 
     The sequences lie along the last axis; a single one serves values of any shape. Source: SearchSorted-15.
     """
@@ -88,7 +90,8 @@ def unique_10(
     index_element_type: IndexType = "i64",
     count_element_type: IndexType = "i64",
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The distinct values, or slices along ``axis``; the index of the first occurrence, of which distinct one each is, and counts.
+    """The distinct values, or slices along ``axis``; the index of the first occurrence, of which distinct one each is,
+    and counts.
 
     They are in ascending order, or in the order of first occurrence; NaN differs from NaN. Source: Unique-10.
     """

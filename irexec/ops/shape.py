@@ -53,7 +53,8 @@ def _shape_of_3_facts(data: Fact, *, output_type: IndexType = "i64") -> Fact:
 
 @op("Reshape", since=1, symbolic=True, view=True)
 def reshape_1(data: AnyTensor, shape: AxesTensor, *, special_zero: bool) -> np.ndarray:
-    """``data`` in another shape: -1 is the size that the number of elements gives, with ``special_zero`` 0 keeps the size of ``data``.
+    """``data`` in another shape: -1 is the size that the number of elements gives, with ``special_zero`` 0 keeps the
+    size of ``data``.
 
     Source: Reshape-1.
     """
@@ -98,7 +99,7 @@ def _reshaped(data: PartialShape, pattern: tuple[Size, ...], special_zero: bool)
 
 
 def _copied(data: PartialShape, pattern: tuple[Size, ...], special_zero: bool) -> tuple[list[Size], set[int]]:
-    """The sizes that the pattern asks for, and the indices of those that are copied from the data."""
+    """The sizes in the pattern, and the indices of sizes copied from the data."""
     target: list[Size] = []
     copied: set[int] = set()
     for i, size in enumerate(pattern):
@@ -164,7 +165,8 @@ def _inferred_size(rest: list[Size] | None, known: list[Size], message: str) -> 
         return total // others
     if others == 1:
         return total
-    # The quotient is an integer, so it is between the bounds rounded inwards; where there are elements it is at least 1.
+    # The quotient is an integer, so it is between the bounds rounded inwards; where there are elements it is at least
+    # 1.
     divisor, max_total = high(others), high(total)
     minimum = min(low(total), 1) if divisor is None else -(-low(total) // max(divisor, 1))
     maximum = None if max_total is None else max(max_total, 1) if low(others) < 1 else max_total // low(others)
@@ -176,7 +178,8 @@ def _inferred_size(rest: list[Size] | None, known: list[Size], message: str) -> 
 def squeeze_1(data: AnyTensor, axes: AxesTensor | None = None) -> np.ndarray:
     """``data`` without the given axes of size 1, or without all of them; given axes of another size are kept.
 
-    A size that is not known is assumed to be 1 if it may be. Source: Squeeze-1, since OpenVINO 2024.3 (an error before).
+    A size that is not known is assumed to be 1 if it may be. Source: Squeeze-1, since OpenVINO 2024.3 (an error
+    before).
     """
     return data.reshape(_squeezed(data.shape, None if axes is None else integers(axes, "axes"), skip=False) or ())
 
@@ -214,7 +217,8 @@ def _squeeze_1_facts(data: Fact, axes: Fact | None = None) -> Fact:
 
 @op("Squeeze", since=15, symbolic=True, view=True)
 def squeeze_15(data: AnyTensor, axes: AxesTensor | None = None, *, allow_axis_skip: bool = False) -> np.ndarray:
-    """As Squeeze-1; with ``allow_axis_skip`` sizes that are not known are not assumed to be 1. Source: Squeeze-15."""
+    """Same as Squeeze-1; with ``allow_axis_skip`` sizes that are not known are not assumed to be 1. Source:
+    Squeeze-15."""
     return data.reshape(
         _squeezed(data.shape, None if axes is None else integers(axes, "axes"), skip=allow_axis_skip) or ()
     )

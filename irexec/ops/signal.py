@@ -1,4 +1,5 @@
-"""Fourier transforms: DFT, IDFT, RDFT, IRDFT, STFT, ISTFT. Complex numbers are pairs (real, imaginary) along a last axis of size 2."""
+"""Fourier transforms: DFT, IDFT, RDFT, IRDFT, STFT, ISTFT. Complex numbers are pairs (real, imaginary) along a last
+axis of size 2."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def _complex(data: np.ndarray, axes: np.ndarray, signal_size: np.ndarray | None,
 
 @op("RDFT", since=9, widen=True, tolerance=1e-5)
 def rdft_9(data: Reals, axes: IndexVector, signal_size: IndexVector | None = None) -> np.ndarray:
-    """The transform of real numbers: n // 2 + 1 points along the last of ``axes``, the rest is redundant. Source: RDFT-9."""
+    """The transform of real numbers: n // 2 + 1 points along the last of ``axes``, the rest is redundant. Source:
+    RDFT-9."""
     transformed = normalize_axes(integers(axes, "axes"), data.ndim)
     points = fourier.resized(data, transformed, _sizes(data.shape, transformed, signal_size))
     return fourier.to_pairs(fourier.from_real(points, transformed), data.dtype)
@@ -232,8 +234,8 @@ def istft_16(
 
     The sum is divided by the sum of the squares of the windows, and 0 where that is 0. ``center`` removes half a frame,
     rounded down, at both ends, so that an odd ``frame_size`` leaves one element more than the specification says;
-    ``normalized`` multiplies by the square root of ``frame_size``. The result is padded with zeros to a longer ``signal_length``.
-    Source: ISTFT-16, and OpenVINO 2026.4 for what is not specified.
+    ``normalized`` multiplies by the square root of ``frame_size``. The result is padded with zeros to a longer
+    ``signal_length``. Source: ISTFT-16, and OpenVINO 2026.4 for what is not specified.
     """
     size, step = integer(frame_size, "frame_size"), integer(frame_step, "frame_step")
     points = fourier.to_complex(data).swapaxes(-1, -2)

@@ -55,7 +55,7 @@ class TopK11Attributes(TopKAttributes):
 
 
 def _top(data: np.ndarray, k: np.ndarray, attributes: TopK1Attributes) -> tuple[np.ndarray, np.ndarray]:
-    """Of equal values the one with the lower index comes first; NaN comes last in both modes."""
+    """The order of sorting: among equal values the lower index comes first; NaN comes last in both modes."""
     axis = normalize_axis(attributes.axis, data.ndim)
     size, count = data.shape[axis], integer(k, "k")
     check(0 <= count <= size, f"k is {count}, the axis has {size}")
@@ -119,8 +119,8 @@ def _count_of(size: Size, k: Size | None) -> Size:
 def non_zero_3(data: Tensor, *, output_type: IndexType = "i64") -> np.ndarray:
     """The indices of the values that are not 0, one column each, in row-major order: [rank, n].
 
-    A scalar counts as a vector of one value, but a scalar 0 gives no row either, as in openvino ``reference/non_zero.hpp``
-    (the plugin gives one). Source: NonZero-3.
+    A scalar counts as a vector of one value, but a scalar 0 gives no row either, as in openvino
+    ``reference/non_zero.hpp`` (the plugin gives one). Source: NonZero-3.
     """
     carrier = element(output_type).carrier
     if data.ndim == 0 and not data:
@@ -144,7 +144,8 @@ def cum_sum_3(
     exclusive: bool = False,
     reverse: bool = False,
 ) -> np.ndarray:
-    """Cumulative sums along ``axis`` (default 0), without the element itself if ``exclusive``, from the last one if ``reverse``.
+    """Cumulative sums along ``axis`` (default 0), without the element itself if ``exclusive``, from the last one if
+    ``reverse``.
 
     Source: CumSum-3.
     """

@@ -1,4 +1,5 @@
-"""Rows gathered from a table and pooled by bag or segment: EmbeddingBag, EmbeddingSegments, SegmentMax, SparseFillEmptyRows."""
+"""Rows gathered from a table and pooled by bag or segment: EmbeddingBag, EmbeddingSegments, SegmentMax,
+SparseFillEmptyRows."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def _gathered(table: np.ndarray, indices: np.ndarray, weights: np.ndarray | None
 def _pooled(
     rows: np.ndarray, bags: np.ndarray, count: int, table: np.ndarray, default_index: np.ndarray | None, pooling: str
 ) -> np.ndarray:
-    """The sum or mean of the rows of each bag; an empty bag has the default row, or zeros. Bags out of range are ignored."""
+    """The sum or mean of the rows of each bag; an empty bag has the default row, or zeros. Bags out of range are
+    ignored."""
     within = (bags >= 0) & (bags < count)
     order = np.argsort(bags[within], kind="stable")
     occupied, starts, counts = np.unique(bags[within][order], return_index=True, return_counts=True)
@@ -104,8 +106,8 @@ def embedding_bag_offsets_sum_3(
 ) -> np.ndarray:
     """For each bag the sum of the rows of ``emb_table`` at its ``indices``, each times its weight.
 
-    A bag is the indices from its offset to the next. An empty one has the row ``default_index``; zeros if it is -1 or not given.
-    Source: EmbeddingBagOffsetsSum-3.
+    A bag is the indices from its offset to the next. An empty one has the row ``default_index``; zeros if it is -1 or
+    not given. Source: EmbeddingBagOffsetsSum-3.
     """
     return _by_offsets(emb_table, indices, offsets, default_index, per_sample_weights, "sum")
 
@@ -131,7 +133,7 @@ def embedding_bag_offsets_15(
     *,
     reduction: Pooling = "sum",
 ) -> np.ndarray:
-    """As EmbeddingBagOffsetsSum-3, or the mean of the rows. Source: EmbeddingBagOffsets-15."""
+    """Same as EmbeddingBagOffsetsSum-3, or the mean of the rows. Source: EmbeddingBagOffsets-15."""
     return _by_offsets(emb_table, indices, offsets, default_index, per_sample_weights, reduction)
 
 
@@ -181,7 +183,7 @@ def embedding_bag_packed_15(
     *,
     reduction: Pooling = "sum",
 ) -> np.ndarray:
-    """As EmbeddingBagPackedSum-3, or the mean of the rows. Source: EmbeddingBagPacked-15."""
+    """Same as EmbeddingBagPackedSum-3, or the mean of the rows. Source: EmbeddingBagPacked-15."""
     return _packed(emb_table, indices, per_sample_weights, reduction)
 
 
@@ -204,8 +206,8 @@ def embedding_segments_sum_3(
 ) -> np.ndarray:
     """For each segment the sum of the rows of ``emb_table`` at its ``indices``, each times its weight.
 
-    An empty segment has the row ``default_index``; zeros if it is -1 or not given. Ids of num_segments and above are ignored,
-    as in OpenVINO. Source: EmbeddingSegmentsSum-3.
+    An empty segment has the row ``default_index``; zeros if it is -1 or not given. Ids of num_segments and above are
+    ignored, as in OpenVINO. Source: EmbeddingSegmentsSum-3.
     """
     count = integer(num_segments, "num_segments")
     return _pooled(

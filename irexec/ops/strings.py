@@ -21,7 +21,8 @@ Bytes = Annotated[np.ndarray, element_set("u8", U8), VECTOR]
 
 @op("StringTensorPack", since=15)
 def string_tensor_pack_15(begins: IntegerTensor, ends: IntegerTensor, symbols: Bytes) -> np.ndarray:
-    """Strings decoded from UTF-8: string i is the bytes of ``symbols`` from begins[i] to ends[i]. Source: StringTensorPack-15."""
+    """Strings decoded from UTF-8: string i is the bytes of ``symbols`` from begins[i] to ends[i]. Source:
+    StringTensorPack-15."""
     inside = (begins >= 0) & (begins <= ends) & (ends <= len(symbols))
     check(bool(inside.all()), f"begins and ends are not ascending within the {len(symbols)} bytes of symbols")
     # Strings may overlap: a few bytes can be the characters of any number of them.

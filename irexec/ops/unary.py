@@ -22,8 +22,8 @@ def _define(
 ) -> None:
     """Register a version of ``type``.
 
-    ``kinds``: "any": ``function`` takes arrays of any numeric type; "rounded": it takes floats, and results of integers are
-    rounded; "float": the operation takes floating-point types only.
+    ``kinds``: "any": ``function`` takes arrays of any numeric type; "rounded": it takes floats, and results of integers
+    are rounded; "float": the operation takes floating-point types only.
     """
 
     def kernel(data: np.ndarray) -> np.ndarray:

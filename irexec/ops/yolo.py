@@ -46,11 +46,12 @@ class RegionYoloAttributes:
 
 @op("RegionYolo", since=1, widen=True, tolerance=1e-5)
 def region_yolo_1(data: Annotated[FloatTensor, Rank(4)], *, attributes: RegionYoloAttributes) -> np.ndarray:
-    """Activations of data [N, C, H, W] in regions of coords + 1 + classes channels: sigmoid of the first two and of the score after coords.
+    """Activations of data [N, C, H, W] in regions of coords + 1 + classes channels: sigmoid of the first two and of the
+    score after coords.
 
-    With ``do_softmax`` (YOLO v2) there are ``num`` regions, softmax is applied to the classes of a region, and axes ``axis`` to
-    ``end_axis`` of the result are flattened. Without (YOLO v3) there is a region for each value of ``mask``, whatever the
-    values are, and sigmoid is applied to the classes too.
+    With ``do_softmax`` (YOLO v2) there are ``num`` regions, softmax is applied to the classes of a region, and axes
+    ``axis`` to ``end_axis`` of the result are flattened. Without (YOLO v3) there is a region for each value of
+    ``mask``, whatever the values are, and sigmoid is applied to the classes too.
     With fewer than two coords sigmoid is applied twice to a channel, as in the reference. Channels after the regions
     are unchanged with ``do_softmax``, and left out without; OpenVINO then mixes up the images of a batch.
     Source: RegionYolo-1; OpenVINO's reader takes an absent ``do_softmax`` for false, the specification for true.
@@ -100,10 +101,11 @@ def _region_yolo_1_shape(data: Fact, *, attributes: RegionYoloAttributes) -> Fac
 def reorg_yolo_2(data: Annotated[Tensor, Rank(4)], *, stride: Positives) -> np.ndarray:
     """Data [N, C, H, W] rearranged to [N, C * stride * stride, H / stride, W / stride].
 
-    Each image is read as if it were [C', H * stride, W * stride], C' = C // (stride * stride), and element (c', h * stride + i,
-    w * stride + j) is written to ((i * stride + j) * C' + c', h, w) of an image [C, H, W]. Therefore the result differs from
-    that of SpaceToDepth. Where C is not a multiple of stride * stride, the same offsets are read from the whole batch, as in the reference.
-    Source: ReorgYolo-1 of the specification, first in opset 2; of a list of strides the first counts, as in OpenVINO.
+    Each image is read as if it were [C', H * stride, W * stride], C' = C // (stride * stride), and element (c', h *
+    stride + i, w * stride + j) is written to ((i * stride + j) * C' + c', h, w) of an image [C, H, W]. Therefore the
+    result differs from that of SpaceToDepth. Where C is not a multiple of stride * stride, the same offsets are read
+    from the whole batch, as in the reference. Source: ReorgYolo-1 of the specification, first in opset 2; of a list of
+    strides the first counts, as in OpenVINO.
     """
     images, channels, height, width = data.shape
     step = stride[0]

@@ -25,8 +25,8 @@ class BoxSet(Protocol):
 class AxisAligned:
     """Boxes with sides parallel to the axes.
 
-    A box without a positive area overlaps nothing. ``unit`` is 1 where coordinates are pixels that belong to the box, so that
-    a box from 2 to 4 is 3 wide, else 0.
+    A box without a positive area overlaps nothing. ``unit`` is 1 where coordinates are pixels that belong to the box,
+    so that a box from 2 to 4 is 3 wide, else 0.
     """
 
     def __init__(self, low: np.ndarray, high: np.ndarray, unit: int = 0) -> None:
@@ -85,8 +85,8 @@ def by_centre(boxes: np.ndarray) -> AxisAligned:
 class Rotated:
     """Rotated boxes [n, 5]: centre x and y, width, height and angle in radians, from the first axis to the second.
 
-    The intersection area of two boxes is integrated along its border, which consists of the parts of either's edges that are inside
-    the other. Where edges coincide, a tolerance in favour of one box makes them count once. In f64.
+    The intersection area of two boxes is integrated along its border, which consists of the parts of either's edges
+    that are inside the other. Where edges coincide, a tolerance in favour of one box makes them count once. In f64.
     """
 
     def __init__(self, boxes: np.ndarray) -> None:
@@ -121,7 +121,8 @@ class Rotated:
     def _clip_edges(
         self, one: np.ndarray, other: np.ndarray, tolerance: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The edges of ``one`` in the coordinates of ``other``: start and vector [pairs, 4], and the fraction of each that is inside."""
+        """The edges of ``one`` in the coordinates of ``other``: start and vector [pairs, 4], and the fraction of each
+        that is inside."""
         away = self.centres[one] - self.centres[other]
         start = (self.corners[one] + away[:, None]) * self.rotations[other].conj()[:, None]
         edge = start[:, [1, 2, 3, 0]] - start
@@ -143,7 +144,8 @@ _MAX_CACHED = 1 << 23
 
 
 class OverlapCache:
-    """For each box those that overlap it by more than a threshold; computed once and cached for all classes up to a limit."""
+    """For each box those that overlap it by more than a threshold; computed once and cached for all classes up to a
+    limit."""
 
     def __init__(self, boxes: BoxSet, threshold: np.float32, *, inclusive: bool = False) -> None:
         """``inclusive``: an overlap equal to the threshold counts too."""
@@ -191,7 +193,8 @@ _BLOCK_SIZES = (32, 128)
 
 
 def suppress_in_blocks(order: np.ndarray, boxes: AxisAligned, threshold: np.float32, limit: int) -> np.ndarray:
-    """``suppress`` for IoUs above a threshold, block by block, so that boxes after the last selected one are not compared.
+    """``suppress`` for IoUs above a threshold, block by block, so that boxes after the last selected one are not
+    compared.
 
     The boxes of a block are compared with those selected before, then with each other.
     """
@@ -237,7 +240,8 @@ def suppress_adaptively(order: np.ndarray, count: int, cache: OverlapCache, thre
 def suppress_softly(
     scores: np.ndarray, threshold: np.float32, cache: OverlapCache, sigma: float, limit: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Up to ``limit`` boxes with a score above ``threshold``, the highest first; each selected one lowers the scores of those it overlaps.
+    """Up to ``limit`` boxes with a score above ``threshold``, the highest first; each selected one lowers the scores of
+    those it overlaps.
 
     Scores are multiplied by exp(-IoU² / (2 * sigma)). Returns the boxes and the scores they had when selected.
     Source: Bodla et al., Soft-NMS, arXiv 1704.04503.
@@ -262,10 +266,11 @@ def suppress_softly(
 
 
 def decays(boxes: np.ndarray, normalized: bool, decay: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
-    """The factor by which the score of each of the boxes [n, 4], in descending order of score, is lowered by those before it.
+    """The factor by which the score of each of the boxes [n, 4], in descending order of score, is lowered by those
+    before it.
 
-    ``decay`` takes the IoU of boxes with better ones and the maximum IoU that those have with boxes better than themselves.
-    Source: Wang et al., SOLOv2 (Matrix NMS), arXiv 2003.10152.
+    ``decay`` takes the IoU of boxes with better ones and the maximum IoU that those have with boxes better than
+    themselves. Source: Wang et al., SOLOv2 (Matrix NMS), arXiv 2003.10152.
     """
     count = len(boxes)
     coordinates = np.ascontiguousarray(boxes.T)
@@ -295,7 +300,8 @@ def _blocks(count: int) -> Iterator[slice]:
 
 
 def _overlap_matrix(one: np.ndarray, other: np.ndarray, normalized: bool) -> np.ndarray:
-    """The IoU [n, m] of boxes given by the coordinates [4, n] and [4, m] of two corners, of which the first may exceed the second."""
+    """The IoU [n, m] of boxes given by the coordinates [4, n] and [4, m] of two corners, of which the first may exceed
+    the second."""
     unit = np.float32(not normalized)
     a, b = one[:, :, None], other[:, None]
     with np.errstate(all="ignore"):

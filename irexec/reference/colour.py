@@ -22,7 +22,8 @@ def to_rgb(y: np.ndarray, u: np.ndarray, v: np.ndarray, dtype: np.dtype) -> np.n
 
 
 def to_yuv(r: np.ndarray, g: np.ndarray, b: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Three times (N, H, W) to Y (N, H, W) and UV (N, H/2, W/2, 2), the mean of each square; integers are rounded before it too."""
+    """Three times (N, H, W) to Y (N, H, W) and UV (N, H/2, W/2, 2), the mean of each square; integers are rounded
+    before it too."""
     red, green, blue = (channel.astype(F) for channel in (r, g, b))
     y = F(0.257) * red + F(0.504) * green + F(0.098) * blue + F(16)
     u = F(-0.148) * red - F(0.291) * green + F(0.439) * blue + F(128)

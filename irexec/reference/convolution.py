@@ -24,7 +24,8 @@ def convolve(x: np.ndarray, weights: np.ndarray, placed: SlidingWindows, pad_val
 
 
 def columns(view: np.ndarray, rank: int, groups: int) -> np.ndarray:
-    """Windows (N, G*I, counts..., kernel...) as (N, G, I * kernel, counts): what a group's weights are multiplied by."""
+    """Windows (N, G*I, counts..., kernel...) as (N, G, I * kernel, counts): what a group's weights are multiplied
+    by."""
     n, channels, *sizes = view.shape
     counts, kernel = sizes[:rank], sizes[rank:]
     points_first = (0, 1, *range(2 + rank, 2 + 2 * rank), *range(2, 2 + rank))
@@ -62,7 +63,8 @@ def convolve_transposed(x: np.ndarray, weights: np.ndarray, placed: TransposedWi
 
 
 def convolve_bits(x: np.ndarray, bits: np.ndarray, placed: SlidingWindows, pad_value: float) -> np.ndarray:
-    """Points where data and bits agree, minus those where they do not: (N, I, Y, X) and (O, I, kernel...) to (N, O, ...).
+    """Points where data and bits agree, minus those where they do not: (N, I, Y, X) and (O, I, kernel...) to (N, O,
+    ...).
 
     Data that is neither 0 nor 1 agrees with nothing; the padding has the value ``pad_value`` in the data's type.
     """

@@ -14,7 +14,8 @@ from irexec.reference.limits import check_time
 def decode(classes: np.ndarray, valid: np.ndarray, blank: int, merge: bool) -> tuple[np.ndarray, np.ndarray]:
     """The classes of each step (batch, steps) without blanks, and with ``merge`` without repetitions, padded with -1.
 
-    Returns the decoded classes (batch, steps) and their number (batch,), both int64. Steps that are not ``valid`` do not count.
+    Returns the decoded classes (batch, steps) and their number (batch,), both int64. Steps that are not ``valid`` do
+    not count.
     """
     keep = valid & (classes != blank)
     if merge:
@@ -31,7 +32,8 @@ def move_to_front(values: np.ndarray, keep: np.ndarray, fill: int) -> np.ndarray
 
 
 def targets(labels: np.ndarray, lengths: np.ndarray, collapse: bool, unique: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The labels that count, of (batch, steps), moved to the front, and their number: all, first occurrences or no repetitions."""
+    """The labels that count, of (batch, steps), moved to the front, and their number: all, first occurrences or no
+    repetitions."""
     keep = np.arange(labels.shape[1]) < lengths[:, None]
     if unique:
         before = np.tri(labels.shape[1], k=-1, dtype=np.bool_)
@@ -46,8 +48,8 @@ def loss(
 ) -> np.ndarray:
     """Minus the logarithm of the probability of all the paths that read as the labels, for each of a batch.
 
-    ``logits`` are (batch, steps, classes), ``labels`` (batch, maximum), of which ``counts`` count. The states are the labels
-    with blanks before, between and after them; a whole batch advances one step at a time. Where paths ``merge``,
+    ``logits`` are (batch, steps, classes), ``labels`` (batch, maximum), of which ``counts`` count. The states are the
+    labels with blanks before, between and after them; a whole batch advances one step at a time. Where paths ``merge``,
     a label may last for several steps, and equal ones must have a blank between; else each lasts for one.
     """
     batch, maximum = labels.shape
@@ -79,7 +81,10 @@ def loss(
 
 
 def _log_probability(forward: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Of all paths, which end with the last label or the blank after it; before any step they are in the empty state in front."""
+    """Log probability of all paths.
+
+    A path ends with the last label or the blank after it; before any step it is in the empty state in front.
+    """
     rows = np.arange(len(counts))
     total = np.logaddexp(forward[rows, 2 * counts + 2], np.where(counts > 0, forward[rows, 2 * counts + 1], -np.inf))
     return np.logaddexp(total, np.where(counts == 0, forward[rows, 1], -np.inf))

@@ -25,7 +25,8 @@ def convolve_deformable(
     deformable_groups: int,
     zero_pad: bool,
 ) -> np.ndarray:
-    """(N, G*I, spatial...), offsets (N, D*K*axes, counts...), (G, O, I, kernel...), mask (N, D*K, counts...) to (N, G*O, counts...).
+    """(N, G*I, spatial...), offsets (N, D*K*axes, counts...), (G, O, I, kernel...), mask (N, D*K, counts...) to (N,
+    G*O, counts...).
 
     D is ``deformable_groups``, K the points of the kernel, axes the number of spatial axes. The offset channel of
     group d, point k, axis a is (d*K + k)*axes + a.
@@ -61,8 +62,8 @@ def sample(x: np.ndarray, where: Sequence[np.ndarray], zero_pad: bool) -> np.nda
     """Values of (N, D, C, spatial...) at positions (N, D, P), one array for each axis, as (N, D, C, P).
 
     With ``zero_pad`` pixels beyond the border are zero and a position less than one pixel beyond still counts;
-    without it every position beyond the first or last pixel gives zero, but up to one pixel past the last gives the last.
-    NaN gives zero.
+    without it every position beyond the first or last pixel gives zero, but up to one pixel past the last gives the
+    last. NaN gives zero.
     """
     n, groups, channels, *sizes = x.shape
     if 0 in sizes:

@@ -46,8 +46,8 @@ def decode(
 ) -> np.ndarray:
     """Boxes at ``offsets`` from ``priors``, all (..., 4); corners of both, x first.
 
-    With ``corner`` the offsets are added to the corners, else to the centre, relative to the size, and to the logarithm of the size.
-    Offsets are multiplied by ``variances``, where given. Source: Liu et al., SSD, arXiv 1512.02325.
+    With ``corner`` the offsets are added to the corners, else to the centre, relative to the size, and to the logarithm
+    of the size. Offsets are multiplied by ``variances``, where given. Source: Liu et al., SSD, arXiv 1512.02325.
     """
     with np.errstate(all="ignore"):
         moved = offsets if variances is None else variances * offsets
@@ -68,7 +68,7 @@ def clip_to_unit(boxes: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class DetectionLimits:
-    """Which boxes of an image are detections.
+    """Rules by which boxes of an image are detections.
 
     Attributes:
         min_score: boxes with a lower score are dropped.
@@ -76,7 +76,8 @@ class DetectionLimits:
         max_candidates: of a class, before suppression; of an image with ``best_class_only``; -1 for all.
         max_kept: of an image, after suppression; -1 for all.
         background: the class that is no detection; -1 if there is none.
-        best_class_only: a box counts only for its best class, never for the first, and its score may equal ``min_score``.
+        best_class_only: a box counts only for its best class, never for the first, and its score may equal
+            ``min_score``.
     """
 
     min_score: float
@@ -105,10 +106,10 @@ def detect(scores: np.ndarray, boxes: np.ndarray, limits: DetectionLimits) -> tu
 
 
 def suppress_groups(groups: list[np.ndarray], max_overlap: float) -> list[np.ndarray]:
-    """Of each group of boxes a mask of those that overlap no kept box before them by more than ``max_overlap``.
+    """Mask of each group of boxes: True for a box that overlaps no earlier kept box by more than ``max_overlap``.
 
-    All groups are processed together, one kept box of each at a time. IoU is in f32 as in the reference; a box without an area
-    overlaps nothing.
+    All groups are processed together, one kept box of each at a time. IoU is in f32 as in the reference; a box without
+    an area overlaps nothing.
 
     Args:
         groups: (n, 4) each, corners, the best first.

@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from irexec.reference.limits import check_memory, check_time
 
-# How many values are transformed at once.
+# Number of values transformed at once.
 _BLOCK = 1 << 16
 
 

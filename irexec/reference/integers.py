@@ -10,8 +10,8 @@ import numpy as np
 def truncated(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Floats as integers of ``dtype``, towards zero, as x86 converts them.
 
-    Conversion is to i32 (i64 for u32 and types of 64 bits), of which what does not fit, NaN included, gives the minimum; then the
-    low bits are kept.
+    Conversion is to i32 (i64 for u32 and types of 64 bits), of which what does not fit, NaN included, gives the
+    minimum; then the low bits are kept.
     """
     if values.dtype == np.float16:
         # The bounds below do not fit f16.
@@ -37,8 +37,8 @@ def _truncated_u64(values: np.ndarray) -> np.ndarray:
 def rounded(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Floats as integers of ``dtype``: to nearest, halves to even.
 
-    What does not fit is what OpenVINO's implementations give, where they agree: bytes saturate, so that a negative result is 0 in u8;
-    wider types are converted as by ``truncated``.
+    What does not fit is what OpenVINO's implementations give, where they agree: bytes saturate, so that a negative
+    result is 0 in u8; wider types are converted as by ``truncated``.
     """
     whole = np.rint(values)
     if dtype.itemsize > 1:
@@ -59,7 +59,8 @@ def truncated_quotient(dividend: np.ndarray, divisor: np.ndarray | int) -> np.nd
 
 
 def through_float(function: Callable[[np.ndarray], np.ndarray], data: np.ndarray) -> np.ndarray:
-    """A function of floats; one of integers is computed in double precision, and its results are rounded to the type of ``data``."""
+    """A function of floats; one of integers is computed in double precision, and its results are rounded to the type of
+    ``data``."""
     if data.dtype.kind not in "iu":
         return np.asarray(function(data))
     with np.errstate(all="ignore"):

@@ -57,7 +57,8 @@ def interpolate(
     sizes: Sequence[int],
     scales: Sequence[float] | None = None,
 ) -> np.ndarray:
-    """``data`` resized along ``axes`` to ``sizes``; coordinates go by ``scales``, unless given by the sizes in float32."""
+    """``data`` resized along ``axes`` to ``sizes``; coordinates go by ``scales``, unless given by the sizes in
+    float32."""
     if 0 in data.shape or 0 in sizes:
         shape = list(data.shape)
         for axis, size in zip(axes, sizes, strict=True):
@@ -90,7 +91,7 @@ def _widened_if_shrinking(params: ResizeParams, scales: Sequence[float]) -> Resi
 def float_steps(
     shape: Sequence[int], params: ResizeParams, axes: Sequence[int], sizes: Sequence[int], scales: Sequence[float]
 ) -> list[tuple[int, Taps]]:
-    """What ``interpolate`` does with floats, in order: an axis, and the taps and weights of its positions."""
+    """Steps of ``interpolate`` on floats, in order: an axis, and the taps and weights of its positions."""
     params = _widened_if_shrinking(params, scales)
     tables = [_taps(params, shape[axis], out, scale) for axis, out, scale in zip(axes, sizes, scales, strict=True)]
     return _in_order(*_for_floats(params, axes, tables))
@@ -126,7 +127,7 @@ def _floats(data: np.ndarray, params: ResizeParams, axes: Sequence[int], tables:
 
 
 def _rounded_to_even(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """As the CPU plugin rounds 32 and 64 bits, which OpenVINO's reference does not implement."""
+    """Rounding of the CPU plugin for 32 and 64 bits, which OpenVINO's reference does not implement."""
     limits = np.iinfo(dtype)
     return np.clip(np.rint(values), limits.min, limits.max).astype(dtype)
 
@@ -134,7 +135,8 @@ def _rounded_to_even(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 def _bytes(
     data: np.ndarray, params: ResizeParams, axes: Sequence[int], tables: Sequence[Taps], factor: float
 ) -> np.ndarray:
-    """8-bit integers as OpenVINO's reference rounds them: linear to the nearest, others towards zero, wrapping on overflow."""
+    """8-bit integers as OpenVINO's reference rounds them: linear to the nearest, others towards zero, wrapping on
+    overflow."""
     start = np.asarray(factor if params.mode == "linear" and params.antialias else 1, np.float32)
     total, weights = resize.together(data.astype(np.float32), axes, tables, start)
     if params.mode == "linear":

@@ -1,6 +1,7 @@
-"""What the run that is going on may take, asked in the middle of a kernel: before a large temporary array, and in long loops.
+"""Limits of the current run, checked in the middle of a kernel: before a large temporary array, and in long loops.
 
-The outputs of a kernel are known from shape inference and are checked before it is called. This is for what only the kernel knows.
+The outputs of a kernel are known from shape inference and are checked before it is called. These checks are for
+temporaries that only the kernel knows.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def check_address(size: int, what: str) -> None:
 
 
 def check_time() -> None:
-    """Raise RunTimeoutError if the run has taken too long; for loops whose length follows from the values or sizes of a model."""
+    """Raise RunTimeoutError if the run has taken too long; for loops whose length follows from the values or sizes of a
+    model."""
     limits = _limits.get()
     if limits is not None:
         limits.check_time()

@@ -8,7 +8,8 @@ from irexec.reference.limits import check_time
 
 
 def inverse(x: np.ndarray) -> np.ndarray:
-    """The inverses of (..., n, n), in the type of ``x``; divisions by 0 of a singular matrix give infinities and NaN."""
+    """The inverses of (..., n, n), in the type of ``x``; divisions by 0 of a singular matrix give infinities and
+    NaN."""
     try:
         return np.linalg.inv(x)
     except np.linalg.LinAlgError:

@@ -18,7 +18,8 @@ _BLOCK = 1 << 22
 
 
 def padded(data: np.ndarray, pads: Pads, mode: Mode, value: Any) -> np.ndarray:
-    """np.pad with pads of 0 and more, and ``value`` for "constant"; the time of the run is looked at between blocks of the result."""
+    """np.pad with pads of 0 and more, and ``value`` for "constant"; the time of the run is looked at between blocks of
+    the result."""
     shape = [size + before + after for size, (before, after) in zip(data.shape, pads, strict=True)]
     if math.prod(shape) <= _BLOCK:
         return _padded(data, pads, mode, value)
@@ -35,7 +36,8 @@ def _padded(data: np.ndarray, pads: Pads, mode: Mode, value: Any) -> np.ndarray:
 
 
 def _fill(out: np.ndarray, data: np.ndarray, pads: Pads, mode: Mode, value: Any) -> None:
-    """Write the padded data, in blocks along the first axis, or the next one where an entry of it is more than a block."""
+    """Write the padded data, in blocks along the first axis, or the next one where an entry of it is more than a
+    block."""
     step = max(1, len(out) * _BLOCK // out.size)
     for start in range(0, len(out), step):
         check_time()
@@ -43,7 +45,7 @@ def _fill(out: np.ndarray, data: np.ndarray, pads: Pads, mode: Mode, value: Any)
         rows = _source(np.arange(start, start + len(target)) - pads[0][0], len(data), mode)
         inside = (rows >= 0) & (rows < len(data))
         if target.size > _BLOCK:
-            # Of an entry outside of the data no axis has any.
+            # No axis has an index for an entry outside of the data.
             _fill(
                 target[0],
                 data[rows[0]] if inside[0] else np.empty((0, *data.shape[2:]), data.dtype),
@@ -57,7 +59,8 @@ def _fill(out: np.ndarray, data: np.ndarray, pads: Pads, mode: Mode, value: Any)
 
 
 def _source(positions: np.ndarray, size: int, mode: Mode) -> np.ndarray:
-    """The index in an axis that each position is a copy of, before the axis from -1 down; for "constant" the position itself."""
+    """The index in an axis that each position is a copy of, before the axis from -1 down; for "constant" the position
+    itself."""
     if mode == "edge" or (mode == "reflect" and size == 1):
         return positions.clip(0, size - 1)
     if mode == "constant":

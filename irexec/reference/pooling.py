@@ -17,7 +17,7 @@ from irexec.reference.windows import SlidingWindows, effective_kernel_size, pad,
 
 Sizes = Sequence[int]
 
-# How many values of adaptive windows are held at once.
+# Number of values of adaptive windows held at once.
 _WINDOW_VALUES = 1 << 20
 
 
@@ -27,7 +27,8 @@ def lowest(dtype: np.dtype) -> float | int:
 
 
 def _padded(x: np.ndarray, w: SlidingWindows, value: float) -> np.ndarray:
-    """``x`` padded, at the end also by as much as the last windows reach beyond the padding when counts are rounded up."""
+    """``x`` padded, at the end also by as much as the last windows reach beyond the padding when counts are rounded
+    up."""
     axes = zip(w.counts, w.strides, w.kernel, w.dilations, strict=True)
     covered = [
         (count - 1) * stride + effective_kernel_size(kernel, dilation) for count, stride, kernel, dilation in axes
@@ -64,8 +65,8 @@ def _reduce(function: np.ufunc, padded: np.ndarray, w: SlidingWindows) -> np.nda
 def max_pool_indices(x: np.ndarray, w: SlidingWindows, axis: int, start: float) -> tuple[np.ndarray, np.ndarray]:
     """The maximum of each window and its index in ``x`` flattened from ``axis`` on; the first of equals.
 
-    NaN counts only where there is nothing else. A window beside the data gives ``start``, the lowest finite value of the type, and
-    the index at which its channel begins.
+    NaN counts only where there is nothing else. A window beside the data gives ``start``, the lowest finite value of
+    the type, and the index at which its channel begins.
     """
     shape = (*x.shape[:2], *w.counts)
     flat = np.arange(math.prod(x.shape[axis:]), dtype=np.int64).reshape(x.shape[axis:])
@@ -132,7 +133,8 @@ def adaptive_mean(x: np.ndarray, counts: Sizes) -> np.ndarray:
 def adaptive_max(x: np.ndarray, counts: Sizes) -> tuple[np.ndarray, np.ndarray]:
     """The maximum of each adaptive window, and its index in the flattened spatial axes; the first of equals.
 
-    The values of all windows may take many times the memory of the input, so that only some channels are pooled at a time.
+    The values of all windows may take many times the memory of the input, so that only some channels are pooled at a
+    time.
     """
     channels = x.reshape(math.prod(x.shape[:2]), 1, *x.shape[2:])
     values = np.empty((len(channels), 1, *counts), x.dtype)

@@ -16,7 +16,8 @@ _CALL = 64
 
 
 def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """np.matmul; the time of the run is looked at between blocks of matrices, or of rows where NumPy itself computes the product."""
+    """np.matmul; the time of the run is looked at between blocks of matrices, or of rows where NumPy itself computes
+    the product."""
     # np.broadcast_shapes takes longer than a small product.
     if min(a.ndim, b.ndim) < 2 or a.size * b.size * _CALL <= _LONG or _work(a, b) <= _LONG:
         return np.asarray(np.matmul(a, b))
@@ -32,7 +33,8 @@ def _work(a: np.ndarray, b: np.ndarray) -> int:
 
 
 def _multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
-    """Write the product into ``out``, in blocks along its first axis, or the next one where an entry of it takes long."""
+    """Write the product into ``out``, in blocks along its first axis, or the next one where an entry of it takes
+    long."""
     check_time()
     work = _work(a, b)
     # BLAS may round otherwise if it is given fewer rows.

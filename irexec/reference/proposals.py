@@ -50,7 +50,8 @@ def make_anchors(base_size: int, ratios: Sequence[float], scales: Sequence[float
 def decode(
     boxes: np.ndarray, deltas: np.ndarray, offset: float, *, inclusive: bool = False, max_log_scale: float | None = None
 ) -> np.ndarray:  # fmt: skip
-    """Boxes (..., 4) moved and scaled by deltas (dx, dy, dw, dh) (..., 4): the centre by (dx, dy) * size, the size by exp(dw, dh).
+    """Boxes (..., 4) moved and scaled by deltas (dx, dy, dw, dh) (..., 4): the centre by (dx, dy) * size, the size by
+    exp(dw, dh).
 
     Args:
         offset: 1 if the corners of ``boxes`` are pixels, 0 if they are points.

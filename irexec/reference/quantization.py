@@ -6,7 +6,8 @@ import numpy as np
 
 
 def nearest_levels(data: np.ndarray, low: np.ndarray, high: np.ndarray, levels: int) -> np.ndarray:
-    """Indices of the levels nearest to ``data`` as f64, of ``levels`` levels from ``low`` to ``high``; halves are rounded to even.
+    """Indices of the levels nearest to ``data`` as f64, of ``levels`` levels from ``low`` to ``high``; halves are
+    rounded to even.
 
     The quotient comes last, so that a value halfway between two levels is seen as such.
     """
@@ -34,8 +35,8 @@ def level_values(index: np.ndarray, low: np.ndarray, high: np.ndarray, levels: i
 def zero_level(low: np.ndarray, high: np.ndarray, levels: int) -> np.ndarray:
     """The index of the level of each range that is meant to be 0, -1 where there is none.
 
-    A level is not quite 0 where the bounds were rounded to their type. It is taken for 0 if it is within half an ulp of ``high - low`` in
-    the type of the bounds, and of all levels between the bounds the nearest to 0.
+    A level is not quite 0 where the bounds were rounded to their type. It is taken for 0 if it is within half an ulp of
+    ``high - low`` in the type of the bounds, and of all levels between the bounds the nearest to 0.
     """
     span = np.subtract(high, low, dtype=np.float64)
     index = np.rint(np.multiply(low, -(levels - 1), dtype=np.float64) / span)

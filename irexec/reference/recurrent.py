@@ -21,7 +21,8 @@ Activation = Callable[[np.ndarray], np.ndarray]
 
 
 def activation(name: str, alpha: float | None, beta: float | None) -> Activation:
-    """The activation function of a name; ``alpha`` and ``beta`` are the parameters of HardSigmoid, 0.2 and 0.5 by default.
+    """The activation function of a name; ``alpha`` and ``beta`` are the parameters of HardSigmoid, 0.2 and 0.5 by
+    default.
 
     Raises:
         OpError: the name is not known.
@@ -83,7 +84,8 @@ def lstm(
 def gru(
     recurrence: np.ndarray, bias: np.ndarray, functions: Sequence[Activation], clip: float, linear_before_reset: bool
 ) -> Cell:
-    """A GRU cell: R (3 * S, S), B (3 * S,), or (4 * S,) with ``linear_before_reset``, which applies the reset gate after the product."""
+    """A GRU cell: R (3 * S, S), B (3 * S,), or (4 * S,) with ``linear_before_reset``, which applies the reset gate
+    after the product."""
     f_act, g_act = functions
     size = recurrence.shape[1]
     update_reset, candidate = recurrence[: 2 * size], recurrence[2 * size :]
@@ -113,9 +115,11 @@ def rnn(recurrence: np.ndarray, bias: np.ndarray, functions: Sequence[Activation
 def over_time(
     x: np.ndarray, weights: np.ndarray, cell: Cell, state: State, lengths: np.ndarray, *, reverse: bool
 ) -> tuple[np.ndarray, State]:
-    """Run a cell over X (B, T, I): every hidden state (B, T, S), zeros beyond a sequence's length, and the final states.
+    """Run a cell over X (B, T, I): every hidden state (B, T, S), zeros beyond a sequence's length, and the final
+    states.
 
-    One product projects the inputs of all steps. With ``reverse`` each sequence is read from its own last step to its first.
+    One product projects the inputs of all steps. With ``reverse`` each sequence is read from its own last step to its
+    first.
     """
     batch, steps, _ = x.shape
     gates = x @ weights.T

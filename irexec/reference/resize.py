@@ -95,7 +95,8 @@ def linear_onnx(coordinates: np.ndarray, size: int) -> Taps:
 
 
 def linear(coordinates: np.ndarray, size: int, scale: float, antialias: bool) -> Taps:
-    """A triangle around the coordinate, of the scale's width if ``antialias``; weights are not divided by their sum yet.
+    """A triangle around the coordinate, of the scale's width if ``antialias``; weights are not divided by their sum
+    yet.
 
     Positions outside the data have weight 0.
     """

@@ -40,7 +40,8 @@ def boxes_before_end(rois: np.ndarray, images: int) -> np.ndarray:
 
 @np.errstate(invalid="ignore", over="ignore")
 def pool_max(features: np.ndarray, rois: np.ndarray, pooled: tuple[int, int], spatial_scale: float) -> np.ndarray:
-    """The maximum of the whole pixels of every bin: features (N, C, H, W) and boxes (R, 5) to (R, C, *pooled); 0 for an empty bin."""
+    """The maximum of the whole pixels of every bin: features (N, C, H, W) and boxes (R, 5) to (R, C, *pooled); 0 for an
+    empty bin."""
 
     def pool(rows: np.ndarray, starts: np.ndarray, rois: np.ndarray) -> np.ndarray:
         corners = _to_int(round_half_away(rois[:, 1:] * rois.dtype.type(spatial_scale)))
@@ -53,7 +54,8 @@ def pool_max(features: np.ndarray, rois: np.ndarray, pooled: tuple[int, int], sp
 
 @np.errstate(invalid="ignore", over="ignore")
 def pool_bilinear(features: np.ndarray, rois: np.ndarray, pooled: tuple[int, int]) -> np.ndarray:
-    """One interpolated point of every bin, of boxes relative to the size of the image; 0 for a point outside the image."""
+    """One interpolated point of every bin, of boxes relative to the size of the image; 0 for a point outside the
+    image."""
 
     def pool(rows: np.ndarray, starts: np.ndarray, rois: np.ndarray) -> np.ndarray:
         y = _bin_positions(rois[:, 2], rois[:, 4], pooled[0], features.shape[2])[:, :, None]
@@ -141,7 +143,8 @@ def _areas(vertical: Windows, horizontal: Windows) -> np.ndarray:
 
 
 def _bin_positions(start: np.ndarray, stop: np.ndarray, bins: int, size: int) -> np.ndarray:
-    """One position for each bin, in pixels, from ``start`` to ``stop`` (relative to the size), (R, bins); the middle for a single bin."""
+    """One position for each bin, in pixels, from ``start`` to ``stop`` (relative to the size), (R, bins); the middle
+    for a single bin."""
     number = start.dtype.type
     last = number(size - 1)
     if bins == 1:
@@ -165,7 +168,8 @@ def _interpolate_inside(
 
 @np.errstate(invalid="ignore", over="ignore")
 def pool_sensitive(features: np.ndarray, rois: np.ndarray, outputs: int, bins: int, spatial_scale: float) -> np.ndarray:
-    """The mean of every bin from channels of its own: (N, outputs * bins * bins, H, W) and (R, 5) to (R, outputs, bins, bins)."""
+    """The mean of every bin from channels of its own: (N, outputs * bins * bins, H, W) and (R, 5) to (R, outputs, bins,
+    bins)."""
     n, _, height, width = features.shape
     rows = _rows_by_bin(features, outputs, bins)
     result = np.zeros((len(rois), bins, bins, outputs), features.dtype)
@@ -181,7 +185,8 @@ def pool_sensitive(features: np.ndarray, rois: np.ndarray, outputs: int, bins: i
 
 
 def _rows_by_bin(features: np.ndarray, outputs: int, bins: int) -> np.ndarray:
-    """Features (N, outputs * bins * bins, H, W) as rows of the outputs, by image, row and column of the bin, row, column."""
+    """Features (N, outputs * bins * bins, H, W) as rows of the outputs, by image, row and column of the bin, row,
+    column."""
     n, _, height, width = features.shape
     return np.ascontiguousarray(np.moveaxis(features.reshape(n, outputs, bins, bins, height, width), 1, -1)).reshape(
         -1, outputs
@@ -244,7 +249,8 @@ def pool_deformable(
     parts: tuple[int, int],
     spatial_scale: float,
 ) -> np.ndarray:
-    """The mean over interpolated points of every bin, from channels of its own, of bins moved by offsets relative to the box.
+    """The mean over interpolated points of every bin, from channels of its own, of bins moved by offsets relative to
+    the box.
 
     (N, outputs * bins * bins, H, W) and (R, 5) to (R, outputs, bins, bins). Points more than half a pixel
     outside the image do not count.
@@ -278,7 +284,8 @@ def pool_deformable(
 def _moved_bins(
     start: np.ndarray, stop: np.ndarray, indices: np.ndarray, spatial_scale: float, moves: np.ndarray, points: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where bins start along one axis (R, classes, bins, bins), and the distance of their points, both shaped to broadcast."""
+    """Where bins start along one axis (R, classes, bins, bins), and the distance of their points, both shaped to
+    broadcast."""
     number = start.dtype.type
     first = round_half_away(start) * number(spatial_scale) - number(0.5)
     last = (round_half_away(stop) + number(1)) * number(spatial_scale) - number(0.5)

@@ -1,7 +1,7 @@
 """Pooling of boxes that are divided into bins, each bin sampled at regular points by bilinear interpolation.
 
-Bins of few points are pooled for all boxes at once, one point after the other. How many points a bin has may follow from the size of
-its box: bins of many points are pooled box by box, by irexec.reference.roi_large_boxes.
+Bins of few points are pooled for all boxes at once, one point after the other. How many points a bin has may follow
+from the size of its box: bins of many points are pooled box by box, by irexec.reference.roi_large_boxes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from irexec.reference.roi_sampling import BLOCK, Boxes, BoxPooling, positions, r
 # The maximum number of points of one bin: no box of a feature map has more, only a corrupt value.
 MAX_POINTS = 1 << 20
 
-# Bins of as many points are pooled for all boxes at once; with many boxes, of so many more for each of them, up to a maximum.
+# Bins of as many points are pooled for all boxes at once; with many boxes, of so many more for each of them, up to a
+# maximum.
 _FEW_POINTS, _FEW_PER_BOX, _MAX_PASSES = 64, 4, 1024
 
 # The maximum number of values that are interpolated one by one: some minutes.

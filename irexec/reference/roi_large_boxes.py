@@ -1,8 +1,8 @@
 """Pooling of boxes with many points in a bin, box by box.
 
-The mean of a bin of a box that is not rotated is a product of three matrices: the weights that its points give to the rows of the image,
-the image, and the weights that they give to its columns. It takes the time of the points of two axes, not of their product. The
-maximum, and boxes that are rotated, take many points at a time.
+The mean of a bin of a box that is not rotated is a product of three matrices: the weights that its points give to the
+rows of the image, the image, and the weights that they give to its columns. It takes the time of the points of two
+axes, not of their product. The maximum, and boxes that are rotated, take many points at a time.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def _mean(one: BoxPooling, pooled: Sequence[int]) -> np.ndarray:
 def _axis_weights(
     start: np.floating[Any], length: np.floating[Any], bins: int, points: int, size: int
 ) -> tuple[int, np.ndarray]:
-    """The weights of the pixels of an axis in the mean of each bin: the first pixel with a weight, and (bins, pixels) from it on."""
+    """The weights of the pixels of an axis in the mean of each bin: the first pixel with a weight, and (bins, pixels)
+    from it on."""
     total = np.zeros(bins * size)
     step = max(BLOCK // bins, 1)
     for begin in range(0, points, step):

@@ -21,7 +21,8 @@ class Boxes:
 
     Attributes:
         left, top, width, height: the first corner and the size; may be negative.
-        rotation: None, or (x, y, cosine, sine): the corner is relative to the centre (x, y), about which the box is rotated.
+        rotation: None, or (x, y, cosine, sine): the corner is relative to the centre (x, y), about which the box is
+            rotated.
     """
 
     left: np.ndarray
@@ -129,7 +130,8 @@ def positions(start: np.ndarray, length: np.ndarray, bins: int, points: np.ndarr
 def positions_of_box(
     start: np.floating[Any], length: np.floating[Any], bins: int, points: int, chosen: np.ndarray
 ) -> np.ndarray:
-    """The positions of some points of each bin of one box along an axis, (bins, chosen); the same as those of ``positions``."""
+    """The positions of some points of each bin of one box along an axis, (bins, chosen); the same as those of
+    ``positions``."""
     number = start.dtype.type
     bin_length = length / number(bins)
     offsets = (bin_length / number(points)) * (chosen + 0.5).astype(start.dtype)
@@ -145,7 +147,7 @@ def rotate(y: np.ndarray, x: np.ndarray, boxes: Boxes) -> tuple[np.ndarray, np.n
 
 
 def sample(rows: np.ndarray, starts: np.ndarray, sizes: Sequence[int], y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """As ``interpolate``; 0 for points more than one pixel outside the image."""
+    """Values as ``interpolate`` returns them; 0 for points more than one pixel outside the image."""
     outside = (y < -1) | (y > sizes[0]) | (x < -1) | (x > sizes[1])
     values = interpolate(rows, starts, sizes, y, x)
     if outside.any():

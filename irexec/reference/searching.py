@@ -30,7 +30,8 @@ def bisect(sequence: np.ndarray, values: np.ndarray, is_before: IsBefore) -> np.
 
 
 def distinct(rows: np.ndarray, *, ordered: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The distinct rows of a matrix: the index of each one's first occurrence, the distinct row that each row is, and counts.
+    """The distinct rows of a matrix: the index of each one's first occurrence, the distinct row that each row is, and
+    counts.
 
     In ascending order, column by column, or in the order of first occurrence. NaN differs from NaN.
     """

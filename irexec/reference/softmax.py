@@ -36,7 +36,8 @@ def _minus_maximum(data: np.ndarray, axis: int) -> np.ndarray:
 
 
 def softmax_with_sink(scores: np.ndarray, sink: np.ndarray | None) -> np.ndarray:
-    """softmax over the last axis, where ``sink``, broadcast to (..., 1), is one more score of each row; its share is left out."""
+    """softmax over the last axis, where ``sink``, broadcast to (..., 1), is one more score of each row; its share is
+    left out."""
     if scores.shape[-1] == 0:
         return scores
     maximum = scores.max(-1, keepdims=True)

@@ -24,7 +24,8 @@ class SlidingWindows:
 
     Attributes:
         kernel: points of the window.
-        strides: distance from one window to the next; 1 where there are no two, since any number up to 2^63 - 1 may be given.
+        strides: distance from one window to the next; 1 where there are no two, since any number up to 2^63 - 1 may be
+            given.
         dilations: distance between neighbouring points of a window; 1 where there are no two.
         pads_begin, pads_end: padding before and after the data.
         counts: number of windows, that is the sizes of the result.
@@ -66,7 +67,8 @@ class TransposedWindows:
 
 
 def effective_kernel_size(kernel: Any, dilation: int) -> Any:
-    """The span of a window along one axis, from its first point to its last, both included; for an int or any other arithmetic size."""
+    """The span of a window along one axis, from its first point to its last, both included; for an int or any other
+    arithmetic size."""
     return dilation * (kernel - 1) + 1
 
 
@@ -87,7 +89,8 @@ def pad(x: np.ndarray, pads: Pads, value: float = 0) -> np.ndarray:
 
 
 def windows(x: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, counts: Sizes) -> np.ndarray:
-    """A read-only view (leading axes, counts..., kernel...) on an array that is padded already; ``counts`` windows must fit."""
+    """A read-only view (leading axes, counts..., kernel...) on an array that is padded already; ``counts`` windows must
+    fit."""
     lead = x.ndim - len(kernel)
     item_strides = x.strides[lead:]
     between_windows = tuple(step * stride for step, stride in zip(item_strides, strides, strict=True))

@@ -1,1 +1,1 @@
-"""What an operation declares, and what shape rules share."""
+"""Declarations of operations, and arithmetic shared by shape rules."""

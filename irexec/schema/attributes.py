@@ -1,4 +1,5 @@
-"""Attributes of IR: text to values and back, by the annotation of a kernel's keyword-only parameter or of a dataclass field.
+"""Attributes of IR: text to values and back, by the annotation of a kernel's keyword-only parameter or of a dataclass
+field.
 
 Annotations understood: int, float, bool, str, Element, PartialShape, Literal[...] of str (an enum, read
 in any letter case), tuple[int, ...], tuple[float, ...], tuple[str, ...], any of these ``| None``, and
@@ -42,7 +43,7 @@ AttributeShape = Annotated[Any, PartialShapeText()]
 REQUIRED: Any = object()
 
 UNKNOWN_ELEMENT = ("dynamic", "undefined")
-"""What IR writes in place of an element type that is not known."""
+"""Spelling of an unknown element type in IR."""
 
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
@@ -54,11 +55,13 @@ class Attribute:
     Attributes:
         name: as IR writes it ("exclude-pad" for the parameter exclude_pad of pooling).
         parameter: the kernel's parameter, or the field of the dataclass ``group``.
-        parse: text to value; raises OpError with a sentence about the text alone, RangeError for a value outside of what is allowed.
+        parse: text to value; raises OpError with a sentence about the text alone, RangeError for a value outside of
+            what is allowed.
         annotation: what the kernel says of its type.
         default: REQUIRED if there is none.
         choices: the spellings of an enum, else ().
-        group: the kernel's parameter that takes the dataclass of which this is a field; None for a parameter of its own.
+        group: the kernel's parameter that takes the dataclass of which this is a field; None for a parameter of its
+            own.
     """
 
     name: str

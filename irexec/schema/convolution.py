@@ -1,4 +1,5 @@
-"""The attributes of convolutions, forward and transposed: one object for the reference kernel, the shape rule and the fast kernel."""
+"""The attributes of convolutions, forward and transposed: one object for the reference kernel, the shape rule and the
+fast kernel."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ TOLERANCE = 2e-5
 
 @dataclass(frozen=True)
 class _SpatialAttributes:
-    """What every convolution has; an empty list means ones (strides, dilations) or zeros (pads), as OpenVINO reads it."""
+    """Attributes of every convolution; an empty list means ones (strides, dilations) or zeros (pads), as OpenVINO reads
+    it."""
 
     strides: Positives
     pads_begin: NonNegatives
@@ -53,7 +55,8 @@ class _SpatialAttributes:
 
 @dataclass(frozen=True)
 class ConvolutionAttributes(_SpatialAttributes):
-    """Convolution-1, GroupConvolution-1 and all others with forward windows; the pads count only where ``auto_pad`` is explicit."""
+    """Convolution-1, GroupConvolution-1 and all others with forward windows; the pads count only where ``auto_pad`` is
+    explicit."""
 
     auto_pad: AutoPad = "explicit"
 
@@ -82,9 +85,9 @@ class ConvolutionAttributes(_SpatialAttributes):
 class BackpropAttributes(_SpatialAttributes):
     """ConvolutionBackpropData-1 and GroupConvolutionBackpropData-1.
 
-    The odd rules are those that OpenVINO's CPU plugin and shape inference keep, where the prose of the specification says
-    otherwise. ``out`` is a spatial size of the result, ``natural`` its size before it is cropped, ``begin`` what is cropped
-    at its start:
+    The odd rules are those that OpenVINO's CPU plugin and shape inference keep, where the prose of the specification
+    says otherwise. ``out`` is a spatial size of the result, ``natural`` its size before it is cropped, ``begin`` what
+    is cropped at its start:
 
     - with an ``output_shape`` input, T = max(0, natural - out + output_padding) is cropped. same_upper crops the larger
       half first, same_lower last; explicit crops ``pads_begin`` as given (it is not ignored), valid nothing;
@@ -100,7 +103,8 @@ class BackpropAttributes(_SpatialAttributes):
         return tuple(map(natural_size, sizes, kernel, *self.steps(len(sizes))))
 
     def output_sizes(self, sizes: Sequence[Size], kernel: Sequence[Size]) -> tuple[Size, ...]:
-        """The spatial sizes of the result where there is no ``output_shape`` input; OpError if the pads crop more than there is."""
+        """The spatial sizes of the result where there is no ``output_shape`` input; OpError if the pads crop more than
+        there is."""
         rank = len(sizes)
         paddings = per_axis(self.output_padding, rank, 0)
         return tuple(map(cropped_size, self.natural_sizes(sizes, kernel), *self._explicit_pads(rank), paddings))
@@ -108,7 +112,7 @@ class BackpropAttributes(_SpatialAttributes):
     def windows(
         self, sizes: Sequence[int], kernel: Sequence[int], output_shape: Sequence[int] | None
     ) -> TransposedWindows:
-        """What is cropped at the start of each spatial axis, and the sizes that result."""
+        """Elements cropped at the start of each spatial axis, and the resulting sizes."""
         rank = len(sizes)
         natural = known_sizes(self.natural_sizes(sizes, kernel))
         begins, _ = self._explicit_pads(rank)
@@ -130,9 +134,9 @@ class BackpropAttributes(_SpatialAttributes):
 class ConvTransposeAttributes(_SpatialAttributes):
     """The spatial attributes of oneDNN Graph's ConvTranspose-1.
 
-    same_upper and same_lower crop T = max(0, dilation * (K - 1) + 1 - stride), the larger half last or first: as ONNX, the
-    opposite of ConvolutionBackpropData. ``output_padding`` does not enter T and shows more of the natural result. It may be
-    "None", or longer than there are spatial axes if the surplus is zero, as benchdnn writes it.
+    same_upper and same_lower crop T = max(0, dilation * (K - 1) + 1 - stride), the larger half last or first: as ONNX,
+    the opposite of ConvolutionBackpropData. ``output_padding`` does not enter T and shows more of the natural result.
+    It may be "None", or longer than there are spatial axes if the surplus is zero, as benchdnn writes it.
     """
 
     auto_pad: Literal["none", "same_upper", "same_lower", "valid"] = "none"
@@ -176,14 +180,14 @@ class ConvTransposeAttributes(_SpatialAttributes):
         return tuple(map(cropped_size, map(natural_size, sizes, kernel, strides, dilations), begins, ends, paddings))
 
     def windows(self, sizes: Sequence[int], kernel: Sequence[int]) -> TransposedWindows:
-        """What is cropped at the start of each spatial axis, and the sizes that result."""
+        """Elements cropped at the start of each spatial axis, and the resulting sizes."""
         strides, dilations = self.steps(len(sizes))
         natural = known_sizes([natural_size(*axis) for axis in zip(sizes, kernel, strides, dilations, strict=True)])
         outs = known_sizes(self.output_sizes(sizes, kernel))
         return TransposedWindows(strides, dilations, self.begins(kernel), natural, outs)
 
     def begins(self, kernel: Sequence[int]) -> tuple[int, ...]:
-        """What is cropped at the start of each spatial axis."""
+        """Elements cropped at the start of each spatial axis."""
         rank = len(kernel)
         if self.auto_pad in ("none", "valid"):
             return per_axis(self.pads_begin if self.auto_pad == "none" else (), rank, 0)

@@ -1,4 +1,5 @@
-"""Keyword-only parameters of kernels that are not attributes: the runtime injects them, recognised by their annotation."""
+"""Keyword-only parameters of kernels that are not attributes: the runtime injects them, recognised by their
+annotation."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class Runner(Protocol):
     body: Body
     node: Node
     outputs: Sequence[Fact]
-    """What is inferred of the outputs of the node; nothing yet for a shape rule."""
+    """Facts of the outputs of the node; empty for a shape rule."""
 
     def __call__(self, *inputs: Any) -> list[Any]: ...
 

@@ -1,10 +1,12 @@
-"""Inputs of an operation: which element types and ranks each takes, declared in the annotation of the kernel's parameter.
+"""Inputs of an operation: which element types and ranks each takes, declared in the annotation of the kernel's
+parameter.
 
-    def gather_8(data: Tensor, indices: IntegerTensor, axis: Annotated[IntegerTensor, Rank(0, 1)], *, batch_dims: int = 0)
+    def gather_8(data: Tensor, indices: IntegerTensor, axis: Annotated[IntegerTensor, Rank(0, 1)], *, batch_dims: int =
+    0)
 
-The aliases below name the usual sets of element types; ``Annotated[..., Rank(3, 5)]`` adds the ranks. An input that
-breaks its declaration is refused by one generic check, before the shape rule where its fact is known and before the
-kernel where it was not, so that rules and kernels see only what they declare.
+The aliases below name the usual sets of element types; ``Annotated[..., Rank(3, 5)]`` adds the ranks. One generic check
+refuses an input that breaks its declaration: before the shape rule where its fact is known, else before the kernel.
+Rules and kernels therefore see declared inputs alone.
 """
 
 from __future__ import annotations
@@ -42,8 +44,8 @@ class ElementSet:
 class Rank:
     """The ranks that an input takes: ``Rank(4)`` exactly 4, ``Rank(3, 5)`` 3 to 5, ``Rank(1, None)`` 1 or more.
 
-    With ``single_element`` an input of rank 1 has one element: ``SCALAR`` is a scalar, or a vector of one element, which many writers
-    of IR use for it.
+    With ``single_element`` an input of rank 1 has one element: ``SCALAR`` is a scalar, or a vector of one element,
+    which many writers of IR use for it.
     """
 
     minimum: int

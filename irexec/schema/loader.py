@@ -16,8 +16,9 @@ _NAME = re.compile(rb'(?<!emit\()"([A-Z]\w*)"')
 class Loader:
     """Imports the modules of the packages it was given; a new file in one of them registers itself.
 
-    A model uses few families of operations, and importing all of them takes longer than compiling a small model. So modules
-    are looked through for the names that they have in double quotes, and the modules that have the name in question are imported.
+    A model uses few families of operations, and importing all of them takes longer than compiling a small model. So
+    modules are looked through for the names that they have in double quotes, and the modules that have the name in
+    question are imported.
     """
 
     def __init__(self) -> None:
@@ -41,7 +42,8 @@ class Loader:
             self._import(list(self._pending))
 
     def load_for(self, name: str) -> None:
-        """Import the modules that have ``name`` in quotes. What is registered under a name that is put together is not found so."""
+        """Import the modules that have ``name`` in quotes. What is registered under a name that is put together is not
+        found so."""
         if not self._packages and not self._pending:
             return
         with self._lock:

@@ -22,7 +22,8 @@ from irexec.schema.signature import Signature, read_signature
 
 @dataclass(frozen=True, slots=True)
 class AttributeProblem:
-    """What is wrong with one attribute of a layer, as a code of a finding and its message; the schema does not know the layer."""
+    """A problem of one attribute of a layer: the code of a finding and its message; the schema does not know the
+    layer."""
 
     code: str
     message: str
@@ -33,7 +34,8 @@ class ParsedAttributes:
     """The attributes of one layer, typed.
 
     Attributes:
-        values: by the kernel's parameter; a parameter is left out where an attribute without a default is missing or wrong.
+        values: by the kernel's parameter; a parameter is left out where an attribute without a default is missing or
+            wrong.
         problems: what is wrong with the attributes as written.
     """
 
@@ -60,8 +62,8 @@ class OpDef:
         widen: f16 inputs are computed in f32 and the f32 results rounded back once.
         view: an output may be a view of an input.
         deterministic: the same inputs give the same outputs.
-        propagate_value: its value is computed by shape inference where the inputs are known; not where OpenVINO declares another
-            shape than it gives.
+        propagate_value: its value is computed by shape inference where the inputs are known; not where OpenVINO
+            declares another shape than it gives.
         stateful: it reads or writes variables.
         tolerance: the relative error allowed in f32 against the reference kernel or a recorded answer.
         ignores: attributes that other writers add and that mean nothing.
@@ -94,7 +96,8 @@ class OpDef:
         return kernel
 
     def __call__(self, *inputs: Any, **attributes: Any) -> Any:
-        """The reference kernel; f16 is widened where the operation asks for it. NaN and infinities are results, not reasons to warn."""
+        """The reference kernel; f16 is widened where the operation asks for it. NaN and infinities are results, not
+        reasons to warn."""
         with np.errstate(all="ignore"):
             return self._computed(*inputs, **attributes)
 
@@ -119,7 +122,7 @@ class OpDef:
 
     @property
     def inputs(self) -> tuple[InputSpec, ...]:
-        """What the operation takes."""
+        """Inputs of the operation."""
         return self._signature.inputs
 
     @property
@@ -139,7 +142,7 @@ class OpDef:
 
     @property
     def version(self) -> str:
-        """As the writer spells it: "opset8", or the namespace of an extension."""
+        """The version as the writer spells it: "opset8", or the namespace of an extension."""
         return f"opset{self.since}" if isinstance(self.since, int) else self.since
 
     @functools.cached_property
@@ -160,8 +163,8 @@ class OpDef:
             arguments: attributes and injected arguments, by the kernel's parameter.
 
         Raises:
-            OpError: the number of inputs is wrong, one breaks its declaration, the rule objects, or a size of an output is negative or
-                does not fit 64 bits.
+            OpError: the number of inputs is wrong, one breaks its declaration, the rule objects, or a size of an output
+                is negative or does not fit 64 bits.
         """
         self.check_input_count(len(inputs))
         check_inputs(self.inputs, inputs)
@@ -210,7 +213,8 @@ class OpDef:
     def read_attributes(
         self, texts: Mapping[str, str], elements: Iterable[Element | None] | None = None
     ) -> dict[str, Any]:
-        """Attribute values by the kernel's parameter, with the element types of the inputs where the operation asks for them.
+        """Attribute values by the kernel's parameter, with the element types of the inputs where the operation asks for
+        them.
 
         Raises:
             OpError: an attribute is missing, ill-typed or out of range.
@@ -221,7 +225,8 @@ class OpDef:
         return values
 
     def arguments(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
-        """Typed values of attributes by name as the kernel takes them: defaults added, those of a group in its dataclass."""
+        """Typed values of attributes by name as the kernel takes them: defaults added, those of a group in its
+        dataclass."""
         defaults = {a.parameter: a.default for a in self.attributes if not a.required}
         return self._grouped(defaults | dict(attributes))
 

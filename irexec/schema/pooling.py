@@ -20,7 +20,7 @@ IndexType = Literal["i64", "i32"]
 
 @dataclass(frozen=True, kw_only=True)
 class PoolingAttributes:
-    """What all pooling shares; an empty list means ones (strides, dilations) or zeros (pads).
+    """Attributes of all pooling; an empty list means ones (strides, dilations) or zeros (pads).
 
     With "ceil_torch" a last window that would start after the data and its first padding is left out.
     """
@@ -64,7 +64,8 @@ class PoolingAttributes:
         begins, ends = self._explicit_pads()
         rounds_up = self.rounding_type != "floor"
         axes = zip(self.kernel, strides, dilations, begins, ends, strict=False)
-        # Rounded up, the last window starts up to stride - 1 further. Between dilated points there is room for small data.
+        # Rounded up, the last window starts up to stride - 1 further. Between dilated points there is room for small
+        # data.
         return any(
             (kernel > 1 and dilation > 1) or begin >= kernel or end + (stride - 1 if rounds_up else 0) >= kernel
             for kernel, stride, dilation, begin, end in axes
@@ -144,7 +145,8 @@ class AverageAttributes16(AverageAttributes):
 
 
 def _rounded_up(count: Size, size: Size, kernel: int, stride: int, dilation: int) -> Size:
-    """The number of windows of same_upper and same_lower with ceil: where strides are longer than windows, one more may begin.
+    """The number of windows of same_upper and same_lower with ceil: where strides are longer than windows, one more may
+    begin.
 
     Source: openvino ``pooling_shape_inference_util.hpp``.
     """

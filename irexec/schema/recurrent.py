@@ -1,4 +1,5 @@
-"""Attributes of recurrent cells and of the sequences that run a cell over time; kernels, shape rules and fast kernels share them."""
+"""Attributes of recurrent cells and of the sequences that run a cell over time; kernels, shape rules and fast kernels
+share them."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ RNN_ACTIVATIONS: Names = ("tanh",)
 
 @dataclass(frozen=True, kw_only=True)
 class CellAttributes:
-    """What every cell has; alpha and beta are the parameters of the activations, in their order."""
+    """Attributes of every cell; alpha and beta are the parameters of the activations, in their order."""
 
     hidden_size: Positive
     activations: Names = ()
@@ -37,7 +38,8 @@ class LSTMCell1Attributes(CellAttributes):
 
 @dataclass(frozen=True, kw_only=True)
 class GRUCellAttributes(CellAttributes):
-    """GRUCell: with ``linear_before_reset`` the reset gate is applied after the product with R, which has a bias of its own."""
+    """GRUCell: with ``linear_before_reset`` the reset gate is applied after the product with R, which has a bias of its
+    own."""
 
     linear_before_reset: bool = False
 

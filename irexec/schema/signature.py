@@ -15,7 +15,8 @@ from irexec.schema.inputs import InputSpec, input_spec
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """Inputs and attributes; the dataclasses that take several attributes, and what is injected, by the kernel's parameter."""
+    """Inputs and attributes; the dataclasses that take several attributes, and what is injected, by the kernel's
+    parameter."""
 
     inputs: tuple[InputSpec, ...]
     attributes: tuple[Attribute, ...]

@@ -15,7 +15,7 @@ def sizes_of(fact: Fact, rank: int, what: str) -> tuple[Size, ...]:
 
 
 def unify_sizes(what: str, *sizes: Size) -> Size:
-    """What is known of a size that several inputs share; ``what`` names it in the OpError."""
+    """Knowledge of a size that several inputs share; ``what`` names it in the OpError."""
     result, *others = sizes
     for size in others:
         check(may_equal(result, size), f"{what} differs between inputs: {result} and {size}")

@@ -1,4 +1,5 @@
-"""Sizes of sliding windows on ``Dim`` arithmetic: one rule for kernels, which know every size, and shape rules, which know bounds.
+"""Sizes of sliding windows on ``Dim`` arithmetic: one rule for kernels, which know every size, and shape rules, which
+know bounds.
 
 Sizes are int | Dim and may be hostile (10**30): there is only arithmetic. With ints in, there are ints out.
 """
@@ -18,7 +19,8 @@ AutoPad = Literal["explicit", "same_upper", "same_lower", "valid"]
 def spatial_rank(
     data: PartialShape, kernel: PartialShape = None, leading: int = 2, *lists: Sequence[object]
 ) -> int | None:
-    """The number of spatial axes: of the data, else of the kernel (``leading`` axes of it are not spatial), else of a list."""
+    """The number of spatial axes: of the data, else of the kernel (``leading`` axes of it are not spatial), else of a
+    list."""
     if data is not None:
         return len(data) - 2
     if kernel is not None:
@@ -76,7 +78,7 @@ def window_count(
 
 
 def window_count_or_zero(size: Size, kernel: int, stride: int, dilation: int, begin: int = 0, end: int = 0) -> Size:
-    """As ``window_count``, but an axis that no window fits into has none, which is not an error."""
+    """Number of windows as ``window_count`` computes it; 0, not an error, for an axis that no window fits into."""
     smallest = effective_kernel_size(kernel, dilation) - begin - end
     top = high(size)
     if top is not None and top < smallest:
@@ -91,14 +93,16 @@ def same_count(size: Size, stride: int) -> Size:
 
 
 def same_pads(size: int, kernel: int, stride: int, dilation: int, upper: bool) -> tuple[int, int]:
-    """Padding (begin, end) that gives ``same_count`` windows; of an odd total the larger half is at the end if ``upper``."""
+    """Padding (begin, end) that gives ``same_count`` windows; of an odd total the larger half is at the end if
+    ``upper``."""
     total = max(0, (-(-size // stride) - 1) * stride + effective_kernel_size(kernel, dilation) - size)
     half = total // 2
     return (half, total - half) if upper else (total - half, half)
 
 
 def natural_size(size: Size, kernel: Size, stride: int, dilation: int) -> Size:
-    """The size of a transposed convolution along one axis before it is cropped: ``stride * (in - 1) + dilation * (K - 1) + 1``.
+    """The size of a transposed convolution along one axis before it is cropped: ``stride * (in - 1) + dilation * (K -
+    1) + 1``.
 
     A size of 0 counts as 1, as in OpenVINO's shape inference.
     """
@@ -107,7 +111,7 @@ def natural_size(size: Size, kernel: Size, stride: int, dilation: int) -> Size:
 
 
 def cropped_size(natural: Size, begin: int, end: int, output_padding: int) -> Size:
-    """What cropping leaves of the natural size; OpError if more is cropped than there is."""
+    """Size after cropping the natural size; OpError if more is cropped than there is."""
     cropped = natural + (output_padding - begin - end)
     top = high(cropped)
     check(
@@ -128,8 +132,8 @@ def resolve_pads(
 ) -> Pads:
     """Padding (begins, ends) of a forward window operation.
 
-    "explicit" gives the pads as they are (empty: zeros), "valid" zeros, "same_upper" and "same_lower" those of ``same_pads``;
-    the given pads are ignored then.
+    "explicit" gives the pads as they are (empty: zeros), "valid" zeros, "same_upper" and "same_lower" those of
+    ``same_pads``; the given pads are ignored then.
     """
     rank = len(sizes)
     if auto_pad in ("same_upper", "same_lower"):

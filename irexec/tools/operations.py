@@ -90,5 +90,5 @@ def _line(definition: OpDef) -> OperationLine:
         version=definition.version,
         inputs=tuple(f"*{i.name}" if i.variadic else f"{i.name}?" if i.optional else i.name for i in definition.inputs),
         attributes=tuple(attribute.name for attribute in definition.attributes),
-        summary=(definition.kernel.__doc__ or "").strip().split("\n")[0].replace("``", ""),
+        summary=" ".join((definition.kernel.__doc__ or "").strip().split("\n\n")[0].split()).replace("``", ""),
     )

@@ -13,7 +13,7 @@ _PURPOSES = ("current_iteration", "execution_condition")
 
 
 def body_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:
-    """What is wrong with the port maps and back edges of every body."""
+    """Problems of the port maps and back edges of every body."""
     for node in model.walk():
         for name, body in node.bodies.items():
             yield from _port_maps(node, name, body)

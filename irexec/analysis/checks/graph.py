@@ -20,7 +20,7 @@ def graphs(model: Graph) -> Iterator[Graph]:
 
 
 def graph_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:
-    """What is wrong with the structure of the model and of each of its bodies."""
+    """Problems of the structure of the model and of each of its bodies."""
     for graph in graphs(model):
         _, stuck = topological(graph)
         for cycle in cycles(stuck):
@@ -67,7 +67,8 @@ def _unreachable(graph: Graph) -> Iterator[Finding]:
 
 
 def _duplicate_names(graph: Graph) -> Iterator[Finding]:
-    """One finding at the first name that occurs twice: Model Optimizer of 2021 gave every fused layer the names of its parts."""
+    """One finding at the first name that occurs twice: Model Optimizer of 2021 gave every fused layer the names of its
+    parts."""
     owners: dict[str, Value] = {}
     found: list[tuple[str, Value]] = []
     for node in graph.nodes:

@@ -1,4 +1,5 @@
-"""Each layer by itself: its type and version, its attributes, and whether its outputs can be inferred from its inputs."""
+"""Each layer by itself: its type and version, its attributes, and whether its outputs can be inferred from its
+inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from irexec.ir.graph import ModelGraph, Node
 from irexec.messages import counted
 from irexec.schema.registry import is_known_type, opset_number, resolve
 
-# What many layers of a model have in common is reported once, at the first of them.
+# A problem that many layers of a model share is reported once, at the first of them.
 _REPORTED_ONCE = (codes.UNKNOWN_TYPE, codes.UNKNOWN_VERSION, codes.UNKNOWN_ATTRIBUTE)
 
 

@@ -62,8 +62,8 @@ def _agrees(declared: Fact | None, inferred: Fact) -> bool:
 def _without_type(model: ModelGraph, inference: Inference) -> set[Value]:
     """Values whose declared element type does not matter, as Model Optimizer of 2020 and 2021 wrote some.
 
-    Further outputs that nobody uses, such as the indices of MaxPool-8, had the type of the first one; and outputs of a model
-    of version 10 the type in which they are given out.
+    Further outputs that nobody uses, such as the indices of MaxPool-8, had the type of the first one; and outputs of a
+    model of version 10 the type in which they are given out.
     """
     users: dict[Value, set[str]] = {}
     for node in model.walk():

@@ -91,7 +91,7 @@ def value_findings(model: ModelGraph, found: Sequence[Finding]) -> Iterator[Find
 
 @dataclass
 class _Counts:
-    """How many values of a constant are NaN and infinite; how many finite ones f16 makes infinite, and how many others 0."""
+    """Numbers of NaN and infinite values of a constant, and of finite values that f16 makes infinite or 0."""
 
     nans: int = 0
     infinities: int = 0
@@ -100,7 +100,7 @@ class _Counts:
 
 
 def _counted(constant: Constant) -> _Counts:
-    """The counts of a constant, which is read whatever its type, so that it is known to be readable."""
+    """The counts of a constant. A constant of any type is read, which shows that it is readable."""
     found = _Counts()
     for block in constant_blocks(constant):
         if not constant.element.is_float:

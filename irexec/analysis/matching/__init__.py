@@ -1,35 +1,37 @@
-"""Which layers of two graphs are the same one, whatever their ids, order and names.
+"""Pairs of layers of two graphs that are the same layer, whatever their ids, order and names.
 
-``match_graphs(a, b)`` pairs the layers of two graphs one to one, ``value_pairs`` their tensors. Time grows little faster than
-the number of layers and edges, and the result is the same each time.
+``match_graphs(a, b)`` pairs the layers of two graphs one to one, ``value_pairs`` their tensors. Time grows little
+faster than the number of layers and edges, and the result is the same each time.
 
-What is known of a layer, from the most to the least certain:
+Knowledge of a layer, from the most to the least certain:
 
-- *up*: everything that it is computed from, constants by their contents, Parameters by their element type. Two layers with the
-  same *up* compute the same. It differs after every change.
+- *up*: everything that it is computed from, constants by their contents, Parameters by their element type. Two layers
+  with the same *up* compute the same. It differs after every change.
 - *down*: everything that is computed from it. It differs before every change.
 - *surroundings*: all layers within two edges, constants by their contents. They differ only near a change.
 - its own name, and the names of its neighbours.
 
-The rules, in their order, after pairs that are known beforehand. Each step pairs only layers that are not paired yet and that have the
-same type.
+The rules, in their order, after pairs that are known beforehand. Each step pairs only layers that are not paired yet
+and that have the same type.
 
-1. Equal keys that only one layer has on each side: (up, down, name); (up, name); (down, name); the same with tensor names;
-   (up, down), but for constants; (surroundings, names of the layer and its neighbours); the contents of a constant of more than
-   eight elements, or of a layer and such constants that it reads; surroundings, unless the names are those of other layers; the
-   names of the layer and its neighbours. So structure outweighs a name where it is certain (two layers that swapped their names are
-   two renames, not four changed edges), and the name decides between layers that structure does not distinguish.
-2. Neighbours of pairs, best first: a candidate scores for equal names, equal attributes, and for every edge to a pair at the same
-   ports; it loses for every edge that leads elsewhere, and where the other side has an unpaired layer of its name. So a layer that
-   was renamed and has one attribute changed is found between its neighbours, a constant at its consumer whatever its values, and what
-   is inserted into a chain ends nothing: pairs grow towards it from both sides.
-3. Layers that several others are equal to (repeated identical blocks) are paired in topological order, each time followed by step 2, so
-   that what belongs together stays together.
-4. What remains is aligned as two sequences in topological order, by type and attributes, as diff aligns lines: this bridges
-   several changes in a row. Then step 2 again, with less required.
-5. Parameters and Results that are still left are paired by their position, if both graphs have as many. A constant that is read through
-   layers that only one side has (Convert, or Subtract and Multiply that decompress it) is paired with the constant that its
-   consumer read, if it has as many elements. A layer between the same neighbours as one of another type is paired with it.
+1. Equal keys that only one layer has on each side: (up, down, name); (up, name); (down, name); the same with tensor
+   names; (up, down), but for constants; (surroundings, names of the layer and its neighbours); the contents of a
+   constant of more than eight elements, or of a layer and such constants that it reads; surroundings, unless the names
+   are those of other layers; the names of the layer and its neighbours. So structure outweighs a name where it is
+   certain (two layers that swapped their names are two renames, not four changed edges), and the name decides between
+   layers that structure does not distinguish.
+2. Neighbours of pairs, best first: a candidate scores for equal names, equal attributes, and for every edge to a pair
+   at the same ports; it loses for every edge that leads elsewhere, and where the other side has an unpaired layer of
+   its name. A renamed layer with one changed attribute is therefore found between its neighbours, and a constant at
+   its consumer, whatever its values. Pairs grow towards an insertion into a chain from both sides.
+3. Repeated identical blocks have layers equal to several others. These are paired in topological order, each time
+   followed by step 2, so that a block stays together.
+4. What remains is aligned as two sequences in topological order, by type and attributes, as diff aligns lines: this
+   bridges several changes in a row. Then step 2 again, with less required.
+5. Parameters and Results that are still left are paired by their position, if both graphs have as many. A constant
+   may be read through layers of one side alone (Convert, or Subtract and Multiply for decompression); it is paired with
+   the constant of as many elements that its consumer read on the other side. A layer between the same neighbours as one
+   of another type is paired with it.
 
 Bodies of paired layers are matched the same way, each with its namesake.
 """

@@ -10,10 +10,11 @@ _STEPS = 4_000_000
 
 
 def aligned(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
-    """Pairs of positions of equal elements, both increasing: a longest common subsequence, or a shorter one of long sequences.
+    """Pairs of positions of equal elements, both increasing: a longest common subsequence, or a shorter one of long
+    sequences.
 
-    Equal ends are taken first, then elements that are unique on both sides split the sequences (patience diff), and what is left
-    between two of them is searched as Myers does, within a budget.
+    Equal ends are taken first, then elements that are unique on both sides split the sequences (patience diff), and
+    what is left between two of them is searched as Myers does, within a budget.
     """
     found: list[tuple[int, int]] = []
     waiting = [(0, len(a), 0, len(b))]
@@ -72,7 +73,8 @@ def _once(keys: Sequence[int], first: int, last: int) -> dict[int, int]:
 
 
 def _shortest(a: Sequence[int], b: Sequence[int], budget: int) -> tuple[list[tuple[int, int]], int]:
-    """Pairs along a shortest edit script, and the comparisons made; none if the budget does not suffice. Source: Myers 1986."""
+    """Pairs along a shortest edit script, and the comparisons made; none if the budget does not suffice. Source: Myers
+    1986."""
     ends, traces, used = {1: 0}, [], 0
     for edits in range(len(a) + len(b) + 1):
         traces.append(dict(ends))

@@ -1,4 +1,4 @@
-"""What is paired so far, and how well two layers go together."""
+"""Pairs so far, and scores of how well two layers go together."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _NAME, _TENSORS, _ELSEWHERE = 4.0, 3.0, -1.5
 _CONTENTS, _DEFINITION = 2.0, 1.5
 _EDGES = 8.0
 _ORDER = 0.5
-"""What a candidate scores: for an equal name, equal tensor names, a layer of its name that is unpaired on the other side, equal contents or
-attributes, edges of which all lead to pairs (each that leads elsewhere counts against one), and the same position among Parameters or
-Results."""
+"""Scores of a candidate: for an equal name, equal tensor names, an unpaired layer of its name on the other side,
+equal contents or attributes, edges to pairs (each edge that leads elsewhere counts against the pair), and the same
+position among Parameters or Results."""
 _OTHER_PORT = 0.5
-"""What an edge to a pair counts if it arrives at another input there; 1 at the same one."""
+"""Score of an edge to a pair if it arrives at another input there; 1 at the same input."""
 _MAX_USES = 32
 """Readers of a layer that are looked at for its score."""
 
@@ -84,7 +84,7 @@ class Assignment:
         return score + _ELSEWHERE * self._elsewhere(i, j)
 
     def _elsewhere(self, i: int, j: int) -> int:
-        """How many of the two have a name that an unpaired layer of the other side has too; 0 if their names are equal."""
+        """Number of the two whose name an unpaired layer of the other side has too; 0 if their names are equal."""
         mine, theirs = self.keys_a.name[i], self.keys_b.name[j]
         if mine == theirs:
             return 0
@@ -100,7 +100,8 @@ class Assignment:
         return order + (_DEFINITION if a.definition[i] == b.definition[j] else 0.0)
 
     def edges(self, i: int, j: int) -> float:
-        """From -1 to 1: the part of all edges that lead to pairs, less the part that leads elsewhere; at other ports they count half."""
+        """From -1 to 1: the part of all edges that lead to pairs, less the part that leads elsewhere; at other ports
+        they count half."""
         agreed, total = self._source_edges(i, j)
         more_agreed, more = self._use_edges(i, j)
         return (agreed + more_agreed) / max(1, total + more)

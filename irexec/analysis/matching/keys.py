@@ -26,12 +26,13 @@ class SideKeys:
         definition: type and attributes.
         contents: these, the bytes of a constant and the layers of bodies.
         up: all that the layer is computed from.
-        inner: 0; NO_KEY for a Parameter, and for what only constants are computed into: ``up`` says next to nothing of where they are.
+        inner: 0; NO_KEY for a Parameter, and for what only constants are computed into: ``up`` says next to nothing of
+            where they are.
         read: 0; NO_KEY for a layer that none reads, such as a Result, of which ``down`` says nothing.
         down: all that is computed from it.
         computed: 0; NO_KEY for a constant.
-        weights: of a constant with more than a few elements, and of a layer that reads one, the contents of the layer and of its
-            constants; NO_KEY for every other layer.
+        weights: of a constant with more than a few elements, and of a layer that reads one, the contents of the layer
+            and of its constants; NO_KEY for every other layer.
         around: every layer within two edges.
         name: type and name.
         tensors: type and tensor names; NO_KEY where it has none.

@@ -10,7 +10,8 @@ _DEPTH = 8
 
 
 def pair_through(state: Assignment) -> None:
-    """Pair constants with as many elements that the same input of a pair reads, through layers that only one graph has, on either side."""
+    """Pair constants with as many elements that the same input of a pair reads, through layers that only one graph has,
+    on either side."""
     readers = {user for i in state.open_a() for _, _, user in state.a.uses[i]}
     readers |= {state.to_a[user] for j in state.open_b() for _, _, user in state.b.uses[j]}
     for i in sorted((i for i in readers if i >= 0 and state.to_b[i] >= 0), key=lambda i: state.a.rank[i]):
@@ -26,7 +27,8 @@ def pair_through(state: Assignment) -> None:
 
 
 def _constant(side: Side, source: Source | None, partners: list[int]) -> int:
-    """The unpaired constant that a source is, or is computed from by unpaired layers as their first input; -1 if there is none."""
+    """The unpaired constant that a source is, or is computed from by unpaired layers as their first input; -1 if there
+    is none."""
     for _ in range(_DEPTH):
         if source is None or partners[source[0]] >= 0:
             return -1
@@ -53,7 +55,8 @@ def pair_in_order(state: Assignment) -> None:
 
 
 def pair_in_place(state: Assignment) -> None:
-    """Pair layers of different types if all their edges lead to pairs, at the same ports, both from sources and to readers."""
+    """Pair layers of different types if all their edges lead to pairs, at the same ports, both from sources and to
+    readers."""
     for i in state.open_a():
         source = next((source for source in state.a.sources[i] if source is not None), None)
         if source is None or not state.a.uses[i] or state.to_b[source[0]] < 0:

@@ -25,7 +25,8 @@ def match_graphs(a: Graph, b: Graph, known: Iterable[tuple[Node, Node]] = ()) ->
 
     Args:
         a, b: any graphs, damaged ones too; neither is changed.
-        known: layers that are the same, say since they give the same values; of whatever types. Each layer's first partner counts.
+        known: layers that are the same, say since they give the same values; of whatever types. Each layer's first
+            partner counts.
     """
     with collection_paused():
         return _match(a, b, known)
@@ -47,7 +48,7 @@ def _match(a: Graph, b: Graph, known: Iterable[tuple[Node, Node]] = ()) -> Match
     _pair_equal(state, spread)
     spread.revisit()
     spread.run(_LIKELY, _namesakes(state))
-    # Of layers that none reads, such as Results, little but the name says which they are.
+    # Layers without readers, such as Results, are identified by little but their names.
     state.add_unique(
         _joined(numbers, state.keys_a, ("down", "name")), _joined(numbers, state.keys_b, ("down", "name")), "name"
     )

@@ -15,9 +15,9 @@ class Pair:
 
     Attributes:
         a, b: the layers.
-        reason: why they are paired: "name and structure", "structure", "name", "contents", "neighbours", "order", "through" (a constant
-            that is read through layers which only one graph has), "replaced" (of another type, between the same neighbours) or "value"
-            (it was known).
+        reason: why they are paired: "name and structure", "structure", "name", "contents", "neighbours", "order",
+            "through" (a constant that is read through layers which only one graph has), "replaced" (of another type,
+            between the same neighbours) or "value" (it was known).
     """
 
     a: Node
@@ -41,13 +41,14 @@ class ValuePair:
 
 @dataclass(frozen=True, repr=False)
 class Matching:
-    """Which layers of graph ``a`` are which of graph ``b``.
+    """Pairs of equal layers of graph ``a`` and graph ``b``.
 
     Attributes:
         a, b: the graphs.
         pairs: one to one, in topological order of ``a``.
         only_a, only_b: the layers without a partner, in topological order.
-        bodies: the matchings of the bodies that both layers of a pair have, by the layer of ``a`` and the name of the body.
+        bodies: the matchings of the bodies that both layers of a pair have, by the layer of ``a`` and the name of the
+            body.
     """
 
     a: Graph
@@ -85,11 +86,12 @@ class Matching:
 
 
 def value_pairs(matching: Matching) -> list[ValuePair]:
-    """The tensors of both graphs that are the same, one to one, in topological order of ``a``; those of bodies are not included.
+    """The tensors of both graphs that are the same, one to one, in topological order of ``a``; those of bodies are not
+    included.
 
-    A tensor name that both graphs have decides, unless the layers that have it are paired with others by structure; then the layers
-    do, output by output. Where a layer without a partner has a tensor name of the other graph (a fused layer has the name of the
-    last one that it was made of), the names alone make a pair.
+    A tensor name that both graphs have decides, unless the layers that have it are paired with others by structure;
+    then the layers do, output by output. Where a layer without a partner has a tensor name of the other graph (a fused
+    layer has the name of the last one that it was made of), the names alone make a pair.
     """
     found: dict[Value, ValuePair] = {}
     taken: set[Value] = set()
@@ -113,7 +115,8 @@ def value_pairs(matching: Matching) -> list[ValuePair]:
 
 
 def _may_be(matching: Matching, a: Value, b: Value) -> bool:
-    """Whether a common tensor name makes two values a pair: their layers are each other's, or one of them has no partner."""
+    """Whether a common tensor name makes two values a pair: their layers are each other's, or one of them has no
+    partner."""
     partner, other = matching.in_b(a.node), matching.in_a(b.node)
     return (partner is b.node) or partner is None or other is None
 

@@ -74,14 +74,15 @@ class Side:
 
 
 class Identities:
-    """What identifies a layer by itself: its type, its attributes and the contents of a constant."""
+    """Identity of a layer by itself: its type, its attributes and the contents of a constant."""
 
     def __init__(self, numbers: Numbers) -> None:
         self._numbers = numbers
         self._attributes: dict[Hashable, Hashable] = {}
 
     def definition(self, node: Node) -> int:
-        """The number of its type and attributes; of a constant, its element type and shape; a Parameter has any shape."""
+        """The number of its type and attributes; of a constant, its element type and shape; a Parameter has any
+        shape."""
         return self._numbers(("definition", self._definition(node)))
 
     def contents(self, node: Node) -> int:
@@ -115,9 +116,11 @@ class Identities:
 
 
 def attribute_values(node: Node) -> Mapping[str, str]:
-    """The attributes by name in one spelling each: ``1, 1`` is ``1,1``, ``TRUE`` is ``true``, and what is left out has its default.
+    """The attributes by name in one spelling each: ``1, 1`` is ``1,1``, ``TRUE`` is ``true``, and what is left out has
+    its default.
 
-    Of a layer whose type is not known, the text without spaces around it. Those that a constant's bytes follow from are left out.
+    Of a layer whose type is not known, the text without spaces around it. Those that a constant's bytes follow from are
+    left out.
     """
     texts = {name: text.strip() for name, text in node.attributes.items()}
     if node.constant is not None:
@@ -139,7 +142,7 @@ def attribute_values(node: Node) -> Mapping[str, str]:
 
 
 def fingerprint(constant: Constant) -> Hashable:
-    """What identifies the bytes of a constant: all of them, or samples of a large one."""
+    """Identity of the bytes of a constant: all of them, or samples of a large one."""
     try:
         raw = constant.raw[: constant.size]
     except IrexecError:

@@ -1,4 +1,5 @@
-"""One difference between implementations of an operation, as data; irexec.analysis.portability decides which layers have it."""
+"""One difference between implementations of an operation, as data; irexec.analysis.portability decides which layers
+have it."""
 
 from __future__ import annotations
 
@@ -6,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Who = Literal["CPU plugin", "constant folding", "shape inference", "reader"]
-"""Of OpenVINO: the plugin that runs models on a CPU; the reference implementations, with which constants are computed; what infers
-shapes when a model is read; and what reads an .xml."""
+"""Implementations in OpenVINO: the plugin that runs models on a CPU; the reference implementations, with which
+constants are computed; shape inference
+ when a model is read; and what reads an .xml."""
 
 Effect = Literal["values", "undefined values", "fails", "shape"]
 """The results have other values, or any at all; the model is not read, compiled or run; another shape is inferred."""
@@ -15,7 +17,7 @@ Effect = Literal["values", "undefined values", "fails", "shape"]
 
 @dataclass(frozen=True)
 class Difference:
-    """What one implementation of OpenVINO does that others, or the specification, do not.
+    """A difference of one implementation of OpenVINO from others, or from the specification.
 
     Attributes:
         code, name: of its finding.
@@ -24,8 +26,8 @@ class Difference:
         does: one sentence without a full stop: what it does and what the others do.
         example: a layer that has it.
         repair: how to write a model without it.
-        since, until: the first release that does so and the first that does not any more; None where no release was seen that does
-            otherwise, of those from 2023.0 to 2026.4.
+        since, until: the first release that does so and the first that does not any more; None where no release was
+            seen that does otherwise, of those from 2023.0 to 2026.4.
     """
 
     code: str

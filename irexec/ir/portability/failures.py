@@ -1,4 +1,5 @@
-"""Differences by which a model is not read, compiled or run: IR95x to IR97x. Codes are stable, as those of all findings."""
+"""Differences by which a model is not read, compiled or run: IR95x to IR97x. Codes are stable, as those of all
+findings."""
 
 from __future__ import annotations
 

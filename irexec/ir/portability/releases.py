@@ -1,7 +1,7 @@
-"""What each release of OpenVINO reads: opsets, operations, element types, versions of IR.
+"""Inputs that each release of OpenVINO reads: opsets, operations, element types, versions of IR.
 
-Sources: up to 2022.3 the table of operation sets in OpenVINO's documentation; from 2023.0 on the reader of each release itself, which was
-asked for every operation, opset and element type.
+Sources: up to 2022.3 the table of operation sets in OpenVINO's documentation; from 2023.0 on the reader of each release
+itself, which was asked for every operation, opset and element type.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ OPSETS: dict[int, Release] = {
     7: Release(2021, 4), 8: Release(2022, 1), 9: Release(2022, 2), 10: Release(2022, 3), 11: Release(2023, 0), 12: Release(2023, 1),
     13: Release(2023, 2), 14: Release(2024, 0), 15: Release(2024, 5), 16: Release(2026, 0),
 }  # fmt: skip
-"""The first release in which a layer of any operation may name an opset, from opset1 on; an opset that is not complete yet is not here."""
+"""The first release in which a layer of any operation may name an opset, from opset1 on; an opset that is not complete
+yet is not here."""
 
 OLDEST, NEWEST = Release(2020, 1), Release(2026, 4)
 
