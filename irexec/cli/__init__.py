@@ -1,1 +1,1 @@
-"""The command line: one module for each command, which parses options, calls one tool and shows what that returns."""
+"""The command line: one module for each command, which parses options, calls one tool and shows its result."""

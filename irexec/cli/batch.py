@@ -194,8 +194,9 @@ def batch(
     irexec batch model.xml inputs.npy -o results/ --format npy --jobs 4
     irexec batch model.xml photos/ -o classes.jsonl --topk 5 --resume
 
-    A SOURCE is an image, a .npy or .npz (items along the first axis), a .parquet (an item in each row), a .txt with a path in each
-    line, a folder, or a pattern. Results are in the order of the items, the same for any number of processes.
+    A SOURCE is an image, a .npy or .npz (items along the first axis), a .parquet (an item in each row), a .txt with a
+    path in each line, a folder, or a pattern. Results are in the order of the items, the same for any number of
+    processes.
 
     OUTPUT.sqlite records what is done: after any interruption --resume continues the job, and the result is that of an
     uninterrupted one. Exit code 1 if an item failed.
@@ -215,7 +216,7 @@ def batch(
 
 @contextmanager
 def _watched(as_json: bool) -> Iterator[Watch]:
-    """What shows the progress: a bar, a line for each item that failed, and with --json a line for each part."""
+    """The display of progress: a bar, a line for each failed item, and with --json a line for each part."""
     with progress_bar("running", 0, "items") as advance:
         shown = [0, 0]
 

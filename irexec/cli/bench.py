@@ -54,8 +54,8 @@ def bench(
     irexec bench model.xml --threads 1 --against openvino
     irexec bench model.xml --shape "x[8,3,224,224]" --runs 200
 
-    Each engine has a process of its own. They run in turns, a few runs at a time, so that what else the machine does falls on
-    all of them. OpenVINO computes in f32.
+    Each engine has a process of its own. They run in turns, a few runs at a time, so that what else the machine does
+    falls on all of them. OpenVINO computes in f32.
     """
     others = tuple(dict.fromkeys(against))
     if onnx is not None and "onnxruntime" not in others:

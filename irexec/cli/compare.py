@@ -150,9 +150,9 @@ def compare(
     irexec compare tensors.npz model.xml -i image.npy
     irexec compare f32.xml int8.xml --metric snr --all
 
-    A and B are .xml or .onnx; A may also be a .npz of tensors, or a folder that infer --dump-layers wrote. Without B it is A in
-    another runtime. Tensors are paired by tensor names, layer names, structure and values. A guess from structure is dropped if what is
-    computed from it agrees. The exit code is 1 if anything differs.
+    A and B are .xml or .onnx; A may also be a .npz of tensors, or a folder that infer --dump-layers wrote. Without B it
+    is A in another runtime. Tensors are paired by tensor names, layer names, structure and values. A guess from
+    structure is dropped if what is computed from it agrees. The exit code is 1 if anything differs.
     """
     request = settings(
         CompareOptions, comparison, inputs, compute, limits,

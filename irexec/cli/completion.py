@@ -1,7 +1,8 @@
 """Shell completion: files, tensors and layers of the model on the command line, operations and finding codes.
 
-It answers from the words alone, without importing a command, which would take longer than a user waits for a key. Only options of
-which nothing is said here are asked of the commands themselves. An error gives no candidates, and never prints a text.
+It answers from the words alone, without importing a command, which would take longer than a user waits for a key. Only
+options of which nothing is said here are asked of the commands themselves. An error gives no candidates, and never
+prints a text.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ class _Completion(ShellComplete):
     """Answers from the words where it can, and as click does where it cannot."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
-        """What the last word may become."""
+        """Completions of the last word."""
         try:
             found = completions(args, incomplete)
             return super().get_completions(args, incomplete) if found is None else found
         except Exception:
-            # Whatever it is, the user is typing and wants no message.
+            # The user is typing and wants no message of any error.
             return []
 
 
@@ -91,12 +92,12 @@ def _joined(words: Words) -> list[str]:
 
 
 def _quoted(value: str) -> str:
-    """As the shell reads it as one word; brackets and commas of shapes stay as they are."""
+    """A text quoted for the shell; brackets and commas of shapes stay as they are."""
     return value if re.fullmatch(r"[\w@%+=:,./\[\]?-]*", value) else shlex.quote(value)
 
 
 def completions(words: Words, incomplete: str) -> list[CompletionItem[str]] | None:
-    """What the word after ``words`` may become, which begins with ``incomplete``; None where the command itself must say."""
+    """Completions of ``incomplete``, the word after ``words``; None where only the command itself knows them."""
     command = next((word for word in words if word in COMMANDS), None)
     if command is None:
         options = [] if not incomplete.startswith("-") else ["--help", "--version", "--debug"]
@@ -130,7 +131,7 @@ def _fits(value: str, incomplete: str) -> bool:
 
 
 def _values(command: str, option: str) -> Values | None:
-    """What gives the values of an option, or of an argument where there is none; None if it is not known here."""
+    """The kind of the values of an option, or of an argument without one; None if it is not known here."""
     if option:
         return _OPTIONS.get((command, option), _OPTIONS.get(("", option)))
     return _ARGUMENTS.get(command, _files(*_MODELS))
@@ -146,7 +147,7 @@ def _files(*suffixes: str) -> Values:
 
 
 def _paths(incomplete: str, suffixes: Sequence[str]) -> list[str]:
-    """The paths that begin so. A folder that is the only one is opened, since shells put a space after the only value."""
+    """Paths with this beginning. A folder that is the only match is opened: shells put a space after a single value."""
     found = sorted(_listed(incomplete, suffixes))
     while len(found) == 1 and found[0].endswith("/"):
         inside = sorted(_listed(found[0], suffixes))
@@ -231,7 +232,7 @@ _ARGUMENTS: dict[str, Values] = {
     "explain": _codes, "ops": _operations, "convert": _files(".onnx"), "compare": _files(*_MODELS, ".npz"),
     "batch": _files(*_MODELS, *_ARRAYS, *_IMAGES, ".parquet"),
 }  # fmt: skip
-"""What the arguments of a command are; models of those that are not here."""
+"""Kinds of arguments by command; a command that is not listed has models."""
 
 _OPTIONS: dict[tuple[str, str], Values] = {
     ("", "-i"): _sources, ("", "--input"): _sources, ("", "--shape"): _shapes, ("", "--tensor"): _tensors,
@@ -243,4 +244,4 @@ _OPTIONS: dict[tuple[str, str], Values] = {
     ("validate", "--ignore"): _codes, ("reduce", "--finding"): _codes, ("reduce", "--check"): _any_file,
     ("convert", "--input"): _shapes, ("convert", "--verify-shape"): _shapes,
 }  # fmt: skip
-"""What the values of an option are, by the command, "" for all others, and the option."""
+"""Kinds of values by command and option; the command "" stands for all others."""

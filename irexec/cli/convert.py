@@ -50,8 +50,8 @@ _VERIFY = OptionGroup(
         "verify": option(
             "--verify",
             is_flag=True,
-            help="Run the ONNX model (by ONNX Runtime if installed, else by the reference evaluator of onnx) and the IR on the same "
-            "random inputs and compare the results. Dynamic dimensions stay dynamic in the IR and get random sizes here.",
+            help="Run the ONNX model (by ONNX Runtime if installed, else by the reference evaluator of onnx) and the IR "
+            "on the same random inputs and compare the results. Dynamic dimensions stay dynamic in the IR and get random sizes here.",
         ),
         "verify_shapes": option(
             "--verify-shape",
@@ -181,7 +181,7 @@ def _target(model: str, output: str | None) -> Path:
 
 
 def _check_not_named(target: Path) -> None:
-    """Raise click.UsageError if one of the two files to write, which the user has not named, exists and is not that of an IR."""
+    """Raise click.UsageError if a file to write, which the user has not named, exists and is not part of an IR."""
     binary = target.with_suffix(".bin")
     if target.is_file():
         if not _may_be_ir(target):
@@ -197,7 +197,7 @@ def _may_be_ir(path: Path) -> bool:
 
 
 def _is_part_of_model(path: Path, source: Path) -> bool:
-    """Whether an existing file is the ONNX model, or holds weights of it; raises ConversionError if that is not an ONNX model."""
+    """True if an existing file is the ONNX model or stores its weights. Raises ConversionError for another model."""
     if not path.exists() or not source.exists():
         return False
     _converters()

@@ -26,7 +26,8 @@ _NEXT = (
 @click.argument("folder", type=FilePath(), default="irexec-demo")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON: the files and the commands, which are not run.")
 def demo(folder: str, as_json: bool) -> None:
-    """Write a small sample into FOLDER (default: irexec-demo), run validate, infer and compare on it, and print what comes next.
+    """Write a small sample into FOLDER (default: irexec-demo), run validate, infer and compare on it, and print
+    what comes next.
 
     \b
     irexec demo

@@ -95,8 +95,8 @@ _OUTPUT = OptionGroup(
     multiple=True,
     type=Entries(),
     metavar="KINDS|values=1e-6|layer=NAME",
-    help=f"Leave out changes of these kinds, separated by commas ({', '.join(KINDS)}), values with at most this relative "
-    "norm of their differences, or a layer by name or id (an asterisk matches any text); may be repeated.",
+    help=f"Leave out changes of these kinds, separated by commas ({', '.join(KINDS)}), values with at most this "
+    "relative norm of their differences, or a layer by name or id (an asterisk matches any text); may be repeated.",
 )
 @_OUTPUT("shown")
 def diff(
@@ -111,7 +111,8 @@ def diff(
 ) -> int:
     """Show what changed from model A to model B, each an .xml or .onnx.
 
-    Layers are matched by name and by structure: other ids, another order of layers and edges, and new names hide nothing.
+    Layers are matched by name and by structure: other ids, another order of layers and edges, and new names hide
+    nothing.
 
     Exit code 1 if anything differs that is not ignored, else 0.
 
@@ -134,7 +135,8 @@ def diff(
         )
     if found.unread:
         render.warning_line(
-            f"the values of {counted(found.unread, 'constant')} cannot be read: only their types and shapes are compared"
+            f"the values of {counted(found.unread, 'constant')} cannot be read: "
+            "only their types and shapes are compared"
         )
     if shown.form == "text":
         render.show(diff_sections(found, shown.verbose, shown.weights))

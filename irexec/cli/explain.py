@@ -17,7 +17,8 @@ from irexec.tools.sections.codes import code_sections, codes_table
 @click.argument("names", metavar="[CODE]...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
 def explain(names: tuple[str, ...], as_json: bool) -> None:
-    """Explain each finding CODE of validate: its meaning, an example and how to repair it; without a CODE, list all of them.
+    """Explain each finding CODE of validate: its meaning, an example and how to repair it; without a CODE,
+    list all of them.
 
     \b
     irexec explain IR103

@@ -72,7 +72,8 @@ _DRAWN = OptionGroup(
         "cluster": option(
             "--cluster/--no-cluster",
             default=None,
-            help="Fold layers of a common name, such as encoder/layer.3, into a block; images and pages of more than 60 boxes do.",
+            help="Fold layers of a common name, such as encoder/layer.3, into a block; images and pages of more "
+            "than 60 boxes do.",
         ),
         "findings": option("--findings", is_flag=True, help="Mark what irexec validate finds."),
         "times": option("--profile", is_flag=True, help="Run the model and mark the time of each layer."),
@@ -127,8 +128,8 @@ def graph(
     irexec graph model.xml -o model.html --findings --profile -i image.npy
     irexec graph model.xml > model.mmd
 
-    A layer is named by one of its tensors, its name or its id, as in irexec infer. Constants are drawn in the layers that read
-    them. Without -o, Mermaid is printed, which Markdown of GitHub and GitLab shows.
+    A layer is named by one of its tensors, its name or its id, as in irexec infer. Constants are drawn in the layers
+    that read them. Without -o, Mermaid is printed, which Markdown of GitHub and GitLab shows.
     """
     if output is not None and form is not None:
         raise click.UsageError("--format is for what is printed; the suffix of -o says what is written")

@@ -118,7 +118,8 @@ _BARS = OptionGroup(
 @INPUTS(
     "inputs",
     given={
-        "help": "A .npy, .npz or image, - for a .npy or .npz on standard input, or random, zeros or ones; may be repeated."
+        "help": "A .npy, .npz or image, - for a .npy or .npz on standard input, or random, zeros or ones; may be "
+        "repeated."
     },
     shapes={"help": f"Set the shape of an input; may be repeated. {ALTERNATIVE}"},
 )
@@ -139,7 +140,8 @@ _BARS = OptionGroup(
     type=click.Choice(["auto", "packed", "unpacked"]),
     default="auto",
     show_default=True,
-    help="How to hold 4-bit and 8-bit weights: as stored (packed), as f32 (unpacked), or, if memory allows, in bytes (auto).",
+    help="How to hold 4-bit and 8-bit weights: as stored (packed), as f32 (unpacked), or, if memory allows, in "
+    "bytes (auto).",
 )
 @click.option("--strict", is_flag=True, help="Refuse a model in which validate finds any error.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of tables.")
@@ -195,7 +197,7 @@ def infer(
 
 
 def _go_on(model: str, report: InferReport, inputs: Sequence[str]) -> None:
-    """The command that looks into what is wrong: into NaN and infinities that a layer makes, or into results that differ."""
+    """Show the next command: for NaN and infinities that a layer makes, or for results that differ."""
     trap = None if report.trap is None else report.trap.trap
     if trap is not None and trap.kind in ("nan", "inf") and trap.origin != "input":
         go_on("reduce", model, "-o", "min.xml", "--trap", trap.kind, *inputs)

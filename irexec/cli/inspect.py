@@ -155,7 +155,8 @@ def inspect(
     irexec inspect model.xml --tree --depth 2
     irexec inspect model.xml --histogram conv1.weight
 
-    MODEL may also be an execution graph of OpenVINO; then --layers shows the time, type, kernel and original layers of each layer.
+    MODEL may also be an execution graph of OpenVINO; then --layers shows the time, type, kernel and original layers of
+    each layer.
     """
     with progress_bar(f"reading {model}", 1) as advance:
         read = read_with_shapes(model, files.weights, inputs.shapes, mmap=files.mmap, progress=advance)

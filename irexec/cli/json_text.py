@@ -1,4 +1,4 @@
-"""What a command reports as JSON: its values in JSON's own types, and its text."""
+"""The report of a command as JSON: its values in JSON's own types, and its text."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from irexec.errors import ConversionError, ConversionWarning, InputError, Irexec
 from irexec.messages import sentence
 from irexec.startup import INTERRUPTED
 
-# What click calls the types of values, the longer ones first, and what people do.
+# Names of value types: click's own, the longer ones first, and those for people.
 _KINDS = {"integer range": "an integer", "integer": "an integer", "float range": "a number", "float": "a number"}
 FINDINGS, USAGE, INVALID, UNSUPPORTED, INTERNAL, TIMED_OUT = 1, 2, 3, 4, 70, 124
 
@@ -110,7 +110,7 @@ def run(arguments: list[str]) -> int:
 
 @contextmanager
 def _warnings_as_lines() -> Iterator[None]:
-    """What is wrong with an ONNX model that is read is one line on stderr, and once even if the model is read twice."""
+    """A fault of an ONNX model is one line on stderr, and is shown once even if the model is read twice."""
     seen: set[str] = set()
     with warnings.catch_warnings():
         shown = warnings.showwarning
@@ -141,7 +141,7 @@ def exit_code(error: IrexecError) -> int:
 
 
 def _usage_message(error: click.ClickException) -> str:
-    """What click objects to, as one sentence in the style of all other errors, and where the options are listed."""
+    """The objection of click as one sentence in the style of all other errors, with the command that lists options."""
     message = " ".join(error.format_message().split()).removesuffix(".")
     for name, kind in _KINDS.items():
         message = message.replace(f" is not a valid {name}", f" is not {kind}")

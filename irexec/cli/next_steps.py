@@ -35,7 +35,7 @@ def reads_stdin(inputs: Iterable[str]) -> bool:
 
 
 def after_compare(a: str, b: str | None, a_runtime: str, b_runtime: str, inputs: Sequence[str]) -> None:
-    """After models that differ: the part that does, or where it is not two runtimes but two models, without the runtimes."""
+    """Show the command after models that differ: reduce to the part that differs, or compare without other runtimes."""
     from irexec.tools.engines.runtimes import OWN
 
     foreign = {name for name in (a_runtime, b_runtime) if name != "irexec"}

@@ -1,4 +1,4 @@
-"""Option groups: several options of a command that arrive as one frozen dataclass, under a heading of their own in --help."""
+"""Option groups: options of a command that arrive as one frozen dataclass, under a heading of their own in --help."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class OptionGroup:
 
     Attributes:
         heading: the heading in --help.
-        build: makes the dataclass from the values by name: the dataclass itself, or a function that checks the values first.
+        build: makes the dataclass from the values by name: its type, or a function that checks the values first.
         options: the options by the names of the arguments of ``build``.
     """
 
@@ -81,7 +81,7 @@ def _option_class(heading: str) -> type[GroupedOption]:
 
 
 class GroupedCommand(click.Command):
-    """A command with defaults from the project's settings; its --help lists the options of each group under a heading."""
+    """A command with defaults from the project's settings; --help lists the options of each group under a heading."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any

@@ -10,8 +10,9 @@ from irexec.messages import is_address
 
 
 class FilePath(click.Path):
-    """A path as text. Refused are the empty path, which is mostly a shell variable that is not set; ``-`` unless ``allow_dash``,
-    since no file of this name is meant; and addresses such as ``s3://bucket/x``, which Python would take for local folders.
+    """A path as text. The empty path, mostly a shell variable that is not set, is refused; ``-`` unless ``allow_dash``,
+    since no file of this name is meant; and addresses such as ``s3://bucket/x``, which Python would take for local
+    folders.
 
     Whether the file can be read is not checked: a file that cannot be read has an exit code of its own.
     """

@@ -182,13 +182,13 @@ def reduce(
     irexec reduce model.xml -o min.xml --trap nan -i image.npy
     irexec reduce model.xml -o min.xml --check 'python check.py {} {inputs}'
 
-    Layers are cut off by bisection, then left out one at a time. What they gave to the others is recorded in one run, and becomes
-    inputs and constants of what is left. A part is kept only if it fails in the same way as MODEL: with the same exit code, finding or
-    error. Against another version of the model, both are run once, and the layers are tried first at which they begin to differ; parts
-    get the tensors of the other version as inputs.
+    Layers are cut off by bisection, then left out one at a time. What they gave to the others is recorded in one run,
+    and becomes inputs and constants of what is left. A part is kept only if it fails in the same way as MODEL: with the
+    same exit code, finding or error. Against another version of the model, both are run once, and the layers are tried
+    first at which they begin to differ; parts get the tensors of the other version as inputs.
 
-    --check is run without a shell; exit code 0 passes, 2 and 125 say that a part cannot be tested, any other one fails. Exit code 1
-    says that MODEL itself does not fail.
+    --check is run without a shell; exit code 0 passes, 2 and 125 say that a part cannot be tested, any other one fails.
+    Exit code 1 says that MODEL itself does not fail.
     """
     seconds = 60.0 if limits.timeout is None else limits.timeout
     own = compute.precision or precision_beside(failure.against or OWN[0])

@@ -74,8 +74,8 @@ def report(
     irexec report model.xml -o report.html --profile -i image.npy
     irexec report large.xml -o report.html --weights off --title "Release 3"
 
-    The page needs no other file and no network. It has the findings of validate, inputs and outputs, the graph, every layer with
-    its cost, element types, memory and the histograms of weights. A model with errors has a report too.
+    The page needs no other file and no network. It has the findings of validate, inputs and outputs, the graph, every
+    layer with its cost, element types, memory and the histograms of weights. A model with errors has a report too.
     """
     if not is_run:
         refuse_without("profile", "given", "seed", "runs", "threads", "precision", "max_memory", "timeout")

@@ -1,6 +1,6 @@
 """Settings of a project: defaults of options in ``.irexec.toml`` or in ``[tool.irexec]`` of ``pyproject.toml``.
 
-Only options that neither write a file nor run a program can be set, since the folder of a settings file may be a stranger's.
+Only options that neither write a file nor run a program can be set: a settings file may come from a stranger.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def defaults_of(command: click.Command, name: str) -> dict[str, Any]:
 
 
 def read_settings() -> Settings | None:
-    """The settings of the working folder, or of the nearest folder above that has some, up to the root of its repository."""
+    """The settings of the working folder, or of the nearest parent with settings, up to the root of the repository."""
     chosen = os.environ.get(VARIABLE)
     if chosen is not None:
         return _read(Path(chosen)) if chosen else None

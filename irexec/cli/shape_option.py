@@ -1,4 +1,4 @@
-"""The shapes that a command line gives: ``x[1,3,?,2..8]`` or ``x=1,3,?,2..8``, the same for every option of every command.
+"""Shapes on the command line, the same for all options and commands: ``x[1,3,?,2..8]`` or ``x=1,3,?,2..8``.
 
 One option may give several, as ``x[1,3],y[2]``.
 """
@@ -72,7 +72,7 @@ def shapes_by_name(shapes: Iterable[ShapeOptions], option: str) -> dict[str, Par
     """The shapes by the names of their inputs.
 
     Raises:
-        click.BadParameter: a shape has no name, or two have the same; ``option`` is where the message says it was given.
+        click.BadParameter: a shape has no name, or two have the same; ``option`` is named in the message.
     """
     found: dict[str, PartialShape] = {}
     for name, shape in shapes_by_input(shapes, option).items():

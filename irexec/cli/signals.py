@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP: the command is left by an exception, so that half-written files are removed, within a second."""
+"""Ctrl-C, SIGTERM and SIGHUP end the command within a second by an exception: half-written files are removed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 _SIGNALS: tuple[int, ...] = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 
 _PATIENCE, _GRACE = 0.7, 5.0
-"""Seconds for the main thread to take notice of a signal, and then to clean up. A function of NumPy may compute for longer."""
+"""Seconds for the main thread to notice a signal, and to clean up. A function of NumPy may compute for longer."""
 
 
 class _Watch(threading.Thread):
@@ -68,7 +68,7 @@ _watch: list[_Watch] = []
 
 
 def exit_on_signals() -> None:
-    """Make the signals end the process at once, as long as nothing is to be cleaned up. One that is ignored, as by nohup, stays ignored."""
+    """Let signals end the process at once while nothing has to be cleaned up. A signal ignored by nohup stays so."""
     for number in _SIGNALS:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, exit_at_once)
@@ -129,6 +129,6 @@ def _end_here(number: int) -> None:
     with NOTHING_HELD:
         remove_all()
         if os.isatty(2):
-            # What shows progress has hidden the cursor.
+            # The display of progress has hidden the cursor.
             os.write(2, b"\r\x1b[K\x1b[?25h")
         exit_at_once(number, None)

@@ -1,4 +1,4 @@
-"""Writing to stdout and stderr: broken pipes, full disks, encodings and the line that shows progress are taken care of."""
+"""Writing to stdout and stderr: handles broken pipes, full disks, encodings and the line of progress."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol, TextIO
 
 
 class Shown(Protocol):
-    """What shows progress on the terminal; it is taken away while something else is written."""
+    """A display of progress on the terminal; it is removed while something else is written."""
 
     def stop(self) -> None: ...
 
@@ -18,7 +18,7 @@ class Shown(Protocol):
 
 
 _shown: list[Shown] = []
-"""What shows progress now."""
+"""The current display of progress."""
 
 
 def file_of(stderr: bool) -> TextIO:
@@ -28,8 +28,8 @@ def file_of(stderr: bool) -> TextIO:
 def put(text: str, stderr: bool = False) -> None:
     """Write text as it is.
 
-    A reader that went away is not an error, so that the exit code stays true; neither is a full disk behind stderr, where it
-    could not be reported.
+    A reader that went away is not an error, so that the exit code stays true; neither is a full disk behind stderr,
+    where it could not be reported.
 
     Raises:
         OSError: stdout cannot be written.
@@ -93,7 +93,7 @@ def _paused() -> Iterator[None]:
 
 @contextmanager
 def showing(shown: Shown) -> Iterator[None]:
-    """What shows progress while the block lasts."""
+    """Register the display of progress while the block lasts."""
     _shown.append(shown)
     try:
         yield

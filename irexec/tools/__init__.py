@@ -1,1 +1,1 @@
-"""What the commands do, as functions that return dataclasses. They print nothing."""
+"""The work of the commands, as functions that return dataclasses. The functions print nothing."""

@@ -1,4 +1,4 @@
-"""The files of ``irexec demo``: a small classifier of digits, the same with a fault, an image and the names of the classes."""
+"""The files of ``irexec demo``: a small classifier of digits, a faulty copy, an image and the names of the classes."""
 
 from __future__ import annotations
 

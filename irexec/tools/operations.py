@@ -1,4 +1,4 @@
-"""The operations that irexec runs, and those of a model that it does not."""
+"""The operations that irexec runs, and the unsupported operations of a model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OperationLine(Record):
 
 @dataclass(frozen=True)
 class Coverage(Record):
-    """How many types and versions OpenVINO has up to an opset, how many of these versions irexec runs, and how many others."""
+    """Number of types and versions of OpenVINO up to an opset, of supported versions, and of supported extensions."""
 
     opset: int
     types: int
@@ -48,7 +48,7 @@ def supported() -> Records[OperationLine]:
 
 
 def matching(words: tuple[str, ...]) -> Records[OperationLine]:
-    """The operations whose type contains one of the words, in any letter case; only the type itself where a word is one.
+    """The operations whose type contains one of the words, in any letter case; a word that is a type stands for itself.
 
     Raises:
         InputError: no type contains one of the words; the message offers similar ones.

@@ -1,4 +1,4 @@
-"""Verification of a conversion: the model and its .onnx file run on the same random inputs, and the results are compared."""
+"""Verification of a conversion: the model and its .onnx file run on the same random inputs."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def check_shapes(model: Model, shapes: Mapping[str, PartialShape]) -> dict[str, 
 def _partial_shapes(
     model: Model, declared: Mapping[str, PartialShape], shapes: Mapping[str, PartialShape]
 ) -> dict[str, tuple[Size, ...]]:
-    """What is known of each input's shape from the model, the shapes given and the .onnx file."""
+    """The known shape of each input: from the model, the given shapes and the .onnx file."""
     fitting = check_shapes(model, shapes)
     found: dict[str, tuple[Size, ...]] = {}
     for port in model.inputs:

@@ -235,7 +235,7 @@ def _add(
         one, other: its values, and those of the reference.
         rtol, atol: what is near.
         fill: from which magnitude on values are those of a mask; see _fill.
-        exactly: the values outside are those that differ at all, and the first is that of the largest gap.
+        exactly: every value that differs is outside, and the first one is the value with the largest gap.
     """
     a, r = one.astype(np.float64), other.astype(np.float64)
     same = (one == other) | (np.isnan(a) & np.isnan(r))
@@ -271,7 +271,7 @@ def _add_largest(sums: _Sums, start: int, gaps: np.ndarray, good: np.ndarray, ex
 
 
 def _root_mean_square(array: np.ndarray, fill: float) -> float:
-    """Of the finite values below ``fill``."""
+    """Measures of the finite values below ``fill``."""
     total, count = 0.0, 0
     for _, block, _ in _blocks(array, array):
         values = block.astype(np.float64)
@@ -282,8 +282,8 @@ def _root_mean_square(array: np.ndarray, fill: float) -> float:
 
 
 def _fill(array: np.ndarray) -> float:
-    """From which magnitude on values are those of a mask, say -1e4 or the lowest of f32, which hide all others in a
-    mean; else infinity.
+    """The magnitude from which on values belong to a mask, such as -1e4 or the lowest f32; infinity without a mask.
+    The values of a mask hide all others in a mean.
 
     They are the largest of all, there are several of them within a thousandth, and the others are a thousand times
     smaller.

@@ -33,9 +33,9 @@ _CHUNK = 1 << 20
 # Bytes of the header in front of a member of a .zip, and where the lengths of the two texts after it are. Source:
 # APPNOTE.TXT, 4.3.7.
 _LOCAL_HEADER, _LENGTHS = 30, (slice(26, 28), slice(28, 30))
-# What zipfile raises: BadZipFile for most damage, EOFError for a member that ends too early, ValueError for offsets
-# before the start of the file and for names that are not UTF-8, OverflowError for offsets of more than 63 bits in
-# memory, NotImplementedError for versions and flags that it does not know. zlib.error is that of its decompressor.
+# Errors of zipfile: BadZipFile for most damage, EOFError for a member with too few bytes, ValueError for offsets before
+# the start of the file and for names in another encoding than UTF-8, OverflowError for offsets of more than 63 bits in
+# memory, NotImplementedError for unknown versions and flags. zlib.error is the error of its decompressor.
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OverflowError, NotImplementedError)
 
 
@@ -226,7 +226,7 @@ def _reader(file: IO[bytes], where: str) -> Read:
 
 @contextmanager
 def _damage(where: str) -> Iterator[None]:
-    """What the library that reads a file raises is a ModelError. Nothing else may be done in the block."""
+    """Raise errors of the library that reads a file as ModelError. Nothing else may be done in the block."""
     try:
         yield
     except OSError as error:

@@ -100,7 +100,8 @@ def constant_histogram(node: Node, bins: int = BINS, advance: Callable[[int], No
     constant = node.constant
     if constant is None:
         raise InputError(
-            f"layer {node.id} {node.name!r} is of type {node.type}, expected a Constant: infer shows the histograms of others"
+            f"layer {node.id} {node.name!r} is of type {node.type}, expected a Constant: "
+            "infer shows the histograms of others"
         )
     found = _histogram(lambda: blocks_of(node), bins, node.name, constant.element.name, constant.shape)
     advance(constant.size)
@@ -121,7 +122,8 @@ def find_constant(model: Graph, name: str) -> Node:
             others.append(node)
     if others:
         raise InputError(
-            f"{name!r} is a {others[0].type}, not a Constant: irexec infer --tensor NAME --histogram shows what it computes"
+            f"{name!r} is a {others[0].type}, not a Constant: "
+            "irexec infer --tensor NAME --histogram shows what it computes"
         )
     raise InputError(f"there is no constant {name!r}; irexec inspect --weights lists those that there are")
 

@@ -1,8 +1,8 @@
 """One engine with one model, in a process of its own, which irexec.tools.engines.process starts and asks for runs.
 
-The process is given a Job as JSON. It prints a line of JSON when the model is loaded and has run once; for every number on a line of
-standard input the milliseconds of that many runs, after one that is not counted; at the end of the input its peak memory. Where
-it fails, the line says how.
+The process is given a Job as JSON. It prints a line of JSON when the model is loaded and has run once; for every number
+on a line of standard input the milliseconds of that many runs, after one that is not counted; at the end of the input
+its peak memory. Where it fails, the line says how.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Run = Callable[[Feeds], Sequence[np.ndarray]]
 
 @dataclass(frozen=True)
 class Job:
-    """What a process is to load and run.
+    """A model to load and run in a process.
 
     Attributes:
         engine: of LOADERS.
@@ -60,7 +60,7 @@ def load_irexec(job: Job, feeds: Feeds) -> Run:
 
 
 def load_openvino(job: Job, feeds: Feeds) -> Run:
-    """Named by Parameters or their tensors. It computes in f32 as irexec does, not in bf16 where the processor has it."""
+    """OpenVINO. Inputs have names of Parameters or tensors; it computes in f32, also where the processor has bf16."""
     import openvino
 
     core = openvino.Core()
@@ -125,7 +125,7 @@ def serve(job: Job, asked: IO[str], answer: Callable[[Any], None]) -> None:
 
 
 def answers() -> Callable[[Any], None]:
-    """What writes a document to standard output, to which from now on nothing else goes: what an engine prints goes to stderr."""
+    """A function that writes a document to standard output; from now on all other output goes to stderr."""
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 

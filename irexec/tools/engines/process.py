@@ -11,12 +11,12 @@ from irexec.io.line_process import LineProcess
 from irexec.tools.engines.engine import Job
 
 TURN = 5
-"""Runs before the next engine's turn: what else the machine does changes more slowly, and caches are warm after the first."""
+"""Runs before the next engine's turn: other load of the machine changes slowly, and caches are warm after one run."""
 
 
 @dataclass
 class Measured:
-    """What one process measured.
+    """The measurements of one process.
 
     Attributes:
         engine, version: what ran.
@@ -85,7 +85,7 @@ class EngineProcess:
 def take_turns(
     processes: Iterable[EngineProcess], runs: int, advance: Callable[[int], None] = lambda runs: None
 ) -> None:
-    """Let every process run so many times, a few at a time; ``advance`` is called with the number of runs that are done."""
+    """Let every process run ``runs`` times, a few at a time; ``advance`` is called with the number of finished runs."""
     processes = list(processes)
     for start in range(0, runs, TURN):
         count = min(TURN, runs - start)

@@ -11,7 +11,7 @@ _STDERR = 2
 
 @contextmanager
 def silenced_stderr() -> Iterator[None]:
-    """Nothing is written to stderr in the block: some libraries print what they object to, and that cannot be turned off."""
+    """Write nothing to stderr in the block: some libraries print objections, which cannot be turned off."""
     try:
         kept = os.dup(_STDERR)
     except OSError:

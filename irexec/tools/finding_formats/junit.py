@@ -1,6 +1,7 @@
 """JUnit XML: a test suite for each file, and in it a test case for each finding.
 
-The elements and attributes are those of the schema of Jenkins' xUnit plugin (junit-10.xsd), which other programs read too.
+The elements and attributes are those of the schema of Jenkins' xUnit plugin (junit-10.xsd), which other programs read
+too.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from irexec.messages import cut, visible
 from irexec.tools.validation.files import STDIN
 
 UNREADABLE = "unreadable"
-"""What a file is reported as that cannot be read at all; no finding has it as its code."""
+"""The code of a file that cannot be read at all; no finding has this code."""
 
 _NAME = 300
 

@@ -25,8 +25,8 @@ _ROOT = "%SRCROOT%"
 def sarif_log(reports: Sequence[Report], version: str) -> dict[str, Any]:
     """The log as what json.dumps takes: one run, with a rule for each code that was found, and a result for each finding.
 
-    Paths are relative to the working folder where the files are below it. A file that cannot be read is a result too, of the rule
-    "unreadable", and a notification of the run. ``version`` is that of irexec.
+    Paths are relative to the working folder where the files are below it. A file that cannot be read is a result too,
+    of the rule "unreadable", and a notification of the run. ``version`` is that of irexec.
     """
     found = sorted({finding.code for report in reports for finding in report.findings})
     rules = [_rule(CODES[code]) for code in found] + ([_UNREADABLE_RULE] if any(r.error for r in reports) else [])

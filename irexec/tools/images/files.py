@@ -67,7 +67,7 @@ def read_pixels(
     path: str, channels: int, size: tuple[int | None, int | None], resize: Resize | None, notify: Notify, memory: MemoryLimit,
     content: bytes | np.ndarray | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """The pixels of an image: uint8, or float32 where the file has more than 8 bits per channel; [height, width, channels].
+    """The pixels of an image, [height, width, channels]: uint8, or float32 above 8 bits per channel.
 
     Args:
         path: the file.
@@ -76,7 +76,8 @@ def read_pixels(
         resize: as in ImageOptions.
         notify: called with what the user might not expect.
         memory: how much the image may take, all copies of it included.
-        content: the bytes of the file, or its pixels, uint8 of [height, width] or [height, width, channels]; None if it is to be read.
+        content: the bytes of the file, or its pixels, uint8 of [height, width] or [height, width, channels]; None if it
+            is to be read.
 
     Raises:
         ModelError: the file is not a readable image, or takes too much memory.
@@ -129,7 +130,8 @@ def _of_pixels(pillow: Any, path: str, pixels: np.ndarray) -> Any:
     count = pixels.shape[2] if pixels.ndim == 3 else 1
     if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3) or count not in MODES or not pixels.size:
         raise InputError(
-            f"{path} is {pixels.dtype}{list(pixels.shape)}, an image is uint8 of [height, width] or [height, width, channels], with 1, 3 "
+            f"{path} is {pixels.dtype}{list(pixels.shape)}, an image is uint8 of [height, width] or [height, width, channels], "
+            "with 1, 3 "
             "or 4 channels"
         )
     return pillow.Image.fromarray(pixels[:, :, 0] if count == 1 and pixels.ndim == 3 else pixels)
@@ -141,14 +143,15 @@ def _floats(pillow: Any, image: Any, path: str, channels: int, notify: Notify) -
     with np.errstate(all="ignore"):
         values = np.asarray(image).astype(np.float32)
     notify(
-        f"{path} has values of more than 8 bits ({values.min():g}..{values.max():g}), which are taken as they are, not as 0..255"
+        f"{path} has values of more than 8 bits ({values.min():g}..{values.max():g}), which are taken as they are, "
+        "not as 0..255"
     )
     return pillow.Image.fromarray(values)
 
 
 @contextmanager
 def _damage(pillow: Any, path: str, notify: Notify) -> Iterator[None]:
-    """What Pillow raises for a file is a ModelError, and what it warns of is a note. Only Pillow is called in the block."""
+    """Raise errors of Pillow as ModelError, and report its warnings as notes. Only Pillow is called in the block."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -174,7 +177,7 @@ def _damage(pillow: Any, path: str, notify: Notify) -> Iterator[None]:
 def _check_memory(
     path: str, size: tuple[int, int], wanted: tuple[int | None, int | None], channels: int, memory: MemoryLimit
 ) -> None:
-    """Raise ModelError if the image cannot be decoded, or not resized to what is wanted, in the memory that it may take."""
+    """Raise ModelError if decoding or resizing the image takes more memory than it may."""
     (width, height), target = size, (wanted[0] or size[0], wanted[1] or size[1])
     if not width or not height:
         raise ModelError(f"{path}: is {width}x{height}, which has no pixels")

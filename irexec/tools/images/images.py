@@ -17,15 +17,15 @@ from irexec.tools.images.files import MODES, Notify, Resize, read_pixels
 
 @dataclass(frozen=True)
 class ImageOptions:
-    """How an image becomes an input: (pixel - mean) / scale, pixels in 0..255; a result is written as value * scale + mean.
+    """The arithmetic of images: an input is (pixel - mean) / scale, pixels in 0..255; a result is value * scale + mean.
 
     Attributes:
         layout: the order of the input's axes, such as "NCHW" or "HWC"; guessed from its shape if None.
         mean, scale: one value, or one per channel in the order of the model's channels.
         bgr: whether the model's channels are in BGR order.
-        resize: what becomes of an image of another size: "stretch" changes width and height independently, "fit" keeps the
-            proportions and pads with black, "crop" keeps them and cuts off what is too much at both sides, "none" refuses it;
-            None stretches and says so.
+        resize: what becomes of an image of another size: "stretch" changes width and height independently, "fit" keeps
+            the proportions and pads with black, "crop" keeps them and cuts off what is too much at both sides, "none"
+            refuses it; None stretches and says so.
     """
 
     layout: str | None = None
@@ -163,7 +163,7 @@ def _integers(array: np.ndarray, carrier: np.dtype) -> np.ndarray:
 
 
 def result_pixels(name: str, result: np.ndarray, options: ImageOptions, notify: Notify) -> np.ndarray:
-    """A result as pixels: value * scale + mean, rounded and cut to 0..255; uint8 [height, width] or [height, width, channels].
+    """A result as uint8 pixels, [height, width] or [height, width, channels]: value * scale + mean, cut to 0..255.
 
     Its layout is ``options.layout`` if that fits, else guessed from its shape.
 
@@ -179,7 +179,8 @@ def result_pixels(name: str, result: np.ndarray, options: ImageOptions, notify: 
     outside = int(((pixels < -0.5) | (pixels >= 255.5)).sum())
     if outside:
         notify(
-            f"{outside} of {pixels.size} pixel values of result {name!r} are outside 0..255 and are cut; see --scale and --mean"
+            f"{outside} of {pixels.size} pixel values of result {name!r} are outside 0..255 and are cut; "
+            "see --scale and --mean"
         )
     rounded = np.clip(np.rint(pixels[:, :, ::-1] if options.bgr else pixels), 0, 255).astype(np.uint8)
     return rounded[:, :, 0] if rounded.shape[2] == 1 else rounded

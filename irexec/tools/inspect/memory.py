@@ -233,7 +233,8 @@ def plan_lines(plan: PlannedMemory, at_least: str = "") -> list[str]:
     threads = counted(plan.threads, "thread")
     return [
         f"planned: peak {at_least}{amount(plan.tensors)}{at}",
-        f"arena {amount(plan.arena)}, with workspace of up to {amount(plan.workspace)} for {threads}; {amount(plan.own)} outside of it",
+        f"arena {amount(plan.arena)}, with workspace of up to {amount(plan.workspace)} for {threads}; "
+        f"{amount(plan.own)} outside of it",
         f"constants of the plan: {amount(plan.packed)} packed, {amount(plan.kept)} as they are",
     ]
 

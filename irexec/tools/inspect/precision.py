@@ -274,7 +274,8 @@ def totals(report: PrecisionReport) -> list[str]:
         return [f"no weights; {amount(report.other)} of other constants"]
     computed = "an unknown size" if report.decompressed is None else amount(report.decompressed)
     return [
-        f"{metric(report.weight_elements)} weights, {report.bits_per_weight:.3g} bits each: {amount(report.stored)} stored, "
+        f"{metric(report.weight_elements)} weights, {report.bits_per_weight:.3g} bits each: "
+        f"{amount(report.stored)} stored, "
         f"{computed} as they are computed with",
         f"{amount(report.other)} of other constants, such as shapes and indices",
     ]

@@ -22,7 +22,7 @@ from irexec.tools.run.input_sources import InputSource, input_arrays
 
 @dataclass(frozen=True)
 class GivenInputs:
-    """What a model is to be run with.
+    """The inputs of runs of a model.
 
     Attributes:
         sources: where inputs come from.
@@ -35,7 +35,7 @@ class GivenInputs:
     image: ImageOptions | None = None
 
     def shapes(self, ports: Sequence[Port]) -> dict[str, PartialShape]:
-        """The shapes of arrays and images by the names of ports; nothing of what is generated, of standard input, and of several shapes.
+        """Shapes of arrays and images by names of ports, without generated inputs, standard input and several shapes.
 
         Raises:
             InputError, ModelError: as for input_arrays.
@@ -54,7 +54,7 @@ class GivenInputs:
 
 
 def declared_inputs(path: str) -> list[Port]:
-    """The inputs of an ONNX model that cannot be converted, with the shapes that it declares. Their types are not known: they are f32.
+    """The inputs of an ONNX model that cannot be converted, with declared shapes; types are unknown and taken as f32.
 
     None of a file that cannot be read.
     """

@@ -45,7 +45,7 @@ _WARNINGS_SHOWN = 10
 
 @dataclass(frozen=True, kw_only=True)
 class InferOptions(SessionOptions):
-    """What a run is given and asked for.
+    """The options of a run.
 
     Attributes:
         image: how images become inputs, and a result becomes an image.
@@ -113,7 +113,7 @@ class Assertion(Record):
 
 @dataclass(frozen=True, repr=False)
 class InferReport(Shown):
-    """What came of a run.
+    """The results of a run.
 
     Attributes:
         tensors: what was asked for, by name.
@@ -179,7 +179,7 @@ class Messages:
 
 @dataclass(frozen=True)
 class _Reference:
-    """The arrays to compare with and the tensors of the model that they name; the names of the arrays that name none."""
+    """The arrays to compare with, the tensors of the model with their names, and the names without a tensor."""
 
     arrays: Mapping[str, np.ndarray]
     values: Mapping[str, Value]
@@ -188,7 +188,7 @@ class _Reference:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """The values that the options ask for, by name: those of the table and of -o, those to rank and those to dump."""
+    """The requested values by name: for the table and -o, to rank, and to dump."""
 
     selected: Mapping[str, Value]
     ranked: Mapping[str, Value]
@@ -277,7 +277,7 @@ def infer(
 def _report(
     wanted: _Wanted, arrays: Mapping[Value, np.ndarray], labels: Sequence[str] | None, options: InferOptions
 ) -> InferReport:
-    """What is reported of the arrays of a run."""
+    """Report the arrays of a run."""
     ranked = {name: arrays[value] for name, value in wanted.ranked.items()}
     return InferReport(
         {name: arrays[value] for name, value in wanted.selected.items()},
@@ -320,9 +320,9 @@ def _refuse_errors(model: Model) -> None:
 
 
 def _warn(model: Model, compiled: CompiledModel, messages: Messages) -> None:
-    """Report what is wrong with the model and yet does not keep from running what is asked for.
+    """Report errors of the model that do not keep it from running.
 
-    Such are ports that declare what is not so, since shapes are inferred anyway, and layers on which nothing depends.
+    Such errors are wrong declarations of ports, since shapes are inferred anyway, and faults of unused layers.
     """
     texts = [f"{error}; nothing that is asked for depends on it" for error in compiled.inference.failures.values()]
     # Compiling may change the element types of tensors.
@@ -366,7 +366,7 @@ def _wanted(compiled: CompiledModel, options: InferOptions) -> _Wanted:
 
 
 def _every_tensor(compiled: CompiledModel, *, with_inputs: bool = False) -> dict[str, Value]:
-    """What a run computes: all but the outputs of Parameters, unless they are asked for, and of Constants."""
+    """The computed values: all but the outputs of Constants, and of Parameters that are not requested."""
     inserted = compiled.program.inserted
     others = {"Constant", "Result"} if with_inputs else {"Parameter", "Constant", "Result"}
     nodes = (node for node in compiled.model.nodes if node.type not in others and node not in inserted)
@@ -385,7 +385,8 @@ def _reference(compiled: CompiledModel, options: InferOptions) -> _Reference | N
             raise InputError(f"{options.reference} has no arrays to compare with")
         if not known:
             raise InputError(
-                f"no array of {options.reference} ({listed(list(keys), 5)}) has the name of a tensor or layer of the model"
+                f"no array of {options.reference} ({listed(list(keys), 5)}) "
+                "has the name of a tensor or layer of the model"
             )
         arrays = {name: file.read(keys[name]) for name in known}
     return _Reference(arrays, known, tuple(name for name in keys if name not in known))

@@ -43,7 +43,7 @@ class InputSource:
 
     @property
     def kind(self) -> Literal["generated", "image", "arrays"]:
-        """What the source is: by its name, since the suffix of an image says how it is meant."""
+        """The kind of the source, by its name: the suffix tells an image from other files."""
         if self.source in _GENERATED:
             return "generated"
         return "image" if self.source.lower().endswith(IMAGE_SUFFIXES) else "arrays"
@@ -90,8 +90,8 @@ def input_arrays(
 ) -> dict[str, np.ndarray]:
     """One array per input that the sources give, by the port's name.
 
-    A source with a name feeds that input, a .npz without one the inputs that its members name, any other file the first
-    input that has no value yet. "random", "zeros" and "ones" alone feed every input that is left.
+    A source with a name feeds that input; a .npz without one feeds the inputs named by its members; any other file
+    feeds the first input without a value. "random", "zeros" and "ones" alone feed every input that is left.
 
     Args:
         sources: what to read, in any order.
@@ -110,7 +110,8 @@ def input_arrays(
     for_the_rest = [source.source for source in sources if source.kind == "generated" and source.name is None]
     if len(for_the_rest) > 1:
         raise InputError(
-            f"-i {for_the_rest[0]} and -i {for_the_rest[1]} are both for all inputs that are left; NAME=SOURCE is for one input"
+            f"-i {for_the_rest[0]} and -i {for_the_rest[1]} are both for all inputs that are left; "
+            "NAME=SOURCE is for one input"
         )
     memory = memory or MemoryLimit()
     reader = _Reader(ports, seed, image or ImageOptions(), notify, memory)
@@ -150,12 +151,12 @@ def files_read(path: str, weights: str | None, sources: Sequence[InputSource] = 
 
 
 def external_files(model: Model) -> dict[str, str]:
-    """The files that are known only when the model is read, with what they are: none of them may be overwritten either."""
+    """Files that are known only when the model is read, each with its kind: they must not be overwritten either."""
     return {str(path): "the model's external data" for path in model.external_files}
 
 
 def _order(source: InputSource, files: Mapping[InputSource, ArrayFile]) -> int:
-    """Sources that name their inputs come first, those that feed whatever is left come last."""
+    """Sort key: sources with names of inputs come first, sources for all other inputs last."""
     if source.name is not None:
         return 0
     if source.kind == "generated":
@@ -164,7 +165,7 @@ def _order(source: InputSource, files: Mapping[InputSource, ArrayFile]) -> int:
 
 
 class _Reader:
-    """What has been read so far, and what reading depends on."""
+    """The arrays that are read so far, and the state of reading."""
 
     def __init__(
         self, ports: Sequence[Port], seed: int, image: ImageOptions, notify: Notify, memory: MemoryLimit
@@ -190,7 +191,8 @@ class _Reader:
         for port, shape in zip(ports, _assumed_shapes(ports), strict=True):
             if not is_static(port.shape):
                 self.notify(
-                    f"input {port} gets the shape {shape_text(shape)}: unknown sizes are 1 or their minimum; --shape sets them"
+                    f"input {port} gets the shape {shape_text(shape)}: unknown sizes are 1 or their minimum; "
+                    "--shape sets them"
                 )
             self._check_memory(port, shape)
             arrays[port.name] = generated_array(source.source, port, shape, self.seed + self.ports.index(port))
@@ -231,7 +233,8 @@ def _only(file: ArrayFile, source: InputSource) -> np.ndarray:
         return file.read(source.name)
     if len(file.names) != 1:
         raise InputError(
-            f"{source.source!r} has {counted(len(file.names), 'array')} ({', '.join(file.names)}), expected one for {source.name!r}"
+            f"{source.source!r} has {counted(len(file.names), 'array')} ({', '.join(file.names)}), "
+            f"expected one for {source.name!r}"
         )
     return file.read(file.names[0])
 

@@ -1,4 +1,4 @@
-"""What is reported of results: a line for each, the most probable classes, agreement with a reference."""
+"""Reports of results: a line for each, the most probable classes, agreement with a reference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from irexec.messages import counted
 from irexec.records import Record, Records
 
 PREDICTIONS = 1_000_000
-"""The maximum number of classes that are listed, half a kilobyte each; the values themselves are a thousandth of that."""
+"""The maximum number of listed classes; each takes half a kilobyte, a thousand times more than its value."""
 _POSITIONS = 100
 """Number of positions whose classes are shown."""
 
@@ -156,7 +156,7 @@ def ranking(
     *,
     softmax: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The ``count`` classes of the highest scores at each position of one result, and their scores: both (positions..., classes).
+    """The ``count`` classes with the highest scores at each position, and their scores: both (positions..., classes).
 
     Arguments and errors are those of ``predictions``; among equal scores the lower class is first, and NaN is last.
     """

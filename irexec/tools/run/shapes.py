@@ -22,9 +22,10 @@ def read_with_shapes(
     path: str, weights: str | None, shapes: Shapes, *, of: Sequence[Port] | None = None, given: GivenInputs | None = None,
     mmap: bool = True, progress: Callable[[float], None] | None = None,
 ) -> Model:  # fmt: skip
-    """Read a model that is to be given shapes: an ONNX model that cannot be converted without them is converted with them.
+    """Read a model with new shapes: an ONNX model that cannot be converted without shapes is converted with them.
 
-    Every command that takes shapes reads its models so; ``irexec.api.read_tolerant`` does the same where all that is wrong is reported.
+    Every command with shapes reads its models by this function; ``irexec.api.read_tolerant`` is for commands that
+    report all faults.
 
     Args:
         path, weights, mmap, progress: as for read_model.
@@ -57,8 +58,8 @@ def shapes_of_other(shapes: Shapes, inputs: Sequence[Port], others: Sequence[Seq
     Args:
         shapes: by names.
         inputs: of the model whose names they are.
-        others: the names of each input of the other model. Inputs are the same if they have a name in common; what is left is
-            paired in order if both models have as many.
+        others: the names of each input of the other model. Inputs are the same if they have a name in common; what is
+            left is paired in order if both models have as many.
 
     Returns:
         The shapes of the inputs that the other model has, by the first of their names. None stays None.
@@ -84,7 +85,7 @@ def reshape(model: Model, shapes: Shapes, *, tolerant: bool = False) -> None:
         tolerant: leave layers that cannot take the shapes as they are declared.
 
     Raises:
-        InputError: there is no such input, a shape has no name where there are several, or the model does not take the shapes.
+        InputError: there is no such input, a shape without a name is ambiguous, or the model refuses the shapes.
     """
     if not shapes:
         return
@@ -111,7 +112,7 @@ def reshape_for_display(model: Model, shapes: Shapes) -> None:
     """Give inputs new shapes; what could not be inferred before need not be.
 
     Raises:
-        InputError: there is no such input, a shape has no name where there are several, or a layer does not take the shapes.
+        InputError: there is no such input, a shape without a name is ambiguous, or a layer refuses the shapes.
     """
     if not shapes:
         return

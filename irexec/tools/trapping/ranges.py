@@ -80,7 +80,7 @@ def _range(pair: object) -> tuple[float, float]:
 
 
 def check_ranges_file(path: str, read: Mapping[str, str]) -> Ranges:
-    """The ranges that a file already has, to which those of a run are to be added; none if there is no file.
+    """Recorded ranges of the file that a run adds to; none if the file does not exist.
 
     Args:
         path: the file that is to be written.

@@ -217,7 +217,7 @@ class TrapWatcher:
         for kind in self._kinds:
             if kind == "range":
                 self._check_range(node, value, array, inputs, (low, high))
-            # What comes out of a body came into it or was made in it, where it would have been seen.
+            # A value that leaves a body entered it or was made in it, and would have been seen there.
             elif not node.bodies and array.dtype.kind == "f" and not (finite and kind != "f16"):
                 self._check(kind, node, value, array, inputs)
         if self._record is not None:

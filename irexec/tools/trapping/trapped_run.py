@@ -21,7 +21,7 @@ from irexec.tools.trapping.trap import KINDS, MARGIN, Kind, Recorded, Trapped, T
 
 @dataclass(frozen=True, kw_only=True)
 class TrapOptions:
-    """What stops a run, and what is recorded of it.
+    """The conditions that stop a run, and the recording of its ranges.
 
     Attributes:
         kinds: what to stop at: "nan", "inf", "f16", "range"; none only to record.

@@ -1,4 +1,4 @@
-"""Runtimes behind one interface: irexec, its reference kernels, OpenVINO, ONNX Runtime and the reference evaluator of onnx."""
+"""Runtimes behind one interface: irexec, its reference kernels, OpenVINO, ONNX Runtime and onnx's evaluator."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from irexec.tools.engines.runtimes.process import Worker
 from irexec.tools.engines.runtimes.runtime import Arrays, Runtime
 
 RUNTIMES = ("irexec", "reference", "openvino", "onnxruntime", "onnx")
-"""The names of the runtimes; "reference" is irexec with its reference kernels, "onnx" the reference evaluator of the package onnx."""
+"""Names of the runtimes; "reference" is irexec with reference kernels, "onnx" the evaluator of the package onnx."""
 
 OWN = ("irexec", "reference")
-"""Those that are irexec."""
+"""The runtimes of irexec itself."""
 
 _PACKAGES = {"openvino": "openvino", "onnxruntime": "onnxruntime", "onnx": "onnx"}
 
@@ -40,7 +40,8 @@ def require_runtime(name: str) -> None:
 def precision_beside(name: str) -> Precision:
     """How irexec is to compute f16 and bf16 beside a runtime, so that both compute alike.
 
-    OpenVINO's CPU plugin and ONNX Runtime 1.31 compute them in f32, the reference evaluator of onnx as they are written.
+    OpenVINO's CPU plugin and ONNX Runtime 1.31 compute them in f32, the reference evaluator of onnx as they are
+    written.
     """
     return DEFAULT_PRECISION if name in OWN else "as-written" if name == "onnx" else "f32"
 
@@ -63,9 +64,10 @@ def open_runtime(
         threads: how many threads it uses; its own default unless given.
         precision: how irexec computes f16 and bf16; see compile_model.
         max_memory: bytes that irexec may hold; see compile_model.
-        timeout: seconds that a run may take; of OpenVINO and ONNX Runtime also to load the model. Not that of onnx, which runs in
-            this process.
-        worker: the process that OpenVINO or ONNX Runtime run in, so that many models share it; one of its own unless given.
+        timeout: seconds that a run may take; of OpenVINO and ONNX Runtime also to load the model. Not that of onnx,
+            which runs in this process.
+        worker: the process that OpenVINO or ONNX Runtime run in, so that many models share it; one of its own unless
+            given.
 
     Raises:
         InputError: there is no such runtime, or the model did not come from the kind of file that it runs.

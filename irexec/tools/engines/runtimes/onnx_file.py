@@ -1,4 +1,4 @@
-"""ONNX Runtime and the reference evaluator of onnx: both run the .onnx file that a model came from, not its graph in IR."""
+"""ONNX Runtime and the reference evaluator of onnx: both run the .onnx file of a model, not its graph in IR."""
 
 from __future__ import annotations
 

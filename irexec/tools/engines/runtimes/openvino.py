@@ -30,7 +30,7 @@ _PROPERTIES = {
 
 
 class OpenVINORuntime(ProcessRuntime):
-    """A model in OpenVINO. Each call of ``run_all`` compiles a copy that gives the values: the more values at once, the better.
+    """A model in OpenVINO. Each call of ``run_all`` compiles a copy with the values as outputs: pass many at once.
 
     A copy from which intermediate values are taken is fused less than the model itself.
 
@@ -69,7 +69,7 @@ class OpenVINORuntime(ProcessRuntime):
         ]
 
     def _of_loops(self, values: Sequence[Value]) -> Iterator[Value]:
-        """The outputs of dynamic shape of the loops that values are computed from: the plugin runs no loop of which one is not read."""
+        """Outputs of dynamic shape of loops before the values: the plugin runs no loop with such an unread output."""
         waiting, seen = [value.node for value in values], set()
         while waiting:
             node = waiting.pop()

@@ -1,4 +1,4 @@
-"""A copy of a model whose Results are the values that are asked for, and whose inputs another runtime can be given."""
+"""A copy of a model with other Results, and with inputs of types that another runtime accepts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Observed:
 def observed(model: Model, values: Sequence[Value], elements: Sequence[Element | None]) -> Observed:
     """A copy that gives these values of a model.
 
-    Tensors of types that NumPy lacks are given and taken in f32 or i32: after a Convert, since other runtimes have no arrays of them.
+    Tensors of types that NumPy lacks go in and out in f32 or i32, through a Convert: other runtimes have no arrays of
+    these types.
 
     Args:
         model: is not changed.
@@ -39,7 +40,8 @@ def observed(model: Model, values: Sequence[Value], elements: Sequence[Element |
         elements: the element type of each value; None where it is not known.
     """
     made = copy.copy(model)
-    # The reader of version 10 changes the types of inputs and outputs; names of tensors may occur twice, and none is needed.
+    # The reader of version 10 changes the types of inputs and outputs; names of tensors may occur twice, and none is
+    # needed.
     made.version = 11
     for value in (value for node in made.nodes for value in node.outputs):
         value.names = []

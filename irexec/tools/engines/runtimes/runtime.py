@@ -1,4 +1,4 @@
-"""What runs a model and gives any of its tensors: the same interface for irexec and for other runtimes."""
+"""The interface of runtimes, irexec and others: it runs a model and returns any of its tensors."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Runtime(ABC):
 
 
 def in_carrier(array: np.ndarray, element: Element | None) -> np.ndarray:
-    """What a runtime gave for a value of that element type, in the type's carrier where it is of another type of the same kind."""
+    """An array of a runtime in the carrier of the element type, if it is of another type of the same kind."""
     if element is None or element.kind == "string" or array.dtype == element.carrier:
         return array
     floats = array.dtype.kind == "f" and element.is_float

@@ -1,7 +1,8 @@
-"""A process that loads models into an engine and runs them, one request after the other; see irexec.tools.engines.runtimes.process.
+"""A process that loads models into an engine and runs them, one request after the other; see
+irexec.tools.engines.runtimes.process.
 
-A request is a line of JSON: a Job, whose ``inputs`` are the first of ``runs``, and the runs, each with a .npz of inputs and a .npz to
-write the outputs to, under their positions. State goes from run to run. The answer is a line of JSON.
+A request is a line of JSON: a Job, whose ``inputs`` are the first of ``runs``, and the runs, each with a .npz of inputs
+and a .npz to write the outputs to, under their positions. State goes from run to run. The answer is a line of JSON.
 """
 
 from __future__ import annotations
