@@ -29,7 +29,7 @@ _SHORTEST = 256
 # Sums of more elements are computed in pairs, for their accuracy.
 _LONG_SUM = 8192
 
-# Below this part of the squared mean, the variance is mostly the rounding of the mean: it is computed from the differences then.
+# Fraction of the squared mean below which the variance is mostly rounding, and is computed from the differences.
 _CANCELLED = 1e-6
 
 # Bytes of a constant that names axes.

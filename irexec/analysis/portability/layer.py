@@ -124,7 +124,7 @@ class Layer:
         return not any(map(_varies, self._ancestors(index, lambda node: node.type == "ShapeOf")))
 
     def _ancestors(self, index: int, ends: Callable[[Node], bool]) -> set[Node]:
-        """The layers that an input is computed by, up to those of which ``ends`` is true, or whose values vary."""
+        """The ancestors of an input, up to layers with varying values or for which ``ends`` is true."""
         waiting = [self.node.inputs[index]]
         seen: set[Node] = set()
         while waiting:
