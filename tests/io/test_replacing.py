@@ -158,7 +158,9 @@ def test_a_signal_that_ends_the_process_waits_for_the_last_rename(
     """A program that has no handlers of its own."""
     program = f"""
 import os, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell lets what runs in the background ignore it.
+# A shell makes its background jobs ignore SIGINT, and nohup makes its command ignore SIGHUP.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from pathlib import Path
 from irexec.io import files
 real = os.replace
