@@ -17,7 +17,7 @@ from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.usage import refuse_without
 from irexec.tools.batch.batch import format_of
-from irexec.tools.batch.job import FORMATS, Format, Job
+from irexec.tools.batch.job import FORMATS, BatchJob, Format
 from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.batch.run import BatchOptions, BatchReport, MakeEngine, PartDone, Watch
@@ -96,7 +96,7 @@ _ENGINE = OptionGroup(
 
 @dataclass(frozen=True, kw_only=True)
 class _Results:
-    """Results of the items. The attributes are those of Job."""
+    """Results of the items. The attributes are those of BatchJob."""
 
     form: Format | None
     column: str | None
@@ -202,7 +202,7 @@ def batch(
     uninterrupted one. Exit code 1 if an item failed.
     """
     job = settings(
-        Job, results, model=model, predictor=replace(predictor, shapes=inputs.shapes), image=image,
+        BatchJob, results, model=model, predictor=replace(predictor, shapes=inputs.shapes), image=image,
         form=format_of(request.output, results.form),
     )  # fmt: skip
     with _watched(as_json) as watch:

@@ -25,7 +25,7 @@ import numpy as np
 
 from irexec.errors import InputError, IrexecError, ModelError
 from irexec.integrations.extras import not_importable
-from irexec.tools.batch.job import Job
+from irexec.tools.batch.job import BatchJob
 from irexec.tools.batch.part import PartResult, PartRunner, PartTask
 from irexec.tools.engines.stderr import silenced_stderr
 
@@ -67,7 +67,7 @@ class RayActors:
         InputError: there is no cluster at the address.
     """
 
-    def __init__(self, job: Job, count: int | None, address: str | None = None) -> None:
+    def __init__(self, job: BatchJob, count: int | None, address: str | None = None) -> None:
         self._ray = load_ray()
         self._job = replace(job, model=os.path.abspath(job.model))
         _connect(self._ray, address, count)
@@ -204,7 +204,7 @@ class _Work:
 class _Actor:
     """Does parts, in a process of the cluster."""
 
-    def __init__(self, job: Job, folder: str) -> None:
+    def __init__(self, job: BatchJob, folder: str) -> None:
         self._job, self._folder = job, folder
         self._runner: PartRunner | None = None
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from irexec.integrations.ray_data import RayActors, load_ray
-from irexec.tools.batch.job import Job
+from irexec.tools.batch.job import BatchJob
 from irexec.tools.batch.run import BatchOptions, PartDone, Watch, batch
 from irexec.tools.images.images import ImageOptions
 from tests.batch import data
@@ -23,7 +23,7 @@ def run(folder: Path, items: int) -> int:
     """Returns how many problems there are."""
     source, job = (
         data.images(folder / "images", items),
-        Job(model="samples/digits/classifier.xml", image=ImageOptions(scale=(255.0,))),
+        BatchJob(model="samples/digits/classifier.xml", image=ImageOptions(scale=(255.0,))),
     )
     times = {}
     local = folder / "local.npz"

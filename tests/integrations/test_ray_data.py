@@ -17,7 +17,7 @@ from irexec import InputError, UnsupportedError
 from irexec.cli.main import run
 from irexec.integrations import ray_data
 from irexec.tools.batch.items import Item
-from irexec.tools.batch.job import Job
+from irexec.tools.batch.job import BatchJob
 from irexec.tools.batch.part import PartTask
 from tests.support.paths import DIGITS
 from tests.tools.batch import models
@@ -25,7 +25,7 @@ from tests.tools.batch import models
 
 def test_an_actor_does_parts_and_gives_errors_back(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
-    job = Job(model=models.twice_plus_one(tmp_path, [-1, 3]), form="npy")
+    job = BatchJob(model=models.twice_plus_one(tmp_path, [-1, 3]), form="npy")
     task = PartTask(0, tmp_path / "out.npy", (Item("x.npy", "arrays", 0), Item("x.npy", "arrays", 1)))
     before = os.getcwd()
     try:
@@ -42,10 +42,10 @@ def test_an_actor_does_parts_and_gives_errors_back(tmp_path: Path) -> None:
 
 def test_a_node_that_does_not_see_what_the_command_does(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.ones((1, 3), np.float32))
-    job = Job(model=models.twice_plus_one(tmp_path, [-1, 3]), form="npy")
+    job = BatchJob(model=models.twice_plus_one(tmp_path, [-1, 3]), form="npy")
     task = PartTask(0, tmp_path / "out.npy", (Item("x.npy", "arrays", 0),))
 
-    def message(job: Job, folder: str, seen: str = "") -> str:
+    def message(job: BatchJob, folder: str, seen: str = "") -> str:
         before = os.getcwd()
         try:
             (result,) = ray_data._Actor(job, folder)(

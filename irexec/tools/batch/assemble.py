@@ -88,7 +88,10 @@ def _join_archives(file: IO[bytes], parts: Sequence[Path]) -> None:
 
 
 def _result(name: str, names: Sequence[str]) -> str:
-    """The result of which an array of a part holds items: ``y`` for ``y``, and for ``y/3`` if it has no array of its own."""
+    """The result to which an array of a part belongs.
+
+    ``y`` for the array ``y``, and for ``y/3`` unless the latter is a result itself.
+    """
     base, _, row = name.rpartition("/")
     return base if base and row.isdigit() and base not in names and f"{base}/0" in names else name
 

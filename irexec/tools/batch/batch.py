@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from irexec.errors import InputError
-from irexec.tools.batch.job import FORMATS, Format, Job
+from irexec.tools.batch.job import FORMATS, BatchJob, Format
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.batch.run import BatchOptions, BatchReport, ErrorMode, Watch
 from irexec.tools.batch.run import batch as run_job
@@ -38,14 +38,15 @@ def batch(
 ) -> BatchReport:
     """Run a model over many items, in several processes.
 
-    Results are in the order of the items, whatever the number of processes. ``OUTPUT.sqlite`` records the progress, so that a
-    job can be resumed after any interruption. A script calls this function under ``if __name__ == "__main__":``, and is a file: each
-    process imports it.
+    Results are in the order of the items, whatever the number of processes. ``OUTPUT.sqlite`` records the progress, so
+    that a job can be resumed after any interruption. A script calls this function under
+    ``if __name__ == "__main__":``, and is a file: each process imports it.
 
     Args:
         model: the path of an .xml or .onnx.
         sources: images, folders of images, .npy, .npz or .parquet files, or patterns such as ``"frames/**/*.png"``.
-        output: a file that ends in .npz, .npy, .parquet, .jsonl or .csv; any other path is a folder with one file for each part.
+        output: a file that ends in .npz, .npy, .parquet, .jsonl or .csv; any other path is a folder with one file for
+            each part.
         topk: the number of most probable classes to write for each result, in place of its values.
         labels: the names of the classes.
         class_axis: the axis of the classes.
@@ -68,7 +69,7 @@ def batch(
         ModelError, NodeError, UnsupportedError: the model or a file cannot be read, or the output cannot be written.
     """
     names = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
-    job = Job(
+    job = BatchJob(
         model=os.fspath(model),
         predictor=options or PredictorOptions(),
         image=image or ImageOptions(),

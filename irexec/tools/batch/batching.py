@@ -1,4 +1,4 @@
-"""How a model takes several items at once: along axis 0 of its inputs, and how its results are cut into those of the items."""
+"""Several items in one run: joined along axis 0 of the inputs, with results that are cut along axis 0."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from irexec.ir.graph import Value
 from irexec.ir.shape_text import ShapeLike
 
 _TRIED = (2, 3)
-"""Batch sizes for which shapes are inferred, to see which results follow them."""
+"""Batch sizes for which shapes are inferred, to see whether results follow."""
 
 
 @dataclass(frozen=True)
 class Batching:
-    """How many items a run takes.
+    """Number of items that a run takes.
 
     Attributes:
-        has_axis: whether axis 0 of every input that is not a scalar counts items; otherwise an item is everything the inputs take.
-        fixed: the size of that axis; None if it takes any.
+        has_axis: whether axis 0 of every input that is not a scalar counts items; otherwise an item is a whole set of
+            inputs.
+        fixed: the size of that axis; None if any size fits.
         is_divisible: whether axis 0 of every result counts items, too. Otherwise a run takes one item.
     """
 
@@ -32,25 +33,25 @@ class Batching:
     is_divisible: bool
 
     def size(self, wanted: int | None) -> int:
-        """The number of items of a run: the model's own where that is fixed."""
+        """Number of items of a run: ``wanted``, unless the model fixes the number."""
         if not self.has_axis or not self.is_divisible:
             return 1
         return self.fixed or wanted or DEFAULT_SIZE
 
 
 DEFAULT_SIZE = 8
-"""The number of items of a batch unless it is given: a run of few has the overhead of a run of many, one of many needs memory."""
+"""Default number of items of a batch: small batches have the same overhead for each run, large ones need memory."""
 
 
 def batching_of(model: Model, values: Sequence[Value]) -> Batching:
-    """How the model takes several items.
+    """The batching of a model.
 
     Args:
         model: with facts of its inputs; it is not changed.
-        values: the results that are asked for.
+        values: the requested results.
 
     Raises:
-        InputError: the model takes more than one item at once, always, and gives results that cannot be cut.
+        InputError: the model always takes more than one item, and its results cannot be cut.
     """
     ports = [port for port in model.inputs if port.shape != ()]
     shapes = [port.shape for port in ports]
@@ -66,7 +67,10 @@ def batching_of(model: Model, values: Sequence[Value]) -> Batching:
 
 
 def _fixed(model: Model, ports: Sequence[Port], values: Sequence[Value], size: int) -> Batching:
-    """Of a model whose inputs all have ``size`` at axis 0. Without that axis in the results, 1 is a batch all the same."""
+    """The batching of a model whose inputs all have ``size`` at axis 0.
+
+    A size of 1 is a batch even where the results do not have that axis.
+    """
     if size == 0:
         return Batching(False, None, True)
     if _follows(model, ports, values, size):
@@ -78,14 +82,15 @@ def _fixed(model: Model, ports: Sequence[Port], values: Sequence[Value], size: i
         return Batching(False, None, True)
     facts = infer_shapes(model, tolerant=True).facts
     other = next(value for value in values if not _counts(facts.get(value), size))
+    result = f"{other.node.name!r} of shape {shape_text(facts[other].shape)}"
     raise InputError(
-        f"the model takes {size} items at once, and its result {other.node.name!r} of shape {shape_text(facts[other].shape)} cannot be cut "
-        f"into {size}: --rebatch or --shape may give it a batch of 1"
+        f"the model takes {size} items at once, and its result {result} cannot be cut into {size}: "
+        "--rebatch or --shape may give it a batch of 1"
     )
 
 
 def _follows(model: Model, ports: Sequence[Port], values: Sequence[Value], size: int) -> bool:
-    """Whether axis 0 of every value has this size where that of the inputs has it."""
+    """True if axis 0 of every value has this size whenever axis 0 of the inputs has it."""
     given = {port.node: Fact(port.element, port.shape) for port in model.inputs}
     given |= {port.node: Fact(port.element, (size, *port.shape[1:])) for port in ports if port.shape}
     facts: Mapping[Value, Fact] = infer_shapes(model, given, tolerant=True).facts
@@ -100,7 +105,7 @@ def rebatch(model: Model) -> None:
     """Let axis 0 of every input that is not a scalar have any size.
 
     Raises:
-        InputError: the model cannot take that, for instance since a Reshape in it has the size as a constant.
+        InputError: the model does not accept any size, for instance since a Reshape has the size as a constant.
     """
     shapes: dict[str | int, ShapeLike] = {port.name: (None, *port.shape[1:]) for port in model.inputs if port.shape}
     try:

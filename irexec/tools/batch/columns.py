@@ -21,18 +21,18 @@ Item = dict[str, np.ndarray]
 
 
 class ColumnPredictor:
-    """A model that takes columns and adds a column for each result. It can be pickled, and is loaded again where it is used.
+    """A model that takes columns and adds a column for each result. A pickled predictor loads the model again.
 
-    Ray Data makes one in each actor: ``dataset.map_batches(irexec.ray.Predictor, fn_constructor_args=("model.xml",), concurrency=4,
-    batch_size=8)``.
+    Ray Data makes one in each actor:
+    ``dataset.map_batches(irexec.ray.Predictor, fn_constructor_args=("model.xml",), concurrency=4, batch_size=8)``.
 
     Args:
         model: the path of an .xml or .onnx.
         options: how it is read and run.
-        column: the column that has the only input, under whatever name. Without, columns have the names of the inputs.
-        image: how images become inputs. With it, a value of ``column`` is an image: the bytes of a file, as ``read_binary_files`` gives
-            them, or pixels of uint8, [height, width] or [height, width, channels], as ``read_images`` does. Without, bytes are an image
-            all the same, and arrays are inputs as they are.
+        column: the column of the only input. Without it, columns have the names of the inputs.
+        image: how images become inputs. With it, a value of ``column`` is an image: the bytes of a file, as produced by
+            ``read_binary_files``, or pixels of uint8, [height, width] or [height, width, channels], as produced by
+            ``read_images``. Without it, bytes are still an image, and arrays are inputs without conversion.
         keep: whether the columns of the inputs stay, too.
 
     Raises:
@@ -40,8 +40,8 @@ class ColumnPredictor:
     """
 
     def __init__(
-        self, model: str | Path, options: PredictorOptions | None = None, *, column: str | None = None, image: ImageOptions | None = None,
-        keep: bool = False,
+        self, model: str | Path, options: PredictorOptions | None = None, *, column: str | None = None,
+        image: ImageOptions | None = None, keep: bool = False,
     ) -> None:  # fmt: skip
         self._made = partial(type(self), model, options, column=column, image=image, keep=keep)
         self._predictor = Predictor(model, options).load()
@@ -57,10 +57,11 @@ class ColumnPredictor:
         return self._made, ()
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        """The batch with a column for each result: an array whose axis 0 counts rows, of objects where those differ in shape.
+        """The batch with a column for each result: an array whose axis 0 counts rows, of objects for different shapes.
 
         Args:
-            batch: arrays by the names of columns, or a DataFrame of pandas. Rows of different shapes run in batches of their own.
+            batch: arrays by the names of columns, or a DataFrame of pandas. Rows of different shapes run in separate
+                batches.
 
         Raises:
             InputError: a column does not exist, or does not fit the model.

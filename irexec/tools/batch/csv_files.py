@@ -24,7 +24,8 @@ def columns_of(name: str, array: np.ndarray) -> Iterator[tuple[str, str]]:
     """
     if array.size > MAX_COLUMNS:
         raise InputError(
-            f"a .csv takes results of at most {MAX_COLUMNS:,} elements, {name!r} has {array.size:,}: choose another --format"
+            f"a .csv takes results of at most {MAX_COLUMNS:,} elements, {name!r} has {array.size:,}: "
+            "choose another --format"
         )
     for index in np.ndindex(array.shape):
         where = f"[{','.join(map(str, index))}]" if index else ""
@@ -32,7 +33,7 @@ def columns_of(name: str, array: np.ndarray) -> Iterator[tuple[str, str]]:
 
 
 def write_rows(file: IO[bytes], columns: Sequence[str], rows: Iterable[dict[str, str]]) -> None:
-    """Write a header and rows, in UTF-8, as RFC 4180 has it; a value that a row lacks is empty."""
+    """Write a header and rows, in UTF-8, as RFC 4180 specifies; a missing value is empty."""
     text = io.TextIOWrapper(file, "utf-8", "backslashreplace", newline="", write_through=True)
     writer = csv.DictWriter(text, columns, restval="")
     writer.writeheader()
@@ -42,7 +43,7 @@ def write_rows(file: IO[bytes], columns: Sequence[str], rows: Iterable[dict[str,
 
 
 def join(file: IO[bytes], parts: Sequence[Path], first: str, last: str) -> None:
-    """Write the rows of all parts under the columns that any of them has, between the columns ``first`` and ``last``."""
+    """Write the rows of all parts under the union of their columns, between the columns ``first`` and ``last``."""
     names: dict[str, None] = {}
     for part in parts:
         with open(part, encoding="utf-8", newline="") as read:

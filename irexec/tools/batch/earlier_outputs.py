@@ -7,7 +7,7 @@ import os
 from irexec.io.regular_files import open_regular
 
 MANIFEST, PARTS = ".sqlite", ".parts"
-"""What is added to the name of an output for its manifest, and for the folder of its parts while it is not complete."""
+"""Suffixes of the manifest of an output, and of the folder of its parts while the output is not complete."""
 
 APPLICATION = 0x69724261
 """The application id in the header of each manifest, which can be read while another process has the manifest open."""
@@ -19,7 +19,7 @@ class EarlierOutputs:
     """Tells the outputs of jobs from other files.
 
     Args:
-        root: the folder in which files are looked for; it is asked for by name, so that it may itself be the output of a job.
+        root: the folder in which files are looked for; it may itself be the output of a job, since the user names it.
 
     Attributes:
         found: paths of the outputs that a file was part of.
@@ -31,7 +31,7 @@ class EarlierOutputs:
         self.found: set[str] = set()
 
     def has(self, path: str) -> bool:
-        """Whether a file, with links resolved in its folder, is the output of a job or is in one."""
+        """True if a file, with links resolved in its folder, is the output of a job or is in one."""
         while True:
             folder, name = os.path.split(path)
             if folder not in self._outputs:

@@ -41,7 +41,7 @@ class Item:
 
     @property
     def name(self) -> str:
-        """What the output and messages call the item: its path, in which bytes that are not UTF-8 are escapes such as ``\\udcff``."""
+        """Name in the output and in messages: the path, with escapes (``\\udcff``) for bytes that are not UTF-8."""
         path = self.path.encode("utf-8", "backslashreplace").decode()
         return path if self.kind == "image" else f"{path}[{self.index}]"
 
@@ -85,11 +85,12 @@ def find_items(
 ) -> Items:
     """The items of files, folders, patterns and lists, in the order given; the files of a folder by name.
 
-    Outputs of earlier jobs in a folder, or that match a pattern, are left out; a path that is given is taken as it is.
+    Outputs of earlier jobs are left out of folders and patterns, not of the given paths.
 
     Args:
-        sources: images, .npy and .npz (items along the first axis), .parquet (a row each), a .txt with a path in each line (relative
-            ones from its folder), folders (all of these in them and in their folders, without .txt), and patterns such as ``**/*.png``.
+        sources: images, .npy and .npz (items along the first axis), .parquet (a row each), a .txt with a path in each
+            line (relative to the folder of the .txt), folders (searched with their subfolders for all of these but
+            .txt), and patterns such as ``**/*.png``.
         limit: only so many, after shuffling.
         shuffle_seed: take them in a random order, the same for the same seed.
         column: of the tables.
@@ -149,9 +150,9 @@ def _paths(source: str, excluded: Sequence[str], earlier: EarlierOutputs) -> Ite
 
 
 def _inside(folder: Path) -> Iterator[str]:
-    """The files in a folder and in its folders. os.walk takes a quarter of the time of pathlib, which counts for many small items."""
+    """The files in a folder and its subfolders. os.walk is used since it takes a quarter of the time of pathlib."""
     for inner, _, names in os.walk(folder):
-        # As pathlib writes paths: without "./" at the beginning.
+        # The prefix is without "./", like the paths of pathlib.
         prefix = str(Path(inner, "_"))[:-1]
         for name in names:
             if os.path.splitext(name)[1].lower() in SUFFIXES and os.path.isfile(prefix + name):
@@ -159,7 +160,10 @@ def _inside(folder: Path) -> Iterator[str]:
 
 
 def _outside(files: Iterable[str], excluded: Sequence[str], earlier: EarlierOutputs) -> Iterator[str]:
-    """The files that are neither excluded nor of an earlier output, nor in one; links to their folders are followed, once for each."""
+    """The files that are neither excluded nor part of an earlier output.
+
+    Links to their folders are followed, once for each folder.
+    """
     folders: dict[str, str] = {}
     for file in files:
         folder, name = os.path.split(file)

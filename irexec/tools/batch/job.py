@@ -1,4 +1,4 @@
-"""What every process of a job must know: the model, what it reads and how, and the form of the output."""
+"""The description of a job for each of its processes: model, inputs and form of the output."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _CHUNK = 16 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
-    """The same for every process of a job, and for every time that it is resumed.
+class BatchJob:
+    """A description that is the same for every process of a job, and each time the job is resumed.
 
     Attributes:
         model: the path of the .xml or .onnx.
         predictor: how it is read and run.
         image: how images become inputs.
-        batch_size: items of a run where the model does not say.
-        column: of tables, which the items are in.
-        form: of the output.
+        batch_size: items of a run, unless the model fixes the number.
+        column: the column of tables with the items.
+        form: form of the output.
         topk: number of classes that replace the values of each result, along ``class_axis``.
         softmax: whether the scores of these classes are softmax of the values.
-        labels: the names of the classes; None without.
+        labels: the names of the classes, if any.
     """
 
     model: str
@@ -47,13 +47,13 @@ class Job:
     softmax: bool = False
 
     def described(self) -> dict[str, str]:
-        """What decides what is written, as texts that are compared when the job is resumed."""
+        """Texts of all options that determine the output; they are compared when the job is resumed."""
         options = asdict(self.predictor) | {
             "image": asdict(self.image),
             "batch_size": self.batch_size,
             "column": self.column,
         }
-        # Neither changes what is computed.
+        # These options do not change the results.
         for name in ("max_memory", "mmap", "threads", "bin", "shapes"):
             options.pop(name, None)
         options |= {
@@ -90,13 +90,13 @@ def model_hash(path: str, bin: str | None) -> str:
 
 
 def difference(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """What differs between the texts of two jobs; "" if nothing does."""
+    """Differences between the texts of two jobs; "" without any."""
     names = [name for name in now if before.get(name) != now[name]]
     return "; ".join(f"{name} was {before.get(name)}, and is {now[name]}" for name in names)
 
 
 def plain(value: Any) -> Any:
-    """An array or value as JSON has it: NaN is null, infinities are texts."""
+    """An array or value for JSON: NaN is null, infinities are texts."""
     if isinstance(value, list):
         return [plain(each) for each in value]
     if isinstance(value, float) and not abs(value) < float("inf"):

@@ -1,7 +1,7 @@
-"""What a job has done so far, in an SQLite file beside its output.
+"""The progress of a job, in an SQLite file beside its output.
 
-Tables: ``job`` (key, value): the SHA-256 of the model and what decides the results. ``items``: each item's name, state ("waiting",
-"done" or "failed"), error, and position in the output: the number of the part and the row in it.
+Tables: ``job`` (key, value): the SHA-256 of the model and the options that determine the results. ``items``: each
+item's name, state ("waiting", "done" or "failed"), error, and position in the output: number of the part, and row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _VERSION, _MANIFEST = "1", "irexec batch"
 
 
 class Manifest:
-    """The open manifest of a job. Only one process has it open.
+    """The open manifest of a job. Only one process at a time may open it.
 
     Args:
         path: of the file.
@@ -55,19 +55,19 @@ class Manifest:
     def _lock(self) -> None:
         with self._errors():
             self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
-        # Looked at first, since an id and a journal mode are written into any database.
+        # The contents are checked first, since an id and a journal mode can be written into any database.
         if not self.is_empty:
             self.description()
         with self._errors():
             self._db.execute(f"PRAGMA application_id={APPLICATION}")
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
-            # The lock is taken with the first of these, and kept until the file is closed.
+            # The first transaction takes the lock, which lasts until the file is closed.
             with self._transaction():
                 pass
 
     def close(self) -> None:
-        """Close it; what is beside it of SQLite's goes."""
+        """Close the file; SQLite deletes its files beside it."""
         with self._errors():
             self._db.close()
 
@@ -90,12 +90,12 @@ class Manifest:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no job was begun."""
+        """True if no job was begun."""
         with self._errors():
             return not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
     def description(self) -> dict[str, str]:
-        """What the job was begun with.
+        """Options with which the job was begun.
 
         Raises:
             InputError: the file is another database.
@@ -110,7 +110,7 @@ class Manifest:
         return found
 
     def part_size(self) -> int:
-        """How many items a part has.
+        """Number of items of a part.
 
         Raises:
             InputError: the file has no such number.
@@ -121,7 +121,7 @@ class Manifest:
         return int(text[:10])
 
     def same_items(self, items: Items) -> str:
-        """What differs between the items of the job and those given; "" if nothing does."""
+        """First difference between the items of the job and the given items; "" without any."""
         with self._errors(), closing(self._db.execute("SELECT id, name FROM items ORDER BY id")) as rows:
             count = 0
             for number, name in rows:
@@ -137,12 +137,12 @@ class Manifest:
             return {number for (number,) in self._db.execute("SELECT number FROM parts")}
 
     def counts(self) -> dict[str, int]:
-        """How many items are in each state."""
+        """Number of items in each state."""
         with self._errors():
             return dict(self._db.execute("SELECT state, count(*) FROM items GROUP BY state"))
 
     def keep(self, result: PartResult, first: int) -> None:
-        """A part is done: all of its items in one transaction. ``first`` is the id of its first item."""
+        """Store the result of a part in one transaction. ``first`` is the id of its first item."""
         rows = [
             ("done" if error is None else "failed", error, result.number, row, first + i)
             for i, (row, error) in enumerate(zip(result.rows, result.errors, strict=True))
@@ -152,7 +152,7 @@ class Manifest:
             self._db.execute("INSERT INTO parts VALUES (?)", (result.number,))
 
     def forget(self, parts: Iterable[int]) -> None:
-        """Parts are to be done again."""
+        """Mark parts as not done."""
         with self._errors(), self._transaction():
             for number in parts:
                 self._db.execute("DELETE FROM parts WHERE number = ?", (number,))
@@ -179,7 +179,7 @@ class Manifest:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """What SQLite raises, as errors of irexec."""
+        """Raise errors of SQLite as errors of irexec."""
         try:
             yield
         except sqlite3.OperationalError as error:

@@ -16,7 +16,7 @@ import numpy as np
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import IrexecError
 from irexec.tools.batch.items import Item, Items
-from irexec.tools.batch.job import Job
+from irexec.tools.batch.job import BatchJob
 from irexec.tools.batch.part_files import Row, write_part
 from irexec.tools.batch.predictor import Predictor
 from irexec.tools.batch.readers import ItemReader
@@ -100,7 +100,7 @@ class Progress:
 
     @property
     def position(self) -> int:
-        """Of the item in the part that runs by itself; -1 for none."""
+        """Position in the part of the item that runs by itself; -1 for none."""
         return self._numbers[2]
 
     @position.setter
@@ -112,12 +112,12 @@ class PartRunner:
     """Does parts of a job in one process.
 
     Args:
-        job: that has the parts.
-        progress: where it is.
-        flushes: whether each file is flushed to the disk. The process waits for that, which takes as long as some items of most models.
+        job: the job of the parts.
+        progress: receives the progress.
+        flushes: whether each file is flushed to the disk, which takes as long as some items of most models.
     """
 
-    def __init__(self, job: Job, progress: Progress | None = None, *, flushes: bool = True) -> None:
+    def __init__(self, job: BatchJob, progress: Progress | None = None, *, flushes: bool = True) -> None:
         self._job, self._progress, self._flushes = job, progress or Progress(), flushes
         self._predictor = Predictor(job.model, job.predictor).load()
         self._reader = ItemReader(self._predictor, job.image, job.column, MemoryLimit(job.predictor.max_memory))
@@ -142,7 +142,10 @@ class PartRunner:
         )
 
     def _batches(self, task: PartTask, rows: list[Row]) -> Iterator[tuple[int, list[int], list[Arrays]]]:
-        """The items in batches of the same shapes: number, positions and arrays of each. What cannot be read is an error of its row."""
+        """The items in batches of the same shapes: number, positions and arrays of each batch.
+
+        An item that cannot be read is an error of its row.
+        """
         size, number = self._predictor.batching.size(self._job.batch_size), 0
         waiting: dict[Shapes, tuple[list[int], list[Arrays]]] = {}
         for position, item in enumerate(task.items):
@@ -173,7 +176,7 @@ class PartRunner:
                 if len(positions) == 1:
                     self._fail(rows[positions[0]], str(error))
                     return
-        # One of the items does not fit the model, or a process died of it: each by itself, so that the others have results.
+        # One item does not fit the model, or ended a process: each runs by itself, so that the others have results.
         for position, each in zip(positions, arrays, strict=True):
             self._progress.position = position
             try:
@@ -193,7 +196,7 @@ class PartRunner:
         self._progress.done += 1
 
     def _ranked(self, result: Arrays) -> dict[str, np.ndarray]:
-        """The classes with the largest scores in place of the values: index, score and, with labels, label, in this order."""
+        """The classes with the largest scores in place of the values: index, score and, with labels, label."""
         job, found, batching = self._job, dict[str, np.ndarray](), self._predictor.batching
         is_one_of_many = batching.has_axis and batching.is_divisible
         for name, array in result.items():

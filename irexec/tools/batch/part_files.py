@@ -1,8 +1,8 @@
 """The files with the results of a part: .npz, .npy, .parquet, .jsonl and .csv, each the same for the same results.
 
-.npz: ``item`` has the names of the items with results, and each result is an array whose axis 0 is that of ``item``; where items have
-results of different shapes, the one of row 3 is ``NAME/3``. .npy: the only result, without names. .parquet, .jsonl and .csv: a row
-or line for each item, also for one that failed, with the reason as ``error``.
+.npz: ``item`` has the names of the items with results, and each result is an array whose axis 0 is that of ``item``;
+where results differ in shape, the result of row 3 is ``NAME/3``. .npy: the only result, without names. .parquet, .jsonl
+and .csv: a row or line for each item; a failed item has the reason as ``error``.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ ITEM, ERROR = "item", "error"
 
 @dataclass
 class Row:
-    """What came of an item.
+    """Results or error of an item.
 
     Attributes:
-        name: of the item.
-        results: by name; empty where there is an error.
-        error: why there are none.
+        name: name of the item.
+        results: results by name; empty after an error.
+        error: the reason why results are missing.
     """
 
     name: str
@@ -85,7 +85,8 @@ def _write_npy(file: IO[bytes], rows: Sequence[Row]) -> None:
     shapes = sorted({array.shape for array in arrays})
     if len(shapes) > 1:
         raise InputError(
-            f"a .npy takes results of one shape, items have {list(shapes[0])} and {list(shapes[1])}: choose another --format"
+            f"a .npy takes results of one shape, items have {list(shapes[0])} and {list(shapes[1])}: "
+            "choose another --format"
         )
     np.lib.format.write_array(
         file, storable(np.stack(arrays)) if arrays else np.zeros(0, np.float32), allow_pickle=False
@@ -140,5 +141,6 @@ def _result_names(rows: Iterable[Row]) -> list[str]:
 def _refuse_name(name: str, taken: Sequence[str]) -> None:
     if name in taken:
         raise InputError(
-            f"the result {name!r} has the name that the items' {name}s have in the file: choose another --format or --tensor"
+            f"the result {name!r} has the name that the items' {name}s have in the file: "
+            "choose another --format or --tensor"
         )

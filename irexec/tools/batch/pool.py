@@ -1,7 +1,7 @@
-"""Processes that do the parts of a job, each in a pool of its own, so that one that dies takes only its part with it.
+"""Processes for the parts of a job, each in a pool of its own: the death of a process loses only its own part.
 
-Processes are spawned, not forked: a fork of a process with threads may hang. They end when the process that started them does, however
-that ends.
+Processes are spawned, not forked: a fork of a process with threads may hang. They end whenever their parent process
+ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from irexec.backend.threads import thread_count
 from irexec.errors import InputError, ModelError
 from irexec.io.files import flush_file
 from irexec.io.worker_process import begin_worker
-from irexec.tools.batch.job import Job
+from irexec.tools.batch.job import BatchJob
 from irexec.tools.batch.part import PartResult, PartRunner, PartTask, Progress
 
 _AHEAD = 2
@@ -34,15 +34,15 @@ _DIED = "the process that ran it ended twice while it did: there may be not enou
 
 
 Run = Callable[[PartTask], PartResult]
-Make = Callable[[Job, Progress], Run]
+Make = Callable[[BatchJob, Progress], Run]
 """Makes what does parts, in the process that does them; it can be pickled."""
 
 
-_here: list[tuple[Make, Job, Progress]] = []
+_here: list[tuple[Make, BatchJob, Progress]] = []
 _runner: list[Run] = []
 
 
-def _begin(make: Make, job: Job, numbers: Any) -> None:
+def _begin(make: Make, job: BatchJob, numbers: Any) -> None:
     """The first thing that a new process does."""
     begin_worker()
     _here.append((make, job, Progress(numbers)))
@@ -62,7 +62,7 @@ class _Process:
     """A pool of one process, and what it does: the task of each future, the oldest first."""
 
     make: Make
-    job: Job
+    job: BatchJob
     pool: ProcessPoolExecutor | None = None
     numbers: Any = None
 
@@ -102,7 +102,9 @@ class Processes:
             program, which each process imports, does not exist.
     """
 
-    def __init__(self, job: Job, count: int | None = None, make: Make = partial(PartRunner, flushes=False)) -> None:
+    def __init__(
+        self, job: BatchJob, count: int | None = None, make: Make = partial(PartRunner, flushes=False)
+    ) -> None:
         if multiprocessing.current_process().daemon:
             raise InputError(
                 "the processes of a job cannot be started from a daemonic process: start this one with daemon=False"
@@ -113,10 +115,10 @@ class Processes:
         self._deaths: Counter[tuple[int, int, int]] = Counter()
 
     def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Generator[PartResult, None, None]:
-        """Do the tasks, and give each result as soon as it is ready.
+        """Do the tasks, and yield each result as soon as it is ready.
 
-        A part whose process died is done again. If it dies a second time in the same batch, the items of that are run one by one, and the
-        item of which it dies then is an error.
+        A part whose process died is done again. After a second death in the same batch, the items of the batch run
+        one by one, and the item of a further death is an error.
 
         Args:
             tasks: are taken as processes become free.
@@ -182,8 +184,9 @@ class Processes:
             return task
         if batch < 0:
             raise ModelError(
-                f"a process that began part {task.number} ended twice before it ran the model: there may be not enough memory, "
-                f'or a script calls batch outside of `if __name__ == "__main__":`'
+                f"a process that began part {task.number} ended twice before it ran the model: "
+                "there may be not enough memory, "
+                'or a script calls batch outside of `if __name__ == "__main__":`'
             )
         return replace(task, singly=task.singly | {batch})
 

@@ -52,9 +52,9 @@ class PredictorOptions:
 class Predictor:
     """Runs a model on batches. It can be pickled; the model is loaded when it is first used in a process.
 
-    ``Predictor("model.xml")({"x": array})`` takes items along axis 0 of every array, any number of them, and gives their results
-    in the same way. A model of a fixed batch is run as often as it takes, the last time filled up with repeats of the last item, whose
-    results are dropped. The state of variables is that before the first run, for every run.
+    ``Predictor("model.xml")({"x": array})`` accepts any number of items along axis 0 of every array, and returns
+    results along axis 0. A model with a fixed batch size runs several times; the last batch is filled with repeats of
+    the last item, and their results are dropped. Every run begins with the initial state of variables.
 
     Args:
         model: the path of an .xml, or of an .onnx.
@@ -69,7 +69,7 @@ class Predictor:
         return f"<Predictor {self.path}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: the model is read again where it is used."""
+        """State without the loaded model, which each process reads again."""
         return vars(self) | {"_loaded": None}
 
     def load(self) -> Predictor:
@@ -179,7 +179,8 @@ def described(path: str, options: PredictorOptions) -> Described:
     batching = batching_of(model, list(results.values()))
     if options.rebatch and not (batching.has_axis and batching.is_divisible):
         raise InputError(
-            "the model does not take a batch of another size (--rebatch): its results would not have an axis of the same size"
+            "the model does not take a batch of another size (--rebatch): "
+            "its results would not have an axis of the same size"
         )
     return Described(model, input_ports(model, facts), results, batching)
 
@@ -198,7 +199,7 @@ class _Loaded:
         self._has_state = bool(self._compiled.variables) or any(node.type == "Assign" for node in model.model.nodes)
 
     def bound(self, item: Item) -> list[np.ndarray]:
-        """The arrays of an item in the order of the inputs, without an axis 0 of size 1 where the model counts items along it."""
+        """The arrays of an item in the order of the inputs, without axis 0 of size 1 if that axis counts items."""
         ports = self.described.inputs
         given = {find_port(ports, name).name: np.asarray(array) for name, array in item.items()}
         missing = [port.name for port in ports if port.name not in given]

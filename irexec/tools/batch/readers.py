@@ -78,7 +78,7 @@ class ItemReader:
         return {port.name: self.array(name, port, value)}
 
     def from_pixels(self, name: str, pixels: np.ndarray) -> dict[str, np.ndarray]:
-        """The array of the only input for an image that is decoded: uint8, [height, width] or [height, width, channels].
+        """The array of the only input for a decoded image: uint8, [height, width] or [height, width, channels].
 
         Raises:
             InputError: as for ``read``, or it is not an image.

@@ -17,28 +17,28 @@ from irexec.records import Record
 from irexec.tools.batch.assemble import assemble
 from irexec.tools.batch.earlier_outputs import MANIFEST, PARTS
 from irexec.tools.batch.items import Items, find_items
-from irexec.tools.batch.job import FORMATS, Job, difference, model_hash
+from irexec.tools.batch.job import FORMATS, BatchJob, difference, model_hash
 from irexec.tools.batch.manifest import Manifest
 from irexec.tools.batch.part import PartResult, PartTask, task_of
 from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import Described, described
 
 _PARTS, _LARGEST_PART = 64, 256
-"""About how many parts a job has, so that processes end at about the same time, and the maximum number of items in one, unless a
-batch has more."""
+"""Approximate number of parts of a job, so that processes end at about the same time, and maximum number of items in a
+part, unless a batch has more."""
 
 ErrorMode = Literal["skip", "stop"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchOptions:
-    """What a job reads and writes, and how it is done.
+    """Options of a job: its output and its processes.
 
     Attributes:
         output: a file that ends in .npz, .npy, .parquet, .jsonl or .csv, or a folder for a file of each part.
-        jobs: how many processes; None is as many as there are cores to use.
-        resume: continue a job that was started; without one, start it.
-        restart: delete what an earlier job has written to this output, and start anew.
+        jobs: number of processes; None for the number of usable cores.
+        resume: continue a started job, or start a new one.
+        restart: delete the output of an earlier job, and start anew.
         errors: "skip" items that cannot be read or run, or "stop" after the first.
         limit, shuffle_seed: as for find_items.
     """
@@ -54,11 +54,11 @@ class BatchOptions:
 
 @dataclass(frozen=True)
 class PartDone:
-    """A part of a job that was done.
+    """A finished part of a job.
 
     Attributes:
-        number: of the part.
-        items: how many it has.
+        number: number of the part.
+        items: number of its items.
         failures: name and reason of each item that failed.
         done, total: items of the job with a result or an error, and all of them.
     """
@@ -72,14 +72,14 @@ class PartDone:
 
 @dataclass(frozen=True)
 class BatchReport(Record):
-    """What came of a job.
+    """Outcome of a job.
 
     Attributes:
         output, manifest: the paths.
-        items: how many there are.
-        done, failed, waiting: how many have a result, an error, and neither.
-        resumed: how many had one of these before.
-        batch_size: items of a run.
+        items: number of items.
+        done, failed, waiting: number of items with a result, with an error, and with neither.
+        resumed: number of items with a result or an error from before.
+        batch_size: number of items of a run.
     """
 
     output: str
@@ -94,12 +94,12 @@ class BatchReport(Record):
 
 @dataclass(frozen=True)
 class Watch:
-    """Takes what happens.
+    """Callbacks of a job.
 
     Attributes:
-        part: each part that is done.
-        progress: how many items have a result or an error, of how many.
-        note: what the user may not expect.
+        part: receives each finished part.
+        progress: receives the number of items with a result or an error, and the number of all items.
+        note: receives notes for the user.
     """
 
     part: Callable[[PartDone], None] = lambda done: None
@@ -108,29 +108,36 @@ class Watch:
 
 
 class Engine(Protocol):
-    """What does the parts of a job.
+    """An executor of the parts of a job.
 
     Attributes:
-        count: how many processes there may be.
+        count: maximum number of processes.
     """
 
     count: int
 
     def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Generator[PartResult, None, None]:
-        """Do the tasks, and give each result as soon as it is ready; ``advance`` takes the items that parts under way have done."""
+        """Do the tasks, and yield each result as soon as it is ready.
+
+        ``advance`` receives the number of items that running parts have finished.
+        """
 
 
-MakeEngine = Callable[[Job, int | None], Engine]
-"""Makes the engine of a job from the number of processes, or None for all that there are."""
+MakeEngine = Callable[[BatchJob, int | None], Engine]
+"""Creates the engine of a job with a number of processes, None for the default."""
 
 
 def batch(
-    sources: Sequence[str], job: Job, options: BatchOptions, watch: Watch | None = None, engine: MakeEngine = Processes
+    sources: Sequence[str],
+    job: BatchJob,
+    options: BatchOptions,
+    watch: Watch | None = None,
+    engine: MakeEngine = Processes,
 ) -> BatchReport:
     """Run a model over all items of the sources.
 
-    The results are in the order of the items, and the same however often the job was ended and resumed, and by however many processes.
-    What is done is remembered in the manifest, ``OUTPUT.sqlite``.
+    The results are in the order of the items, and the same for any number of processes and interruptions. The manifest,
+    ``OUTPUT.sqlite``, records the progress.
 
     Args:
         sources: as for find_items.
@@ -172,12 +179,13 @@ def batch(
         if not counts.get("waiting"):
             output.complete(manifest, -(-len(items) // part_size))
     return BatchReport(
-        options.output, str(output.manifest), len(items), counts.get("done", 0), counts.get("failed", 0), counts.get("waiting", 0),
+        options.output, str(output.manifest), len(items),
+        counts.get("done", 0), counts.get("failed", 0), counts.get("waiting", 0),
         resumed, model.batching.size(job.batch_size),
     )  # fmt: skip
 
 
-def _begun(manifest: Manifest, items: Items, job: Job, model: Described, options: BatchOptions) -> int:
+def _begun(manifest: Manifest, items: Items, job: BatchJob, model: Described, options: BatchOptions) -> int:
     """Begin the job, or check that it is the one that was begun; returns the items of a part."""
     description = job.described() | {"model": model_hash(job.model, job.predictor.bin)}
     if manifest.is_empty:
@@ -207,7 +215,7 @@ class Output:
         paths: what is written that could be taken for items.
     """
 
-    def __init__(self, output: str, job: Job) -> None:
+    def __init__(self, output: str, job: BatchJob) -> None:
         path = Path(output)
         if is_address(output):
             raise InputError(
@@ -271,7 +279,10 @@ class Output:
         total = sum(counts.values())
         done = total - counts.get("waiting", 0)
         if total and done == total:
-            return f"-o {self._path} is the output of a complete job ({counted(total, 'item')}): --restart replaces it, or name another"
+            return (
+                f"-o {self._path} is the output of a complete job ({counted(total, 'item')}): "
+                "--restart replaces it, or name another"
+            )
         return (
             f"a job that writes {self._path} was started ({done:,} of {counted(total, 'item')} done): "
             "--resume continues it, --restart starts anew"
@@ -338,7 +349,10 @@ class Output:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def shared_model(self, model: Described) -> str:
-        """The model that processes read: an IR, whose weights they map, so that memory has them once. An ONNX model is written as one."""
+        """The model that processes read: an IR, since processes share mapped weights.
+
+        An ONNX model is written as IR.
+        """
         if Path(self._model).suffix.lower() != ".onnx":
             return self._model
         self._converted.mkdir(exist_ok=True)
@@ -351,7 +365,7 @@ def _is_empty_folder(path: Path) -> bool:
 
 
 class _Run:
-    """The parts of a job that are not done, and what becomes of them."""
+    """The unfinished parts of a job, and their results."""
 
     def __init__(self, items: Items, part_size: int, output: Output, manifest: Manifest, watch: Watch) -> None:
         self._items, self._size, self._output, self._manifest, self._watch = items, part_size, output, manifest, watch
@@ -361,7 +375,7 @@ class _Run:
         self._noted = False
 
     def resumed(self) -> int:
-        """How many items were done before."""
+        """Number of items that were done before."""
         return self._done
 
     def pending(self) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""What changed between two models."""
+"""Changes between two models."""
 
 from irexec.tools.diff import patch  # noqa: F401 - it registers sections
 from irexec.tools.diff.models import diff

@@ -11,7 +11,7 @@ from irexec.ir.graph import Body, Graph, Node, PortMap, Value
 from irexec.tools.diff.result import Change
 
 _Entry = tuple[str, str]
-"""What an entry of a port map or a back edge connects, and its attributes."""
+"""Ends of an entry of a port map or of a back edge, and its attributes."""
 
 
 def body_changes(pair: Pair, name: str, matching: Matching) -> list[Change]:
@@ -19,7 +19,7 @@ def body_changes(pair: Pair, name: str, matching: Matching) -> list[Change]:
     a, b = pair.a.bodies[name], pair.b.bodies[name]
     ids_a, ids_b = _by_id(matching.a), _by_id(matching.b)
     names_a = {id: node.name for id, node in ids_a.items()}
-    # By the names in A, whatever their ids and names are in B.
+    # Layers are named as in A; their ids and names in B do not count.
     names_b = {id: (matching.in_a(node) or node).name for id, node in ids_b.items()}
     found = list(_differing(f"{name} port map", _maps(pair.a, a, names_a), _maps(pair.b, b, names_b)))
     return found + list(_differing(f"{name} back edge", _edges(a, names_a), _edges(b, names_b)))
@@ -30,24 +30,23 @@ def _by_id(graph: Graph) -> dict[int, Node]:
 
 
 def _maps(node: Node, body: Body, names: dict[int, str]) -> list[_Entry]:
-    return [
-        (
-            f"{_external(node, entry)} {'to' if entry.kind == 'input' else 'from'} {names.get(entry.internal, entry.internal)}",
-            _said(entry),
-        )
-        for entry in body.port_maps
-    ]
+    return [(_ends(node, entry, names), _attributes(entry)) for entry in body.port_maps]
+
+
+def _ends(node: Node, entry: PortMap, names: dict[int, str]) -> str:
+    direction = "to" if entry.kind == "input" else "from"
+    return f"{_external(node, entry)} {direction} {names.get(entry.internal, entry.internal)}"
 
 
 def _external(node: Node, entry: PortMap) -> str:
-    """The port of the layer by its index: ids of ports depend on how many there are."""
+    """The port of the layer by its index; ids of ports depend on the number of ports."""
     if entry.external < 0:
         return "no output" if entry.kind == "output" else "no input"
     index = node.input_index(entry.external) if entry.kind == "input" else node.output_index(entry.external)
     return f"{entry.kind} {'?' if index is None else index}"
 
 
-def _said(entry: PortMap) -> str:
+def _attributes(entry: PortMap) -> str:
     return " ".join(f'{name}="{text}"' for name, text in sorted(entry.attributes.items())) or "there"
 
 
@@ -71,7 +70,7 @@ def outer_inputs(
 ) -> dict[Node, list[Value]]:
     """The Parameters of a body in B whose outer input has another shape or type than in A, with these inputs of B.
 
-    A Parameter that is given a value by each iteration may follow from any of them.
+    A Parameter that an iteration sets for the next may follow from any of these inputs.
     """
     body, ids = pair.b.bodies[name], _by_id(matching.b)
     differing: list[Value] = []
@@ -92,6 +91,6 @@ def outer_inputs(
 
 
 def carried_parameters(pair: Pair, name: str, matching: Matching) -> set[Node]:
-    """The Parameters of a body in B that take what an iteration gives to the next."""
+    """The Parameters of a body in B that an iteration sets for the next."""
     ids = _by_id(matching.b)
     return {ids[edge.target] for edge in pair.b.bodies[name].back_edges if edge.target in ids}

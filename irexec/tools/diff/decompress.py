@@ -1,4 +1,4 @@
-"""What layers compute from compressed constants: Convert, Subtract and Multiply, for instance."""
+"""Arrays computed from compressed constants by layers such as Convert, Subtract and Multiply."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _TYPES = (
     "Squeeze",
 )
 _LARGEST = 1 << 26
-"""Elements of a constant beyond which nothing is computed from it."""
+"""Maximum number of elements of a constant from which an array is computed."""
 _DEPTH = 12
 
 
 def decompressed(value: Value | None) -> np.ndarray | None:
-    """The array of a value that only constants are computed into, by layers that decompress weights; None for any other.
+    """The array of a value computed from constants alone, by layers that decompress weights; None for any other value.
 
     Raises:
         ModelError: a constant cannot be read.
@@ -37,7 +37,7 @@ def decompressed(value: Value | None) -> np.ndarray | None:
     try:
         return None if value is None else _array(value, _DEPTH)
     except IrexecError:
-        # The layers may not fit each other, which validate says.
+        # Layers that do not fit each other are findings of validate, not of diff.
         return None
 
 

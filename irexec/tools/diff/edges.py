@@ -1,4 +1,4 @@
-"""Where the inputs of a layer come from, in both models."""
+"""Sources of the inputs of a layer, in both models."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from irexec.tools.diff.result import Change
 from irexec.tools.diff.values import same_bytes
 
 _LOOKED_AT = 64
-"""Layers that only one model has and that are looked through for where an edge comes from."""
+"""Maximum number of values examined for the source of an edge, through layers of one model alone."""
 
 
 @dataclass
 class EdgeChanges:
-    """What became of the edges to one layer.
+    """Changes of the edges to one layer.
 
     Attributes:
-        changes: inputs that come from elsewhere.
-        through: layers that only one model has and that now lie on an edge, or did: each with the value of A, which both models have,
-            that the edge comes from.
+        changes: inputs with another source.
+        through: layers of one model alone that lie on an edge, each with the source of the edge, a value of A.
     """
 
     changes: list[Change] = field(default_factory=list)
@@ -29,7 +28,7 @@ class EdgeChanges:
 
 
 def edge_changes(matching: Matching, pair: Pair) -> EdgeChanges:
-    """What differs of the inputs of a pair."""
+    """Changes of the inputs of a pair."""
     found = EdgeChanges()
     mine, theirs = pair.a.inputs, pair.b.inputs
     other: list[tuple[int, Value | None, Value | None]] = []
@@ -50,12 +49,12 @@ def _same(matching: Matching, a: Value | None, b: Value | None) -> bool:
         return a is b
     if a.index == b.index and matching.in_b(a.node) is b.node:
         return True
-    # A constant that several layers read may have become several equal ones, or the other way round.
+    # One constant with several readers may be several equal constants in the other model.
     return a.node.constant is not None and b.node.constant is not None and same_bytes(a.node.constant, b.node.constant)
 
 
 def _listed(matching: Matching, changes: Sequence[tuple[int, Value | None, Value | None]]) -> Iterator[Change]:
-    """Inputs that come from elsewhere; the same sources in another order are one change."""
+    """Inputs with another source; the same sources in another order are one change."""
     partners = [None if a is None else (matching.in_b(a.node), a.index) for _, a, _ in changes]
     theirs = [None if b is None else (b.node, b.index) for _, _, b in changes]
     if len(changes) > 1 and all(theirs.count(each) == partners.count(each) for each in theirs):
@@ -79,7 +78,10 @@ def source_text(value: Value | None) -> str | None:
 
 
 def _between(matching: Matching, a: Value, b: Value) -> list[tuple[Node, Value]]:
-    """The layers without a partner through which both values come from the same one, with that one in A; empty if they do not."""
+    """Layers without a partner between two values and their common source, each with that source in A.
+
+    Empty without a common source.
+    """
     mine, theirs = _reached(matching, a, in_a=True), _reached(matching, b, in_a=False)
     partners = {(matching.in_b(value.node), value.index): (value, path) for value, path in mine.items()}
     found: list[list[tuple[Node, Value]]] = []
@@ -91,7 +93,7 @@ def _between(matching: Matching, a: Value, b: Value) -> list[tuple[Node, Value]]
 
 
 def _reached(matching: Matching, start: Value, *, in_a: bool) -> dict[Value, list[Node]]:
-    """Values of paired layers that ``start`` is computed from by layers without a partner, with these layers."""
+    """Values of paired layers from which layers without a partner compute ``start``, with the latter layers."""
     partner = matching.in_b if in_a else matching.in_a
     found: dict[Value, list[Node]] = {}
     waiting: list[tuple[Value, list[Node]]] = [(start, [])]

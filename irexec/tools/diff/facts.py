@@ -1,4 +1,4 @@
-"""Element types and shapes, as ports declare them."""
+"""Declared element types and shapes of ports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _declared(fact: Fact) -> _Declared:
 
 
 def facts_differ(a: Fact | None, b: Fact | None) -> bool:
-    """Whether both are declared, and not the same; a scalar and an unknown rank are not, although files do not tell them apart."""
+    """True if both facts are declared and differ; a scalar and an unknown rank do, although files write them alike."""
     if a is None or b is None:
         return False
     return _declared(a) != _declared(b) or (a.shape is None) != (b.shape is None)
@@ -32,7 +32,7 @@ def output_changes(pair: Pair, *, is_declared: bool) -> list[Change]:
 
     Args:
         pair: the layers.
-        is_declared: whether what differs is known from elsewhere, as that of Constants and Parameters.
+        is_declared: True for Constants and Parameters, whose attributes declare their outputs: nothing is returned.
     """
     found: list[Change] = []
     if is_declared:

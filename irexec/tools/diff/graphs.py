@@ -161,7 +161,10 @@ class GraphDiff:
         )
 
     def _changed(self, pair: Pair, changes: Sequence[Change]) -> Roots:
-        """Store the changes of a pair, replacing earlier ones. Returns the index if other changes may follow from them."""
+        """Store the changes of a pair, replacing earlier ones.
+
+        Returns the index of the layer if other changes may follow from its changes.
+        """
         index = self._changed_at.get(pair.a)
         layer = LayerDiff(self._ref_a(pair), self._ref_b(pair), pair.reason, tuple(changes))
         if not changes:
@@ -188,7 +191,7 @@ class GraphDiff:
             yield Change("values", "values", None, None, values)
 
     def _read_as(self, pair: Pair) -> ReadAs | None:
-        """The values that the same input of a layer reads, if only one model has layers between it and the constants."""
+        """Values read by one input of a layer, if only one model has layers between the input and the constants."""
         if pair.reason != "through":
             return None
         readers = set(_reading(pair.b, self._readers[1], self._matching.in_a))
@@ -240,7 +243,7 @@ class GraphDiff:
         return _merged(found)
 
     def _depends_on_values(self, pair: Pair) -> bool:
-        """True if a change reaches the layer as integers, which may be sizes, or as a scalar, which may be a limit of Range."""
+        """True if a change reaches the layer as integers (maybe sizes) or as a scalar (maybe a limit of Range)."""
         for value in pair.b.inputs:
             if value is not None and self._roots.get(value.node) and value.fact is not None:
                 element = value.fact.element
@@ -289,7 +292,10 @@ def _resolved(following: Following, causes: Sequence[int]) -> Following:
 
 
 def _reading(node: Node, readers: _Readers, partner: Callable[[Node], Node | None]) -> Iterator[tuple[Node, int]]:
-    """The layers with a partner that read a layer, with their inputs; each through the first reader of layers without one."""
+    """Layers with a partner that read a layer, with their inputs.
+
+    Layers without a partner are passed through their first reader.
+    """
     for reader, port in readers.get(node, []):
         for _ in range(_PASSED):
             if partner(reader) is not None:
@@ -301,7 +307,10 @@ def _reading(node: Node, readers: _Readers, partner: Callable[[Node], Node | Non
 
 
 def _positions(matching: Matching) -> dict[Node, float]:
-    """Position of each layer in the order of A. A layer of B alone follows its inputs, or precedes its reader if it has no inputs."""
+    """Position of each layer in the order of A.
+
+    A layer of B alone follows its inputs, or precedes its reader if it has no inputs.
+    """
     found: dict[Node, float] = {node: position for position, node in enumerate(matching.a.nodes)}
     for pair in matching.pairs:
         found[pair.b] = found[pair.a]

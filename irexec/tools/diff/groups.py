@@ -1,4 +1,4 @@
-"""Layers with which the same happened, together."""
+"""Groups of layers with the same changes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from irexec.tools.diff.result import Change, LayerDiff, ValueChange
 
 
 def groups(layers: Sequence[LayerDiff]) -> list[list[int]]:
-    """The positions of layers of the same type with the same changes, where the first of each group is.
+    """Indices of layers of the same type with the same changes, in the order of the first of each group.
 
-    Constants whose values changed are one group, by however much; names count only for layers of which nothing else changed.
+    Constants with changed values are one group, whatever the differences. Names count only for layers without other
+    changes.
     """
     found: dict[Hashable, list[int]] = {}
     for index, layer in enumerate(layers):

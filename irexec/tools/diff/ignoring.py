@@ -92,7 +92,10 @@ def without(found: Diff, ignored: Ignored) -> Diff:
 
 
 def _following(following: Iterable[Following], ignored: Ignored, kept: list[int]) -> Iterable[Following]:
-    """The consequences that remain, with the new indices of their roots; ``kept`` has the old indices of the layers that remain."""
+    """The remaining consequences, with the new indices of their roots.
+
+    ``kept`` has the old indices of the remaining layers.
+    """
     position = {index: k for k, index in enumerate(kept)}
     for each in following:
         is_caused = not each.roots or any(root in position for root in each.roots)

@@ -20,7 +20,10 @@ _ALONE, _NAMED = 3, 3
 
 
 def markdown(found: Diff) -> str:
-    """The diff as a heading, a summary and a table with a row for each change; equal changes of many layers share their rows."""
+    """The diff as a heading, a summary and a table with a row for each change.
+
+    Equal changes of many layers share their rows.
+    """
     counts = " → ".join(counted(count, "layer") for count in found.layer_counts)
     lines = [f"### {code(found.a)} → {code(found.b)}", "", f"**{found.summary()}** ({counts})"]
     rows = [*_model_rows(found), *_layer_rows(found), *_following_rows(found)]
@@ -108,7 +111,7 @@ def _following_rows(found: Diff) -> Iterator[tuple[str, ...]]:
 
 
 def github_notices(found: Diff) -> Iterator[str]:
-    """A workflow command of GitHub for each layer that differs: a notice at its line of B, or of A if B does not have it."""
+    """A workflow command of GitHub for each changed layer: a notice at its line in B, or in A if B does not have it."""
     for change in found.model:
         yield workflow_command("notice", {"file": str(relative(found.b)), "title": "model changed"}, _sentence(change))
     for layer in found.layers:

@@ -19,8 +19,8 @@ def diff(
 ) -> Diff:
     """Find the changes from model ``a`` to model ``b``.
 
-    Layers are matched by name and by structure (irexec.analysis.matching). Ids, the order of layers and edges, and the number of
-    copies of equal constants make no difference.
+    Layers are matched by name and by structure (irexec.analysis.matching). Ids, the order of layers and edges, and the
+    number of copies of equal constants make no difference.
 
     Args:
         a, b: any models, or what read_model takes; neither is changed, run or checked.

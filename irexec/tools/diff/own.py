@@ -74,7 +74,7 @@ def _metadata(a: Node, b: Node) -> Iterator[Change]:
 def metadata_changes(
     a: Graph | Node | Input | Value, b: Graph | Node | Input | Value, prefix: str = ""
 ) -> Iterator[Change]:
-    """Changes of the data that a file has beside the graph."""
+    """Changes of the data of a file beside the graph."""
     if a.payload is None and b.payload is None:
         return
     mine, theirs = _said(a.payload), _said(b.payload)
@@ -106,10 +106,10 @@ def _elements(rows: Iterator[Any], path: str, count: int | None) -> Iterator[tup
         here = f"{path}{tag if name is None else name}"
         shown = {key: value for key, value in attributes.items() if key != "name" or name is None}
         if tag == "attribute" and len(shown) > 1:
-            # Of the class that writes the attribute.
+            # The version is that of the class that writes the attribute.
             shown.pop("version", None)
         if not (name or "").startswith("fused_names"):
-            # What a layer was fused from repeats names, which are compared already.
+            # Names of fused layers repeat names, which are compared already.
             if list(shown) == ["value"] or (not shown and children == 0):
                 yield here, shown.get("value", (text or "").strip())
             else:

@@ -63,7 +63,8 @@ class ValueChange(Record):
         elements: number of elements.
         changed: number of elements with another value.
         largest: the largest absolute difference; None where none is finite.
-        relative: the Euclidean norm of all finite differences, divided by that of the values in A; infinite where only that is 0.
+        relative: the Euclidean norm of all finite differences, divided by that of the values in A; infinite where only
+            the latter is 0.
         not_finite: number of elements that are NaN or infinite on one side and differ on the other.
         decompressed: whether one side stores another type, from which layers compute the values.
         transposed: whether B has the transposed matrix, of as many rows as columns.
@@ -103,10 +104,10 @@ class LayerDiff(Record):
     Attributes:
         a, b: the layer in each model; None in the one that does not have it.
         reason: why the two are taken for the same layer.
-        changes: what changed; of a layer that only one model has, nothing.
-        attributes, inputs, outputs, readers: of a layer that only one model has: its attributes, for each input its type, shape and
-            source, for each output its type and shape, and the layers that read it.
-        between: for each edge of the other model that leads through this layer now, or did: where it comes from and leads to.
+        changes: the changes; empty for a layer of one model alone.
+        attributes, inputs, outputs, readers: for a layer of one model alone: its attributes, the type, shape and source
+            of each input, the type and shape of each output, and its readers.
+        between: source and target of each edge of the other model on which this layer lies.
     """
 
     a: LayerRef | None

@@ -16,14 +16,14 @@ from irexec.messages import visible
 from irexec.tools.finding_formats.locations import UNREADABLE, layer, relative
 from irexec.tools.validation.files import Report
 
-# Beside control characters and surrogates, which ``visible`` writes as escapes, XML has no such characters.
+# XML excludes these beside control characters and surrogates, for which ``visible`` writes escapes.
 _NO_CHARACTERS = re.compile("[\ufffe\uffff]")
 
 
 def junit_xml(reports: Sequence[Report]) -> str:
-    """The document. An error or warning is a failure, info is the output of a test that passes, an unreadable file is an error.
+    """The document: errors and warnings are failures, infos the output of passing tests, unreadable files errors.
 
-    A file without findings is a test case that passes. The time of a file is divided evenly between its cases.
+    A file without findings is a passing test case. The time of a file is divided evenly between its cases.
     """
     suites = [_suite(report) for report in reports]
     root = Element("testsuites", {"name": "irexec validate", **_sums(suites)})

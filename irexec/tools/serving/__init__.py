@@ -1,4 +1,4 @@
-"""Models that answer requests: ``served_model`` runs them, ``batcher`` puts requests together that come at about the same time.
+"""Models that answer requests: ``served_model`` runs them, ``batcher`` joins requests of about the same time.
 
-Nothing here knows a protocol or a server; irexec.integrations has these.
+No module of this package knows a protocol or a server; irexec.integrations has both.
 """

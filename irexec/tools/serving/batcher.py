@@ -22,8 +22,8 @@ class TooManyRequestsError(IrexecError):
 class Batcher:
     """Runs the requests of one model.
 
-    A request waits until ``max_batch`` items of the same shapes and types have arrived, or ``max_delay`` has passed, and for a free
-    process to run them; others join it until then. It belongs to one event loop.
+    A request waits until ``max_batch`` items of the same shapes and types have arrived or ``max_delay`` has passed, and
+    for a free process; other requests join it until then. A batcher belongs to one event loop.
 
     Args:
         model: that runs.
@@ -106,7 +106,7 @@ class Batcher:
             if len(wanted) == 1:
                 wanted[0].fail(error)
                 return
-            # Whose fault it is, is seen when each runs by itself.
+            # Each request runs by itself, so that only the faulty one fails.
             for request in wanted:
                 await self._run_in_slot([request])
             return

@@ -75,13 +75,12 @@ class ServedModel:
         arrays = {port.name: checked(port, given[port.name]) for port in self.inputs}
         sizes = {array.shape[0] for array in arrays.values() if array.ndim}
         if self.takes_batches and len(sizes) > 1:
-            raise InputError(
-                f"axis 0 of the inputs is {', '.join(map(str, sorted(sizes)))}, expected the same number of items in each"
-            )
+            found = ", ".join(map(str, sorted(sizes)))
+            raise InputError(f"axis 0 of the inputs is {found}, expected the same number of items in each")
         return arrays
 
     def key(self, inputs: Arrays) -> Key | None:
-        """What requests have in common that can be put together; None for one that runs by itself."""
+        """Shapes and types of the inputs; equal keys may run together. None for a request that runs by itself."""
         # A scalar is the same for all items of a run.
         if not self.takes_batches or any(array.ndim == 0 for array in inputs.values()):
             return None

@@ -38,7 +38,7 @@ class ModelStatistics:
 
     @contextmanager
     def request(self) -> Iterator[None]:
-        """Counts a request: the time from its arrival to its answer, as a success or, after an exception, as a failure."""
+        """Count a request and the time from its arrival to its answer: a failure after an exception, else a success."""
         start = time.perf_counter_ns()
         self.last = time.time_ns() // 1_000_000
         try:
@@ -57,7 +57,7 @@ class ModelStatistics:
         self.batches.setdefault(items, _Duration()).add(ns)
 
     def as_dict(self, name: str, version: str) -> dict[str, Any]:
-        """The statistics as Triton's extension has them; the time in a queue is the rest of that of successful requests."""
+        """The statistics in the form of Triton's extension; queue time is the time of successes minus computing."""
         nothing = _Duration().as_dict()
         queue = _Duration(self.success.count, max(0, self.success.ns - self.compute.ns))
         return {

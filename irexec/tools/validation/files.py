@@ -1,4 +1,4 @@
-"""Validation of files: folders are searched, codes can be ignored, and why a file cannot be read is part of its report."""
+"""Validation of files: folders are searched, codes can be ignored, and an unreadable file has a report as well."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Report(Shown):
 
 
 def find_files(paths: Sequence[str]) -> list[str]:
-    """The files of the given paths in their order: each folder stands for every .xml and .onnx in it and in its folders.
+    """Files of the given paths, in their order. A folder stands for every .xml and .onnx in it and in its subfolders.
 
     Raises:
         InputError: a folder contains no model.
@@ -100,13 +100,13 @@ def report(
     """Validate one file.
 
     Args:
-        path: an .xml or .onnx, or "-" for either on stdin. The findings of an ONNX model are everything that keeps it from being
-            converted, or else the findings of the IR that it becomes.
-        bin_path: the .bin of an .xml, if not the file of the same name beside it; an .xml from stdin has none beside it.
+        path: an .xml or .onnx, or "-" for either on stdin. The findings of an ONNX model are the obstacles to its
+            conversion or, without obstacles, the findings of the converted IR.
+        bin_path: the .bin of an .xml, if not the file of the same name beside it; none for an .xml from stdin.
         mmap: as for read_model.
         weights, portability, release: as for irexec.validate.
-        shapes: shapes of inputs by name; None is the only input. Findings that exist only with these shapes are reported too, and
-            an ONNX model that cannot be converted without them is converted with them.
+        shapes: shapes of inputs by name; None is the only input. Findings that exist only with these shapes are
+            reported too, and an ONNX model that cannot be converted without them is converted with them.
         ignore: codes that are left out.
         progress: called with each part of the work that is done: 1 for reading and 1 for validating.
 

@@ -11,13 +11,13 @@ import pytest
 
 from irexec.errors import InputError
 from irexec.tools.batch.assemble import assemble
-from irexec.tools.batch.job import Job
+from irexec.tools.batch.job import BatchJob
 from irexec.tools.batch.manifest import Manifest
 from irexec.tools.batch.part_files import Row, write_part
 from irexec.tools.batch.run import Output
 from irexec.tools.run.results import predictions
 
-JOB = Job(model="m.xml", form="jsonl")
+JOB = BatchJob(model="m.xml", form="jsonl")
 
 
 def _read(path: Path) -> list[dict[str, str]]:
@@ -168,6 +168,6 @@ def test_softmax_of_large_values_and_of_another_axis() -> None:
 
 
 def test_softmax_decides_whether_a_job_is_the_same() -> None:
-    one, other = Job(model="m.xml", topk=1), Job(model="m.xml", topk=1, softmax=True)
+    one, other = BatchJob(model="m.xml", topk=1), BatchJob(model="m.xml", topk=1, softmax=True)
     assert json.loads(one.described()["softmax"]) is False
     assert one.described() != other.described()

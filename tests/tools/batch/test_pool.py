@@ -15,7 +15,7 @@ import pytest
 
 from irexec import InputError, ModelError
 from irexec.tools.batch.items import Item
-from irexec.tools.batch.job import Job
+from irexec.tools.batch.job import BatchJob
 from irexec.tools.batch.part import PartResult, PartTask, Progress
 from irexec.tools.batch.pool import Processes
 from tests.support.paths import ROOT
@@ -26,7 +26,7 @@ BATCH, ITEMS = 2, 6
 class Dying:
     """Does parts of six items in batches of two; the process ends at what its job's model names, so many times in all."""
 
-    def __init__(self, job: Job, progress: Progress) -> None:
+    def __init__(self, job: BatchJob, progress: Progress) -> None:
         self._what, _, times = job.model.partition("*")
         self._progress, self._times, self._folder = progress, int(times or 99), Path(job.column or "")
         if self._what == "load":
@@ -55,8 +55,8 @@ class Dying:
 
 def results(model: str, folder: Path, jobs: int = 1) -> dict[int, PartResult]:
     tasks = [PartTask(number, folder / "x", (Item("x", "image"),) * ITEMS) for number in range(3)]
-    make: Callable[[Job, Progress], Dying] = Dying
-    found = list(Processes(Job(model=model, column=str(folder)), jobs, make).run(iter(tasks), lambda done: None))
+    make: Callable[[BatchJob, Progress], Dying] = Dying
+    found = list(Processes(BatchJob(model=model, column=str(folder)), jobs, make).run(iter(tasks), lambda done: None))
     assert sorted(each.number for each in found) == [0, 1, 2]
     return {each.number: each for each in found}
 
@@ -89,7 +89,7 @@ def test_a_model_of_which_processes_die_ends_the_job(tmp_path: Path) -> None:
 def test_a_daemonic_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiprocessing, "current_process", lambda: SimpleNamespace(daemon=True))
     with pytest.raises(InputError, match="cannot be started from a daemonic process"):
-        Processes(Job(model="model.xml"), 1)
+        Processes(BatchJob(model="model.xml"), 1)
 
 
 def test_a_script_on_stdin_is_refused_and_leaves_no_files(tmp_path: Path) -> None:

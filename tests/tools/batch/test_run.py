@@ -16,7 +16,7 @@ import pytest
 from irexec import InputError, IrexecError, ModelError
 from irexec.tools.batch import pool
 from irexec.tools.batch.items import Item
-from irexec.tools.batch.job import FORMATS, Job
+from irexec.tools.batch.job import FORMATS, BatchJob
 from irexec.tools.batch.part import PartRunner, PartTask
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.batch.run import BatchOptions, BatchReport, Watch, batch
@@ -51,7 +51,7 @@ def run(model: str, sources: list[str], output: Path, watch: Watch | None = None
     form = options.pop("form", output.suffix[1:] or "npz")
     return batch(
         sources,
-        Job(model=model, form=form, **of_job),
+        BatchJob(model=model, form=form, **of_job),
         BatchOptions(output=str(output), jobs=options.pop("jobs", 1), **options),
         watch,
     )
@@ -352,7 +352,7 @@ def test_a_model_that_does_not_compile_leaves_nothing(tmp_path: Path, output: st
 
 
 def test_the_name_of_a_folder_has_no_suffix_or_ends_in_a_slash(tmp_path: Path, model: str, source: str) -> None:
-    job = Job(model=model)
+    job = BatchJob(model=model)
     with pytest.raises(
         InputError,
         match=r"\.tsv is none of \.npz, \.npy, \.parquet, \.jsonl, \.csv; for a folder of this name write .*out\.tsv/",
@@ -411,14 +411,14 @@ def test_sources_that_are_none(tmp_path: Path, model: str) -> None:
 
 
 def test_a_job_without_an_engine_leaves_nothing(tmp_path: Path, model: str, source: str) -> None:
-    def refuse(job: Job, count: int | None) -> Any:
+    def refuse(job: BatchJob, count: int | None) -> Any:
         raise InputError("there is no cluster")
 
     def begun() -> list[str]:
         return sorted(path.name for path in tmp_path.iterdir())
 
     before = begun()
-    job, options = Job(model=model), BatchOptions(output=str(tmp_path / "out.npz"), jobs=1)
+    job, options = BatchJob(model=model), BatchOptions(output=str(tmp_path / "out.npz"), jobs=1)
     with pytest.raises(InputError, match="there is no cluster"):
         batch([source], job, options, engine=refuse)
     assert begun() == before
@@ -451,7 +451,7 @@ def test_a_part_is_flushed_where_it_is_written_or_by_the_command(
     calls: list[int] = []
     monkeypatch.setattr(os, "fsync", calls.append)
     task = PartTask(0, tmp_path / "part.npy", (Item(source, "arrays", 0),))
-    assert PartRunner(Job(model=model, form="npy"), flushes=flushes)(task).is_flushed is flushes
+    assert PartRunner(BatchJob(model=model, form="npy"), flushes=flushes)(task).is_flushed is flushes
     assert len(calls) == count
     np.testing.assert_array_equal(np.load(task.file), EXPECTED[:1])
 
