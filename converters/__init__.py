@@ -23,14 +23,15 @@ def convert(
 
     Args:
         model: the path of an .onnx file, its bytes, or an onnx.ModelProto.
-        inputs: shapes for inputs by name, in place of those that the model declares, as Model.reshape takes them; None is the only input.
+        inputs: shapes for inputs by name, in place of those that the model declares, as Model.reshape takes them; None
+            is the only input.
         strict: refuse a model that declares types or shapes which contradict those that its nodes give. Otherwise there
             is one warning for each of them. They are not compared if ``inputs`` contradicts the declared inputs.
         warn: called with one sentence for each warning; a Python UserWarning unless given.
 
     Raises:
-        ConversionError: the file cannot be read, or is not a valid model; it has operators that cannot be translated, each
-            of which is named; or the package onnx is not installed.
+        ConversionError: the file cannot be read, or is not a valid model; it has operators that cannot be translated,
+            each of which is named; or the package onnx is not installed.
         InputError: there is no such input, or a shape is invalid.
     """
     try:

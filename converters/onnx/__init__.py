@@ -1,1 +1,2 @@
-"""From ONNX to IR: loading, checking, scopes of names, bodies and functions. The translations of operators are in ops."""
+"""From ONNX to IR: loading, checking, scopes of names, bodies and functions. The translations of operators are in
+ops."""

@@ -38,8 +38,8 @@ class BodyBuilder:
     """A body under construction, and its port maps.
 
     Attributes:
-        inputs: the layer's inputs so far, which the branches of an If share. Those that control whether and how often the body
-            runs come first, and are not inputs of the body.
+        inputs: the layer's inputs so far, which the branches of an If share. Those that control whether and how often
+            the body runs come first, and are not inputs of the body.
         inner: the context of the body. Values that it captures become inputs of the layer, once each.
     """
 
@@ -101,9 +101,9 @@ class BodyBuilder:
     def safe_state(self, value: Value, parameter: Value) -> Value:
         """The next value of the state of ``parameter``, copied where OpenVINO's CPU plugin would overwrite or lose it.
 
-        The plugin computes in place of the first operand, also if that is a slice of an input, and loads the next slice before
-        it reads the state; and it loses a state whose next value is another Parameter. An operation whose operands are the
-        same value is neither computed in place nor removed.
+        The plugin computes in place of the first operand, also if that is a slice of an input, and loads the next slice
+        before it reads the state; and it loses a state whose next value is another Parameter. An operation whose
+        operands are the same value is neither computed in place nor removed.
         """
         kind = self.inner.element(value).kind
         passed = value.node.type == "Parameter" and value is not parameter
@@ -181,10 +181,11 @@ def build_loop(
 ) -> tuple[Value, ...]:  # fmt: skip
     """A Loop, or without ``bounds`` a TensorIterator over slices: the last states, then the concatenated tensors.
 
-    OpenVINO does not support a TensorIterator inside another, and runs one only once if the outputs that are used do not depend
-    on its slices; these become Loops over slices.
+    OpenVINO does not support a TensorIterator inside another, and runs one only once if the outputs that are used do
+    not depend on its slices; these become Loops over slices.
 
-    The shape of a state that holds in every iteration is found by building the body again until the shape does not change.
+    The shape of a state that holds in every iteration is found by building the body again until the shape does not
+    change.
 
     Args:
         b: the context.

@@ -47,7 +47,8 @@ class TranslationContext:
         builder: the layers are added to it.
         node: the ONNX node.
         opset: the version of its domain.
-        capture: maps a value of the graph that holds the node to its value in the builder, which is another one in a body.
+        capture: maps a value of the graph that holds the node to its value in the builder, which is another one in a
+            body.
         warn: called with the text of each warning.
         outputs: whether each output of the node has a name.
         settled: what is remembered of the loops in the same body.
@@ -125,7 +126,8 @@ class TranslationContext:
         return len(self.sizes(value, what))
 
     def sizes(self, value: Value, what: str = "an input") -> tuple[Size, ...]:
-        """The shape of a value; raises OpError if its rank is not known, and later if it is asked for an axis that does not exist."""
+        """The shape of a value; raises OpError if its rank is not known, and later if it is asked for an axis that does
+        not exist."""
         return _Sizes(self.fact(value).require_shape(what), what)
 
     def static(self, value: Value, what: str = "an input") -> tuple[int, ...]:

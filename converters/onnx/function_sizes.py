@@ -43,7 +43,8 @@ def size_when_inlined(model: onnx.ModelProto, where: str) -> InlinedSize:
     """The size of the main graph with all functions inlined. Each function is counted once, however often it is called.
 
     Raises:
-        ConversionError: a function calls itself, if only through others, or two have the same name; ``where`` begins the message.
+        ConversionError: a function calls itself, if only through others, or two have the same name; ``where`` begins
+            the message.
     """
     functions = {_identity(function): function for function in model.functions}
     if len(functions) < len(model.functions):

@@ -41,7 +41,8 @@ def inlined(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
 
 
 def _of_one_opset(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with its functions of another opset as functions of its own, where that makes no difference to any of their nodes.
+    """The model with its functions of another opset as functions of its own, where that makes no difference to any of
+    their nodes.
 
     sklearn-onnx writes such functions, and the inliner leaves them out.
     """
@@ -139,8 +140,8 @@ def _all_have_inputs(model: onnx.ModelProto, schema: defs.OpSchema) -> bool:
 def _prepared(model: onnx.ModelProto, schema: defs.OpSchema) -> onnx.ModelProto:
     """The model with what the inliner needs to make the bodies of an operator.
 
-    These are the operator's default attributes, to which bodies refer and which the inliner drops otherwise, and the types of
-    initializers, which it finds among inputs and other values only.
+    These are the operator's default attributes, to which bodies refer and which the inliner drops otherwise, and the
+    types of initializers, which it finds among inputs and other values only.
     """
     copy = onnx.ModelProto()
     copy.CopyFrom(model)

@@ -69,7 +69,8 @@ def own_names(graph: onnx.GraphProto) -> set[str]:
 
 
 class UsedNames:
-    """The names that nodes read, those that their subgraphs read from outer graphs included. Each subgraph is looked at once."""
+    """The names that nodes read, those that their subgraphs read from outer graphs included. Each subgraph is looked at
+    once."""
 
     def __init__(self) -> None:
         # By the identity of the graph, which is kept, so that no other one gets the same.

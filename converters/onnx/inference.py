@@ -1,4 +1,5 @@
-"""The shape inference of the package onnx, in a process of its own: it is C++, which some models crash or keep busy for ever."""
+"""The shape inference of the package onnx, in a process of its own: it is C++, which some models crash or keep busy for
+ever."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def _inferred(model: onnx.ModelProto, folder: Path, strict: bool) -> onnx.ModelP
 
 
 class _Process:
-    """The process, which is started when it is first needed, and again after it has ended; it does one thing at a time."""
+    """The process, which is started when it is first needed, and again after it has ended; it does one thing at a
+    time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,5 @@
-"""The process that infers the shapes of ONNX models: a request in each line of its input, an answer in each of its output."""
+"""The process that infers the shapes of ONNX models: a request in each line of its input, an answer in each of its
+output."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ _ELEMENTS = {f"tensor({row.onnx.name.lower()})": row for row in ELEMENTS if row.
 def check_types(operator: str, domain: str, facts: Sequence[Fact | None]) -> None:
     """Raise OpError for an input whose element type no version of the operator takes.
 
-    Runtimes take more types than the schema of an opset lists: an input may be of any integer type where the schema of any
-    opset has one, and of any floating-point type where that has one.
+    Runtimes take more types than the schema of an opset lists: an input may be of any integer type where the schema of
+    any opset has one, and of any floating-point type where that has one.
 
     Args:
         operator, domain: those of the node.
@@ -87,6 +87,7 @@ def _versions(operator: str, domain: str) -> Iterator[defs.OpSchema]:
 
 
 def _tensor_types(names: Iterable[str]) -> frozenset[Element]:
-    """The element types of the tensors among types of ONNX: "tensor(float)", "optional(tensor(float))", "seq(tensor(float))"."""
+    """The element types of the tensors among types of ONNX: "tensor(float)", "optional(tensor(float))",
+    "seq(tensor(float))"."""
     plain = (name.removeprefix("optional(") for name in names)
     return frozenset(_ELEMENTS[name.replace("))", ")")] for name in plain if name.replace("))", ")") in _ELEMENTS)

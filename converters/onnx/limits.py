@@ -18,14 +18,15 @@ MAX_INLINED_BYTES = (1 << 31) - 1
 """The size of a model after its functions have been inlined, which is a protobuf message."""
 
 MAX_GENERATED_BYTES = 1 << 30
-"""The size of a constant that is generated from a description: a sparse tensor, an ensemble of trees, a default bias."""
+"""The size of a constant that is generated from a description: a sparse tensor, an ensemble of trees, a default
+bias."""
 
 MAX_NESTED_GRAPHS = 64
 """How deep subgraphs may be nested. In a file, protobuf allows about 33."""
 
 MAX_TRANSLATIONS = 1_000_000
-"""How often nodes are translated: those of bodies several times, those of the body of a SequenceMap once for each tensor. It is
-added to ten times the number of nodes of the model."""
+"""How often nodes are translated: those of bodies several times, those of the body of a SequenceMap once for each
+tensor. It is added to ten times the number of nodes of the model."""
 
 MAX_UNROLLED = 10_000
 """The steps of an algorithm, or the tensors of a sequence, each of which becomes layers of its own."""

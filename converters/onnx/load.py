@@ -1,4 +1,5 @@
-"""Reading an ONNX model. Files that are not models, and nodes that cannot be translated, are reported before anything is built."""
+"""Reading an ONNX model. Files that are not models, and nodes that cannot be translated, are reported before anything
+is built."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ class Location:
     """Where a node is.
 
     Attributes:
-        path: the function and the nodes and attributes that lead to its graph, each followed by a slash; "" for the main graph.
+        path: the function and the nodes and attributes that lead to its graph, each followed by a slash; "" for the
+            main graph.
         index: among the nodes of that graph; None if it is not known.
         name: of the node, or of its first output.
         type: the operator, with its domain unless that is ai.onnx.
@@ -72,7 +73,8 @@ def graphs_of(model: onnx.ModelProto) -> Iterator[tuple[str, Graphs]]:
 
 
 def location(node: onnx.NodeProto) -> Location:
-    """Where a node was in the file. One that inlining has made and that gives nothing cannot be found: it has its own name alone."""
+    """Where a node was in the file. One that inlining has made and that gives nothing cannot be found: it has its own
+    name alone."""
     mark = _mark_of(node)
     return Location(*json.loads(mark)) if mark else Location("", None, _name(node), _operator(node))
 

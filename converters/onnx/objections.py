@@ -1,4 +1,5 @@
-"""What keeps nodes from being converted, collected instead of raised: the nodes after them are translated all the same."""
+"""What keeps nodes from being converted, collected instead of raised: the nodes after them are translated all the
+same."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class WrongAttributeError(OpError):
 
 
 class WithoutValueError(ConversionError):
-    """There is no such value, it is defined twice or by a cycle, or it cannot be converted, which is reported where it is."""
+    """There is no such value, it is defined twice or by a cycle, or it cannot be converted, which is reported where it
+    is."""
 
 
 class Objections:
@@ -72,7 +74,8 @@ class Objections:
 
 
 def _causes(error: BaseException | None) -> Iterator[IrexecError]:
-    """An error and those that it was raised from. The last of them says what is wrong without the locations that lead there."""
+    """An error and those that it was raised from. The last of them says what is wrong without the locations that lead
+    there."""
     while isinstance(error, IrexecError):
         yield error
         error = error.__cause__

@@ -33,7 +33,8 @@ def write_observed(path: str | Path, names: Sequence[str], carried: Sequence[str
     Args:
         path: the model.
         names: of ``tensor_names``; each of them once.
-        carried: the element type that each is cast to, as ONNX spells it ("FLOAT"); None for those that are given as they are.
+        carried: the element type that each is cast to, as ONNX spells it ("FLOAT"); None for those that are given as
+            they are.
         target: the file to write.
 
     Raises:

@@ -26,7 +26,8 @@ def unsupported(model: onnx.ModelProto) -> list[str]:
 
 
 def refusal(model: onnx.ModelProto) -> str | None:
-    """The message for a model with nodes that have no translator, one entry for each operator; None without such nodes."""
+    """The message for a model with nodes that have no translator, one entry for each operator; None without such
+    nodes."""
     opsets = opsets_of(model)
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for node in _without_translator(model):
@@ -47,7 +48,8 @@ def _without_translator(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 
 
 def operator_findings(model: onnx.ModelProto) -> Iterator[Finding]:
-    """The nodes without a translator, in a model whose nodes are marked; those of a function once, however often it is called."""
+    """The nodes without a translator, in a model whose nodes are marked; those of a function once, however often it is
+    called."""
     opsets = opsets_of(model)
     for node in _without_translator(model):
         yield location(node).finding(*_reason(node, opsets))

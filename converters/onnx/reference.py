@@ -12,7 +12,8 @@ import onnx
 from irexec.errors import ConversionError
 
 Evaluator = Callable[[Mapping[str, np.ndarray]], list[np.ndarray]]
-"""Returns the outputs in the order of the model; raises ConversionError if it cannot run the model with these inputs."""
+"""Returns the outputs in the order of the model; raises ConversionError if it cannot run the model with these
+inputs."""
 
 
 def open_evaluator(path: str | Path) -> Evaluator:

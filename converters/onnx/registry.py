@@ -63,7 +63,8 @@ class Translation:
     inputs: tuple[InputSpec, ...]
 
     def check_ranks(self, facts: Sequence[Fact | None]) -> None:
-        """Raise OpError for an input of a rank that the translator does not take; None is an input that is not a tensor."""
+        """Raise OpError for an input of a rank that the translator does not take; None is an input that is not a
+        tensor."""
         for i, fact in enumerate(facts):
             if fact is not None:
                 self.inputs[min(i, len(self.inputs) - 1)].check(fact)

@@ -116,7 +116,8 @@ class Scope:
         return scope is not None
 
     def _attempt(self, node: onnx.NodeProto, objections: Objections) -> None:
-        """Translate a node; if that fails, its outputs are as they are declared, or not known, and neither is what depends on them."""
+        """Translate a node; if that fails, its outputs are as they are declared, or not known, and neither is what
+        depends on them."""
         try:
             self.require(self._used.of(node))
             if translation_of(node, self.opsets) is None:

@@ -1,7 +1,7 @@
 """The shapes of loops' states, remembered while the body around the loops is built again.
 
-A body is built until the shapes of its states do not change, and with it the loops inside it. If each of those began anew, the
-number of times that the innermost body is built would be exponential in the depth of the nest.
+A body is built until the shapes of its states do not change, and with it the loops inside it. If each of those began
+anew, the number of times that the innermost body is built would be exponential in the depth of the nest.
 """
 
 from __future__ import annotations

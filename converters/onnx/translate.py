@@ -123,7 +123,8 @@ class MainGraph(Scope):
             raise ConversionError(f"input {name!r} of the graph: {error}", unsupported=True) from error
 
     def _check_declared(self, strict: bool) -> None:
-        """Report declared types and shapes that the nodes contradict; what was declared for other inputs is not compared."""
+        """Report declared types and shapes that the nodes contradict; what was declared for other inputs is not
+        compared."""
         if self.is_redeclared:
             return
         found = [str(one) for one in contradictions(self.graph, self.values, self.builder.fact)]

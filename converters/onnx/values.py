@@ -21,14 +21,16 @@ class EmptyOptional:
 
 @dataclass(frozen=True)
 class LoopSequence:
-    """A sequence that a loop appends to, as the loop's body sees it: the tensors that this iteration has appended so far."""
+    """A sequence that a loop appends to, as the loop's body sees it: the tensors that this iteration has appended so
+    far."""
 
     added: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True)
 class StackedSequence:
-    """The sequence after such a loop: tensors that are values of their own, then the rows of ``rest``, all of one shape."""
+    """The sequence after such a loop: tensors that are values of their own, then the rows of ``rest``, all of one
+    shape."""
 
     first: tuple[Value, ...]
     rest: Value

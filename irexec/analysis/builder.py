@@ -35,7 +35,7 @@ class Builder:
         name: of the graph.
         inside: for the graph of a body, the builder of the graph around it. Bodies must not change any more once a node
             with them has been added: each is inferred once from the same facts, however many bodies are inside each
-                other.
+            other.
 
     Attributes:
         graph: what has been built so far.

@@ -20,8 +20,8 @@ The cell of a table is a str, number, Amount, Bar, Histogram, Guided or Text.
 """
 
 Style = Literal["", "title", "note", "error", "warning", "info", "code", "change", "old", "new", "renamed"]
-"""Text of the style "code" is not wrapped. The last four styles are those of a patch: the title of a change, and what is
-removed, added and renamed."""
+"""Text of the style "code" is not wrapped. The last four styles are those of a patch: the title of a change, and what
+is removed, added and renamed."""
 
 
 @dataclass(frozen=True)

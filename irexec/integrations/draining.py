@@ -1,10 +1,11 @@
 """Servers that end without losing a request on a connection that they have accepted.
 
-uvicorn closes the connections on which nothing is under way as soon as it ends, and those that are not yet its own: a request that
-arrives at that moment has no answer. Here connections stay for a while in which each answer says that its connection is closed.
+uvicorn closes the connections on which nothing is under way as soon as it ends, and those that are not yet its own: a
+request that arrives at that moment has no answer. Here connections stay for a while in which each answer says that its
+connection is closed.
 
-grpc cancels the calls that it has received and not yet given to Python. Here calls are answered for a moment, then refused as
-UNAVAILABLE, which tells clients to call another server, and grpc ends once no more of them come.
+grpc cancels the calls that it has received and not yet given to Python. Here calls are answered for a moment, then
+refused as UNAVAILABLE, which tells clients to call another server, and grpc ends once no more of them come.
 
 Sources: RFC 9112, 9.6: a server that is about to close a connection says so in its last answer; grpc.io, status codes.
 """
@@ -126,7 +127,8 @@ class RefusedCalls:
         self.interceptor = Interceptor()
 
     async def end(self, server: Any, grace: float) -> None:
-        """Answer what has arrived, refuse the rest, and stop once the calls under way are answered, or after ``grace`` seconds."""
+        """Answer what has arrived, refuse the rest, and stop once the calls under way are answered, or after ``grace``
+        seconds."""
         await self._calm(_ANSWERED)
         self._is_ending = True
         await self._calm(_IDLE)

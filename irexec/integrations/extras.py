@@ -8,7 +8,8 @@ from importlib.util import find_spec
 from irexec.errors import UnsupportedError
 
 TOO_NEW = {"kserve": (3, 14), "ray": (3, 15)}
-"""The first Python for which a library has no package. The extras in pyproject.toml have the same versions as markers."""
+"""The first Python for which a library has no package. The extras in pyproject.toml have the same versions as
+markers."""
 
 
 def not_importable(library: str, extra: str, error: ImportError) -> UnsupportedError:

@@ -12,7 +12,8 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class LimitedBodies:
-    """ASGI middleware that answers 413 to a request whose body is longer than ``limit`` bytes, whether its length is given or not."""
+    """ASGI middleware that answers 413 to a request whose body is longer than ``limit`` bytes, whether its length is
+    given or not."""
 
     def __init__(self, app: Callable[[Message, Receive, Send], Awaitable[None]], limit: int) -> None:
         self._app, self._limit = app, limit

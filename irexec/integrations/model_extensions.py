@@ -1,7 +1,9 @@
-"""Triton's extensions of the Open Inference Protocol that clients ask first: model configuration, statistics, repository index.
+"""Triton's extensions of the Open Inference Protocol that clients ask first: model configuration, statistics,
+repository index.
 
 Source: docs/protocol/extension_model_configuration.md, extension_statistics.md and extension_model_repository.md of
-triton-inference-server/server, and protobuf/grpc_service.proto and model_config.proto of triton-inference-server/common.
+triton-inference-server/server, and protobuf/grpc_service.proto and model_config.proto of
+triton-inference-server/common.
 """
 
 from __future__ import annotations
@@ -124,8 +126,8 @@ def http_routes(app: Any, extensions: Extensions) -> None:
     route("/v2/repository/index", "POST", index)
 
 
-# The fields of each message: number and type, with an asterisk for repeated ones. Other fields are left out, which clients
-# read as their defaults.
+# The fields of each message: number and type, with an asterisk for repeated ones. Other fields are left out, which
+# clients read as their defaults.
 _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "ModelConfigRequest": {"name": (1, "string"), "version": (2, "string")},
     "TensorConfig": {"name": (1, "string"), "data_type": (2, "int32"), "dims": (4, "int64*")},
@@ -157,7 +159,8 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
 
 
 def message_types() -> dict[str, Any]:
-    """The classes of the messages by name. The package of their names is that of irexec, since clients compare no names."""
+    """The classes of the messages by name. The package of their names is that of irexec, since clients compare no
+    names."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     field = descriptor_pb2.FieldDescriptorProto

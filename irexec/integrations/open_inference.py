@@ -1,10 +1,12 @@
 """Models behind the Open Inference Protocol (KServe V2), over HTTP and gRPC, by the kserve SDK.
 
-The SDK has the protocol: it parses and writes requests, as JSON, with binary tensors, and as protocol buffers. The servers are
-uvicorn and grpc, which the SDK would start on all addresses of the machine, with endpoints of other protocols beside.
+The SDK has the protocol: it parses and writes requests, as JSON, with binary tensors, and as protocol buffers. The
+servers are uvicorn and grpc, which the SDK would start on all addresses of the machine, with endpoints of other
+protocols beside.
 
-Why kserve: it is the reference implementation of the protocol, kept by those who keep the protocol. MLServer has batching of its own,
-but does not run on Python 3.13; Triton and OpenVINO Model Server are programs that run no code of others in Python on NumPy.
+Why kserve: it is the reference implementation of the protocol, kept by those who keep the protocol. MLServer has
+batching of its own, but does not run on Python 3.13; Triton and OpenVINO Model Server are programs that run no code of
+others in Python on NumPy.
 
 Source: https://github.com/kserve/open-inference-protocol
 """

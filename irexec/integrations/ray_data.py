@@ -1,8 +1,9 @@
 """Batch jobs and pipelines on a cluster, by Ray Data.
 
-A job's parts are the rows of a data set, and a pool of actors does them as the processes of one machine do: with the same code, so that
-the output is the same. Ray restarts what it loses, a process or a node, and gives it the parts again that it had not finished.
-Sources, model and output must have the same paths on every node, as on a file system that all of them mount.
+A job's parts are the rows of a data set, and a pool of actors does them as the processes of one machine do: with the
+same code, so that the output is the same. Ray restarts what it loses, a process or a node, and gives it the parts again
+that it had not finished. Sources, model and output must have the same paths on every node, as on a file system that all
+of them mount.
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ from irexec.tools.engines.stderr import silenced_stderr
 
 _TASK, _RESULT = "task", "result"
 _QUIET = {"RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_py_gcs_connect_timeout_s": "10"}
-"""What Ray reads when it is imported: what it writes to stderr, and seconds of one attempt to connect, of which it makes many."""
+"""What Ray reads when it is imported: what it writes to stderr, and seconds of one attempt to connect, of which it
+makes many."""
 
 _ANSWER = 5
 """Seconds that an address has to answer."""
 
 _PARTS, _CALLS = 8, 5
-"""The maximum number of parts in one call of an actor, and the minimum number of calls of each. A call takes Ray a tenth of a
-second, and is lost with its node."""
+"""The maximum number of parts in one call of an actor, and the minimum number of calls of each. A call takes Ray a
+tenth of a second, and is lost with its node."""
 
 
 def load_ray() -> Any:
@@ -159,7 +161,8 @@ def _signals_kept() -> Iterator[None]:
 
 
 def _print_nothing(ray: Any) -> None:
-    """Keep Ray from printing on stdout, where results are, what nodes report, such as actors that a job has ended: no option does."""
+    """Keep Ray from printing on stdout, where results are, what nodes report, such as actors that a job has ended: no
+    option does."""
     worker = getattr(getattr(ray, "_private", None), "worker", None)
     if worker is not None and hasattr(worker, "print_to_stdstream"):
         worker.print_to_stdstream = lambda data, ignore_prefix=False: None

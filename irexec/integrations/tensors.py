@@ -39,7 +39,8 @@ def array_of(tensor: Any, port: Port | None) -> np.ndarray:
         port: the input that it is for; None if there is none of the name, which is refused later.
 
     Raises:
-        InputError: the contents do not fit the type and shape that the tensor says, or the type is not that of the input.
+        InputError: the contents do not fit the type and shape that the tensor says, or the type is not that of the
+            input.
     """
     what, kind, shape = f"input {tensor.name!r}", tensor.datatype, list(tensor.shape)
     if kind != _BYTES and kind not in _DTYPES:
@@ -107,7 +108,8 @@ def _from_list(what: str, kind: str, data: Any) -> np.ndarray:
 
 
 def _flat(what: str, data: Any) -> list[Any]:
-    """The innermost values of lists inside each other, one level at a time: they may be nested deeper than calls may be."""
+    """The innermost values of lists inside each other, one level at a time: they may be nested deeper than calls may
+    be."""
     values = list(data)
     while any(isinstance(each, list) for each in values):
         if not all(isinstance(each, list) and len(each) == len(values[0]) for each in values):

@@ -20,8 +20,9 @@ from irexec.tools.compare.int8 import explain
 from irexec.tools.engines.runtimes import Runtime, open_runtime
 from irexec.tools.run.input_sources import random_array
 
-# Minimum, maximum and divisor of the sizes of dynamic dimensions, of axis 0 and of the others, tried in this order until the
-# runtime can run the file: many models need multiples of their total stride, or sizes that are at least a kernel's.
+# Minimum, maximum and divisor of the sizes of dynamic dimensions, of axis 0 and of the others, tried in this order
+# until the runtime can run the file: many models need multiples of their total stride, or sizes that are at least a
+# kernel's.
 _Range = tuple[int, int, int]
 _RANGES: tuple[tuple[_Range, _Range], ...] = (
     ((2, 4, 1), (32, 64, 32)), ((2, 9, 1), (2, 9, 1)), ((1, 1, 1), (224, 224, 224)), ((1, 1, 1), (1, 1, 1)),

@@ -138,7 +138,8 @@ def visible(
 
 
 def attend(ctx: TranslationContext, heads: Heads, mask: Mask, scale: float | None, causal: bool = False) -> Value:
-    """IR's attention; a query without keys gets 0, for which IR's softmax gives NaN. ``causal``: query i sees keys up to i."""
+    """IR's attention; a query without keys gets 0, for which IR's softmax gives NaN. ``causal``: query i sees keys up
+    to i."""
     kind = ctx.element(heads.query)
     merged = mask.merged(ctx, kind)
     factor = None if scale is None else ctx.constant(scale, kind)

@@ -12,7 +12,8 @@ def conv_windows(
     ctx: TranslationContext, w: Value, kernel_shape: list[int] | None, strides: list[int] | None,
     dilations: list[int] | None, pads: list[int] | None, auto_pad: str,
 ) -> Windows:  # fmt: skip
-    """The windows of a convolution; kernel_shape, if given, must be that of the weights. Sizes that are not known are 1 in ``kernel``.
+    """The windows of a convolution; kernel_shape, if given, must be that of the weights. Sizes that are not known are 1
+    in ``kernel``.
 
     Raises:
         OpError: it is not, or the weights have no spatial axes.

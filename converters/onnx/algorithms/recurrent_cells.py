@@ -93,8 +93,8 @@ def _apply(x: Expression, function: Function) -> Expression:
 class Gates:
     """The values that a cell reads in one time step.
 
-    ``ready`` is the second operand of sums: OpenVINO's CPU plugin may compute a sum in place of its first operand, and if that is
-    a slice of an input and the sum becomes a state, the next slice overwrites the state before it is read.
+    ``ready`` is the second operand of sums: OpenVINO's CPU plugin may compute a sum in place of its first operand, and
+    if that is a slice of an input and the sum becomes a state, the next slice overwrites the state before it is read.
 
     Attributes:
         ready: for each gate the product of the input, plus biases, (B, H).

@@ -1,7 +1,7 @@
 """Resizing by products: for each axis the matrix of weights that ONNX defines, computed in the graph.
 
-It supports all options of ONNX's Resize, also for dynamic sizes; Interpolate supports fewer. Source: ONNX Resize-19 and its
-reference implementation, which takes ``scale * size``, not rounded, as the length of the resized axis.
+It supports all options of ONNX's Resize, also for dynamic sizes; Interpolate supports fewer. Source: ONNX Resize-19 and
+its reference implementation, which takes ``scale * size``, not rounded, as the length of the resized axis.
 """
 
 from __future__ import annotations

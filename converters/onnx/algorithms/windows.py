@@ -56,7 +56,8 @@ class Windows:
         """From ONNX attributes.
 
         Raises:
-            OpError: a list has the wrong length, a stride or dilation is not positive, or auto_pad has an unknown value.
+            OpError: a list has the wrong length, a stride or dilation is not positive, or auto_pad has an unknown
+                value.
         """
         if auto_pad not in _AUTO_PADS:
             raise OpError(f"auto_pad is {auto_pad!r}, expected {', '.join(filter(None, _AUTO_PADS))}")
@@ -90,7 +91,8 @@ class Windows:
         }  # fmt: skip
 
     def counts_rounded_up(self, sizes: Sequence[int]) -> list[int]:
-        """The number of windows per axis if the last may extend beyond the padding, but not start in the padding at the end."""
+        """The number of windows per axis if the last may extend beyond the padding, but not start in the padding at the
+        end."""
         counts = []
         for size, stride, kernel, begin, end in zip(
             sizes, self.strides, self.effective_kernel, self.pads_begin, self.pads_end, strict=True

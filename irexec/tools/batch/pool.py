@@ -197,7 +197,8 @@ class Processes:
 
 
 def _check_main_file() -> None:
-    """Raise InputError if a spawned process could not import the main file, as that of a script that is read from stdin."""
+    """Raise InputError if a spawned process could not import the main file, as that of a script that is read from
+    stdin."""
     path = multiprocessing.spawn.get_preparation_data("part").get("init_main_from_path")
     if path is not None and not Path(path).exists():
         raise InputError(

@@ -1,8 +1,8 @@
 """Pairs found from the results backwards: a tensor of A that makes the layers of B after it compute what A has there.
 
-Equal values tell the pairs in front of a fault. After it all values differ: a tensor of B is the same one as a tensor of A if the next
-layers of B compute from A's tensor what A has there. Results are certain pairs, and each new pair leads to others in front of it, up to
-the layer at fault.
+Equal values tell the pairs in front of a fault. After it all values differ: a tensor of B is the same one as a tensor
+of A if the next layers of B compute from A's tensor what A has there. Results are certain pairs, and each new pair
+leads to others in front of it, up to the layer at fault.
 """
 
 from __future__ import annotations
@@ -164,7 +164,8 @@ class Backwards:
         return found
 
     def _reproduced(self, batch: Sequence[Trial]) -> set[Target]:
-        """The targets that come out as in A; of a batch in which no two trials give one tensor of B different values."""
+        """The targets that come out as in A; of a batch in which no two trials give one tensor of B different
+        values."""
         sources: dict[Value, Value | str] = dict(self._partners)
         inside: set[Value] = set()
         for target, chosen in batch:
@@ -205,7 +206,8 @@ class Backwards:
 
 
 def _disjoint(trials: Sequence[Trial]) -> Iterator[list[Trial]]:
-    """The trials in batches, in each of which a tensor of B has one partner, and what is computed in one is given in none."""
+    """The trials in batches, in each of which a tensor of B has one partner, and what is computed in one is given in
+    none."""
     waiting = list(trials)
     while waiting:
         chosen: dict[Value, Value] = {}
@@ -239,7 +241,8 @@ def _type_and_shape(value: Value, facts: Facts) -> _TypeAndShape | None:
 
 
 def _fit(one: _TypeAndShape, other: _TypeAndShape, *, is_resized: bool) -> bool:
-    """Whether two tensors may be the same one: as many elements, or if sizes have changed as many axes, of which two may be others."""
+    """Whether two tensors may be the same one: as many elements, or if sizes have changed as many axes, of which two
+    may be others."""
     if one[0] is not other[0]:
         return False
     if math.prod(one[1]) == math.prod(other[1]):

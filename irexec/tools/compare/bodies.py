@@ -80,7 +80,8 @@ class _Bodies:
     def observe(
         self, tensors: Sequence[Inner], *, shapes: bool = False, lengths: Mapping[Value, int] | None = None
     ) -> dict[Value, list[np.ndarray]]:
-        """For each run one array of each tensor, with an axis for each body in front; ``shapes`` and ``lengths`` as for ``expose``."""
+        """For each run one array of each tensor, with an axis for each body in front; ``shapes`` and ``lengths`` as for
+        ``expose``."""
         if not tensors:
             return {}
         model, values = expose(self.model, tensors, self.facts, shapes=shapes, lengths=lengths)

@@ -218,7 +218,8 @@ class Comparing:
 
     @property
     def seeded(self) -> bool:
-        """Whether layers with seeds give other values on the two sides: runtimes of ONNX have generators of their own."""
+        """Whether layers with seeds give other values on the two sides: runtimes of ONNX have generators of their
+        own."""
         runtimes = {self.options.a_runtime, self.options.b_runtime}
         return len(runtimes) > 1 and not runtimes.isdisjoint(("onnx", "onnxruntime"))
 

@@ -35,7 +35,8 @@ class Layer(Record):
 
 
 _ROUNDING = 40.0
-"""Decibels that are left of a tensor whose rounding grew on its way; with less the results are others for those who use them."""
+"""Decibels that are left of a tensor whose rounding grew on its way; with less the results are others for those who use
+them."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +45,14 @@ class TensorRow(Record):
 
     Attributes:
         a, b: where it comes from; a is None where A is a file of tensors.
-        how: why both are taken for the same: "tensor name", "name", "map", "folded" for a Constant of A that B computes, or what
-            structure says.
+        how: why both are taken for the same: "tensor name", "name", "map", "folded" for a Constant of A that B
+            computes, or what structure says.
         type, shape: of B, with NumPy's name of the type.
         agreement: of B with A, of the first run and iteration in which they differ.
         run: the run, from 1 on.
         iteration: of a tensor inside a loop, from 0 on, one for each loop; () outside.
-        follows: whether it differs only because the inputs of its layer do: the layers of A and B give the same for the same inputs.
-            None where it agrees, or where the layer could not be run alone.
+        follows: whether it differs only because the inputs of its layer do: the layers of A and B give the same for the
+            same inputs. None where it agrees, or where the layer could not be run alone.
         is_blind: it agrees, but has one value alone, zero say: another layer would give the same.
     """
 
@@ -106,7 +107,8 @@ class Suspect(Record):
     Attributes:
         layer: of B.
         inputs: of the layer.
-        attributes: those that differ, with their values in A and in B; None where one has none. Of layers of two types, the types.
+        attributes: those that differ, with their values in A and in B; None where one has none. Of layers of two types,
+            the types.
         unknown_constants: the names of constants that it reads and whose values no constant of A has.
     """
 
@@ -226,7 +228,8 @@ class Comparison(Record):
 
     @property
     def agrees(self) -> bool:
-        """Whether no layer is at fault, every result agrees but for rounding that grew on its way, and no result is missing."""
+        """Whether no layer is at fault, every result agrees but for rounding that grew on its way, and no result is
+        missing."""
         if self.missing_results or any(row.is_fault for row in self.rows):
             return False
         return all(row.agreement.agrees or row.is_rounding for row in self.results)

@@ -39,7 +39,8 @@ class KnownConstants:
                 self._scaled.setdefault(values.size, []).extend(_unscaled(values))
 
     def unknown(self, b: Model) -> dict[Node, tuple[Node, ...]]:
-        """For layers of B the constants that they read and that A has not, although it has another one of as many elements.
+        """For layers of B the constants that they read and that A has not, although it has another one of as many
+        elements.
 
         Nothing if A lacks most of all, and nothing of constants that A may have folded into others.
         """
@@ -68,7 +69,8 @@ class KnownConstants:
         return next((other for other in self._sums.get(int(sums[0]), ()) if np.all(np.abs(other - sums) <= near)), None)
 
     def _is_scaled(self, values: np.ndarray) -> bool:
-        """Whether A has a constant of which every channel is multiplied by a factor, as by a scale that was folded into it."""
+        """Whether A has a constant of which every channel is multiplied by a factor, as by a scale that was folded into
+        it."""
         others = self._scaled.get(values.size, [])
         return any(np.allclose(one, other, rtol=_SCALED, atol=0) for one in _unscaled(values) for other in others)
 
@@ -123,6 +125,7 @@ def _values(node: Node) -> np.ndarray | None:
 
 
 def _sums(array: np.ndarray) -> np.ndarray:
-    """The number of elements, and sums that do not depend on their order: the root of that of squares, the sum, the extremes."""
+    """The number of elements, and sums that do not depend on their order: the root of that of squares, the sum, the
+    extremes."""
     values = array.ravel()
     return np.array([values.size, np.sqrt(values @ values), values.sum(), values.max(), values.min()])

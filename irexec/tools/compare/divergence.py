@@ -22,7 +22,8 @@ from irexec.tools.compare.pairs import FOLDED
 from irexec.tools.compare.rows import Ancestors, Found, Rows, layer, paths_of
 
 _TELLING = 8
-"""Elements from which on a constant that A has not tells a layer from others; exporters fold smaller ones in many ways."""
+"""Elements from which on a constant that A has not tells a layer from others; exporters fold smaller ones in many
+ways."""
 _SMALL_SET = 5
 """Layers at most that are named together, if those that compute shapes are to be among them."""
 _MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze")
@@ -33,7 +34,8 @@ _FOLDED = Tolerance(rtol=1e-6, atol=1e-6, scaled=True)
 
 
 def describe_first(rows: Rows, context: Context) -> tuple[Divergence | None, tuple[Layer, ...]]:
-    """The first divergence, and all layers that differ by themselves: their inputs agree, or they compute otherwise from the same."""
+    """The first divergence, and all layers that differ by themselves: their inputs agree, or they compute otherwise
+    from the same."""
     differing = [found for found in rows.found if found.row.is_fault]
     if not differing:
         return None, ()
@@ -94,8 +96,8 @@ def _in_front(
 ) -> list[Node]:
     """The layers between the tensors that agree and one that differs.
 
-    A layer in front that moves elements may be why, if A has its tensor in another order of axes. Where the shape of the tensor differs,
-    a layer in front whose shape could not be compared may be, as long as these are few.
+    A layer in front that moves elements may be why, if A has its tensor in another order of axes. Where the shape of
+    the tensor differs, a layer in front whose shape could not be compared may be, as long as these are few.
     """
     sources, nodes = ancestors.of(first.value)
     nodes += _reordering(sources, ancestors, orders)
@@ -117,7 +119,8 @@ def _in_front(
 def _reordering(sources: Sequence[Value], ancestors: Ancestors, orders: Mapping[Value, tuple[int, ...]]) -> list[Node]:
     """The layers from which on A has the tensors in another order of axes, up to some sources.
 
-    These are layers that move elements, and others whose own sources come in A's order, such as a product with swapped operands.
+    These are layers that move elements, and others whose own sources come in A's order, such as a product with swapped
+    operands.
     """
     found: dict[Node, None] = {}
     waiting, seen = [value for value in sources if value in orders], set(sources)
@@ -134,7 +137,8 @@ def _reordering(sources: Sequence[Value], ancestors: Ancestors, orders: Mapping[
 def _misread(first: Found, context: Context) -> list[Node]:
     """The layers that give what the layer reads where A's layer reads a tensor that B does not have.
 
-    One of them may be at fault: B lacks a layer there, or one that moves elements, such as a Transpose, moves them otherwise.
+    One of them may be at fault: B lacks a layer there, or one that moves elements, such as a Transpose, moves them
+    otherwise.
     """
     node, of_a = first.value.node, context.pairs.layer_of_a(first.value.node)
     if of_a is None or of_a.type != node.type:
@@ -153,7 +157,8 @@ def _misread(first: Found, context: Context) -> list[Node]:
 
 
 def _few(shapes: Mapping[Node, Suspect], chosen: set[Node]) -> dict[Node, Suspect]:
-    """Layers that compute shapes or weights for the chosen layers, as long as all of them are a small set: else those read directly."""
+    """Layers that compute shapes or weights for the chosen layers, as long as all of them are a small set: else those
+    read directly."""
     read = {value.node for node in chosen for value in node.inputs if value is not None}
     for few in (dict(shapes), {node: one for node, one in shapes.items() if node in read}):
         if len(few) + len(chosen) <= _SMALL_SET:
@@ -167,7 +172,8 @@ def _is_float(node: Node) -> bool:
 
 
 def _computed_from_shapes(model: Model) -> set[Node]:
-    """The layers whose results depend on constants alone, or are integers that depend on shapes, those of bodies included."""
+    """The layers whose results depend on constants alone, or are integers that depend on shapes, those of bodies
+    included."""
     graphs = [model, *(body.graph for node in model.walk() for body in node.bodies.values())]
     found = {node for graph in graphs for node in constant_layers(graph)}
     for graph in graphs:

@@ -1,9 +1,10 @@
 """Which pairs of tensors that differ are evidence against a layer, and which were paired wrongly.
 
-Names make a pair certain. A pair that was guessed from structure is a guess: if its tensors differ, the guess may be wrong. Where all
-results agree, it is, unless the layer itself tells another fault that no result shows: it reads what its partner reads, and an attribute or
-a constant is another. Otherwise it is kept if something confirms it: a layer that is computed from A's tensor and then gives what A has,
-or that both layers have the same type and rank and read tensors that are pairs themselves.
+Names make a pair certain. A pair that was guessed from structure is a guess: if its tensors differ, the guess may be
+wrong. Where all results agree, it is, unless the layer itself tells another fault that no result shows: it reads what
+its partner reads, and an attribute or a constant is another. Otherwise it is kept if something confirms it: a layer
+that is computed from A's tensor and then gives what A has, or that both layers have the same type and rank and read
+tensors that are pairs themselves.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def wrong_pairs(
         found: all rows outside of bodies, in the order in which B computes them.
         pairs: what is paired.
         ancestors: of the values of the rows.
-        follows: for what differs, and for what is computed from that, whether its layer gives what A has from what A has; see Judge.
+        follows: for what differs, and for what is computed from that, whether its layer gives what A has from what A
+            has; see Judge.
         is_evident: whether a layer of B has another attribute than its partner in A, or a constant that A has not.
         results_agree: whether all results do.
     """
@@ -91,7 +93,8 @@ def _is_another_shape(one: Found) -> bool:
 
 
 def is_suspicious(one: Found) -> bool:
-    """Whether a pair differs that was guessed, or that has nothing in common but a tensor name: exporters use numbers and "x" for many."""
+    """Whether a pair differs that was guessed, or that has nothing in common but a tensor name: exporters use numbers
+    and "x" for many."""
     if one.row.agreement.agrees:
         return False
     return one.row.how in GUESSES or (one.row.how == "tensor name" and _is_chance(one))
@@ -103,7 +106,8 @@ def _is_chance(one: Found) -> bool:
 
 
 def _reads_the_same(one: Found, rows: Mapping[Value, Found], pairs: Pairs, wrong: set[Value]) -> bool:
-    """Whether a layer and its partner are of one type and rank, and every input that is computed is a pair that is not wrong."""
+    """Whether a layer and its partner are of one type and rank, and every input that is computed is a pair that is not
+    wrong."""
     partner = pairs.by_b.get(one.value)
     if (
         partner is None
@@ -202,7 +206,8 @@ def pair_by_value(
 ) -> list[TensorPair]:
     """The tensors of B that have the values of one of A, each once; of several the first in the order of A.
 
-    Of tensors of one model with the same values (a Reshape and what it reads, or an Add of zeros) values tell the first one alone.
+    Of tensors of one model with the same values (a Reshape and what it reads, or an Add of zeros) values tell the first
+    one alone.
 
     Args:
         a, b: of the tensors.

@@ -1,9 +1,10 @@
 """Tensors inside bodies as outputs of a copy of the model: those of all iterations, one after the other.
 
-For each tensor the body gets an Unsqueeze and a Result, and the layer with the body an output in which the iterations are concatenated
-along a new axis 0, for which they have to give one shape. The shapes of a tensor can be had in the same way, and then the tensor itself
-as vectors of one length. The branch of an If that does not compute the tensor gives none of it: the output then has length 0. In a loop
-that branch gives zeros. Tensors of bodies inside bodies become outputs level by level, and have one such axis for each.
+For each tensor the body gets an Unsqueeze and a Result, and the layer with the body an output in which the iterations
+are concatenated along a new axis 0, for which they have to give one shape. The shapes of a tensor can be had in the
+same way, and then the tensor itself as vectors of one length. The branch of an If that does not compute the tensor
+gives none of it: the output then has length 0. In a loop that branch gives zeros. Tensors of bodies inside bodies
+become outputs level by level, and have one such axis for each.
 """
 
 from __future__ import annotations

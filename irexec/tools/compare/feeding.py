@@ -1,4 +1,5 @@
-"""The inputs of both sides: those that are given, random ones, or the tensors of the model that the other one is a part of."""
+"""The inputs of both sides: those that are given, random ones, or the tensors of the model that the other one is a part
+of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Tensors that B computes and that A has as Constants: one exporter writes positions and masks as layers, the other one their values."""
+"""Tensors that B computes and that A has as Constants: one exporter writes positions and masks as layers, the other one
+their values."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _COMMUTATIVE = ("Add", "Multiply", "Maximum", "Minimum", "Equal", "NotEqual", "L
 def pair_with_constants(
     a: ModelSide, b: ModelSide, pairs: Pairs, facts: tuple[Facts, Facts], agree: Set[Value]
 ) -> list[TensorPair]:
-    """Pairs of tensors of B with Constants of A, or with layers of constants, found from the paired layers that read them.
+    """Pairs of tensors of B with Constants of A, or with layers of constants, found from the paired layers that read
+    them.
 
     Args:
         a, b: both sides.
@@ -74,7 +76,8 @@ def _is_pair(mine: Value | None, theirs: Value | None, pairs: Pairs) -> bool:
 
 
 def _fit(theirs: Value, mine: Value, facts: tuple[Facts, Facts]) -> bool:
-    """Whether both have floating-point values, or both do not, and as many elements, or as many once they are broadcast."""
+    """Whether both have floating-point values, or both do not, and as many elements, or as many once they are
+    broadcast."""
     one, other = facts[0].get(theirs), facts[1].get(mine)
     if one is None or other is None or not one.is_static or not other.is_static:
         return False

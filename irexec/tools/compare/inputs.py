@@ -29,7 +29,8 @@ Given = Mapping[str, np.ndarray]
 
 
 def shapes_of_b(shapes: Shapes | None, a: ModelSide, b: ModelSide, pairs: Pairs) -> Shapes:
-    """The shapes that are given by names of A, by those of the inputs of B that are paired with them, without those of A alone."""
+    """The shapes that are given by names of A, by those of the inputs of B that are paired with them, without those of
+    A alone."""
     names = {port.name: other.name for port, other in paired_inputs(a.model.inputs, b.model.inputs, pairs)}
     found: dict[str | None, PartialShape] = {}
     for name, shape in (shapes or {}).items():
@@ -42,7 +43,8 @@ def shapes_of_b(shapes: Shapes | None, a: ModelSide, b: ModelSide, pairs: Pairs)
 
 
 def paired_inputs(a: Sequence[Port], b: Sequence[Port], pairs: Pairs) -> list[tuple[Port, Port]]:
-    """The inputs of both that are the same one: paired by matching, or of one name, or in one position where none is left over."""
+    """The inputs of both that are the same one: paired by matching, or of one name, or in one position where none is
+    left over."""
     by_node = {port.node: port for port in a}
     found: dict[str, tuple[Port, Port]] = {}
     for port in b:
@@ -198,7 +200,8 @@ def named_inputs(given: Sequence[Given], sources: Sequence[InputSource]) -> set[
 
 
 def whole_side(a: ModelSide, b: ModelSide, named: Collection[str], notify: Notify) -> Side | None:
-    """The side of which the other one is a part: an input of the part is a tensor in the middle of the whole, and has its name.
+    """The side of which the other one is a part: an input of the part is a tensor in the middle of the whole, and has
+    its name.
 
     Args:
         a, b: what is compared.
@@ -216,7 +219,8 @@ def whole_side(a: ModelSide, b: ModelSide, named: Collection[str], notify: Notif
 
 
 def same_tensors(whole: ModelSide, part: ModelSide, pairs: Pairs) -> dict[str, Value]:
-    """For each input of a model the tensor of another one that it is a part of: that of the same name, or the input paired with it.
+    """For each input of a model the tensor of another one that it is a part of: that of the same name, or the input
+    paired with it.
 
     Raises:
         InputError: there is none.

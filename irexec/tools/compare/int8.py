@@ -1,8 +1,8 @@
 """Products of 8-bit integers where a runtime has other values: exact arithmetic says who is wrong.
 
-ONNX Runtime computes QLinearConv, QLinearMatMul, MatMulInteger, and what it fuses of DequantizeLinear and QuantizeLinear to them, with
-integer instructions that saturate on some processors. The layers are found in the graph that irexec has made of the model: a product of
-which both operands come from 8-bit integers.
+ONNX Runtime computes QLinearConv, QLinearMatMul, MatMulInteger, and what it fuses of DequantizeLinear and
+QuantizeLinear to them, with integer instructions that saturate on some processors. The layers are found in the graph
+that irexec has made of the model: a product of which both operands come from 8-bit integers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _BYTES = (U8, I8)
 _MOST_TERMS = 1 << 22
 """Products that are looked at one by one."""
 _RTOL = 1e-4
-"""Of floats that come of an exact product of integers. Bytes may differ by 1: scales are multiplied in several orders."""
+"""Of floats that come of an exact product of integers. Bytes may differ by 1: scales are multiplied in several
+orders."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ class _Product:
 
 
 def explain(model: Model, runtime: Runtime, inputs: Arrays, options: CompareOptions) -> Known | None:
-    """The first product of bytes that irexec and the runtime compute differently from the same integers, and who is right.
+    """The first product of bytes that irexec and the runtime compute differently from the same integers, and who is
+    right.
 
     Args:
         model: what the runtime runs.
@@ -178,7 +180,8 @@ class _Irexec:
         self._side, self._options = side, options
 
     def values(self, wanted: Sequence[Value], known: Mapping[Value, np.ndarray]) -> dict[Value, np.ndarray]:
-        """What the layers of values compute from known tensors, those that are nearest in front; nothing where that fails."""
+        """What the layers of values compute from known tensors, those that are nearest in front; nothing where that
+        fails."""
         found = Observed()
         found.arrays = {value: [array] for value, array in known.items()}
         isolated = Isolated(self._side, {value: value for value in known}, self._options)
@@ -303,7 +306,8 @@ class _Trial:
         return None if integers is None or made is None else integers.reshape(made.shape)
 
     def _scale(self, shape: tuple[int, ...]) -> np.ndarray | None:
-        """What a sum of integers is multiplied by, for each element of the product; None where that depends on its terms."""
+        """What a sum of integers is multiplied by, for each element of the product; None where that depends on its
+        terms."""
         found = np.ones(shape)
         is_matrix = self.product.node.type == "MatMul"
         for index, operand in enumerate(self.product.operands):

@@ -1,6 +1,7 @@
 """Each layer of B alone: its inputs are the tensors of A, so that differences do not add up.
 
-All layers that are compared at once are one model, in which nothing connects them: it takes as long to compile and to run as B itself.
+All layers that are compared at once are one model, in which nothing connects them: it takes as long to compile and to
+run as B itself.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Isolated:
 
     Args:
         b: the side.
-        sources: for values of B those that can be given for them, of A say. Layers whose outputs have none run along with the layer
-            that reads them.
+        sources: for values of B those that can be given for them, of A say. Layers whose outputs have none run along
+            with the layer that reads them.
         options: with what the runtimes may use.
         shapes: those of B's tensors; what is given has as many elements.
         orders: the orders of axes that make what is given B's tensors; see Pairs.
@@ -117,7 +118,8 @@ class Isolated:
                 found.arrays.setdefault(pair.b, []).extend(seen.arrays[value])
 
     def _part(self, node: Node) -> tuple[list[Node], list[Value]]:
-        """The layers that run with a layer, itself included, and the values that they are given; of a Parameter its value alone."""
+        """The layers that run with a layer, itself included, and the values that they are given; of a Parameter its
+        value alone."""
         if node.type == "Parameter":
             return [], list(node.outputs)
         nodes: dict[Node, None] = {node: None}

@@ -1,9 +1,11 @@
-"""Each layer judged from the tensors that it was given: whether it computes otherwise, or only carries on what reaches it.
+"""Each layer judged from the tensors that it was given: whether it computes otherwise, or only carries on what reaches
+it.
 
-A difference within the tolerance may grow on its way: a Softmax of large values, or a division by a small variance, makes much of the
-rounding of others. The layer where it leaves the tolerance is not at fault. To tell, irexec computes every layer of B from the tensors
-that A had, and what comes out is compared with what A had there: where they agree, A's layer and B's layer are the same function. Then
-the same with the tensors that B had, since what runs B may be at fault itself, irexec's own plans included.
+A difference within the tolerance may grow on its way: a Softmax of large values, or a division by a small variance,
+makes much of the rounding of others. The layer where it leaves the tolerance is not at fault. To tell, irexec computes
+every layer of B from the tensors that A had, and what comes out is compared with what A had there: where they agree,
+A's layer and B's layer are the same function. Then the same with the tensors that B had, since what runs B may be at
+fault itself, irexec's own plans included.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ from irexec.tools.compare.pairs import TensorPair
 from irexec.tools.compare.rows import Ancestors, Found, Rows, arranged
 
 HIDDEN = 0.03
-"""The part of the relative tolerance from which on the deviation of one layer, as root mean squares, is a fault within the tolerance.
+"""The part of the relative tolerance from which on the deviation of one layer, as root mean squares, is a fault within
+the tolerance.
 
-Of f32 that is 3e-6. Two runtimes differ by up to 7e-7 in a Convolution, and by 1 to 3e-7 in other layers, measured over 15 networks.
+Of f32 that is 3e-6. Two runtimes differ by up to 7e-7 in a Convolution, and by 1 to 3e-7 in other layers, measured over
+15 networks.
 """
 
 
@@ -145,9 +149,11 @@ def _deviation(agreement: Agreement) -> float:
 
 
 def judge_rows(rows: Rows, judge: Judge, ancestors: Ancestors) -> None:
-    """Mark the rows that differ only since what reaches their layers does; where that is all of them, look for what is hidden.
+    """Mark the rows that differ only since what reaches their layers does; where that is all of them, look for what is
+    hidden.
 
-    Where no layer that differs is at fault, one may be whose own tensor is within the tolerance. It counts as differing.
+    Where no layer that differs is at fault, one may be whose own tensor is within the tolerance. It counts as
+    differing.
     """
     outer = [one for one in rows.found if not one.path]
     differing = [one for one in outer if not one.row.agreement.agrees]

@@ -1,4 +1,5 @@
-"""What is known of the layers that differ: of OpenVINO from the table of portability, of ONNX Runtime from exact products of bytes."""
+"""What is known of the layers that differ: of OpenVINO from the table of portability, of ONNX Runtime from exact
+products of bytes."""
 
 from __future__ import annotations
 

@@ -87,7 +87,8 @@ def _take(runtime: Runtime, runs: Sequence[Arrays], values: list[Value], found: 
 def _first_failing(
     runtime: Runtime, runs: Sequence[Arrays], values: list[Value], found: Observed
 ) -> tuple[Value, str] | None:
-    """The first value with which those before it cannot be had any more, and why; None if all of them can be had after all."""
+    """The first value with which those before it cannot be had any more, and why; None if all of them can be had after
+    all."""
     low, high = 0, len(values)
     reason = ""
     while low < high:

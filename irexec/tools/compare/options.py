@@ -24,8 +24,10 @@ class CompareOptions:
         a_weights, b_weights: the .bin of each; None is the file of the model's name.
         shapes: new shapes of inputs by name, for both; None is the only input.
         seed: for random inputs.
-        runs: how many times both are run one after the other, with state from run to run; None is 2 for models with state, else 1.
-        metric, threshold, rtol, atol: see Tolerance; None is what suits the element types: see irexec.tools.compare.tolerances.
+        runs: how many times both are run one after the other, with state from run to run; None is 2 for models with
+            state, else 1.
+        metric, threshold, rtol, atol: see Tolerance; None is what suits the element types: see
+            irexec.tools.compare.tolerances.
         maps: names of tensors of A and B that are the same, whatever else speaks against it.
         inputs_of: the side whose tensors are the inputs of the same name of the other, which is a part of it.
         isolate: run each layer of B alone, with the tensors of A as inputs.

@@ -165,7 +165,8 @@ def _is_constant(value: Value, constant: set[Node]) -> bool:
 def _pair_results(a: ModelSide, b: ModelSide, by_b: dict[Value, Value], how: dict[Value, str]) -> None:
     """Pair what the results are computed from.
 
-    What structure says of these is overruled: where the last layer is missing in B, the one in front of it has a partner of its own.
+    What structure says of these is overruled: where the last layer is missing in B, the one in front of it has a
+    partner of its own.
     """
     for theirs, mine in _same_results(a, b):
         source, other = mine.inputs[0], theirs.inputs[0]

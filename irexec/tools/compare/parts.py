@@ -12,10 +12,11 @@ _BOUNDARY = ("Parameter", "Constant", "Result")
 
 
 def inner_inputs(whole: Model, part: Model) -> list[Port]:
-    """The inputs of a part that are computed in the other model, under a name, type and shape that fit; none unless it is a part.
+    """The inputs of a part that are computed in the other model, under a name, type and shape that fit; none unless it
+    is a part.
 
-    The names of tensors alone say little: exporters call many tensors "x". At least half of the layers of a part have to be in the
-    other model under their names and types, and what computes its inputs must not be in the part.
+    The names of tensors alone say little: exporters call many tensors "x". At least half of the layers of a part have
+    to be in the other model under their names and types, and what computes its inputs must not be in the part.
     """
     named = values_by_name(whole)
     common = {name for port in whole.inputs for name in port.names}

@@ -50,7 +50,8 @@ class Repairing:
         self._context, self._a, self._rows, self._facts, self._judge = context, a, rows, facts, judge
 
     def repaired(self, uncompared: list[Uncompared]) -> list[Uncompared]:
-        """Pair again by values what differs, and leave out the pairs that were guessed wrongly; returns what is not compared."""
+        """Pair again by values what differs, and leave out the pairs that were guessed wrongly; returns what is not
+        compared."""
         added = self._paired_by_value()
         self._replace(added)
         self._add(added, uncompared)
@@ -94,7 +95,8 @@ class Repairing:
             )
 
     def _paired_with_constants(self, uncompared: list[Uncompared]) -> list[TensorPair]:
-        """Pair the tensors of B that A has as Constants: A's exporter has computed them, positions and masks say, before."""
+        """Pair the tensors of B that A has as Constants: A's exporter has computed them, positions and masks say,
+        before."""
         if self._results_agree():
             return []
         agree = {one.value for one in self._rows.found if one.row.agreement.agrees}
@@ -105,7 +107,8 @@ class Repairing:
         return added
 
     def _paired_by_value(self) -> list[TensorPair]:
-        """The tensors that have no partner, or one that was guessed and differs, and that another tensor of A equals."""
+        """The tensors that have no partner, or one that was guessed and differs, and that another tensor of A
+        equals."""
         doubtful = {one.value for one in self._rows.found if is_suspicious(one)}
         constant = constant_layers(self._context.b.model)
         random = random_layers(self._context.b.order, seeded=self._context.seeded)
@@ -198,7 +201,8 @@ class Repairing:
         return wrong_pairs(found, self._context.pairs, ancestors, follows, self._is_evident, results_agree=agree)
 
     def _is_evident(self, one: Value, other: Value) -> bool:
-        """Whether a layer of B, which gives ``other``, has another attribute than that of A, or a constant that A has not."""
+        """Whether a layer of B, which gives ``other``, has another attribute than that of A, or a constant that A has
+        not."""
         return other.node in self._context.unknown_constants or attribute_values(one.node) != attribute_values(
             other.node
         )

@@ -11,8 +11,8 @@ from irexec.tools.compare.random_layers import random_layers
 from irexec.tools.compare.rows import Found, Rows
 
 _FUSED = 80.0
-"""Decibels from which on a result that agrees while tensors are observed, and differs while none is, differs by rounding: layers that
-are fused round less often."""
+"""Decibels from which on a result that agrees while tensors are observed, and differs while none is, differs by
+rounding: layers that are fused round less often."""
 
 
 def result_rows(context: Context, rows: Rows) -> tuple[TensorRow, ...]:

@@ -103,7 +103,8 @@ class Rows:
     def add_inner(self, pair: InnerPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> bool:
         """Add the row of a tensor inside bodies; False if no iteration gave it.
 
-        The arrays have one axis for each body in front; their elements are arrays where the shape changes from iteration to iteration.
+        The arrays have one axis for each body in front; their elements are arrays where the shape changes from
+        iteration to iteration.
         """
         depth = len(pair.b.levels)
         found: list[tuple[int, tuple[int, ...], Agreement, np.ndarray]] = []
@@ -162,7 +163,8 @@ def _broadcast(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def in_shape(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """An array in the shape of its partner, where exporters have kept, merged or split axes; of as many axes it is another tensor."""
+    """An array in the shape of its partner, where exporters have kept, merged or split axes; of as many axes it is
+    another tensor."""
     return array.reshape(shape) if array.ndim != len(shape) and array.size == math.prod(shape) else array
 
 
@@ -231,7 +233,8 @@ class Ancestors:
                 self._bodies |= dict.fromkeys(body.graph.parameters, (node, body))
 
     def of(self, value: Value) -> tuple[list[Value], list[Node]]:
-        """The compared tensors, and the layers between, whose tensors are not compared. What only gives its shape does not count."""
+        """The compared tensors, and the layers between, whose tensors are not compared. What only gives its shape does
+        not count."""
         found: dict[Value, None] = {}
         between: dict[Node, None] = {}
         waiting = self._read(value)[::-1]
@@ -248,7 +251,8 @@ class Ancestors:
         return list(found), list(between)
 
     def _read(self, value: Value) -> list[Value]:
-        """What a value is computed from: of a layer with bodies what they give, of their Parameters what they are given."""
+        """What a value is computed from: of a layer with bodies what they give, of their Parameters what they are
+        given."""
         node = value.node
         if node in self._bodies:
             return self._given(node)

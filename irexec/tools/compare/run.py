@@ -34,10 +34,11 @@ def compare(
     """Compare two models, or one model in two runtimes, tensor by tensor.
 
     Args:
-        a: the reference: a model, what read_model takes, or the path of a .npz or of a folder that ``infer --dump-layers`` wrote.
+        a: the reference: a model, what read_model takes, or the path of a .npz or of a folder that ``infer
+            --dump-layers`` wrote.
         b: a model, or what read_model takes; by default the same as ``a``.
-        inputs: arrays by the names of inputs, those of A or else of B; of several runs one mapping for each. What is not given comes
-            from ``sources``.
+        inputs: arrays by the names of inputs, those of A or else of B; of several runs one mapping for each. What is
+            not given comes from ``sources``.
         options: how they are run and compared.
         sources: where other inputs come from; random ones without any.
         notify: takes what the user might not expect.
@@ -75,7 +76,8 @@ def comparing(
     notify: Notify = lambda text: None,
     advance: Advance = lambda part: None,
 ) -> Comparing:
-    """Both sides, open until the stack is closed, so that more can be asked than ``compare`` returns; errors are the same."""
+    """Both sides, open until the stack is closed, so that more can be asked than ``compare`` returns; errors are the
+    same."""
     if b is None and options.a_runtime == options.b_runtime:
         raise InputError(
             "one model in one runtime has nothing to be compared with: give a second model, or another runtime"

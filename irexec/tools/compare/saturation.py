@@ -1,7 +1,8 @@
 """Products of bytes as processors without VNNI compute them, if told to: sums of two products cut off at 16 bits.
 
-The instruction vpmaddubsw multiplies unsigned by signed bytes, and adds neighbouring products in 16 bits with saturation: 255 * 127 twice
-is 64,770, and 32,767 comes out. Which products are neighbours depends on the order in which a library goes over channels and taps.
+The instruction vpmaddubsw multiplies unsigned by signed bytes, and adds neighbouring products in 16 bits with
+saturation: 255 * 127 twice is 64,770, and 32,767 comes out. Which products are neighbours depends on the order in which
+a library goes over channels and taps.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from irexec.reference.windows import SlidingWindows, pad, windows
 _LOWEST, _HIGHEST = -(1 << 15), (1 << 15) - 1
 
 Terms = tuple[np.ndarray, np.ndarray]
-"""Activations, as unsigned bytes, and weights: for each element of the result that is looked at the factors of its products."""
+"""Activations, as unsigned bytes, and weights: for each element of the result that is looked at the factors of its
+products."""
 
 
 def terms_of_matrices(x: np.ndarray, w: np.ndarray, at: tuple[np.ndarray, ...]) -> Terms:

@@ -152,7 +152,8 @@ def body_layers(node: Node) -> list[Node]:
 
 
 def computed(order: Sequence[Node]) -> Iterator[Value]:
-    """What a graph computes and reads: every tensor but Constants, Parameters, what an Assign passes on and what nobody reads.
+    """What a graph computes and reads: every tensor but Constants, Parameters, what an Assign passes on and what nobody
+    reads.
 
     A Constant that is a Result counts, and so does the first output of a layer.
     """

@@ -11,7 +11,8 @@ from irexec.tools.arrays.agreement import THRESHOLDS, Metric, Tolerance
 from irexec.tools.compare.options import CompareOptions
 
 RTOL = {"f64": 1e-4, "f32": 1e-4, "f16": 1e-2, "bf16": 5e-2, "f8e4m3": 0.25, "f8e5m2": 0.5}
-"""The relative tolerance by the coarser element type of the two: some ten times the rounding of a value, as sums of products have."""
+"""The relative tolerance by the coarser element type of the two: some ten times the rounding of a value, as sums of
+products have."""
 QUANTISED_SNR = 20.0
 """Decibels that are left of a tensor of a well quantised network."""
 _WEIGHTS = 16

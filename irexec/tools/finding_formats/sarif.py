@@ -23,7 +23,8 @@ _ROOT = "%SRCROOT%"
 
 
 def sarif_log(reports: Sequence[Report], version: str) -> dict[str, Any]:
-    """The log as what json.dumps takes: one run, with a rule for each code that was found, and a result for each finding.
+    """The log as what json.dumps takes: one run, with a rule for each code that was found, and a result for each
+    finding.
 
     Paths are relative to the working folder where the files are below it. A file that cannot be read is a result too,
     of the rule "unreadable", and a notification of the run. ``version`` is that of irexec.

@@ -12,8 +12,8 @@ Pairs = Collection[tuple[int, int]]
 def make_acyclic(group: Group, pairs: Pairs) -> None:
     """Change the groups of ``group``, and those in them, until none is on a cycle.
 
-    A group that is on a cycle with layers alone takes them in, unless it is shape arithmetic; of several on a cycle the smallest is
-    dissolved, and so is shape arithmetic.
+    A group that is on a cycle with layers alone takes them in, unless it is shape arithmetic; of several on a cycle the
+    smallest is dissolved, and so is shape arithmetic.
 
     Args:
         group: the outermost one; all layers are in it.

@@ -1,4 +1,5 @@
-"""From a model to the layers and edges that can be drawn, and the constants that are drawn in the layers that read them."""
+"""From a model to the layers and edges that can be drawn, and the constants that are drawn in the layers that read
+them."""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ def _cost(costs: Costs, node: Node) -> Cost | None:
 
 
 def drawn_in(content: Content) -> dict[int, int]:
-    """For each constant, and each layer that computes from constants alone, the layer that shows it as one of its inputs.
+    """For each constant, and each layer that computes from constants alone, the layer that shows it as one of its
+    inputs.
 
     That is the first reader that is not itself a constant. A constant without such a reader has a box of its own.
     """

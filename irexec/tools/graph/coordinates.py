@@ -1,4 +1,5 @@
-"""Horizontal positions: near to the boxes that lines lead to, in the given order, with lines as straight as possible."""
+"""Horizontal positions: near to the boxes that lines lead to, in the given order, with lines as straight as
+possible."""
 
 from __future__ import annotations
 
@@ -100,7 +101,8 @@ def _apart(wanted: Sequence[tuple[float, float]], offsets: Sequence[float]) -> l
 
 
 def _chains(part: Layered) -> list[list[int]]:
-    """The vertices that are to stand one below the other, each connected to the next by its main line; the longest first.
+    """The vertices that are to stand one below the other, each connected to the next by its main line; the longest
+    first.
 
     The main line of a vertex leads to the neighbour with the longest path behind it; of several the middle one.
     """

@@ -27,13 +27,14 @@ class Layer:
         line: its entry in the file, with inferred types and shapes.
         family: the name of its family of operations (irexec.tools.graph.families).
         cost: None for a layer that computes nothing.
-        drawn_in: for a constant the index of the layer that shows it as an input; None for a layer with a box of its own.
+        drawn_in: for a constant the index of the layer that shows it as an input; None for a layer with a box of its
+            own.
         constants: the indices of the layers that are drawn in this one.
         reads: element type and shape of each input that is a constant.
         statistics: of a constant; None unless requested.
         findings: of validation; empty unless requested.
-        milliseconds, share: median time and part of the whole; None unless measured, and for a layer that is computed along
-            with another one.
+        milliseconds, share: median time and part of the whole; None unless measured, and for a layer that is computed
+            along with another one.
         along_with: the name of that other layer.
     """
 
@@ -53,7 +54,8 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An edge: output ``output`` of layer ``source`` arrives at input ``input`` of layer ``target``; layers by index."""
+    """An edge: output ``output`` of layer ``source`` arrives at input ``input`` of layer ``target``; layers by
+    index."""
 
     source: int
     output: int
@@ -81,8 +83,8 @@ class Frame:
 
     Attributes:
         index: its position in ``Drawing.frames``.
-        kind: "graph" for the whole, "block" for layers of a common name, "layer" for a layer with bodies, "body" for one of
-            several bodies.
+        kind: "graph" for the whole, "block" for layers of a common name, "layer" for a layer with bodies, "body" for
+            one of several bodies.
         name: for people.
         parent: the frame around it; None for the whole.
         layer: the layer with the bodies, for the kind "layer".

@@ -14,7 +14,8 @@ from irexec.tools.graph.repetition import group_repeated
 from irexec.tools.graph.shape_arithmetic import set_apart
 
 SHOWN = 60
-"""Maximum number of boxes of a graph with folded blocks: blocks are unfolded, from the outermost on, up to this number."""
+"""Maximum number of boxes of a graph with folded blocks: blocks are unfolded, from the outermost on, up to this
+number."""
 
 
 class FrameBuilder:

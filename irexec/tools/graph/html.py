@@ -1,7 +1,8 @@
-"""A drawing as a page that folds, searches and explains itself, or as a part of another page. It needs no other file and no network.
+"""A drawing as a page that folds, searches and explains itself, or as a part of another page. It needs no other file
+and no network.
 
-The browser draws on a canvas, so that 5,000 layers stay quick. Each frame is laid out here (irexec.tools.graph.layout), with all frames
-in it folded; the script moves the rest apart where a reader unfolds some.
+The browser draws on a canvas, so that 5,000 layers stay quick. Each frame is laid out here (irexec.tools.graph.layout),
+with all frames in it folded; the script moves the rest apart where a reader unfolds some.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def graph_fragment(drawing: Drawing, *, id: str = "graph", is_whole_page: bool =
     Args:
         drawing: what is shown.
         id: of the element, unique in the page.
-        is_whole_page: True if there is nothing else in the page: it then has the height of the window, and the wheel moves it at once.
+        is_whole_page: True if there is nothing else in the page: it then has the height of the window, and the wheel
+            moves it at once.
     """
     return joined(
         element("style", _file("page.css")),

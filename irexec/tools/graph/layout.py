@@ -1,11 +1,13 @@
 """Positions of boxes and lines: a layered layout of each frame, in pixels.
 
-Source: Sugiyama, Tagawa, Toda 1981. Each layer stands in a row below all that it reads (here), the order in a row reduces crossings
-(ordering.py), and coordinates keep lines straight (coordinates.py). Everything is linear in the number of layers.
+Source: Sugiyama, Tagawa, Toda 1981. Each layer stands in a row below all that it reads (here), the order in a row
+reduces crossings (ordering.py), and coordinates keep lines straight (coordinates.py). Everything is linear in the
+number of layers.
 
-Each line takes a vertex in every row that it passes. The lines of an attention mask to every block, or of skips over a whole network,
-would be most of the vertices and move everything else aside. The longest lines are therefore not laid out as soon as there are more
-than ``_BENDS`` such vertices for each box, lines over at most ``_SHORT`` rows not counted; they are drawn straight, and pale.
+Each line takes a vertex in every row that it passes. The lines of an attention mask to every block, or of skips over a
+whole network, would be most of the vertices and move everything else aside. The longest lines are therefore not laid
+out as soon as there are more than ``_BENDS`` such vertices for each box, lines over at most ``_SHORT`` rows not
+counted; they are drawn straight, and pale.
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ class FrameLayout:
         rows: row of each item.
         entries: horizontal position of each tensor that comes from outside, above the content.
         exits: horizontal position of each tensor that goes outside, below the content.
-        bends: for each link of the frame the points at which it passes the rows between its ends; None for a line that is drawn
-            straight because it is too long.
+        bends: for each link of the frame the points at which it passes the rows between its ends; None for a line that
+            is drawn straight because it is too long.
         width, height: of the content.
     """
 

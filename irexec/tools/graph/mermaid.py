@@ -1,4 +1,5 @@
-"""A drawing as a flowchart in Mermaid, which Markdown of GitHub and GitLab shows. Source: "Flowcharts - Basic Syntax" of Mermaid."""
+"""A drawing as a flowchart in Mermaid, which Markdown of GitHub and GitLab shows. Source: "Flowcharts - Basic Syntax"
+of Mermaid."""
 
 from __future__ import annotations
 
@@ -50,5 +51,6 @@ def _class(family: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text in quotes: letters of any script stay, what Mermaid, Markdown or HTML could obey is written as its code point."""
+    """A text in quotes: letters of any script stay, what Mermaid, Markdown or HTML could obey is written as its code
+    point."""
     return "".join(letter if letter in _PLAIN or letter.isalnum() else f"#{ord(letter)};" for letter in text)

@@ -62,9 +62,9 @@ def scopes(
 ) -> dict[int, tuple[str, ...]]:
     """The scope of each layer.
 
-    Transformations of a model leave layers without a scope, such as "Multiply_8123" for a convolution that a normalization was fused
-    into. Such a layer takes the common scope of its readers if all of them have one of their own, else that of its producers. The
-    module of a single layer, such as "bn1.act", is not shared.
+    Transformations of a model leave layers without a scope, such as "Multiply_8123" for a convolution that a
+    normalization was fused into. Such a layer takes the common scope of its readers if all of them have one of their
+    own, else that of its producers. The module of a single layer, such as "bn1.act", is not shared.
 
     Args:
         names: of the layers.
@@ -106,7 +106,8 @@ def _common(scopes: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def group_by_scope(scopes: Mapping[int, tuple[str, ...]]) -> Group:
-    """The tree of groups, without those of fewer layers than ``MINIMUM`` and those that have all of the group around them."""
+    """The tree of groups, without those of fewer layers than ``MINIMUM`` and those that have all of the group around
+    them."""
     by_scope: dict[tuple[str, ...], Group] = {(): Group("")}
     for i, path in scopes.items():
         for depth in range(1, len(path) + 1):

@@ -17,7 +17,8 @@ CUT = 30.0
 
 @dataclass(frozen=True)
 class PlacedBox:
-    """A box at the position of its upper left corner; ``box`` is None for an unfolded frame, which has a title instead."""
+    """A box at the position of its upper left corner; ``box`` is None for an unfolded frame, which has a title
+    instead."""
 
     item: int
     x: float
@@ -109,7 +110,8 @@ class _Content:
         return inner.width + 2 * PAD, inner.height + 2 * PAD + HEAD
 
     def put(self, placed: Placed, x: float, y: float) -> list[tuple[int, float, float]]:
-        """Add the boxes and lines of the frame, whose content begins at (x, y); returns where open frames in it begin."""
+        """Add the boxes and lines of the frame, whose content begins at (x, y); returns where open frames in it
+        begin."""
         further = []
         for item, (left, top, width, height) in self._boxes.items():
             is_open = item in self._open
@@ -136,7 +138,8 @@ class _Content:
         return self._port(link, link.target, left + width / 2), top
 
     def _port(self, link: Link, item: int, middle: float) -> float:
-        """The horizontal position of a line at an item: where the tensor enters or leaves, if the item is an open frame."""
+        """The horizontal position of a line at an item: where the tensor enters or leaves, if the item is an open
+        frame."""
         inner = self._open.get(item)
         ports: Mapping[tuple[int, int], float] = {}
         if inner is not None:

@@ -1,4 +1,5 @@
-"""A drawing as an image: its SVG, rasterised by resvg (Rust), whose wheels need no further libraries, with the fonts of the system."""
+"""A drawing as an image: its SVG, rasterised by resvg (Rust), whose wheels need no further libraries, with the fonts of
+the system."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def png(svg: str, size: tuple[float, float], scale: float, notify: Notify) -> by
     Args:
         svg: the document.
         size: its width and height.
-        scale: pixels of the image for one of the document; it is made smaller where a side would have more than ``PNG_SIDE`` pixels.
+        scale: pixels of the image for one of the document; it is made smaller where a side would have more than
+            ``PNG_SIDE`` pixels.
         notify: called with notes for the user.
 
     Raises:

@@ -30,7 +30,8 @@ class Repetition:
 
 
 def group_repeated(group: Group, types: Mapping[int, str], pairs: Collection[tuple[int, int]]) -> None:
-    """Put the layers and groups of each group that repeat one after the other, by their types, into a group for each time.
+    """Put the layers and groups of each group that repeat one after the other, by their types, into a group for each
+    time.
 
     Args:
         group: the outermost one, whose layers are numbered in an order in which they can be computed.
@@ -84,7 +85,8 @@ def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[i
 
 
 def _block(members: Sequence[tuple[Item, list[int]]], types: Mapping[int, str], which: str) -> Group:
-    """A group of some items. Layers that repeat have no common name; the group is named by its first item and its position."""
+    """A group of some items. Layers that repeat have no common name; the group is named by its first item and its
+    position."""
     layers = [item for item, _ in members if isinstance(item, int)]
     groups = [item for item, _ in members if isinstance(item, Group)]
     first, _ = members[0]
@@ -134,7 +136,8 @@ def _largest(labels: np.ndarray) -> Repetition | None:
 
 
 def _aligned(one: Repetition, labels: np.ndarray, crossing: np.ndarray, end: int) -> Repetition:
-    """The same repetition, begun where the fewest lines cross the ends of its blocks; with one block less if need be."""
+    """The same repetition, begun where the fewest lines cross the ends of its blocks; with one block less if need
+    be."""
     whole = one.stop
     while whole < end and labels[whole] == labels[whole - one.period]:
         whole += 1

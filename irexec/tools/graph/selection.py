@@ -11,9 +11,11 @@ from irexec.tools.graph.content import Content
 
 
 def find_layer(content: Content, key: str) -> int:
-    """The layer that ``key`` names: one of its tensors, its name, its name with ``:N`` or ``.N`` for an output, or its id.
+    """The layer that ``key`` names: one of its tensors, its name, its name with ``:N`` or ``.N`` for an output, or its
+    id.
 
-    A layer of a body may have the path of the body before its name: ``loop/body/add``. Layers outside of bodies come first.
+    A layer of a body may have the path of the body before its name: ``loop/body/add``. Layers outside of bodies come
+    first.
 
     Raises:
         InputError: there is none; the message offers similar names.
@@ -59,7 +61,8 @@ def neighbours(content: Content, into: Mapping[int, int]) -> tuple[Neighbours, N
     """The layers before and after each layer with a box of its own.
 
     Args:
-        into: for constants the layer that they are drawn in (irexec.tools.graph.content.drawn_in), which stands for them.
+        into: for constants the layer that they are drawn in (irexec.tools.graph.content.drawn_in), which stands for
+            them.
     """
     before: dict[int, dict[int, None]] = defaultdict(dict)
     after: dict[int, dict[int, None]] = defaultdict(dict)
@@ -107,10 +110,10 @@ def select(
 ) -> set[int] | None:
     """The layers with a box of their own that are drawn; None for all.
 
-    A layer that ``around_keys`` names is drawn with what is at most ``hops`` edges away; one of ``from_keys`` with what depends on it; one
-    of ``to_keys`` with what it depends on. With both, those are drawn that lie on a path from one of the first to one of the second.
-    With ``around_keys`` and one of the others as well, the layers near the first that the others select. Of a layer in
-    a body, its body is drawn alone.
+    A layer that ``around_keys`` names is drawn with what is at most ``hops`` edges away; one of ``from_keys`` with what
+    depends on it; one of ``to_keys`` with what it depends on. With both, those are drawn that lie on a path from one of
+    the first to one of the second. With ``around_keys`` and one of the others as well, the layers near the first that
+    the others select. Of a layer in a body, its body is drawn alone.
 
     Raises:
         InputError: there is no layer of a name, or nothing is left.

@@ -1,4 +1,5 @@
-"""Shape arithmetic: layers whose values depend on the shapes of tensors alone, such as ShapeOf, Gather, Concat before a Reshape."""
+"""Shape arithmetic: layers whose values depend on the shapes of tensors alone, such as ShapeOf, Gather, Concat before a
+Reshape."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ def set_apart(
 ) -> None:
     """Give the layers of shape arithmetic a scope of their own in the scope that they have.
 
-    One scope may need several: a layer that computes with the shape of a tensor cannot be in one block with a layer that the
-    tensor depends on.
+    One scope may need several: a layer that computes with the shape of a tensor cannot be in one block with a layer
+    that the tensor depends on.
 
     Args:
         scopes: of each layer; changed.
@@ -30,7 +31,8 @@ def set_apart(
             members[i] = None
     place = {i: k for k, i in enumerate(order)}
     newest, oldest = _newest_before(members, before, place), _oldest_after(members, before, place)
-    # The newest tensor whose shape a layer of the block reads is older than the oldest layer that reads a result of the block.
+    # The newest tensor whose shape a layer of the block reads is older than the oldest layer that reads a result of the
+    # block.
     current: dict[Scope, tuple[int, float]] = {}
     for i in sorted(members, key=lambda i: (newest[i], place[i])):
         number, bound = current.get(scopes[i], (0, float("inf")))

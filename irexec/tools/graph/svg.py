@@ -1,4 +1,5 @@
-"""A drawing as SVG 1.1: shapes and texts with attributes of their own, which browsers, viewers and rasterisers read alike.
+"""A drawing as SVG 1.1: shapes and texts with attributes of their own, which browsers, viewers and rasterisers read
+alike.
 
 There is no script, style sheet, foreign element or reference in it. The text at the pointer is a ``title``.
 """
@@ -175,7 +176,8 @@ def path(points: Sequence[Point]) -> str:
 
 
 def _labels(drawing: Drawing, lines: Iterable[PlacedLine]) -> Iterator[tuple[str, float, float]]:
-    """Types and shapes with their positions: below the box that a tensor leaves; above its readers if several tensors leave the box."""
+    """Types and shapes with their positions: below the box that a tensor leaves; above its readers if several tensors
+    leave the box."""
     outputs: dict[int | None, set[tuple[int, int]]] = {}
     # A tensor that leaves an unfolded frame has its label where it leaves the layer in the frame.
     listed = [

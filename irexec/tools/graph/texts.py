@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from irexec.messages import visible
 
-# In units of the font size, somewhat above common sans-serif fonts, so that a letter that is wider than expected still fits.
+# In units of the font size, somewhat above common sans-serif fonts, so that a letter that is wider than expected still
+# fits.
 _NARROW, _WIDE, _CAPITAL, _OTHER, _FULL = 0.34, 0.95, 0.73, 0.61, 1.05
 _OF = {
     **dict.fromkeys(" !'()*,-./:;I[]`fijlrt{|}", _NARROW),
@@ -22,7 +23,8 @@ def width(text: str, size: float) -> float:
 
 
 def fitted(text: str, size: float, space: float) -> str:
-    """The text as one visible line of at most ``space``. A long path keeps its end, another long text its beginning and its end."""
+    """The text as one visible line of at most ``space``. A long path keeps its end, another long text its beginning and
+    its end."""
     text = visible(text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}{text[-_LONGEST // 2 :]}")
     if width(text, size) <= space:
         return text
@@ -44,7 +46,8 @@ def listed(texts: Sequence[str], size: float, space: float) -> str:
 
 
 def _shortened(text: str, count: int, part: int) -> str:
-    """``count`` characters of the text: ``count // part`` from its beginning, the others from its end; all from its end for 0."""
+    """``count`` characters of the text: ``count // part`` from its beginning, the others from its end; all from its end
+    for 0."""
     head = count // part if part else 0
     return f"{text[:head]}…{text[len(text) - (count - head) :]}"
 

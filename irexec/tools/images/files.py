@@ -36,8 +36,8 @@ _DAMAGED = (
     struct.error, zlib.error,
 )  # fmt: skip
 
-# Bytes of a pixel in Pillow: it is decoded, converted and rotated upright, which are copies of 4 bytes; then resized and
-# made a float of each channel, and a value of the input's type, of at most 8 bytes.
+# Bytes of a pixel in Pillow: it is decoded, converted and rotated upright, which are copies of 4 bytes; then resized
+# and made a float of each channel, and a value of the input's type, of at most 8 bytes.
 _DECODED = 12
 _RESIZED = 4
 _ARRAYS = 1 + 4 + 8

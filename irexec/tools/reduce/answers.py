@@ -1,7 +1,8 @@
 """What has been tried, kept in a file, so that an interrupted reduction goes on without trying it again.
 
-The first line of the file is JSON that says what is reduced and how; each other line is the answer for one candidate. A reduction
-is deterministic: when it is begun again and every candidate that was tried has its answer from the file, it comes to where it was.
+The first line of the file is JSON that says what is reduced and how; each other line is the answer for one candidate. A
+reduction is deterministic: when it is begun again and every candidate that was tried has its answer from the file, it
+comes to where it was.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ _ITERATIONS = 8
 
 
 def inner_wholes(whole: Whole, node: Node) -> Iterator[Whole]:
-    """Each body of a layer as a model to take apart, once for each of some iterations: the first, the last, and those after the first."""
+    """Each body of a layer as a model to take apart, once for each of some iterations: the first, the last, and those
+    after the first."""
     calls = _calls(whole.recording, node)
     for name, body in node.bodies.items():
         for number, arrays in _chosen(calls.get(name) or _unknown(whole.recording, body)):

@@ -50,7 +50,8 @@ class Part:
         units: positions among the units of ``Whole``, in order.
         bypassed: units that are left out, and the input whose value the readers of their output get.
         results: positions among the frontier of the part; None for all of it.
-        loose: positions among the Parameters and Constants of ``Whole`` that are kept although no layer of the part may read them.
+        loose: positions among the Parameters and Constants of ``Whole`` that are kept although no layer of the part may
+            read them.
     """
 
     units: tuple[int, ...]
@@ -72,7 +73,8 @@ class Whole:
     Attributes:
         recording: its values.
         path: the names of the layers in whose bodies the model is; "" for the model itself.
-        units: the layers that are kept or left out together, in topological order: one each, but for those of a variable.
+        units: the layers that are kept or left out together, in topological order: one each, but for those of a
+            variable.
         loose: the Parameters, and the Constants that nothing reads.
     """
 
@@ -208,7 +210,8 @@ def named_inputs(model: Model, arrays: Sequence[np.ndarray]) -> dict[str, np.nda
 def named_results(
     model: Model, values: Sequence[Value | None], reference: Mapping[Value, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """The reference values of the Results of a model, each of which gives one of ``values``, by the names of its outputs."""
+    """The reference values of the Results of a model, each of which gives one of ``values``, by the names of its
+    outputs."""
     if not reference:
         return {}
     return {

@@ -1,4 +1,5 @@
-"""Models in the state that a run leaves: a fault that only a later run shows is a fault of the first run of such a model."""
+"""Models in the state that a run leaves: a fault that only a later run shows is a fault of the first run of such a
+model."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ RUNS = 8
 def after_run(
     model: Model, inputs: Mapping[str, np.ndarray], precision: Precision, timeout: float | None
 ) -> Model | None:
-    """The model with variables that begin with what a run leaves; None for a model without variables, and where the run is refused.
+    """The model with variables that begin with what a run leaves; None for a model without variables, and where the run
+    is refused.
 
     Args:
         model: stays as it is.

@@ -17,8 +17,8 @@ Fails = Callable[[tuple[T, ...]], bool]
 def shortest_prefix(items: Sequence[T], fails: Fails[T]) -> tuple[T, ...]:
     """A prefix that fails, found by bisection in at most log2(n) + 1 tests.
 
-    It is the shortest one where longer prefixes of a failing one fail too; otherwise it is one that fails while the bisection saw a
-    shorter one that does not.
+    It is the shortest one where longer prefixes of a failing one fail too; otherwise it is one that fails while the
+    bisection saw a shorter one that does not.
 
     Args:
         items: fail as a whole, which is not tested, and the empty prefix does not.
@@ -43,8 +43,8 @@ def shortest_suffix(items: Sequence[T], fails: Fails[T]) -> tuple[T, ...]:
 def ddmin(items: Sequence[T], fails: Fails[T]) -> tuple[T, ...]:
     """A part that fails, and of which no single item can be left out without that it stops failing.
 
-    Chunks of neighbours are left out, half of all first and then ever smaller ones. There are at most n * n + 3 * n tests, and in the
-    order of log n where one item is what makes the others fail.
+    Chunks of neighbours are left out, half of all first and then ever smaller ones. There are at most n * n + 3 * n
+    tests, and in the order of log n where one item is what makes the others fail.
 
     Args:
         items: fail as a whole, which is not tested, and the empty part does not.

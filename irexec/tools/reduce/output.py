@@ -43,7 +43,8 @@ class Output:
         self._ended, self._took = time.monotonic(), 0.0
 
     def check(self, read: Mapping[str, str]) -> None:
-        """Raise InputError before the work if the files cannot be written, or not without overwriting something of the user's."""
+        """Raise InputError before the work if the files cannot be written, or not without overwriting something of the
+        user's."""
         if self.model.suffix != ".xml":
             raise InputError(f"-o {self.model} does not end in .xml")
         for path in (self.model, self.model.with_suffix(".bin"), self.inputs, self.expected, self.state):

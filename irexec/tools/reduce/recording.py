@@ -37,8 +37,8 @@ class Recording:
         keep_shapes: whether what is cut keeps sizes that are not known before a run.
         timeout: seconds of a run.
         precision: how irexec computes f16 and bf16.
-        reference: what another runtime gives for some of the values. Only these, and what is constant, are cut then: after a fault
-            the values of irexec are wrong.
+        reference: what another runtime gives for some of the values. Only these, and what is constant, are cut then:
+            after a fault the values of irexec are wrong.
         holds_all: whether all values of the run fit into memory; otherwise a run is made for those that a part needs.
     """
 
@@ -140,7 +140,8 @@ class Recording:
         )
 
     def boundary(self, value: Value) -> Fact | None:
-        """See irexec.analysis.submodel.Boundary: what follows from Constants alone, or decides about shapes, becomes a Constant."""
+        """See irexec.analysis.submodel.Boundary: what follows from Constants alone, or decides about shapes, becomes a
+        Constant."""
         if value not in self._boundaries:
             self._boundaries[value] = self._boundary(value)
         return self._boundaries[value]

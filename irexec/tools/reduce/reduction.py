@@ -87,7 +87,8 @@ class Reduction(Record):
         failure: how it fails, in one sentence.
         kind: what the failures of all candidates that were accepted have in common.
         command: the arguments of the command that shows it; empty where nothing is written.
-        before, after: how many layers the model had and has, but for Parameters, Constants and Results; those of bodies count.
+        before, after: how many layers the model had and has, but for Parameters, Constants and Results; those of bodies
+            count.
         layers: those of the smallest model.
         parameters, constants: how many of them it has.
         checks: how many candidates were checked.
@@ -139,8 +140,8 @@ def reduce(
         check: decides whether a candidate fails, and how. It is not closed.
         inputs: arrays for its inputs, or where they come from; random ones unless given.
         options: what is written, and how parts are cut out.
-        against: in place of ``check``, a runtime ("openvino", "onnxruntime", "onnx", "reference"), or the right version of the
-            model: a candidate fails where its values differ. ``check_against`` has more arguments.
+        against: in place of ``check``, a runtime ("openvino", "onnxruntime", "onnx", "reference"), or the right version
+            of the model: a candidate fails where its values differ. ``check_against`` has more arguments.
         notify: takes what the user may not expect.
         progress: called after each check.
 
@@ -333,7 +334,8 @@ def _taken_apart(
     trials: Trials,
     options: ReduceOptions,
 ) -> tuple[tuple[Whole, Part] | None, list[str]]:
-    """The model with the shapes of its inputs, or with those that it declares where it fails only so, and a part that fails.
+    """The model with the shapes of its inputs, or with those that it declares where it fails only so, and a part that
+    fails.
 
     Args:
         starts: the positions of the layers of parts that are tried before all of it.

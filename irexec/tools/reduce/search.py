@@ -140,7 +140,8 @@ def smallest(whole: Whole, part: Part, fails: Trials) -> Part:
 
 
 def _bisected(whole: Whole, part: Part, fails: Trials) -> Part:
-    """By cut points in topological order: first what is after the last layer that is needed goes, then what is before the first."""
+    """By cut points in topological order: first what is after the last layer that is needed goes, then what is before
+    the first."""
     units = shortest_prefix(part.units, lambda units: fails(whole, replace(part, units=units)))
     units = shortest_suffix(units, lambda units: fails(whole, replace(part, units=units)))
     return replace(part, units=units)

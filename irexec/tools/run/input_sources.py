@@ -55,8 +55,8 @@ class InputSource:
 
 
 def parse_input_source(text: str) -> InputSource:
-    """``name=source`` or ``source``. Both may hold ``=``: the source is the shortest text after one that is a file or a word, or
-    all of the text if that is a file; where nothing is, what follows the last ``=``.
+    """``name=source`` or ``source``. Both may hold ``=``: the source is the shortest text after one that is a file or a
+    word, or all of the text if that is a file; where nothing is, what follows the last ``=``.
 
     Raises:
         InputError: there is no source.

@@ -52,8 +52,8 @@ def loop(
     """The last states, then the scan outputs, to which every iteration adds a slice.
 
     Without a condition input the loop still stops when the condition of the body becomes false, as in ONNX Runtime and
-    OpenVINO; the specification would ignore it. The condition that the body reads is always true. The body may append one
-    tensor per iteration to a sequence, which then is a scan output too.
+    OpenVINO; the specification would ignore it. The condition that the body reads is always true. The body may append
+    one tensor per iteration to a sequence, which then is a scan output too.
     """
     _check_body(body, 2 + len(initial), 1 + len(initial))
     if not all(isinstance(one, Value | TensorSequence) for one in initial):

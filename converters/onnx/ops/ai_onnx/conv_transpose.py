@@ -18,9 +18,9 @@ def _resolved(
 ) -> tuple[Windows, list[int]]:
     """Explicit pads and output_padding that have the effect of auto_pad or output_shape.
 
-    The total padding is what leaves a size of input * stride, or output_shape, and includes the model's output_padding. The
-    odd element of it is cut at the end for SAME_UPPER, at the start otherwise. A result that is larger than the transposed
-    convolution gets zeros at the end. Source: ONNX ConvTranspose-22 and its runtimes.
+    The total padding is what leaves a size of input * stride, or output_shape, and includes the model's output_padding.
+    The odd element of it is cut at the end for SAME_UPPER, at the start otherwise. A result that is larger than the
+    transposed convolution gets zeros at the end. Source: ONNX ConvTranspose-22 and its runtimes.
     """
     if not output_shape and not windows.auto_pad.startswith("same"):
         return windows, extra

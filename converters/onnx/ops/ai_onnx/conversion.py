@@ -17,7 +17,8 @@ _LARGEST = {"f8e4m3": 448.0, "f8e5m2": 57344.0}
 
 
 def cast(ctx: TranslationContext, x: Value, kind: Element, saturate: bool, round_mode: str) -> Value:
-    """Conversion to another type, with ONNX's rules for floats of 8 bits and less, which differ from those of Convert."""
+    """Conversion to another type, with ONNX's rules for floats of 8 bits and less, which differ from those of
+    Convert."""
     source = ctx.element(x)
     if source is kind:
         return x

@@ -55,7 +55,8 @@ def grid_sample_20(
 
 
 class _Sampling:
-    """Samples of (N, C, sizes...) at a grid of (N, points..., axes), whose coordinates are in reverse order of the axes.
+    """Samples of (N, C, sizes...) at a grid of (N, points..., axes), whose coordinates are in reverse order of the
+    axes.
 
     Source: ONNX GridSample-20.
     """
@@ -168,7 +169,8 @@ def affine_grid(
     *,
     align_corners: int = 0,
 ) -> Value:
-    """The points of a regular grid over (N, C, sizes...), transformed by matrices: (N, sizes..., axes), last axis first."""
+    """The points of a regular grid over (N, C, sizes...), transformed by matrices: (N, sizes..., axes), last axis
+    first."""
     axes, kind = ctx.sizes(theta, "theta")[-2], ctx.element(theta)
     if axes not in (2, 3):
         axes = _axes_of(ctx, size)

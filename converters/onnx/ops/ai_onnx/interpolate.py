@@ -69,7 +69,8 @@ class _Request:
         return not self.by_scale or all(self._is_consistent(i, how) for i in self.changing)
 
     def _is_consistent(self, i: int, how: Resizing) -> bool:
-        """Whether scale and resulting size agree, so that it does not matter which of them coordinates are computed from.
+        """Whether scale and resulting size agree, so that it does not matter which of them coordinates are computed
+        from.
 
         For sizes that are not known: only align_corners computes them from the size.
         """

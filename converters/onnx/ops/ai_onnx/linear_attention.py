@@ -23,7 +23,8 @@ def linear_attention(
     decay: Value | None = None, beta: Value | None = None, *, q_num_heads: int, kv_num_heads: int, scale: float = 0.0,
     update_rule: str = "gated_delta", chunk_size: int = 64,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """A loop over time in f32; query heads share the state of their key head. ``chunk_size`` is only a hint for speed."""
+    """A loop over time in f32; query heads share the state of their key head. ``chunk_size`` is only a hint for
+    speed."""
     gated, delta = _rule(update_rule, decay, beta)
     if kv_num_heads < 1 or q_num_heads < 1 or q_num_heads % kv_num_heads:
         raise OpError(f"q_num_heads {q_num_heads} is not a multiple of kv_num_heads {kv_num_heads}")

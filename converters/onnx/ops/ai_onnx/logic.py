@@ -19,7 +19,8 @@ add_elementwise("BitwiseNot", 18, "BitwiseNot")
 
 @translates("BitShift", since=11)
 def bit_shift(ctx: TranslationContext, x: Value, y: Value, *, direction: str) -> Value:
-    """A shift by the width of the type or more, or by a negative amount, leaves the sign only: IR does not define it."""
+    """A shift by the width of the type or more, or by a negative amount, leaves the sign only: IR does not define
+    it."""
     if direction not in ("LEFT", "RIGHT"):
         raise OpError(f"direction is {direction!r}, expected LEFT or RIGHT")
     kind, type = ctx.element(x), "BitwiseLeftShift" if direction == "LEFT" else "BitwiseRightShift"

@@ -18,7 +18,8 @@ from irexec.messages import counted
 
 
 def _rounding(windows: Windows, ceil_mode: int) -> str:
-    """With ceil_mode no window of ONNX starts in the padding at the end, as for ceil_torch; auto_pad leaves nothing to round."""
+    """With ceil_mode no window of ONNX starts in the padding at the end, as for ceil_torch; auto_pad leaves nothing to
+    round."""
     return "ceil_torch" if ceil_mode and windows.auto_pad == "explicit" else "floor"
 
 
@@ -61,8 +62,8 @@ def average_pool(
 ) -> Value:  # fmt: skip
     """Means of the windows.
 
-    With count_include_pad ONNX counts the padding, but not what the last window has beyond it with ceil_mode; IR counts the
-    whole window. In that case the padding becomes a Pad, and IR's own padding is not counted.
+    With count_include_pad ONNX counts the padding, but not what the last window has beyond it with ceil_mode; IR counts
+    the whole window. In that case the padding becomes a Pad, and IR's own padding is not counted.
     """
     windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
     rounding = _rounding(windows, ceil_mode)

@@ -61,7 +61,8 @@ def quantized(
     *,
     saturate: bool = True,
 ) -> Value:
-    """round(x / scale) + zero point, clamped to the type; halves round to even. ``precision`` is the type of the division."""
+    """round(x / scale) + zero point, clamped to the type; halves round to even. ``precision`` is the type of the
+    division."""
     divisor = precision or ctx.element(scale)
     level = ctx.emit("Divide", ctx.convert(x, divisor), ctx.convert(scale, divisor))
     wide = F64 if divisor is F64 else F32

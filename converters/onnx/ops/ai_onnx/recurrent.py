@@ -28,7 +28,8 @@ from irexec.schema.inputs import Rank
 
 Tensor3 = Annotated[Value, Rank(3)]
 
-# The activations of IR's sequences; others need a loop. The specification has HardSigmoid too, but OpenVINO cannot run it.
+# The activations of IR's sequences; others need a loop. The specification has HardSigmoid too, but OpenVINO cannot run
+# it.
 _IN_IR = {"sigmoid", "tanh", "relu"}
 
 

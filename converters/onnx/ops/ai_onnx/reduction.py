@@ -135,7 +135,8 @@ def _register(operator: str, reduce: Reduce) -> None:
     ) -> Value:
         known = ctx.ints_if_known(axes)
         if known:
-            # A constant also where other layers compute the axes: OpenVINO needs one for booleans, and infers better shapes.
+            # A constant also where other layers compute the axes: OpenVINO needs one for booleans, and infers better
+            # shapes.
             return reduce(ctx, x, ctx.constant(list(known)), bool(keepdims))
         if axes is not None and known is None and ctx.fact(axes).shape != (0,):
             return reduce(ctx, x, axes if noop_with_empty_axes else _given_or_all_axes(ctx, x, axes), bool(keepdims))

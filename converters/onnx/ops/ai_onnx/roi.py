@@ -105,7 +105,8 @@ def _split_shape(ctx: TranslationContext, table: Value, bins: tuple[int, int]) -
 def _samples(
     ctx: TranslationContext, x: Value, rois: Value, axis: int, bins: int, ratio: int, scale: float, half: bool
 ) -> tuple[list[tuple[Expression, Expression]], Expression]:
-    """For each box and each sample of each bin along an axis: two pixels with their weights, and whether the sample is used."""
+    """For each box and each sample of each bin along an axis: two pixels with their weights, and whether the sample is
+    used."""
     kind = ctx.element(rois)
     size = Expression(ctx, ctx.size(x, axis + 2))
     shift = 0.5 if half else 0.0

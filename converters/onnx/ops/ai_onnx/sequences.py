@@ -124,7 +124,8 @@ def _concatenated(ctx: TranslationContext, items: tuple[Value, ...], axis: int, 
 def split_to_sequence(
     ctx: TranslationContext, x: Value, split: Value | None = None, *, axis: int = 0, keepdims: int = 1
 ) -> TensorSequence:
-    """Into parts of the given lengths; of one length, the last of which may be shorter; or of length 1, with keepdims."""
+    """Into parts of the given lengths; of one length, the last of which may be shorter; or of length 1, with
+    keepdims."""
     normal_axis = ctx.axis(axis, x)
     lengths = split if split is not None and ctx.rank(split, "split") else _lengths(ctx, x, split, normal_axis)
     if ctx.sizes(lengths)[0] == 0:

@@ -89,7 +89,8 @@ def cum_sum(ctx: TranslationContext, x: Value, axis: Value, *, exclusive: int = 
 
 @translates("CumProd", since=26)
 def cum_prod(ctx: TranslationContext, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0) -> Value:
-    """IR has no cumulative product: for each element, a product over a row masked to those before it, along the last axis."""
+    """IR has no cumulative product: for each element, a product over a row masked to those before it, along the last
+    axis."""
     rank = ctx.rank(x)
     last = Expression(ctx, ctx.constant(rank - 1))
     normal_axis = Expression(ctx, ctx.scalar(ctx.convert(axis, I64))).modulo(rank)

@@ -72,10 +72,11 @@ def imputer(
 
 @translates("FeatureVectorizer", domain=AI_ONNX_ML)
 def feature_vectorizer(ctx: TranslationContext, *inputs: Value, inputdimensions: list[int] | None = None) -> Value:
-    """The columns of several tensors, concatenated as f32, each cut or filled with zeros to its number; a vector is a row.
+    """The columns of several tensors, concatenated as f32, each cut or filled with zeros to its number; a vector is a
+    row.
 
-    Source: ONNX Runtime, where the specification is silent. The reference evaluator of ONNX takes a vector as a column, against the
-    specification.
+    Source: ONNX Runtime, where the specification is silent. The reference evaluator of ONNX takes a vector as a column,
+    against the specification.
     """
     if inputdimensions is not None and (
         len(inputdimensions) != len(inputs) or any(count < 0 for count in inputdimensions)

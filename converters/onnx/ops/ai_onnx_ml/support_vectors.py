@@ -49,7 +49,8 @@ class _Kernel:
         return ctx.emit("Tanh", scaled.value) if self.type == "SIGMOID" else (scaled**self.degree).value
 
     def _radial(self, ctx: TranslationContext, x: Value) -> Value:
-        """The squared distance is that of vectors around their mean: without it, large offsets would cancel out inexactly."""
+        """The squared distance is that of vectors around their mean: without it, large offsets would cancel out
+        inexactly."""
         center = self.vectors.mean(0, keepdims=True)
         vectors = self.vectors - center
         moved = Expression(ctx, x) - Expression(ctx, ctx.constant(center))
@@ -108,7 +109,8 @@ def svm_classifier(
     prob_b: list[float] | None = None, rho: list[float], support_vectors: list[float] | None = None,
     vectors_per_class: list[int] | None = None,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """The label with the most votes of the pairs of classes, and the score of each pair; of two classes a score for each."""
+    """The label with the most votes of the pairs of classes, and the score of each pair; of two classes a score for
+    each."""
     if prob_a or prob_b:
         text = "probabilities (prob_a) come from an iteration that cannot be converted; SVC(probability=False) has none"
         raise ConversionError(text, unsupported=True)

@@ -66,7 +66,8 @@ def bias_split_gelu(ctx: TranslationContext, x: Value, bias: Value) -> Value:
 
 @translates("BiasSoftmax", domain=COM_MICROSOFT)
 def bias_softmax(ctx: TranslationContext, data: Value, bias: Value, *, axis: int = 1, is_inner_broadcast: int) -> Value:
-    """Softmax over all axes from ``axis`` on together. The bias broadcasts over the first of the axes before, or over the last."""
+    """Softmax over all axes from ``axis`` on together. The bias broadcasts over the first of the axes before, or over
+    the last."""
     rank, first = ctx.rank(data), ctx.axis(axis, data)
     missing = rank - ctx.rank(bias)
     if missing > 0 and is_inner_broadcast:

@@ -38,7 +38,8 @@ def _hide(ctx: TranslationContext, mask: Mask, kept: Expression, like: Value, fi
 
 
 def _raw_mask(ctx: TranslationContext, given: Value, key: Value) -> Expression:
-    """Which keys are used, (batch, 1, 1 or length, keys): from one value per key, or the lengths or ends and starts of samples."""
+    """Which keys are used, (batch, 1, 1 or length, keys): from one value per key, or the lengths or ends and starts of
+    samples."""
     rank = ctx.rank(given, "the mask")
     mask = Expression(ctx, ctx.convert(given, I64))
     if rank == 1:

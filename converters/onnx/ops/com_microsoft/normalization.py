@@ -41,7 +41,8 @@ def skip_layer_normalization(
 def skip_simplified_layer_normalization(
     ctx: TranslationContext, x: Value, skip: Value, gamma: Value, bias: Value | None = None, *, epsilon: float = 1e-12
 ) -> tuple[Value | None, ...]:
-    """The RMS normalization of x + skip + bias, which is the fourth output; as in ONNX Runtime without outputs 1 and 2."""
+    """The RMS normalization of x + skip + bias, which is the fourth output; as in ONNX Runtime without outputs 1 and
+    2."""
     total = _summed(ctx, x, skip, bias)
     return rms_normalization(ctx, total, gamma, epsilon=epsilon), None, None, total
 
@@ -52,7 +53,8 @@ def embed_layer_normalization(
     position_embedding: Value, segment_embedding: Value | None, gamma: Value, beta: Value, mask: Value | None = None,
     position_ids: Value | None = None, *, epsilon: float = 1e-12, mask_index_type: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """The normalized sum of the embeddings of words, positions and segments; the number of unmasked words; and the sum."""
+    """The normalized sum of the embeddings of words, positions and segments; the number of unmasked words; and the
+    sum."""
     axis = ctx.constant(0)
     if position_ids is None:
         position_ids = positions(ctx, input_ids, 1).unsqueeze(0).value

@@ -29,8 +29,8 @@ def check_against(
     """The check that fails where a candidate differs from a runtime, or from the right version of the model.
 
     Args:
-        other: one of RUNTIMES; or the right version: a model, what read_model takes, or the path of recorded tensors; see
-            OtherModelCheck.
+        other: one of RUNTIMES; or the right version: a model, what read_model takes, or the path of recorded tensors;
+            see OtherModelCheck.
         shapes: of inputs of a model that cannot be read without them.
         rtol, atol: the tolerances; by default those of ``irexec compare``.
         precision: how irexec computes f16 and bf16; by default as the runtime does.

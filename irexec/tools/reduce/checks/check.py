@@ -49,7 +49,8 @@ class Check(ABC):
     A check that needs a process or files of its own has them from the first call to ``close``.
 
     Attributes:
-        takes_damage: whether the model itself may have damage that the reader found. Candidates that are made of it have none.
+        takes_damage: whether the model itself may have damage that the reader found. Candidates that are made of it
+            have none.
     """
 
     takes_damage = False
@@ -73,7 +74,8 @@ class Check(ABC):
         """The arguments of a command that shows the failure of a candidate that is written to these files."""
 
     def reference(self, model: Model, inputs: Sequence[np.ndarray]) -> Mapping[Value, np.ndarray]:
-        """What another runtime gives for values of the model itself; parts are then cut at these values only, and get them as inputs.
+        """What another runtime gives for values of the model itself; parts are then cut at these values only, and get
+        them as inputs.
 
         Empty for a check that asks about each candidate by itself.
 
@@ -107,7 +109,8 @@ class Check(ABC):
         return None
 
     def starts(self, reference: Collection[Value]) -> Sequence[Sequence[Node]]:
-        """Layers of the model itself that are tried first as parts of their own; called after ``reference``, with its values."""
+        """Layers of the model itself that are tried first as parts of their own; called after ``reference``, with its
+        values."""
         return ()
 
     def blame(self, candidate: Candidate) -> Blame | None:

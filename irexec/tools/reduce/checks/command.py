@@ -24,14 +24,15 @@ UNTESTED = {
     126: "which a shell gives for a command that it cannot start",
     127: "which a shell gives for a command that it does not find",
 }
-"""The exit codes of a command that has not tested a candidate. 2 is that of irexec compare where there is nothing to compare, and of
-argparse; 125 that of git bisect run."""
+"""The exit codes of a command that has not tested a candidate. 2 is that of irexec compare where there is nothing to
+compare, and of argparse; 125 that of git bisect run."""
 _MODEL, _INPUTS = "{}", "{inputs}"
 _READ = 4 << 20
 
 
 def split_command(command: str) -> list[str]:
-    """The arguments of a command: quoted as for a POSIX shell, but on Windows a backslash separates folders and quotes nothing.
+    """The arguments of a command: quoted as for a POSIX shell, but on Windows a backslash separates folders and quotes
+    nothing.
 
     Raises:
         ValueError: a quote is not closed.

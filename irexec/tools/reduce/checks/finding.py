@@ -24,11 +24,12 @@ class FindingCheck(Check):
 
     Args:
         code: of the finding, such as "IR107"; also one of ``validate --portability``, such as "IR911".
-        release: of OpenVINO, such as "2023.3": what it does not read is a finding, IR901 to IR903, and a finding of portability holds
-            for it.
+        release: of OpenVINO, such as "2023.3": what it does not read is a finding, IR901 to IR903, and a finding of
+            portability holds for it.
 
     Raises:
-        InputError: there is no such code or release, its findings are not those of a graph, or depend on a release that is not given.
+        InputError: there is no such code or release, its findings are not those of a graph, or depend on a release that
+            is not given.
     """
 
     def __init__(self, code: str, release: str | None = None) -> None:

@@ -22,7 +22,8 @@ RTOL, ATOL = 1e-4, 1e-5
 class OnnxFileCheck(Check):
     """Whether irexec gives other results than a runtime of ONNX gave for the same tensors.
 
-    The runtime runs the whole file once. Parts have its tensors as inputs, so that what is left is the translation of few nodes.
+    The runtime runs the whole file once. Parts have its tensors as inputs, so that what is left is the translation of
+    few nodes.
 
     Args:
         name: "onnxruntime", or "onnx" for the reference evaluator of the package onnx.

@@ -46,8 +46,8 @@ _STARTS = 8
 class OtherModelCheck(Check):
     """Whether a part gives other values than the same tensors of another version of the model have.
 
-    Both are run once and compared tensor by tensor. Parts are cut at tensors that both have, and get those of the other version as
-    inputs, so that only a part with a fault of its own differs.
+    Both are run once and compared tensor by tensor. Parts are cut at tensors that both have, and get those of the other
+    version as inputs, so that only a part with a fault of its own differs.
 
     Args:
         other: what is right: a model, its path, or that of a .npz or of a folder that ``infer --dump-layers`` wrote.
@@ -121,7 +121,8 @@ class OtherModelCheck(Check):
         return later
 
     def _values(self, made: Comparing) -> dict[Value, np.ndarray]:
-        """What the other version has for each value that is compared; where axes may be others, what the model has that is equal."""
+        """What the other version has for each value that is compared; where axes may be others, what the model has that
+        is equal."""
         rows = {found.value: found.row for found in made.rows.found if not found.path}
         near = self._near(made, rows) if _size(rows.values()) > MemoryLimit().left() // _PART_OF_MEMORY else rows.keys()
         pairs = [pair for pair in made.pairs.tensors if pair.b in near]
@@ -148,13 +149,15 @@ class OtherModelCheck(Check):
         return found | {value: own.arrays[value][0] for value in equal if value in own.arrays}
 
     def _near(self, made: Comparing, rows: Mapping[Value, TensorRow]) -> set[Value]:
-        """The values that the parts of ``starts`` read and give: those that are needed where not all fit into memory."""
+        """The values that the parts of ``starts`` read and give: those that are needed where not all fit into
+        memory."""
         nodes = {node for part in self._starts(made, rows) for node in part}
         values = {value for node in nodes for value in (*node.inputs, *node.outputs) if value is not None}
         return values & rows.keys()
 
     def starts(self, reference: Collection[Value]) -> Sequence[Sequence[Node]]:
-        """See Check: each layer that differs although all that it reads agrees, with those in front of it that are not compared."""
+        """See Check: each layer that differs although all that it reads agrees, with those in front of it that are not
+        compared."""
         return self._starts(self._made, reference)
 
     def _starts(self, made: Comparing, known: Collection[Value]) -> list[list[Node]]:

@@ -134,7 +134,8 @@ class RuntimeCheck(Check):
 
 
 def _given(model: Model) -> dict[str, Value]:
-    """The values that a run gives, by what messages call them: those of Results, and those that are assigned to variables."""
+    """The values that a run gives, by what messages call them: those of Results, and those that are assigned to
+    variables."""
     results = {f"result {port.name!r}": port.node for port in model.outputs}
     assigned = {
         f"variable {node.attributes.get('variable_id')!r}": node for node in model.nodes if node.type == "Assign"
@@ -173,7 +174,8 @@ _NAMED = (
 
 
 def essence(message: str) -> str:
-    """What an error says, without names, locations and values: equal for the same error about other layers and shapes."""
+    """What an error says, without names, locations and values: equal for the same error about other layers and
+    shapes."""
     for pattern in _NAMED:
         message = re.sub(pattern, "_", message)
     return re.sub(r"[\s_]+", " ", message).strip()[:300]
