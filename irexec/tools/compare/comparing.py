@@ -133,6 +133,7 @@ class Comparing:
             if self.options.runs not in (None, len(given)):
                 raise InputError(f"inputs are given for {counted(len(given), 'run')}, and runs is {self.options.runs}")
             self.runs = len(given)
+        self._refuse_empty()
         self.whole = feed(self, given or [{}], self._given.sources, self._notify)
         a_facts = _facts(self.a.model, self.inputs.a) if isinstance(self.a, ModelSide) else {}
         b_facts = _facts(self.b.model, self.inputs.b)
@@ -222,6 +223,11 @@ class Comparing:
         own."""
         runtimes = {self.options.a_runtime, self.options.b_runtime}
         return len(runtimes) > 1 and not runtimes.isdisjoint(("onnx", "onnxruntime"))
+
+    def _refuse_empty(self) -> None:
+        """Raise InputError for a B of inputs and results alone, beside an A of layers: its results are no tensors of A."""
+        if _is_empty(self.b.model) and not (isinstance(self.a, ModelSide) and _is_empty(self.a.model)):
+            raise InputError(f"{self.b.label} has no layers but inputs and results: there is nothing to compare")
 
     def _raise_nothing(self, uncompared: Sequence[Uncompared]) -> NoReturn:
         """Raise why there is nothing to compare."""
@@ -344,6 +350,10 @@ def _check_runtimes(a: AnySide, options: CompareOptions) -> None:
 
 def _pairs(a: AnySide, b: ModelSide, options: CompareOptions) -> Pairs:
     return pair_recorded(a, b, options.maps) if isinstance(a, RecordedSide) else pair_models(a, b, options.maps)
+
+
+def _is_empty(model: Model) -> bool:
+    return all(node.type in ("Parameter", "Result") for node in model.nodes)
 
 
 def _facts(model: Model, runs: Sequence[Arrays]) -> dict[Value, Fact]:

@@ -151,7 +151,7 @@ KERNELS = (
     Mutation(
         "a normalization takes the sum of squares for their mean",
         f"{_BACKEND}/normalization.py",
-        "return formula.factor(squares / x.dtype.type(size) if formula.centers else squares)",
+        "return formula.factor(squares / x.dtype.type(size))",
         "return formula.factor(squares)",
         ("tests/backend/test_normalization.py",),
         graphs=100,

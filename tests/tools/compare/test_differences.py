@@ -7,6 +7,7 @@ import pytest
 
 import irexec
 from irexec import Builder, Model
+from irexec.errors import InputError
 from irexec.tools.compare import CompareOptions, compare
 from tests.tools.compare.models import W1, W2, chain, changed
 
@@ -75,6 +76,19 @@ def test_isolate_where_an_input_is_a_result(runtime: str) -> None:
     found = compare(*models, options=CompareOptions(isolate=True, b_runtime=runtime))
     assert found.agrees and found.uncompared == ()
     assert [row.b.name for row in found.rows] == ["x", "constant", "relu"]
+
+
+def test_a_model_without_layers_is_not_compared_with_one_that_has_some() -> None:
+    """Its result is an input, which is no tensor that the other model computes."""
+    models = []
+    for computes in (True, False):
+        builder = Builder("m")
+        x = builder.parameter("f32", (2,), "x")
+        builder.result(builder.emit("Relu", x, name="relu") if computes else x)
+        models.append(builder.model())
+    with pytest.raises(InputError, match="has no layers but inputs and results: there is nothing to compare"):
+        compare(*models)
+    assert compare(models[1], models[1].clone()).agrees
 
 
 def test_a_difference_that_is_masked_is_seen_where_it_can_be() -> None:
