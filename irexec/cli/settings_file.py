@@ -83,14 +83,14 @@ def _read(path: Path) -> Settings | None:
         data = path.read_bytes()
         if path.name == _PROJECT and b"irexec" not in data:
             return None
-        document = tomllib.loads(data.decode("utf-8"))
+        document: Any = tomllib.loads(data.decode("utf-8"))
     except OSError as error:
         raise click.UsageError(f"{path}: {error.strerror or error}") from None
     except ValueError as error:
         raise click.UsageError(f"{path}: not TOML: {error}") from None
     if path.name == _PROJECT:
         tool = document.get("tool")
-        document = tool.get("irexec") if isinstance(tool, dict) else None  # type: ignore[assignment]
+        document = tool.get("irexec") if isinstance(tool, dict) else None
         if document is None:
             return None
     return Settings(path, _checked(path, document))
