@@ -58,7 +58,8 @@ class Audit:
         self._folder: str | None = None
         self._report: Report | None = None
         roots = [sys.prefix, sys.base_prefix, *(path for path in sys.path if path and "packages" in path)]
-        code = [ROOT / name for name in ("irexec", "converters", "tests")]
+        # The samples are what ``irexec demo`` copies; in a wheel they are inside of the package.
+        code = [ROOT / name for name in ("irexec", "converters", "tests", "samples")]
         self._readable = tuple(f"{Path(root).resolve()}/" for root in [*roots, *code]) + _READABLE
         sys.addaudithook(self._hook)
 
