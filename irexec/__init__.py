@@ -17,6 +17,7 @@ import irexec.saving
 
 if TYPE_CHECKING:
     from irexec.analysis.builder import Builder
+    from irexec.analysis.codes import explain, findings
     from irexec.analysis.cost import Cost
     from irexec.analysis.model import Model, Port
     from irexec.analysis.shape_inference import Inference
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
         RunTimeoutError,
         UnsupportedError,
     )
-    from irexec.ir.codes import Code, explain, findings
+    from irexec.ir.code_table import Code
     from irexec.ir.constants import Constant
     from irexec.ir.dims import Dim
     from irexec.ir.facts import Fact
@@ -298,6 +299,7 @@ __all__ = [
 # time. A name of another form in irexec is written "own as public".
 _MODULES: dict[str, str] = {
     "irexec.analysis.builder": "Builder",
+    "irexec.analysis.codes": "explain, findings",
     "irexec.analysis.cost": "Cost",
     "irexec.analysis.model": "Model, Port",
     "irexec.analysis.shape_inference": "Inference",
@@ -313,7 +315,7 @@ _MODULES: dict[str, str] = {
         "ConversionError, ConversionWarning, EngineError, InputError, IrexecError, ModelError, NodeError, "
         "OpError, RunTimeoutError, UnsupportedError"
     ),
-    "irexec.ir.codes": "Code, explain, findings",
+    "irexec.ir.code_table": "Code",
     "irexec.ir.dims": "Dim",
     "irexec.ir.facts": "Fact",
     "irexec.ir.findings": "Finding, Findings",

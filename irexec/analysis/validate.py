@@ -13,12 +13,12 @@ from irexec.analysis.checks.graph import graphs
 from irexec.analysis.checks.weights import value_findings
 from irexec.analysis.execution_graph import description, is_execution_graph
 from irexec.analysis.model import check_model
+from irexec.analysis.portability.releases import Release, parse_release
 from irexec.analysis.shape_inference import Inference, ShapeInference
 from irexec.ir import codes
 from irexec.ir.findings import Finding, Findings, in_model
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import ModelGraph
-from irexec.ir.portability.releases import Release, parse_release
 from irexec.ir.writable import unwritable
 
 
@@ -60,7 +60,8 @@ def _of_other_implementations(
     found: list[Finding] = []
     if portability or release is not None:
         # Not before: most models are validated without.
-        from irexec.analysis.portability import portability_findings, release_findings
+        from irexec.analysis.portability.difference_findings import portability_findings
+        from irexec.analysis.portability.release_findings import release_findings
 
         found += portability_findings(model, inference, release) if portability else ()
         found += release_findings(model, inference, release) if release is not None else ()

@@ -217,7 +217,7 @@ def _shapes(words: Words, incomplete: str) -> Iterator[str]:
 
 
 def _codes(words: Words, incomplete: str) -> Iterable[str]:
-    from irexec.ir.codes import CODES
+    from irexec.analysis.codes import CODES
 
     return (code.lower() for code in CODES) if incomplete.islower() else CODES
 

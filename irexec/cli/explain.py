@@ -6,10 +6,10 @@ from dataclasses import asdict
 
 import click
 
+from irexec.analysis.codes import explain as explained
+from irexec.analysis.codes import findings
 from irexec.cli import render
 from irexec.cli.option_groups import command
-from irexec.ir.codes import explain as explained
-from irexec.ir.codes import findings
 from irexec.tools.sections.codes import code_sections, codes_table
 
 

@@ -10,14 +10,14 @@ from typing import Any
 import click
 
 import irexec
+from irexec.analysis.codes import CODES
+from irexec.analysis.portability.releases import parse_release
 from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, command, option
 from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.usage import is_given
-from irexec.ir.codes import CODES
-from irexec.ir.portability.releases import parse_release
 from irexec.messages import counted
 from irexec.tools.sections.codes import code_sections
 from irexec.tools.sections.graphs import findings_table

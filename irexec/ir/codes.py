@@ -1,4 +1,7 @@
-"""The codes of findings in an IR, one row per code; irexec.ir.onnx_codes and irexec.ir.portability_codes have others.
+"""The codes of findings in an IR, one row per code.
+
+irexec.ir.onnx_codes has the codes of ONNX files, irexec.analysis.portability those of other implementations, and
+irexec.analysis.codes the table of all codes.
 
 Codes are stable: a code is never given another meaning. IR0xx is what the reader finds, IR1xx the layers themselves,
 IR2xx ports, IR3xx the graph, IR4xx weights, IR5xx bodies and variables, IR9xx what other implementations do. To add a
@@ -7,13 +10,7 @@ code, add a row here, report it with ``irexec.ir.findings.at`` and give the test
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from irexec.errors import InputError
-from irexec.ir.code_table import CODES, Code, Severity
 from irexec.ir.code_table import add as _code
-
-__all__ = ["CODES", "Code", "Severity", "explain", "findings"]
 
 # Each row as a block: code, severity and name; meaning; example; repair.
 # fmt: off
@@ -284,28 +281,27 @@ VARIABLE_NOT_ASSIGNED = _code(
     '<layer id="3" name="read" type="ReadValue" version="opset6">\n  <data variable_id="counter"/>\n</layer>',
     "Add the Assign with the same variable_id, or correct the variable_id.",
 )
+
+NOT_IN_RELEASE = _code(
+    "IR901", "error", "operation newer than the release",
+    "the release of OpenVINO does not have the operation, or not in this version (found with --for)",
+    '<layer id="2" name="norm" type="GroupNormalization" version="opset12"/>',
+    "Convert the model again for the release, write the layer in older operations, or use a newer release.",
+)
+OPSET_NOT_IN_RELEASE = _code(
+    "IR902", "error", "opset newer than the release", "the release of OpenVINO does not have the opset of a layer (found with --for)",
+    '<layer id="2" name="relu" type="ReLU" version="opset15"/>',
+    "Write the opset in which this version of the operation first appeared (irexec ops ReLU); it means the same.",
+)
+ELEMENT_NOT_IN_RELEASE = _code(
+    "IR903", "error", "type newer than the release",
+    "the release of OpenVINO does not have an element type of the model (found with --for)",
+    '<data element_type="f8e4m3" shape="8, 3" offset="0" size="24"/>',
+    "Use another type, or a newer release.",
+)
+VERSION_NOT_IN_RELEASE = _code(
+    "IR904", "error", "file version not in the release", "the release of OpenVINO does not read this version of IR (found with --for)",
+    '<net name="m" version="11"/>',
+    "Convert the model again with a converter of the release.",
+)
 # fmt: on
-
-# At the end, so that the rows of an IR are the first; CODES has all of them.
-from irexec.ir import onnx_codes, portability_codes  # noqa: E402, F401
-
-
-def findings() -> Mapping[str, Code]:
-    """The table of all finding codes."""
-    return dict(CODES)
-
-
-def explain(code: str) -> Code:
-    """The meaning of a finding code, with an example and the repair.
-
-    Raises:
-        InputError: the code does not exist; the message offers similar codes.
-    """
-    row = CODES.get(code.upper())
-    if row is None:
-        import difflib
-
-        near = difflib.get_close_matches(code.upper(), CODES, 3)
-        offer = f"similar codes are {', '.join(sorted(near))}" if near else "irexec explain lists all codes"
-        raise InputError(f"there is no finding code {code!r}; {offer}")
-    return row

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from irexec.ir.codes import CODES, Severity
+from irexec.ir.code_table import CODES, Severity
 from irexec.messages import sentence
 from irexec.records import Record, Records
 
@@ -16,7 +16,7 @@ class Finding(Record):
     """One thing that is wrong, or unusual, in a model.
 
     Attributes:
-        code: stable; irexec.ir.codes says what it means and how to repair it.
+        code: stable; irexec.analysis.codes says what it means and how to repair it.
         severity: that of the code: error (it cannot be run or trusted), warning (unusual, but it can be run) or info.
         layer_id, layer_name, layer_type: the layer; None where the finding is that of the whole model.
         port: the id of the port, as written.

@@ -45,6 +45,15 @@ def zero_level(low: np.ndarray, high: np.ndarray, levels: int) -> np.ndarray:
     return np.where(is_meant & (index > 0) & (index < levels - 1), index, -1.0)
 
 
+def is_zero_inexact_in_f32(low: np.ndarray, high: np.ndarray, levels: int) -> bool:
+    """Whether the level that is meant to be 0 is another value when the step between two levels is rounded to f32."""
+    low, high = low.astype(np.float32), high.astype(np.float32)
+    with np.errstate(all="ignore"):
+        index, step = zero_level(low, high, levels), (high - low) / np.float32(levels - 1)
+        # Multiplied and added with one rounding.
+        return bool(((index > 0) & ((index * step + low).astype(np.float32) != 0)).any())
+
+
 def _exact_values(index: np.ndarray, low: np.ndarray, high: np.ndarray, levels: int) -> np.ndarray:
     """In f64. Both products and their sum are exact for bounds of f32 that do not differ by many powers of two."""
     values = np.asarray(np.multiply(index, high, dtype=np.float64))

@@ -83,6 +83,10 @@ class Loader:
             self._loading = False
 
 
+operations = Loader()
+"""Imports the families of operations, which irexec.ops names, when the first operation is looked up."""
+
+
 def _sources(folder: Path, name: str) -> list[Path]:
     """The source files of a module or package."""
     file = folder / f"{name}.py"

@@ -24,15 +24,13 @@ from collections.abc import Callable
 from typing import Any
 
 from irexec.errors import UnsupportedError
-from irexec.schema.loader import Loader
+from irexec.schema import loader
 from irexec.schema.opdef import OpDef
 
 NEWEST_OPSET = 17
 """The newest opset whose operations are known; what a later one means by a name cannot be known."""
 
 _REGISTRY: dict[str, dict[int | str, OpDef]] = {}
-loader = Loader()
-"""Imports the families of operations, which irexec.ops registers, when the first operation is looked up."""
 
 
 def op(type: str, since: int | str, **flags: Any) -> Callable[[Callable[..., Any]], OpDef]:
@@ -81,9 +79,9 @@ def resolve(type: str, version: str) -> OpDef:
 
 def _versions(type: str) -> dict[int | str, OpDef] | None:
     """The definitions of a type; None if there are none."""
-    loader.load_for(type)
+    loader.operations.load_for(type)
     if type not in _REGISTRY:
-        loader.load()
+        loader.operations.load()
     return _REGISTRY.get(type)
 
 
@@ -104,7 +102,7 @@ def is_known_type(type: str) -> bool:
 
 def definitions() -> list[OpDef]:
     """Every definition, by type and then by version."""
-    loader.load()
+    loader.operations.load()
     return [
         d
         for _, versions in sorted(_REGISTRY.items())

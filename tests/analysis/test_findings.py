@@ -13,9 +13,9 @@ import pytest
 
 import irexec
 from irexec import io
+from irexec.analysis.codes import CODES
 from irexec.analysis.model import Model
 from irexec.cli.main import run
-from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
 from tests.analysis.test_damage import ROWS as DAMAGES
 from tests.analysis.test_edited_graph import ROWS as EDITS

@@ -12,10 +12,10 @@ import pytest
 from onnx import TensorProto, helper
 
 import irexec
+from irexec.analysis.codes import CODES
 from irexec.cli.commands import COMMANDS
 from irexec.cli.main import run
 from irexec.io.model_names import model_names
-from irexec.ir.codes import CODES
 from tests.support.onnx_models import model_of
 from tests.support.paths import DIGITS
 

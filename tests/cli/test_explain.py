@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from irexec.analysis.codes import CODES
 from irexec.cli.main import run
-from irexec.ir.codes import CODES
 
 Capture = pytest.CaptureFixture[str]
 

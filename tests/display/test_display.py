@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import irexec
+from irexec.analysis.codes import CODES
 from irexec.analysis.execution_graph import executed_layers, times_by_type
-from irexec.ir.codes import CODES
 from irexec.records import ROWS, Records
 from irexec.tools import operations
 from irexec.tools.arrays.agreement import Tolerance, agreement_of

@@ -9,9 +9,9 @@ import pytest
 
 import irexec
 from irexec import ModelError, io
+from irexec.analysis.codes import CODES
 from irexec.dtypes.elements import F32
 from irexec.io import plain
-from irexec.ir.codes import CODES
 from irexec.ir.constants import constant_value
 from irexec.ir.dims import ANY
 from irexec.ir.findings import Finding

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from irexec.ir.portability import DIFFERENCES
+from irexec.analysis.portability import DIFFERENCES
 from tests.support.cases import Case
 
 

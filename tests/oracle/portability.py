@@ -20,7 +20,7 @@ _OPTIONS = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"
 
 
 def sees(row: Row, one: One, path: Path) -> str:
-    """What differs from irexec: an effect as irexec.ir.portability has them, or "nothing"."""
+    """What differs from irexec: an effect as irexec.analysis.portability has them, or "nothing"."""
     np.savez(path.with_suffix(".fed.npz"), **one.fed)
     np.savez(path.with_suffix(".expected.npz"), *_expected(row))
     code = row.code

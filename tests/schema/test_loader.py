@@ -12,6 +12,7 @@ import pytest
 _SCRIPT = """
 import importlib, json, sys
 import irexec.ops, irexec.backend
+from irexec.schema import loader
 from irexec.schema import registry as operations
 from irexec.backend import registry as kernels
 
@@ -23,15 +24,15 @@ def keys():
     }
 
 missing = []
-for loader in (operations.loader, kernels.loader):
-    loader.modules_for("")
-    for module in list(loader._pending):
+for modules in (loader.operations, kernels.loader):
+    modules.modules_for("")
+    for module in list(modules._pending):
         before, known = keys(), set(sys.modules)
         importlib.import_module(module)
         imported = {module} | (set(sys.modules) - known)
         for kind, found in keys().items():
             for type, *version in sorted(found - before[kind]):
-                if not imported & set(loader.modules_for(type)):
+                if not imported & set(modules.modules_for(type)):
                     missing.append([kind, type, *version, module])
 print(json.dumps(missing))
 """

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
+from irexec.analysis.codes import CODES
 from irexec.cli.main import run
-from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
 from irexec.tools.finding_formats.github import github_lines
 from irexec.tools.finding_formats.junit import junit_xml

@@ -1,8 +1,9 @@
-"""The reference of finding codes: a page for each row of the table in irexec.ir.code_table."""
+"""The reference of finding codes: a page for each row of the table in irexec.analysis.codes."""
 
 from __future__ import annotations
 
-from irexec.ir.codes import CODES, Code
+from irexec.analysis.codes import CODES
+from irexec.ir.code_table import Code
 from irexec_reference.markdown import fence, prose, table
 
 _GROUPS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import groupby
 
-from irexec.ir.portability import DIFFERENCES, Difference
-from irexec.ir.portability.releases import ELEMENTS, OPERATIONS, OPSETS, Release
+from irexec.analysis.portability import DIFFERENCES, Difference
+from irexec.analysis.portability.releases import ELEMENTS, OPERATIONS, OPSETS, Release
 from irexec_reference.markdown import code, prose, table
 
 

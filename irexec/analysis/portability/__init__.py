@@ -1,6 +1,9 @@
-"""Findings about other implementations: differences between OpenVINO's, and what a release does not read."""
+"""Other implementations: where OpenVINO's differ from each other or from the specification, and what a release reads.
 
-from irexec.analysis.portability.check import differences, portability_findings
-from irexec.analysis.portability.release import release_findings
+The package declares the differences and imports no NumPy, so that their codes are explained and completed at once.
+"""
 
-__all__ = ["differences", "portability_findings", "release_findings"]
+from irexec.analysis.portability import failures, integers, values  # noqa: F401 - they declare the differences
+from irexec.analysis.portability.difference import DIFFERENCES, Difference
+
+__all__ = ["DIFFERENCES", "Difference"]

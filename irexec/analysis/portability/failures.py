@@ -1,33 +1,63 @@
-"""The conditions of the differences by which a model is not read, compiled or run."""
+"""Differences by which a model is not read, compiled or run, or has another shape: IR95x and IR96x."""
 
 from __future__ import annotations
 
-from irexec.analysis.portability.conditions import CONDITIONS, always, applies
-from irexec.analysis.portability.layer import Layer
+from typing import TYPE_CHECKING
+
+from irexec.analysis.portability.difference import always, difference
 from irexec.analysis.portability.shapes import aligned_at_the_end, is_aligned_at_the_start
+from irexec.analysis.portability.values import is_over_three_axes
+
+if TYPE_CHECKING:
+    from irexec.analysis.portability.layer import Layer
 
 
-@applies("IR951")
+@difference(
+    "IR951", "one group refused", ("GroupConvolutionBackpropData",), "CPU plugin", "fails", since="2024.2",
+    does="the CPU plugin does not compile one group of several channels",
+    example='<layer type="GroupConvolutionBackpropData" version="opset1">\n  <input>\n    <port id="0"/>\n'
+    '    <port id="1"><dim>1</dim><dim>8</dim><dim>4</dim><dim>3</dim><dim>3</dim></port>\n  </input>\n</layer>',
+    repair="Write a ConvolutionBackpropData, whose weights have no axis of groups.",
+)  # fmt: skip
 def _one_group(layer: Layer) -> bool:
     weights = layer.sizes(1)
     return weights is not None and len(weights) > 3 and weights[0] == 1 and (weights[1] != 1 or weights[2] != 1)
 
 
-@applies("IR952")
+@difference(
+    "IR952", "axes of normalisation refused", ("LRN",), "CPU plugin", "fails",
+    does="the CPU plugin runs LRN over axis 1 or over all spatial axes, counted from the front, and no others",
+    example='<layer type="LRN" version="opset1">\n  <data alpha="1e-4" beta="0.75" bias="1" size="5"/>\n</layer>',
+    repair="Transpose so that the axis is 1.",
+)  # fmt: skip
 def _axes(layer: Layer) -> bool:
     axes, shape = layer.ints(1), layer.sizes()
-    if axes is None or shape is None or not axes or CONDITIONS["IR927"](layer):
+    if axes is None or shape is None or not axes or is_over_three_axes(layer):
         return False
     return axes != [1] and sorted(axes) != list(range(2, len(shape)))
 
 
-@applies("IR953")
+@difference(
+    "IR953", "axes counted from the end", ("Interpolate",), "reader", "fails",
+    does="the reader refuses negative axes, which the specification allows",
+    example='<layer type="Interpolate" version="opset11">\n  <data mode="nearest"/>\n</layer>',
+    repair="Count the axes from the front.",
+)  # fmt: skip
 def _negative_axes(layer: Layer) -> bool:
     axes = layer.ints(3 if layer.definition.since == 4 else 2) if layer.definition.since != 1 else None
     return axes is not None and any(axis < 0 for axis in axes)
 
 
-@applies("IR954")
+@difference(
+    "IR954", "operands of pdpd refused",
+    ("Subtract", "Divide", "Mod", "Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"),
+    "CPU plugin", "fails",
+    does='the CPU plugin does not compile auto_broadcast="pdpd" where the shapes do not fit with their last axes '
+    "aligned",
+    example='<layer type="Subtract" version="opset1">\n  <data auto_broadcast="pdpd"/>\n  <input>\n'
+    '    <port id="0"><dim>3</dim><dim>4</dim></port>\n    <port id="1"><dim>3</dim></port>\n  </input>\n</layer>',
+    repair='Reshape the second input to the rank of the first, and write auto_broadcast="numpy".',
+)  # fmt: skip
 def _does_not_fit(layer: Layer) -> bool:
     if not is_aligned_at_the_start(layer) or aligned_at_the_end(layer):
         return False
@@ -36,66 +66,135 @@ def _does_not_fit(layer: Layer) -> bool:
     return (layer.shape(1) or (1,))[-1] != 1
 
 
-@applies("IR955")
+@difference(
+    "IR955", "group without default", ("DeformableConvolution",), "reader", "fails",
+    does="the reader takes an absent group or deformable_group for 0 and refuses it, where the specification has 1",
+    example='<layer type="DeformableConvolution" version="opset8">\n'
+    '  <data strides="1, 1" pads_begin="0, 0" pads_end="0, 0" dilations="1, 1"/>\n</layer>',
+    repair="Write group and deformable_group.",
+)  # fmt: skip
 def _no_group(layer: Layer) -> bool:
     return layer.says("group") is None or layer.says("deformable_group") is None
 
 
-@applies("IR956")
+@difference(
+    "IR956", "activations without default", ("LSTMSequence", "GRUSequence", "RNNSequence"), "CPU plugin", "fails",
+    does="the reader takes absent activations for none, and the CPU plugin does not compile the layer; the "
+    "specification has defaults",
+    example='<layer type="LSTMSequence" version="opset5">\n  <data hidden_size="4" direction="forward"/>\n</layer>',
+    repair='Write them: "sigmoid, tanh, tanh" for LSTM, "sigmoid, tanh" for GRU, "tanh" for RNN.',
+)  # fmt: skip
 def _no_activations(layer: Layer) -> bool:
     return layer.says("activations") is None
 
 
-@applies("IR957")
+@difference(
+    "IR957", "background and decreased labels", ("DetectionOutput",), "CPU plugin", "fails",
+    does="the CPU plugin refuses decrease_label_id with a background_label_id other than 0",
+    example='<layer type="DetectionOutput" version="opset8">\n'
+    '  <data decrease_label_id="true" background_label_id="1"/>\n'
+    "</layer>",
+    repair="Make the background class 0.",
+)  # fmt: skip
 def _background(layer: Layer) -> bool:
     attributes = layer.attributes
     return attributes is not None and attributes.decrease_label_id and attributes.background_label_id != 0
 
 
-@applies("IR958")
+@difference(
+    "IR958", "adaptive threshold refused", ("GenerateProposals",), "reader", "fails",
+    does="the reader refuses an nms_eta other than 1",
+    example='<layer type="GenerateProposals" version="opset9">\n  <data nms_eta="0.9"/>\n</layer>',
+    repair='Write nms_eta="1".',
+)  # fmt: skip
 def _adaptive(layer: Layer) -> bool:
     return layer["nms_eta"] != 1
 
 
-applies("IR959")(always)
+difference(
+    "IR959", "operation without kernel", ("GroupedMatMul", "RGBtoNV12", "BGRtoNV12"), "CPU plugin", "fails",
+    does="OpenVINO infers the shapes of the operation and has no kernel for it",
+    example='<layer type="GroupedMatMul" version="opset17"/>',
+    repair="Write it in other operations.",
+)(always)  # fmt: skip
 
 
-@applies("IR960")
+@difference(
+    "IR960", "input of unknown rank", ("Parameter",), "CPU plugin", "fails",
+    does="the CPU plugin does not compile a model with an input of unknown rank",
+    example='<layer type="Parameter" version="opset1">\n  <data shape="..." element_type="f32"/>\n</layer>',
+    repair='Give it a rank, such as shape="?,?,?"; sizes may stay dynamic.',
+)  # fmt: skip
 def _unknown_rank(layer: Layer) -> bool:
     return (
         layer.is_of_the_model and layer.inference[layer.node.outputs[0]].shape is None if layer.node.outputs else False
     )
 
 
-@applies("IR961")
+@difference(
+    "IR961", "logical reduction of any axes", ("ReduceLogicalAnd", "ReduceLogicalOr"), "CPU plugin", "fails",
+    does="the CPU plugin does not compile logical reductions whose axes are not constant",
+    example='<layer type="ReduceLogicalAnd" version="opset1"/>',
+    repair="Make the axes a constant, or convert to i32 and use ReduceMin or ReduceMax.",
+)  # fmt: skip
 def _any_axes(layer: Layer) -> bool:
     return layer.value(1) is None
 
 
-@applies("IR962")
+@difference(
+    "IR962", "pooling of an empty batch", ("MaxPool", "AvgPool"), "reader", "fails",
+    does="the reader refuses pooling of a batch of 0",
+    example='<layer type="AvgPool" version="opset1">\n  <input>\n'
+    '    <port id="0"><dim>0</dim><dim>3</dim><dim>8</dim><dim>8</dim></port>\n  </input>\n</layer>',
+    repair="Make sure that the batch has an image.",
+)  # fmt: skip
 def _empty_batch(layer: Layer) -> bool:
     shape = layer.sizes()
     return bool(shape) and shape is not None and shape[0] == 0
 
 
-@applies("IR963")
+@difference(
+    "IR963", "signal_size of -1", ("RDFT", "IRDFT"), "CPU plugin", "fails",
+    does="the CPU plugin fails on -1 in signal_size, which means the size of the axis",
+    example='<layer type="RDFT" version="opset9"/>',
+    repair="Write the size, or leave out signal_size.",
+)  # fmt: skip
 def _same_size(layer: Layer) -> bool:
     return -1 in (layer.ints(2) or ())
 
 
-@applies("IR964")
+@difference(
+    "IR964", "output_shape of unknown length",
+    ("ConvolutionBackpropData", "GroupConvolutionBackpropData"),
+    "shape inference", "shape",
+    does="where the length of output_shape is not known, shape inference leaves out the spatial axes",
+    example='<layer type="ConvolutionBackpropData" version="opset1">\n  <input>\n'
+    '    <port id="2" precision="I64"><dim>-1</dim></port>\n  </input>\n</layer>',
+    repair="Give the input output_shape a static length: the number of spatial axes.",
+)  # fmt: skip
 def _unknown_length(layer: Layer) -> bool:
     shape = layer.sizes(2)
     return layer.has(2) and layer.value(2) is None and (shape is None or not isinstance(shape[0], int))
 
 
-@applies("IR965")
+@difference(
+    "IR965", "empty last bag", ("EmbeddingBagOffsetsSum", "EmbeddingBagOffsets"), "CPU plugin", "fails",
+    does="the CPU plugin fails where the last bag is empty; the specification has the default value there",
+    example='<layer type="EmbeddingBagOffsetsSum" version="opset3"/>',
+    repair="Make sure that the last bag has an index.",
+)  # fmt: skip
 def _empty_bag(layer: Layer) -> bool:
     offsets, indices = layer.ints(2), layer.shape(1)
     return offsets is None or indices is None or (bool(offsets) and offsets[-1] >= indices[0])
 
 
-@applies("IR966")
+@difference(
+    "IR966", "padding of a whole window", ("AvgPool",), "reader", "fails",
+    does="the reader refuses padding of the size of the kernel or more with exclude-pad",
+    example='<layer type="AvgPool" version="opset1">\n'
+    '  <data kernel="2, 2" pads_begin="0, 0" pads_end="2, 2" exclude-pad="true"/>\n</layer>',
+    repair="Use less padding, or pad with a Pad.",
+)  # fmt: skip
 def _padded_window(layer: Layer) -> bool:
     attributes = layer.attributes
     if attributes is None or attributes.auto_pad != "explicit" or not layer["exclude_pad"]:
@@ -110,17 +209,34 @@ def _padded_window(layer: Layer) -> bool:
     )
 
 
-@applies("IR967")
+@difference(
+    "IR967", "operation of irexec", (), "reader", "fails",
+    does="OpenVINO has no such operation: irexec runs it, OpenVINO does not read the model",
+    example='<layer type="ConvTranspose" version="onednn"/>',
+    repair="Convert the model without it, or write the layer in OpenVINO's operations, if OpenVINO is to run it.",
+)  # fmt: skip
 def _of_irexec(layer: Layer) -> bool:
     return isinstance(layer.definition.since, str)
 
 
-@applies("IR968")
+@difference(
+    "IR968", "boxes counted statically", ("NonMaxSuppression",), "shape inference", "shape",
+    does="before version 5 shape inference has a static number of boxes, and the model runs with as many as are "
+    "selected",
+    example='<layer type="NonMaxSuppression" version="opset1"/>',
+    repair="Use version 5 or 9, which say how many boxes are selected.",
+)  # fmt: skip
 def _static_boxes(layer: Layer) -> bool:
     return layer.definition.since in (1, 3, 4)
 
 
-@applies("IR969")
+@difference(
+    "IR969", "empty range", ("Range",), "CPU plugin", "shape",
+    does="the CPU plugin takes the distance from start to stop without its sign: where step leads away from stop, "
+    "the result has elements, and none in the specification",
+    example='<layer type="Range" version="opset4">\n  <data output_type="i64"/>\n</layer>',
+    repair="Bound stop by start with a Maximum, or a Minimum where step is negative.",
+)  # fmt: skip
 def _empty_range(layer: Layer) -> bool:
     if all(layer.value(i) is not None for i in range(3)):
         # Constant folding has the right result.

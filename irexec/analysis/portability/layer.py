@@ -16,7 +16,6 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
 from irexec.schema.opdef import OpDef
 
-BYTES = frozenset({"i8", "u8"})
 _MOVING = frozenset(
     {"Broadcast", "Tile", "Gather", "Convert", "Concat", "Reshape", "Squeeze", "Unsqueeze", "Slice", "StridedSlice"}
 )
@@ -72,6 +71,10 @@ class Layer:
         """Whether the first input is of an integer type."""
         element = self.input(0).element
         return element is not None and element.is_integer
+
+    def is_of_bytes(self) -> bool:
+        """Whether the first input is of i8 or u8."""
+        return self.element() in ("i8", "u8")
 
     def is_signed(self, index: int = 0) -> bool:
         return self.element(index).startswith("i")
@@ -144,9 +147,3 @@ class Layer:
 def _varies(node: Node) -> bool:
     """Whether the values of a layer may differ from run to run for other reasons than its inputs."""
     return node.type in ("Parameter", "ReadValue") or bool(node.bodies)
-
-
-def may_be(size: Size, value: int) -> bool:
-    """Whether a size may have this value."""
-    top = high(size)
-    return low(size) <= value and (top is None or value <= top)

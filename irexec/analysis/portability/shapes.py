@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from irexec.analysis.portability.layer import Layer
+from typing import TYPE_CHECKING
+
 from irexec.errors import OpError
+from irexec.ir.dims import Size, high, low
+
+if TYPE_CHECKING:
+    from irexec.analysis.portability.layer import Layer
+
+
+def may_be(size: Size, value: int) -> bool:
+    """Whether a size may have this value."""
+    top = high(size)
+    return low(size) <= value and (top is None or value <= top)
 
 
 def is_aligned_at_the_start(layer: Layer) -> bool:

@@ -1,93 +1,76 @@
-"""The conditions of the differences that one sees in the values."""
+"""Differences in values of other kinds: windows, boxes, sequences, random numbers, networks. IR91x to IR94x."""
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from irexec.analysis.portability.conditions import applies
-from irexec.analysis.portability.layer import BYTES, Layer, may_be
-from irexec.analysis.portability.shapes import aligned_at_the_end, is_aligned_at_the_start, windows_beside
+from irexec.analysis.portability.difference import difference
+from irexec.analysis.portability.shapes import aligned_at_the_end, is_aligned_at_the_start, may_be, windows_beside
 from irexec.ir.dims import low
-from irexec.ir.graph import Value
-from irexec.reference.quantization import zero_level
+
+if TYPE_CHECKING:
+    from irexec.analysis.portability.layer import Layer
+    from irexec.ir.graph import Value
 
 
-@applies("IR911")
-def _quotients_cut(layer: Layer) -> bool:
-    if layer["m_pythondiv"] is False:
-        return False
-    divisor = layer.value(1)
-    exact = divisor is not None and bool((abs(divisor) == 1).all())
-    return (layer.may_be_negative(0) or layer.may_be_negative(1)) and not exact
-
-
-@applies("IR912")
+@difference(
+    "IR912", "axes aligned at the end",
+    ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
+    "BitwiseLeftShift", "BitwiseRightShift"),
+    "CPU plugin", "values",
+    does="the CPU plugin aligns the axes of the second input with the last ones of the first, where "
+    'auto_broadcast="pdpd" aligns them with the first ones',
+    example='<layer type="Less" version="opset1">\n  <data auto_broadcast="pdpd"/>\n  <input>\n'
+    '    <port id="0"><dim>3</dim><dim>3</dim></port>\n    <port id="1"><dim>3</dim></port>\n  </input>\n</layer>',
+    repair='Reshape the second input to the rank of the first, and write auto_broadcast="numpy".',
+)  # fmt: skip
 def _aligned_at_the_end(layer: Layer) -> bool:
     right = layer.definition.type in ("Equal", "NotEqual") and not layer.is_integer()
     return not right and is_aligned_at_the_start(layer) and aligned_at_the_end(layer)
 
 
-@applies("IR913")
-def _saturated(layer: Layer) -> bool:
-    return layer.element() in BYTES
-
-
-@applies("IR914")
-def _saturated_mean(layer: Layer) -> bool:
-    sizes = layer.ints(1)
-    return layer.element() in BYTES and sizes is not None and set(sizes) == {1}
-
-
-@applies("IR915")
-def _interpolated_bytes(layer: Layer) -> bool:
-    return layer.element() in BYTES and layer["mode"] == "linear_onnx"
-
-
-@applies("IR916")
-def _sampled_bytes(layer: Layer) -> bool:
-    return layer.element() in BYTES and layer["mode"] in ("bilinear", "bicubic")
-
-
-@applies("IR917")
-def _index_of_zero(layer: Layer) -> bool:
-    return layer.is_used(1) and layer.element().startswith("u")
-
-
-@applies("IR918")
+@difference(
+    "IR918", "maximum of an empty window", ("MaxPool",), "CPU plugin", "values",
+    does="the CPU plugin gives the lowest value of f32 for a window that lies in the padding, not the lowest "
+    "value of the data's type",
+    example='<layer type="MaxPool" version="opset1">\n'
+    '  <data strides="3" pads_begin="0" pads_end="2" kernel="2" rounding_type="ceil"/>\n</layer>',
+    repair="Use less padding, so that every window has an element of the data.",
+)  # fmt: skip
 def _empty_window(layer: Layer) -> bool:
     return layer.element() in ("f16", "f64") and windows_beside(layer)
 
 
-@applies("IR919")
+@difference(
+    "IR919", "cube_coeff ignored", ("Interpolate",), "CPU plugin", "values",
+    does="the CPU plugin computes bicubic_pillow with the coefficient -0.5, whatever cube_coeff is; constant "
+    "folding uses cube_coeff",
+    example='<layer type="Interpolate" version="opset11">\n'
+    '  <data mode="bicubic_pillow" cube_coeff="-0.75"/>\n</layer>',
+    repair='Write cube_coeff="-0.5".',
+)  # fmt: skip
 def _coefficient(layer: Layer) -> bool:
     return layer["mode"] == "bicubic_pillow" and not math.isclose(layer["cube_coeff"], -0.5, rel_tol=1e-6)
 
 
-@applies("IR920")
+@difference(
+    "IR920", "box without extent", ("ROIAlign",), "CPU plugin", "values",
+    does="with sampling_ratio=0 the CPU plugin gives NaN for a box without width or height, the reference 0",
+    example='<layer type="ROIAlign" version="opset9">\n  <data sampling_ratio="0"/>\n</layer>',
+    repair="Write the sampling_ratio that is meant, such as 2, or make sure that boxes have an extent.",
+)  # fmt: skip
 def _without_extent(layer: Layer) -> bool:
     return layer["sampling_ratio"] == 0
 
 
-@applies("IR921")
-def _empty_segment(layer: Layer) -> bool:
-    return layer["fill_mode"] == "lowest" and layer.element() in ("f16", "bf16", "f64", "i64")
-
-
-@applies("IR922")
-def _integer_mean(layer: Layer) -> bool:
-    return (
-        layer["reduction"] == "mean" and layer.is_integer() and (layer.may_be_negative(0) or layer.may_be_negative(2))
-    )
-
-
-@applies("IR923")
-def _bytes(layer: Layer) -> bool:
-    return layer.element() in BYTES
-
-
-@applies("IR924")
+@difference(
+    "IR924", "padding of a binary convolution", ("BinaryConvolution",), "CPU plugin", "values",
+    does="the CPU plugin leaves out padding of pad_value 0, which the specification counts as -1",
+    example='<layer type="BinaryConvolution" version="opset1">\n'
+    '  <data mode="xnor-popcount" pad_value="0" pads_begin="1, 1" pads_end="1, 1"/>\n</layer>',
+    repair="Pad the data with a Pad before the convolution.",
+)  # fmt: skip
 def _binary_padding(layer: Layer) -> bool:
     windows = layer.attributes
     if windows is None:
@@ -96,14 +79,26 @@ def _binary_padding(layer: Layer) -> bool:
     return pads and windows.auto_pad != "valid" and layer["pad_value"] == 0
 
 
-@applies("IR925")
+@difference(
+    "IR925", "peepholes or input_forget ignored", ("LSTMCell",), "CPU plugin", "values",
+    does="the CPU plugin computes neither the peephole weights nor input_forget of version 1",
+    example='<layer type="LSTMCell" version="opset1">\n  <data hidden_size="4" input_forget="true"/>\n</layer>',
+    repair="Write the cell in basic operations.",
+)  # fmt: skip
 def _peepholes(layer: Layer) -> bool:
     peepholes = layer.value(6)
     given = layer.has(6) and (peepholes is None or bool(peepholes.any()))
     return layer.definition.since == 1 and (given or layer["input_forget"] is True)
 
 
-@applies("IR926")
+@difference(
+    "IR926", "sequence lengths ignored", ("LSTMSequence", "GRUSequence", "RNNSequence"), "CPU plugin", "values",
+    does="the CPU plugin ignores sequence_lengths where a size of the data is dynamic, and runs every sequence to "
+    "its end",
+    example='<layer type="LSTMSequence" version="opset5">\n  <input>\n'
+    '    <port id="0"><dim>2</dim><dim>-1</dim><dim>3</dim></port>\n  </input>\n</layer>',
+    repair="Give the model a static batch and length, or use sequences of the full length only.",
+)  # fmt: skip
 def _lengths(layer: Layer) -> bool:
     sizes = layer.sizes()
     if sizes is not None and all(isinstance(size, int) for size in sizes[:2]):
@@ -112,13 +107,27 @@ def _lengths(layer: Layer) -> bool:
     return not layer.is_made_of_sizes(3 if layer.definition.type == "LSTMSequence" else 2)
 
 
-@applies("IR927")
-def _three_axes(layer: Layer) -> bool:
+@difference(
+    "IR927", "normalisation over three axes", ("LRN",), "CPU plugin", "values",
+    does="the CPU plugin leaves the channels out of an LRN over three or more axes, and normalises over the "
+    "spatial ones",
+    example='<layer type="LRN" version="opset1">\n  <data alpha="1e-4" beta="0.75" bias="1" size="5"/>\n</layer>',
+    repair="Write it in basic operations, or normalise over axis 1 or over the spatial axes.",
+)  # fmt: skip
+def is_over_three_axes(layer: Layer) -> bool:
     axes = layer.ints(1)
     return axes is not None and len(axes) >= 3 and min(axes) in (0, 1)
 
 
-@applies("IR928")
+@difference(
+    "IR928", "transform longer than the data", ("RDFT", "IRDFT"), "CPU plugin", "undefined values",
+    does="the CPU plugin fails, or reads beside the data, where signal_size is more than the size of the axis; "
+    "the specification pads with zeros",
+    example='<layer type="RDFT" version="opset9">\n'
+    '  <input>\n    <port id="0"><dim>2</dim><dim>6</dim></port>\n  </input>\n'
+    "</layer>",
+    repair="Pad the data with a Pad, and leave out signal_size.",
+)  # fmt: skip
 def _long_transform(layer: Layer) -> bool:
     axes, wanted, shape = layer.ints(1), layer.ints(2), layer.sizes()
     if axes is None or wanted is None or shape is None or len(axes) != len(wanted):
@@ -128,13 +137,27 @@ def _long_transform(layer: Layer) -> bool:
     return any(low(shape[axis % rank]) < need for axis, need in zip(axes, needed, strict=True) if -rank <= axis < rank)
 
 
-@applies("IR929")
+@difference(
+    "IR929", "f64 computed in f32", (), "CPU plugin", "values",
+    does="the CPU plugin computes f64 in f32: results have 7 digits, and what f32 cannot hold becomes its largest "
+    "value",
+    example='<layer type="Multiply" version="opset1">\n  <input>\n    <port id="0" precision="FP64"/>\n'
+    '    <port id="1" precision="FP64"/>\n  </input>\n</layer>',
+    repair="Use f32, so that every implementation computes the same.",
+)  # fmt: skip
 def _double(layer: Layer) -> bool:
     computes = layer.definition.type not in ("Parameter", "Constant", "Result", "Convert", "ReadValue", "Assign")
     return computes and "f64" in map(layer.element, range(len(layer.node.inputs)))
 
 
-@applies("IR930")
+@difference(
+    "IR930", "maximum of nothing", ("ReduceMax", "ReduceMin"), "CPU plugin", "values",
+    does="the maximum and minimum of no elements are the lowest and largest finite value for the CPU plugin, and "
+    "infinities in ONNX and irexec",
+    example='<layer type="ReduceMax" version="opset1">\n  <input>\n    <port id="0"><dim>2</dim><dim>0</dim></port>\n'
+    "  </input>\n</layer>",
+    repair="Make sure that the axes that are reduced have elements.",
+)  # fmt: skip
 def _maximum_of_nothing(layer: Layer) -> bool:
     shape, axes = layer.shape(), layer.ints(1)
     floats = layer.element() in ("f32", "f16", "bf16", "f64")
@@ -146,17 +169,26 @@ def _maximum_of_nothing(layer: Layer) -> bool:
     )
 
 
-@applies("IR931")
-def _bits(layer: Layer) -> bool:
-    return layer.element() == "u1" and layer.value(0) is None
-
-
-@applies("IR932")
+@difference(
+    "IR932", "softmax of regions by default", ("RegionYolo",), "reader", "shape",
+    does="the reader takes do_softmax for false where it is absent, the specification for true",
+    example='<layer type="RegionYolo" version="opset1">\n'
+    '  <data axis="1" coords="4" classes="80" end_axis="3" num="5"/>\n'
+    "</layer>",
+    repair="Write do_softmax.",
+)  # fmt: skip
 def _softmax_absent(layer: Layer) -> bool:
     return layer.says("do_softmax") is None
 
 
-@applies("IR933")
+@difference(
+    "IR933", "images of a batch mixed up", ("RegionYolo",), "CPU plugin", "values",
+    does="without do_softmax the CPU plugin mixes up the images of a batch where the input has more channels than "
+    "the regions take",
+    example='<layer type="RegionYolo" version="opset1">\n  <data do_softmax="false" mask="0, 1, 2"/>\n  <input>\n'
+    '    <port id="0"><dim>2</dim><dim>255</dim><dim>13</dim><dim>13</dim></port>\n  </input>\n</layer>',
+    repair="Slice the channels that the regions take.",
+)  # fmt: skip
 def _mixed_up(layer: Layer) -> bool:
     regions, shape = layer.attributes, layer.sizes()
     if layer.says("do_softmax") not in ("false", "0", "False") or shape is None or len(shape) != 4 or regions is None:
@@ -165,42 +197,73 @@ def _mixed_up(layer: Layer) -> bool:
     return not (may_be(shape[0], 1) and isinstance(shape[0], int)) and low(shape[1]) > taken
 
 
-@applies("IR934")
+@difference(
+    "IR934", "sizes of prior boxes by default", ("PriorBoxClustered",), "reader", "shape",
+    does="the reader takes an absent width and height for no boxes at all, the specification for one box of size 1",
+    example='<layer type="PriorBoxClustered" version="opset1">\n  <data step="16" offset="0.5"/>\n</layer>',
+    repair="Write width and height.",
+)  # fmt: skip
 def _no_sizes(layer: Layer) -> bool:
     return layer.says("width") is None or layer.says("height") is None
 
 
-def _seeded(layer: Layer) -> bool:
+def _is_seeded(layer: Layer) -> bool:
     return bool(layer["global_seed"] or layer["op_seed"])
 
 
-@applies("IR935")
+@difference(
+    "IR935", "random numbers of small floats", ("RandomUniform",), "CPU plugin", "values",
+    does="the CPU plugin generates f16, bf16 and f64 as f32: other numbers than the specification's algorithm "
+    "gives for the same seeds",
+    example='<layer type="RandomUniform" version="opset8">\n  <data output_type="f16" global_seed="1" op_seed="2"/>\n'
+    "</layer>",
+    repair="Generate f32 and convert.",
+)  # fmt: skip
 def _small_random(layer: Layer) -> bool:
-    return _seeded(layer) and layer.element(1) in ("f16", "bf16", "f64")
+    return _is_seeded(layer) and layer.element(1) in ("f16", "bf16", "f64")
 
 
-applies("IR936")(_seeded)
-applies("IR937")(_seeded)
+difference(
+    "IR936", "random numbers continued", ("RandomUniform",), "CPU plugin", "values",
+    does="the CPU plugin continues the sequence of random numbers from one inference to the next, also with "
+    "seeds; irexec and constant folding give the same ones each time",
+    example='<layer type="RandomUniform" version="opset8">\n  <data output_type="f32" global_seed="1" op_seed="2"/>\n'
+    "</layer>",
+    repair="If results must be the same in each inference, make the numbers an input or a constant.",
+)(_is_seeded)  # fmt: skip
 
 
-@applies("IR938")
-def _folded(layer: Layer) -> bool:
-    return layer.is_integer()
+difference(
+    "IR937", "samples of another generator", ("Multinomial",), "CPU plugin", "values",
+    does="the CPU plugin draws other samples than the reference implementation, with the same seeds",
+    example='<layer type="Multinomial" version="opset13">\n  <data global_seed="1" op_seed="2"/>\n</layer>',
+    repair="Expect the distribution, not the samples.",
+)(_is_seeded)  # fmt: skip
 
 
-@applies("IR939")
+@difference(
+    "IR939", "level of zero", ("FakeQuantize",), "CPU plugin", "values",
+    does="the CPU plugin rounds the step between two levels to f32, so that levels are up to two ulps of the "
+    "range off and the one that is meant to be 0 is not; irexec has exact levels, rounded once, and 0",
+    example='<layer type="FakeQuantize" version="opset1">\n  <data levels="256"/>\n</layer>',
+    repair="Where zeros matter, as in 0 / 0 or under padding, begin the range with 0 or choose a step that is a "
+    "power of two.",
+)  # fmt: skip
 def _beside_zero(layer: Layer) -> bool:
-    bounds, levels = [layer.value(3), layer.value(4)], layer["levels"]
-    if levels is None or any(bound is None for bound in bounds):
-        return False
-    begin, end = (np.asarray(bound, np.float32) for bound in bounds)
-    with np.errstate(all="ignore"):
-        index, step = zero_level(begin, end, levels), (end - begin) / np.float32(levels - 1)
-        # The plugin multiplies and adds with one rounding.
-        return bool(((index > 0) & ((index * step + begin).astype(np.float32) != 0)).any())
+    from irexec.reference.quantization import is_zero_inexact_in_f32
+
+    begin, end, levels = layer.value(3), layer.value(4), layer["levels"]
+    return levels is not None and begin is not None and end is not None and is_zero_inexact_in_f32(begin, end, levels)
 
 
-@applies("IR940")
+@difference(
+    "IR940", "operand gathered from constants", ("Einsum",), "CPU plugin", "values",
+    does="the CPU plugin computes an Einsum of several matrices wrongly if one of its operands is computed from "
+    "constants by GatherElements, which is not folded",
+    example='<layer type="GatherElements" version="opset6">\n  <data axis="0"/>\n</layer>\n'
+    '<layer type="Einsum" version="opset7">\n  <data equation="inh,tnh->int"/>\n</layer>',
+    repair="Replace the GatherElements by a constant.",
+)  # fmt: skip
 def _gathered_operand(layer: Layer) -> bool:
     operands, arrow, result = (layer["equation"] or "").partition("->")
     labels = operands.split(",")
@@ -209,7 +272,13 @@ def _gathered_operand(layer: Layer) -> bool:
     return any(layer.has(i) and layer.is_gathered_from_constants(i) for i in range(2))
 
 
-@applies("IR941")
+@difference(
+    "IR941", "slices that are not read", ("TensorIterator",), "CPU plugin", "values",
+    does="the CPU plugin runs the body once where none of its layers reads a sliced input, whatever the number of "
+    "slices, and gives outputs of other shapes than it infers itself",
+    example='<port_map>\n  <input axis="0" external_port_id="0" internal_layer_id="0" part_size="1"/>\n</port_map>',
+    repair="Let a layer of the body read the sliced input.",
+)  # fmt: skip
 def _unread_slices(layer: Layer) -> bool:
     body = layer.node.bodies.get("body")
     if body is None:
@@ -225,7 +294,16 @@ _AROUND_POOLS = _POOLS | {"FakeQuantize", "Relu", "PRelu", "Clamp", "Add", "Mult
 _CONVOLUTIONS = frozenset({"Convolution", "GroupConvolution"})
 
 
-@applies("IR942")
+@difference(
+    "IR942", "scales of other channels", ("FakeQuantize",), "CPU plugin", "values",
+    does="in a graph of f16, with LP_TRANSFORMS_MODE off, the CPU plugin fuses a Multiply or Add of a value per "
+    "channel, behind a pooled convolution, into a FakeQuantize of one range, and uses the value of the first "
+    "channel for all",
+    example='<layer name="pool" type="MaxPool" version="opset1"/>\n'
+    '<layer name="scale" type="Multiply" version="opset1"/>\n'
+    '<layer name="quantised" type="FakeQuantize" version="opset1">\n  <data levels="256"/>\n</layer>',
+    repair="Fold the scale and shift into the convolution, or give the FakeQuantize a range for each channel.",
+)  # fmt: skip
 def _scale_of_the_first_channel(layer: Layer) -> bool:
     if layer.element() != "f16" or any(math.prod(layer.shape(i) or ()) != 1 for i in range(1, 5)):
         return False

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from irexec.analysis.model import Model
-from irexec.analysis.portability import differences
+from irexec.analysis.portability import DIFFERENCES
+from irexec.analysis.portability.difference_findings import differences
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import IrexecError, RunTimeoutError
 from irexec.ir.graph import Node
-from irexec.ir.portability import DIFFERENCES
 from irexec.tools.compare.comparison import Divergence, Known, Layer, TensorRow
 from irexec.tools.compare.context import Context
 from irexec.tools.compare.int8 import explain

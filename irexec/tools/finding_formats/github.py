@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from irexec.ir.codes import CODES
+from irexec.analysis.codes import CODES
 from irexec.ir.findings import Finding
 from irexec.messages import visible
 from irexec.tools.finding_formats.locations import UNREADABLE, message, relative

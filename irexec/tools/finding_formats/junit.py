@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from irexec.ir.codes import CODES
+from irexec.analysis.codes import CODES
 from irexec.ir.findings import Finding
 from irexec.messages import visible
 from irexec.tools.finding_formats.locations import UNREADABLE, layer, relative

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from irexec.ir.codes import CODES, Code, Severity
+from irexec.analysis.codes import CODES
+from irexec.ir.code_table import Code, Severity
 from irexec.ir.findings import Finding
 from irexec.tools.finding_formats.locations import UNREADABLE, layer, message, uri
 from irexec.tools.validation.files import Report

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from irexec.analysis.codes import CODES
 from irexec.analysis.model import Model, Port
 from irexec.display import Column, Content, Definitions, Section, Table, Text, bars, sections_of
-from irexec.ir.codes import CODES
 from irexec.ir.dims import shape_text
 from irexec.ir.findings import Finding, Findings, count_text
 from irexec.ir.graph import Graph, Input, Node, Value

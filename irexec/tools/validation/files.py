@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from irexec.analysis.codes import CODES
 from irexec.analysis.validate import validate
 from irexec.api import read_tolerant
 from irexec.display import Content, Text
 from irexec.errors import ConversionError, InputError, ModelError, UnsupportedError
-from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding, count_text
 from irexec.records import Shown
 from irexec.tools.run.shapes import Shapes, reshape

@@ -1,4 +1,4 @@
-"""For each difference of irexec.ir.portability: models that have it, and neighbours of them that have not.
+"""For each difference of irexec.analysis.portability: models that have it, and neighbours of them that have not.
 
 OpenVINO is asked with ``--oracle``: on the first it must do what the difference says, on the others what irexec does.
 """

@@ -1,4 +1,4 @@
-"""A model for a difference of irexec.ir.portability, as a row."""
+"""A model for a difference of irexec.analysis.portability, as a row."""
 
 from __future__ import annotations
 

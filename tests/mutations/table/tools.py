@@ -70,7 +70,7 @@ TOOLS = (
     ),
     Mutation(
         "quotients of positive integers may be cut",
-        "irexec/analysis/portability/values.py",
+        "irexec/analysis/portability/integers.py",
         "return (layer.may_be_negative(0) or layer.may_be_negative(1)) and not exact",
         "return not exact",
         ("tests/analysis/portability tests/analysis/test_portability.py",),

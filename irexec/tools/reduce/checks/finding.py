@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from irexec.analysis.codes import CODES
+from irexec.analysis.portability import DIFFERENCES
+from irexec.analysis.portability.releases import parse_release
 from irexec.analysis.validate import validate
 from irexec.errors import InputError
-from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
-from irexec.ir.portability import DIFFERENCES
-from irexec.ir.portability.releases import parse_release
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 

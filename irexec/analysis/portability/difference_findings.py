@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from irexec.analysis.portability import failures, values  # noqa: F401  (they register their conditions)
-from irexec.analysis.portability.conditions import CONDITIONS
+from irexec.analysis.portability import DIFFERENCES, Difference
 from irexec.analysis.portability.layer import Layer
+from irexec.analysis.portability.releases import Release, parse_release
 from irexec.analysis.shape_inference import Inference
 from irexec.errors import UnsupportedError
 from irexec.ir.findings import Finding
 from irexec.ir.graph import ModelGraph, Node
-from irexec.ir.portability import DIFFERENCES, Difference
-from irexec.ir.portability.releases import Release, parse_release
 from irexec.messages import counted
 from irexec.schema.registry import resolve
 
@@ -31,9 +29,14 @@ def portability_findings(model: ModelGraph, inference: Inference, release: Relea
             yield finding
         else:
             repeated.setdefault(row.code, []).append(finding)
-    for first, *others in repeated.values():
-        more = f"; so it is in {counted(len(others), 'more layer')}" if others else ""
-        yield replace(first, message=f"{first.message}{more}")
+    yield from map(at_the_first, repeated.values())
+
+
+def at_the_first(findings: Sequence[Finding]) -> Finding:
+    """One finding for equal ones: the first, with the number of the other layers."""
+    first, *others = findings
+    more = f"; so it is in {counted(len(others), 'more layer')}" if others else ""
+    return replace(first, message=f"{first.message}{more}")
 
 
 def differences(
@@ -47,7 +50,7 @@ def differences(
             if row.types and node.type not in row.types:
                 continue
             layer = _layer(node, inference, read, node in own)
-            if layer is not None and CONDITIONS[row.code](layer):
+            if layer is not None and row.condition(layer):
                 yield node, row
 
 

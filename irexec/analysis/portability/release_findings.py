@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
+from irexec.analysis.portability.difference_findings import at_the_first
+from irexec.analysis.portability.releases import ELEMENTS, IR_VERSIONS, OPSETS, Release, first_release
 from irexec.analysis.shape_inference import Inference
 from irexec.errors import UnsupportedError
-from irexec.ir import portability_codes as codes
+from irexec.ir import codes
 from irexec.ir.findings import Finding, in_model
 from irexec.ir.graph import ModelGraph, Node
-from irexec.ir.portability.releases import ELEMENTS, IR_VERSIONS, OPSETS, Release, first_release
-from irexec.messages import counted
 from irexec.schema.registry import opset_number, resolve
 
 
@@ -30,9 +29,7 @@ def release_findings(model: ModelGraph, inference: Inference, release: Release) 
     for node in model.walk():
         for finding in (*_operation(node, release), *_elements(node, inference, release)):
             repeated.setdefault(finding.message, []).append(finding)
-    for first, *others in repeated.values():
-        more = f"; so it is in {counted(len(others), 'more layer')}" if others else ""
-        yield replace(first, message=f"{first.message}{more}")
+    yield from map(at_the_first, repeated.values())
 
 
 def _operation(node: Node, release: Release) -> Iterator[Finding]:

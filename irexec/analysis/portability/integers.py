@@ -1,0 +1,144 @@
+"""Differences in integers: rounding, saturation and single bits. IR91x to IR93x."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irexec.analysis.portability.difference import difference
+
+if TYPE_CHECKING:
+    from irexec.analysis.portability.layer import Layer
+
+
+@difference(
+    "IR911", "integer quotients cut", ("Divide",), "CPU plugin", "values",
+    does="the CPU plugin rounds quotients of integers towards zero, also where m_pythondiv asks for rounding "
+    "down, as the specification and constant folding do",
+    example='<layer type="Divide" version="opset1">\n  <data m_pythondiv="true"/>\n  <input>\n'
+    '    <port id="0" precision="I32"/>\n    <port id="1" precision="I32"/>\n  </input>\n</layer>',
+    repair="If values may be negative, write a FloorMod and subtract its remainder first, or divide floats and "
+    "round with Floor.",
+)  # fmt: skip
+def _quotients_cut(layer: Layer) -> bool:
+    if layer["m_pythondiv"] is False:
+        return False
+    divisor = layer.value(1)
+    exact = divisor is not None and bool((abs(divisor) == 1).all())
+    return (layer.may_be_negative(0) or layer.may_be_negative(1)) and not exact
+
+
+@difference(
+    "IR913", "saturated sums of bytes", ("ReduceSum", "ReduceProd", "ReduceL1", "ReduceL2"), "CPU plugin", "values",
+    does="the CPU plugin saturates sums and products of i8 and u8, which wrap in the specification and in "
+    "constant folding",
+    example='<layer type="ReduceSum" version="opset1">\n  <input>\n    <port id="0" precision="U8"/>\n'
+    '    <port id="1" precision="I64"/>\n  </input>\n</layer>',
+    repair="Convert to i32 before the sum.",
+)  # fmt: skip
+def _saturated(layer: Layer) -> bool:
+    return layer.is_of_bytes()
+
+
+@difference(
+    "IR914", "saturated mean of bytes", ("AdaptiveAvgPool",), "CPU plugin", "values", since="2023.1",
+    does="the CPU plugin computes the mean of all bytes of a channel as a ReduceMean, whose sum saturates and "
+    "whose quotient is cut",
+    example='<layer type="AdaptiveAvgPool" version="opset8">\n  <input>\n    <port id="0" precision="U8"/>\n'
+    '    <port id="1" precision="I64"/>\n  </input>\n</layer>',
+    repair="Convert to f32 before the pooling.",
+)  # fmt: skip
+def _saturated_mean(layer: Layer) -> bool:
+    sizes = layer.ints(1)
+    return layer.is_of_bytes() and sizes is not None and set(sizes) == {1}
+
+
+@difference(
+    "IR915", "interpolated bytes rounded", ("Interpolate",), "CPU plugin", "values",
+    does="the CPU plugin rounds interpolated bytes to the nearest, where constant folding cuts them",
+    example='<layer type="Interpolate" version="opset4">\n  <data mode="linear_onnx"/>\n  <input>\n'
+    '    <port id="0" precision="U8"/>\n  </input>\n</layer>',
+    repair="Convert to f32 before, and back after it with the rounding that is meant.",
+)  # fmt: skip
+def _interpolated_bytes(layer: Layer) -> bool:
+    return layer.is_of_bytes() and layer["mode"] == "linear_onnx"
+
+
+@difference(
+    "IR916", "sampled bytes rounded", ("GridSample",), "CPU plugin", "values",
+    does="the CPU plugin rounds interpolated bytes to the nearest, where constant folding cuts them",
+    example='<layer type="GridSample" version="opset9">\n  <data mode="bilinear"/>\n  <input>\n'
+    '    <port id="0" precision="U8"/>\n  </input>\n</layer>',
+    repair="Convert to f32 before, and back after it with the rounding that is meant.",
+)  # fmt: skip
+def _sampled_bytes(layer: Layer) -> bool:
+    return layer.is_of_bytes() and layer["mode"] in ("bilinear", "bicubic")
+
+
+@difference(
+    "IR917", "index of a zero maximum", ("MaxPool",), "CPU plugin", "values",
+    does="the CPU plugin gives the first index of a channel for each window of unsigned integers that are all 0, "
+    "not an index within the window",
+    example='<layer type="MaxPool" version="opset8">\n  <output>\n    <port id="1" precision="U8"/>\n'
+    '    <port id="2" precision="I64"/>\n  </output>\n</layer>',
+    repair="Convert to i32 or f32 before the pooling.",
+)  # fmt: skip
+def _index_of_zero(layer: Layer) -> bool:
+    return layer.is_used(1) and layer.element().startswith("u")
+
+
+@difference(
+    "IR921", "value of an empty segment", ("SegmentMax",), "CPU plugin", "values",
+    does='with fill_mode="lowest" the CPU plugin fills with the lowest value of f32 or i32, which is not that of '
+    "this element type",
+    example='<layer type="SegmentMax" version="opset16">\n  <data fill_mode="lowest"/>\n  <input>\n'
+    '    <port id="0" precision="I64"/>\n  </input>\n</layer>',
+    repair="Convert to f32 or i32 before it.",
+)  # fmt: skip
+def _empty_segment(layer: Layer) -> bool:
+    return layer["fill_mode"] == "lowest" and layer.element() in ("f16", "bf16", "f64", "i64")
+
+
+@difference(
+    "IR922", "integer mean cut", ("ScatterElementsUpdate",), "CPU plugin", "values", since="2024.1",
+    does="the CPU plugin rounds a mean of integers towards zero, the reference rounds it down",
+    example='<layer type="ScatterElementsUpdate" version="opset12">\n  <data reduction="mean"/>\n  <input>\n'
+    '    <port id="0" precision="I32"/>\n  </input>\n</layer>',
+    repair="If values may be negative, compute in floats and round with Floor.",
+)  # fmt: skip
+def _integer_mean(layer: Layer) -> bool:
+    return (
+        layer["reduction"] == "mean" and layer.is_integer() and (layer.may_be_negative(0) or layer.may_be_negative(2))
+    )
+
+
+@difference(
+    "IR923", "squared difference of bytes", ("SquaredDifference",), "CPU plugin", "values",
+    does="the CPU plugin computes something else for i8 and u8",
+    example='<layer type="SquaredDifference" version="opset1">\n  <input>\n    <port id="0" precision="U8"/>\n'
+    '    <port id="1" precision="U8"/>\n  </input>\n</layer>',
+    repair="Convert to i32 or f32 before it.",
+)  # fmt: skip
+def _bytes(layer: Layer) -> bool:
+    return layer.is_of_bytes()
+
+
+@difference(
+    "IR931", "bits read from an input", ("Convert",), "CPU plugin", "undefined values",
+    does="the CPU plugin converts u1 that is not constant as if each element were a byte",
+    example='<layer type="Convert" version="opset1">\n  <data destination_type="f32"/>\n  <input>\n'
+    '    <port id="0" precision="BIN"/>\n  </input>\n</layer>',
+    repair="Use boolean or u8.",
+)  # fmt: skip
+def _bits(layer: Layer) -> bool:
+    return layer.element() == "u1" and layer.value(0) is None
+
+
+@difference(
+    "IR938", "integer functions cut by folding", ("Exp", "Log", "Sin", "Asin"), "constant folding", "values",
+    does="constant folding cuts the results for integers, the CPU plugin rounds them to the nearest: they depend "
+    "on whether the input is constant",
+    example='<layer type="Exp" version="opset1">\n  <input>\n    <port id="0" precision="I32"/>\n  </input>\n</layer>',
+    repair="Convert to f32 before, and round after it.",
+)  # fmt: skip
+def _folded(layer: Layer) -> bool:
+    return layer.is_integer()
