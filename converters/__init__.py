@@ -1,4 +1,4 @@
-"""Converters to OpenVINO IR: ``convert("model.onnx")`` gives a Model that irexec runs and writes."""
+"""Converters to OpenVINO IR: ``convert("model.onnx")`` returns a Model that irexec runs and writes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def convert(
 
     Args:
         model: the path of an .onnx file, its bytes, or an onnx.ModelProto.
-        inputs: shapes for inputs by name, in place of those that the model declares, as Model.reshape takes them; None
-            is the only input.
-        strict: refuse a model that declares types or shapes which contradict those that its nodes give. Otherwise there
-            is one warning for each of them. They are not compared if ``inputs`` contradicts the declared inputs.
+        inputs: shapes of inputs by name, in place of the declared ones, in the forms that Model.reshape accepts; the
+            name None is the only input.
+        strict: refuse a model whose declared types or shapes contradict the inferred ones. Otherwise each contradiction
+            is a warning. Nothing is compared if ``inputs`` contradicts the declared inputs.
         warn: called with one sentence for each warning; a Python UserWarning unless given.
 
     Raises:
-        ConversionError: the file cannot be read, or is not a valid model; it has operators that cannot be translated,
-            each of which is named; or the package onnx is not installed.
+        ConversionError: the file cannot be read, or is not a valid model; operators cannot be translated, all of which
+            the message names; or the package onnx is not installed.
         InputError: there is no such input, or a shape is invalid.
     """
     try:
@@ -44,10 +44,10 @@ def convert(
 
 
 def examine(model: str | Path | bytes | Any, inputs: NamedShapes | None = None) -> Any:
-    """Convert an ONNX model as far as possible, and report all that is wrong with it: see converters.onnx.examine.
+    """Convert an ONNX model as far as possible, and report everything that is wrong with it: converters.onnx.examine.
 
     Raises:
-        ConversionError: it cannot be read at all, or the package onnx is not installed.
+        ConversionError: the model cannot be read at all, or the package onnx is not installed.
         InputError: there is no such input, or a shape is invalid.
     """
     try:

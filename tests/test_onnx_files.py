@@ -26,7 +26,7 @@ Capture = pytest.CaptureFixture[str]
 GRAPH = "(float[2] x) => (float[2] y) { t = Add (x, w)  y = Relu (t) }"
 WEIGHTS = np.array([1, -5], np.float32)
 CONTRADICTORY = "(float[2] x) => (float[3] y) { y = Relu (x) }"
-WARNING = "output 'y' is declared as f32[3], but its node gives f32[2]"
+WARNING = "output 'y' is declared as f32[3], but its node produces f32[2]"
 XML = b'<?xml version="1.0"?><net name="n" version="11"><layers/><edges/></net>'
 
 

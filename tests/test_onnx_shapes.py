@@ -223,7 +223,7 @@ def test_an_input_that_does_not_exist(fill: Callable[[str, Row], list[str]], com
 
 def test_a_shape_without_a_name_for_several_inputs(fill: Callable[[str, Row], list[str]], capsys: Capture) -> None:
     assert run([*fill("infer {model} -i random", ROWS["two inputs"]), "--shape", "[1,1,4,4]"]) == 2
-    assert "[1,1,4,4] is for no input in particular: the model has 'x', 'k'" in capsys.readouterr().err
+    assert "[1,1,4,4] needs the name of an input: the model has 'x', 'k'" in capsys.readouterr().err
 
 
 def test_validate_reports_what_is_wrong_with_a_shape(tmp_path: Path, capsys: Capture) -> None:

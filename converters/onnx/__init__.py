@@ -1,2 +1,1 @@
-"""From ONNX to IR: loading, checking, scopes of names, bodies and functions. The translations of operators are in
-ops."""
+"""ONNX to IR: loading, checking, scopes of names, bodies and functions; the translators of operators are in ops."""

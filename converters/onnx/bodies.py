@@ -17,12 +17,12 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import BackEdge, Body, Node, PortMap, Value
 
 # Operations that never write their result over an operand.
-_ELSEWHERE = {"MatMul", "Concat", "If", "Loop", "TensorIterator"}
+_NEVER_IN_PLACE = {"MatMul", "Concat", "If", "Loop", "TensorIterator"}
 
 
 @dataclass(frozen=True)
 class IterationSlice:
-    """A tensor as slices of size 1 along an axis, one for each iteration; from the last one on if ``reverse``."""
+    """A tensor read in slices of size 1 along an axis, one per iteration; ``reverse`` begins with the last slice."""
 
     axis: int
     reverse: bool = False
@@ -38,9 +38,9 @@ class BodyBuilder:
     """A body under construction, and its port maps.
 
     Attributes:
-        inputs: the layer's inputs so far, which the branches of an If share. Those that control whether and how often
-            the body runs come first, and are not inputs of the body.
-        inner: the context of the body. Values that it captures become inputs of the layer, once each.
+        inputs: the layer's inputs so far, shared by the branches of an If. The inputs that control the layer come
+            first; the body does not read them.
+        inner: the context of the body. Every value that the body captures becomes one input of the layer.
     """
 
     def __init__(self, ctx: TranslationContext, inputs: list[Value], reserved: int) -> None:
@@ -53,7 +53,7 @@ class BodyBuilder:
         self._backs: list[tuple[Node, Node]] = []
 
     def captured(self, value: Value) -> Value:
-        """The value in the body of a value of the outer graph; a constant is copied into the body."""
+        """The counterpart in the body of a value of the outer graph; a constant is copied into the body."""
         if value not in self._captured:
             fact = self._outer.fact(value)
             constant = value.node.constant
@@ -77,7 +77,7 @@ class BodyBuilder:
     def counter(self, shape: PartialShape) -> Value:
         """A Parameter for the index of the iteration, i64.
 
-        It must be the first Parameter: OpenVINO loses it if it removes one before it.
+        It must be the first Parameter: OpenVINO loses the counter when it removes a Parameter before it.
         """
         parameter = self._parameter("iteration", Fact(I64, shape))
         self._inputs.append((parameter.node, -1, {"purpose": "current_iteration"}))
@@ -89,7 +89,7 @@ class BodyBuilder:
         return self._builder.parameter(fact.element, fact.shape, name, value=fact.value)
 
     def result(self, value: Value, output: int, part: IterationSlice | None = None) -> Node:
-        """A Result for an output of the layer: its last value, or its slices of all iterations concatenated."""
+        """A Result for an output of the layer: the last value, or the slices of all iterations concatenated."""
         node = self._builder.result(value)
         self._results.append((node, output, part.attributes if part else {}))
         return node
@@ -99,11 +99,11 @@ class BodyBuilder:
         self._results.append((self._builder.result(value), None, {"purpose": "execution_condition"}))
 
     def safe_state(self, value: Value, parameter: Value) -> Value:
-        """The next value of the state of ``parameter``, copied where OpenVINO's CPU plugin would overwrite or lose it.
+        """The next value of the state ``parameter``, copied where OpenVINO's CPU plugin would overwrite or lose it.
 
-        The plugin computes in place of the first operand, also if that is a slice of an input, and loads the next slice
-        before it reads the state; and it loses a state whose next value is another Parameter. An operation whose
-        operands are the same value is neither computed in place nor removed.
+        The plugin may compute in place of the first operand even if that operand is a slice of an input; the next slice
+        is then loaded before the state is read. The plugin also loses a state whose next value is another Parameter.
+        An operation with two equal operands is neither computed in place nor removed.
         """
         kind = self.inner.element(value).kind
         passed = value.node.type == "Parameter" and value is not parameter
@@ -115,17 +115,17 @@ class BodyBuilder:
         parts = {node for node, _, more in self._inputs if "axis" in more}
         node: Node | None = value.node
         while node is not None and node not in parts:
-            source = node.inputs[0] if node.inputs and node.type not in _ELSEWHERE else None
+            source = node.inputs[0] if node.inputs and node.type not in _NEVER_IN_PLACE else None
             node = None if source is None else source.node
         return node is not None
 
     def feed_back(self, parameter: Value, result: Node) -> None:
-        """The Result is the value of the Parameter in the next iteration."""
+        """Let the Result be the value of the Parameter in the next iteration."""
         self._backs.append((result, parameter.node))
 
     @property
     def depends_on_slices(self) -> bool:
-        """Whether every Result depends on a slice of an input, if only through earlier iterations."""
+        """Whether every Result depends on a slice of an input, at least through earlier iterations."""
         parts = {node for node, _, more in self._inputs if "axis" in more}
         sources = {target: source for source, target in self._backs}
         for result, _, _ in self._results:
@@ -163,7 +163,7 @@ class IterationResult:
 
     Attributes:
         states: the states of the next iteration.
-        slices: of tensors that are concatenated, along axes that the values have with size 1.
+        slices: the slices of concatenated tensors, whose size along their axis is 1.
         condition: whether there is a next iteration; None for always.
     """
 
@@ -181,19 +181,18 @@ def build_loop(
 ) -> tuple[Value, ...]:  # fmt: skip
     """A Loop, or without ``bounds`` a TensorIterator over slices: the last states, then the concatenated tensors.
 
-    OpenVINO does not support a TensorIterator inside another, and runs one only once if the outputs that are used do
-    not depend on its slices; these become Loops over slices.
+    OpenVINO does not support nested TensorIterators, and runs a TensorIterator only once if no used output depends on
+    its slices; both become Loops over slices.
 
-    The shape of a state that holds in every iteration is found by building the body again until the shape does not
-    change.
+    The body is built repeatedly until the shapes of its states no longer change: they then hold in every iteration.
 
     Args:
-        b: the context.
+        ctx: the context.
         states: the initial states.
-        sliced: tensors whose slices the iterations read, with size 1 along their axis.
+        sliced: tensors to read in slices.
         iteration: builds the body from the builder, the states and the slices.
         bounds: the trip count and the condition before the first iteration.
-        counter: the shape of the iteration's index, which ``iteration`` of a Loop gets before the slices.
+        counter: the shape of the iteration's index, which ``iteration`` of a Loop receives before the slices.
 
     Raises:
         OpError: a state changes its element type.
@@ -236,7 +235,7 @@ def build_loop(
 
 
 def _unless_idle(ctx: TranslationContext, bounds: tuple[Value, Value], initial: Value, last: Value) -> Value:
-    """A state that the body does not read: OpenVINO loses its initial value if there is no iteration."""
+    """The last value of a state that the body does not read: OpenVINO loses the initial one without an iteration."""
     trips, condition = bounds
     ran = ctx.emit("LogicalAnd", ctx.emit("NotEqual", ctx.scalar(trips), ctx.constant(0)), ctx.scalar(condition))
     known = ctx.known(ran)
@@ -258,7 +257,7 @@ def _loop_over_slices(
     sliced: Sequence[tuple[Value, IterationSlice]],
     iteration: BuildIteration,
 ) -> tuple[Value, ...]:
-    """The same as a Loop, which reads slices only from the first one on: tensors are reversed outside of it."""
+    """A TensorIterator as a Loop. A Loop reads slices in ascending order only: tensors are reversed outside of it."""
     output_slices: list[IterationSlice] = []
 
     def from_first(builder: BodyBuilder, given: list[Value], parts: list[Value]) -> IterationResult:
@@ -288,7 +287,7 @@ def _slice_fact(fact: Fact, part: IterationSlice) -> Fact:
 
 
 def _widened(fact: Fact, again: Fact, attempt: int) -> Fact:
-    """What holds before and after an iteration; sizes that keep changing are not known."""
+    """The fact that holds before and after an iteration; a size that keeps changing becomes unknown."""
     if fact.element is not again.element:
         raise OpError(f"a state is {fact} before an iteration and {again} after it")
     return Fact(fact.element, widen_shapes(fact.shape, again.shape, attempt))

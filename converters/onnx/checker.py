@@ -1,4 +1,4 @@
-"""What the package onnx itself objects to, as findings; what has been found without it is not said again."""
+"""Objections of the package onnx, as findings; findings of irexec are not repeated."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _PREFIX = re.compile(r"^(\[\w+\] |Inference error\(s\): |\(op_type:[^)]*\): )+")
 
 
 def checker_findings(model: onnx.ModelProto, reason: str | None, found: Sequence[Finding]) -> list[Finding]:
-    """Findings of onnx.checker, or if it has none, those of its strict shape inference.
+    """Findings of onnx.checker; if it has none, those of the strict shape inference of onnx.
 
     Args:
-        model: its nodes are marked.
-        reason: what onnx.checker says of the whole model.
-        found: what has been found already.
+        model: a model whose nodes are marked.
+        reason: the objection of onnx.checker to the whole model.
+        found: findings of irexec.
     """
     is_sound = all(finding.severity == "info" for finding in found)
     if reason is None:
@@ -40,9 +40,9 @@ def checker_findings(model: onnx.ModelProto, reason: str | None, found: Sequence
 
 
 def objection(model: onnx.ModelProto, source: Source) -> str | None:
-    """What onnx.checker says of a whole model that was read from ``source``; None if it has no objection.
+    """The objection of onnx.checker to a whole model, which was read from ``source``; None without objection.
 
-    Nothing else of onnx may be given a model to which it objects: its C++ may crash.
+    No other function of onnx may receive a model with an objection: its C++ may crash.
     """
     is_file = isinstance(source, str | Path)
     if not is_file and model.ByteSize() > LARGEST_MESSAGE:
@@ -50,13 +50,13 @@ def objection(model: onnx.ModelProto, source: Source) -> str | None:
     try:
         checker.check_model(str(source) if is_file else model)
     except Exception as error:
-        # It is C++ and raises classes of its own, which have no common base but Exception.
+        # The checker is C++; its own exception classes have no common base but Exception.
         return _brief(error)
     return None
 
 
 def _node_findings(model: onnx.ModelProto) -> Iterator[Finding]:
-    """Its objections to single nodes. Those with subgraphs cannot be checked without the graphs around them."""
+    """Objections to single nodes. A node with subgraphs cannot be checked without the graphs around it."""
     imported = {opset.domain: opset.version for opset in model.opset_import}
     for _, graph in graphs_of(model):
         context = checker.C.CheckerContext()
@@ -80,7 +80,7 @@ def _inference_findings(model: onnx.ModelProto) -> Iterator[Finding]:
     try:
         infer_shapes(model, strict=True)
     except (EngineError, RunTimeoutError):
-        # The package's own fault, which says nothing of the model.
+        # A fault of the package is no statement about the model.
         return
     except ConversionError as error:
         matches = list(_AT_NODE.finditer(str(error)))
@@ -91,7 +91,7 @@ def _inference_findings(model: onnx.ModelProto) -> Iterator[Finding]:
 
 
 def _at_node(model: onnx.ModelProto, operator: str, name: str, reason: str) -> Finding:
-    """The finding at the node that a message names, if there is one."""
+    """The finding at the node that a message names, or in the model if several nodes or none have that name."""
     nodes = [
         node for _, graph in graphs_of(model) for node in graph.node if node.op_type == operator and node.name == name
     ]
@@ -101,6 +101,6 @@ def _at_node(model: onnx.ModelProto, operator: str, name: str, reason: str) -> F
 
 
 def _brief(error: Exception) -> str:
-    """The message without the text of the node, which the checker adds."""
+    """The message without the text of the node that the checker appends."""
     text = str(error).split("==> Context:")[0].strip()
     return _PREFIX.sub("", " ".join(text.split())) or type(error).__name__

@@ -1,4 +1,4 @@
-"""What a translator works with: the builder, what is known of values, and the node that it translates."""
+"""The context of a translator: the ONNX node, the builder of layers, and the facts of values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Subgraphs = Callable[["TranslationContext", onnx.GraphProto, Sequence[OnnxValue]
 
 
 class _Sizes(tuple[T, ...]):
-    """A shape of which translators ask axes that malformed models do not have."""
+    """A shape that raises OpError for an axis that does not exist: malformed models have too few axes."""
 
     def __new__(cls, sizes: Iterable[T], what: str) -> _Sizes[T]:
         self = super().__new__(cls, sizes)
@@ -44,14 +44,13 @@ class TranslationContext:
     """The builder as the translator of one ONNX node uses it.
 
     Attributes:
-        builder: the layers are added to it.
+        builder: receives the layers.
         node: the ONNX node.
-        opset: the version of its domain.
-        capture: maps a value of the graph that holds the node to its value in the builder, which is another one in a
-            body.
+        opset: the opset of the node's domain.
+        capture: maps a value of the node's graph to its counterpart in the builder; the two differ in a body.
         warn: called with the text of each warning.
         outputs: whether each output of the node has a name.
-        settled: what is remembered of the loops in the same body.
+        settled: settled states of the loops in the same body.
     """
 
     def __init__(
@@ -71,7 +70,7 @@ class TranslationContext:
         self.name = node.name or next(filter(None, node.output), node.op_type)
 
     def needs_output(self, index: int) -> bool:
-        """Whether the node has this output: an empty name means that it is not computed."""
+        """Whether the node has this output: an output with an empty name is not computed."""
         return index < len(self.outputs) and self.outputs[index]
 
     def emit(self, type: str, *inputs: Any, **attributes: Any) -> Any:
@@ -82,7 +81,7 @@ class TranslationContext:
         return self.builder.emit(type, *inputs, name=f"{self.name}/{type}", **attributes)
 
     def in_body(self, builder: Builder, capture: Capture) -> TranslationContext:
-        """The context of the same node inside a body, which ``builder`` builds."""
+        """The context of the same node inside a body that ``builder`` builds."""
         return TranslationContext(builder, self.node, self.opset, self._subgraphs, self.warn, self.settled, capture)
 
     def subgraph(self, graph: onnx.GraphProto, inputs: Sequence[Value] = ()) -> list[Value]:
@@ -100,7 +99,7 @@ class TranslationContext:
         return values
 
     def subgraph_values(self, graph: onnx.GraphProto, inputs: Sequence[OnnxValue] = ()) -> list[OnnxValue]:
-        """The same; inputs and outputs need not be tensors."""
+        """The outputs of a subgraph whose inputs and outputs need not be tensors."""
         return self._subgraphs(self, graph, inputs)
 
     def constant(self, value: Any, like: Value | Element | None = None) -> Value:
@@ -109,7 +108,7 @@ class TranslationContext:
         return self.builder.constant(value, kind, name=f"{self.name}/Constant")
 
     def fact(self, value: Value) -> Fact:
-        """What is known of a value; raises OpError for a sequence or an optional."""
+        """The fact of a value; raises OpError for a sequence or an optional."""
         if not isinstance(value, Value):
             raise OpError("an input is a sequence or an optional, expected a tensor")
         return self.builder.fact(value)
@@ -126,8 +125,7 @@ class TranslationContext:
         return len(self.sizes(value, what))
 
     def sizes(self, value: Value, what: str = "an input") -> tuple[Size, ...]:
-        """The shape of a value; raises OpError if its rank is not known, and later if it is asked for an axis that does
-        not exist."""
+        """The shape of a value; raises OpError if its rank is not known, and for an index of an axis out of range."""
         return _Sizes(self.fact(value).require_shape(what), what)
 
     def static(self, value: Value, what: str = "an input") -> tuple[int, ...]:
@@ -146,19 +144,19 @@ class TranslationContext:
         return found if len(found) == len(shape) else None
 
     def known(self, value: Value | None) -> np.ndarray | None:
-        """The contents of a value, also of a large constant; None if they are not known during conversion."""
+        """The elements of a value, also of a large constant; None if they are not known during conversion."""
         if value is None:
             return None
         found = self.fact(value).known
         return found if found is not None else self.builder.constant_array(value)
 
     def ints_if_known(self, value: Value | None) -> tuple[int, ...] | None:
-        """The contents of an integer tensor, flattened; None if they are not known."""
+        """The elements of an integer tensor, flattened; None if they are not known."""
         found = self.known(value)
         return None if found is None else tuple(int(v) for v in found.ravel().tolist())
 
     def ints(self, value: Value | None, what: str) -> tuple[int, ...]:
-        """The contents of an integer tensor, flattened; raises OpError if they are not known."""
+        """The elements of an integer tensor, flattened; raises OpError if they are not known."""
         found = self.ints_if_known(value)
         if found is None:
             raise NotKnownError(f"{what} must be known when the model is converted")
@@ -179,7 +177,7 @@ class TranslationContext:
         return axis % rank
 
     def axis_if_known(self, axis: int, value: Value) -> int:
-        """The axis as an attribute in IR, where it may be negative: it stays so if the rank is not known."""
+        """The axis as an attribute in IR: non-negative, or unchanged if the rank is not known."""
         return axis if self.fact(value).shape is None else self.axis(axis, value)
 
     def convert(self, value: Value, to: Element) -> Value:
@@ -187,7 +185,7 @@ class TranslationContext:
         return value if self.element(value) is to else self.emit("Convert", value, destination_type=to)
 
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
-        """The value in a shape, of which one size may be -1; a constant stays a constant with the same bytes."""
+        """The value reshaped; one size may be -1. A constant stays a constant with the same bytes."""
         if self.shape_if_known(value) == tuple(shape):
             return value
         constant = value.node.constant
@@ -200,7 +198,7 @@ class TranslationContext:
         )
 
     def unsqueeze(self, value: Value, axes: Sequence[int]) -> Value:
-        """The value with axes of size 1 inserted, counted in the result."""
+        """The value with axes of size 1 inserted at these indices of the result."""
         if not axes:
             return value
         shape = self.shape_if_known(value)
@@ -216,7 +214,7 @@ class TranslationContext:
         return value if self.fact(value).rank == 0 else self.reshape(value, ())
 
     def shape_of(self, value: Value) -> Value:
-        """The shape as an i64 tensor; a layer even if it is known, so that the IR can be reshaped."""
+        """The shape as an i64 tensor; a layer even if the shape is known, so that the IR can be reshaped."""
         return self.emit("ShapeOf", value, output_type="i64")
 
     def size(self, value: Value, axis: int) -> Value:
@@ -224,11 +222,11 @@ class TranslationContext:
         return self.emit("Gather", self.shape_of(value), self.constant(axis), self.constant(0))
 
     def full(self, fill: Value, shape: Value) -> Value:
-        """A tensor of a shape, every element of which is ``fill``."""
+        """A tensor of a shape whose elements are all ``fill``."""
         return self.emit("Broadcast", fill, shape, mode="numpy")
 
     def along_channels(self, vector: Value, rank: int) -> Value:
-        """A vector with one value per channel as [1, C, 1, ...] of a rank."""
+        """A vector with one value per channel, reshaped to [1, C, 1, ...] of a rank."""
         return self.unsqueeze(vector, [0, *range(2, rank)]) if rank > 1 else vector
 
     def transpose(self, value: Value, order: Sequence[int]) -> Value:
@@ -236,12 +234,12 @@ class TranslationContext:
         return value if list(order) == list(range(len(order))) else self.emit("Transpose", value, list(order))
 
     def channels_first(self, value: Value) -> Value:
-        """(N, spatial..., C) as (N, C, spatial...)."""
+        """(N, spatial..., C) transposed to (N, C, spatial...)."""
         rank = self.rank(value, "the data")
         return self.transpose(value, [0, rank - 1, *range(1, rank - 1)])
 
     def channels_last(self, value: Value) -> Value:
-        """(N, C, spatial...) as (N, spatial..., C)."""
+        """(N, C, spatial...) transposed to (N, spatial..., C)."""
         return self.transpose(value, [0, *range(2, self.rank(value)), 1])
 
     def as_float(self, value: Value) -> Value:

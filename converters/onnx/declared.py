@@ -1,4 +1,4 @@
-"""Comparison of the types and shapes that an ONNX graph declares with those that its nodes give."""
+"""Comparison of the declared types and shapes of an ONNX graph with the inferred ones."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def _size(dim: onnx.TensorShapeProto.Dimension) -> Size:
 
 @dataclass(frozen=True)
 class Contradiction:
-    """A declared type or shape that cannot be that of the value.
+    """A declared type or shape that contradicts the inferred one.
 
     Attributes:
         kind: "value" for value_info, or "output".
-        name: of the value.
-        declared, inferred: what is declared, and what its node gives.
+        name: the name of the value.
+        declared, inferred: the two facts.
     """
 
     kind: str
@@ -59,10 +59,10 @@ class Contradiction:
 
     @property
     def _reason(self) -> str:
-        return f"declared as {self.declared}, but its node gives {self.inferred}"
+        return f"declared as {self.declared}, but its node produces {self.inferred}"
 
     def finding(self, path: str) -> Finding:
-        """The finding in the graph of that path."""
+        """The finding at the value, in the graph with that path."""
         is_type = not _same_element(self.declared, self.inferred)
         code = _CODES[self.kind][is_type]
         return at_value(
@@ -77,12 +77,12 @@ _CODES = {"value": (codes.VALUE_SHAPE, codes.VALUE_TYPE), "output": (codes.OUTPU
 def contradictions(
     graph: onnx.GraphProto, values: Mapping[str, OnnxValue], fact: Callable[[Value], Fact]
 ) -> Iterator[Contradiction]:
-    """Each output and intermediate value whose declared type or shape its node cannot give.
+    """Each output and intermediate value whose declared type or shape contradicts the inferred one.
 
     Args:
-        graph: the graph, whose value_info and outputs are compared.
-        values: what has been translated, by name.
-        fact: what is inferred of a value.
+        graph: the graph; its value_info and outputs are compared.
+        values: the translated values by name.
+        fact: returns the inferred fact of a value.
     """
     for kind, infos in (("value", graph.value_info), ("output", graph.output)):
         for info in infos:
@@ -95,12 +95,12 @@ def contradictions(
 
 
 def fact_of(tensor: onnx.TypeProto.Tensor) -> Fact:
-    """What an ONNX tensor type says; nothing of an element type that is missing, or that IR does not have."""
+    """The fact of an ONNX tensor type; the element type is None if it is missing, or does not exist in IR."""
     return Fact(_element(tensor.elem_type), declared_shape(tensor))
 
 
 def fact_of_tensor(tensor: onnx.TensorProto) -> Fact:
-    """The type and shape of a tensor; nothing of an element type that IR does not have."""
+    """The type and shape of a tensor; the element type is None if it does not exist in IR."""
     return Fact(_element(tensor.data_type), tuple(tensor.dims))
 
 
@@ -112,7 +112,7 @@ def _element(number: int) -> Element | None:
 
 
 def agree(declared: Fact, inferred: Fact) -> bool:
-    """Whether there are tensors for which both hold."""
+    """Whether a tensor can satisfy both facts."""
     if not _same_element(declared, inferred):
         return False
     try:

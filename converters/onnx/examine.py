@@ -1,4 +1,4 @@
-"""Everything that is wrong with an ONNX model, at once: one finding does not hide the next."""
+"""All findings of an ONNX model at once: one finding does not hide the next."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from irexec.ir.graph import Value
 
 @dataclass(frozen=True)
 class Examination:
-    """What is found of an ONNX model.
+    """The IR and the findings of an ONNX model.
 
     Attributes:
         model: the IR; None if the model cannot be converted.
-        findings: what is wrong with the ONNX model, in the order of its nodes.
+        findings: faults of the ONNX model, in the order of its nodes.
     """
 
     model: Model | None
@@ -42,14 +42,14 @@ class Examination:
 
 
 def examine(source: Source, inputs: Shapes | None = None) -> Examination:
-    """Convert a model as far as possible, and report whatever keeps it from being converted or is wrong with it.
+    """Convert a model as far as possible, and report all of its faults and all obstacles to the conversion.
 
     Args:
         source: the model.
         inputs: as for converters.convert.
 
     Raises:
-        ConversionError: it cannot be read, is not an ONNX model, or calls functions in a cycle.
+        ConversionError: the model cannot be read, is not an ONNX model, or calls functions in a cycle.
         InputError: there is no such input, or a shape is invalid.
     """
     model, where, folder = parse(source)
@@ -67,15 +67,15 @@ def examine(source: Source, inputs: Shapes | None = None) -> Examination:
     converted, found = _translated(inlined, folder, inputs or {}, is_checked=reason is None)
     findings += found
     findings += checker_findings(model, reason, findings)
-    # Contradictions, ON2.., do not keep a model from being converted.
+    # Contradictions (ON2..) do not prevent the conversion.
     if converted is None and all(finding.severity != "error" or finding.code.startswith("ON2") for finding in findings):
-        # What only functions that are inlined lead to is seen at no node of the file.
+        # A fault that only inlining causes belongs to no node of the file.
         findings += _refusal(source, inputs or {})
     return Examination(None if converted is None else with_path(converted, source, inlined), tuple(_sorted(findings)))
 
 
 def _refusal(source: Source, inputs: Shapes) -> Iterator[Finding]:
-    """What the conversion itself says of the model."""
+    """The error of the conversion, as a finding."""
     try:
         translate(source, inputs, strict=False, warn=lambda text: None)
     except IrexecError as error:
@@ -85,12 +85,12 @@ def _refusal(source: Source, inputs: Shapes) -> Iterator[Finding]:
 def _translated(
     model: onnx.ModelProto, folder: Path | None, inputs: Shapes, *, is_checked: bool
 ) -> tuple[Model | None, list[Finding]]:
-    """The IR, None if it cannot be made, and the findings of its nodes and declarations."""
+    """The IR, or None if it cannot be built, and the findings of nodes and declarations."""
     try:
         graph = _ExaminedGraph(model, folder, inputs, is_checked=is_checked)
         return graph.examined(), graph.found
     except WithoutValueError:
-        # A cycle, or a name that is defined twice, which has been found before.
+        # A cycle or a duplicate name, both of which are findings already.
         return None, []
     except InputError:
         raise
@@ -108,7 +108,7 @@ def _path(finding: Finding) -> str:
 
 
 class _ExaminedGraph(MainGraph):
-    """The graph of a model that is translated as far as possible.
+    """The main graph, translated as far as possible.
 
     Attributes:
         found: the findings.
@@ -122,7 +122,7 @@ class _ExaminedGraph(MainGraph):
         self._assumed: set[str] = set()
 
     def examined(self) -> Model | None:
-        """The IR; None if it cannot be made."""
+        """The IR; None if it cannot be built."""
         self._inputs()
         self.nodes("an input of the graph")
         for name in self._assumed:
@@ -135,7 +135,7 @@ class _ExaminedGraph(MainGraph):
         return self.finished() if complete and self.graph.output else None
 
     def _outputs(self) -> None:
-        """Outputs that are not tensors; those that nothing produces have been found before."""
+        """Report outputs that are not tensors; outputs without a producer are findings already."""
         self.unknown |= {info.name for info in self.graph.output} - own_names(self.graph)
         for info in self.graph.output:
             value = self.values.get(info.name)
@@ -147,7 +147,7 @@ class _ExaminedGraph(MainGraph):
     def _declared(self) -> dict[str, Fact]:
         graph = self._model.graph
         if self._is_checked:
-            # What cannot be inferred is as it was.
+            # A graph whose inference fails keeps its declared types.
             with contextlib.suppress(IrexecError):
                 graph = infer_shapes(self._model).graph
         found = {info.name: fact_of(info.type.tensor_type) for info in [*graph.value_info, *graph.output]}
@@ -166,7 +166,7 @@ class _ExaminedGraph(MainGraph):
                 self.unknown.add(info.name)
 
     def assume(self, name: str) -> None:
-        """As it is declared or as the package onnx infers it, if its element type is known."""
+        """Replace the value by a Parameter of its declared or inferred type, if its element type is known."""
         fact = self._declared.get(name, Fact(None, None))
         if fact.element is None:
             super().assume(name)

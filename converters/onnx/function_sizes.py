@@ -1,4 +1,4 @@
-"""How large a model becomes when its own functions are inlined, counted without doing it: calls in a chain multiply."""
+"""Size of a model after its own functions are inlined, computed without inlining: chained calls multiply it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _Identity = tuple[str, str, str]
 
 @dataclass
 class InlinedSize:
-    """What nodes become when every call among them, also in their subgraphs, is replaced by the nodes of the function.
+    """Size of nodes after every call among them and in their subgraphs is replaced by the function's nodes.
 
     Attributes:
-        nodes: how many there are, those of subgraphs included.
-        bytes: their size, about.
-        attributes: for nodes of a function, how often its attributes are copied into them.
+        nodes: the number of nodes, subgraphs included.
+        bytes: their approximate size.
+        attributes: for nodes of a function, the number of copies of each attribute of the function in them.
     """
 
     nodes: int = 0
@@ -32,7 +32,7 @@ class InlinedSize:
     attributes: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: InlinedSize, times: int = 1) -> None:
-        """Count another size, several times."""
+        """Add another size ``times`` times."""
         self.nodes += times * other.nodes
         self.bytes += times * other.bytes
         for name, count in other.attributes.items():
@@ -40,11 +40,11 @@ class InlinedSize:
 
 
 def size_when_inlined(model: onnx.ModelProto, where: str) -> InlinedSize:
-    """The size of the main graph with all functions inlined. Each function is counted once, however often it is called.
+    """The size of the main graph with all functions inlined. Each function is measured once.
 
     Raises:
-        ConversionError: a function calls itself, if only through others, or two have the same name; ``where`` begins
-            the message.
+        ConversionError: a function calls itself, directly or through others, or two functions have the same name;
+            ``where`` begins the message.
     """
     functions = {_identity(function): function for function in model.functions}
     if len(functions) < len(model.functions):
@@ -57,7 +57,7 @@ def size_when_inlined(model: onnx.ModelProto, where: str) -> InlinedSize:
     if stuck:
         function = model.functions[stuck[0]]
         raise ConversionError(
-            f"{where}: the model's own function {f'{function.domain}.{function.name}'!r} calls itself, or one that does"
+            f"{where}: the model's own function {f'{function.domain}.{function.name}'!r} calls itself, directly or through others"
         )
     sizes: dict[_Identity, InlinedSize] = {}
     for i in order:
@@ -71,7 +71,7 @@ def _identity(called: onnx.NodeProto | onnx.FunctionProto) -> _Identity:
 
 
 def _of_function(function: onnx.FunctionProto, sizes: Mapping[_Identity, InlinedSize]) -> InlinedSize:
-    """The size of a function's nodes, with its attributes by default, which calls may replace."""
+    """The size of a function's nodes with the default values of its attributes; calls may override them."""
     size = _of_nodes(function.node, sizes)
     for default in function.attribute_proto:
         value = _of_attribute(default, sizes)

@@ -1,7 +1,7 @@
-"""Inlining of functions: those of the model, and those by which ONNX defines operators without a translator.
+"""Inlining of functions: functions of the model, and function bodies by which ONNX defines operators.
 
-Such a function body is used only if all of it can be translated: messages then name the operator of the model,
-not one of its body.
+The function body of an operator is inlined only if every node of it has a translator: otherwise messages would name
+operators that are not in the model.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from converters.onnx.locations import carry_marks
 from converters.onnx.registry import find
 from irexec.errors import ConversionError
 
-# No function body of ONNX has more nodes.
+# The maximum number of nodes in a function body of ONNX.
 _NODES_OF_A_SCHEMA_FUNCTION = 100
 
 
 def inlined(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
-    """The model without calls of its own functions, and without operators that only function bodies can translate.
+    """The model with its own functions inlined, and the function bodies of operators without a translator.
 
     Raises:
-        ConversionError: the model's own functions cannot be inlined, or calls of functions would become too many nodes.
+        ConversionError: the model's own functions cannot be inlined, or inlining would produce too many nodes.
     """
     if len(model.functions):
         _check_size(model, where)
         try:
             model = inliner.inline_local_functions(_of_one_opset(model))
         except Exception as error:
-            # The inliner is C++ and raises classes of its own, which have no common base but Exception.
+            # The inliner is C++; its own exception classes have no common base but Exception.
             raise ConversionError(
                 f"{where}: the model's own functions cannot be inlined: {' '.join(str(error).split())}"
             ) from None
@@ -41,10 +41,9 @@ def inlined(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
 
 
 def _of_one_opset(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with its functions of another opset as functions of its own, where that makes no difference to any of
-    their nodes.
+    """The model with functions of another opset moved to the model's opset, if every node keeps its translator.
 
-    sklearn-onnx writes such functions, and the inliner leaves them out.
+    sklearn-onnx writes functions of another opset, which the inliner skips.
     """
     opsets = opsets_of(model)
     if all(
@@ -67,20 +66,14 @@ def _of_one_opset(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _check_size(model: onnx.ModelProto, where: str) -> None:
-    """Raise ConversionError if functions call each other in a cycle, or if inlining gives more than is allowed."""
+    """Raise ConversionError if functions call each other in a cycle, or if the inlined model exceeds the limits."""
     whole = size_when_inlined(model, where)
-    if whole.nodes > MAX_INLINED_NODES:
-        raise ConversionError(
-            f"{where}: inlining its functions gives {_amount(whole.nodes)} nodes, more than the {MAX_INLINED_NODES} allowed"
-        )
-    if whole.bytes > MAX_INLINED_BYTES:
-        raise ConversionError(
-            f"{where}: inlining its functions gives {_amount(whole.bytes)} bytes, more than the {MAX_INLINED_BYTES} allowed"
-        )
-
-
-def _amount(count: int) -> str:
-    return str(count) if count < 10**18 else "over 10**18"
+    for size, limit, what in ((whole.nodes, MAX_INLINED_NODES, "nodes"), (whole.bytes, MAX_INLINED_BYTES, "bytes")):
+        if size > limit:
+            shown = size if size < 10**18 else "over 10**18"
+            raise ConversionError(
+                f"{where}: inlining its functions produces {shown} {what}, more than the {limit} allowed"
+            )
 
 
 def _untranslated(model: onnx.ModelProto) -> set[tuple[str, str]]:
@@ -98,13 +91,13 @@ def _with_body(domain: str, operator: str, opset: int) -> defs.OpSchema | None:
         schema = defs.get_schema(operator, opset, domain)
     except defs.SchemaError:
         return None
-    # The type stubs of onnx lack these two.
+    # The type stubs of onnx lack both attributes.
     lists = ("function_opset_versions", "context_dependent_function_opset_versions")
     return schema if any(getattr(schema, name) for name in lists) else None
 
 
 def _expanded(model: onnx.ModelProto, operator: tuple[str, str], where: str) -> onnx.ModelProto:
-    """The model with an operator replaced by its function body; unchanged if there is none that can be translated."""
+    """The model with an operator replaced by its function body; unchanged if no body can be translated."""
     schema = _with_body(*operator, opsets_of(model).get(operator[0], 1))
     if schema is None:
         return model
@@ -115,12 +108,12 @@ def _expanded(model: onnx.ModelProto, operator: tuple[str, str], where: str) -> 
             f"{where}: it has {calls} nodes of {schema.name}, which is a function; at most {allowed} can be inlined"
         )
     if not _all_have_inputs(model, schema):
-        # The builder of the body reads inputs that do not exist; the nodes are reported when they are checked.
+        # The builder of the body would read missing inputs; the check of nodes reports them.
         return model
     try:
         expanded = inliner.inline_selected_functions(_prepared(model, schema), [operator], inline_schema_functions=True)
     except Exception:
-        # As above; the operator is then reported as one without a translator.
+        # C++, as above; the operator is then reported as one without a translator.
         return model
     carry_marks(model, expanded)
     before = _untranslated(model)
@@ -130,7 +123,7 @@ def _expanded(model: onnx.ModelProto, operator: tuple[str, str], where: str) -> 
 
 
 def _all_have_inputs(model: onnx.ModelProto, schema: defs.OpSchema) -> bool:
-    """Whether all nodes of an operator have its minimum number of inputs and outputs."""
+    """Whether all nodes of an operator have its minimum numbers of inputs and outputs."""
     nodes = [
         node for node in every_node(model.graph) if (domain_of(node), node.op_type) == (schema.domain, schema.name)
     ]
@@ -138,10 +131,10 @@ def _all_have_inputs(model: onnx.ModelProto, schema: defs.OpSchema) -> bool:
 
 
 def _prepared(model: onnx.ModelProto, schema: defs.OpSchema) -> onnx.ModelProto:
-    """The model with what the inliner needs to make the bodies of an operator.
+    """The model prepared for the inlining of an operator's bodies.
 
-    These are the operator's default attributes, to which bodies refer and which the inliner drops otherwise, and the
-    types of initializers, which it finds among inputs and other values only.
+    Default attributes are written out: bodies refer to them, and the inliner drops them otherwise. Initializers become
+    value_info, the only place apart from inputs where the inliner finds types.
     """
     copy = onnx.ModelProto()
     copy.CopyFrom(model)

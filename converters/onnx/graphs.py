@@ -19,7 +19,7 @@ def domain_of(node: onnx.NodeProto | onnx.FunctionProto | onnx.OperatorSetIdProt
 
 
 def opsets_of(model: onnx.ModelProto) -> dict[str, int]:
-    """The version of each domain. The domains of ONNX Runtime are often used without an import."""
+    """The opset of each domain. Models often use the domains of ONNX Runtime without importing them."""
     found = {_ALIASES.get(opset.domain, opset.domain): opset.version for opset in model.opset_import}
     return {"": 1, "com.microsoft": 1, "com.ms.internal.nhwc": found.get("", 1)} | found
 
@@ -31,7 +31,7 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def graphs_in(attribute: AttributeProto) -> Sequence[onnx.GraphProto]:
-    """The graphs in an attribute; its type is not in files of ONNX IR version 1."""
+    """The graphs in an attribute. Files of ONNX IR version 1 lack the type of an attribute."""
     is_graph = attribute.type == AttributeProto.GRAPH or (
         attribute.type == AttributeProto.UNDEFINED and attribute.HasField("g")
     )
@@ -39,7 +39,7 @@ def graphs_in(attribute: AttributeProto) -> Sequence[onnx.GraphProto]:
 
 
 def every_graph(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.GraphProto | onnx.FunctionProto]:
-    """A graph, or the body of a function, and all of its subgraphs, each after the one around it.
+    """A graph, or the body of a function, and all of its subgraphs, outer graphs first.
 
     Raises:
         ConversionError: subgraphs are nested more than MAX_NESTED_GRAPHS deep.
@@ -61,19 +61,18 @@ def every_node(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.Nod
 
 
 def own_names(graph: onnx.GraphProto) -> set[str]:
-    """The names that a graph defines; outer graphs may define some of them again."""
+    """The names that a graph defines; a name of an outer graph may be among them."""
     sparse = (tensor.values.name for tensor in graph.sparse_initializer)
     names = {info.name for info in graph.input} | {tensor.name for tensor in graph.initializer} | set(sparse)
-    # An output that a node does not give is called "".
+    # An absent output is called "".
     return (names | {name for node in graph.node for name in node.output}) - {""}
 
 
 class UsedNames:
-    """The names that nodes read, those that their subgraphs read from outer graphs included. Each subgraph is looked at
-    once."""
+    """The names that nodes read, also from within their subgraphs. Each subgraph is searched once."""
 
     def __init__(self) -> None:
-        # By the identity of the graph, which is kept, so that no other one gets the same.
+        # Keyed by the identity of the graph; the graph is stored too, so that no other graph gets the same identity.
         self._outer: dict[int, tuple[onnx.GraphProto, Set[str]]] = {}
 
     def of(self, node: onnx.NodeProto) -> Set[str]:
@@ -88,7 +87,7 @@ class UsedNames:
 
 
 def describe(node: onnx.NodeProto, opsets: Mapping[str, int]) -> str:
-    """A node as messages call it: its name, domain, operator and opset."""
+    """A node in messages: its name, domain, operator and opset."""
     name = node.name or next(filter(None, node.output), "")
     domain = domain_of(node)
     return f"node {name!r} ({domain or 'ai.onnx'}.{node.op_type} of opset {opsets.get(domain, '?')})"

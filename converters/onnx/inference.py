@@ -1,5 +1,4 @@
-"""The shape inference of the package onnx, in a process of its own: it is C++, which some models crash or keep busy for
-ever."""
+"""Shape inference of the package onnx in a process of its own: some models crash its C++ code or hang it."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from converters.onnx.graphs import domain_of, every_node
 from irexec.errors import ConversionError, EngineError, RunTimeoutError
 from irexec.io.line_process import LineProcess
 
-# Seen with onnx 1.23.2: a character before the arrow that is none of these is looked at for ever.
+# onnx 1.23.2 hangs on any other character before the arrow.
 _READABLE = re.compile(rb"([A-Za-z0-9, ]|\.\.\.)*")
 _SECONDS = 60.0
 
@@ -31,13 +30,13 @@ def infer_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelP
     """The model with the shapes that the package onnx infers.
 
     Args:
-        model: one to which onnx.checker has no objection.
-        strict: check the types too, and raise for what cannot be inferred.
+        model: a model without objection of onnx.checker.
+        strict: check types too, and raise ConversionError for a shape that cannot be inferred.
 
     Raises:
-        ConversionError: what the package says of the model, or it is larger than 2 GiB.
-        EngineError: its process crashed, or cannot be started.
-        RunTimeoutError: it takes longer than a minute.
+        ConversionError: the package refuses the model, or the model is larger than 2 GiB.
+        EngineError: the process crashed, or cannot be started.
+        RunTimeoutError: the inference takes longer than a minute.
     """
     for equation in _equations(model):
         if not _READABLE.fullmatch(equation.split(b"->")[0]):
@@ -50,7 +49,7 @@ def infer_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelP
         with tempfile.TemporaryDirectory(prefix="irexec-onnx-") as name:
             return _inferred(model, Path(name), strict)
     except RunTimeoutError:
-        # It is an OSError, too.
+        # RunTimeoutError is an OSError too.
         raise
     except OSError as error:
         raise EngineError(f"no shapes can be inferred in a process: {error.strerror or error}", engine="onnx") from None
@@ -66,19 +65,18 @@ def _inferred(model: onnx.ModelProto, folder: Path, strict: bool) -> onnx.ModelP
 
 
 class _Process:
-    """The process, which is started when it is first needed, and again after it has ended; it does one thing at a
-    time."""
+    """The process: started for the first request and again after it has ended; it answers one request at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: LineProcess | None = None
         self._owner = 0
-        # Kept, since it is not the child's to end.
+        # Kept alive: a child process must not end the process of its parent.
         self._of_parent: LineProcess | None = None
         atexit.register(self.stop)
 
     def ask(self, request: dict[str, object]) -> str | None:
-        """What the package says of the model; None if it has written the result."""
+        """The refusal of the package; None if the result has been written."""
         with self._lock:
             if self._owner != os.getpid():
                 self._of_parent, self._process, self._owner = self._process, None, os.getpid()
@@ -92,7 +90,7 @@ class _Process:
             return refusal
 
     def forget(self) -> None:
-        """In the child after a fork, where another thread may hold the lock for ever."""
+        """Renew the lock in the child after a fork: no thread of the child would release it."""
         self._lock = threading.Lock()
 
     def stop(self) -> None:
@@ -110,7 +108,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _equations(model: onnx.ModelProto) -> Iterator[bytes]:
-    """Of all Einsum nodes, and whatever functions might be given for them by a name of their own."""
+    """The equations of all Einsum nodes, and all attributes of functions that may become such an equation."""
     graphs = [model.graph, *model.functions]
     attributes = [attribute for graph in graphs for node in every_node(graph) for attribute in node.attribute]
     attributes += [attribute for function in model.functions for attribute in function.attribute_proto]

@@ -1,5 +1,4 @@
-"""The process that infers the shapes of ONNX models: a request in each line of its input, an answer in each of its
-output."""
+"""Process that infers the shapes of ONNX models: one request per line of its input, one answer per line of output."""
 
 from __future__ import annotations
 
@@ -12,19 +11,19 @@ from onnx import shape_inference
 
 
 def main() -> None:
-    """Answer requests until there are none."""
+    """Answer requests until the input ends."""
     for line in sys.stdin:
         print(json.dumps({"refusal": _refusal(json.loads(line))}), flush=True)
 
 
 def _refusal(request: dict[str, Any]) -> str | None:
-    """Write the model with its shapes, or say why there are none."""
+    """Write the model with its shapes, or return the reason of a failure."""
     model = onnx.load(request["model"], load_external_data=False)
     strict = request["strict"]
     try:
         found = shape_inference.infer_shapes(model, check_type=strict, strict_mode=strict)
     except Exception as error:
-        # It is C++ and raises classes of its own, which have no common base but Exception.
+        # The package is C++; its own exception classes have no common base but Exception.
         return str(error) or type(error).__name__
     with open(request["result"], "xb") as file:
         file.write(found.SerializeToString())

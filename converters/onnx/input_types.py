@@ -16,14 +16,14 @@ _ELEMENTS = {f"tensor({row.onnx.name.lower()})": row for row in ELEMENTS if row.
 
 
 def check_types(operator: str, domain: str, facts: Sequence[Fact | None]) -> None:
-    """Raise OpError for an input whose element type no version of the operator takes.
+    """Raise OpError for an input whose element type no version of the operator accepts.
 
-    Runtimes take more types than the schema of an opset lists: an input may be of any integer type where the schema of
-    any opset has one, and of any floating-point type where that has one.
+    Runtimes accept more types than the schema of one opset lists. If the schema of any opset has an integer type for an
+    input, every integer type is accepted; the same holds for floating-point types.
 
     Args:
-        operator, domain: those of the node.
-        facts: of its inputs; None for one that is absent, or not a tensor.
+        operator, domain: the operator of the node.
+        facts: facts of its inputs; None for an input that is absent or not a tensor.
     """
     formal, is_variadic = _inputs(operator, domain)
     for i, fact in enumerate(facts):
@@ -37,8 +37,8 @@ class _Input:
     """A formal input.
 
     Attributes:
-        name: as the newest version calls it.
-        elements: the element types that any version takes; none if it takes no tensors.
+        name: the name in the newest version.
+        elements: the element types that any version accepts; empty if no version accepts tensors.
     """
 
     name: str
@@ -60,7 +60,7 @@ def _kind(element: Element) -> str:
 
 @functools.cache
 def _inputs(operator: str, domain: str) -> tuple[list[_Input], bool]:
-    """The inputs of an operator, and whether the last may be repeated."""
+    """The formal inputs of an operator, and whether the last may be repeated."""
     found: list[_Input] = []
     is_variadic = False
     for schema in _versions(operator, domain):
@@ -87,7 +87,6 @@ def _versions(operator: str, domain: str) -> Iterator[defs.OpSchema]:
 
 
 def _tensor_types(names: Iterable[str]) -> frozenset[Element]:
-    """The element types of the tensors among types of ONNX: "tensor(float)", "optional(tensor(float))",
-    "seq(tensor(float))"."""
+    """The element types of tensors and optional tensors among types of ONNX: "tensor(float)", "seq(...)"."""
     plain = (name.removeprefix("optional(") for name in names)
     return frozenset(_ELEMENTS[name.replace("))", ")")] for name in plain if name.replace("))", ")") in _ELEMENTS)

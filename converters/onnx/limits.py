@@ -1,6 +1,6 @@
-"""How much a conversion may make of a model: a file of a few bytes can ask for any amount.
+"""Limits of a conversion: a file of a few bytes can describe a model of any size.
 
-Sizes are counted before anything is built. A model that stores its nodes and weights itself is not limited.
+Sizes are computed before anything is built. Nodes and weights that the file itself stores are not limited.
 """
 
 from __future__ import annotations
@@ -12,28 +12,27 @@ from irexec.dtypes.elements import Element
 from irexec.errors import OpError
 
 MAX_INLINED_NODES = 250_000
-"""The nodes of a model after its functions have been inlined."""
+"""Maximum number of nodes after functions have been inlined."""
 
 MAX_INLINED_BYTES = (1 << 31) - 1
-"""The size of a model after its functions have been inlined, which is a protobuf message."""
+"""Maximum size of a model after functions have been inlined: the maximum of a protobuf message."""
 
 MAX_GENERATED_BYTES = 1 << 30
-"""The size of a constant that is generated from a description: a sparse tensor, an ensemble of trees, a default
-bias."""
+"""Maximum size of a constant that is generated from a description: a sparse tensor, trees, a default bias."""
 
 MAX_NESTED_GRAPHS = 64
-"""How deep subgraphs may be nested. In a file, protobuf allows about 33."""
+"""Maximum depth of nested subgraphs. In a file, protobuf allows about 33."""
 
 MAX_TRANSLATIONS = 1_000_000
-"""How often nodes are translated: those of bodies several times, those of the body of a SequenceMap once for each
-tensor. It is added to ten times the number of nodes of the model."""
+"""Maximum number of translations of nodes, in addition to ten per node of the model. Nodes of a body are translated
+several times, nodes of a SequenceMap's body once per tensor."""
 
 MAX_UNROLLED = 10_000
-"""The steps of an algorithm, or the tensors of a sequence, each of which becomes layers of its own."""
+"""Maximum number of steps of an algorithm, or of tensors in a sequence, that become layers of their own."""
 
 
 def check_unrolled(count: int, what: str) -> None:
-    """Raise OpError unless so many steps may become layers; ``what`` they are begins the message."""
+    """Raise OpError unless this number of steps may become layers; ``what`` begins the message."""
     if not 0 <= count <= MAX_UNROLLED:
         raise OpError(f"{what} would be {count}, expected 0 to {MAX_UNROLLED}")
 
@@ -47,7 +46,7 @@ def check_generated(shape: Sequence[int], element: Element, what: str) -> None:
         raise OpError(
             f"{what} of shape {list(shape)} would take {size} bytes, more than the {MAX_GENERATED_BYTES} allowed"
         )
-    # NumPy takes an axis of size 0 as 1.
+    # NumPy counts an axis of size 0 as one of size 1.
     if math.prod(max(length, 1) for length in shape) * element.carrier.itemsize >= 1 << 63:
         raise OpError(f"{what} of shape {list(shape)} is empty, but with other sizes that are too large for an array")
 
@@ -56,14 +55,14 @@ class Translations:
     """Counts the translations of the nodes of a model, which nested bodies multiply.
 
     Args:
-        nodes: how many nodes the model has.
+        nodes: the number of nodes of the model.
     """
 
     def __init__(self, nodes: int) -> None:
         self._allowed = self._left = 10 * nodes + MAX_TRANSLATIONS
 
     def count(self) -> None:
-        """Another node is translated; raises OpError if there were too many."""
+        """Count one more translation; raises OpError if there are too many."""
         self._left -= 1
         if self._left < 0:
-            raise OpError(f"the model has nested subgraphs that take more than {self._allowed} translations of nodes")
+            raise OpError(f"the model has nested subgraphs that need more than {self._allowed} translations of nodes")

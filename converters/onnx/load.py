@@ -1,5 +1,4 @@
-"""Reading an ONNX model. Files that are not models, and nodes that cannot be translated, are reported before anything
-is built."""
+"""Reading of ONNX models. Files that are not models are reported before anything is built."""
 
 from __future__ import annotations
 
@@ -22,12 +21,12 @@ from irexec.io.regular_files import open_regular
 from irexec.io.weights import pointer_message
 
 NEWEST_OPSET = 28
-"""The newest opset of ai.onnx whose operators are known."""
+"""The newest supported opset of ai.onnx."""
 
 # ONNX keeps versions as 64 bits in files and as 32 bits in memory.
 _NO_VERSION = 1 << 31
 
-# What may be before the first tag of XML.
+# Bytes that may precede the first tag of XML.
 _SPACE = b"\xef\xbb\xbf \t\r\n"
 _LOOKED_AT = 4096
 
@@ -37,7 +36,7 @@ Source: TypeAlias = str | Path | bytes | onnx.ModelProto
 
 
 def load(source: Source, warn: Callable[[str], object]) -> tuple[onnx.ModelProto, Path | None]:
-    """The model, its local functions inlined, and the folder in which its external data may lie.
+    """The model with its local functions inlined, and the folder of its external data.
 
     Raises:
         ConversionError: the file cannot be read, or is not an ONNX model.
@@ -48,7 +47,7 @@ def load(source: Source, warn: Callable[[str], object]) -> tuple[onnx.ModelProto
 
 
 def parse(source: Source) -> tuple[onnx.ModelProto, str, Path | None]:
-    """The model as it is in the file, what messages call it, and the folder in which its external data may lie.
+    """The model as in the file, its name in messages, and the folder of its external data.
 
     Raises:
         ConversionError: the file cannot be read, or is not an ONNX model.
@@ -62,7 +61,7 @@ def parse(source: Source) -> tuple[onnx.ModelProto, str, Path | None]:
 
 
 def external_files(path: Path) -> list[Path]:
-    """The files outside the model that hold its tensors.
+    """The files of external data of a model.
 
     Raises:
         ConversionError: the file cannot be read, or is not an ONNX model.
@@ -71,7 +70,7 @@ def external_files(path: Path) -> list[Path]:
 
 
 def external_files_of(model: onnx.ModelProto, folder: Path) -> list[Path]:
-    """The same for a model that was read from a file in ``folder``."""
+    """The files of external data of a model that was read from a file in ``folder``."""
     return sorted(set(_external_files(model.graph, folder)))
 
 
@@ -79,7 +78,7 @@ def _external_files(graph: onnx.GraphProto, folder: Path) -> Iterator[Path]:
     for inner in every_graph(graph):
         for tensor in inner.initializer if isinstance(inner, onnx.GraphProto) else ():
             if tensor.data_location == onnx.TensorProto.EXTERNAL:
-                # What cannot be read is reported when the model is converted.
+                # The conversion reports tensors that cannot be read.
                 with contextlib.suppress(ConversionError):
                     yield external_path(tensor, folder)
 
@@ -91,21 +90,21 @@ def _read(path: Path) -> onnx.ModelProto:
     except OSError as error:
         raise ConversionError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:
-        # The path has a NUL.
+        # The path contains NUL.
         raise ConversionError(f"{str(path)!r} cannot be read: {error}") from None
 
 
 def _parsed(file: BufferedReader, where: str) -> onnx.ModelProto:
     head = bytes(file.peek(_LOOKED_AT))
     try:
-        # The name of a file says whether it is protobuf or one of its text formats.
+        # onnx.load takes the format, protobuf or one of its text forms, from the name of the file.
         return onnx.load(file, load_external_data=False)
     except (DecodeError, ValueError) as error:
         raise ConversionError(pointer_message(where, head[:1024]) or f"{where}: {_defect(head, str(error))}") from None
 
 
 def _defect(head: bytes, reason: str) -> str:
-    """What a file that begins with ``head`` is, if it cannot be parsed for a reason."""
+    """Description of a file that cannot be parsed: its first bytes, and the reason of the parser."""
     if head.lstrip(_SPACE).startswith(b"<"):
         return "not an ONNX model: it is XML, probably an IR, which needs no conversion"
     if is_onnx(head):
@@ -114,30 +113,28 @@ def _defect(head: bytes, reason: str) -> str:
 
 
 def check_readable(model: onnx.ModelProto, where: str) -> None:
-    """Raise ConversionError for what is not an ONNX model; ``where`` begins the message."""
+    """Raise ConversionError unless this is an ONNX model; ``where`` begins the message."""
     if not model.HasField("graph"):
         raise ConversionError(f"{where}: not an ONNX model: it has no graph")
     if not len(model.opset_import) and model.ir_version >= 3:
         raise ConversionError(f"{where}: not a valid ONNX model: it imports no opset")
     if any(isinstance(name, bytes) for name in every_name(model)):
-        # protobuf returns bytes for text that is not UTF-8.
+        # protobuf returns bytes in place of text that is not UTF-8.
         raise ConversionError(f"{where}: not an ONNX model: a name in it is not UTF-8 text")
     _check_versions(model, where)
 
 
 def prepared(model: onnx.ModelProto, where: str, warn: Callable[[str], object]) -> onnx.ModelProto:
-    """The model without functions, as far as they can be inlined.
+    """The model with functions inlined as far as possible.
 
     Raises:
-        ConversionError: its own functions cannot be inlined, or it has names that IR cannot have.
+        ConversionError: functions of the model cannot be inlined, or a name cannot be written to IR.
     """
     model = inlined(model, where)
     check_written_names(model.graph, where)
     version = opsets_of(model)[""]
     if version > NEWEST_OPSET:
-        warn(
-            f"opset {version} is newer than {NEWEST_OPSET}, the newest supported opset, by whose rules it is converted"
-        )
+        warn(f"opset {version} is newer than {NEWEST_OPSET}, the newest supported opset, whose rules are applied")
     return model
 
 

@@ -1,4 +1,4 @@
-"""Where the nodes of a model are in its file. Nodes are marked before functions are inlined, and keep the marks."""
+"""Locations of nodes in the file of a model. Nodes are marked before functions are inlined, and keep their marks."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ _MARK = "irexec.location"
 
 @dataclass(frozen=True)
 class Location:
-    """Where a node is.
+    """The location of a node.
 
     Attributes:
-        path: the function and the nodes and attributes that lead to its graph, each followed by a slash; "" for the
-            main graph.
-        index: among the nodes of that graph; None if it is not known.
-        name: of the node, or of its first output.
+        path: the path of its graph: a function, nodes and attributes, each followed by a slash; "" for the main graph.
+        index: the node's index in that graph; None if it is not known.
+        name: the name of the node, or of its first output.
         type: the operator, with its domain unless that is ai.onnx.
     """
 
@@ -41,12 +40,12 @@ class Location:
 
 
 def at_value(code: str, path: str, name: str, kind: str, message: str) -> Finding:
-    """A finding at a value of the graph of that path, which is not a node's: an initializer, an input, ..."""
+    """A finding at an initializer, input or other value of the graph with that path."""
     return Finding(code, CODES[code].severity, None, f"{path}{name}", kind, None, None, message)
 
 
 def mark(model: onnx.ModelProto) -> None:
-    """Write on every node and graph where it is."""
+    """Mark every node and graph with its location."""
     for path, graph in list(graphs_of(model)):
         _mark(graph, path)
         for index, node in enumerate(graph.node):
@@ -54,7 +53,7 @@ def mark(model: onnx.ModelProto) -> None:
 
 
 def graphs_of(model: onnx.ModelProto) -> Iterator[tuple[str, Graphs]]:
-    """Every graph of a model, also those of functions, with the path that leads to it."""
+    """Every graph of a model, also of its functions, with its path."""
     waiting: list[tuple[str, Graphs]] = [("", model.graph)]
     waiting += [
         (f"{function.domain}.{function.name}/" if function.domain else f"{function.name}/", function)
@@ -73,21 +72,20 @@ def graphs_of(model: onnx.ModelProto) -> Iterator[tuple[str, Graphs]]:
 
 
 def location(node: onnx.NodeProto) -> Location:
-    """Where a node was in the file. One that inlining has made and that gives nothing cannot be found: it has its own
-    name alone."""
+    """The location of a node in the file; the name alone for an unmarked node, which inlining has created."""
     mark = _mark_of(node)
     return Location(*json.loads(mark)) if mark else Location("", None, _name(node), _operator(node))
 
 
 def path_of(graph: Graphs) -> str:
-    """The path that leads to a marked graph."""
+    """The path of a marked graph."""
     return _mark_of(graph)
 
 
 def carry_marks(before: onnx.ModelProto, after: onnx.ModelProto) -> None:
-    """Mark the nodes that have replaced a node as that node was.
+    """Copy the mark of every inlined node to the nodes that have replaced it.
 
-    The inliner puts them where the node was, and the last of them that has an output of the node gives it its name.
+    The inliner puts the new nodes in place of the old one; the last of them has the old node's output names.
     """
     marks = {
         name: mark
@@ -109,7 +107,7 @@ def _name(node: onnx.NodeProto) -> str:
 
 
 def _operator(node: onnx.NodeProto) -> str:
-    """With its domain unless that is ai.onnx."""
+    """The operator, with its domain unless that is ai.onnx."""
     domain = domain_of(node)
     return f"{domain}.{node.op_type}" if domain else node.op_type
 
@@ -120,5 +118,5 @@ def _mark(thing: onnx.NodeProto | Graphs, text: str) -> None:
 
 
 def _mark_of(thing: onnx.NodeProto | Graphs) -> str:
-    # The file may have an entry of the same key: it comes first.
+    # An entry of the file with the same key comes first.
     return next((entry.value for entry in reversed(thing.metadata_props) if entry.key == _MARK), "")

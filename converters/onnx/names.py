@@ -1,4 +1,4 @@
-"""Every text of an ONNX model that the conversion reads: names, and where external data lies."""
+"""Texts of an ONNX model that the conversion reads: names, and locations of external data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from irexec.ir.xml_text import is_text
 
 
 def every_name(model: onnx.ModelProto) -> Iterator[str]:
-    """The texts, as protobuf returns them: those that are not UTF-8 are bytes."""
+    """All texts as protobuf returns them: bytes in place of text that is not UTF-8."""
     yield from (opset.domain for opset in model.opset_import)
     yield from _of_graphs(model.graph)
     for function in model.functions:
@@ -32,11 +32,12 @@ def every_name(model: onnx.ModelProto) -> Iterator[str]:
 
 
 def check_written_names(graph: onnx.GraphProto, where: str) -> None:
-    """Raise ConversionError for the name of a node or tensor that IR cannot have; ``where`` begins the message."""
+    """Raise ConversionError for a name of a node or tensor that cannot be written to IR; ``where`` begins the message."""
     for name in itertools.chain([graph.name], *map(_written, every_graph(graph))):
         if not is_text(name):
             raise ConversionError(
-                f"{where}: the name {name!r} has characters that XML, and so IR, cannot contain", unsupported=True
+                f"{where}: the name {name!r} has characters that XML, and therefore IR, cannot contain",
+                unsupported=True,
             )
 
 

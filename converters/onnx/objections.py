@@ -1,5 +1,4 @@
-"""What keeps nodes from being converted, collected instead of raised: the nodes after them are translated all the
-same."""
+"""Obstacles to the conversion of nodes, collected instead of raised: later nodes are translated all the same."""
 
 from __future__ import annotations
 
@@ -14,26 +13,25 @@ from irexec.ir.findings import Finding
 
 
 class NotKnownError(OpError):
-    """A shape or value is not known when the model is converted."""
+    """A shape or value that is not known when the model is converted."""
 
 
 class UnknownTypeError(UnsupportedError):
-    """IR does not have a type of ONNX."""
+    """A type of ONNX that does not exist in IR."""
 
 
 class WrongAttributeError(OpError):
-    """A node has an attribute that its operator does not have, or lacks one."""
+    """An unknown, missing or mistyped attribute of a node."""
 
 
 class WithoutValueError(ConversionError):
-    """There is no such value, it is defined twice or by a cycle, or it cannot be converted, which is reported where it
-    is."""
+    """A value that has no producer, two producers, or a producer with an objection of its own."""
 
 
 class Objections:
-    """The findings of a conversion that goes on after each.
+    """The findings of a conversion that continues after each of them.
 
-    Bodies are built several times, until their shapes settle: the last time counts.
+    A body is built several times until its shapes settle: the findings of the last time remain.
 
     Attributes:
         has_failed: whether a node could not be translated.
@@ -41,41 +39,40 @@ class Objections:
 
     def __init__(self) -> None:
         self.has_failed = False
-        # By the identity of the graph, which is kept, so that no other one gets the same.
+        # Keyed by the identity of the graph; the graph is stored too, so that no other graph gets the same identity.
         self._found: dict[int, tuple[onnx.GraphProto, list[Finding]]] = {}
 
     def begin(self, graph: onnx.GraphProto) -> None:
-        """The graph is translated, perhaps again."""
+        """Begin the translation of a graph, perhaps again."""
         self._found[id(graph)] = graph, []
 
     def has_begun(self, graph: onnx.GraphProto) -> bool:
-        """Whether the graph has been translated, if only in part."""
+        """Whether the graph has been translated, at least in part."""
         return id(graph) in self._found
 
     def add(self, graph: onnx.GraphProto, finding: Finding) -> None:
-        """There is a finding in a graph that has begun."""
+        """Add a finding in a graph that has begun."""
         self._found[id(graph)][1].append(finding)
 
     def object(self, graph: onnx.GraphProto, node: onnx.NodeProto, error: IrexecError) -> None:
-        """A node of the graph cannot be translated."""
+        """Report that a node of the graph cannot be translated."""
         self.has_failed = True
         reasons = list(_causes(error))
         if not any(isinstance(reason, WithoutValueError) for reason in reasons):
             self.add(graph, location(node).finding(_code(reasons), str(reasons[-1])))
 
     def warn(self, graph: onnx.GraphProto, node: onnx.NodeProto, text: str) -> None:
-        """A node is translated to what OpenVINO does not have, the only thing of which translators warn."""
+        """Report an operation that OpenVINO does not have: the only warning of translators."""
         self.add(graph, location(node).finding(codes.OWN_OPERATION, text))
 
     @property
     def findings(self) -> list[Finding]:
-        """What has been found, in the order of the graphs."""
+        """All findings, in the order of the graphs."""
         return [finding for _, findings in self._found.values() for finding in findings]
 
 
 def _causes(error: BaseException | None) -> Iterator[IrexecError]:
-    """An error and those that it was raised from. The last of them says what is wrong without the locations that lead
-    there."""
+    """An error and the errors that it was raised from. The last one has the message without locations."""
     while isinstance(error, IrexecError):
         yield error
         error = error.__cause__

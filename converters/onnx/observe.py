@@ -1,4 +1,4 @@
-"""Copies of an ONNX model whose outputs are other tensors of its graph, so that any runtime gives them."""
+"""Copies of an ONNX model with other tensors of its graph as outputs, for any runtime."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LARGEST = 1_900_000_000
 
 
 def tensor_names(path: str | Path) -> frozenset[str]:
-    """The names of the tensors of the graph, its local functions inlined: those that can be given as outputs.
+    """The names of all tensors of the graph with its local functions inlined: each can become an output.
 
     Raises:
         ConversionError: the file cannot be read, or is not an ONNX model.
@@ -28,13 +28,12 @@ def tensor_names(path: str | Path) -> frozenset[str]:
 
 
 def write_observed(path: str | Path, names: Sequence[str], carried: Sequence[str | None], target: Path) -> None:
-    """Write a copy whose outputs are the tensors of these names, in this order.
+    """Write a copy of a model with these tensors as outputs, in this order.
 
     Args:
         path: the model.
-        names: of ``tensor_names``; each of them once.
-        carried: the element type that each is cast to, as ONNX spells it ("FLOAT"); None for those that are given as
-            they are.
+        names: distinct names among ``tensor_names``.
+        carried: the element type that each tensor is cast to, as ONNX spells it ("FLOAT"); None for no cast.
         target: the file to write.
 
     Raises:
@@ -46,7 +45,7 @@ def write_observed(path: str | Path, names: Sequence[str], carried: Sequence[str
     try:
         load_external_data_for_model(copied, str(folder or Path()))
     except Exception as error:
-        # onnx raises its own classes, OSError and ValueError.
+        # onnx raises OSError, ValueError and classes of its own.
         raise ConversionError(f"{path}: its external data cannot be read: {error}") from None
     del copied.graph.output[:]
     for i, (name, kind) in enumerate(zip(names, carried, strict=True)):

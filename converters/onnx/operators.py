@@ -1,4 +1,4 @@
-"""Nodes without a translator: their operator is unknown, of another opset, or not supported."""
+"""Nodes without a translator: unknown operators, operators of another opset, unsupported operators."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ from irexec.messages import counted
 
 
 def unsupported(model: onnx.ModelProto) -> list[str]:
-    """Descriptions of all nodes without a translator, also in subgraphs, with the reason if one is known."""
+    """Descriptions of all nodes without a translator, also in subgraphs, with the reason if it is known."""
     opsets = opsets_of(model)
     return [describe(node, opsets) + because(domain_of(node), node.op_type) for node in _without_translator(model)]
 
 
 def refusal(model: onnx.ModelProto) -> str | None:
-    """The message for a model with nodes that have no translator, one entry for each operator; None without such
-    nodes."""
+    """The message about nodes without a translator, one entry per operator; None without such nodes."""
     opsets = opsets_of(model)
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for node in _without_translator(model):
@@ -48,8 +47,7 @@ def _without_translator(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 
 
 def operator_findings(model: onnx.ModelProto) -> Iterator[Finding]:
-    """The nodes without a translator, in a model whose nodes are marked; those of a function once, however often it is
-    called."""
+    """Findings of nodes without a translator in a model whose nodes are marked; a node of a function is found once."""
     opsets = opsets_of(model)
     for node in _without_translator(model):
         yield location(node).finding(*_reason(node, opsets))
@@ -94,7 +92,7 @@ def _first_opset(domain: str, operator: str) -> int | None:
 
 @functools.cache
 def _operators() -> dict[str, set[str]]:
-    """The operators that are known, by domain."""
+    """The known operators by domain."""
     found: dict[str, set[str]] = {}
     for domain, operator in [
         *operators(),

@@ -18,8 +18,8 @@ def in_order(
 
     Args:
         nodes: the nodes of a graph.
-        taken: names that are not outputs of a node, and what messages call them.
-        opsets: for messages.
+        taken: names that are not outputs of a node, and their descriptions in messages.
+        opsets: opsets of the domains, for messages.
         used: the names that the nodes read.
 
     Raises:

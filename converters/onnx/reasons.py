@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_TEXTS = "it computes texts, for which IR has no operations"
+_TEXTS = "it computes strings, for which IR has no operations"
 _MAPS = "it works on maps, which IR does not have"
 
 _REASONS: dict[tuple[str, str], str] = {

@@ -12,15 +12,14 @@ import onnx
 from irexec.errors import ConversionError
 
 Evaluator = Callable[[Mapping[str, np.ndarray]], list[np.ndarray]]
-"""Returns the outputs in the order of the model; raises ConversionError if it cannot run the model with these
-inputs."""
+"""Returns the outputs in the order of the model; raises ConversionError if the model cannot run with these inputs."""
 
 
 def open_evaluator(path: str | Path) -> Evaluator:
     """The evaluator of a model.
 
     Raises:
-        ConversionError: it does not accept the model.
+        ConversionError: the evaluator does not accept the model.
     """
     from onnx.reference import ReferenceEvaluator
 
@@ -28,14 +27,14 @@ def open_evaluator(path: str | Path) -> Evaluator:
         model = onnx.load(path)
         evaluator = ReferenceEvaluator(model, new_ops=_flattening() if _opset(model) < 13 else None)
     except Exception as error:
-        # The evaluator raises classes that have no common base but Exception.
+        # The classes that the evaluator raises have no common base but Exception.
         raise _failed(error) from None
 
     def run(inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         try:
             return [np.asarray(array) for array in evaluator.run(None, dict(inputs))]
         except Exception as error:
-            # As above.
+            # The same.
             raise _failed(error) from None
 
     return run
@@ -51,9 +50,9 @@ def _opset(model: onnx.ModelProto) -> int:
 
 
 def _flattening() -> list[Any]:
-    """Softmax, LogSoftmax and Hardmax before opset 13: over all axes from ``axis`` (1) on together.
+    """Softmax, LogSoftmax and Hardmax before opset 13: over the flattened axes from ``axis`` (1) on.
 
-    onnx.reference has the newest version of each only. Source: Softmax-11, LogSoftmax-11, Hardmax-11.
+    onnx.reference has only the newest version of each. Source: Softmax-11, LogSoftmax-11, Hardmax-11.
     """
     from onnx.reference.op_run import OpRun
 

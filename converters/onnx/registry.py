@@ -2,8 +2,8 @@
 
 The signature of a translator is its schema, read from its type hints: after the context ``ctx`` come the inputs (None
 where absent, ``*inputs`` for any number; ``Annotated[Value, Rank(3)]`` for rank 3), then keyword-only attributes with
-their defaults. It returns a Value or a tuple of Values. A node is translated by the newest translator that is not newer
-than the opset that the model imports. The module of a translator is imported when a model has a node of its operator.
+their defaults. It returns a Value or a tuple of Values. A node is translated by the newest translator whose ``since``
+does not exceed the imported opset. The module of a translator is imported when a model has a node of its operator.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from irexec.schema.loader import Loader
 
 AI_ONNX_ML, COM_MICROSOFT, NHWC = "ai.onnx.ml", "com.microsoft", "com.ms.internal.nhwc"
 
-# The name that ONNX gives to the type of an attribute, by the type hint.
+# ONNX's name of the type of an attribute, by type hint.
 _ATTRIBUTE_TYPES: dict[Any, str] = {
     int: "INT", float: "FLOAT", str: "STRING", list[int]: "INTS", list[float]: "FLOATS", list[str]: "STRINGS",
     TensorProto: "TENSOR", SparseTensorProto: "SPARSE_TENSOR", GraphProto: "GRAPH", TypeProto: "TYPE_PROTO",
@@ -42,14 +42,14 @@ class Translation:
     """One translator.
 
     Attributes:
-        since: the first opset of the domain that it is for.
-        function: takes the context, the inputs and the attributes.
-        attributes: by name, the types that each may have: INT, FLOATS, ...
+        since: the first opset of the domain that the translator is for.
+        function: the function of context, inputs and attributes.
+        attributes: the accepted types of each attribute by name: INT, FLOATS, ...
         required: the names of the attributes without a default.
-        min_inputs, max_inputs: how many inputs it takes; None for any number.
-        required_inputs: for each named input whether it must be present; further inputs always must.
+        min_inputs, max_inputs: the accepted numbers of inputs; ``max_inputs`` is None for any number.
+        required_inputs: whether each named input must be present; further inputs must always be.
         takes_sequences: whether inputs may be sequences of tensors, or optionals.
-        inputs: the ranks that each input may have; the last one counts on for any number of inputs.
+        inputs: the accepted ranks of each input; the last entry is that of all further inputs.
     """
 
     since: int
@@ -63,19 +63,18 @@ class Translation:
     inputs: tuple[InputSpec, ...]
 
     def check_ranks(self, facts: Sequence[Fact | None]) -> None:
-        """Raise OpError for an input of a rank that the translator does not take; None is an input that is not a
-        tensor."""
+        """Raise OpError for an input of a rank that is not accepted; None is an input that is not a tensor."""
         for i, fact in enumerate(facts):
             if fact is not None:
                 self.inputs[min(i, len(self.inputs) - 1)].check(fact)
 
 
-# By domain and operator, then by the first opset: no key may be registered twice.
+# By domain and operator, then by the first opset.
 _TRANSLATIONS: dict[tuple[str, str], dict[int, Translation]] = {}
 
 
 def translates(*types: str, since: int = 1, domain: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: the function translates these operators from opset ``since`` of ``domain`` on; see ``add``."""
+    """Decorator that registers a translator of these operators from opset ``since`` of ``domain`` on; see ``add``."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for type in types:
@@ -94,20 +93,17 @@ def add(
     Args:
         type, since, domain: the operator.
         function: the translator.
-        schema: the function whose signature is the schema, if it is not ``function``.
-        more: optional attributes that are not in that signature, and their types.
+        schema: the function whose signature is the schema; ``function`` unless given.
+        more: further optional attributes, and their types.
 
     Raises:
-        ValueError: there is a translator of that operator, domain and opset already.
-        TypeError: an attribute has no type hint, or one that is not the type of an ONNX attribute.
+        ValueError: the operator has a translator of that domain and opset already.
+        TypeError: an attribute has no type hint, or its type hint is not the type of an ONNX attribute.
     """
     versions = _TRANSLATIONS.setdefault((domain, type), {})
     if since in versions:
-        first = versions[since].function
-        raise ValueError(
-            f"{domain or 'ai.onnx'}.{type} of opset {since} has two translators: {first.__module__}.{first.__qualname__} "
-            f"and {function.__module__}.{function.__qualname__}"
-        )
+        both = " and ".join(f"{one.__module__}.{one.__qualname__}" for one in (versions[since].function, function))
+        raise ValueError(f"{domain or 'ai.onnx'}.{type} of opset {since} has two translators: {both}")
     versions[since] = _translation(since, function, schema or function, more)
 
 
@@ -134,22 +130,21 @@ def _translation(
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
-    """The types that a type hint admits: those of a union, or the one that it is."""
+    """The types of a union, or the type itself."""
     return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
 def _attribute_types(schema: Callable[..., Any], name: str, hint: Any) -> tuple[str, ...]:
     members = [member for member in _members(hint) if member is not types.NoneType]
     if hint is None or not all(member in _ATTRIBUTE_TYPES for member in members):
-        raise TypeError(
-            f"{schema.__module__}.{schema.__qualname__}: attribute {name!r} has the type hint {hint}, which ONNX has no type for"
-        )
+        place = f"{schema.__module__}.{schema.__qualname__}"
+        raise TypeError(f"{place}: attribute {name!r} has the type hint {hint}, which ONNX has no type for")
     return tuple(_ATTRIBUTE_TYPES[member] for member in members)
 
 
 @functools.cache
 def _loader() -> Loader:
-    """Loader of the modules of every package below converters.onnx.ops, which register their translators."""
+    """Loader of the modules that register translators: every package below converters.onnx.ops."""
     import converters.onnx.ops
 
     loader = Loader()

@@ -1,4 +1,4 @@
-"""Translation of an ONNX graph node by node; a subgraph also sees the names of the graphs around it."""
+"""Translation of an ONNX graph, node by node; a subgraph also reads the names of the graphs around it."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from irexec.messages import counted
 
 
 class Scope:
-    """The names of one graph and the values that they stand for.
+    """The names of one graph and their values.
 
     Attributes:
         graph: the ONNX graph.
-        builder: the layers are added to it.
+        builder: receives the layers.
         values: the inputs, and the outputs of the nodes translated so far, by name.
         warn: called with the text of each warning.
-        objections: takes what keeps nodes from being translated; None to raise it.
+        objections: collects the errors of nodes; None to raise them.
         unknown: the names of values that could not be translated.
-        names: the tensor names used in the builder. A branch that replaces its If may use some of them again.
+        names: the tensor names used in the builder. A branch that replaces its If may reuse some of them.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Scope:
         self.names: set[str] = outer.names if outer is not None and self._in_place else own_names(graph)
 
     def nodes(self, inputs: str) -> None:
-        """Translate every node, producers first; ``inputs`` is what messages call the values that exist already."""
+        """Translate every node, producers first; messages call the existing values ``inputs``."""
         taken = dict.fromkeys(self.values, inputs) | dict.fromkeys(self.initializers, "an initializer")
         if self.objections is not None:
             self.objections.begin(self.graph)
@@ -79,7 +79,7 @@ class Scope:
         """The outputs of a graph inside one of this graph's nodes; see TranslationContext.subgraph."""
         if len(inputs) != len(graph.input):
             raise OpError(
-                f"subgraph {graph.name!r} has {counted(len(graph.input), 'input')}, but is given {len(inputs)}"
+                f"subgraph {graph.name!r} has {counted(len(graph.input), 'input')}, but receives {len(inputs)}"
             )
         inner = Scope(graph, self.opsets, self.folder, ctx.builder, self.warn, self, ctx, self.objections)
         inner.values.update(zip((info.name for info in graph.input), inputs, strict=True))
@@ -97,12 +97,12 @@ class Scope:
             self.assume(name)
 
     def compare_declared(self, objections: Objections) -> None:
-        """Report the declared types and shapes that the nodes contradict."""
+        """Report the declared types and shapes that contradict the inferred ones."""
         for found in contradictions(self.graph, self.values, self.builder.fact):
             objections.add(self.graph, found.finding(path_of(self.graph)))
 
     def require(self, names: Iterable[str]) -> None:
-        """Raise WithoutValueError if one of the names is that of a value that could not be translated."""
+        """Raise WithoutValueError if the value of one of these names could not be translated."""
         for name in names:
             if self._is_unknown(name):
                 raise WithoutValueError(f"{name!r} cannot be converted")
@@ -116,8 +116,7 @@ class Scope:
         return scope is not None
 
     def _attempt(self, node: onnx.NodeProto, objections: Objections) -> None:
-        """Translate a node; if that fails, its outputs are as they are declared, or not known, and neither is what
-        depends on them."""
+        """Translate a node. If that fails, its outputs become the declared ones, or unknown."""
         try:
             self.require(self._used.of(node))
             if translation_of(node, self.opsets) is None:
@@ -130,7 +129,7 @@ class Scope:
                 self.assume(name)
 
     def _attempt_branches(self, node: onnx.NodeProto, objections: Objections) -> None:
-        """Look into the branches of an If that its other branch has kept from being translated."""
+        """Collect the objections of the second branch of an If whose first branch could not be translated."""
         for graph in subgraphs(node):
             if not graph.input and not objections.has_begun(graph):
                 context = TranslationContext(
@@ -140,7 +139,7 @@ class Scope:
                     BodyBuilder(context, [], 0).inner.subgraph_values(graph)
 
     def assume(self, name: str) -> None:
-        """Let the value of a name be known only by its name; it may be overridden."""
+        """Mark the value of a name as unknown; a subclass may do more."""
         self.values.pop(name, None)
         self.unknown.add(name)
 
@@ -148,7 +147,7 @@ class Scope:
         """The tensor of a name; see ``lookup``.
 
         Raises:
-            ConversionError: there is none, or it is not a tensor.
+            ConversionError: the value does not exist, or is not a tensor.
         """
         found = self.lookup(name, where)
         if not isinstance(found, Value):
@@ -156,10 +155,10 @@ class Scope:
         return found
 
     def lookup(self, name: str, where: str) -> OnnxValue:
-        """The value of a name, in this graph or in those around it; ``where`` begins the error message.
+        """The value of a name in this graph or the graphs around it; ``where`` begins the error message.
 
         Raises:
-            ConversionError: there is none, or IR does not have its type.
+            ConversionError: the value does not exist, or has a type that IR lacks.
         """
         if name not in self.values:
             self.values[name] = self._initializer(name) if name in self.initializers else self._outer_value(name, where)
@@ -212,7 +211,7 @@ class Scope:
             facts = [self.builder.fact(value) if isinstance(value, Value) else None for value in inputs]
             check_types(node.op_type, domain_of(node), facts)
             translation.check_ranks(facts)
-            # Values of the model may be NaN or out of range, which does not concern the user of the converter.
+            # NaN and overflow in constants of the model are no concern of the user of the converter.
             with np.errstate(all="ignore"):
                 result = translation.function(context, *inputs, **_attributes(node, translation))
         except (ConversionError, UnsupportedError) as error:
@@ -226,7 +225,7 @@ class Scope:
         self._name_outputs(node, results, where)
 
     def _warning_of(self, node: onnx.NodeProto) -> Callable[[str], object]:
-        """What takes the warnings of a node."""
+        """The receiver of the warnings of a node."""
         objections = self.objections
         return self.warn if objections is None else lambda text: objections.warn(self.graph, node, text)
 
@@ -289,7 +288,7 @@ def _attributes(node: onnx.NodeProto, translation: Translation) -> dict[str, Any
 
 
 def _attribute(attribute: AttributeProto, kinds: Sequence[str]) -> Any:
-    """The value of an attribute; its type is not in files of ONNX IR version 1."""
+    """The value of an attribute. Files of ONNX IR version 1 lack its type."""
     if attribute.ref_attr_name:
         raise WrongAttributeError(
             f"attribute {attribute.name!r} refers to an attribute of a function, but the node is not inside a function"

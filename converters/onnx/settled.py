@@ -1,7 +1,7 @@
-"""The shapes of loops' states, remembered while the body around the loops is built again.
+"""Shapes of the states of loops, remembered while the body around the loops is built again.
 
-A body is built until the shapes of its states do not change, and with it the loops inside it. If each of those began
-anew, the number of times that the innermost body is built would be exponential in the depth of the nest.
+A body is built repeatedly until the shapes of its states settle, and the loops inside it with it. If inner loops did
+not start from their settled shapes, the innermost body would be built exponentially often in the nesting depth.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from irexec.ir.dims import join_shapes
 from irexec.ir.facts import Fact
 
-# The names of the outputs of the loop's node; how many loops this node has made before in the same body.
+# The output names of the loop's node, and the number of loops that this node has built in the same body.
 _Key = tuple[tuple[str, ...], int]
 
 
 class SettledStates:
-    """What is remembered of a loop, and of the loops inside its body.
+    """The settled states of a loop and of the loops inside its body.
 
     Attributes:
-        facts: of the states as they settled when the loop was last built; empty before.
+        facts: facts of the states when the loop was last built; empty before.
     """
 
     def __init__(self) -> None:
@@ -29,17 +29,17 @@ class SettledStates:
         self._built: Counter[tuple[str, ...]] = Counter()
 
     def begin(self) -> None:
-        """The body is built, perhaps again, from its first node on."""
+        """Begin to build the body, perhaps again."""
         self._built.clear()
 
     def inner(self, outputs: Sequence[str]) -> SettledStates:
-        """What is remembered of the next loop of the node with these outputs."""
+        """The settled states of the next loop of the node with these outputs."""
         name = tuple(outputs)
         self._built[name] += 1
         return self._inner.setdefault((name, self._built[name]), SettledStates())
 
     def joined_with(self, initial: Sequence[Fact]) -> list[Fact]:
-        """Facts that hold for the initial states and for the remembered ones."""
+        """Facts that hold for the initial and for the settled states."""
         before = self.facts
         if [(fact.element, fact.rank) for fact in before] != [(fact.element, fact.rank) for fact in initial]:
             return list(initial)

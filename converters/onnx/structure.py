@@ -1,4 +1,4 @@
-"""What is wrong with the graphs of a model as they are in its file, whatever their operators mean."""
+"""Faults of the graphs of a model that do not depend on the meaning of operators."""
 
 from __future__ import annotations
 
@@ -21,11 +21,9 @@ from irexec.ir.order import sort_by_producers
 
 
 def structure_findings(model: onnx.ModelProto) -> Iterator[Finding]:
-    """Findings about every graph of a model whose nodes are marked, those of functions and subgraphs included."""
+    """Findings in every graph of a model whose nodes are marked, functions and subgraphs included."""
     if not model.graph.output:
-        yield at_value(
-            codes.NO_OUTPUT, "", model.graph.name, "graph", "the graph has no output, so that it computes nothing"
-        )
+        yield at_value(codes.NO_OUTPUT, "", model.graph.name, "graph", "the graph has no output: it computes nothing")
     used = UsedNames()
     for path, graph in graphs_of(model):
         yield from _duplicates(path, graph)
@@ -39,14 +37,14 @@ def structure_findings(model: onnx.ModelProto) -> Iterator[Finding]:
 def _duplicates(path: str, graph: Graphs) -> Iterator[Finding]:
     seen: dict[str, str] = {}
     for name, what in _defined(graph):
-        # An initializer is the default of an input of its name.
+        # An initializer may be the default of the input with its name.
         if name in seen and (seen[name], what) != ("an input", "an initializer"):
             yield at_value(codes.DUPLICATE_NAME, path, name, "value", f"{name!r} is {what} and also {seen[name]}")
         seen[name] = what
 
 
 def _defined(graph: Graphs) -> Iterator[tuple[str, str]]:
-    """Every name that a graph gives a value, and what has it."""
+    """Every name that a graph defines, and a description of its value."""
     if isinstance(graph, onnx.GraphProto):
         yield from ((info.name, "an input") for info in graph.input)
         yield from ((tensor.name, "an initializer") for tensor in graph.initializer)
@@ -89,7 +87,7 @@ def _unused(graph: Graphs, used: UsedNames) -> Iterator[Finding]:
 
 
 def _missing(model: onnx.ModelProto) -> Iterator[Finding]:
-    """Values that nothing produces, in the graph where they are read or in those around it."""
+    """Values without a producer in the graph that reads them and in the graphs around it."""
     waiting: list[tuple[str, Graphs, Set[str]]] = [("", model.graph, set())]
     waiting += [(path, graph, set()) for path, graph in graphs_of(model) if isinstance(graph, onnx.FunctionProto)]
     for path, graph, outer in waiting:
@@ -112,18 +110,13 @@ def _names(function: onnx.FunctionProto) -> set[str]:
 
 
 def _values(path: str, graph: onnx.GraphProto) -> Iterator[Finding]:
-    """Inputs and value_info that contradict initializers, or declare what does not exist."""
+    """Inputs that contradict initializers, and value_info of values that do not exist."""
     initializers = {tensor.name: fact_of_tensor(tensor) for tensor in graph.initializer}
     for info in graph.input:
         declared, found = fact_of(info.type.tensor_type), initializers.get(info.name)
         if found is not None and not agree(declared, found):
-            yield at_value(
-                codes.INITIALIZER,
-                path,
-                info.name,
-                "input",
-                f"it is declared as {declared}, but its initializer is {found}",
-            )
+            reason = f"it is declared as {declared}, but its initializer is {found}"
+            yield at_value(codes.INITIALIZER, path, info.name, "input", reason)
     known = own_names(graph)
     for info in graph.value_info:
         if info.name not in known:
@@ -131,7 +124,7 @@ def _values(path: str, graph: onnx.GraphProto) -> Iterator[Finding]:
 
 
 def tensor_findings(graph: onnx.GraphProto, folder: Path | None) -> Iterator[tuple[str, Finding]]:
-    """The initializers of a graph that something reads, but cannot be read, by name."""
+    """Initializers that nodes or outputs use, but that cannot be read: the name and the finding of each."""
     used = UsedNames()
     read = {output.name for output in graph.output}.union(*map(used.of, graph.node))
     for tensor in chain(graph.initializer, graph.sparse_initializer):

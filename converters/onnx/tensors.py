@@ -26,7 +26,7 @@ def element_of(data_type: int) -> Element:
     """The element type of IR for an ONNX one.
 
     Raises:
-        UnknownTypeError: IR has none (complex numbers, the FNUZ floats).
+        UnknownTypeError: IR lacks the type (complex numbers, the FNUZ floats).
     """
     if data_type not in _TYPES:
         known = TensorProto.DataType.values()
@@ -37,15 +37,15 @@ def element_of(data_type: int) -> Element:
 
 
 def constant_of(tensor: TensorProto | onnx.SparseTensorProto, folder: Path | None) -> Constant:
-    """A tensor as a constant; external data is mapped when it is used.
+    """A tensor as a constant; external data is mapped into memory when it is used.
 
     Args:
         tensor: dense or sparse.
-        folder: that of the model, which must hold its external data; None if the model is not a file.
+        folder: the folder of the model and of its external data; None if the model is not a file.
 
     Raises:
-        ConversionError: the tensor is damaged, or its external data does not exist or is not in the folder.
-        OpError: a sparse tensor is larger than MAX_GENERATED_BYTES, or its indices are not those of its shape.
+        ConversionError: the tensor is damaged, or its external data is missing or outside the folder.
+        OpError: a sparse tensor is larger than MAX_GENERATED_BYTES, or has indices outside its shape.
         UnsupportedError: IR does not have its type.
     """
     if isinstance(tensor, onnx.SparseTensorProto):
@@ -65,7 +65,7 @@ def constant_of(tensor: TensorProto | onnx.SparseTensorProto, folder: Path | Non
 
 
 def array_of(tensor: TensorProto) -> tuple[np.ndarray, Element]:
-    """The contents of a tensor inside the file, in the carrier of its element type.
+    """The elements of a tensor inside the file, in the carrier of its element type.
 
     Raises:
         ConversionError: the tensor is damaged.
@@ -89,7 +89,7 @@ def array_of(tensor: TensorProto) -> tuple[np.ndarray, Element]:
 
 
 def _check_dims(tensor: TensorProto) -> None:
-    # NumPy refuses sizes beyond 63 bits even of an array without elements.
+    # NumPy refuses a size beyond 63 bits even for an array without elements.
     if any(size < 0 for size in tensor.dims) or math.prod(size or 1 for size in tensor.dims) >> 59:
         raise ConversionError(f"tensor {tensor.name!r} has the shape {list(tensor.dims)}")
 
@@ -114,17 +114,17 @@ def _external(tensor: TensorProto, folder: Path | None) -> Constant:
 
 
 def external_path(tensor: TensorProto, folder: Path | None) -> Path:
-    """The file of external data, which must lie in the model's own folder.
+    """The file of external data, which must be in the model's own folder.
 
     Raises:
-        ConversionError: the model is not a file, or there is no such file in its folder.
+        ConversionError: the model is not a file, or the file of data is not in its folder.
     """
     name = tensor.name
     location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
     if folder is None:
         raise ConversionError(f"tensor {name!r} has external data, but the model is not a file")
     if isinstance(location, bytes):
-        # What protobuf returns for text that is not UTF-8.
+        # protobuf returns bytes in place of text that is not UTF-8.
         raise ConversionError(f"tensor {name!r} has its data in {location!r}, which is not UTF-8 text")
     try:
         # Path.resolve raises RuntimeError for links in a cycle.
@@ -133,12 +133,12 @@ def external_path(tensor: TensorProto, folder: Path | None) -> Path:
         if inside and not path.is_file():
             raise ConversionError(f"tensor {name!r} has its data in {location!r}, which does not exist")
         if inside and path.stat().st_nlink > 1:
-            # Another name of the same file may lie outside.
+            # Another name of the same file may be outside the folder.
             raise ConversionError(
                 f"tensor {name!r} has its data in {location!r}, a file with several hard links, which is not allowed"
             )
     except (OSError, ValueError) as error:
-        # ValueError is what a name with NUL gives.
+        # A name with NUL raises ValueError.
         reason = getattr(error, "strerror", None) or error
         raise ConversionError(f"tensor {name!r} has its data in {location!r}, which cannot be read: {reason}") from None
     if not inside:
@@ -156,7 +156,7 @@ def _integer(name: str, entries: dict[str, str], key: str, default: int) -> int:
 
 
 def _dense(sparse: onnx.SparseTensorProto) -> tuple[np.ndarray, Element]:
-    """A sparse tensor as a dense array; indices are linear, or one row of coordinates for each value."""
+    """A sparse tensor as a dense array; its indices are linear, or one row of coordinates per value."""
     values, kind = array_of(sparse.values)
     indices, index_kind = array_of(sparse.indices)
     shape, what = tuple(sparse.dims), f"sparse tensor {sparse.values.name!r}"

@@ -23,7 +23,7 @@ from irexec.ir.shape_text import ShapeLike
 
 Warn = Callable[[str], object]
 Shapes = Mapping[str | None, ShapeLike]
-"""Shapes by the names of inputs; None is the only input."""
+"""Shapes by names of inputs; the name None is the only input."""
 
 
 def translate(source: Source, inputs: Shapes, strict: bool, warn: Warn) -> Model:
@@ -36,7 +36,7 @@ def translate(source: Source, inputs: Shapes, strict: bool, warn: Warn) -> Model
 
 
 def with_path(converted: Model, source: Source, model: onnx.ModelProto) -> Model:
-    """A converted model with the files that it was read from."""
+    """A converted model with the paths of its source files."""
     if isinstance(source, str | Path):
         converted.path = Path(source)
         converted.external_files = tuple(external_files_of(model, converted.path.parent))
@@ -44,12 +44,12 @@ def with_path(converted: Model, source: Source, model: onnx.ModelProto) -> Model
 
 
 def unsupported_nodes(source: Source) -> list[str]:
-    """The description of each node without a translator."""
+    """Descriptions of the nodes without a translator."""
     return unsupported(load(source, lambda _: None)[0])
 
 
 class MainGraph(Scope):
-    """The graph of a model."""
+    """The main graph of a model."""
 
     def __init__(
         self,
@@ -76,13 +76,13 @@ class MainGraph(Scope):
         return self.finished()
 
     def finished(self) -> Model:
-        """The model, when all of its nodes have been translated."""
+        """The model; to be called when all nodes have been translated."""
         self._results()
         self.builder.drop_unused()
         return self.builder.model()
 
     def _parameters(self) -> None:
-        """Names that are also initializers, as in old files, are constants."""
+        """Create the Parameters. An input that is also an initializer, as in old files, is a constant."""
         infos = [info for info in self.graph.input if info.name not in self.initializers]
         self.take_shapes([info.name for info in infos])
         for info in infos:
@@ -91,18 +91,17 @@ class MainGraph(Scope):
             self.values[info.name] = self.parameter(info)
 
     def take_shapes(self, names: Sequence[str]) -> None:
-        """Find the inputs that the shapes are for.
+        """Assign the given shapes to inputs.
 
         Raises:
-            InputError: there is no such input, a shape has no name where there are several inputs, or it is invalid.
+            InputError: the input does not exist, a shape without a name meets several inputs, or a shape is invalid.
         """
         known = ", ".join(map(repr, names)) or "none"
         for given, shape in self._given.items():
             name = names[0] if given is None and len(names) == 1 else given
             if name is None:
-                raise InputError(
-                    f"the shape {shape_text(partial_shape('', shape))} is for no input in particular: the model has {known}"
-                )
+                text = shape_text(partial_shape("", shape))
+                raise InputError(f"the shape {text} needs the name of an input: the model has {known}")
             if name not in names:
                 raise InputError(f"input {name!r} does not exist: the model has {known}")
             self.inputs[name] = partial_shape(name, shape)
@@ -111,7 +110,7 @@ class MainGraph(Scope):
         """The Parameter of an input.
 
         Raises:
-            ConversionError: IR does not have its type.
+            ConversionError: IR lacks its type.
         """
         name, tensor = info.name, info.type.tensor_type
         if not info.type.HasField("tensor_type"):
@@ -123,8 +122,7 @@ class MainGraph(Scope):
             raise ConversionError(f"input {name!r} of the graph: {error}", unsupported=True) from error
 
     def _check_declared(self, strict: bool) -> None:
-        """Report declared types and shapes that the nodes contradict; what was declared for other inputs is not
-        compared."""
+        """Report declared types and shapes that contradict the inferred ones, unless inputs have other shapes."""
         if self.is_redeclared:
             return
         found = [str(one) for one in contradictions(self.graph, self.values, self.builder.fact)]
@@ -135,11 +133,11 @@ class MainGraph(Scope):
 
     @property
     def is_redeclared(self) -> bool:
-        """Whether a shape that is given contradicts the one that the model declares for that input."""
+        """Whether the given shape of an input contradicts its declared shape."""
         return any(info.name in self.inputs and not self._is_compatible(info) for info in self.graph.input)
 
     def _is_compatible(self, info: onnx.ValueInfoProto) -> bool:
-        """Whether the shape given for an input agrees with the one that the model declares."""
+        """Whether the given shape of an input agrees with its declared shape."""
         try:
             meet_shapes(self.inputs[info.name], declared_shape(info.type.tensor_type))
         except OpError:
@@ -147,7 +145,7 @@ class MainGraph(Scope):
         return True
 
     def _results(self) -> None:
-        """Each output of the graph is a tensor of its own with that name: not an input, nor another output."""
+        """Create the Results. Each output is a tensor of its own with that name: not an input, nor another output."""
         inputs = (self.values.get(info.name) for info in self.graph.input)
         taken = {value for value in inputs if isinstance(value, Value)}
         for output in self.graph.output:
@@ -159,7 +157,7 @@ class MainGraph(Scope):
             self.builder.result(value, name=f"{output.name}/sink_port_0")
 
     def _copy(self, value: Value, name: str) -> Value:
-        """A copy, which is a tensor of its own."""
+        """A copy of a value, which is a tensor of its own."""
         if name in value.names:
             value.names.remove(name)
         element = self.builder.fact(value).element

@@ -1,4 +1,4 @@
-"""The values of ONNX. IR has tensors only: the others must be resolved when a model is converted."""
+"""Values of ONNX. IR has tensors only: other values must be resolved when a model is converted."""
 
 from __future__ import annotations
 
@@ -9,28 +9,26 @@ from irexec.ir.graph import Value
 
 @dataclass(frozen=True)
 class TensorSequence:
-    """A sequence of tensors, each of which is a value of its own."""
+    """A sequence of tensors, each a value of its own."""
 
     items: tuple[Value, ...]
 
 
 @dataclass(frozen=True)
 class EmptyOptional:
-    """An optional without an element. One that has an element is represented by that element."""
+    """An optional without an element. An optional with an element is represented by that element."""
 
 
 @dataclass(frozen=True)
 class LoopSequence:
-    """A sequence that a loop appends to, as the loop's body sees it: the tensors that this iteration has appended so
-    far."""
+    """A sequence that a loop appends to, as seen in the loop's body: the tensors that this iteration has appended."""
 
     added: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True)
 class StackedSequence:
-    """The sequence after such a loop: tensors that are values of their own, then the rows of ``rest``, all of one
-    shape."""
+    """A sequence after the loop that appended to it: the tensors ``first``, then the rows of ``rest``."""
 
     first: tuple[Value, ...]
     rest: Value

@@ -4,15 +4,14 @@
   what is assigned to a state or is its initial value.
 - Parameters of bodies, and the element types that attributes name, become f32: a Convert to f16 of an f32 tensor
   changes nothing.
-- A MaxPool with windows in the padding alone and a SegmentMax that fills in the lowest value keep their type, whose
-  lowest value it is. (In OpenVINO it is that of f32, which is -inf in f16.)
+- A MaxPool with windows in the padding alone, and a SegmentMax that fills in the minimum, keep their type and its
+  minimum. (OpenVINO fills in the minimum of f32, which is -inf in f16.)
 - A result that depends on constants alone is rounded to f16 where a layer of f16 reads it: OpenVINO folds it, in f32,
   before it changes types. Decompression of weights for MatMul and Gather is not folded, and neither is FakeQuantize.
 - f64, the types of 8 bits and less, and integers stay as they are.
 
-Source: ConvertPrecision in openvino's ``convert_precision.cpp``, of which the CPU plugin asks that inputs, outputs and
-states keep their types; measured with OpenVINO 2026.4.1. The plugin does the same in bodies, but for states, which are
-f32 there.
+Source: ConvertPrecision in openvino's ``convert_precision.cpp``, with the CPU plugin's option that inputs, outputs and
+states keep their types; measured with OpenVINO 2026.4.1. In bodies the plugin does the same, but states are f32.
 """
 
 from __future__ import annotations
@@ -33,20 +32,19 @@ HALVES = (F16, BF16)
 _NAMES = tuple(element.name for element in HALVES)
 _STATES = ("ReadValue", "Assign")
 _ANY_TYPE = ("Convert", "ShapeOf", "Result")
-"""What may read f16 where all else reads f32."""
+"""Types of layers that may read f16 where all other layers read f32."""
 
 _DECOMPRESSED = ("MatMul", "Gather")
 _AFTER_SCALING = ("Reshape", "Transpose", "Squeeze", "Unsqueeze")
 
 
 def compute_in_f32(graph: Graph, facts: Mapping[Value, Fact]) -> set[Node] | None:
-    """Change a graph and its bodies so that nothing is computed in f16 or bf16; Results get f32 where the source is
-    computed.
+    """Change a graph and its bodies so that nothing is computed in f16 or bf16; a Result of a computed value is f32.
 
     A graph stays as it is where an input has no element type: a run may give it f16.
 
     Args:
-        facts: what is known of the values of the graph as it is.
+        facts: facts of the values of the unchanged graph.
 
     Returns:
         The Converts that were inserted; None if nothing has changed.

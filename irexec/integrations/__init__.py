@@ -1,2 +1,1 @@
-"""Engines of others that run models, each behind an extra: thin layers over irexec.tools, imported when they are asked
-for."""
+"""Adapters of irexec.tools to frameworks, each behind an extra and imported when it is needed."""

@@ -1,6 +1,6 @@
-"""Requests of the Open Inference Protocol with binary tensors after their JSON, which stay bytes until they are arrays.
+"""Requests of the Open Inference Protocol with binary tensors after their JSON, read as arrays without a copy.
 
-The kserve SDK would make a list of Python numbers of each tensor first, which takes a hundred times as long.
+The kserve SDK would first convert each tensor to a list of Python numbers, which takes a hundred times as long.
 
 Source: "Binary tensor data extension" of the protocol.
 """
@@ -22,7 +22,7 @@ def infer_request(body: bytes, headers: Mapping[str, str], model: str) -> Any:
     """The InferRequest of the SDK for the body of a request; without the header for binary tensors all of it is JSON.
 
     Raises:
-        InputError: it is not a request of the protocol.
+        InputError: the body is not a request of the protocol.
     """
     from kserve import InferRequest
     from kserve.protocol.infer_type import RequestedOutput
@@ -70,7 +70,7 @@ def _objects(request: dict[str, Any], key: str, optional: bool = False) -> list[
 
 
 def _input(tensor: dict[str, Any], body: bytes, start: int) -> tuple[Any, int]:
-    """An input, and where the bytes of the next begin."""
+    """An input, and the offset of the next input's bytes."""
     from kserve import InferInput
 
     shape, parameters = tensor.get("shape"), tensor.get("parameters") or {}

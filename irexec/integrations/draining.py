@@ -1,13 +1,13 @@
 """Servers that end without losing a request on a connection that they have accepted.
 
-uvicorn closes the connections on which nothing is under way as soon as it ends, and those that are not yet its own: a
-request that arrives at that moment has no answer. Here connections stay for a while in which each answer says that its
-connection is closed.
+At its end uvicorn closes idle connections at once, and connections that it has not accepted yet: a request that
+arrives at that moment has no answer. Here connections stay open for a while, and each answer announces that its
+connection closes.
 
-grpc cancels the calls that it has received and not yet given to Python. Here calls are answered for a moment, then
-refused as UNAVAILABLE, which tells clients to call another server, and grpc ends once no more of them come.
+grpc cancels calls that have not reached Python. Here calls are answered for a moment, then refused as UNAVAILABLE,
+which makes clients call another server; grpc ends once no more calls arrive.
 
-Sources: RFC 9112, 9.6: a server that is about to close a connection says so in its last answer; grpc.io, status codes.
+Sources: RFC 9112, 9.6: the last answer on a connection announces that the connection closes; grpc.io, status codes.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import Any
 from irexec.integrations.http_limits import Message, Receive, Send
 
 _IDLE = 0.5
-"""Seconds for which connections that wait for a request stay open, and calls are refused."""
+"""Seconds during which idle connections stay open and calls are refused."""
 _ANSWERED = 0.2
-"""Seconds for which calls are still answered."""
+"""Seconds during which calls are still answered."""
 _STEP, _QUIET = 0.01, 0.1
-"""Seconds between two looks for calls, and seconds without one after which no more are expected."""
+"""Seconds between two checks for calls, and seconds without a call after which no more are expected."""
 
 
 class ClosingConnections:
@@ -49,7 +49,7 @@ def draining_server(app: Any, **options: Any) -> Any:
 
     Args:
         app: an ASGI application.
-        options: of uvicorn.Config.
+        options: arguments of uvicorn.Config.
     """
     import uvicorn
 
@@ -78,12 +78,12 @@ def draining_server(app: Any, **options: Any) -> Any:
 
 
 async def stop_listening(servers: list[asyncio.Server]) -> list[socket.socket]:
-    """Close what listens; gives the connections that the system accepted and the loop has not seen yet."""
+    """Close the listening sockets. Returns connections that the system has accepted and the loop has not seen."""
     listeners = [listener.dup() for server in servers for listener in server.sockets]
     with contextlib.suppress(NotImplementedError):  # by Windows' loop
         for listener in [listener for server in servers for listener in server.sockets]:
             asyncio.get_running_loop().remove_reader(listener.fileno())
-        # What the loop has accepted becomes a connection of its server, which must not be closed before.
+        # A socket that the loop has accepted becomes a connection of its server: the server must not close before.
         for _ in range(3):
             await asyncio.sleep(0)
     accepted = [one for listener in listeners for one in _waiting(listener)]
@@ -104,7 +104,7 @@ def _waiting(listener: socket.socket) -> Iterator[socket.socket]:
 
 
 class RefusedCalls:
-    """What takes part in the calls of a gRPC server, to end it."""
+    """Interceptor of the calls of a gRPC server that ends the server."""
 
     def __init__(self) -> None:
         from grpc import StatusCode, aio, unary_unary_rpc_method_handler
@@ -127,16 +127,15 @@ class RefusedCalls:
         self.interceptor = Interceptor()
 
     async def end(self, server: Any, grace: float) -> None:
-        """Answer what has arrived, refuse the rest, and stop once the calls under way are answered, or after ``grace``
-        seconds."""
+        """Answer calls that have arrived, refuse later ones, and stop when all are answered or after ``grace`` seconds."""
         await self._calm(_ANSWERED)
         self._is_ending = True
         await self._calm(_IDLE)
         await server.stop(grace)
 
     async def _calm(self, longest: float) -> None:
-        """Wait until no call comes any more."""
-        # Steps are counted, since a process that has to wait for a core sees no calls meanwhile.
+        """Wait until no more calls arrive."""
+        # Steps are counted, since a process that waits for a core sees no calls meanwhile.
         quiet = 0.0
         for _ in range(round(longest / _STEP)):
             seen = self._calls

@@ -1,4 +1,4 @@
-"""What is said where a library of an extra cannot be imported."""
+"""Messages about libraries of extras that cannot be imported."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ markers."""
 
 
 def not_importable(library: str, extra: str, error: ImportError) -> UnsupportedError:
-    """Why a library is missing, and what to do.
+    """The reason why a library is missing, and the cure.
 
     Args:
-        library: as PyPI calls it.
-        extra: of irexec, that installs it.
-        error: that its import raised.
+        library: its name on PyPI.
+        extra: the extra of irexec that installs the library.
+        error: the error of its import.
     """
     here, too_new = sys.version_info[:2], TOO_NEW[library]
     if isinstance(error, ModuleNotFoundError) and here >= too_new:

@@ -1,4 +1,4 @@
-"""A limit for the bodies of HTTP requests, before anything holds them."""
+"""A limit for the bodies of HTTP requests, applied before a body is in memory."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class LimitedBodies:
-    """ASGI middleware that answers 413 to a request whose body is longer than ``limit`` bytes, whether its length is
-    given or not."""
+    """ASGI middleware that answers 413 to a request whose body is longer than ``limit`` bytes, with or without its length."""
 
     def __init__(self, app: Callable[[Message, Receive, Send], Awaitable[None]], limit: int) -> None:
         self._app, self._limit = app, limit

@@ -1,5 +1,4 @@
-"""Triton's extensions of the Open Inference Protocol that clients ask first: model configuration, statistics,
-repository index.
+"""Triton's extensions of the Open Inference Protocol: model configuration, statistics, repository index.
 
 Source: docs/protocol/extension_model_configuration.md, extension_statistics.md and extension_model_repository.md of
 triton-inference-server/server, and protobuf/grpc_service.proto and model_config.proto of
@@ -40,7 +39,7 @@ _CONFIG_TYPES = (
 
 
 class UnknownModelError(InputError):
-    """There is no model, or no version of it, of the name that a request asks for."""
+    """A request for a model, or a version of a model, that does not exist."""
 
 
 class Extensions:
@@ -61,7 +60,7 @@ class Extensions:
         self._statistics, self._max_batch = statistics, max_batch
 
     def model(self, name: str, version: str = "") -> ServedModel:
-        """The model of a name; raises UnknownModelError if there is none, or not of this version."""
+        """The model of a name; raises UnknownModelError if the model or this version of it does not exist."""
         if name not in self.models:
             raise UnknownModelError(f"there is no model {name!r}")
         if version not in ("", VERSION):
@@ -69,7 +68,7 @@ class Extensions:
         return self.models[name]
 
     def config(self, name: str, version: str = "") -> dict[str, Any]:
-        """The configuration of a model. ``dims`` leave out axis 0 where the model takes batches."""
+        """The configuration of a model. ``dims`` lack axis 0 if the model accepts batches."""
         model = self.model(name, version)
         skipped = 1 if model.takes_batches and self._max_batch > 1 else 0
         return {
@@ -82,12 +81,12 @@ class Extensions:
         }
 
     def statistics(self, name: str = "", version: str = "") -> dict[str, Any]:
-        """The statistics of a model, or of all of them."""
+        """The statistics of a model, or of all models."""
         names = list(self.models) if not name else [self.model(name, version).name]
         return {"model_stats": [self._statistics[each].as_dict(each, VERSION) for each in names]}
 
     def index(self, ready: bool = False) -> list[dict[str, str]]:
-        """The models of the repository. All of them are loaded, whether only ``ready`` ones are asked for or not."""
+        """The models of the repository. All models are loaded: ``ready`` changes nothing."""
         return [{"name": name, "version": VERSION, "state": "READY", "reason": ""} for name in self.models]
 
 
@@ -159,8 +158,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
 
 
 def message_types() -> dict[str, Any]:
-    """The classes of the messages by name. The package of their names is that of irexec, since clients compare no
-    names."""
+    """The classes of the messages by name, in a package name of irexec: clients compare no names."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     field = descriptor_pb2.FieldDescriptorProto
@@ -184,7 +182,7 @@ def message_types() -> dict[str, Any]:
 
 
 def grpc_handler(extensions: Extensions) -> Any:
-    """The handler of the extensions' calls, which a server asks beside that of the protocol."""
+    """The handler of the extensions' calls, for a server that also has the handler of the protocol."""
     import grpc
 
     types = message_types()

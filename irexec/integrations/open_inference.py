@@ -1,12 +1,11 @@
 """Models behind the Open Inference Protocol (KServe V2), over HTTP and gRPC, by the kserve SDK.
 
-The SDK has the protocol: it parses and writes requests, as JSON, with binary tensors, and as protocol buffers. The
-servers are uvicorn and grpc, which the SDK would start on all addresses of the machine, with endpoints of other
-protocols beside.
+The SDK implements the protocol: it parses and writes requests as JSON, with binary tensors, and as protocol buffers.
+The servers, uvicorn and grpc, are started here: the SDK would listen on all addresses of the machine, and add endpoints
+of other protocols.
 
-Why kserve: it is the reference implementation of the protocol, kept by those who keep the protocol. MLServer has
-batching of its own, but does not run on Python 3.13; Triton and OpenVINO Model Server are programs that run no code of
-others in Python on NumPy.
+Why kserve: its maintainers also maintain the protocol, and it is the reference implementation. MLServer has batching of
+its own, but does not run on Python 3.13; Triton and OpenVINO Model Server do not run Python models on NumPy.
 
 Source: https://github.com/kserve/open-inference-protocol
 """
@@ -51,13 +50,13 @@ _GRACE = 30
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions:
-    """Where and how requests are answered.
+    """Addresses and limits of a server.
 
     Attributes:
         host: the address to listen on.
-        port, grpc_port: for HTTP and gRPC; 0 is any that is free, and None for no gRPC.
-        max_batch, max_delay: as for Batcher.
-        jobs: how many runs may be under way at once.
+        port, grpc_port: ports for HTTP and gRPC; 0 is any free port, and None is no gRPC.
+        max_batch, max_delay: see Batcher.
+        jobs: maximum number of simultaneous runs.
         max_request: maximum bytes of a request.
         log: receives a line for each request; None logs none.
         version: the version of irexec, for the metadata of the server.
@@ -76,7 +75,7 @@ class ServeOptions:
 
 def load_kserve() -> Any:
     """The kserve SDK; raises UnsupportedError if it is not installed."""
-    # The SDK parses the arguments of whatever program imports it, and ends the program where it does not like them.
+    # The SDK parses the arguments of the program that imports it, and ends the program if it does not know them.
     arguments, sys.argv = sys.argv, sys.argv[:1]
     try:
         import fastapi
@@ -94,16 +93,16 @@ def load_kserve() -> Any:
 
 
 def serve(models: Sequence[ServedModel], options: ServeOptions, started: Callable[[str, str | None], None]) -> None:
-    """Answer requests until SIGINT or SIGTERM; those under way are answered before it returns.
+    """Answer requests until SIGINT or SIGTERM; requests under way are answered before the return.
 
     Args:
-        models: by name.
-        options: where and how.
-        started: is called with the addresses of both protocols once they are listened on.
+        models: the models by name.
+        options: addresses and limits.
+        started: called with the addresses of both protocols once the servers listen.
 
     Raises:
         UnsupportedError: kserve is not installed.
-        ModelError: an address cannot be listened on.
+        ModelError: a server cannot listen on an address.
     """
     load_kserve()
     asyncio.run(_Server(models, options).run(started))
@@ -155,7 +154,7 @@ class _Server:
 
 @contextlib.contextmanager
 def _on_signals(stop: asyncio.Event) -> Iterator[None]:
-    """Set ``stop`` when the process is asked to end; the second time it ends at once."""
+    """Set ``stop`` at the first signal to end; the second signal ends the process at once."""
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in numbers}
@@ -205,7 +204,7 @@ def _http_server(dataplane: Any, options: ServeOptions, extensions: Extensions, 
 
 
 def _unreadable(error: Any) -> str:
-    """What is wrong with a request that is not one of the protocol, in a sentence."""
+    """The fault of a request that does not follow the protocol, as a sentence."""
     first = error.errors()[0] if error.errors() else {}
     where = ".".join(str(part) for part in first.get("loc", ()) if part not in ("body", "InferenceRequest", "bytes"))
     return f"the request is not one of the protocol: {where or 'body'}: {first.get('msg', 'cannot be read')}"
@@ -253,7 +252,7 @@ def _servicer(dataplane: Any) -> Any:
 
 
 class _Fixed:
-    """The models are those that the server was started with."""
+    """A repository that refuses to load and unload models."""
 
     async def load(self, model_name: str) -> None:
         raise NotImplementedError("models are not loaded by requests")
@@ -267,7 +266,7 @@ def _dataplane_class(version: str = "") -> Any:
     from kserve.protocol.dataplane import DataPlane
 
     class Refusing(DataPlane):  # type: ignore[misc]  # kserve is an extra, which mypy does not see
-        """The server by its own name and version; any error while a request is decoded is an error of the request."""
+        """The SDK's data plane with the name of this server; an error in decoding is an error of the request."""
 
         def metadata(self) -> dict[str, Any]:
             return {"name": "irexec", "version": version, "extensions": list(EXTENSIONS)}
@@ -296,7 +295,7 @@ def _model_class() -> Any:
     from kserve.errors import InvalidInput, ModelNotReady
 
     class Served(Model):  # type: ignore[misc]  # as above
-        """A model as the SDK calls it."""
+        """A model with the interface that the SDK calls."""
 
         def __init__(self, model: ServedModel, batcher: Batcher, statistics: ModelStatistics) -> None:
             super().__init__(model.name)
@@ -374,7 +373,7 @@ def _output(kind: Any, name: str, array: np.ndarray, is_binary: bool) -> Any:
 
 
 class _Metrics:
-    """What /metrics has of runs, beside what the SDK counts."""
+    """Metrics of runs, in addition to the SDK's metrics of requests."""
 
     def __init__(self) -> None:
         from prometheus_client import Counter, Histogram

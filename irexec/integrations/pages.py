@@ -1,4 +1,4 @@
-"""Pages of a server for people: the models, and for each one its ports, figures and graph."""
+"""Pages of a server: a list of models; ports, figures and graph of each model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STYLE = (
 
 
 def add_pages(app: Any, extensions: Extensions, executor: Any) -> None:
-    """Add the pages to a FastAPI application. Graphs are drawn when they are asked for, in ``executor``."""
+    """Add the pages to a FastAPI application. A graph is drawn on request, in ``executor``."""
     from fastapi.responses import HTMLResponse
 
     drawn: dict[str, str] = {}
@@ -88,7 +88,7 @@ def _ports(ports: list[Port]) -> str:
 
 
 def _graph(path: str) -> str:
-    """The page of the graph of a model, as irexec graph writes it; the reason if it cannot be drawn."""
+    """The page of a model's graph, as irexec graph writes it; the reason if the graph cannot be drawn."""
     from irexec.tools.graph.create import GraphOptions, create
     from irexec.tools.graph.files import rendered
 

@@ -1,9 +1,8 @@
 """Batch jobs and pipelines on a cluster, by Ray Data.
 
-A job's parts are the rows of a data set, and a pool of actors does them as the processes of one machine do: with the
-same code, so that the output is the same. Ray restarts what it loses, a process or a node, and gives it the parts again
-that it had not finished. Sources, model and output must have the same paths on every node, as on a file system that all
-of them mount.
+The parts of a job are the rows of a data set. A pool of actors runs them with the code that the processes of one
+machine use, so that the output is the same. Ray replaces lost processes and nodes, and repeats their unfinished parts.
+Sources, model and output must have the same paths on every node, as on a file system that all nodes mount.
 """
 
 from __future__ import annotations
@@ -32,15 +31,14 @@ from irexec.tools.engines.stderr import silenced_stderr
 
 _TASK, _RESULT = "task", "result"
 _QUIET = {"RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_py_gcs_connect_timeout_s": "10"}
-"""What Ray reads when it is imported: what it writes to stderr, and seconds of one attempt to connect, of which it
-makes many."""
+"""Environment that Ray reads at its import: less output on stderr, and the seconds of one attempt to connect."""
 
 _ANSWER = 5
-"""Seconds that an address has to answer."""
+"""Seconds to wait for the answer of an address."""
 
 _PARTS, _CALLS = 8, 5
-"""The maximum number of parts in one call of an actor, and the minimum number of calls of each. A call takes Ray a
-tenth of a second, and is lost with its node."""
+"""Maximum number of parts in one call of an actor, and minimum number of calls per actor. A call takes Ray a tenth of a
+second, and is lost with its node."""
 
 
 def load_ray() -> Any:
@@ -57,12 +55,12 @@ def load_ray() -> Any:
 
 
 class RayActors:
-    """What does the parts of a job on a cluster; see irexec.tools.batch.run.Engine.
+    """The engine that runs the parts of a job on a cluster; see irexec.tools.batch.run.Engine.
 
     Args:
-        job: that they do.
-        count: the maximum number of actors; None is as many as the cluster has processors.
-        address: of a cluster: "auto" for the one that this machine is part of, "HOST:PORT", or None to start one here.
+        job: the job of the parts.
+        count: the maximum number of actors; None is the number of processors in the cluster.
+        address: "auto" for the cluster of this machine, "HOST:PORT", or None to start a cluster here.
 
     Raises:
         UnsupportedError: Ray is not installed.
@@ -76,17 +74,17 @@ class RayActors:
         self.count = count or int(self._ray.cluster_resources().get("CPU", 1))
 
     def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Generator[PartResult, None, None]:
-        """Do the tasks, and give each result as soon as it is ready.
+        """Run the tasks, and yield each result as soon as it is ready.
 
         Raises:
-            ModelError, InputError: a part cannot be written, or a node does not see what this machine does.
+            ModelError, InputError: a part cannot be written, or a node does not see the files of this machine.
         """
         rows = [
             {_TASK: pickle.dumps(_Work(replace(task, file=Path(os.path.abspath(task.file))), _seen(task)))}
             for task in tasks
         ]
         data = self._ray.data
-        # Rows of results are small; their order is that in which parts are done.
+        # Rows of results are small, in the order in which parts end.
         size = max(1, min(_PARTS, len(rows) // (_CALLS * self.count)))
         parts = data.from_items(rows, override_num_blocks=-(-len(rows) // size)).map_batches(
             _Actor,
@@ -106,13 +104,13 @@ class RayActors:
 
 
 def _seen(task: PartTask) -> str:
-    """A source of the part that this machine sees, so that every node should; "" if there is none."""
+    """A source of the part that this machine sees, and therefore every node should; "" without one."""
     path = task.items[0].path if task.items else ""
     return os.path.abspath(path) if os.path.exists(path) else ""
 
 
 def _sentence(error: Exception) -> str:
-    """What Ray says in many lines, in one."""
+    """The messages of Ray, shortened to one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if any("No module named 'irexec" in line for line in lines):
         return "the nodes of the Ray cluster need irexec, too: pip install it on each"
@@ -120,9 +118,9 @@ def _sentence(error: Exception) -> str:
 
 
 def _connect(ray: Any, address: str | None, count: int | None) -> None:
-    # Else Ray's libraries write to stderr what is of use to its developers.
+    # Otherwise Ray's libraries write messages for Ray's developers to stderr.
     for name in ("ray", "ray.data"):
-        # What fails is raised, too.
+        # Failures are raised too.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
@@ -132,14 +130,14 @@ def _connect(ray: Any, address: str | None, count: int | None) -> None:
     _print_nothing(ray)
     quiet = {"logging_level": logging.CRITICAL, "log_to_driver": False}
     try:
-        # Ray says on stderr that it writes nothing there.
+        # Ray announces on stderr that it writes nothing there.
         with warnings.catch_warnings(action="ignore"), silenced_stderr(), _signals_kept():
             if address is None:
-                # Without "local" it would be another cluster of this machine, if there is one.
+                # Without "local" Ray would join an existing cluster of this machine.
                 ray.init("local", num_cpus=count, include_dashboard=False, **quiet)
             else:
                 _try(address)
-                # One attempt to connect, of the twenty that Ray makes else.
+                # One attempt to connect in place of twenty.
                 os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
                 ray.init(address, **quiet)
     except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
@@ -149,7 +147,7 @@ def _connect(ray: Any, address: str | None, count: int | None) -> None:
 
 @contextmanager
 def _signals_kept() -> Iterator[None]:
-    """SIGTERM does after the block what it did before: Ray ends the process with a stack trace and the exit code 15."""
+    """Restore the handler of SIGTERM after the block: Ray's ends the process with a stack trace and exit code 15."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -161,15 +159,14 @@ def _signals_kept() -> Iterator[None]:
 
 
 def _print_nothing(ray: Any) -> None:
-    """Keep Ray from printing on stdout, where results are, what nodes report, such as actors that a job has ended: no
-    option does."""
+    """Keep reports of nodes, such as ended actors, off stdout, where results are: Ray has no option for that."""
     worker = getattr(getattr(ray, "_private", None), "worker", None)
     if worker is not None and hasattr(worker, "print_to_stdstream"):
         worker.print_to_stdstream = lambda data, ignore_prefix=False: None
 
 
 def _reason(error: Exception) -> str:
-    """Why there is no connection, in a sentence."""
+    """The reason of a failed connection, as a sentence."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     lines = str(error).strip().splitlines()
@@ -177,11 +174,11 @@ def _reason(error: Exception) -> str:
 
 
 def _try(address: str) -> None:
-    """Connect to the address at once: Ray itself would try for minutes.
+    """Check the address by one connection: Ray itself would try for minutes.
 
     Raises:
-        OSError: nothing answers there.
-        InputError: it is not an address.
+        OSError: nothing answers at the address.
+        InputError: the text is not an address.
     """
     if address == "auto":
         return
@@ -198,14 +195,14 @@ def _try(address: str) -> None:
 
 @dataclass(frozen=True)
 class _Work:
-    """A part, and a source of it that the machine of the command sees; "" if it sees none."""
+    """A part, and a source of it that the machine of the command sees; "" without one."""
 
     task: PartTask
     seen: str
 
 
 class _Actor:
-    """Does parts, in a process of the cluster."""
+    """Runs parts in a process of the cluster."""
 
     def __init__(self, job: BatchJob, folder: str) -> None:
         self._job, self._folder = job, folder
@@ -222,14 +219,14 @@ class _Actor:
                 return _unseen(work.seen)
             return self._runner(work.task)
         except IrexecError as error:
-            # It is for the user, and not for Ray to try again.
+            # The error is for the user; Ray must not try again.
             return error
 
     def _begun(self) -> PartRunner:
         for path in (self._folder, self._job.model):
             if not os.path.exists(path):
                 raise _unseen(path)
-        # Paths of items are those that the user gave, which are also their names in the output.
+        # Items keep the paths that the user gave: the paths are their names in the output.
         os.chdir(self._folder)
         return PartRunner(self._job)
 

@@ -18,17 +18,17 @@ _LONGEST = 300
 
 
 def entry(protocol: str, what: str, status: object, seconds: float) -> str:
-    """The line of a request: the time of its end, the protocol, what was asked for, the status and the milliseconds."""
+    """The line of a request: time of its end, protocol, method and path, status, milliseconds."""
     now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     return f"{now} {protocol} {visible(cut(what, _LONGEST))} {status} {seconds * 1e3:.1f} ms"
 
 
 class LoggedRequests:
-    """ASGI middleware that logs requests, and asks the only version of a model for requests that name it.
+    """ASGI middleware that logs requests, and removes the only version of a model from their paths.
 
     Args:
         app: the application.
-        log: takes a line for each request; None logs none.
+        log: receives a line for each request; None logs none.
     """
 
     def __init__(self, app: Callable[[Message, Receive, Send], Awaitable[None]], log: Log | None) -> None:

@@ -1,4 +1,4 @@
-"""Tensors of the Open Inference Protocol as arrays: type, shape and contents must be those that the request says."""
+"""Tensors of the Open Inference Protocol as arrays: elements must have the type and shape of the request."""
 
 from __future__ import annotations
 
@@ -25,22 +25,21 @@ _AXES = 64
 
 
 def datatype_of(like: Element | np.dtype | None) -> str:
-    """The protocol's name of a type; one that NumPy lacks has the name of its carrier, and texts are BYTES."""
+    """The protocol's name of a type: BYTES for strings, the name of the carrier for a type that NumPy lacks."""
     if isinstance(like, Element):
         like = None if like.kind == "string" else like.carrier
     return _BYTES if like is None else _NAMES.get(np.dtype(like), _BYTES)
 
 
 def array_of(tensor: Any, port: Port | None) -> np.ndarray:
-    """A tensor of a request, whose contents are bytes, or a list that may be nested.
+    """A tensor of a request as an array; its elements are bytes or a list, which may be nested.
 
     Args:
         tensor: an InferInput of the kserve SDK.
-        port: the input that it is for; None if there is none of the name, which is refused later.
+        port: the input of the model; None if no input has the tensor's name, which is refused later.
 
     Raises:
-        InputError: the contents do not fit the type and shape that the tensor says, or the type is not that of the
-            input.
+        InputError: the elements do not fit the tensor's type and shape, or the type is not the input's.
     """
     what, kind, shape = f"input {tensor.name!r}", tensor.datatype, list(tensor.shape)
     if kind != _BYTES and kind not in _DTYPES:
@@ -72,7 +71,7 @@ def _from_bytes(what: str, kind: str, raw: bytes) -> np.ndarray:
 
 
 def _pieces(what: str, raw: bytes) -> list[bytes]:
-    """Texts, each after its length in four bytes."""
+    """Strings, each after its length in four bytes."""
     found: list[bytes] = []
     start = 0
     while start < len(raw):
@@ -91,7 +90,7 @@ def _from_list(what: str, kind: str, data: Any) -> np.ndarray:
     if kind == _BYTES:
         return _texts(what, _flat(what, data))
     flat = _flat(what, data)
-    # NumPy would give each number the memory of the longest text among them.
+    # NumPy would reserve the memory of the longest text for every element.
     if not set(map(type, flat)) <= {bool, int, float}:
         raise InputError(f"{what} has data that is not numbers")
     if not flat:
@@ -108,8 +107,7 @@ def _from_list(what: str, kind: str, data: Any) -> np.ndarray:
 
 
 def _flat(what: str, data: Any) -> list[Any]:
-    """The innermost values of lists inside each other, one level at a time: they may be nested deeper than calls may
-    be."""
+    """The innermost elements of nested lists, level by level: nesting may exceed the depth of Python calls."""
     values = list(data)
     while any(isinstance(each, list) for each in values):
         if not all(isinstance(each, list) and len(each) == len(values[0]) for each in values):

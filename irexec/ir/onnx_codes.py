@@ -102,22 +102,22 @@ OWN_OPERATION = add(
 )
 
 OUTPUT_SHAPE = add(
-    "ON201", "error", "contradicted output shape", "an output of the graph declares another shape than its node gives",
+    "ON201", "error", "contradicted output shape", "an output of the graph declares another shape than its node produces",
     "agraph (float[2, 4] x) => (float[2, 7] y) { y = Relu (x) }",
     "Correct the declared shape, or find the wrong attribute before it. Runtimes that allocate by it fail or warn.",
 )
 OUTPUT_TYPE = add(
-    "ON202", "error", "contradicted output type", "an output of the graph declares another element type than its node gives",
+    "ON202", "error", "contradicted output type", "an output of the graph declares another element type than its node produces",
     "agraph (float[2] x) => (double[2] y) { y = Relu (x) }",
     "Correct the declared type, or add the Cast that is missing.",
 )
 VALUE_SHAPE = add(
-    "ON203", "error", "contradicted value shape", "the graph declares another shape of a value (value_info) than its node gives",
+    "ON203", "error", "contradicted value shape", "the graph declares another shape of a value (value_info) than its node produces",
     "agraph (float[2, 4] x) => (float[2, 4] y) <float[2, 7] t> {\n  t = Relu (x)\n  y = Neg (t)\n}",
     "Delete the value_info and infer it again (onnx.shape_inference), or find the wrong attribute before it.",
 )
 VALUE_TYPE = add(
-    "ON204", "error", "contradicted value type", "the graph declares another type of a value (value_info) than its node gives",
+    "ON204", "error", "contradicted value type", "the graph declares another type of a value (value_info) than its node produces",
     "agraph (float[2] x) => (float[2] y) <double[2] t> {\n  t = Relu (x)\n  y = Neg (t)\n}",
     "Delete the value_info and infer it again (onnx.shape_inference), or add the Cast that is missing.",
 )

@@ -89,7 +89,7 @@ class Dense:
 
 
 class Relu:
-    """What is positive."""
+    """Positive elements; 0 for the others."""
 
     def forward(self, x: Array) -> Array:
         self.on = x > 0

@@ -19,7 +19,7 @@ Capture = pytest.CaptureFixture[str]
 
 DYNAMIC = "(float[N,4] x, float[N,M] z) => (float[N,K] y) { y = Concat <axis = 1> (x, z) }"
 CONTRADICTORY = "(float[2,4] x) => (float[2,7] y) { y = Relu (x) }"
-NOTICE = "output 'y' is declared as f32[2,7], but its node gives f32[2,4]"
+NOTICE = "output 'y' is declared as f32[2,7], but its node produces f32[2,4]"
 
 
 def _saved(folder: Path, graph: str, opset: int = 20, **constants: np.ndarray) -> Path:

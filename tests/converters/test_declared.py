@@ -36,30 +36,30 @@ CONTRADICTIONS = {
     "a size": (
         "(float[2,4] x) => (float[2,7] y)",
         RELU,
-        ["output 'y' is declared as f32[2,7], but its node gives f32[2,4]"],
+        ["output 'y' is declared as f32[2,7], but its node produces f32[2,4]"],
     ),
     "a rank": (
         "(float[2,4] x) => (float[8] y)",
         RELU,
-        ["output 'y' is declared as f32[8], but its node gives f32[2,4]"],
+        ["output 'y' is declared as f32[8], but its node produces f32[2,4]"],
     ),
     "an element type": (
         "(float[2] x) => (int64[2] y)",
         RELU,
-        ["output 'y' is declared as i64[2], but its node gives f32[2]"],
+        ["output 'y' is declared as i64[2], but its node produces f32[2]"],
     ),
     "two outputs": (
         "(float[2] x) => (float[3] y, float[4] z)",
         "y = Relu (x) z = Neg (y)",
         [
-            "output 'y' is declared as f32[3], but its node gives f32[2]",
-            "output 'z' is declared as f32[4], but its node gives f32[2]",
+            "output 'y' is declared as f32[3], but its node produces f32[2]",
+            "output 'z' is declared as f32[4], but its node produces f32[2]",
         ],
     ),
     "a value between nodes": (
         "(float[2] x) => (float[2] y) <float[9] t>",
         "t = Neg (x) y = Relu (t)",
-        ["value 't' is declared as f32[9], but its node gives f32[2]"],
+        ["value 't' is declared as f32[9], but its node produces f32[2]"],
     ),
 }
 AGREEMENTS = {
@@ -92,7 +92,7 @@ def test_agreements(name: str) -> None:
 
 def test_the_converted_shape_is_the_one_that_the_node_gives() -> None:
     model = model_of("(float[2,4] x) => (float[2,7] y) { y = Relu (x) }")
-    with pytest.warns(UserWarning, match=r"output 'y' is declared as f32\[2,7\], but its node gives f32\[2,4\]"):
+    with pytest.warns(UserWarning, match=r"output 'y' is declared as f32\[2,7\], but its node produces f32\[2,4\]"):
         converted = converters.convert(model)
     assert str(converted.outputs[0]) == "y: f32[2,4]"
 
@@ -115,4 +115,4 @@ def test_shapes_given_for_inputs() -> None:
 
 def test_expected_shape_of_a_constant_output() -> None:
     model = model_of("() => (float[3] y) { y = Identity (w) }", w=np.ones(2, np.float32))
-    assert _warnings(model) == ["output 'y' is declared as f32[3], but its node gives f32[2]"]
+    assert _warnings(model) == ["output 'y' is declared as f32[3], but its node produces f32[2]"]

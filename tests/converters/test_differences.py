@@ -75,7 +75,7 @@ def test_output_shape_needs_sizes() -> None:
         "(float[1,1,n] x) => (float y) { y = ConvTranspose <strides = [2], output_shape = [4]> (x, w) }",
         w=np.float32([[[1, 2, 3]]]),
     )
-    with pytest.raises(irexec.ConversionError, match="must be known to resolve output_shape"):
+    with pytest.raises(irexec.ConversionError, match="output_shape needs known spatial sizes"):
         converters.convert(model)
     converted = converters.convert(model, inputs={"x": (1, 1, 2)})
     np.testing.assert_array_equal(irexec.compile_model(converted)([X])[0], [[[2, 13, 20, 30]]])

@@ -113,7 +113,7 @@ ROWS = [
     Row("ON108", 0, "deform", "DeformConv",
         "(float[1,1,4] x, float[1,1,2] w, float[1,2,3] o) => (float[1,1,3] y) { [deform] y = DeformConv <kernel_shape = [2]> (x, w, o) }",
         "(float[1,1,3,3] x, float[1,1,2,2] w, float[1,8,2,2] o) => (float[1,1,2,2] y) { [deform] y = DeformConv <kernel_shape = [2, 2]> (x, w, o) }", "OpenVINO does not load"),
-    Row("ON201", None, "y", "output", "(float[2,4] x) => (float[2,7] y) { y = Relu (x) }", "(float[2,4] x) => (float[N,4] y) { y = Relu (x) }", "declared as f32[2,7], but its node gives f32[2,4]"),
+    Row("ON201", None, "y", "output", "(float[2,4] x) => (float[2,7] y) { y = Relu (x) }", "(float[2,4] x) => (float[N,4] y) { y = Relu (x) }", "declared as f32[2,7], but its node produces f32[2,4]"),
     Row("ON201", None, "choice/then_branch/a", "output", BODY.replace("() => (float[2,3] a)", "() => (float[5,3] a)").format("a = Neg (x)"), BODY.format("a = Neg (x)"), "f32[5,3]"),
     Row("ON202", None, "y", "output", "(float[2] x) => (double[2] y) { y = Relu (x) }", "(float[2] x) => (double[2] y) { y = Cast <to = 11> (x) }", "f64[2]"),
     Row("ON203", None, "t", "value_info", "(float[2,4] x) => (float[2,4] y) <float[2,7] t> { t = Relu (x) y = Neg (t) }", "(float[2,4] x) => (float[2,4] y) <float[2,4] t> { t = Relu (x) y = Neg (t) }", "f32[2,7]"),

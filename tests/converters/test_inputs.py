@@ -294,7 +294,7 @@ def test_a_sequence_of_sequences_of_bodies(monkeypatch: pytest.MonkeyPatch) -> N
         body = f"body{i} (float[1] a{i}) => (float[n] r{i}) {{ {inner} }}"
     text = f"(float[100] x) => (float y) {{ s = SplitToSequence (x) t = SequenceMap <body = {body}> (s) y = ConcatFromSequence <axis = 0> (t) }}"
     monkeypatch.setattr("converters.onnx.limits.MAX_TRANSLATIONS", 1000)
-    assert re.search(r"take more than 1\d\d\d translations of nodes", _refused(model_of(text, 18)))
+    assert re.search(r"need more than 1\d\d\d translations of nodes", _refused(model_of(text, 18)))
 
 
 @pytest.mark.parametrize("name", ["\x1b[31m", "a\0b", "\ufffe"])
@@ -305,7 +305,7 @@ def test_names_that_ir_cannot_have(name: str) -> None:
             model.graph.node[0].name = name
         else:
             model.graph.node[0].output[0] = model.graph.node[1].input[0] = name
-        assert "has characters that XML, and so IR, cannot contain" in _refused(model)
+        assert "has characters that XML, and therefore IR, cannot contain" in _refused(model)
 
 
 def test_an_integer_mask_of_attention_is_padded_with_minus_infinity() -> None:

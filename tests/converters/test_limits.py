@@ -48,7 +48,7 @@ def _doubling(depth: int) -> onnx.ModelProto:
 @pytest.mark.parametrize(("depth", "nodes"), [(30, "536870912"), (5000, r"over 10\*\*18")])
 def test_functions_that_double(depth: int, nodes: str) -> None:
     with pytest.raises(
-        irexec.ConversionError, match=f"inlining its functions gives {nodes} nodes, more than the 250000 allowed"
+        irexec.ConversionError, match=f"inlining its functions produces {nodes} nodes, more than the 250000 allowed"
     ):
         converters.convert(_doubling(depth))
 
@@ -73,11 +73,11 @@ def test_attributes_that_functions_copy(monkeypatch: pytest.MonkeyPatch) -> None
     model.graph.node[0].attribute.append(
         helper.make_attribute("value", helper.make_tensor("t", TensorProto.FLOAT, [1000], np.ones(1000)))
     )
-    with pytest.raises(irexec.ConversionError, match="inlining its functions gives 536870912 nodes"):
+    with pytest.raises(irexec.ConversionError, match="inlining its functions produces 536870912 nodes"):
         converters.convert(model)
     monkeypatch.setattr(functions_module, "MAX_INLINED_NODES", 1 << 40)
     with pytest.raises(
-        irexec.ConversionError, match=r"inlining its functions gives 2\d{12} bytes, more than the 2147483647 allowed"
+        irexec.ConversionError, match=r"inlining its functions produces 2\d{12} bytes, more than the 2147483647 allowed"
     ):
         converters.convert(model)
 
@@ -88,7 +88,7 @@ def test_functions_that_call_themselves(calls: list[str]) -> None:
         _function(f"f{i}", helper.make_node(callee, ["x"], ["y"], domain="L")) for i, callee in enumerate(calls)
     ]
     with pytest.raises(
-        irexec.ConversionError, match=r"the model's own function 'L\.f\d' calls itself, or one that does"
+        irexec.ConversionError, match=r"the model's own function 'L\.f\d' calls itself, directly or through others"
     ):
         converters.convert(_calling(functions))
 

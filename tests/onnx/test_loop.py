@@ -246,7 +246,7 @@ def test_gives(row: Row, live: bool) -> None:
 
 
 _REFUSED = {
-    "its body takes 2 values and gives 2, expected 3 and at least 2": """g (int64 n, float x) => (float y) {
+    "its body has 2 inputs and 2 outputs, expected 3 and at least 2": """g (int64 n, float x) => (float y) {
         y = Loop (n, "", x) <body = b (int64 i, bool go) => (bool go, float w) { w = Constant <value = float {1.0}> () }>
     }""",
     "a state is f32[] before an iteration and i64[] after it": """g (int64 n, float x) => (float y) {

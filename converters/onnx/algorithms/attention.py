@@ -27,7 +27,7 @@ class Heads:
 
 @dataclass
 class Mask:
-    """Which keys a query sees: a boolean, and a bias that is added to the scores. Either may be missing.
+    """The keys that each query sees: a boolean mask, and a bias added to the scores. Either may be missing.
 
     Attributes:
         sees: whether every query certainly sees a key.
@@ -38,24 +38,24 @@ class Mask:
     sees: bool = True
 
     def restrict(self, allowed: Expression, *, sees: bool = False) -> None:
-        """Hide keys; ``sees``: every query still sees a key if this is the only mask."""
+        """Hide keys. ``sees`` states that every query still sees a key if this is the only mask."""
         self.sees = self.sees and sees and self.allowed is None
         self.allowed = allowed if self.allowed is None else self.allowed & allowed
 
     def add(self, ctx: TranslationContext, bias: Value, *, finite: bool = False) -> None:
-        """Add a bias; ``finite``: none of its values is -inf."""
+        """Add a bias. ``finite`` states that none of its values is -inf."""
         self.sees = self.sees and finite
         self.bias = bias if self.bias is None else ctx.emit("Add", self.bias, bias)
 
     def apply(self, ctx: TranslationContext, mask: Value) -> None:
-        """Apply a mask of ONNX: booleans, or a bias."""
+        """Apply a mask of ONNX: booleans or a bias."""
         if ctx.element(mask) is BOOLEAN:
             self.restrict(Expression(ctx, mask))
         else:
             self.add(ctx, mask)
 
     def merged(self, ctx: TranslationContext, kind: Element) -> Value | None:
-        """The mask as one input of IR's operation; None if there is none."""
+        """The mask as one input of IR's operation; None without a mask."""
         if self.bias is None:
             return None if self.allowed is None else self.allowed.value
         if self.allowed is None:
@@ -85,21 +85,22 @@ def join_heads(ctx: TranslationContext, x: Value) -> Value:
 def repeat_heads(
     ctx: TranslationContext, x: Value, heads: Size, have: Size | None = None, like: Value | None = None
 ) -> Value:
-    """Each head of keys or values repeated for the queries that share it.
+    """Keys or values with each head repeated for the query heads that share it.
 
     Args:
-        b, x: the context; (batch, heads, length, size).
-        heads: the number of heads of the queries.
-        have: the number of heads of x, if its shape does not have it.
-        like: the queries, for their number of heads at run time.
+        ctx: the context.
+        x: (batch, heads, length, size).
+        heads: the number of query heads.
+        have: the number of heads of x, if it is not known from the shape.
+        like: the queries, whose number of heads is read at run time.
 
     Raises:
-        OpError: the number of heads is not a multiple of that of x, or is not known.
+        OpError: the number of query heads is not a multiple of the heads of x, or is not known.
     """
     have = ctx.sizes(x)[1] if have is None else have
     if isinstance(heads, int) and isinstance(have, int):
         if have < 1 or heads % have:
-            raise OpError(f"{heads} heads of queries cannot share the heads of {ctx.fact(x)}")
+            raise OpError(f"{heads} query heads cannot share the heads of {ctx.fact(x)}")
         check_generated((heads,), I64, "the indices of shared heads")
         return (
             x
@@ -121,7 +122,7 @@ def with_past(ctx: TranslationContext, past: Value | None, x: Value) -> Value:
 def visible(
     ctx: TranslationContext, query: Value, key: Value, offset: Expression | None, before: int = -1, after: int = 0
 ) -> Expression:
-    """Whether query i sees key j: i + offset - before <= j <= i + offset + after; -1 means no bound.
+    """Whether query i sees key j: i + offset - before <= j <= i + offset + after; a bound of -1 is no bound.
 
     ``offset`` is a scalar, or one value per sample; the result is (length, keys), or (batch, 1, length, keys).
     """
@@ -138,8 +139,7 @@ def visible(
 
 
 def attend(ctx: TranslationContext, heads: Heads, mask: Mask, scale: float | None, causal: bool = False) -> Value:
-    """IR's attention; a query without keys gets 0, for which IR's softmax gives NaN. ``causal``: query i sees keys up
-    to i."""
+    """IR's attention, with 0 in place of NaN for a query without keys. ``causal``: query i sees keys up to i."""
     kind = ctx.element(heads.query)
     merged = mask.merged(ctx, kind)
     factor = None if scale is None else ctx.constant(scale, kind)
@@ -151,7 +151,7 @@ def attend(ctx: TranslationContext, heads: Heads, mask: Mask, scale: float | Non
 
 
 def _rows_without_keys(ctx: TranslationContext, mask: Mask, kind: Element) -> Expression | None:
-    """Which rows of the scores have no key; None if every row certainly has one."""
+    """True for rows of the scores without a key; None if every row certainly has one."""
     known = ctx.known(mask.bias)
     if mask.sees or (
         mask.allowed is None and known is not None and bool((known.max(-1, initial=-np.inf) > -np.inf).all())
@@ -174,7 +174,7 @@ def _rows_without_keys(ctx: TranslationContext, mask: Mask, kind: Element) -> Ex
 
 @dataclass(frozen=True)
 class Scores:
-    """Attention in single operations, for its intermediate results and for options that IR's operation lacks."""
+    """Attention in single operations, for intermediate results and for options that IR's operation lacks."""
 
     ctx: TranslationContext
     heads: Heads
@@ -184,7 +184,7 @@ class Scores:
     precision: Element | None = None
 
     def stages(self) -> tuple[Value, list[Value]]:
-        """The result; and the scores, the scores with softcap, those with softcap and mask, and the weights."""
+        """The result, and a list: scores, scores after softcap, scores after softcap and mask, weights."""
         ctx, kind = self.ctx, self.ctx.element(self.heads.query)
         scores = Expression(ctx, ctx.emit("MatMul", *self._scaled(kind), transpose_a=False, transpose_b=True))
         capped = (scores / self.softcap).tanh() * self.softcap if self.softcap else scores
@@ -202,7 +202,7 @@ class Scores:
         return y, [scores.value, capped.value, masked.value, weights.value]
 
     def _scaled(self, kind: Element) -> tuple[Value, Value]:
-        """Queries and keys, each times the square root of the scale; a negative sign goes to the queries."""
+        """Queries and keys, each times the square root of the scale; the queries take a negative sign."""
         ctx, sign = self.ctx, 1.0
         if self.scale is not None:
             factor, sign = Expression(ctx, ctx.constant(abs(self.scale) ** 0.5, kind)), math.copysign(1.0, self.scale)

@@ -13,7 +13,7 @@ from irexec.dtypes.elements import STRING
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
-# A constant of an approximation of the inverse error function. Source: Winitzki, 2008.
+# Constant of an approximation of the inverse error function. Source: Winitzki, 2008.
 _WINITZKI = 0.147
 
 
@@ -27,7 +27,7 @@ def post_transformed(ctx: TranslationContext, scores: Value, post_transform: str
     if post_transform == "SOFTMAX":
         return ctx.emit("Softmax", scores, axis=-1)
     if post_transform == "SOFTMAX_ZERO":
-        # A score of 0 stays 0 and is not part of the softmax.
+        # A score of 0 stays 0 and is left out of the softmax.
         nonzero = abs(x) > 1e-7
         top = Expression(ctx, ctx.emit("ReduceMax", scores, [-1], keep_dims=True))
         weights = nonzero.select((x - top).exp(), x * 0)
@@ -38,13 +38,13 @@ def post_transformed(ctx: TranslationContext, scores: Value, post_transform: str
         half = log * 0.5 + 2 / (math.pi * _WINITZKI)
         size = ((half * half - log / _WINITZKI).sqrt() - half).sqrt() * math.sqrt(2)
         return (y < 0).select(-size, size).value
-    raise OpError(f"post_transform is {post_transform!r}")
+    raise OpError(f"post_transform {post_transform!r} is not known")
 
 
 def labels_at(
     ctx: TranslationContext, index: Value, ints: Sequence[int] | None, strings: Sequence[str] | None
 ) -> Value:
-    """The labels of the classes with these indices."""
+    """Labels of classes by index."""
     if strings:
         return ctx.emit("Gather", ctx.constant(np.array(list(strings), object), STRING), index, ctx.constant(0))
     if not ints:
@@ -53,7 +53,7 @@ def labels_at(
 
 
 def best_class(ctx: TranslationContext, scores: Value) -> Value:
-    """The index of the maximum of each row, the first of equal ones."""
+    """The index of the first maximum of each row."""
     top = ctx.emit(
         "TopK", scores, ctx.constant(1), axis=1, mode="max", sort="value", stable=True, index_element_type="i64"
     )

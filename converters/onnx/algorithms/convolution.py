@@ -1,4 +1,4 @@
-"""Convolution as several operators need it: windows, groups and bias."""
+"""Parts of convolution that several operators share: windows, groups and bias."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ def conv_windows(
     ctx: TranslationContext, w: Value, kernel_shape: list[int] | None, strides: list[int] | None,
     dilations: list[int] | None, pads: list[int] | None, auto_pad: str,
 ) -> Windows:  # fmt: skip
-    """The windows of a convolution; kernel_shape, if given, must be that of the weights. Sizes that are not known are 1
-    in ``kernel``.
+    """The windows of a convolution. An unknown size of the weights is 1 in ``kernel``.
 
     Raises:
-        OpError: it is not, or the weights have no spatial axes.
+        OpError: kernel_shape contradicts the weights, or the weights have no spatial axes.
     """
     sizes = ctx.sizes(w, "the weights")
     if len(sizes) < 3:
@@ -42,7 +41,7 @@ def grouped_weights(ctx: TranslationContext, w: Value, group: int, *, transposed
 
 
 def add_bias(ctx: TranslationContext, y: Value, bias: Value | None, rank: int) -> Value:
-    """The data, which has this rank, plus one value per channel."""
+    """Data of this rank plus one value per channel."""
     return y if bias is None else ctx.emit("Add", y, ctx.along_channels(bias, rank))
 
 

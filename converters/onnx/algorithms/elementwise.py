@@ -46,7 +46,7 @@ def add_binary_with_axis(operator: str, emit: Binary) -> None:
 
 
 def _aligned(ctx: TranslationContext, x: Value, y: Value, axis: int | None) -> Value:
-    """The second operand with axes of size 1 appended, so that its first axis is ``axis`` of the first operand."""
+    """The second operand with axes of size 1 appended: its first axis meets ``axis`` of the first operand."""
     if axis is None:
         return y
     missing = ctx.rank(x) - ctx.axis(axis, x) - ctx.rank(y)

@@ -11,7 +11,7 @@ from irexec.ir.graph import Value
 
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """A value of the graph with arithmetic operators. Python numbers become constants of its element type."""
+    """A value of the graph with arithmetic operators. Python numbers become constants of the value's element type."""
 
     ctx: TranslationContext
     value: Value
@@ -126,11 +126,11 @@ class Expression:
         return self._of("Cos")
 
     def round_half_to_even(self) -> Expression:
-        """Rounded to the nearest integer, halves to the even one."""
+        """Rounding to the nearest integer, halves to the even one."""
         return self._of("Round", mode="half_to_even")
 
     def unsqueeze(self, *axes: int) -> Expression:
-        """With axes of size 1 inserted, counted in the result."""
+        """The value with axes of size 1 inserted at these indices of the result."""
         return Expression(self.ctx, self.ctx.unsqueeze(self.value, axes))
 
     def column(self) -> Expression:

@@ -12,8 +12,8 @@ from irexec.dtypes.elements import I64
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
-# The defaults of alpha and beta of the activations that take them; None for a parameter that must be given. That of
-# ThresholdedRelu is 1 in the specification and 0 in ONNX Runtime; Affine and ScaledTanh have none in the specification.
+# Defaults of alpha and beta by activation; None is a required parameter. The specification has no defaults for Affine
+# and ScaledTanh; the default of ThresholdedRelu is 1 in the specification and 0 in ONNX Runtime.
 _PARAMETERS: dict[str, tuple[float | None, ...]] = {
     "affine": (None, None), "relu": (), "leakyrelu": (0.01,), "thresholdedrelu": (None,), "tanh": (), "scaledtanh": (None, None),
     "sigmoid": (), "hardsigmoid": (0.2, 0.5), "elu": (1.0,), "softsign": (), "softplus": (),
@@ -23,7 +23,7 @@ _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
 @dataclass(frozen=True)
 class Function:
-    """An activation: its name in lower case and its parameters, None if it does not take them."""
+    """An activation: its name in lower case, and its parameters; None for a parameter that it does not have."""
 
     name: str
     alpha: float | None = None
@@ -37,7 +37,7 @@ def functions_of(
     alphas: Sequence[float] | None,
     betas: Sequence[float] | None,
 ) -> tuple[tuple[Function, ...], ...]:
-    """The activations of each direction. Each takes the next of ``alphas`` and ``betas``, if it has that parameter.
+    """The activations of each direction. An activation with parameters consumes the next of ``alphas`` and ``betas``.
 
     Raises:
         OpError: a direction or activation is unknown, or there are too few activations.
@@ -46,7 +46,7 @@ def functions_of(
         raise OpError(f"direction is {direction!r}, expected {', '.join(_DIRECTIONS)}")
     count = len(default) * _DIRECTIONS[direction]
     chosen = list(names) if names else list(default) * _DIRECTIONS[direction]
-    # The two default names of RNN are also given for one direction.
+    # RNN's two default names may also be written for one direction.
     if len(chosen) < count:
         raise OpError(f"activations are {', '.join(chosen)}, expected {count}")
     left = (list(alphas or ()), list(betas or ()))
@@ -68,7 +68,7 @@ def _function(name: str, *left: list[float]) -> Function:
 
 
 def _apply(x: Expression, function: Function) -> Expression:
-    """The activation, written out in single operations where IR has none with these parameters."""
+    """The activation; in single operations where IR has no operation with these parameters."""
     ctx, value, alpha, beta = x.ctx, x.value, function.alpha or 0.0, function.beta or 0.0
     match function.name:
         case "affine":
@@ -93,17 +93,17 @@ def _apply(x: Expression, function: Function) -> Expression:
 class Gates:
     """The values that a cell reads in one time step.
 
-    ``ready`` is the second operand of sums: OpenVINO's CPU plugin may compute a sum in place of its first operand, and
-    if that is a slice of an input and the sum becomes a state, the next slice overwrites the state before it is read.
+    ``ready`` must be the second operand of sums. OpenVINO's CPU plugin may compute a sum in place of its first operand:
+    if that is a slice of an input and the sum is a state, the next slice overwrites the state before it is read.
 
     Attributes:
-        ready: for each gate the product of the input, plus biases, (B, H).
+        ready: the product of the input plus biases for each gate, (B, H).
         recurrence: R, (G * H, H).
         last_bias: the recurrent bias of a GRU's candidate, if the reset gate multiplies it.
-        peepholes: (1, H) each, or none.
+        peepholes: (1, H) each; empty without peepholes.
         functions: the activations.
-        clip: the bound of their inputs; 0 for none.
-        input_forget: the forget gate is 1 - the input gate.
+        clip: the bound of the activations' inputs; 0 is no bound.
+        input_forget: True if the forget gate is 1 - the input gate.
     """
 
     ready: Sequence[Expression]
@@ -115,7 +115,7 @@ class Gates:
     input_forget: bool
 
     def apply(self, i: int, x: Expression) -> Expression:
-        """The i-th activation of the clipped value."""
+        """The i-th activation, of the clipped value."""
         if self.clip > 0:
             x = Expression(x.ctx, x.ctx.emit("Clamp", x.value, min=-self.clip, max=self.clip))
         return _apply(x, self.functions[i])
@@ -176,15 +176,15 @@ def loop_over_time(
     """One direction of a network as a loop over time; the products of the input are computed before the loop.
 
     Args:
-        b: the context.
-        cell: one step.
+        ctx: the context.
+        cell: one time step.
         functions: the activations.
         x: (B, T, I).
-        lengths: (B), or None for all of T.
-        w, r, bias, last_bias, peepholes: one row each, as Gates has them.
+        lengths: (B); None if every sequence has length T.
+        w, r, bias, last_bias, peepholes: one row each; see Gates.
         states: (B, 1, H).
-        reverse: from the end of each sequence.
-        clip, input_forget: as Gates has them.
+        reverse: True to begin at the end of each sequence.
+        clip, input_forget: see Gates.
 
     Returns:
         Y (B, 1, T, H) and the last states (B, 1, H).
@@ -240,7 +240,7 @@ def loop_over_time(
 
 
 def _reversed(ctx: TranslationContext, x: Value, lengths: Value | None) -> Value:
-    """Each sequence reversed, up to its own length."""
+    """Every sequence reversed within its own length."""
     if lengths is None:
         return x
     return ctx.emit(

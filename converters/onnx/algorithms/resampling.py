@@ -1,7 +1,7 @@
-"""Resizing by products: for each axis the matrix of weights that ONNX defines, computed in the graph.
+"""Resizing by matrix products: the graph computes a matrix of weights for each axis.
 
-It supports all options of ONNX's Resize, also for dynamic sizes; Interpolate supports fewer. Source: ONNX Resize-19 and
-its reference implementation, which takes ``scale * size``, not rounded, as the length of the resized axis.
+All options of ONNX's Resize are supported, also for dynamic sizes; Interpolate supports fewer. Source: ONNX Resize-19
+and its reference implementation, where the length of a resized axis is ``scale * size``, not rounded.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Stretch:
         axis: its index.
         size, out: sizes before and after, f64.
         scale: the ratio of the sizes, f64.
-        roi: start and end of the region that tf_crop_and_resize takes, as fractions of the axis, f64.
+        roi: start and end of the region for tf_crop_and_resize, as fractions of the axis, f64.
     """
 
     axis: int
@@ -123,7 +123,7 @@ def _nearest(position: Expression, rounding: str) -> Expression:
 
 
 def _weights(ctx: TranslationContext, how: Resizing, axis: Stretch, position: Expression, kind: Element) -> Value:
-    """The matrix (out, size). Taps outside the data read its border; with exclude_outside they are left out."""
+    """The matrix of weights, (out, size). Taps outside the data read its border, or are excluded."""
     filter_scale = axis.scale.minimum(1) if how.antialias else Expression(ctx, ctx.constant(1.0, F64))
     size = axis.size.to(I64)
     if how.exclude_outside:

@@ -9,8 +9,7 @@ from irexec.ir.graph import Value
 
 
 def rotate(ctx: TranslationContext, x: Value, cos: Value, sin: Value, interleaved: bool, width: int) -> Value:
-    """(batch, heads, length, size) rotated by angles (batch, length, width / 2): the first ``width`` elements of a
-    head, 0 for all."""
+    """The first ``width`` elements of each head rotated by angles (batch, length, width / 2); a width of 0 is all."""
     size = ctx.sizes(x)[3]
     if isinstance(size, int):
         width = width or size

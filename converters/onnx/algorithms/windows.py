@@ -19,10 +19,10 @@ _AUTO_PADS = {
 
 
 def broadcast_to_axes(values: Sequence[int] | None, rank: int, default: int, name: str) -> list[int]:
-    """One value for each spatial axis: those given, or the default for all.
+    """One value per spatial axis; the default for every axis unless values are given.
 
     Raises:
-        OpError: another number of values is given.
+        OpError: the number of values is not the number of axes.
     """
     found = list(values) if values else [default] * rank
     if len(found) != rank:
@@ -35,7 +35,7 @@ class Windows:
     """Windows over the spatial axes; each list has one value per axis.
 
     Attributes:
-        auto_pad: as IR spells it; pads_begin and pads_end are used only if it is "explicit".
+        auto_pad: as IR spells it; pads_begin and pads_end have an effect only if it is "explicit".
     """
 
     kernel: list[int]
@@ -53,7 +53,7 @@ class Windows:
         pads: Sequence[int] | None,
         auto_pad: str,
     ) -> Windows:
-        """From ONNX attributes.
+        """The windows of ONNX attributes.
 
         Raises:
             OpError: a list has the wrong length, a stride or dilation is not positive, or auto_pad has an unknown
@@ -91,8 +91,7 @@ class Windows:
         }  # fmt: skip
 
     def counts_rounded_up(self, sizes: Sequence[int]) -> list[int]:
-        """The number of windows per axis if the last may extend beyond the padding, but not start in the padding at the
-        end."""
+        """The number of windows per axis, rounded up; the last may not start in the padding at the end."""
         counts = []
         for size, stride, kernel, begin, end in zip(
             sizes, self.strides, self.effective_kernel, self.pads_begin, self.pads_end, strict=True

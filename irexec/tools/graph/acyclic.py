@@ -10,14 +10,14 @@ Pairs = Collection[tuple[int, int]]
 
 
 def make_acyclic(group: Group, pairs: Pairs) -> None:
-    """Change the groups of ``group``, and those in them, until none is on a cycle.
+    """Change the groups of ``group``, at every level, until none is on a cycle.
 
-    A group that is on a cycle with layers alone takes them in, unless it is shape arithmetic; of several on a cycle the
-    smallest is dissolved, and so is shape arithmetic.
+    A group on a cycle with layers alone absorbs them, unless it is shape arithmetic. Of several groups on a cycle the
+    smallest is dissolved; shape arithmetic is always dissolved.
 
     Args:
-        group: the outermost one; all layers are in it.
-        pairs: the edges between the layers; where these have a cycle themselves, it stays.
+        group: the outermost group, with all layers.
+        pairs: the edges between the layers; a cycle of layers stays.
     """
     waiting = [(group, list(pairs))]
     while waiting:
@@ -46,7 +46,7 @@ def _one_level(outer: Group, pairs: Pairs) -> None:
 
 
 def _mended(outer: Group, members: Sequence[int], groups: Sequence[int]) -> Group | None:
-    """Take the layers of a cycle into its only group; returns the group to dissolve otherwise."""
+    """Move the layers of a cycle into its only group; otherwise returns the group to dissolve."""
     if len(groups) > 1:
         return min((outer.groups[~k] for k in groups), key=lambda inner: inner.size)
     inner = outer.groups[~groups[0]]
@@ -79,7 +79,7 @@ def _visit(
     start: int, after: Mapping[int, Sequence[int]], numbers: dict[int, int], low: dict[int, int], stack: list[int], on_stack: set[int],
     found: list[list[int]],
 ) -> None:  # fmt: skip
-    """Number what can be reached from ``start`` and add its components to ``found``."""
+    """Number the vertices that are reachable from ``start``, and add their components to ``found``."""
     path = [(start, iter(after[start]))]
     numbers[start] = low[start] = len(numbers)
     stack.append(start)

@@ -23,11 +23,11 @@ class Box:
 
     Attributes:
         title: the type of a layer, the name of a block.
-        lines: smaller, below it.
+        lines: smaller texts below the title.
         badge: a time, to the right of the title.
-        family: the family of operations whose colours it has; "" for a block.
-        severity: of the worst finding in it; None without any.
-        share: part of the time of a run, 0 to 1; None unless measured.
+        family: the family of operations, which determines the colours; "" for a block.
+        severity: severity of the worst finding; None without findings.
+        share: share of the time of a run, 0 to 1; None unless measured.
     """
 
     title: str

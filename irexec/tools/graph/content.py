@@ -1,5 +1,4 @@
-"""From a model to the layers and edges that can be drawn, and the constants that are drawn in the layers that read
-them."""
+"""The layers and edges of a model that can be drawn, and the constants that are drawn within their readers."""
 
 from __future__ import annotations
 
@@ -24,9 +23,9 @@ class Content:
     Attributes:
         nodes: in the order of ``Graph.walk``; layers are named by their positions in it.
         lines: the entry of each layer in the file.
-        costs: of each; None for those that compute nothing.
+        costs: the cost of each layer; None for a layer that computes nothing.
         edges: between layers of the same graph.
-        owners: for each layer the layer whose body it is in, and the name of that body; None outside of bodies.
+        owners: the layer whose body each layer is in, and the name of the body; None outside of bodies.
     """
 
     nodes: tuple[Node, ...]
@@ -75,10 +74,9 @@ def _cost(costs: Costs, node: Node) -> Cost | None:
 
 
 def drawn_in(content: Content) -> dict[int, int]:
-    """For each constant, and each layer that computes from constants alone, the layer that shows it as one of its
-    inputs.
+    """The layer that shows each constant, or layer that computes from constants alone, as one of its inputs.
 
-    That is the first reader that is not itself a constant. A constant without such a reader has a box of its own.
+    It is the first reader that is not a constant. A constant without such a reader has a box of its own.
     """
     producers: list[set[int]] = [set() for _ in content.nodes]
     readers: dict[int, list[int]] = defaultdict(list)

@@ -1,5 +1,4 @@
-"""Horizontal positions: near to the boxes that lines lead to, in the given order, with lines as straight as
-possible."""
+"""Horizontal positions in a given order, near connected boxes, with lines as straight as possible."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ _SWEEPS = 6
 
 
 def assign(part: Layered, widths: Sequence[float]) -> list[float]:
-    """The centre of each vertex, those made for lines included.
+    """The centre of each vertex, bends of lines included.
 
     Args:
         part: a graph, whose rows are in order.
@@ -47,7 +46,7 @@ def _sweep(
     rows: Sequence[Sequence[int]], neighbours: tuple[Sequence[Sequence[int]], ...], chained: Mapping[int, int],
     weights: Sequence[float], space: _Space, centres: list[float],
 ) -> None:  # fmt: skip
-    """Move each vertex to the next one of its chain, or to the mean of its neighbours in the row before, else after."""
+    """Move each vertex to the next of its chain, or to the mean of its neighbours in the row above, else below."""
     for members in rows:
         wanted = []
         for v in members:
@@ -82,7 +81,7 @@ class _Space:
 
 
 def _apart(wanted: Sequence[tuple[float, float]], offsets: Sequence[float]) -> list[float]:
-    """Positions nearest to those wanted, of which neighbours are as far apart as in ``offsets``: isotonic regression.
+    """Positions nearest to the wanted ones, with at least the distances of ``offsets``: isotonic regression.
 
     Args:
         wanted: position and weight of each member of a row.
@@ -101,10 +100,9 @@ def _apart(wanted: Sequence[tuple[float, float]], offsets: Sequence[float]) -> l
 
 
 def _chains(part: Layered) -> list[list[int]]:
-    """The vertices that are to stand one below the other, each connected to the next by its main line; the longest
-    first.
+    """Chains of vertices to be aligned vertically, connected by main lines; the longest chain first.
 
-    The main line of a vertex leads to the neighbour with the longest path behind it; of several the middle one.
+    The main line of a vertex leads to the neighbour with the longest path behind it; the middle one of several.
     """
     position = part.positions()
     up = _main_lines(part, part.order, part.before, position)
@@ -122,7 +120,7 @@ def _chains(part: Layered) -> list[list[int]]:
 def _main_lines(
     part: Layered, rows: Sequence[Sequence[int]], neighbours: Sequence[Sequence[int]], position: Sequence[int]
 ) -> list[int]:
-    """The neighbour of each vertex that its main line leads to; -1 without any, or where two are alike."""
+    """The neighbour at the end of each vertex's main line; -1 without one, or where two are alike."""
     lengths = [0] * len(position)
     found = [-1] * len(position)
     for members in rows:
@@ -139,7 +137,7 @@ def _main_lines(
 
 
 def _straighten(part: Layered, space: _Space, centres: list[float], chains: Sequence[Sequence[int]]) -> None:
-    """Put the vertices of each chain exactly below each other, as many at once as the neighbours leave space for."""
+    """Align the vertices of each chain exactly, in runs that are as long as the neighbours permit."""
     position = part.positions()
     for chain in chains:
         rest = list(chain)

@@ -1,4 +1,4 @@
-"""From a file to a drawing of it."""
+"""Drawings of files."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from irexec.tools.run.shapes import read_with_shapes, reshape
 
 @dataclass(frozen=True, kw_only=True)
 class GraphOptions(ProfileOptions):
-    """The part of a model that is drawn, and the marks on it. Options of a run matter only with ``times``.
+    """The part of a model to draw, and its marks. Options of a run have an effect only with ``times``.
 
     Attributes:
-        around, hops, from_, to, bodies, cluster: as for ``draw``.
+        around, hops, from_, to, bodies, cluster: see ``draw``.
         statistics: True for statistics of all constants that can be read.
         findings: True to mark the findings of validation.
         times: True to run the model and mark the time of each layer.
@@ -49,14 +49,15 @@ def create(
 
     Args:
         path: the .xml or .onnx.
-        sources: where the inputs come from, with ``options.times``.
-        options: what is drawn.
+        sources: the inputs of a run, for ``options.times``.
+        options: the part to draw, and its marks.
         notify: called with notes for the user.
         advance: called with numbers of bytes while constants are read.
 
     Raises:
-        InputError: there is no layer or input of a name, or nothing is left to draw.
-        ModelError, UnsupportedError: the model cannot be read; with times, NodeError: it cannot be run.
+        InputError: a layer or input does not exist, or nothing is left to draw.
+        ModelError, UnsupportedError: the model cannot be read.
+        NodeError: with ``times``, the model cannot be run.
     """
     model = read_with_shapes(path, options.weights, options.shapes or {}, mmap=options.mmap)
     reshape(model, options.shapes or {}, tolerant=True)

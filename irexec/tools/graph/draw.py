@@ -42,16 +42,16 @@ def draw(
     """A model, or a part of it, as a drawing; nothing is run.
 
     Args:
-        model: a model, however damaged, or what read_model takes.
+        model: a model, which may be damaged, or a source that read_model accepts.
         around: layers or tensors to draw with everything at most ``hops`` edges away.
         hops: see ``around``.
         from_: layers or tensors whose dependents are drawn.
         to: layers or tensors whose dependencies are drawn; with ``from_``, everything between the two.
         bodies: True to draw bodies of loops and branches unfolded in their layers.
-        cluster: True if layers of a common name are a block that folds; None for that in a graph of more than 60 boxes.
-        statistics: True to read the constants that are drawn, for statistics of those that can be read.
+        cluster: True to fold layers with a common name into blocks; None does so in a graph of more than 60 boxes.
+        statistics: True for statistics of the drawn constants, as far as their data can be read.
         findings: results of ``irexec.validate`` to mark on their layers.
-        profile: of the same model; its times are marked on the layers.
+        profile: a profile of the model, whose times are marked on the layers.
         inference: facts of the model's values; inferred unless given.
         advance: called with numbers of bytes while constants are read.
 
@@ -121,7 +121,7 @@ class _Marks:
         for finding in findings:
             name = finding.layer_name or ""
             id = -1 if finding.layer_id is None else finding.layer_id
-            # A finding at a port has the line of that.
+            # A finding at a port has the line of the port.
             items = by_place.get((id, name, finding.line)) or by_name.get((id, name), [])
             if items:
                 self.findings[items[0]].append(finding)
@@ -130,7 +130,7 @@ class _Marks:
         self.times = {} if profile is None else _times(content, profile)
 
     def elsewhere(self, kept: set[int]) -> tuple[Finding, ...]:
-        """Findings of no layer that is drawn."""
+        """Findings that belong to no drawn layer."""
         return (*self._lost, *(finding for i, found in self.findings.items() if i not in kept for finding in found))
 
 
@@ -177,7 +177,7 @@ def _layers(content: Content, index: Mapping[int, int], into: Mapping[int, int],
 
 
 def _constant_inputs(content: Content, into: Mapping[int, int]) -> dict[int, list[str]]:
-    """For each layer with a box of its own the types and shapes of the constants that it reads."""
+    """The types and shapes of the constants that each layer with a box of its own reads."""
     found: dict[int, list[str]] = defaultdict(list)
     for edge in content.edges:
         outputs = content.lines[edge.source].outputs
@@ -194,7 +194,7 @@ def _add_statistics(
         node = content.nodes[i]
         if node.constant is None or not node.constant.is_readable:
             continue
-        # What is wrong with a constant is a finding of validation.
+        # Faults of constants are findings of validation.
         with suppress(ModelError):
             layers[k] = replace(layers[k], statistics=weight_line(node, node.constant, advance))
 
@@ -202,7 +202,7 @@ def _add_statistics(
 def _cut(
     content: Content, into: Mapping[int, int], index: Mapping[int, int]
 ) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """The edges that the drawing does not have, at the layers that it has."""
+    """Edges between drawn layers and layers outside of the drawing."""
     before, after = neighbours(content, into)
 
     def names(i: int, direction: Mapping[int, Iterable[int]]) -> tuple[str, ...]:

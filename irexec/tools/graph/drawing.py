@@ -13,7 +13,7 @@ from irexec.tools.inspect.summary import LayerLine
 from irexec.tools.inspect.weights import WeightLine
 
 SEVERITIES = ("error", "warning", "info")
-"""From the worst to the mildest."""
+"""Severities, the worst first."""
 
 FrameKind = Literal["graph", "block", "layer", "body"]
 
@@ -27,15 +27,14 @@ class Layer:
         line: its entry in the file, with inferred types and shapes.
         family: the name of its family of operations (irexec.tools.graph.families).
         cost: None for a layer that computes nothing.
-        drawn_in: for a constant the index of the layer that shows it as an input; None for a layer with a box of its
-            own.
+        drawn_in: the index of the layer that shows this constant; None for a layer with a box of its own.
         constants: the indices of the layers that are drawn in this one.
         reads: element type and shape of each input that is a constant.
         statistics: of a constant; None unless requested.
         findings: of validation; empty unless requested.
         milliseconds, share: median time and part of the whole; None unless measured, and for a layer that is computed
             along with another one.
-        along_with: the name of that other layer.
+        along_with: the name of the other layer.
     """
 
     index: int
@@ -88,7 +87,7 @@ class Frame:
         name: for people.
         parent: the frame around it; None for the whole.
         layer: the layer with the bodies, for the kind "layer".
-        items: its content: the index of a layer, or ``~index`` of a frame, which is negative.
+        items: the content: the index of a layer, or the negative number ``~index`` of a frame.
         links: the lines in it.
         folded: True if it is drawn as one box until a reader unfolds it.
     """
@@ -104,7 +103,7 @@ class Frame:
 
     @property
     def is_dimmed(self) -> bool:
-        """True for a block of shape arithmetic, which is drawn paler than the rest."""
+        """True for a block of shape arithmetic, which is drawn in pale colours."""
         return self.kind == "block" and self.name == SHAPE_ARITHMETIC
 
 
@@ -118,9 +117,9 @@ class Drawing:
         edges: between these layers.
         frames: the first is the whole graph; a frame comes after the frame around it.
         total: number of layers of the model, bodies included.
-        cut: for a layer with neighbours outside of the drawing, the names of the neighbours before and after it.
-        findings: those that belong to no layer of the drawing.
-        milliseconds: of a run; None unless measured.
+        cut: the neighbours outside of the drawing, before and after each layer that has some, by name.
+        findings: findings that belong to no layer of the drawing.
+        milliseconds: the time of a run; None unless measured.
     """
 
     name: str
@@ -160,7 +159,7 @@ class Drawing:
         return [finding for i in (layer.index, *layer.constants) for finding in self.layers[i].findings]
 
     def severity(self, layer: Layer) -> str | None:
-        """The worst of these findings; None if there is none."""
+        """The worst of these findings; None without findings."""
         severities = {finding.severity for finding in self.findings_of(layer)}
         return next((name for name in SEVERITIES if name in severities), None)
 

@@ -66,7 +66,7 @@ _OF_FILES = {
     "input": ("state",),
     "other": ("colour", "ctc", "generation", "random", "signal", "sparse", "strings"),
 }
-"""The files of irexec.ops, or of irexec.reference for kernels without another, whose operations are of a family."""
+"""Families by file of irexec.ops; by file of irexec.reference for kernels without a file in irexec.ops."""
 _OF_TYPES = {
     "Parameter": "input", "Result": "input", "Constant": "constant", "ReadValue": "input", "Assign": "input", "Softmax": "activation",
     "LogSoftmax": "activation", "Sigmoid": "activation", "Tanh": "activation", "ReLU": "activation", "Relu": "activation",
@@ -78,7 +78,7 @@ _BY_FILE = {file: name for name, files in _OF_FILES.items() for file in files}
 
 @functools.lru_cache(maxsize=1024)
 def family_of(type: str, version: str) -> str:
-    """The name of the family of an operation; "other" for one that is not known."""
+    """The name of the family of an operation; "other" for an unknown operation."""
     if type in _OF_TYPES:
         return _OF_TYPES[type]
     try:

@@ -60,11 +60,11 @@ def check_graph_file(path: str, read: Mapping[str, str]) -> None:
     """Raise an error if a drawing cannot be written, before anything is done.
 
     Args:
-        path: of the file.
-        read: the files that are read, with a description of each.
+        path: the file to write.
+        read: the files to read, with a description of each.
 
     Raises:
-        InputError: the path is of another kind, or something of the user's would be overwritten.
+        InputError: the suffix is unknown, or the file would overwrite an input or anything but a file.
         UnsupportedError: a package that is needed is not installed.
     """
     check_format(format_of(path))

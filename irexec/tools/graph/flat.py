@@ -98,9 +98,9 @@ def nested_lines(
     Args:
         drawing: of the frame.
         node: the line of an item.
-        begin: the first lines of a frame; all but the first of them stand in it.
+        begin: the first lines of a frame; only the first is outside of it.
         end: the last line of a frame.
-        frame: default: the whole drawing.
+        frame: the frame; the whole drawing unless given.
         indent: of the lines.
     """
     frame = drawing.frames[0] if frame is None else frame

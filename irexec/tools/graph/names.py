@@ -19,12 +19,12 @@ MINIMUM = 3
 
 @dataclass
 class Group:
-    """Layers of a common name.
+    """Layers with a common name.
 
     Attributes:
         name: the part of the name that is its own.
-        layers: those in it and in no group of it.
-        groups: those in it.
+        layers: layers directly in the group.
+        groups: groups directly in the group.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Group:
 
 
 def scope(name: str) -> tuple[str, ...]:
-    """The groups that a layer of this name is in, from the outermost; the last part of a name is its own."""
+    """The groups of a layer with this name, the outermost first; the last part of a name belongs to the layer alone."""
     parts = _SEPARATOR.split(name[:_LONGEST])[:-1]
     # A part with "::", such as "aten::linear", is an operation of a framework, not a module.
     return tuple([part for part in parts if part not in _LEADING and "::" not in part][:_DEEPEST])
@@ -63,13 +63,13 @@ def scopes(
     """The scope of each layer.
 
     Transformations of a model leave layers without a scope, such as "Multiply_8123" for a convolution that a
-    normalization was fused into. Such a layer takes the common scope of its readers if all of them have one of their
-    own, else that of its producers. The module of a single layer, such as "bn1.act", is not shared.
+    normalization was fused into. Such a layer gets the common scope of its readers if each of them has a scope, else that
+    of its producers. The module of a single layer, such as "bn1.act", is not shared.
 
     Args:
         names: of the layers.
         before: the producers of each layer.
-        order: the layers, each after its producers as far as there is such an order.
+        order: the layers, each after its producers except on cycles.
     """
     groups = Counter(scope(name)[:depth] for name in names.values() for depth in range(1, len(scope(name)) + 1))
     after: dict[int, list[int]] = {}
@@ -85,7 +85,7 @@ def scopes(
     found: dict[int, tuple[str, ...]] = {}
     for i in order:
         own = scope(names[i])
-        # "conv1" next to "conv1/WithoutBiases" belongs to it.
+        # "conv1" next to "conv1/WithoutBiases" is in the group "conv1".
         beside = (*own, _SEPARATOR.split(names[i][:_LONGEST])[-1])
         if groups[beside]:
             own = beside
@@ -97,7 +97,7 @@ def scopes(
 
 
 def _common(scopes: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """The longest scope that all begin with."""
+    """The longest common beginning of the scopes."""
     first, last = min(scopes), max(scopes)
     depth = 0
     while depth < min(len(first), len(last)) and first[depth] == last[depth]:
@@ -106,8 +106,7 @@ def _common(scopes: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def group_by_scope(scopes: Mapping[int, tuple[str, ...]]) -> Group:
-    """The tree of groups, without those of fewer layers than ``MINIMUM`` and those that have all of the group around
-    them."""
+    """The tree of groups. It lacks groups of fewer than ``MINIMUM`` layers, and groups that fill the one around them."""
     by_scope: dict[tuple[str, ...], Group] = {(): Group("")}
     for i, path in scopes.items():
         for depth in range(1, len(path) + 1):
@@ -119,20 +118,20 @@ def group_by_scope(scopes: Mapping[int, tuple[str, ...]]) -> Group:
 
 
 def _name(path: Sequence[str]) -> str:
-    """The last part of a scope; a number says little without what it counts."""
+    """The last part of a scope; a number keeps the part before it."""
     if path[-1].startswith(SHAPE_ARITHMETIC):
         return SHAPE_ARITHMETIC
     return ".".join(path[-2:]) if path[-1].isdigit() else path[-1]
 
 
 def _joined(outer: str, inner: str) -> str:
-    """The name of a group in another one that has nothing else in it."""
+    """The name of a group that is alone in another group."""
     last = outer.rpartition(".")[2]
     return f"{outer}{inner.removeprefix(last)}" if inner.startswith(f"{last}.") else f"{outer}.{inner}"
 
 
 def _simplified(group: Group, is_outermost: bool = False) -> Group:
-    """The group without groups that are too small or stand alone. The depth is limited by that of a scope."""
+    """The group without inner groups that are too small or alone. The recursion is as deep as a scope."""
     kept: list[Group] = []
     layers = list(group.layers)
     for inner in group.groups:
@@ -143,14 +142,14 @@ def _simplified(group: Group, is_outermost: bool = False) -> Group:
             kept.append(simple)
     if len(kept) == 1 and not layers and not (is_outermost and kept[0].is_shape_arithmetic):
         (only,) = kept
-        # A model in which everything is in "model" has no group of that name.
+        # There is no group "model" if every layer is in it.
         name = "" if is_outermost else _joined(group.name, only.name)
         return only if only.is_shape_arithmetic else Group(name, only.layers, only.groups)
     return Group(group.name, layers, kept)
 
 
 def dissolve(group: Group, inner: Group) -> None:
-    """Replace one of the groups of ``group`` by its content."""
+    """Replace an inner group of ``group`` by its content."""
     group.groups.remove(inner)
     group.layers += inner.layers
     for one in inner.groups:

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 _ROUNDS, _PATIENCE = 24, 4
-"""Sweeps at most, and sweeps without fewer crossings before the best order is kept."""
+"""Maximum number of sweeps, and number of sweeps without improvement that ends the search."""
 
 
 @dataclass
 class Layered:
-    """A graph whose lines lead from one row to the next: long lines have a vertex in each row they pass.
+    """A graph whose lines lead from one row to the next: a long line has a vertex in each row that it passes.
 
     Attributes:
         order: the vertices of each row, from left to right.
         row_of: the row of each vertex.
-        before, after: for each vertex those above and below it that a line leads from or to.
-        chains: for each line the vertices that were made for it.
-        boxes: number of vertices that are not made for a line; these come first.
+        before, after: the vertices above and below each vertex that lines connect to it.
+        chains: the vertices of each line between its ends.
+        boxes: the number of vertices that are boxes; they come first.
     """
 
     order: list[list[int]]
@@ -52,7 +52,7 @@ class Layered:
         return layered
 
     def _by_depth_first_search(self) -> None:
-        """The order in which a walk along the lines, from the topmost vertices on, meets the vertices."""
+        """The vertices in the order of a walk along the lines from the topmost vertices."""
         met = [False] * len(self.row_of)
         for start in sorted(range(self.boxes), key=lambda v: self.row_of[v]):
             waiting = [start]
@@ -109,7 +109,7 @@ def reduce_crossings(part: Layered) -> None:
 
 
 def _sort(members: list[int], neighbours: Sequence[Sequence[int]], position: list[int]) -> None:
-    """Sort a row by the mean position of the neighbours; a vertex without any stays where it is."""
+    """Sort a row by the mean position of the neighbours; a vertex without neighbours keeps its position."""
     keys = {v: sum(position[u] for u in near) / len(near) for v in members if (near := neighbours[v])}
     sorted_ones = iter(sorted(keys, key=keys.__getitem__))
     members[:] = [next(sorted_ones) if v in keys else v for v in members]
@@ -118,7 +118,7 @@ def _sort(members: list[int], neighbours: Sequence[Sequence[int]], position: lis
 
 
 def _exchange(members: list[int], part: Layered, position: list[int]) -> None:
-    """Exchange neighbours in a row wherever their lines then cross less."""
+    """Exchange neighbours in a row where this reduces crossings."""
     for k in range(len(members) - 1):
         v, w = members[k], members[k + 1]
         gain = 0

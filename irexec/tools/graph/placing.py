@@ -1,4 +1,4 @@
-"""From frames to one picture: unfolded frames around their content, each laid out with the sizes of what is in it."""
+"""One image of all frames: each unfolded frame is laid out with the sizes of its content."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from irexec.tools.graph.drawing import Drawing, Frame, Link
 from irexec.tools.graph.layout import FrameLayout, Point, Size, lay_out
 
 PAD, HEAD = 14.0, 24.0
-"""Pixels between a frame and what is in it, and of its title."""
+"""Pixels between a frame and its content, and of its title."""
 CUT = 30.0
-"""Pixels around a part of a model, whose boxes have ends of lines to the rest of it."""
+"""Pixels around a part of a model, for the ends of lines to the rest."""
 
 
 @dataclass(frozen=True)
 class PlacedBox:
-    """A box at the position of its upper left corner; ``box`` is None for an unfolded frame, which has a title
-    instead."""
+    """A box and its upper left corner; ``box`` is None for an unfolded frame, which has a title."""
 
     item: int
     x: float
@@ -36,7 +35,7 @@ class PlacedLine:
     Attributes:
         points: two at each row that the line passes.
         link: the tensor and its ends.
-        straight: True if the line was not laid out, because it is too long.
+        straight: True for a line that is too long to be laid out.
         is_continued: True for the part of a line that begins at a connector.
     """
 
@@ -48,7 +47,7 @@ class PlacedLine:
 
 @dataclass(frozen=True)
 class Connector:
-    """A number at the end of a line that is continued at the same number in another column."""
+    """A number at the end of a line; the line continues at the same number in another column."""
 
     x: float
     y: float
@@ -57,7 +56,7 @@ class Connector:
 
 @dataclass
 class Placed:
-    """Everything of a drawing in pixels; frames come before what is in them."""
+    """A drawing in pixels; frames come before their content."""
 
     boxes: list[PlacedBox] = field(default_factory=list)
     lines: list[PlacedLine] = field(default_factory=list)
@@ -69,7 +68,7 @@ class Placed:
 def place(drawing: Drawing) -> Placed:
     """A drawing in pixels."""
     contents: dict[int, _Content] = {}
-    # Frames come after those that they are in.
+    # Frames come after the frames around them.
     for frame in reversed(drawing.frames):
         if frame.index == 0 or not frame.folded:
             contents[frame.index] = _Content(drawing, frame, contents)
@@ -110,8 +109,7 @@ class _Content:
         return inner.width + 2 * PAD, inner.height + 2 * PAD + HEAD
 
     def put(self, placed: Placed, x: float, y: float) -> list[tuple[int, float, float]]:
-        """Add the boxes and lines of the frame, whose content begins at (x, y); returns where open frames in it
-        begin."""
+        """Add the boxes and lines of the frame, whose content begins at (x, y). Returns the origins of open frames in it."""
         further = []
         for item, (left, top, width, height) in self._boxes.items():
             is_open = item in self._open
@@ -138,8 +136,7 @@ class _Content:
         return self._port(link, link.target, left + width / 2), top
 
     def _port(self, link: Link, item: int, middle: float) -> float:
-        """The horizontal position of a line at an item: where the tensor enters or leaves, if the item is an open
-        frame."""
+        """The horizontal position of a line at an item; of the tensor's entry or exit for an open frame."""
         inner = self._open.get(item)
         ports: Mapping[tuple[int, int], float] = {}
         if inner is not None:

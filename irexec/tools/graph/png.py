@@ -1,5 +1,4 @@
-"""A drawing as an image: its SVG, rasterised by resvg (Rust), whose wheels need no further libraries, with the fonts of
-the system."""
+"""A drawing as an image: its SVG, rasterised by resvg with the fonts of the system. resvg needs no other library."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ def load_resvg() -> Any:
     """The package resvg_py.
 
     Raises:
-        UnsupportedError: it is not installed.
+        UnsupportedError: the package is not installed.
     """
     try:
         import resvg_py
@@ -35,8 +34,7 @@ def png(svg: str, size: tuple[float, float], scale: float, notify: Notify) -> by
     Args:
         svg: the document.
         size: its width and height.
-        scale: pixels of the image for one of the document; it is made smaller where a side would have more than
-            ``PNG_SIDE`` pixels.
+        scale: pixels of the image per pixel of the document; reduced if a side would exceed ``PNG_SIDE`` pixels.
         notify: called with notes for the user.
 
     Raises:

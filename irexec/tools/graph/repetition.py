@@ -1,4 +1,4 @@
-"""Groups of layers that repeat: blocks of networks whose layers have no names that say so."""
+"""Groups of repeated layers: blocks of networks whose layer names do not show the repetition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from irexec.tools.graph.names import Group
 _SHORTEST, _LONGEST = 2, 400
 """Items of a block."""
 _LAYERS, _ITEMS = 4, 10
-"""Layers of a block, and items of all blocks of a kind together; fewer are not worth a fold."""
+"""Minimum number of layers in a block, and of items in all blocks of a kind."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,10 @@ class Repetition:
 
 
 def group_repeated(group: Group, types: Mapping[int, str], pairs: Collection[tuple[int, int]]) -> None:
-    """Put the layers and groups of each group that repeat one after the other, by their types, into a group for each
-    time.
+    """Put consecutive repetitions in each group, found by the types of layers, into one group per repetition.
 
     Args:
-        group: the outermost one, whose layers are numbered in an order in which they can be computed.
+        group: the outermost group; its layers are numbered in an order of execution.
         types: of the layers.
         pairs: the edges between them.
     """
@@ -44,7 +43,7 @@ def group_repeated(group: Group, types: Mapping[int, str], pairs: Collection[tup
         if one.is_shape_arithmetic:
             continue
         waiting += one.groups
-        # A repeated part may have repetitions itself: blocks in the stages of a network, heads in its blocks.
+        # A repeated part may contain repetitions: blocks in the stages of a network, heads in its blocks.
         waiting += _one_group(one, types, pairs)
 
 
@@ -52,7 +51,7 @@ Item = int | Group
 
 
 def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[int, int]]) -> list[Group]:
-    """The groups that were made."""
+    """The new groups."""
     if len(group.layers) + len(group.groups) < _ITEMS:
         return []
     members: list[tuple[Item, list[int]]] = [(i, [i]) for i in group.layers]
@@ -61,7 +60,7 @@ def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[i
     kinds: dict[object, int] = {}
     labels = np.array([kinds.setdefault(tuple(types[i] for i in layers), len(kinds)) for _, layers in members])
     at = {i: k for k, (_, layers) in enumerate(members) for i in layers}
-    # Number of lines that pass between two items, for each item and the one before it.
+    # Number of lines that pass between each item and the item before it.
     crossing = np.zeros(len(members) + 1, np.int64)
     for a, b in {(a, at[b]) for a, b in pairs if a in at and b in at}:
         low, high = sorted((at[a], b))
@@ -85,8 +84,7 @@ def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[i
 
 
 def _block(members: Sequence[tuple[Item, list[int]]], types: Mapping[int, str], which: str) -> Group:
-    """A group of some items. Layers that repeat have no common name; the group is named by its first item and its
-    position."""
+    """A group of items. Repeated layers have no common name: the name is that of the first item, and its position."""
     layers = [item for item, _ in members if isinstance(item, int)]
     groups = [item for item, _ in members if isinstance(item, Group)]
     first, _ = members[0]
@@ -97,9 +95,9 @@ def repetitions(labels: np.ndarray, crossing: np.ndarray, sizes: np.ndarray) -> 
     """The repetitions in a sequence, in its order; they do not overlap.
 
     Args:
-        labels: of each item; those with equal labels are alike.
-        crossing: number of lines that pass before each item, and after the last one; blocks begin where these are few.
-        sizes: layers of each item.
+        labels: labels of the items; items with equal labels are alike.
+        crossing: number of lines that pass before each item, and after the last one; blocks begin at small numbers.
+        sizes: number of layers in each item.
     """
     found: list[Repetition] = []
     waiting = [(0, len(labels))]
@@ -117,7 +115,7 @@ def repetitions(labels: np.ndarray, crossing: np.ndarray, sizes: np.ndarray) -> 
 
 
 def _largest(labels: np.ndarray) -> Repetition | None:
-    """The repetition with the highest score: the more there is of it, and the more often, the better."""
+    """The repetition with the highest score, which grows with its size and its number of copies."""
     best, highest = None, 0
     for period in range(_SHORTEST, min(_LONGEST, len(labels) // 2) + 1):
         alike = np.flatnonzero(np.diff(np.concatenate(([0], labels[:-period] == labels[period:], [0]))))
@@ -128,7 +126,7 @@ def _largest(labels: np.ndarray) -> Repetition | None:
         one = Repetition(int(starts[k]), period, int(lengths[k]) // period + 1)
         says = one.period * (one.copies - 1) ** 2
         if (labels[one.start : one.start + period] == labels[one.start]).all():
-            # Items that are all alike, such as blocks that have a name already.
+            # All items are alike, such as blocks that have a name already.
             continue
         if one.period * one.copies >= _ITEMS and says > highest:
             best, highest = one, says
@@ -136,8 +134,7 @@ def _largest(labels: np.ndarray) -> Repetition | None:
 
 
 def _aligned(one: Repetition, labels: np.ndarray, crossing: np.ndarray, end: int) -> Repetition:
-    """The same repetition, begun where the fewest lines cross the ends of its blocks; with one block less if need
-    be."""
+    """The repetition moved to where the fewest lines cross the ends of its blocks, perhaps with one block less."""
     whole = one.stop
     while whole < end and labels[whole] == labels[whole - one.period]:
         whole += 1

@@ -11,14 +11,13 @@ from irexec.tools.graph.content import Content
 
 
 def find_layer(content: Content, key: str) -> int:
-    """The layer that ``key`` names: one of its tensors, its name, its name with ``:N`` or ``.N`` for an output, or its
-    id.
+    """The layer of a key: a tensor, a name, a name with ``:N`` or ``.N`` for an output, or an id.
 
     A layer of a body may have the path of the body before its name: ``loop/body/add``. Layers outside of bodies come
     first.
 
     Raises:
-        InputError: there is none; the message offers similar names.
+        InputError: the layer does not exist; the message offers similar names.
     """
     names = _names(content)
     found = names.get(key)
@@ -40,7 +39,7 @@ def find_layer(content: Content, key: str) -> int:
 
 
 def _names(content: Content) -> dict[str, int]:
-    """Every layer by its names: tensor names come before names of layers, and outer layers before those of bodies."""
+    """Every layer by its names: tensor names precede layer names, and outer layers precede layers of bodies."""
     found: dict[str, int] = {}
     order = sorted(range(len(content.nodes)), key=lambda i: content.owners[i] is not None)
     for i in order:
@@ -61,8 +60,7 @@ def neighbours(content: Content, into: Mapping[int, int]) -> tuple[Neighbours, N
     """The layers before and after each layer with a box of its own.
 
     Args:
-        into: for constants the layer that they are drawn in (irexec.tools.graph.content.drawn_in), which stands for
-            them.
+        into: the layer that represents each constant (irexec.tools.graph.content.drawn_in).
     """
     before: dict[int, dict[int, None]] = defaultdict(dict)
     after: dict[int, dict[int, None]] = defaultdict(dict)
@@ -88,7 +86,7 @@ def around(starts: Iterable[int], hops: int, *directions: Neighbours) -> set[int
 
 
 def reached(starts: Iterable[int], direction: Neighbours) -> set[int]:
-    """The layers themselves and all that are reached from them."""
+    """The layers and all layers that are reachable from them."""
     found = set(starts)
     waiting = list(found)
     while waiting:
@@ -108,15 +106,14 @@ def select(
     from_keys: Sequence[str],
     to_keys: Sequence[str],
 ) -> set[int] | None:
-    """The layers with a box of their own that are drawn; None for all.
+    """The layers to draw, among those with a box of their own; None for all.
 
-    A layer that ``around_keys`` names is drawn with what is at most ``hops`` edges away; one of ``from_keys`` with what
-    depends on it; one of ``to_keys`` with what it depends on. With both, those are drawn that lie on a path from one of
-    the first to one of the second. With ``around_keys`` and one of the others as well, the layers near the first that
-    the others select. Of a layer in a body, its body is drawn alone.
+    ``around_keys`` selects layers at most ``hops`` edges away, ``from_keys`` dependents, ``to_keys`` dependencies; the
+    last two together select layers on a path from one to the other. ``around_keys`` with another key selects the layers
+    that both select. A layer in a body selects within its body alone.
 
     Raises:
-        InputError: there is no layer of a name, or nothing is left.
+        InputError: a layer does not exist, or no layer is left.
     """
     if not (around_keys or from_keys or to_keys):
         return None
@@ -139,6 +136,6 @@ def select(
 
 
 def _layers(content: Content, into: Mapping[int, int], keys: Sequence[str]) -> list[int]:
-    """The layers of the keys; for a constant that is drawn in a layer, that layer."""
+    """The layers of the keys; a constant that is drawn in a layer counts as that layer."""
     found = [find_layer(content, key) for key in keys]
     return [into.get(i, i) for i in found]

@@ -13,14 +13,14 @@ Scope = tuple[str, ...]
 def set_apart(
     scopes: dict[int, Scope], types: Mapping[int, str], before: Mapping[int, Sequence[int]], order: Sequence[int]
 ) -> None:
-    """Give the layers of shape arithmetic a scope of their own in the scope that they have.
+    """Move the layers of shape arithmetic to a scope of their own within their scope.
 
-    One scope may need several: a layer that computes with the shape of a tensor cannot be in one block with a layer
-    that the tensor depends on.
+    One scope may need several: a layer that reads the shape of a tensor cannot share a block with a layer that the
+    tensor depends on.
 
     Args:
-        scopes: of each layer; changed.
-        types: of each layer.
+        scopes: the scope of each layer; changed in place.
+        types: the type of each layer.
         before: the producers of each layer, constants left out.
         order: the layers, each after its producers.
     """
@@ -48,7 +48,7 @@ _ENDS = ("Result", "Assign")
 def _newest_before(
     members: Mapping[int, None], before: Mapping[int, Sequence[int]], place: Mapping[int, int]
 ) -> dict[int, int]:
-    """For each member the last position of a tensor whose shape it depends on; ``members`` are in order."""
+    """The last position of a tensor whose shape each member depends on; ``members`` are in order."""
     found: dict[int, int] = {}
     for i in members:
         found[i] = max((found[j] if j in members else place[j] for j in before.get(i, ())), default=-1)
@@ -58,7 +58,7 @@ def _newest_before(
 def _oldest_after(
     members: Mapping[int, None], before: Mapping[int, Sequence[int]], place: Mapping[int, int]
 ) -> dict[int, float]:
-    """For each member the first position of a layer that is no member and reads what depends on it."""
+    """The first position of a layer outside of ``members`` that depends on each member."""
     found = dict.fromkeys(members, float("inf"))
     for i in reversed(list(place)):
         at = found[i] if i in members else float(place[i])

@@ -13,7 +13,7 @@ _MAX_BOXES = 500
 
 
 class ShownDrawing(Shown, Drawing):
-    """A drawing, which a notebook shows as an image; as a sentence where the image would be too large."""
+    """A drawing that a notebook displays as an image, or as a sentence if the image would be too large."""
 
     def sections(self) -> list[Content]:
         """The title and the image."""

@@ -60,7 +60,7 @@ def svg_and_size(drawing: Drawing, columns: int | None = None) -> tuple[str, tup
 
 
 def _valid(text: str) -> str:
-    """Escape the two code points that XML does not have and that are not escaped before."""
+    """Escape the two code points that XML lacks and that no earlier step escapes."""
     return text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
 
 
@@ -90,7 +90,7 @@ def _box(drawing: Drawing, one: PlacedBox, box: Box) -> Html:
     text = _tooltip(drawing.layers[one.item]) if one.item >= 0 else drawing.frames[~one.item].name
     parts = [element("title", cut(text, _LONGEST_TITLE)), _rectangle(one, fill, stroke)]
     if one.item < 0:
-        # Two edges below the box: there is more than one layer in it.
+        # Two more edges below the box show that it stands for several layers.
         parts.insert(1, _rectangle(one, fill, stroke, shift=3))
     if box.share:
         width = _n(max(1, (one.width - 2) * box.share))
@@ -109,7 +109,7 @@ def _box(drawing: Drawing, one: PlacedBox, box: Box) -> Html:
 
 
 def _cut_ends(drawing: Drawing, boxes: Iterable[PlacedBox]) -> Iterator[Html]:
-    """Short dashed lines where edges lead to layers that are not drawn, with the name of the first."""
+    """Short dashed lines for edges to layers outside of the drawing, with the name of the first."""
     for one in boxes:
         before, after = drawing.cut.get(one.item, ((), ()))
         for names, y, step in ((before, one.y, -14), (after, one.y + one.height, 14)):
@@ -176,10 +176,9 @@ def path(points: Sequence[Point]) -> str:
 
 
 def _labels(drawing: Drawing, lines: Iterable[PlacedLine]) -> Iterator[tuple[str, float, float]]:
-    """Types and shapes with their positions: below the box that a tensor leaves; above its readers if several tensors
-    leave the box."""
+    """Types and shapes with their positions: below the producer; above the readers if it has several tensors."""
     outputs: dict[int | None, set[tuple[int, int]]] = {}
-    # A tensor that leaves an unfolded frame has its label where it leaves the layer in the frame.
+    # The label of a tensor that leaves an unfolded frame is at the layer in the frame.
     listed = [
         line
         for line in lines

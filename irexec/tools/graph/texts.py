@@ -37,7 +37,7 @@ def fitted(text: str, size: float, space: float) -> str:
 
 
 def listed(texts: Sequence[str], size: float, space: float) -> str:
-    """The first texts, between commas, that are not wider than ``space`` together; at least one."""
+    """The first texts, joined by commas, that fit into ``space``; at least one."""
     for number in range(len(texts), 1, -1):
         text = ", ".join(texts[:number]) + (", …" if number < len(texts) else "")
         if width(text, size) <= space:
@@ -46,8 +46,7 @@ def listed(texts: Sequence[str], size: float, space: float) -> str:
 
 
 def _shortened(text: str, count: int, part: int) -> str:
-    """``count`` characters of the text: ``count // part`` from its beginning, the others from its end; all from its end
-    for 0."""
+    """``count`` characters of the text: ``count // part`` from its beginning, or none for 0; the others from its end."""
     head = count // part if part else 0
     return f"{text[:head]}…{text[len(text) - (count - head) :]}"
 
@@ -56,4 +55,4 @@ FONTS = "Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
 """Fonts of images, the first that is installed."""
 
 PNG_SIDE = 16_000
-"""Pixels of a side of an image, at most."""
+"""Maximum number of pixels of a side of an image."""

@@ -1,4 +1,4 @@
-"""Long graphs beside themselves: a picture that is much higher than wide is cut into columns, as text is."""
+"""Columns for long graphs: an image that is much higher than wide is cut like text."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from irexec.tools.graph.layout import Point
 from irexec.tools.graph.placing import PAD, Connector, Placed, PlacedBox, PlacedLine
 
 _HIGH, _SHAPE = 1_600.0, 1.3
-"""Pixels of height from which on a picture is cut, and height of the result in parts of its width."""
+"""Height in pixels above which an image is cut, and height of the result divided by its width."""
 _GUTTER, _STUB = 36.0, 22.0
 _RADIUS = 8.0
 _CROSSING = 60.0
-"""Pixels that a cut is moved for one line less to cross it."""
+"""Pixels by which a cut moves to be crossed by one line less."""
 
 
 def wrapped(placed: Placed, columns: int | None = None) -> Placed:
-    """The same in columns; lines from one to another end at a number.
+    """The drawing in columns; a line from one column to another ends at a number in both.
 
     Args:
         placed: a drawing in pixels.
-        columns: how many; None for one, or as many as make the picture about as high as wide, if it is long.
+        columns: their number; None for one, or for a long graph the number that makes the image about square.
     """
     number = columns or _columns(placed)
     cuts = _cuts(placed, number)

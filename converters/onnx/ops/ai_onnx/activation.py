@@ -46,7 +46,7 @@ def hard_sigmoid(ctx: TranslationContext, x: Value, *, alpha: float = 0.2, beta:
 
 @translates("LeakyRelu")
 def leaky_relu(ctx: TranslationContext, x: Value, *, alpha: float = 0.01) -> Value:
-    """A PRelu of one slope, which has an axis that data of rank 0 lacks."""
+    """A PRelu with a slope of shape [1]; data of rank 0 needs a slope without an axis."""
     if ctx.fact(x).shape == ():
         return prelu_7(ctx, x, ctx.constant(alpha, x))
     return ctx.emit("PRelu", x, ctx.constant([alpha], x))
@@ -62,7 +62,7 @@ def prelu_1(ctx: TranslationContext, x: Value, slope: Value) -> Value:
 
 @translates("PRelu", since=7)
 def prelu_7(ctx: TranslationContext, x: Value, slope: Value) -> Value:
-    """ONNX broadcasts the slope from the last axis, whereas IR takes a vector as one slope per channel."""
+    """ONNX broadcasts the slope from the last axis; IR reads a vector as one slope per channel."""
     slope = ctx.unsqueeze(slope, list(range(max(ctx.rank(x) - ctx.rank(slope), 0))))
     if ctx.element(x).is_float and ctx.rank(x) > 1:
         return ctx.emit("PRelu", x, slope)
@@ -76,7 +76,7 @@ def thresholded_relu(ctx: TranslationContext, x: Value, *, alpha: float = 1.0) -
 
 @translates("Celu", since=12)
 def celu(ctx: TranslationContext, x: Value, *, alpha: float = 1.0) -> Value:
-    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)): of a positive alpha an Elu of x / alpha."""
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)); for a positive alpha, alpha times the Elu of x / alpha."""
     divided = ctx.emit("Divide", x, ctx.constant(alpha, x))
     if alpha > 0:
         return ctx.emit("Multiply", ctx.emit("Elu", divided, alpha=1.0), ctx.constant(alpha, x))
@@ -106,7 +106,7 @@ def swiglu(ctx: TranslationContext, gate: Value, x: Value, *, alpha: float = 1.0
 
 @translates("Shrink", since=9)
 def shrink(ctx: TranslationContext, x: Value, *, bias: float = 0.0, lambd: float = 0.5) -> Value:
-    """x + bias below -lambd, else x - bias above lambd, 0 between; computed in f32 for integers."""
+    """x + bias below -lambd, x - bias above lambd, 0 between; integers are computed in f32."""
     kind = ctx.element(x)
     if not kind.is_float:
         return ctx.convert(shrink(ctx, ctx.convert(x, F32), bias=bias, lambd=lambd), kind)
@@ -123,7 +123,7 @@ def shrink(ctx: TranslationContext, x: Value, *, bias: float = 0.0, lambd: float
 
 @translates("Clip")
 def clip_1(ctx: TranslationContext, x: Value, *, min: float = -math.inf, max: float = math.inf) -> Value:
-    """The lowest and the highest f32, the defaults of newer opsets, mean no bound."""
+    """The minimum and the maximum of f32, defaults of later opsets, are no bounds."""
     limits = np.finfo(np.float32)
     low = None if min <= limits.min else ctx.constant(min, x)
     high = None if max >= limits.max else ctx.constant(max, x)
@@ -137,7 +137,7 @@ def clip_11(
     low: Annotated[Value, SCALAR] | None = None,
     high: Annotated[Value, SCALAR] | None = None,
 ) -> Value:
-    """The lower bound first, then the upper: if they cross, the result is the upper one, which Clamp refuses."""
+    """The upper bound is applied last: it is the result if the bounds cross, which Clamp refuses."""
     bounds = [ctx.known(bound) for bound in (low, high)]
     if ctx.element(x).is_float and bounds[0] is not None and bounds[1] is not None:
         lower, upper = (float(bound.reshape(-1)[0]) for bound in bounds if bound is not None)
@@ -149,7 +149,7 @@ def clip_11(
 
 
 def _flattened_before_13(ctx: TranslationContext, x: Value, axis: int, emit: Callable[[Value, int], Value]) -> Value:
-    """The operator before opset 13: over all axes from ``axis`` on together."""
+    """The operator before opset 13, over the flattened axes from ``axis`` on."""
     rank = ctx.rank(x)
     first = rank if axis == rank else ctx.axis(axis, max(rank, 1))
     axes_over_1 = [i for i in range(first, rank) if ctx.sizes(x)[i] != 1]

@@ -17,7 +17,7 @@ def _divide(ctx: TranslationContext, x: Value, y: Value) -> Any:
 
 
 def _power(ctx: TranslationContext, x: Value, y: Value) -> Any:
-    """Computed in the exponent's type if that is the wider float; the result has the type of the base."""
+    """Power in the exponent's type if that is the wider float; the result has the type of the base."""
     base, exponent = ctx.element(x), ctx.element(y)
     wide = exponent if exponent.is_float and (base.is_integer or exponent.bits > base.bits) else base
     return ctx.convert(ctx.emit("Power", ctx.convert(x, wide), ctx.convert(y, wide)), base)
@@ -31,7 +31,7 @@ add_binary_with_axis("Pow", _power)
 
 @translates("Mod", since=10)
 def mod(ctx: TranslationContext, x: Value, y: Value, *, fmod: int = 0) -> Value:
-    """The remainder has the sign of the dividend with fmod, else of the divisor."""
+    """The remainder; its sign is the dividend's with fmod, else the divisor's."""
     return ctx.emit("Mod" if fmod else "FloorMod", x, y)
 
 

@@ -1,4 +1,4 @@
-"""Attention: IR's operation where that computes the same, else products and a softmax."""
+"""Attention: IR's operation where it computes the same, else products and a softmax."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from converters.onnx.algorithms.expression import Expression, positions
 from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
-from irexec.dtypes.elements import BF16, BOOLEAN, F16, F32, F64, I64, Element
+from irexec.dtypes.elements import BF16, BOOLEAN, F16, F32, I64, Element
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 from irexec.schema.inputs import Rank
@@ -35,7 +35,7 @@ def attention(
     softmax_precision: int | None = None, qk_matmul_output_mode: int = 0, left_window_size: int = -1,
     right_window_size: int = -1,
 ) -> tuple[Value | None, ...]:  # fmt: skip
-    """Keys and values of the past precede the others. Source: ONNX Attention-25."""
+    """Past keys and values precede the new ones. Source: ONNX Attention-25."""
     ranks = [ctx.rank(query, "the queries"), ctx.rank(key, "the keys"), ctx.rank(value, "the values")]
     if len(set(ranks)) > 1:
         raise OpError(f"queries, keys and values have the ranks {ranks}, expected equal ones")
@@ -76,16 +76,11 @@ def attention(
 
 def _is_default_precision(precision: Element | None, kind: Element) -> bool:
     """Whether the softmax has the precision in which IR's attention computes it."""
-    return (
-        precision is None
-        or precision is kind
-        or (precision is F32 and kind in (F16, BF16))
-        or (kind is F64 and precision is F64)
-    )
+    return precision in (None, kind) or (precision is F32 and kind in (F16, BF16))
 
 
 def _offset(ctx: TranslationContext, query: Value, past: Value | None, valid: Value | None) -> Expression | None:
-    """How many keys precede the first query: a scalar, one value per sample, or None for 0."""
+    """Number of keys before the first query: a scalar or one value per sample; None is 0."""
     if past is not None:
         return Expression(ctx, ctx.size(past, 2))
     if valid is not None:
@@ -94,7 +89,7 @@ def _offset(ctx: TranslationContext, query: Value, past: Value | None, valid: Va
 
 
 def _padded_mask(ctx: TranslationContext, mask: Value, key: Value) -> Value:
-    """The mask padded to all keys: those that it does not cover are hidden."""
+    """The mask padded to the number of keys; padding hides keys."""
     have, want = ctx.sizes(mask, "the mask")[-1], ctx.sizes(key, "the keys")[2]
     rank = ctx.rank(mask)
     if have == want if isinstance(have, int) or isinstance(want, int) else bool(have.name) and have.name == want.name:

@@ -1,4 +1,4 @@
-"""BitCast: the bits of a value read as another type. IR has no such operation, so that it becomes arithmetic."""
+"""BitCast: the bits of a value read as another type, computed by arithmetic, since IR lacks the operation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from irexec.dtypes.elements import F64, I64, Element, element
 from irexec.errors import ConversionError, OpError
 from irexec.ir.graph import Value
 
-# The numbers of exponent and fraction bits.
+# Numbers of exponent and fraction bits.
 _LAYOUT = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52)}
 
 
@@ -31,12 +31,12 @@ def bit_cast(ctx: TranslationContext, x: Value, *, to: int) -> Value:
 
 
 def _width(kind: Element) -> int:
-    """In bits; booleans take a byte."""
+    """Number of bits; a boolean has 8."""
     return 8 if kind.kind == "boolean" else kind.bits
 
 
 def _powers(ctx: TranslationContext, exponents: np.ndarray) -> Value:
-    """Powers of two, to be indexed by an exponent field."""
+    """Powers of two, indexed by an exponent field."""
     return ctx.constant(np.ldexp(1.0, exponents), F64)
 
 
@@ -45,7 +45,7 @@ def _lookup(ctx: TranslationContext, table: Value, field: Expression) -> Express
 
 
 def _bits_of(ctx: TranslationContext, x: Value, kind: Element) -> Value:
-    """The bits as an i64; those of negative values are negative."""
+    """The bits as an i64, negative for negative values."""
     exponent, fraction = _LAYOUT[kind.name]
     bias, top = 2 ** (exponent - 1) - 1, 2**exponent - 1
     value = Expression(ctx, ctx.convert(x, F64))
@@ -69,7 +69,7 @@ def _bits_of(ctx: TranslationContext, x: Value, kind: Element) -> Value:
 def _from_bits(ctx: TranslationContext, x: Value, kind: Element) -> Value:
     exponent, fraction = _LAYOUT[kind.name]
     bias, top = 2 ** (exponent - 1) - 1, 2**exponent - 1
-    # As signed integers, so that the sign bit is their sign.
+    # Signed integers, whose sign is the sign bit.
     bits = Expression(ctx, ctx.convert(ctx.convert(x, element(f"i{kind.bits}")), I64))
     negative = bits < 0
     bits = _masked(bits, 2 ** (exponent + fraction) - 1)

@@ -43,7 +43,7 @@ def _summed(
     dilations: list[int],
     pads: list[int],
 ) -> Value:
-    """Any number of axes: the values of (N, C * block, windows) are added at their positions in the padded image."""
+    """Col2Im of any number of axes: values of (N, C * block, windows) added at their positions in the padded image."""
     axes = len(strides)
     images, blocks = (_axis_sizes(ctx, shape, axes) for shape in (image_shape, block_shape))
     padded = [image + (pads[i] + pads[axes + i]) for i, image in enumerate(images)]

@@ -12,7 +12,7 @@ from irexec.ir.graph import Value
 
 @translates("Expand", since=8)
 def expand(ctx: TranslationContext, x: Value, shape: Value) -> Value:
-    """Bidirectional: a size 1 of the shape becomes that of the data."""
+    """Bidirectional broadcasting: a size 1 of the shape becomes the size of the data."""
     return ctx.emit("Broadcast", x, shape, mode="bidirectional")
 
 
@@ -82,14 +82,14 @@ def _pad(ctx: TranslationContext, x: Value, pads: Value, mode: str, value: Value
 
 
 def _for_all_axes(ctx: TranslationContext, amounts: Value, axes: Value, rank: int) -> Value:
-    """Pads of some axes as pads of all axes, 0 for the others; the axes need not be known."""
+    """Pads of all axes from pads of some axes, which need not be known; pads of other axes are 0."""
     wide, one, none = ctx.convert(axes, I64), ctx.constant(1), ctx.constant(0)
     hits = ctx.emit("OneHot", wide, ctx.constant(rank), one, none, axis=-1, negative_indices_mode="normalize")
     return ctx.emit("ReduceSum", ctx.emit("Multiply", hits, ctx.unsqueeze(amounts, [1])), [0], keep_dims=False)
 
 
 def _is_reflected_twice(ctx: TranslationContext, x: Value, pads: list[tuple[int, ...] | None]) -> bool:
-    """Whether the data is reflected more than once, which IR's Pad does not do."""
+    """Whether the data is reflected more than once, which IR's Pad does not support."""
     shape = ctx.shape_if_known(x)
     if shape is None:
         return False
@@ -101,7 +101,7 @@ def _is_reflected_twice(ctx: TranslationContext, x: Value, pads: list[tuple[int,
 def _indexed(ctx: TranslationContext, x: Value, begins: Value, ends: Value, mode: str) -> Value:
     """Padding as a Gather along each axis, with the indices of periodic data.
 
-    What a negative pad removes does not come back on the other side. ONNX does not say so; ONNX Runtime does it.
+    Elements removed by a negative pad do not come back on the other side. Source: ONNX Runtime; ONNX does not define it.
     """
     for axis in range(ctx.rank(x)):
         begin, end = (

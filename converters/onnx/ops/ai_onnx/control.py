@@ -14,6 +14,7 @@ from converters.onnx.values import LoopSequence, OnnxValue, StackedSequence, Ten
 from irexec.dtypes.elements import I64
 from irexec.errors import ConversionError, OpError
 from irexec.ir.graph import Value
+from irexec.messages import counted
 
 _NO_LIMIT = np.iinfo(np.int64).max
 
@@ -22,11 +23,11 @@ _NO_LIMIT = np.iinfo(np.int64).max
 def if_1(
     ctx: TranslationContext, cond: Value, *, then_branch: GraphProto, else_branch: GraphProto
 ) -> tuple[OnnxValue, ...]:
-    """If the condition is known, as conditions on ranks and known sizes are, the branch replaces the If."""
+    """A branch replaces the If where the condition is known, such as a condition on ranks or known sizes."""
     known = ctx.known(cond)
     if known is not None and known.size == 1:
         return tuple(ctx.subgraph_values(then_branch if known.reshape(-1)[0] else else_branch))
-    # IR allows rank 0 and 1, ONNX any with a single element.
+    # IR allows ranks 0 and 1, ONNX any rank with a single element.
     inputs, builders = [ctx.scalar(cond) if (ctx.fact(cond).rank or 0) > 1 else cond], {}
     kinds = []
     for name, graph in (("then_body", then_branch), ("else_body", else_branch)):
@@ -37,7 +38,7 @@ def if_1(
             builder.result(value, i)
     if kinds[0] != kinds[1]:
         types = [", ".join(map(str, kind)) or "nothing" for kind in kinds]
-        raise OpError(f"its branches give {types[0]} and {types[1]}")
+        raise OpError(f"its branches return {types[0]} and {types[1]}")
     outputs_of_both: tuple[Value, ...] = ctx.emit(
         "If", *inputs, bodies={name: builder.body() for name, builder in builders.items()}
     )
@@ -51,9 +52,9 @@ def loop(
 ) -> tuple[OnnxValue, ...]:  # fmt: skip
     """The last states, then the scan outputs, to which every iteration adds a slice.
 
-    Without a condition input the loop still stops when the condition of the body becomes false, as in ONNX Runtime and
-    OpenVINO; the specification would ignore it. The condition that the body reads is always true. The body may append
-    one tensor per iteration to a sequence, which then is a scan output too.
+    Without a condition input the loop also stops when the condition of the body becomes false, as in ONNX Runtime and
+    OpenVINO; the specification would ignore that condition. The body's condition input is always true. A sequence to
+    which the body appends one tensor per iteration is a scan output too.
     """
     _check_body(body, 2 + len(initial), 1 + len(initial))
     if not all(isinstance(one, Value | TensorSequence) for one in initial):
@@ -85,7 +86,7 @@ def loop(
 def _body_outputs(
     outputs: Sequence[OnnxValue], initial: Sequence[Value | TensorSequence]
 ) -> tuple[list[Value], list[Value]]:
-    """The outputs of a body: the states that are tensors; what is appended to sequences, and then the scan outputs."""
+    """The outputs of a body: the tensor states; then the tensors appended to sequences, with the scan outputs."""
     states: list[Value] = []
     parts: list[Value] = []
     for output, one in zip(outputs, initial, strict=False):
@@ -100,19 +101,18 @@ def _body_outputs(
 
 def _tensor(output: OnnxValue) -> Value:
     if not isinstance(output, Value):
-        raise ConversionError("its body gives a sequence for a tensor", unsupported=True)
+        raise ConversionError("its body returns a sequence in place of a tensor", unsupported=True)
     return output
 
 
 def _check_body(body: GraphProto, inputs: int, outputs: int) -> None:
     if len(body.input) != inputs or len(body.output) < outputs:
-        raise OpError(
-            f"its body takes {len(body.input)} values and gives {len(body.output)}, expected {inputs} and at least {outputs}"
-        )
+        found = f"{counted(len(body.input), 'input')} and {counted(len(body.output), 'output')}"
+        raise OpError(f"its body has {found}, expected {inputs} and at least {outputs}")
 
 
 def _trip_limit(ctx: TranslationContext, trip_count: Value | None) -> Value:
-    """A negative trip count means no limit in IR, and no iteration in ONNX."""
+    """The trip count of IR: a negative one is no limit in IR, and no iteration in ONNX."""
     if trip_count is None:
         return ctx.constant(-1)
     known = None if ctx.ints_if_known(trip_count) is None else ctx.integer(trip_count, "the trip count")
@@ -124,7 +124,7 @@ def _trip_limit(ctx: TranslationContext, trip_count: Value | None) -> Value:
 
 
 def _as_slice(ctx: TranslationContext, value: Value, part: IterationSlice) -> tuple[Value, IterationSlice]:
-    """The value of one iteration as a slice of a scan output, which has one more axis."""
+    """The value of one iteration as a slice of a scan output: with one more axis."""
     axis = ctx.axis(part.axis, ctx.rank(value, "an output of the body") + 1)
     return ctx.unsqueeze(value, [axis]), IterationSlice(axis, part.reverse)
 
@@ -135,7 +135,7 @@ def scan_9(
     scan_input_axes: list[int] | None = None, scan_input_directions: list[int] | None = None,
     scan_output_axes: list[int] | None = None, scan_output_directions: list[int] | None = None,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """The states, then the tensors to scan, each along an axis and in either direction."""
+    """A scan of tensors along any axis in either direction; the states are the first inputs."""
     states, scanned = _states_and_scanned(inputs, num_scan_inputs)
     _check_body(body, len(inputs), len(states))
     given = _slices("scan_input", scan_input_axes, scan_input_directions, len(scanned))
@@ -156,7 +156,7 @@ def _states_and_scanned(inputs: Sequence[Value], scanned: int) -> tuple[Sequence
 def _slices(
     name: str, axes: Sequence[int] | None, directions: Sequence[int] | None, count: int
 ) -> list[IterationSlice]:
-    """The attributes ``name``_axes and ``name``_directions, all 0 unless given."""
+    """The attributes ``name``_axes and ``name``_directions; 0 unless given."""
     chosen, order = list(axes or [0] * count), list(directions or [0] * count)
     if len(chosen) != count or len(order) != count or not set(order) <= {0, 1}:
         raise OpError(
@@ -190,7 +190,7 @@ def scan_8(
     ctx: TranslationContext, sequence_lens: Value | None = None, *inputs: Value, body: GraphProto, num_scan_inputs: int,
     directions: list[int] | None = None,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """Each sample of the batch, axis 0, is scanned on its own; results are 0 after the end of its sequence."""
+    """A scan of each sample of the batch, axis 0; results after the end of a sequence are 0."""
     initial, scanned = _states_and_scanned(inputs, num_scan_inputs)
     _check_body(body, len(inputs), len(initial))
     reversals = _slices("scan_input", None, directions, len(scanned))

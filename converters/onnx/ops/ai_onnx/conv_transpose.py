@@ -16,11 +16,11 @@ from irexec.ir.graph import Value
 def _resolved(
     ctx: TranslationContext, x: Value, windows: Windows, extra: list[int], output_shape: list[int]
 ) -> tuple[Windows, list[int]]:
-    """Explicit pads and output_padding that have the effect of auto_pad or output_shape.
+    """Explicit pads and output_padding with the effect of auto_pad or output_shape.
 
-    The total padding is what leaves a size of input * stride, or output_shape, and includes the model's output_padding.
-    The odd element of it is cut at the end for SAME_UPPER, at the start otherwise. A result that is larger than the
-    transposed convolution gets zeros at the end. Source: ONNX ConvTranspose-22 and its runtimes.
+    The total padding, output_padding included, leaves a size of input * stride, or output_shape. Its odd element is at
+    the end for SAME_UPPER, else at the start. Where output_shape exceeds the transposed convolution, zeros follow at
+    the end. Source: ONNX ConvTranspose-22 and its runtimes.
     """
     if not output_shape and not windows.auto_pad.startswith("same"):
         return windows, extra
@@ -31,7 +31,7 @@ def _resolved(
             spare = stride * (sizes[i] - 1) + kernel - output_shape[i]
             total = max(0, spare + extra[i])
         else:
-            # A kernel smaller than the stride, even with the output padding, is not padded.
+            # There is no padding if the kernel is smaller than the stride, even with output_padding.
             total = max(0, kernel - stride + extra[i])
             spare = total - extra[i]
         begins.append(total // 2 if windows.auto_pad == "same_upper" else total - total // 2)
@@ -47,8 +47,8 @@ def conv_transpose(
     output_padding: list[int] | None = None, output_shape: list[int] | None = None, pads: list[int] | None = None,
     strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
-    """ConvolutionBackpropData, always with explicit pads: runtimes disagree on the others."""
-    # Pads that follow from output_shape depend on the size of the kernel.
+    """ConvolutionBackpropData, always with explicit pads: runtimes disagree about automatic ones."""
+    # The pads for output_shape depend on the size of the kernel.
     windows = conv_windows(
         ctx, w, kernel_shape or list(ctx.static(w, "the weights")[2:]), strides, dilations, pads, auto_pad
     )
@@ -57,7 +57,7 @@ def conv_transpose(
     for tail, stride, dilation in zip(tails, windows.strides, windows.dilations, strict=True):
         if tail >= max(stride, dilation):
             raise OpError(f"output_padding {tail} is not less than stride {stride} or dilation {dilation}")
-    # Some models give batch and channels too.
+    # In some models output_shape includes batch and channels.
     wanted = broadcast_to_axes(output_shape[-rank:], rank, 0, "output_shape") if output_shape else []
     windows, tails = _resolved(ctx, x, windows, tails, wanted)
     attributes = replace(windows, auto_pad="explicit").attributes() | {"output_padding": tails}
@@ -74,6 +74,6 @@ def _spatial_sizes(ctx: TranslationContext, x: Value, rank: int) -> list[int]:
         raise OpError(f"the data {ctx.fact(x)} does not have the {rank} spatial axes of the weights")
     if not all(isinstance(size, int) for size in sizes):
         raise NotKnownError(
-            f"the spatial sizes of the data, {ctx.fact(x)}, must be known to resolve output_shape: give the input a shape"
+            f"output_shape needs known spatial sizes of the data, {ctx.fact(x)}: give the input a shape"
         )
     return [int(size) for size in sizes if isinstance(size, int)]

@@ -17,8 +17,7 @@ _LARGEST = {"f8e4m3": 448.0, "f8e5m2": 57344.0}
 
 
 def cast(ctx: TranslationContext, x: Value, kind: Element, saturate: bool, round_mode: str) -> Value:
-    """Conversion to another type, with ONNX's rules for floats of 8 bits and less, which differ from those of
-    Convert."""
+    """Conversion to another type by ONNX's rules; for floats of 8 bits and less they differ from Convert's."""
     source = ctx.element(x)
     if source is kind:
         return x
@@ -27,7 +26,7 @@ def cast(ctx: TranslationContext, x: Value, kind: Element, saturate: bool, round
     if kind.name == "f8e8m0":
         return _power_of_two(ctx, x, kind, saturate, round_mode)
     if kind.name == "f4e2m1" and source.is_float:
-        # NaN becomes -0, as in ml_dtypes, which computes the expected results of ONNX.
+        # NaN becomes -0, as in ml_dtypes, the source of ONNX's expected results.
         x = ctx.emit("Select", ctx.emit("IsNaN", x), ctx.constant(-0.0, x), x)
     if kind.name in _LARGEST and saturate:
         x = ctx.emit("Clamp", ctx.as_float(x), min=-_LARGEST[kind.name], max=_LARGEST[kind.name])
@@ -35,7 +34,7 @@ def cast(ctx: TranslationContext, x: Value, kind: Element, saturate: bool, round
 
 
 def _power_of_two(ctx: TranslationContext, x: Value, kind: Element, saturate: bool, round_mode: str) -> Value:
-    """To f8e8m0: corrects the power of two that Convert chooses. Source: ONNX Cast-24."""
+    """Conversion to f8e8m0: the power of two that Convert chooses, corrected. Source: ONNX Cast-24."""
     if round_mode not in ("up", "down", "nearest"):
         raise OpError(f"round_mode is {round_mode!r}, expected up, down or nearest")
     wide = F64 if ctx.element(x) is F64 else F32

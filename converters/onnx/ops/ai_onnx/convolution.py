@@ -30,7 +30,7 @@ def causal_conv_with_state(
     bias: Annotated[Value, Rank(1)] | None = None, past_state: Annotated[Value, Rank(3)] | None = None, *,
     activation: str = "none",
 ) -> tuple[Value, ...]:  # fmt: skip
-    """A depthwise convolution over the past state and the data, whose last values are the new state."""
+    """A depthwise convolution over the past state and the data; the last values of both are the new state."""
     if activation not in ("none", "silu", "swish"):
         raise OpError(f"activation is {activation!r}, expected none, silu or swish")
     channels, _, kernel = ctx.static(w, "the weights")

@@ -14,13 +14,12 @@ def deform_conv(
     dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None, offset_group: int = 1,
     pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
-    """DeformableConvolution-8, or irexec's own operation if there are not two spatial axes."""
+    """DeformableConvolution-8 for two spatial axes, else irexec's own operation."""
     windows = conv_windows(ctx, w, kernel_shape, strides, dilations, pads, "NOTSET")
     rank = len(windows.kernel)
     if rank != 2:
-        ctx.warn(
-            f"DeformConv {ctx.name!r} over {rank} spatial axes becomes an operation of irexec's own, which OpenVINO does not load"
-        )
+        kind = f"DeformConv {ctx.name!r} over {rank} spatial axes"
+        ctx.warn(f"{kind} becomes an operation of irexec's own, which OpenVINO does not load")
     y = ctx.emit(
         "DeformableConvolution", x, offset, w, mask, version=8 if rank == 2 else "irexec", group=group, deformable_group=offset_group,
         bilinear_interpolation_pad=True, **windows.attributes(),

@@ -47,8 +47,7 @@ def _unchanged(ctx: TranslationContext, x: Value) -> tuple[Value, ...]:
 
 
 def _dropped(ctx: TranslationContext, x: Value, ratio: Value, training_mode: Value, seed: int) -> tuple[Value, ...]:
-    """In training each element is dropped with the probability ``ratio``, and the others are scaled by 1 / (1 -
-    ratio)."""
+    """Dropout in training: elements dropped with probability ``ratio``, the others scaled by 1 / (1 - ratio)."""
     share = ctx.scalar(ctx.convert(ratio, F32))
     limits: dict[str, Any] = {"output_type": F32, "global_seed": seed, "op_seed": 0}
     random = ctx.emit("RandomUniform", ctx.shape_of(x), ctx.constant(0.0), ctx.constant(1.0), **limits)

@@ -16,7 +16,7 @@ def gather(ctx: TranslationContext, x: Value, indices: Value, *, axis: int = 0) 
 
 @translates("GatherElements", since=11)
 def gather_elements(ctx: TranslationContext, x: Value, indices: Value, *, axis: int = 0) -> Value:
-    """The indices may be smaller than the data along other axes; IR needs equal sizes there."""
+    """The data is sliced to the indices along other axes, where IR requires equal sizes."""
     normal_axis, sizes, index_sizes = ctx.axis(axis, x), ctx.sizes(x), ctx.sizes(indices, "the indices")
     if len(sizes) != len(index_sizes):
         raise OpError(f"the indices {ctx.fact(indices)} do not have the rank of the data {ctx.fact(x)}")

@@ -23,7 +23,7 @@ def constant(
     value_float: float | None = None, value_floats: list[float] | None = None, value_int: int | None = None,
     value_ints: list[int] | None = None, value_string: str | None = None, value_strings: list[str] | None = None,
 ) -> Value:  # fmt: skip
-    """The value of whichever attribute is given."""
+    """The value of the only attribute."""
     tensors = [tensor for tensor in (value, sparse_value) if tensor is not None]
     listed = [
         (value_float, F32),
@@ -60,7 +60,7 @@ def constant_of_shape(ctx: TranslationContext, shape: Value, *, value: TensorPro
 
 @translates("Range", since=11)
 def range_11(ctx: TranslationContext, start: Value, limit: Value, delta: Value, *, stash_type: int = 1) -> Value:
-    """Computed in f32 for the 16-bit floats."""
+    """A range; 16-bit floats are computed in f32."""
     kind = ctx.element(start)
     wide = F32 if kind in (F16, BF16) and stash_type == 1 else kind
     scalars = [ctx.convert(ctx.scalar(value), wide) for value in (start, limit, delta)]
@@ -69,7 +69,7 @@ def range_11(ctx: TranslationContext, start: Value, limit: Value, delta: Value, 
 
 @translates("OneHot", since=9)
 def one_hot(ctx: TranslationContext, indices: Value, depth: Value, values: Value, *, axis: int = -1) -> Value:
-    """Indices of any numeric type; negative ones count from the end."""
+    """One-hot encoding of indices of any numeric type; negative indices count from the end."""
     if not ctx.element(indices).is_integer:
         indices = ctx.convert(indices, I64)
     depth = ctx.scalar(ctx.convert(depth, I64))
@@ -79,7 +79,7 @@ def one_hot(ctx: TranslationContext, indices: Value, depth: Value, values: Value
 
 @translates("EyeLike", since=9)
 def eye_like(ctx: TranslationContext, x: Value, *, dtype: int = 0, k: int = 0) -> Value:
-    """Ones on the k-th diagonal of a matrix of the shape of ``x``."""
+    """A matrix of the shape of ``x`` with ones on the k-th diagonal."""
     kind = element_of(dtype) if dtype else ctx.element(x)
     if ctx.rank(x) != 2:
         raise OpError(f"the input {ctx.fact(x)} is not a matrix")

@@ -1,4 +1,4 @@
-"""Sampling at points between the pixels, and the grids of such points."""
+"""Sampling at points between pixels, and grids of such points."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def grid_sample_20(
     padding_mode: str = "zeros",
     align_corners: int = 0,
 ) -> Value:
-    """IR's operation for images; for volumes, which it does not support, a sum over taps."""
+    """IR's operation for images; a sum over taps for volumes, which IR does not support."""
     if mode not in _MODES:
         raise OpError(f"mode is {mode!r}, expected {', '.join(_MODES)}")
     if padding_mode not in ("zeros", "border", "reflection"):
@@ -55,8 +55,7 @@ def grid_sample_20(
 
 
 class _Sampling:
-    """Samples of (N, C, sizes...) at a grid of (N, points..., axes), whose coordinates are in reverse order of the
-    axes.
+    """Samples of (N, C, sizes...) at a grid of (N, points..., axes); coordinates are in reverse order of the axes.
 
     Source: ONNX GridSample-20.
     """
@@ -105,7 +104,7 @@ class _Sampling:
         return (point + 1) * (size - 1) / 2 if self.corners else ((point + 1) * size - 1) / 2
 
     def _inside(self, position: Expression, axis: int) -> Expression:
-        """Positions outside the data moved inside by the padding mode; unchanged for zeros."""
+        """Positions outside the data moved inside by the padding mode; the mode zeros leaves them."""
         size = self.sizes[axis].to(self.ctx.element(position.value))
         if self.padding == "border":
             return position.minimum(size - 1).maximum(0)
@@ -169,8 +168,7 @@ def affine_grid(
     *,
     align_corners: int = 0,
 ) -> Value:
-    """The points of a regular grid over (N, C, sizes...), transformed by matrices: (N, sizes..., axes), last axis
-    first."""
+    """Points of a regular grid over (N, C, sizes...) transformed by matrices: (N, sizes..., axes), last axis first."""
     axes, kind = ctx.sizes(theta, "theta")[-2], ctx.element(theta)
     if axes not in (2, 3):
         axes = _axes_of(ctx, size)

@@ -1,7 +1,7 @@
 """Resize and Upsample.
 
-What Interpolate computes exactly becomes an Interpolate. The rest (antialiasing, exclude_outside, crops, symmetric half
-pixels, kept aspect ratio) becomes a product with a matrix of weights along each axis.
+A resizing that Interpolate computes exactly becomes an Interpolate. Other options (antialiasing, exclude_outside,
+crops, symmetric half pixels, kept aspect ratio) become a product with a matrix of weights along each axis.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Request:
         if given is None or (scales is not None and sizes is not None):
             raise OpError("either scales or sizes must be given")
         if policy not in _POLICIES:
-            raise OpError(f"keep_aspect_ratio_policy {policy!r} is none of {', '.join(_POLICIES)}")
+            raise OpError(f"keep_aspect_ratio_policy {policy!r} is not one of {', '.join(_POLICIES)}")
         self.ctx, self.x, self.axes, self.policy = ctx, x, list(axes), policy if sizes is not None else "stretch"
         self.by_scale = scales is not None
         self.given = given
@@ -60,7 +60,7 @@ class _Request:
         return self.known[i] == (1 if self.by_scale else self.ctx.sizes(self.x)[self.axes[i]])
 
     def is_native(self, how: Resizing) -> bool:
-        """Whether Interpolate computes the same."""
+        """Whether Interpolate computes the same result."""
         special = how.antialias or how.exclude_outside or self.policy != "stretch"
         if special or how.transformation not in _NATIVE or how.mode not in ("nearest", "linear", "cubic"):
             return False
@@ -69,10 +69,9 @@ class _Request:
         return not self.by_scale or all(self._is_consistent(i, how) for i in self.changing)
 
     def _is_consistent(self, i: int, how: Resizing) -> bool:
-        """Whether scale and resulting size agree, so that it does not matter which of them coordinates are computed
-        from.
+        """Whether scale and resulting size agree: coordinates are then the same from either of them.
 
-        For sizes that are not known: only align_corners computes them from the size.
+        Only align_corners computes coordinates from the size: other modes agree for unknown sizes too.
         """
         size = self.ctx.sizes(self.x)[self.axes[i]]
         if self.known is None or not isinstance(size, int):
@@ -98,7 +97,7 @@ class _Request:
         )  # fmt: skip
 
     def stretches(self, roi: Value | None) -> list[Stretch]:
-        """The axes whose size changes, or all axes if there is a region."""
+        """The axes whose size changes; all axes if there is a region."""
         ctx = self.ctx
         chosen = list(range(len(self.axes))) if roi is not None else self.changing
         sizes = [Expression(ctx, ctx.size(self.x, axis)).to(F64) for axis in self.axes]
@@ -122,7 +121,7 @@ class _Request:
         ]
 
     def _region(self, roi: Value, i: int) -> tuple[Expression, Expression]:
-        """Start and end along an axis; roi has entries for the axes given, or for all axes of the data."""
+        """Start and end along an axis; roi has entries for the given axes, or for all axes of the data."""
         ctx, shape = self.ctx, self.ctx.static(roi, "roi")
         length = shape[0] if len(shape) == 1 else 0
         if length not in (2 * len(self.axes), 2 * ctx.rank(self.x)):
@@ -145,7 +144,7 @@ def _resize(how: Resizing, request: _Request, roi: Value | None = None) -> Value
 
 @translates("Resize", since=10)
 def resize_10(ctx: TranslationContext, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
-    """Coordinates asymmetric, nearest by floor."""
+    """Asymmetric coordinates, nearest by floor."""
     return _resize(Resizing(mode, "asymmetric", "floor"), _Request(ctx, x, range(ctx.rank(x)), None, scales))
 
 
@@ -157,7 +156,7 @@ def resize_11(
     extrapolation_value: float = 0.0, antialias: int = 0, axes: list[int] | None = None,
     keep_aspect_ratio_policy: str = "stretch",
 ) -> Value:  # fmt: skip
-    """An empty tensor means an absent input."""
+    """An empty tensor is an absent input."""
     scales, sizes = (None if v is None or ctx.sizes(v) == (0,) else v for v in (scales, sizes))
     how = Resizing(
         mode,
@@ -182,7 +181,7 @@ def resize_11(
 def upsample_1(
     ctx: TranslationContext, x: Value, *, height_scale: float, width_scale: float, mode: str = "nearest"
 ) -> Value:
-    """For images only; the mode linear was called bilinear."""
+    """Images only; the mode linear had the name bilinear."""
     scales = ctx.constant(np.array([1, 1, height_scale, width_scale], np.float32))
     return resize_10(ctx, x, scales, mode="linear" if mode == "bilinear" else mode)
 

@@ -15,7 +15,7 @@ from irexec.ir.graph import Value
 
 @translates("Det", since=11)
 def det(ctx: TranslationContext, x: Value) -> Value:
-    """Gaussian elimination with partial pivoting, unrolled over the columns, whose number must be known."""
+    """Gaussian elimination with partial pivoting, unrolled over a known number of columns."""
     rank = ctx.rank(x)
     sizes = ctx.sizes(x)[-2:]
     if rank < 2 or not isinstance(sizes[-1], int) or not isinstance(sizes[0], int) or sizes[0] != sizes[-1]:
@@ -29,7 +29,7 @@ def det(ctx: TranslationContext, x: Value) -> Value:
 
 
 def _eliminated(ctx: TranslationContext, x: Value, size: int) -> tuple[Value, Value]:
-    """The matrices without the row and column of the pivot, and the pivot, negated if rows were exchanged."""
+    """The matrices without the row and column of the pivot; and the pivot, negated if rows were exchanged."""
     rank = ctx.rank(x)
     column = ctx.emit("Slice", x, [0], [1], [1], [rank - 1])
     pivot_index = first_extreme(ctx, ctx.emit("Abs", column), "max", rank - 2)

@@ -1,4 +1,4 @@
-"""LinearAttention: each head has a state that is updated and read at every time step."""
+"""LinearAttention: every time step updates and reads a state per head."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from irexec.dtypes.elements import F32
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
-# Whether a rule multiplies the state by ``decay``, and whether it adds only the difference to the state, by ``beta``.
+# By update rule: whether ``decay`` multiplies the state, and whether only a difference, times ``beta``, is added.
 _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}
 
 
@@ -23,8 +23,7 @@ def linear_attention(
     decay: Value | None = None, beta: Value | None = None, *, q_num_heads: int, kv_num_heads: int, scale: float = 0.0,
     update_rule: str = "gated_delta", chunk_size: int = 64,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """A loop over time in f32; query heads share the state of their key head. ``chunk_size`` is only a hint for
-    speed."""
+    """A loop over time in f32; query heads share the state of their key head. ``chunk_size`` has no effect."""
     gated, delta = _rule(update_rule, decay, beta)
     if kv_num_heads < 1 or q_num_heads < 1 or q_num_heads % kv_num_heads:
         raise OpError(f"q_num_heads {q_num_heads} is not a multiple of kv_num_heads {kv_num_heads}")

@@ -19,8 +19,7 @@ add_elementwise("BitwiseNot", 18, "BitwiseNot")
 
 @translates("BitShift", since=11)
 def bit_shift(ctx: TranslationContext, x: Value, y: Value, *, direction: str) -> Value:
-    """A shift by the width of the type or more, or by a negative amount, leaves the sign only: IR does not define
-    it."""
+    """A shift by at least the width of the type, or by a negative amount, leaves the sign; IR does not define it."""
     if direction not in ("LEFT", "RIGHT"):
         raise OpError(f"direction is {direction!r}, expected LEFT or RIGHT")
     kind, type = ctx.element(x), "BitwiseLeftShift" if direction == "LEFT" else "BitwiseRightShift"

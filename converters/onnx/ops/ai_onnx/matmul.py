@@ -18,7 +18,7 @@ def gemm_1(
     ctx: TranslationContext, x: Value, y: Value, z: Value, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0,
     transB: int = 0, broadcast: int = 0,
 ) -> Value:  # fmt: skip
-    """C broadcasts as in NumPy; ``broadcast`` is ignored, since the shapes are equal without it."""
+    """C broadcasts as in NumPy. ``broadcast`` has no effect: without it the shapes are equal."""
     return gemm_7(ctx, x, y, z, alpha=alpha, beta=beta, transA=transA, transB=transB)
 
 
@@ -34,7 +34,7 @@ def gemm_7(
     transA: int = 0,
     transB: int = 0,
 ) -> Value:
-    """alpha * A @ B + beta * C; C is optional from opset 11 on."""
+    """alpha * A @ B + beta * C; opset 11 made C optional."""
     product = ctx.emit("MatMul", x, y, transpose_a=bool(transA), transpose_b=bool(transB))
     result = _scaled(ctx, product, alpha)
     return result if z is None else ctx.emit("Add", result, _scaled(ctx, z, beta))

@@ -43,7 +43,7 @@ def split_13(ctx: TranslationContext, x: Value, lengths: Value | None = None, *,
 def split_18(
     ctx: TranslationContext, x: Value, lengths: Value | None = None, *, axis: int = 0, num_outputs: int | None = None
 ) -> tuple[Value, ...]:
-    """Into num_outputs parts, the last of which may be smaller."""
+    """A split into num_outputs parts; the last part may be smaller."""
     parts = len(ctx.outputs) if num_outputs is None else num_outputs
     if parts < max(len(ctx.outputs), 1):
         raise OpError(f"num_outputs is {parts} for {counted(len(ctx.outputs), 'output')}")

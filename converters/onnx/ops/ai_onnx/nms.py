@@ -1,4 +1,4 @@
-"""Suppression of boxes that max_overlap boxes of a higher score."""
+"""Suppression of boxes that overlap boxes of a higher score."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def non_max_suppression(
     ctx: TranslationContext, boxes: Value, scores: Value, max_output_boxes_per_class: Value | None = None,
     iou_threshold: Value | None = None, score_threshold: Value | None = None, *, center_point_box: int = 0,
 ) -> Value:  # fmt: skip
-    """Without score_threshold no box is too low; without max_output_boxes_per_class none is selected."""
+    """Without score_threshold every score is high enough; without max_output_boxes_per_class no box is selected."""
     max_boxes = (
         ctx.constant(0)
         if max_output_boxes_per_class is None

@@ -15,7 +15,7 @@ from irexec.ir.graph import Value
 
 
 def _widest(ctx: TranslationContext, *values: Value) -> Element:
-    """The element type that holds all of them."""
+    """The element type that can represent all of them."""
     kinds = [ctx.element(value) for value in values]
     if len(set(kinds)) == 1:
         return kinds[0]
@@ -27,10 +27,10 @@ def batch_normalization_1(
     ctx: TranslationContext, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *,
     epsilon: float = 1e-5, momentum: float = 0.9, spatial: int = 1, is_test: int = 0,
 ) -> Value:  # fmt: skip
-    """``is_test`` is ignored: the outputs that only training has are refused."""
+    """``is_test`` has no effect: outputs of training are refused."""
     if spatial:
         return _by_channel(ctx, x, scale, bias, mean, variance, epsilon)
-    # One statistic per element of a sample: they broadcast from the last axis.
+    # Statistics per element of a sample broadcast from the last axis.
     deviation = ctx.emit("Sqrt", ctx.emit("Add", variance, ctx.constant(epsilon, variance)))
     normal = ctx.emit("Divide", ctx.emit("Subtract", x, mean), deviation)
     return ctx.emit("Add", ctx.emit("Multiply", normal, scale), bias)
@@ -56,7 +56,7 @@ def batch_normalization_14(
     ctx: TranslationContext, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *,
     epsilon: float = 1e-5, momentum: float = 0.9, training_mode: int = 0,
 ) -> Value | tuple[Value, ...]:  # fmt: skip
-    """In training mode with the statistics of the batch, which update the running ones."""
+    """Training mode uses the statistics of the batch, and updates the running ones."""
     if not training_mode:
         return _by_channel(ctx, x, scale, bias, mean, variance, epsilon)
     wide = _widest(ctx, x, mean) if ctx.element(x) not in (F16, BF16) else F32
@@ -130,7 +130,7 @@ def group_normalization_21(
 
 
 def _stashed(ctx: TranslationContext, x: Value, stash_type: int) -> Value:
-    """The data in the precision of the first stage, which stash_type gives: f32 for 16-bit floats."""
+    """The data in the precision of the first stage, by stash_type: f32 for 16-bit floats."""
     return ctx.convert(x, F32) if stash_type == 1 and ctx.element(x) in (F16, BF16) else x
 
 
@@ -149,7 +149,7 @@ def layer_normalization(
     epsilon: float = 1e-5,
     stash_type: int = 1,
 ) -> tuple[Value, ...]:
-    """Also the mean and the inverse standard deviation, if the node has these outputs."""
+    """The layer normalization; and the mean and the inverse standard deviation, if the node has these outputs."""
     wide, axes = _stashed(ctx, x, stash_type), _trailing(ctx, x, axis)
     y = ctx.emit("Multiply", ctx.convert(_mvn(ctx, wide, axes, epsilon), ctx.element(x)), scale)
     y = y if bias is None else ctx.emit("Add", y, bias)
@@ -224,6 +224,6 @@ def layer_normalization_1(
 def simplified_layer_normalization(
     ctx: TranslationContext, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> tuple[Value, ...]:
-    """An operator of ONNX Runtime in the domain of ONNX; also the inverse root mean square."""
+    """An operator of ONNX Runtime in the domain of ONNX; the second output is the inverse root mean square."""
     y, rms = rms_normalized(ctx, x, scale, axis, epsilon, stash_type)
     return (y, (1.0 / Expression(ctx, rms)).value) if ctx.needs_output(1) else (y,)

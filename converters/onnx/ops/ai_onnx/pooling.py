@@ -18,8 +18,7 @@ from irexec.messages import counted
 
 
 def _rounding(windows: Windows, ceil_mode: int) -> str:
-    """With ceil_mode no window of ONNX starts in the padding at the end, as for ceil_torch; auto_pad leaves nothing to
-    round."""
+    """The rounding type of IR. With ceil_mode no window starts in the end padding; auto_pad leaves nothing to round."""
     return "ceil_torch" if ceil_mode and windows.auto_pad == "explicit" else "floor"
 
 
@@ -29,7 +28,7 @@ def max_pool(
     pads: list[int] | None = None, strides: list[int] | None = None, dilations: list[int] | None = None,
     ceil_mode: int = 0, storage_order: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """Also the indices of the maxima in the flattened data."""
+    """The maxima, and their indices in the flattened data."""
     windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
     values, indices = ctx.emit(
         "MaxPool", x, version=14, kernel=windows.kernel, rounding_type=_rounding(windows, ceil_mode), index_element_type="i64", axis=0,
@@ -62,8 +61,8 @@ def average_pool(
 ) -> Value:  # fmt: skip
     """Means of the windows.
 
-    With count_include_pad ONNX counts the padding, but not what the last window has beyond it with ceil_mode; IR counts
-    the whole window. In that case the padding becomes a Pad, and IR's own padding is not counted.
+    With count_include_pad ONNX counts the padding, but no elements beyond it, which windows have with ceil_mode; IR
+    counts the whole window. In that case a Pad replaces the padding, and IR's own padding is not counted.
     """
     windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
     rounding = _rounding(windows, ceil_mode)
@@ -71,7 +70,7 @@ def average_pool(
         return _average(ctx, x, windows, rounding, exclude_pad=not count_include_pad)
     sizes = _spatial_sizes(ctx, x, windows)
     axes = _axes_rounded_up(windows, sizes)
-    # Without the padding at the end that only an omitted window would cover, so that rounding up gives the same count.
+    # End padding that only an omitted window would cover is left out: rounding up then gives the same count.
     ends = [
         max(0, min(end, (count - 1) * stride + kernel - size - begin))
         for size, count, stride, kernel, begin, end in axes
@@ -82,7 +81,7 @@ def average_pool(
 
 
 def _axes_rounded_up(windows: Windows, sizes: Sequence[int]) -> Iterator[tuple[int, int, int, int, int, int]]:
-    """For each axis its size, the number of windows rounded up, stride, effective kernel size and pads."""
+    """Size, number of windows rounded up, stride, effective kernel size and pads of each axis."""
     counts = windows.counts_rounded_up(sizes)
     return zip(
         sizes, counts, windows.strides, windows.effective_kernel, windows.pads_begin, windows.pads_end, strict=True
@@ -180,7 +179,7 @@ def max_unpool(
     ctx: TranslationContext, x: Value, indices: Value, output_shape: Value | None = None, *, kernel_shape: list[int],
     pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
-    """Each value at its index in the flattened tensor that was pooled; a larger output_shape gets zeros at the end.
+    """Values at their indices in the flattened tensor before pooling; zeros fill a larger output_shape at the end.
 
     Source: ONNX MaxUnpool-22 and its reference.
     """

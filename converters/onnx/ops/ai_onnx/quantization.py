@@ -1,4 +1,4 @@
-"""Quantization as arithmetic: integers are summed exactly, and scaled afterwards."""
+"""Quantization as arithmetic: exact sums of integers, scaled afterwards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FLOAT_LIMITS = {"f8e4m3": 448.0, "f8e5m2": 57344.0, "f4e2m1": 6.0}
 
 
 def _broadcastable(ctx: TranslationContext, parameter: Value, x: Value, axis: int, block: int) -> Value:
-    """A scale or zero point that broadcasts with ``x``: per tensor, per index of an axis, or per block of an axis."""
+    """A scale or zero point broadcast to ``x``: per tensor, per index of an axis, or per block of an axis."""
     rank = ctx.rank(x, "the data")
     if ctx.rank(parameter) == 0:
         return parameter
@@ -61,8 +61,7 @@ def quantized(
     *,
     saturate: bool = True,
 ) -> Value:
-    """round(x / scale) + zero point, clamped to the type; halves round to even. ``precision`` is the type of the
-    division."""
+    """round(x / scale) + zero point, clamped to the type; halves round to even, division is in ``precision``."""
     divisor = precision or ctx.element(scale)
     level = ctx.emit("Divide", ctx.convert(x, divisor), ctx.convert(scale, divisor))
     wide = F64 if divisor is F64 else F32
@@ -121,7 +120,7 @@ def dequantized(ctx: TranslationContext, x: Value, scale: Value, zero: Value | N
 
 @translates("DynamicQuantizeLinear", since=11)
 def dynamic_quantize_linear(ctx: TranslationContext, x: Value) -> tuple[Value, ...]:
-    """To u8 with the range of the data and 0."""
+    """Quantization to u8 over the range of the data, extended to 0."""
     data, rank = (ctx.reshape(x, [-1]), 1) if ctx.fact(x).shape is None else (x, ctx.rank(x))
     axes = list(range(rank))
     low = ctx.emit("Minimum", ctx.emit("ReduceMin", data, axes, keep_dims=False), ctx.constant(0, x))
@@ -133,7 +132,7 @@ def dynamic_quantize_linear(ctx: TranslationContext, x: Value) -> tuple[Value, .
 
 
 def _exact_float(products: object) -> Element:
-    """The float type that sums this many products of 8-bit integers without rounding."""
+    """The float type that sums this number of products of 8-bit integers without rounding."""
     return F32 if isinstance(products, int) and products * 255 * 255 < 1 << 24 else F64
 
 

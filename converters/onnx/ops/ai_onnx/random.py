@@ -1,4 +1,4 @@
-"""Random values. With a seed they are the same in every run, but differ from those of other runtimes."""
+"""Random values. A seed makes them the same in every run, but not in every runtime."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from irexec.ir.graph import Value
 def _uniform_values(
     ctx: TranslationContext, shape: Value, kind: Element, seed: float | None, stream: int = 1
 ) -> Expression:
-    """Uniform values in [0, 1). ``stream`` distinguishes several random tensors of one node."""
+    """Uniform values in [0, 1). ``stream`` distinguishes the random tensors of one node."""
     return Expression(
         ctx,
         ctx.emit(
@@ -32,7 +32,7 @@ def _uniform_values(
 
 
 def _seeds(seed: float | None, stream: int = 1) -> dict[str, Any]:
-    """The seeds of an operation in 64 bits; without one it takes others in every run."""
+    """The seeds of an operation in 64 bits; none without a seed, so that every run differs."""
     if seed is None:
         return {}
     check(math.isfinite(seed), f"the seed is {seed}, expected a finite value")
@@ -116,7 +116,7 @@ def _normal(
 
 @translates("Bernoulli", since=15)
 def bernoulli(ctx: TranslationContext, x: Value, *, dtype: int | None = None, seed: float | None = None) -> Value:
-    """1 with the probability given by the input, else 0."""
+    """1 with the probability in the input, else 0."""
     wide = F64 if ctx.element(x) is F64 else F32
     hit = _uniform_values(ctx, ctx.shape_of(x), wide, seed) < Expression(ctx, ctx.convert(x, wide))
     return hit.to(element_of(dtype) if dtype else ctx.element(x)).value

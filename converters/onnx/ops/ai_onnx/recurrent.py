@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN over sequences: IR's sequence operations, or loops over time for options that these lack."""
+"""LSTM, GRU and RNN over sequences: IR's sequence operations, or loops over time for options that IR lacks."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ from irexec.schema.inputs import Rank
 
 Tensor3 = Annotated[Value, Rank(3)]
 
-# The activations of IR's sequences; others need a loop. The specification has HardSigmoid too, but OpenVINO cannot run
-# it.
+# Activations of IR's sequences; others need a loop. IR specifies HardSigmoid too, which OpenVINO cannot run.
 _IN_IR = {"sigmoid", "tanh", "relu"}
 
 
@@ -39,7 +38,7 @@ class Kind:
 
     Attributes:
         type: the operation of IR.
-        gates: for each gate of IR its index in ONNX.
+        gates: the index in ONNX of each gate of IR.
         functions: the default activations of one direction.
         cell: one time step, in single operations.
     """
@@ -61,11 +60,11 @@ class Network:
 
     Attributes:
         x: (B, T, I).
-        lengths: (B) if they are given.
-        w, r, bias, peepholes: as ONNX has them, one row for each direction.
+        lengths: (B); None if every sequence has length T.
+        w, r, bias, peepholes: as in ONNX, one row per direction.
         states: (B, D, H) each.
-        functions: for each direction.
-        clip, linear_before_reset, input_forget: as ONNX has them.
+        functions: the activations of each direction.
+        clip, linear_before_reset, input_forget: as in ONNX.
     """
 
     kind: Kind
@@ -92,7 +91,7 @@ def rnn(
     activations: list[str] | None = None, clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None,
     layout: int = 0, output_sequence: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """``output_sequence`` is of opset 1, and implied by the first output; opset 14 added ``layout``."""
+    """``output_sequence``, an attribute of opset 1, follows from the first output; opset 14 added ``layout``."""
     functions = functions_of(_RNN.functions, direction, activations, activation_alpha, activation_beta)
     return _translated(
         ctx,
@@ -120,7 +119,7 @@ def gru(
     activations: list[str] | None = None, clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None,
     layout: int = 0, linear_before_reset: int = 0, output_sequence: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """Opset 3 added ``linear_before_reset``; the rest is as for RNN."""
+    """Opset 3 added ``linear_before_reset``; see also RNN."""
     functions = functions_of(_GRU.functions, direction, activations, activation_alpha, activation_beta)
     return _translated(
         ctx, _GRU, x, w, r, bias, None, sequence_lens, (initial_h,), direction, functions, hidden_size, layout, clip=clip,
@@ -137,7 +136,7 @@ def lstm(
     activations: list[str] | None = None, clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None,
     input_forget: int = 0, layout: int = 0, output_sequence: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """As for RNN; with peepholes or a coupled forget gate it is a loop over time."""
+    """Peepholes and a coupled forget gate need a loop over time; see also RNN."""
     functions = functions_of(_LSTM.functions, direction, activations, activation_alpha, activation_beta)
     return _translated(
         ctx, _LSTM, x, w, r, bias, p, sequence_lens, (initial_h, initial_c), direction, functions, hidden_size, layout, clip=clip,
@@ -190,7 +189,7 @@ def _check_weights(ctx: TranslationContext, weights: Value | None, what: str, ex
 
 
 def _state(ctx: TranslationContext, state: Value | None, x: Value, directions: int, size: int, layout: int) -> Value:
-    """An initial state as (B, D, H); zeros unless given."""
+    """An initial state, (B, D, H); zeros unless given."""
     if state is not None:
         return state if layout else ctx.transpose(state, [1, 0, 2])
     batch = ctx.reshape(ctx.size(x, 0), [1])
@@ -198,7 +197,7 @@ def _state(ctx: TranslationContext, state: Value | None, x: Value, directions: i
 
 
 def _zero_if_empty(ctx: TranslationContext, state: Value, lengths: Value | None) -> Value:
-    """The last state of an empty sequence is 0 in ONNX Runtime, but the initial state in IR."""
+    """The last state; 0 for an empty sequence, as in ONNX Runtime, where IR returns the initial state."""
     known = ctx.ints_if_known(lengths)
     if lengths is None or (known is not None and all(length > 0 for length in known)):
         return state
@@ -207,7 +206,7 @@ def _zero_if_empty(ctx: TranslationContext, state: Value, lengths: Value | None)
 
 
 def _directions(ctx: TranslationContext, network: Network) -> tuple[Value, ...]:
-    """Y (B, D, T, H) and the last states (B, D, H); one layer for each direction if IR cannot have both in one."""
+    """Y (B, D, T, H) and the last states (B, D, H); one layer per direction if IR cannot express both in one."""
     alike = all(functions == network.functions[0] for functions in network.functions)
     in_ir = all(function.name in _IN_IR for functions in network.functions for function in functions)
     in_ir = in_ir and network.peepholes is None and not network.input_forget
@@ -265,7 +264,7 @@ def _rearranged(ctx: TranslationContext, value: Value, order: tuple[int, ...]) -
 
 
 def _bias(ctx: TranslationContext, one: Network) -> Value:
-    """The sum of the two biases of every gate; those of the candidate stay apart with linear_before_reset."""
+    """The sum of the two biases of every gate; with linear_before_reset the candidate keeps both."""
     gates, size = len(one.kind.gates), one.hidden_size
     rows = len(one.functions) if one.direction == "bidirectional" else 1
     if one.bias is None:
@@ -288,7 +287,7 @@ def _bias(ctx: TranslationContext, one: Network) -> Value:
 
 
 def _loop(ctx: TranslationContext, one: Network) -> tuple[Value, ...]:
-    """One direction as a loop over time; the gates keep ONNX's order."""
+    """One direction as a loop over time, with the gates in ONNX's order."""
     in_onnx_order = replace(one, kind=replace(one.kind, gates=tuple(range(len(one.kind.gates)))))
     bias = _bias(ctx, in_onnx_order)
     last = None

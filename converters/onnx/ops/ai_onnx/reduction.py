@@ -20,10 +20,10 @@ def _emit(type: str) -> Reduce:
 
 
 def _extreme(type: str, logical: str) -> Reduce:
-    """Maximum and minimum, which opset 20 extended to booleans.
+    """Maximum and minimum; opset 20 extended both to booleans.
 
-    OpenVINO's CPU plugin has no ReduceLogicalOr and ReduceLogicalAnd with axes that are not constant: booleans are then
-    reduced as u8, whose extremes of no elements are also those of booleans.
+    OpenVINO's CPU plugin has no ReduceLogicalOr and ReduceLogicalAnd with variable axes. Booleans are then reduced as
+    u8, whose extremes of no elements are the extremes of booleans too.
     """
 
     def reduce(ctx: TranslationContext, x: Value, axes: Value, keep: bool) -> Value:
@@ -45,7 +45,7 @@ def _log_sum(ctx: TranslationContext, x: Value, axes: Value, keep: bool) -> Valu
 
 
 def _log_sum_exp(ctx: TranslationContext, x: Value, axes: Value, keep: bool) -> Value:
-    """The maximum is subtracted first, so that nothing overflows, unless it is not finite."""
+    """A finite maximum is subtracted first, so that nothing overflows."""
     top = ctx.emit("ReduceMax", x, axes, keep_dims=True)
     top = ctx.emit("Select", ctx.emit("IsFinite", top), top, ctx.constant(0, x))
     total = ctx.emit("ReduceSum", ctx.emit("Exp", ctx.emit("Subtract", x, top)), axes, keep_dims=True)
@@ -54,7 +54,7 @@ def _log_sum_exp(ctx: TranslationContext, x: Value, axes: Value, keep: bool) -> 
 
 
 def _in_floats(reduce: Reduce) -> Reduce:
-    """Integers are reduced in f64, and the result is truncated."""
+    """The reduction in f64 for integers, with a truncated result."""
 
     def wrapped(ctx: TranslationContext, x: Value, axes: Value, keep: bool) -> Value:
         kind = ctx.element(x)
@@ -80,7 +80,7 @@ _REDUCTIONS: dict[str, Reduce] = {
     "ReduceLogSumExp": _in_floats(_log_sum_exp),
 }
 
-# The result for each element if there is no axis to reduce; the element itself for the other operators.
+# The result per element without an axis to reduce; the element itself for operators that are not listed.
 _OF_ONE_ELEMENT: dict[str, Callable[[TranslationContext, Value], Value]] = {
     "ReduceL1": lambda ctx, x: ctx.emit("Abs", x),
     "ReduceL2": lambda ctx, x: ctx.emit("Abs", x),
@@ -98,7 +98,7 @@ def _all_axes(ctx: TranslationContext, x: Value) -> Value:
 
 
 def _given_or_all_axes(ctx: TranslationContext, x: Value, axes: Value) -> Value:
-    """The axes given, or all axes if that turns out to be an empty list at run time."""
+    """The given axes, or all axes if the list is empty at run time."""
     shape = ctx.fact(axes).shape
     if shape is not None and len(shape) == 1 and low(shape[0]) > 0:
         return axes
@@ -135,8 +135,7 @@ def _register(operator: str, reduce: Reduce) -> None:
     ) -> Value:
         known = ctx.ints_if_known(axes)
         if known:
-            # A constant also where other layers compute the axes: OpenVINO needs one for booleans, and infers better
-            # shapes.
+            # A constant even where layers compute the axes: OpenVINO needs it for booleans, and infers better shapes.
             return reduce(ctx, x, ctx.constant(list(known)), bool(keepdims))
         if axes is not None and known is None and ctx.fact(axes).shape != (0,):
             return reduce(ctx, x, axes if noop_with_empty_axes else _given_or_all_axes(ctx, x, axes), bool(keepdims))

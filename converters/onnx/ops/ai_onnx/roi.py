@@ -42,9 +42,8 @@ def _align(
     if mode not in ("avg", "max"):
         raise OpError(f"mode is {mode!r}, expected avg or max")
     if min(bins) < 1 or ratio < 0:
-        raise OpError(
-            f"the output is {bins[0]} x {bins[1]} and sampling_ratio {ratio}, expected sizes of 1 or more and no negative ratio"
-        )
+        found = f"the output is {bins[0]} x {bins[1]} and sampling_ratio {ratio}"
+        raise OpError(f"{found}, expected sizes of 1 or more and no negative ratio")
     if mode == "max":
         return _max_align(ctx, x, rois, batch, bins, ratio, scale, half)
     attributes = {
@@ -69,10 +68,10 @@ def _max_align(
     scale: float,
     half: bool,
 ) -> Value:
-    """The maximum over all weighted corners of the samples of a bin; IR takes the maximum over the samples.
+    """The maximum over all weighted corners of the samples of a bin; IR computes the maximum over the samples.
 
-    The samples of both axes form a table of rows and columns, of which each box uses a part. Source: ONNX RoiAlign and
-    its reference.
+    The samples of both axes form a table of rows and columns; each box uses a part of it. Source: ONNX RoiAlign and its
+    reference.
     """
     rows, columns = (_samples(ctx, x, rois, axis, bins[axis], ratio, scale, half) for axis in (0, 1))
     images = ctx.emit("Gather", x, ctx.convert(batch, I64), ctx.constant(0))
@@ -88,7 +87,7 @@ def _max_align(
     used = rows[1].unsqueeze(1, 3) & columns[1].unsqueeze(1, 2)
     low = Expression(ctx, ctx.constant(float("-inf"), x))
     counted = used.select(result, low).value
-    # The samples of a bin are adjacent, so that rows are (bins, samples).
+    # The samples of a bin are adjacent: rows are (bins, samples).
     split = ctx.emit("Reshape", counted, _split_shape(ctx, counted, bins), special_zero=True)
     maxima = Expression(ctx, ctx.emit("ReduceMax", split, [3, 5], keep_dims=False))
     return maxima.equals(float("-inf")).select(0, maxima).value
@@ -105,8 +104,7 @@ def _split_shape(ctx: TranslationContext, table: Value, bins: tuple[int, int]) -
 def _samples(
     ctx: TranslationContext, x: Value, rois: Value, axis: int, bins: int, ratio: int, scale: float, half: bool
 ) -> tuple[list[tuple[Expression, Expression]], Expression]:
-    """For each box and each sample of each bin along an axis: two pixels with their weights, and whether the sample is
-    used."""
+    """Two pixels with their weights, and whether the sample is used, for each box and sample of a bin along an axis."""
     kind = ctx.element(rois)
     size = Expression(ctx, ctx.size(x, axis + 2))
     shift = 0.5 if half else 0.0

@@ -76,7 +76,7 @@ def tensor_scatter(
     mode: str = "linear",
     axis: int = -2,
 ) -> Value:
-    """Replaces consecutive entries of the cache, in circular mode modulo its size, from a start per sample."""
+    """The cache with consecutive entries replaced, from a start per sample; circular mode wraps around its end."""
     if mode not in ("linear", "circular"):
         raise OpError(f"mode is {mode!r}, expected linear or circular")
     rank, normal_axis = ctx.rank(past_cache), ctx.axis(axis, past_cache)

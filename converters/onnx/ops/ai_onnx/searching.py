@@ -22,7 +22,7 @@ def unique(ctx: TranslationContext, x: Value, *, axis: int | None = None, sorted
 def compress(
     ctx: TranslationContext, x: Value, condition: Annotated[Value, VECTOR], *, axis: int | None = None
 ) -> Value:
-    """The slices whose condition is true; the condition may be shorter than the axis."""
+    """Slices with a true condition; the condition may be shorter than the axis."""
     if axis is None:
         x, axis = ctx.reshape(x, [-1]), 0
     kept = ctx.emit("Squeeze", ctx.emit("NonZero", condition, output_type="i64"), [0])

@@ -1,4 +1,4 @@
-"""Sequences of tensors and optionals, whose structure must be known when the model is converted."""
+"""Sequences of tensors, and optionals. Their structure must be known when the model is converted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sequence_empty(ctx: TranslationContext, *, dtype: int = 1) -> TensorSequence
 
 
 def _index(ctx: TranslationContext, position: Value | None, count: int, default: int) -> int:
-    """A position counted from the front."""
+    """The position, counted from the front."""
     index = default if position is None else ctx.integer(position, "the position in a sequence")
     if not -count <= index < count:
         raise OpError(f"position {index} is out of range for a sequence of {count}")
@@ -35,7 +35,7 @@ def _index(ctx: TranslationContext, position: Value | None, count: int, default:
 def sequence_insert(
     ctx: TranslationContext, sequence: TensorSequence | LoopSequence, tensor: Value, position: Value | None = None,
 ) -> TensorSequence | LoopSequence:  # fmt: skip
-    """Before the tensor at the position, or at the end."""
+    """Insertion before the tensor at the position, or at the end."""
     if isinstance(sequence, LoopSequence) and position is None:
         return LoopSequence((*sequence.added, tensor))
     items = list(_items(sequence))
@@ -56,7 +56,7 @@ def sequence_erase(ctx: TranslationContext, sequence: TensorSequence, position: 
 
 @translates("SequenceAt", since=11)
 def sequence_at(ctx: TranslationContext, sequence: TensorSequence | StackedSequence, position: Value) -> Value:
-    """At a position that is known only at run time, tensors of equal shape are stacked and indexed."""
+    """The tensor at a position. For a position of run time, tensors of equal shape are stacked and indexed."""
     if isinstance(sequence, StackedSequence) and not sequence.first:
         return ctx.emit("Gather", sequence.rest, ctx.scalar(position), ctx.constant(0))
     items = _items(sequence)
@@ -124,8 +124,7 @@ def _concatenated(ctx: TranslationContext, items: tuple[Value, ...], axis: int, 
 def split_to_sequence(
     ctx: TranslationContext, x: Value, split: Value | None = None, *, axis: int = 0, keepdims: int = 1
 ) -> TensorSequence:
-    """Into parts of the given lengths; of one length, the last of which may be shorter; or of length 1, with
-    keepdims."""
+    """Parts of the given lengths; or of one length, where the last may be shorter; or of length 1, with keepdims."""
     normal_axis = ctx.axis(axis, x)
     lengths = split if split is not None and ctx.rank(split, "split") else _lengths(ctx, x, split, normal_axis)
     if ctx.sizes(lengths)[0] == 0:
@@ -139,7 +138,7 @@ def split_to_sequence(
 
 
 def _lengths(ctx: TranslationContext, x: Value, split: Value | None, normal_axis: int) -> Value:
-    """The lengths of as many parts of one length as fit into the axis, and of the rest."""
+    """Lengths of parts of one length that cover the axis; the last may be shorter."""
     size = ctx.sizes(x)[normal_axis]
     length = 1 if split is None else ctx.integer(split, "split")
     if not isinstance(size, int) or length < 1:
@@ -153,7 +152,7 @@ def _lengths(ctx: TranslationContext, x: Value, split: Value | None, normal_axis
 def sequence_map(
     ctx: TranslationContext, sequence: TensorSequence, *inputs: TensorSequence | Value, body: GraphProto
 ) -> tuple[TensorSequence, ...]:
-    """The body for each tensor, with the tensors of the other sequences at the same position, and all other tensors."""
+    """The body for each tensor, with the tensors of other sequences at the same position, and other inputs."""
     items = _items(sequence)
     if any(isinstance(value, TensorSequence) and len(value.items) != len(items) for value in inputs):
         raise OpError("its sequences have different lengths")

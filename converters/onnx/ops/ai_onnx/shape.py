@@ -43,13 +43,13 @@ def reshape_5(ctx: TranslationContext, x: Value, shape: Value, *, allowzero: int
 
 @translates("Flatten")
 def flatten(ctx: TranslationContext, x: Value, *, axis: int = 1) -> Value:
-    """To two axes, split before ``axis``, which may be the rank."""
+    """The data with two axes, split before ``axis``, which may be the rank."""
     rank = ctx.rank(x)
     return flattened(ctx, x, rank if axis == rank else ctx.axis(axis, max(rank, 1)))
 
 
 def flattened(ctx: TranslationContext, x: Value, axis: int) -> Value:
-    """To two axes, split before a non-negative axis."""
+    """The data with two axes, split before a non-negative axis."""
     sizes, static = ctx.sizes(x), ctx.shape_if_known(x)
     if axis == 0:
         return ctx.emit("Reshape", x, [1, -1], special_zero=False)
@@ -59,7 +59,7 @@ def flattened(ctx: TranslationContext, x: Value, axis: int) -> Value:
         return ctx.emit("Reshape", x, [0, -1], special_zero=True)
     shape = ctx.shape_of(x)
     lead = ctx.emit("ReduceProd", ctx.emit("Slice", shape, [0], [axis], [1], [0]), [0], keep_dims=True)
-    # Of a tensor without elements -1 could be any size.
+    # -1 is not defined for a tensor without elements.
     rest = ctx.constant([-1])
     if static is None:
         rest = ctx.emit("ReduceProd", ctx.emit("Slice", shape, [axis], [len(sizes)], [1], [0]), [0], keep_dims=True)

@@ -26,7 +26,7 @@ def dft_20(
     ctx: TranslationContext, x: Value, dft_length: Value | None = None, axis: Value | None = None, *, inverse: int = 0,
     onesided: int = 0,
 ) -> Value:  # fmt: skip
-    """The axis may be known only at run time."""
+    """The axis may be an input of run time."""
     if axis is None:
         position = ctx.constant([ctx.axis(-2, x)])
     elif ctx.ints_if_known(axis) is not None:
@@ -39,7 +39,7 @@ def dft_20(
 def _transform(
     ctx: TranslationContext, x: Value, axis: Value, length: Value | None, inverse: bool, onesided: bool
 ) -> Value:
-    """The last axis has size 2 for complex values, 1 for real ones; it may be known only at run time."""
+    """A Fourier transform. The last axis has size 2 for complex values, 1 for real ones, or is unknown."""
     last = ctx.rank(x) - 1
     parts = ctx.sizes(x)[last]
     if isinstance(parts, int) and parts not in (1, 2):
@@ -60,7 +60,7 @@ def _transform(
 
 
 def _complex(ctx: TranslationContext, x: Value, last: int) -> Value:
-    """Real values get an imaginary part of 0."""
+    """Complex values; the imaginary part of real values is 0."""
     parts = ctx.sizes(x)[last]
     if parts == 2:
         return x
@@ -83,7 +83,7 @@ def stft(
     *,
     onesided: int = 1,
 ) -> Value:
-    """IR's STFT of real signals with one-sided results; otherwise frames are gathered and transformed."""
+    """IR's STFT for real signals and one-sided results; other frames are gathered and transformed."""
     if ctx.rank(signal) == 2:
         signal = ctx.unsqueeze(signal, [2])
     if frame_length is not None:
@@ -107,7 +107,7 @@ def mel_weight_matrix(
     ctx: TranslationContext, num_mel_bins: Value, dft_length: Value, sample_rate: Value, lower_edge_hertz: Value,
     upper_edge_hertz: Value, *, output_datatype: int = 1,
 ) -> Value:  # fmt: skip
-    """Triangular filters, (bins, mel bins): each rises up to its centre and then falls.
+    """Triangular filters, (bins, mel bins).
 
     Source: ONNX MelWeightMatrix-17 and its reference, which computes the edges in f64.
     """

@@ -32,9 +32,9 @@ def slice_10(
 
 
 def _ones(ctx: TranslationContext, parts: list[Value]) -> Value:
-    """One for each sliced axis, of which there are as many as ``parts`` have elements.
+    """A stride of 1 per sliced axis; any of ``parts`` has one element per sliced axis.
 
-    torch.nn.EmbeddingBag slices from one offset to the next, each of which is itself a slice whose size is not known.
+    torch.nn.EmbeddingBag slices between offsets that are themselves slices of unknown size.
     """
     for part in parts:
         sizes = ctx.sizes(part)

@@ -32,12 +32,12 @@ def topk_10(ctx: TranslationContext, x: Value, k: Value, *, axis: int = -1) -> t
 def topk_11(
     ctx: TranslationContext, x: Value, k: Value, *, axis: int = -1, largest: int = 1, sorted: int = 1
 ) -> tuple[Value, ...]:
-    """With sorted=0 any order is allowed: the result is sorted anyway."""
+    """``sorted`` has no effect: the result is always sorted, and sorted=0 allows any order."""
     return _topk(ctx, x, ctx.scalar(k), axis, "max" if largest else "min")
 
 
 def _topk(ctx: TranslationContext, x: Value, k: Value, axis: int, mode: str) -> tuple[Value, ...]:
-    """Of equal values the one with the lower index comes first."""
+    """TopK; equal values are in the order of their indices."""
     return tuple(
         ctx.emit(
             "TopK",
@@ -72,7 +72,7 @@ def first_extreme(ctx: TranslationContext, x: Value, mode: str, normal_axis: int
 
 
 def _arg(ctx: TranslationContext, x: Value, mode: str, axis: int, keepdims: int, last: int) -> Value:
-    """The last extreme is the first one of the reversed axis."""
+    """The index of the first or last extreme; the last is the first along the reversed axis."""
     normal_axis = ctx.axis_if_known(axis, x)
     if last:
         x = ctx.emit("Slice", x, [-1], [-_MAX], [-1], [normal_axis])
@@ -89,8 +89,7 @@ def cum_sum(ctx: TranslationContext, x: Value, axis: Value, *, exclusive: int = 
 
 @translates("CumProd", since=26)
 def cum_prod(ctx: TranslationContext, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0) -> Value:
-    """IR has no cumulative product: for each element, a product over a row masked to those before it, along the last
-    axis."""
+    """A product over a masked row for each element, along the axis moved last: IR has no cumulative product."""
     rank = ctx.rank(x)
     last = Expression(ctx, ctx.constant(rank - 1))
     normal_axis = Expression(ctx, ctx.scalar(ctx.convert(axis, I64))).modulo(rank)

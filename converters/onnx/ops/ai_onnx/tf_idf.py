@@ -51,7 +51,7 @@ def tf_idf_vectorizer(
 
 
 def _grams(pool: list[int], starts: list[int]) -> list[np.ndarray]:
-    """The n-grams of length 1, 2, ..., by the index at which each length starts in the pool."""
+    """The n-grams of length 1, 2, ...; ``starts`` is the index in the pool where each length begins."""
     stops = [*starts[1:], len(pool)]
     if len(stops) != len(starts) or any(
         not 0 <= start <= end <= len(pool) for start, end in zip(starts, stops, strict=True)
@@ -78,7 +78,7 @@ def _counted(ctx: TranslationContext, rows: Value, grams: np.ndarray, max_skips:
 
 
 def _counted_at_distance(ctx: TranslationContext, rows: Value, grams: np.ndarray, distance: int) -> Value:
-    """The count of n-grams whose elements are at a distance of ``distance``."""
+    """The count of n-grams whose elements are ``distance`` apart."""
     length = grams.shape[1]
     count = (Expression(ctx, ctx.size(rows, 1)) - distance * (length - 1)).maximum(0)
     positions = arange(ctx, 0, count, I64).column() + Expression(ctx, ctx.constant(np.arange(length) * distance))
@@ -88,7 +88,7 @@ def _counted_at_distance(ctx: TranslationContext, rows: Value, grams: np.ndarray
 
 
 def _weighted(counts: Expression, mode: str, weights: list[float] | None, width: int) -> Expression:
-    """One weight per column, 1 unless given."""
+    """The counts times one weight per column; 1 unless given."""
     terms = counts if mode != "IDF" else (counts > 0).to(F32)
     if mode == "TF" or not weights:
         return terms

@@ -1,4 +1,4 @@
-"""Element-wise operators on one tensor that IR has too: a table."""
+"""Element-wise operators on one tensor."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """ai.onnx.ml: preprocessing and encoding of features.
 
-Source: ONNX-ML, and ONNX Runtime ``ml_common.h`` for what it leaves open.
+Source: ONNX-ML; where it is silent, ONNX Runtime ``ml_common.h``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def binarizer(ctx: TranslationContext, x: Value, *, threshold: float = 0.0) -> V
 
 @translates("ArrayFeatureExtractor", domain=AI_ONNX_ML)
 def array_feature_extractor(ctx: TranslationContext, x: Value, indices: Value) -> Value:
-    """Columns of the last axis; a vector is one row."""
+    """Columns of the last axis; a vector counts as one row."""
     x = ctx.unsqueeze(x, [0]) if ctx.rank(x) == 1 else x
     return ctx.emit("Gather", x, ctx.emit("Reshape", indices, [-1], special_zero=False), ctx.constant(ctx.rank(x) - 1))
 
@@ -43,7 +43,7 @@ def scaler(
 
 @translates("Normalizer", domain=AI_ONNX_ML)
 def normalizer(ctx: TranslationContext, x: Value, *, norm: str = "MAX") -> Value:
-    """Each row divided by its maximum, L1 norm or L2 norm; rows of norm 0 are unchanged."""
+    """Rows divided by their maximum, L1 norm or L2 norm; a row of norm 0 is unchanged."""
     wide = Expression(ctx, ctx.convert(x, F32))
     kinds = {"MAX": "ReduceMax", "L1": "ReduceL1", "L2": "ReduceL2"}
     if norm not in kinds:
@@ -57,7 +57,7 @@ def imputer(
     ctx: TranslationContext, x: Value, *, imputed_value_floats: list[float] | None = None,
     imputed_value_int64s: list[int] | None = None, replaced_value_float: float = 0.0, replaced_value_int64: int = 0,
 ) -> Value:  # fmt: skip
-    """Missing values replaced, in each column by its own value; all NaN are equal."""
+    """Missing values replaced by one value per column; all NaN are equal."""
     kind = ctx.element(x)
     given: list[float] | list[int] = imputed_value_floats or imputed_value_int64s or []
     if len(given) == 0:
@@ -72,18 +72,16 @@ def imputer(
 
 @translates("FeatureVectorizer", domain=AI_ONNX_ML)
 def feature_vectorizer(ctx: TranslationContext, *inputs: Value, inputdimensions: list[int] | None = None) -> Value:
-    """The columns of several tensors, concatenated as f32, each cut or filled with zeros to its number; a vector is a
-    row.
+    """The columns of several tensors, cut or filled with zeros to inputdimensions, concatenated as f32.
 
-    Source: ONNX Runtime, where the specification is silent. The reference evaluator of ONNX takes a vector as a column,
-    against the specification.
+    Source: ONNX Runtime, where the specification is silent. A vector is a row; the reference evaluator of ONNX reads it
+    as a column, against the specification.
     """
     if inputdimensions is not None and (
         len(inputdimensions) != len(inputs) or any(count < 0 for count in inputdimensions)
     ):
-        raise OpError(
-            f"inputdimensions is {inputdimensions}, expected a number of columns for each of {counted(len(inputs), 'input')}"
-        )
+        expected = f"expected a number of columns for each of {counted(len(inputs), 'input')}"
+        raise OpError(f"inputdimensions is {inputdimensions}, {expected}")
     rows = [_rows(ctx, ctx.convert(x, F32)) for x in inputs]
     if inputdimensions is not None:
         rows = [_of_columns(ctx, x, count) for x, count in zip(rows, inputdimensions, strict=True)]
@@ -91,7 +89,7 @@ def feature_vectorizer(ctx: TranslationContext, *inputs: Value, inputdimensions:
 
 
 def _rows(ctx: TranslationContext, x: Value) -> Value:
-    """A vector as one row, and all axes after the first as one."""
+    """The data with two axes: a vector as one row, axes after the first flattened."""
     rank = ctx.rank(x)
     return x if rank == 2 else ctx.unsqueeze(x, [0]) if rank == 1 else flattened(ctx, x, 1)
 
@@ -121,7 +119,7 @@ def one_hot_encoder(
     cats_strings: list[str] | None = None,
     zeros: int = 1,
 ) -> Value:
-    """One-hot categories; all 0 for other values, even if ``zeros`` is 0."""
+    """One-hot categories; other values are all 0, even if ``zeros`` is 0."""
     if not cats_int64s:
         raise ConversionError("strings cannot be compared in IR", unsupported=True)
     wide = ctx.unsqueeze(ctx.convert(x, I64), [ctx.rank(x)])
@@ -136,7 +134,7 @@ def label_encoder(
     values_floats: list[float] | None = None, values_int64s: list[int] | None = None,
     values_strings: list[str] | None = None, values_tensor: TensorProto | None = None,
 ) -> Value:  # fmt: skip
-    """Values by numeric keys; the default for other inputs. NaN can be a key from opset 4 on."""
+    """Values by numeric keys; the default for other inputs. NaN can be a key since opset 4."""
     if ctx.element(x).kind == "string":
         raise ConversionError("strings cannot be compared in IR", unsupported=True)
     keys = (

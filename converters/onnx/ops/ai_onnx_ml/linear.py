@@ -38,7 +38,7 @@ def linear_classifier(
     classlabels_strings: list[str] | None = None, coefficients: list[float], intercepts: list[float] | None = None,
     multi_class: int = 0, post_transform: str = "NONE",
 ) -> tuple[Value, ...]:  # fmt: skip
-    """A single row of coefficients for two labels is that of the second; the first has 1 - its score."""
+    """A single row of coefficients belongs to the second of two labels; the first scores 1 minus its score."""
     labels = classlabels_strings or classlabels_ints or []
     targets = len(intercepts) if intercepts else len(labels)
     scores = _linear(ctx, x, coefficients, intercepts, targets)

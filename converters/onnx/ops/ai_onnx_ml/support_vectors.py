@@ -1,6 +1,6 @@
 """ai.onnx.ml: support vector machines.
 
-Source: ONNX-ML, and ONNX Runtime ``svmclassifier.cc`` and ``svmregressor.cc`` for what it leaves open.
+Source: ONNX-ML; where it is silent, ONNX Runtime ``svmclassifier.cc`` and ``svmregressor.cc``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Kernel:
     Attributes:
         type: LINEAR, POLY, RBF or SIGMOID.
         vectors: (vectors, features).
-        gamma, offset, degree: its parameters.
+        gamma, offset, degree: parameters of the kernel.
     """
 
     type: str
@@ -40,7 +40,7 @@ class _Kernel:
     degree: float
 
     def of(self, ctx: TranslationContext, x: Value) -> Value:
-        """(rows, vectors) for ``x``, (rows, features)."""
+        """The similarities (rows, vectors) for ``x``, (rows, features)."""
         if self.type == "LINEAR":
             return _product(ctx, x, self.vectors.T)
         if self.type == "RBF":
@@ -49,8 +49,7 @@ class _Kernel:
         return ctx.emit("Tanh", scaled.value) if self.type == "SIGMOID" else (scaled**self.degree).value
 
     def _radial(self, ctx: TranslationContext, x: Value) -> Value:
-        """The squared distance is that of vectors around their mean: without it, large offsets would cancel out
-        inexactly."""
+        """The radial basis function. Distances are between centred vectors: large offsets would cancel inexactly."""
         center = self.vectors.mean(0, keepdims=True)
         vectors = self.vectors - center
         moved = Expression(ctx, x) - Expression(ctx, ctx.constant(center))
@@ -109,8 +108,7 @@ def svm_classifier(
     prob_b: list[float] | None = None, rho: list[float], support_vectors: list[float] | None = None,
     vectors_per_class: list[int] | None = None,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """The label with the most votes of the pairs of classes, and the score of each pair; of two classes a score for
-    each."""
+    """The label with the most votes of the pairs of classes, and the scores of pairs; for two classes, of classes."""
     if prob_a or prob_b:
         text = "probabilities (prob_a) come from an iteration that cannot be converted; SVC(probability=False) has none"
         raise ConversionError(text, unsupported=True)
@@ -141,14 +139,13 @@ def svm_classifier(
 def _of_pairs(coefficients: list[float], counts: list[int], pairs: list[tuple[int, int]]) -> np.ndarray:
     """The weight of each vector in the score of each pair, (vectors, pairs).
 
-    The vectors of a class have one row of coefficients for each other class, in the order of the classes.
+    The coefficients of a class have one row per other class, in the order of the classes.
     """
     ends = np.cumsum(counts)
     expected = (len(counts) - 1) * ends[-1]
     if min(counts) < 0 or len(coefficients) != expected:
-        raise OpError(
-            f"coefficients has {counted(len(coefficients), 'value')}, expected {expected} for vectors_per_class {counts}"
-        )
+        found = counted(len(coefficients), "value")
+        raise OpError(f"coefficients has {found}, expected {expected} for vectors_per_class {counts}")
     given = np.array(coefficients, np.float32).reshape(len(counts) - 1, -1)
     weights = np.zeros((given.shape[1], len(pairs)), np.float32)
     for k, (i, j) in enumerate(pairs):
@@ -159,14 +156,14 @@ def _of_pairs(coefficients: list[float], counts: list[int], pairs: list[tuple[in
 
 
 def _votes(ctx: TranslationContext, scores: Expression, classes: int, pairs: list[tuple[int, int]]) -> Value:
-    """How many pairs each class wins, (rows, classes): the first of a pair with a positive score, else the second."""
+    """Number of pairs that each class wins, (rows, classes): the first of a pair wins with a positive score."""
     first, second = (np.eye(classes, dtype=np.float32)[[pair[side] for pair in pairs]] for side in (0, 1))
     won = ctx.convert((scores > 0).value, F32)
     return ctx.emit("Add", _product(ctx, won, first - second), ctx.constant(second.sum(0, keepdims=True)))
 
 
 def _of_two(ctx: TranslationContext, score: Expression, post_transform: str) -> Value:
-    """The scores of two classes from that of their pair, as ONNX Runtime has them."""
+    """The scores of two classes from the score of their pair, as in ONNX Runtime."""
     if post_transform not in ("NONE", "LOGISTIC", "SOFTMAX"):
         raise ConversionError(f"{post_transform} of two classes cannot be converted", unsupported=True)
     first = 1 - score if post_transform == "SOFTMAX" else -score

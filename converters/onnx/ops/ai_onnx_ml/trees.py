@@ -1,7 +1,7 @@
-"""ai.onnx.ml: ensembles of decision trees. All rows descend all trees level by level, to the depth of the deepest tree.
+"""ai.onnx.ml: ensembles of decision trees. All rows descend all trees together, level by level.
 
 Source: ONNX-ML TreeEnsemble-5, TreeEnsembleRegressor-3, TreeEnsembleClassifier-3, and ONNX Runtime
-``tree_ensemble_aggregator.h`` for what the specification leaves open.
+``tree_ensemble_aggregator.h`` where the specification is silent.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _COMPARE = {"BRANCH_LEQ": "LessEqual", "BRANCH_LT": "Less", "BRANCH_GTE": "Great
             "BRANCH_NEQ": "NotEqual"}  # fmt: skip
 _MODES = [*_COMPARE, "BRANCH_MEMBER"]
 _AGGREGATES = {"AVERAGE": "ReduceSum", "SUM": "ReduceSum", "MIN": "ReduceMin", "MAX": "ReduceMax"}
-# How many elements of a list a message shows.
+# Maximum number of list elements in a message.
 _SHOWN = 20
 _POST = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"]
 
 
 @dataclass
 class Forest:
-    """Nodes and leaves of all trees, numbered together; both branches of a leaf are the leaf itself."""
+    """Nodes and leaves of all trees in one list; both branches of a leaf are the leaf itself."""
 
     feature: list[int] = field(default_factory=list)
     split: list[float] = field(default_factory=list)
@@ -49,13 +49,14 @@ class Forest:
     roots: list[int] = field(default_factory=list)
 
     def add_leaf(self, weights: list[tuple[int, float]]) -> int:
+        """Add a leaf; returns its index."""
         index = self.add_node(0, 0.0, "", False)
         self.branches[index] = (index, index)
         self.leaf[index] = weights
         return index
 
     def add_node(self, feature: int, split: float, mode: str, missing: bool) -> int:
-        """A node; its branches are set later."""
+        """Add a node, whose branches are set later; returns its index."""
         self.feature.append(feature)
         self.split.append(split)
         self.mode.append(mode)
@@ -157,7 +158,7 @@ def tree_ensemble(
     nodes_modes: TensorProto, nodes_splits: TensorProto, nodes_trueleafs: list[int], nodes_truenodeids: list[int],
     post_transform: int = 0, tree_roots: list[int],
 ) -> Value:  # fmt: skip
-    """A tree of one leaf is a root with that leaf as both branches."""
+    """The root of a tree with a single leaf has that leaf as both branches."""
     forest = Forest()
     weights, splits = _floats(None, leaf_weights), _floats(None, nodes_splits)
     modes = [_mode(mode) for mode in _floats(None, nodes_modes)]
@@ -201,19 +202,19 @@ def _mode(number: float) -> str:
 
 
 def _check_lengths(count: int, **lists: Sequence[object]) -> None:
-    """Raise OpError for attributes that do not have one entry for each node, or for each leaf."""
+    """Raise OpError for a list without exactly ``count`` entries."""
     for name, values in lists.items():
         if len(values) != count:
             raise OpError(f"{name} has {counted(len(values), 'entry')}, expected {count}")
 
 
 def _targets(n_targets: int | None, targets: Sequence[int]) -> int:
-    """The number of targets: as many as the leaves have unless it is given."""
+    """The number of targets; unless given, the number that the leaves refer to."""
     return n_targets or max(targets, default=0) + 1
 
 
 def _members(values: TensorProto | None, count: int) -> Iterator[list[float]]:
-    """The sets of members, each of which ends with NaN."""
+    """The sets of members; NaN ends each set in ``values``."""
     values_ = np.array(_floats(None, values), np.float64)
     sets = np.split(values_, np.flatnonzero(np.isnan(values_)) + 1)[:-1]
     if len(sets) != count:
@@ -249,7 +250,7 @@ class _Nodes:
     missing: Sequence[int]
 
     def forest(self, leaves: dict[tuple[int, int], list[tuple[int, float]]]) -> Forest:
-        """``leaves`` are weights by tree and node. The root of a tree is the node that is not a branch of another."""
+        """The forest; ``leaves`` are weights by tree and node. The root of a tree is a branch of no node."""
         forest = Forest()
         _check_lengths(
             len(self.nodes_modes), nodes_treeids=self.nodes_treeids, nodes_nodeids=self.nodes_nodeids, nodes_values=self.values,
@@ -290,7 +291,7 @@ def _floats(plain: Sequence[float] | None, tensor: TensorProto | None) -> list[f
         return list(plain or [])
     array, kind = array_of(tensor)
     if kind.kind == "string":
-        raise OpError(f"tensor {tensor.name!r} has text, expected numbers")
+        raise OpError(f"tensor {tensor.name!r} has strings, expected numbers")
     return [float(number) for number in array.reshape(-1)]
 
 

@@ -1,4 +1,4 @@
-"""com.microsoft: activations, alone and as ONNX Runtime fuses them into other operators."""
+"""com.microsoft: activations, single and fused into other operators."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _PARAMETERS = {"Relu": 0, "Tanh": 0, "Sigmoid": 0, "Silu": 0, "LeakyRelu": 1, "C
 
 
 def fused_activation(ctx: TranslationContext, x: Value, name: str, parameters: Sequence[float] | None) -> Value:
-    """The activation that ONNX Runtime fused into an operator, by its name; "" for none.
+    """The activation of this name, which ONNX Runtime has fused into an operator; "" is no activation.
 
     Raises:
-        OpError: the name is unknown, or the activation takes another number of parameters.
+        OpError: the name is unknown, or the number of parameters is wrong.
     """
     values = list(parameters or ())
     if not name:
@@ -66,8 +66,10 @@ def bias_split_gelu(ctx: TranslationContext, x: Value, bias: Value) -> Value:
 
 @translates("BiasSoftmax", domain=COM_MICROSOFT)
 def bias_softmax(ctx: TranslationContext, data: Value, bias: Value, *, axis: int = 1, is_inner_broadcast: int) -> Value:
-    """Softmax over all axes from ``axis`` on together. The bias broadcasts over the first of the axes before, or over
-    the last."""
+    """Softmax over the flattened axes from ``axis`` on, of data plus bias.
+
+    The bias lacks the first axes of the data, or with is_inner_broadcast the last axes before ``axis``.
+    """
     rank, first = ctx.rank(data), ctx.axis(axis, data)
     missing = rank - ctx.rank(bias)
     if missing > 0 and is_inner_broadcast:

@@ -25,7 +25,7 @@ def complex_mul_conj(ctx: TranslationContext, x: Value, y: Value) -> Value:
 
 
 def _complex_product(ctx: TranslationContext, x: Value, y: Value, *, conjugate: bool) -> Value:
-    """The product of pairs of real and imaginary parts on the last axis; ``conjugate``: of the second factor."""
+    """The product of complex values, whose parts are on the last axis; ``conjugate`` conjugates the second factor."""
     parts: list[Expression] = []
     for side in (x, y):
         last = ctx.rank(side) - 1
@@ -40,7 +40,7 @@ def _complex_product(ctx: TranslationContext, x: Value, y: Value, *, conjugate: 
 
 @translates("CDist", domain=COM_MICROSOFT)
 def cdist(ctx: TranslationContext, x: Value, y: Value, *, metric: str = "sqeuclidean") -> Value:
-    """The distances between all rows of one matrix and all rows of another."""
+    """Distances between all rows of one matrix and all rows of another."""
     if metric not in ("sqeuclidean", "euclidean"):
         raise OpError(f"metric is {metric!r}, expected sqeuclidean or euclidean")
     difference = Expression(ctx, x).unsqueeze(1) - Expression(ctx, y).unsqueeze(0)

@@ -1,4 +1,4 @@
-"""com.microsoft: operators that ai.onnx or IR has too, with other inputs or attributes."""
+"""com.microsoft: operators of ai.onnx or IR with other inputs or attributes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def contrib_trilu(ctx: TranslationContext, x: Value, k: Value | None = None, *, 
 
 @translates("Unique", domain=COM_MICROSOFT)
 def contrib_unique(ctx: TranslationContext, x: Value) -> tuple[Value, ...]:
-    """In the order of first occurrence: the values, the index of each element in them, and the counts."""
+    """Distinct values in the order of first occurrence, the index of each element in them, and the counts."""
     values, _, which, counts = unique(ctx, x, sorted=0)
     return values, which, counts
 

@@ -32,14 +32,13 @@ from irexec.schema.inputs import Rank
 
 
 def _hide(ctx: TranslationContext, mask: Mask, kept: Expression, like: Value, filter_value: float) -> None:
-    """Add a mask by a finite bias, so that a query without keys weighs all keys equally."""
+    """Hide keys by a finite bias: a query without keys weights all keys equally."""
     zero = Expression(ctx, ctx.constant(0, like))
     mask.add(ctx, kept.select(zero, Expression(ctx, ctx.constant(max(filter_value, -3.4e38), like))).value, finite=True)
 
 
 def _raw_mask(ctx: TranslationContext, given: Value, key: Value) -> Expression:
-    """Which keys are used, (batch, 1, 1 or length, keys): from one value per key, or the lengths or ends and starts of
-    samples."""
+    """True for used keys, (batch, 1, 1 or length, keys), from a mask per key or from bounds per sample."""
     rank = ctx.rank(given, "the mask")
     mask = Expression(ctx, ctx.convert(given, I64))
     if rank == 1:
@@ -50,7 +49,7 @@ def _raw_mask(ctx: TranslationContext, given: Value, key: Value) -> Expression:
 
 
 def _by_length(ctx: TranslationContext, bounds: Expression, key: Value) -> Expression:
-    """One value per sample is the end of its keys; two are the ends and then the starts of all samples."""
+    """True for used keys. One value per sample is the end of its keys; of 2 * batch values, the second half are starts."""
     batch, count = ctx.sizes(key)[0], ctx.sizes(bounds.value)[0]
     along = positions(ctx, key, 2)
     if not isinstance(batch, int) or not isinstance(count, int) or count == batch:
@@ -76,7 +75,7 @@ def attention(
     unidirectional: int = 0, qkv_hidden_sizes: list[int] | None = None, mask_filter_value: float = -10000.0,
     scale: float = 0.0, do_rotary: int = 0, rotary_embedding_dim: int = 0, past_present_share_buffer: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """One product computes queries, keys and values; past and present hold keys and values, (2, batch, heads, ...)."""
+    """One product computes queries, keys and values; past and present are keys and values, (2, batch, heads, ...)."""
     projected = ctx.emit("MatMul", x, weights)
     projected = projected if bias is None else ctx.emit("Add", projected, bias)
     options = _Options(
@@ -140,7 +139,7 @@ def multi_head_attention(
     past_sequence_length: Value | None = None, cache_indirection: Value | None = None, *, num_heads: int,
     mask_filter_value: float = -10000.0, scale: float = 0.0, unidirectional: int = 0,
 ) -> tuple[Value | None, ...]:  # fmt: skip
-    """Separate queries, keys and values; all packed as (batch, length, heads, 3, size); or keys packed with values."""
+    """Queries, keys and values: separate; packed as (batch, length, heads, 3, size); or keys packed with values."""
     if cache_indirection is not None or past_sequence_length is not None:
         raise ConversionError("a cache of fixed size cannot be converted", unsupported=True)
     heads = _heads(ctx, query, key, value, bias, num_heads)
@@ -178,7 +177,7 @@ def _heads(
     if value is None:
         raise OpError("the values are missing")
     if ctx.rank(key) == 4:
-        # From the cache of another layer, already split into heads, with the bias added.
+        # Keys and values of another layer's cache are already split into heads, with the bias added.
         return Heads(first, key, value)
     return Heads(
         first,
@@ -211,7 +210,7 @@ def rotary_embedding(
     cos_cache: Annotated[Value, Rank(2)], sin_cache: Annotated[Value, Rank(2)], *, interleaved: int = 0,
     is_packed_batching: int = 0, num_heads: int = 0, rotary_embedding_dim: int = 0, scale: float = 1.0,
 ) -> Value:  # fmt: skip
-    """A single position is that of the first element; otherwise each element has its own."""
+    """A single position belongs to the first element; otherwise each element has its own."""
     flat = ctx.rank(x) == 3
     if flat:
         half = ctx.sizes(cos_cache)[1]
@@ -242,9 +241,9 @@ def group_query_attention(
     qk_output: int = 0, causal: int = 1, k_quant_type: str = "NONE", v_quant_type: str = "NONE",
     sliding_window_cache: int = 0, qk_norm_epsilon: float = 1e-6,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """Keys and values follow those of the past, of which each sample has seqlens_k + 1 - length; attention is causal.
+    """Causal attention; keys and values follow the past ones, seqlens_k + 1 - length per sample.
 
-    For the first prompt, when the total length is that of the queries, there is no past, and seqlens_k is ignored.
+    A first prompt, whose total length is the length of the queries, has no past; seqlens_k then has no effect.
     """
     is_unsupported = (
         smooth_softmax
@@ -290,7 +289,7 @@ def _half(ctx: TranslationContext, cache: Value) -> int:
 def _queries(
     ctx: TranslationContext, query: Value, key: Value | None, value: Value | None, num_heads: int, kv_num_heads: int
 ) -> Heads:
-    """Queries, keys and values, which may be packed along the last axis of the queries."""
+    """Queries, keys and values; all may be packed along the last axis of the queries."""
     if key is None or value is None:
         width = ctx.sizes(query)[2]
         if not isinstance(width, int):
@@ -306,7 +305,7 @@ def _queries(
 
 
 def _cached(ctx: TranslationContext, past: Value | None, new: Value, total: Expression, before: Expression) -> Value:
-    """The cache with the new entries inserted; as long as the past, or as the total length."""
+    """The cache with the new entries inserted; its length is the maximum of past and total length."""
     if past is None:
         return new
     size = Expression(ctx, ctx.size(past, 2))
@@ -345,7 +344,7 @@ def qattention(
     past: Value | None = None, *, num_heads: int, unidirectional: int = 0, mask_filter_value: float = -10000.0,
     scale: float = 0.0, do_rotary: int = 0, past_present_share_buffer: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """Attention with quantized data and weights; the queries, keys and values are floats."""
+    """Attention with quantized data and weights; queries, keys and values are floats."""
     projected = matmul_integer_to_float(ctx, x, weight, x_scale, weight_scale, x_zero, weight_zero, bias)
     options = _Options(
         num_heads, bool(unidirectional), mask_filter_value, scale, bool(do_rotary or past_present_share_buffer)

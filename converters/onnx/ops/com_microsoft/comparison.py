@@ -11,7 +11,7 @@ from irexec.ir.graph import Value
 
 @translates("IsAllFinite", domain=COM_MICROSOFT)
 def is_all_finite(ctx: TranslationContext, *inputs: Value, isinf_only: int = 0, isnan_only: int = 0) -> Value:
-    """Whether all values of all inputs are finite; with isinf_only or isnan_only, not infinite or not NaN."""
+    """True if all values are finite; with isinf_only, if none is infinite; with isnan_only, if none is NaN."""
     if isinf_only and isnan_only:
         raise OpError("isinf_only and isnan_only exclude each other")
     kinds = ["IsInf"] * (not isnan_only) + ["IsNaN"] * (not isinf_only)

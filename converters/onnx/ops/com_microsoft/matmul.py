@@ -24,7 +24,7 @@ def fused_matmul(
     transBatchA: int = 0,
     transBatchB: int = 0,
 ) -> Value:
-    """transBatch: the axis of rows (with trans: of columns) precedes those of the batch."""
+    """With transBatch the axis of rows (with trans: of columns) precedes the axes of the batch."""
     sides = [_batch_first(ctx, side) if batch else side for side, batch in ((x, transBatchA), (y, transBatchB))]
     # Vectors are not transposed.
     transposed = [bool(trans) and ctx.rank(side) > 1 for side, trans in zip(sides, (transA, transB), strict=True)]
@@ -33,7 +33,7 @@ def fused_matmul(
 
 
 def _batch_first(ctx: TranslationContext, x: Value) -> Value:
-    """(rows, batch..., columns) as (batch..., rows, columns)."""
+    """(rows, batch..., columns) transposed to (batch..., rows, columns)."""
     rank = ctx.rank(x)
     return ctx.transpose(x, [*range(1, rank - 1), 0, rank - 1]) if rank > 2 else x
 

@@ -15,7 +15,7 @@ from irexec.ir.graph import Value
 
 
 def _summed(ctx: TranslationContext, x: Value, skip: Value, bias: Value | None) -> Value:
-    """The skip may have no batch axis, or a batch of 1."""
+    """x + skip + bias; the skip may have no batch axis, or a batch of 1."""
     total = ctx.emit("Add", x, skip)
     return total if bias is None else ctx.emit("Add", total, bias)
 
@@ -31,7 +31,7 @@ def skip_layer_normalization(
     *,
     epsilon: float = 1e-12,
 ) -> tuple[Value | None, ...]:
-    """The layer normalization of x + skip + bias, which is the fourth output."""
+    """The layer normalization of x + skip + bias; the sum is the fourth output."""
     total = _summed(ctx, x, skip, bias)
     results = layer_normalization(ctx, total, gamma, beta, epsilon=epsilon)
     return (*results, total) if len(results) == 3 else (results[0], None, None, total)
@@ -41,8 +41,7 @@ def skip_layer_normalization(
 def skip_simplified_layer_normalization(
     ctx: TranslationContext, x: Value, skip: Value, gamma: Value, bias: Value | None = None, *, epsilon: float = 1e-12
 ) -> tuple[Value | None, ...]:
-    """The RMS normalization of x + skip + bias, which is the fourth output; as in ONNX Runtime without outputs 1 and
-    2."""
+    """The RMS normalization of x + skip + bias; the sum is the fourth output, and outputs 1 and 2 are absent."""
     total = _summed(ctx, x, skip, bias)
     return rms_normalization(ctx, total, gamma, epsilon=epsilon), None, None, total
 
@@ -53,8 +52,7 @@ def embed_layer_normalization(
     position_embedding: Value, segment_embedding: Value | None, gamma: Value, beta: Value, mask: Value | None = None,
     position_ids: Value | None = None, *, epsilon: float = 1e-12, mask_index_type: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """The normalized sum of the embeddings of words, positions and segments; the number of unmasked words; and the
-    sum."""
+    """The normalized sum of word, position and segment embeddings; the number of unmasked words; and the sum."""
     axis = ctx.constant(0)
     if position_ids is None:
         position_ids = positions(ctx, input_ids, 1).unsqueeze(0).value

@@ -67,7 +67,7 @@ def _single(
     parts: tuple[Value, Value, Value | None, Value, Value | None],
     emit: Callable[[Value], Value],
 ) -> Value:
-    """``emit`` on one quantized tensor; ``parts``: tensor, scale and zero point, and those of the result."""
+    """``emit`` on one quantized tensor. ``parts``: tensor, scale and zero point; scale and zero point of the result."""
     x, x_scale, x_zero, scale, zero = parts
     return _requantized(ctx, emit(dequantized(ctx, x, x_scale, x_zero)), scale, zero, ctx.element(x))
 
@@ -154,7 +154,7 @@ def qlinear_average_pool(
 
 @translates("QLinearConcat", domain=COM_MICROSOFT)
 def qlinear_concat(ctx: TranslationContext, scale: Value, zero: Value, *inputs: Value, axis: int) -> Value:
-    """The inputs are a tensor, a scale and a zero point for each part."""
+    """The inputs are a tensor, a scale and a zero point per part."""
     if len(inputs) % 3 or not inputs:
         raise OpError(f"it has {counted(len(inputs), 'input')} to concatenate, expected three for each tensor")
     levels = [dequantized(ctx, *inputs[i : i + 3]) for i in range(0, len(inputs), 3)]
@@ -177,7 +177,7 @@ def runtime_qlinear_conv(
     dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None,
     pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
-    """ONNX's operator, whose data may be channels last."""
+    """ONNX's operator; the data may be channels last."""
 
     def convolved(data: Value) -> Value:
         return qlinear_conv(
@@ -194,7 +194,7 @@ def qgemm(
     bias: Value | None = None, scale: Value | None = None, zero: Value | None = None, *, alpha: float = 1.0,
     transA: int = 0, transB: int = 0,
 ) -> Value:  # fmt: skip
-    """The bias is quantized with the product of both scales and alpha. Without a scale the result is in floats."""
+    """The bias is quantized with the product of both scales and alpha. Without a scale the result is a float."""
     left = ctx.transpose(x, [1, 0]) if transA else x
     right = ctx.transpose(y, [1, 0]) if transB else y
     sums = matmul_integer(ctx, left, right, x_zero, y_zero)
@@ -231,7 +231,7 @@ def matmul_n_bits(
     g_idx: Value | None = None, bias: Value | None = None, *, K: int, N: int, bits: int = 4, block_size: int,
     accuracy_level: int = 0, weight_prepacked: int = 0,
 ) -> Value:  # fmt: skip
-    """Weights (N, blocks of K, block) of 2, 4 or 8 bits, which stay packed: IR's u2, u4 and u8 have the same layout."""
+    """Weights (N, blocks of K, block) of 2, 4 or 8 bits stay packed: IR's u2, u4 and u8 have the same layout."""
     if bits not in (2, 4, 8) or weight_prepacked:
         raise ConversionError(f"weights of {bits} bits, or prepacked, cannot be converted", unsupported=True)
     if min(K, N, block_size) < 1:
@@ -254,7 +254,7 @@ def matmul_n_bits(
 
 
 def _packed(ctx: TranslationContext, value: Value, kind: Element, shape: tuple[int, ...]) -> Value:
-    """The bytes of a constant as values of fewer bits; both have the lowest bits first."""
+    """The bytes of a constant as values of fewer bits, lowest bits first."""
     constant = value.node.constant
     if constant is None or ctx.element(value) is not U8:
         raise ConversionError("packed weights that are not a constant cannot be converted", unsupported=True)
@@ -269,7 +269,7 @@ def _packed(ctx: TranslationContext, value: Value, kind: Element, shape: tuple[i
 def _zero_points(
     ctx: TranslationContext, zero_points: Value, kind: Element, rows: int, blocks: int, wide: Element
 ) -> Value:
-    """Zero points: floats, or packed with each row padded to whole bytes."""
+    """Zero points: floats, or packed in rows of whole bytes."""
     if ctx.element(zero_points) is not U8:
         return ctx.convert(ctx.reshape(zero_points, [rows, blocks, 1]), wide)
     per_byte = 8 // kind.bits
@@ -283,7 +283,7 @@ def qlinear_reduce_mean(
     ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None, *,
     axes: list[int] | None = None, keepdims: int = 1,
 ) -> Value:  # fmt: skip
-    """Over all axes by default."""
+    """The mean over the axes; over all axes by default."""
     normal_axes = list(range(ctx.rank(x))) if not axes else [ctx.axis(axis, x) for axis in axes]
     return _single(
         ctx,
@@ -298,7 +298,7 @@ def nhwc_max_pool(
     dilations: list[int] | None = None, kernel_shape: list[int], pads: list[int] | None = None,
     strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
-    """The maximum of quantized values, which need no scale; channels last."""
+    """The maximum of quantized values, channels last; no scale is needed."""
 
     def pooled(data: Value) -> Value:
         return max_pool(
@@ -317,7 +317,7 @@ def nhwc_max_pool(
 
 @translates("MatMulInteger16", domain=COM_MICROSOFT)
 def matmul_integer_16(ctx: TranslationContext, x: Value, y: Value) -> Value:
-    """Products of 16-bit values, summed exactly in f64, in 32 bits."""
+    """Sums of products of 16-bit values, exact in f64, as 32-bit integers."""
     kind = U32 if ctx.element(x).kind == ctx.element(y).kind == "unsigned" else I32
     return ctx.convert(ctx.emit("MatMul", ctx.convert(x, F64), ctx.convert(y, F64)), kind)
 
@@ -327,7 +327,7 @@ def gather_block_quantized(
     ctx: TranslationContext, data: Value, indices: Value, scales: Value, zero_points: Value | None = None, *,
     bits: int = 4, block_size: int = 128, gather_axis: int = 0, quantize_axis: int = 1,
 ) -> Value:  # fmt: skip
-    """Slices of data with a scale per block of an axis; a byte holds several values of the last axis."""
+    """Slices of data with a scale per block of an axis; a byte packs several values of the last axis."""
     rank = ctx.rank(data)
     first, normal_quantize_axis = ctx.axis(gather_axis, rank), ctx.axis(quantize_axis, rank)
     if bits not in (2, 4, 8) or block_size < 1:
@@ -355,7 +355,7 @@ def gather_block_quantized(
 
 
 def _unpacked(ctx: TranslationContext, data: Value, bits: int, shape: tuple[int, ...] | None = None) -> Value:
-    """Bytes as values of ``bits`` along the last axis, whose last byte may be partly used."""
+    """Bytes as values of ``bits`` bits along the last axis; its last byte may be partly used."""
     if bits == 8:
         return data
     *leading, last = ctx.static(data, "packed data")

@@ -10,7 +10,7 @@ from irexec.ir.graph import Value
 
 @translates("Rfft", domain=COM_MICROSOFT)
 def rfft(ctx: TranslationContext, x: Value, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Value:
-    """Over the last axes."""
+    """The transform over the last axes."""
     return ctx.emit("RDFT", x, _last_axes(ctx, x, signal_ndim, 0, normalized, onesided))
 
 

@@ -16,7 +16,7 @@ _ACTIVATION = {"activation": ("STRING",), "activation_params": ("FLOATS",)}
 
 
 def _activated(convolution: Callable[..., Value]) -> Callable[..., Value]:
-    """The convolution, then the activation that the node names."""
+    """The convolution, followed by the activation of the node."""
 
     def translate(
         ctx: TranslationContext,

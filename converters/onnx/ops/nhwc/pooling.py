@@ -12,7 +12,7 @@ from irexec.ir.graph import Value
 
 
 def _max_pool(ctx: TranslationContext, x: Value, **attributes: Any) -> Any:
-    """The values only: the indices of channels-first data would be other ones."""
+    """The values alone: indices into channels-first data would be wrong."""
     if ctx.needs_output(1):
         raise ConversionError("the indices of a channels-last MaxPool are not supported", unsupported=True)
     return max_pool(ctx, x, **attributes)[:1]
