@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 from unittest import mock
 
 import numpy as np
@@ -56,6 +56,11 @@ _MOVING = {
     "TensorIterator", "TopK", "ScatterUpdate", "Floor", "Ceiling", "Round", "Sign",
 }  # fmt: skip
 
+_SUMMING = {
+    "ReduceSum", "ReduceMean", "CumSum", "AvgPool", "MatMul", "Einsum", "Convolution", "GroupConvolution", "ConvolutionBackpropData",
+    "GroupConvolutionBackpropData", "DeformableConvolution",
+}  # fmt: skip
+"""Their rounding is as large as that of their terms, however small the sum."""
 _CENTERING = {"MVN", "GroupNormalization"}
 """What the rounding of the mean leaves of equal values is divided by a small epsilon."""
 _ULP = 1.2e-7
@@ -160,6 +165,8 @@ def _noise(rng: np.random.Generator) -> Iterator[None]:
     original = execute._Runner._call
 
     def call(self: Any, step: Step, reference: ReferenceCall, arrays: list[Any]) -> None:
+        if step.report.type in _SUMMING:
+            arrays = [_disturbed(one, _ULP, rng) if _is_float(one) else one for one in arrays]
         original(self, step, reference, arrays)
         if step.report.type in _CENTERING and arrays[0].dtype.kind == "f":
             self.slots[step.outputs[0]] = _recentered(self, step, reference, arrays, original, rng)
@@ -168,11 +175,15 @@ def _noise(rng: np.random.Generator) -> Iterator[None]:
         own = resolve(step.node.type, step.node.version).tolerance
         for slot, fact in zip(step.outputs, step.report.facts, strict=True):
             array = self.slots[slot] if slot >= 0 else None
-            if isinstance(array, np.ndarray) and array.dtype.kind == "f":
+            if _is_float(array):
                 self.slots[slot] = _disturbed(array, max(own, _COARSE.get(str(fact.element), 1e-6)), rng)
 
     with mock.patch.object(execute._Runner, "_call", call):
         yield
+
+
+def _is_float(array: object) -> TypeGuard[np.ndarray]:
+    return isinstance(array, np.ndarray) and array.dtype.kind == "f"
 
 
 def _recentered(
