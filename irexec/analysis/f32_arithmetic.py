@@ -8,6 +8,7 @@
   minimum. (OpenVINO fills in the minimum of f32, which is -inf in f16.)
 - A result that depends on constants alone is rounded to f16 where a layer of f16 reads it: OpenVINO folds it, in f32,
   before it changes types. Decompression of weights for MatMul and Gather is not folded, and neither is FakeQuantize.
+- A Convert of constants alone to f16 rounds: OpenVINO folds it to a constant of f16.
 - f64, the types of 8 bits and less, and integers stay as they are.
 
 Source: ConvertPrecision in openvino's ``convert_precision.cpp``, with the CPU plugin's option that inputs, outputs and
@@ -83,12 +84,13 @@ class _Rewriting:
     def graph(self, graph: Graph, *, is_body: bool) -> None:
         """Rewrite one graph."""
         self.rounded |= _folded(graph, self.halves)
+        converts = _folded_converts(graph, self.halves)
         for node in graph.nodes:
             for body in node.bodies.values():
                 self.graph(body.graph, is_body=True)
             if node.type in _STATES or _gives_lowest(node):
                 self.kept.add(node)
-            if node in self.kept or self._is_stored(node, is_body):
+            if node in self.kept or node in converts or self._is_stored(node, is_body):
                 self.stored |= self.halves.keys() & node.outputs
             else:
                 self._name_f32(node)
@@ -155,21 +157,51 @@ def _is_quantised(value: Value, constant: set[Node]) -> bool:
 
 
 def _is_decompressed(value: Value, reader: Node) -> bool:
-    """Whether the value is Convert -> [Subtract] -> Multiply of a constant of 8 bits or less, for a layer that
-    decompresses it."""
+    """Whether a layer decompresses the weights that it reads."""
+    return reader.type in _DECOMPRESSED and _decompression(value) is not None
+
+
+def _decompression(value: Value) -> Node | None:
+    """The Convert of a value that is Convert -> [Subtract] -> Multiply of a constant of 8 bits or less; None of others."""
     node: Node | None = value.node
-    while node is not None and node.type in _AFTER_SCALING:
+    while node is not None and (node.type in _AFTER_SCALING or _widens(node)):
         node = _source(node, 0)
-    if reader.type not in _DECOMPRESSED or node is None or node.type != "Multiply":
-        return False
+    if node is None or node.type != "Multiply":
+        return None
     for index in (0, 1):
         converted = _source(node, index)
         if converted is not None and converted.type == "Subtract":
             converted = _source(converted, 0)
         stored = None if converted is None or converted.type != "Convert" else _source(converted, 0)
         if stored is not None and stored.constant is not None and stored.constant.element.bits <= 8:
-            return True
-    return False
+            return converted
+    return None
+
+
+def _widens(node: Node) -> bool:
+    """Whether a layer is a Convert of computed values to f32: scaled weights may have one."""
+    source = _source(node, 0) if node.type == "Convert" else None
+    return source is not None and source.constant is None and node.attributes.get("destination_type") == F32.name
+
+
+def _folded_converts(graph: Graph, halves: Mapping[Value, Element]) -> set[Node]:
+    """Converts of constants alone to f16 and bf16. OpenVINO folds them, except where a layer decompresses weights.
+
+    Integers of 8 bits and less are exact in both, and their Converts are left out.
+    """
+    readers = (node for node in graph.nodes if node.type in _DECOMPRESSED)
+    decompressing = {_decompression(value) for node in readers for value in node.inputs if value is not None}
+    return {
+        node
+        for node in constant_layers(graph) - decompressing
+        if node.type == "Convert" and node.outputs[0] in halves and node.inputs[0] not in halves
+        if not _is_exact(node)
+    }
+
+
+def _is_exact(convert: Node) -> bool:
+    constant = None if (source := _source(convert, 0)) is None else source.constant
+    return constant is not None and constant.element.is_integer and constant.element.bits <= 8
 
 
 def _source(node: Node, index: int) -> Node | None:

@@ -9,9 +9,10 @@ import irexec
 from irexec import io
 from irexec.analysis.builder import Builder
 from irexec.analysis.precision import Precision
-from irexec.dtypes.elements import BF16, F8E4M3, F8E5M2, F16, F32, I8, I64, Element
+from irexec.dtypes.elements import BF16, F8E4M3, F8E5M2, F16, F32, I8, I64, NF4, Element
 from irexec.errors import InputError
 from irexec.runtime.compiled_model import CompiledModel
+from tests.support.cases import typed
 
 OPTIMIZE = pytest.mark.parametrize("optimize", [True, False], ids=["optimized", "reference"])
 
@@ -255,3 +256,26 @@ def test_a_chain_of_constants_is_rounded_once(optimize: bool) -> None:
     b.result(b.emit("Convert", b.emit("Add", x, product), destination_type=F32))
     (found,) = irexec.compile_model(b.model(), optimize=optimize)([np.zeros(4, np.float16)]).values()
     np.testing.assert_array_equal(found, values.astype(np.float64).prod(0).astype(np.float16).astype(np.float32))
+
+
+@OPTIMIZE
+@pytest.mark.parametrize("stored", [F32, NF4], ids=str)
+@pytest.mark.parametrize(("is_scaled", "reader"), [(False, "Add"), (False, "MatMul"), (True, "Add"), (True, "MatMul")])
+def test_a_convert_of_constants_to_f16_rounds(stored: Element, is_scaled: bool, reader: str, optimize: bool) -> None:
+    """Measured with OpenVINO 2026.4.1: it folds the Convert, but for that of 4-bit weights that MatMul scales."""
+    rng = np.random.default_rng(5)
+    weights = typed(stored.name, rng.uniform(-1, 1, (8, 8)).astype(np.float32)).array
+    scale = (rng.random((8, 1)) + 1).astype(np.float16) if is_scaled else np.ones((8, 1), np.float16)
+    b = Builder("converted")
+    x = b.parameter(F32, (8, 8), "x")
+    half = b.emit("Convert", b.constant(weights, stored), destination_type=F16)
+    half = b.emit("Multiply", half, b.constant(scale, F16)) if is_scaled else half
+    wide = b.emit("Convert", half, destination_type=F32)
+    b.result(
+        b.emit("Add", x, wide) if reader == "Add" else b.emit("MatMul", x, wide, transpose_a=False, transpose_b=True)
+    )
+    given = np.zeros((8, 8)) if reader == "Add" else np.eye(8)
+    (found,) = irexec.compile_model(b.model(), optimize=optimize)([given.astype(np.float32)]).values()
+    decompressed = stored is NF4 and is_scaled and reader == "MatMul"
+    exact = (weights if decompressed else weights.astype(np.float16)).astype(np.float64) * scale
+    np.testing.assert_allclose(found, exact.T if reader == "MatMul" else exact, rtol=2e-7)
