@@ -54,7 +54,7 @@ class Record(Shown):
     def as_dict(self) -> dict[str, Any]:
         """The fields and ``_json_properties``, for JSON. Fields with the metadata ``json: False`` are left out."""
         names = [each.name for each in _fields(self) if each.metadata.get("json", True)]
-        return {name: _plain(getattr(self, name)) for name in (*names, *self._json_properties)}
+        return {name: plain(getattr(self, name)) for name in (*names, *self._json_properties)}
 
 
 class Report(Record):
@@ -92,11 +92,12 @@ def _fields(record: Any) -> tuple[Field[Any], ...]:
     return fields(record)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value for JSON: records and dataclasses become dictionaries, tuples become lists."""
     if isinstance(value, Record):
         return value.as_dict()
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, Mapping):
-        return {name: _plain(inner) for name, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {name: plain(inner) for name, inner in value.items()}
+    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -22,11 +22,11 @@ from irexec.ir.find import find_node
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.shape_text import ShapeLike, as_shape, write_shape
 from irexec.messages import counted, listed
-from irexec.records import Shown
+from irexec.records import Record
 
 
 @dataclass(frozen=True)
-class Port(Shown):
+class Port(Record):
     """One input or output of a model.
 
     Attributes:
@@ -45,6 +45,11 @@ class Port(Shown):
 
     def __str__(self) -> str:
         return f"{self.name}: {self.element or '?'}{shape_text(self.shape)}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The port for JSON, its type and shape as text."""
+        element = None if self.element is None else str(self.element)
+        return {"name": self.name, "names": list(self.names), "type": element, "shape": shape_text(self.shape)}
 
     def __getstate__(self) -> dict[str, Any]:
         """The state that is copied and pickled: the node goes without the graph around it."""

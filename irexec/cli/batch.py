@@ -20,7 +20,7 @@ from irexec.tools.batch.batch import format_of
 from irexec.tools.batch.job import FORMATS, BatchJob, Format
 from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import PredictorOptions
-from irexec.tools.batch.run import BatchOptions, BatchReport, MakeEngine, PartDone, Watch
+from irexec.tools.batch.run import BatchOptions, MakeEngine, PartDone, Watch
 from irexec.tools.batch.run import batch as run_job
 from irexec.tools.images.images import ImageOptions
 from irexec.tools.run.results import read_labels
@@ -210,7 +210,7 @@ def batch(
     if as_json:
         render.json_line({"event": "end", **asdict(report)})
     else:
-        _show(report)
+        render.show(report.sections())
     return 1 if report.failed else 0
 
 
@@ -235,10 +235,3 @@ def _watched(as_json: bool) -> Iterator[Watch]:
         yield Watch(part, progress, render.note_line)
         if shown[1] > _FAILURES_SHOWN and not as_json:
             render.remark(f"{shown[1] - _FAILURES_SHOWN} more items failed, which the manifest lists")
-
-
-def _show(report: BatchReport) -> None:
-    before = f", {report.resumed} of them before" if report.resumed else ""
-    failed = f", {report.failed} failed" if report.failed else ""
-    waiting = f", {report.waiting} are waiting (--resume continues)" if report.waiting else ""
-    render.line(f"{report.output}: {report.done} of {report.items} items{before}{failed}{waiting}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
 from irexec.cli import render
@@ -64,6 +62,6 @@ def bench(
     with progress_bar(f"measuring {model}", inputs.runs * (1 + len(others))) as advance:
         report = measure(model, inputs.sources, options, render.note_line, advance)
     if as_json:
-        render.as_json({"model": model, **asdict(report)})
+        render.as_json({"model": model, **report.as_dict()})
     else:
         render.show(report.sections())

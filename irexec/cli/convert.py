@@ -129,7 +129,7 @@ def convert(
     if as_json:
         render.as_json(document)
     else:
-        render.line(f"{target}: {counted(len(converted.nodes), 'layer')}")
+        render.show(f"{target}: {counted(len(converted.nodes), 'layer')}")
         if code:
             same = as_given((), verification.shapes, verification.seed)
             go_on("compare", model, str(target), f"--a-runtime={_runtime()}", *same)

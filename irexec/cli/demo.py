@@ -10,6 +10,7 @@ import click
 from irexec.cli import render
 from irexec.cli.option_groups import command
 from irexec.cli.paths import FilePath
+from irexec.display import Text
 from irexec.messages import counted
 from irexec.tools.demo import Demo, write_demo
 
@@ -33,18 +34,19 @@ def demo(folder: str, as_json: bool) -> None:
     irexec demo
     irexec demo /tmp/try
     """
+    from irexec.cli.main import run
+
     made = write_demo(folder)
     shown, following = _shown(made), _filled(made)
     if as_json:
         commands = [f"irexec {text}" for text in (*shown.values(), *following.values())]
         render.as_json({"folder": made.folder, "files": list(made.files), "commands": commands})
         return
-    render.line(f"{made.folder}: {counted(len(made.files), 'file')}")
+    render.show(f"{made.folder}: {counted(len(made.files), 'file')}")
     for title, text in shown.items():
-        _run(title, text)
-    render.line()
-    render.line("next:")
-    render.lines(f"  irexec {text}  # {title}" for title, text in following.items())
+        render.show(["", Text(f"# {title}", "title"), Text(f"> irexec {text}", "code")])
+        run(shlex.split(text))
+    render.show(["", "next:", [Text(f"  irexec {text}  # {title}", "code") for title, text in following.items()]])
 
 
 def _shown(made: Demo) -> dict[str, str]:
@@ -66,12 +68,3 @@ def _filled(made: Demo) -> dict[str, str]:
     names = {"model": made.path("classifier.xml"), "faulty": made.path("faulty.xml"), "folder": made.folder}
     quoted = {name: shlex.quote(path) for name, path in names.items()}
     return {title: text.format(**quoted) for title, text in _NEXT}
-
-
-def _run(title: str, text: str) -> None:
-    from irexec.cli.main import run
-
-    render.line()
-    render.line(f"# {title}")
-    render.line(f"> irexec {text}")
-    run(shlex.split(text))

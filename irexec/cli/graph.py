@@ -12,7 +12,6 @@ from irexec.cli.option_groups import OptionGroup, command, option, settings
 from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.usage import is_given, refuse_without
-from irexec.messages import counted
 from irexec.tools.graph.create import GraphOptions, create
 from irexec.tools.graph.drawing import Drawing
 from irexec.tools.graph.files import (
@@ -165,15 +164,6 @@ def _show(
         file = None if written is None else {"path": written.path, "format": written.format, "bytes": written.bytes}
         render.as_json({"model": path, "file": file, "total": drawing.total, **drawing.as_dict()})
     elif written is None:
-        render.whole(rendered(drawing, format, columns=columns, notify=render.note_line).decode())
+        render.verbatim(rendered(drawing, format, columns=columns, notify=render.note_line).decode())
     else:
-        folds = len(drawing.frames) - 1
-        drawn = (
-            counted(drawing.total, "layer")
-            if len(drawing.layers) == drawing.total
-            else f"{len(drawing.layers):,} of {counted(drawing.total, 'layer')}"
-        )
-        blocks = f", {counted(folds, 'block')} that {'folds' if folds == 1 else 'fold'}" if folds else ""
-        render.line(
-            f"{written.path}: {drawn}, {counted(drawing.constants, 'constant')} drawn in others{blocks}; {written.bytes:,} bytes"
-        )
+        render.show(f"{written.path}: {drawing.counts()}; {written.bytes:,} bytes")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import click
@@ -26,17 +25,17 @@ from irexec.cli.options import (
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import spinner_then_bar
 from irexec.cli.shape_option import ALTERNATIVE
-from irexec.cli.trap_options import TRAP, show_trap_notes, trap_document
+from irexec.cli.trap_options import TRAP, show_trap_notes
 from irexec.cli.usage import is_given, refuse_without
 from irexec.messages import counted
 from irexec.runtime.weight_packing import WeightsMode
 from irexec.tools.arrays.histogram import BINS, histogram
 from irexec.tools.images.files import IMAGE_SUFFIXES
 from irexec.tools.images.images import ImageOptions
-from irexec.tools.run.infer import InferOptions, InferReport, Messages
+from irexec.tools.run.infer import InferOptions, Messages
 from irexec.tools.run.infer import infer as run_once
+from irexec.tools.run.infer_report import InferReport
 from irexec.tools.run.input_sources import InputSource
-from irexec.tools.run.results import describe
 from irexec.tools.trapping.trapped_run import TrapOptions
 
 
@@ -182,15 +181,13 @@ def infer(
     if report.dumped is not None:
         render.remark(f"{request.dump_folder}: {counted(report.dumped, 'tensor')}")
     if as_json:
-        shown = {} if bars is None else {"histograms": [found.as_dict() for found in histograms]}
-        render.as_json(_document(report) | shown)
+        shown = {} if bars is None else {"histograms": histograms}
+        render.as_json(report.as_dict() | shown)
     else:
         if report.trap is not None:
             show_trap_notes(report.trap)
         render.show(report.sections())
-        for found in histograms:
-            render.line()
-            render.show(found.sections())
+        render.show([["", found.sections()] for found in histograms])
         if not reads_stdin(inputs.given) and request.weights is None and request.image == ImageOptions():
             _go_on(model, report, list(as_given(inputs.given, request.shapes, request.seed)))
     return 1 if report.is_trapped or (report.comparison is not None and not report.comparison.agrees) else 0
@@ -212,16 +209,3 @@ def _check_image(sources: Sequence[InputSource], output: str) -> None:
         writes_image = output.lower().endswith(".png") and name != "resize"
         if is_given(name) and not reads_image and not writes_image:
             raise click.UsageError(f"--{name} is for images, and no -i is one ({', '.join(IMAGE_SUFFIXES)})")
-
-
-def _document(report: InferReport) -> dict[str, Any]:
-    document: dict[str, Any] = {"outputs": [asdict(describe(name, array)) for name, array in report.tensors.items()]}
-    if report.trap is not None:
-        document["trap"] = trap_document(report.trap)
-    if report.predictions is not None:
-        document["topk"] = [vars(prediction) for prediction in report.predictions]
-    if report.comparison is not None:
-        document["assert"] = [asdict(agreement) for agreement in report.comparison.agreements]
-        document["only_in_reference"] = report.comparison.only_in_reference
-        document["only_in_results"] = report.comparison.only_in_results
-    return document

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import click
 
-from irexec.analysis.execution_graph import (
-    description,
-    executed_layers,
-    is_execution_graph,
-    times_by_type,
-)
+from irexec.analysis.execution_graph import executed_layers, is_execution_graph, times_by_type
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.cli import render
@@ -22,23 +17,17 @@ from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions, LimitOptio
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.usage import refuse_without
-from irexec.display import Column, Table
-from irexec.ir.dims import shape_text
+from irexec.display import Content, sections_of
 from irexec.ir.findings import Finding
-from irexec.messages import counted
+from irexec.records import Report
 from irexec.tools.arrays.histogram import BINS, Histogram, constant_histogram, find_constant
-from irexec.tools.inspect.cost import CostReport, cost
-from irexec.tools.inspect.precision import PrecisionReport, precision
-from irexec.tools.inspect.summary import Summary, edges, histogram, layer_text, layers, summarize
-from irexec.tools.inspect.tree import TreeReport, tree
-from irexec.tools.inspect.weights import WeightLine, weights, weights_table
-from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape_for_display
-from irexec.tools.sections.executed import executed_table, times_table
-from irexec.tools.sections.graphs import ports_table
-
-if TYPE_CHECKING:
-    from irexec.compile.plan_report import PlanReport
-    from irexec.tools.inspect.memory import MemoryReport
+from irexec.tools.inspect.cost import cost
+from irexec.tools.inspect.precision import precision
+from irexec.tools.inspect.summary import Summary, edges, layers, operations_table, summarize
+from irexec.tools.inspect.tree import tree
+from irexec.tools.inspect.weights import weights, weights_table
+from irexec.tools.run.shapes import read_with_shapes, reshape_for_display
+from irexec.tools.sections.executed import executed_table, execution_summary, times_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,53 +151,96 @@ def inspect(
         read = read_with_shapes(model, files.weights, inputs.shapes, mmap=files.mmap, progress=advance)
     if is_execution_graph(read):
         _refuse_for_execution_graph(model, asked, bool(inputs.shapes))
-        _execution_graph(model, read, asked.show_layers, asked.show_ops, as_json)
+        _show(execution_summary(read), list(_executed(read, asked)), asked, as_json)
         return
     problems = list(read.problems)
     reshape_for_display(read, inputs.shapes)
-    parts = _Parts.of(model, files, read, asked, limits, inputs.shapes)
+    inference = infer_shapes(read, tolerant=True)
+    summary = summarize(read, inference)
+    parts = [*_parts(read, inference, summary, asked), *_compiled(model, files, read, inference, asked, limits, inputs)]
     # Not before: an error of what is asked for says more.
     _warn_of_problems(model, problems)
+    _show(summary, parts, asked, as_json)
+
+
+class _Part(NamedTuple):
+    """A report that is asked for: its name in JSON, and its contents; None for what only JSON has."""
+
+    name: str
+    value: Any
+    contents: Content
+
+
+def _of(name: str, report: Report) -> _Part:
+    return _Part(name, report, sections_of(report))
+
+
+def _show(summary: Report, parts: Sequence[_Part], asked: _Asked, as_json: bool) -> None:
     if as_json:
-        render.as_json(_document(read, parts, asked))
-    else:
-        _show(model, read, parts, asked)
+        render.as_json({**summary.as_dict(), **{part.name: part.value for part in parts}})
+        return
+    render.show(sections_of(summary))
+    for part in parts:
+        if part.contents is not None:
+            render.show(["", part.contents], unfolds=asked.verbose)
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """The reports of a model; None for a report that is not asked for."""
+def _parts(model: Model, inference: Inference, summary: Summary, asked: _Asked) -> Iterator[_Part]:
+    """The reports that need no compiler."""
+    if asked.show_ops:
+        yield _Part("ops", summary.ops, operations_table(summary.ops))
+    if asked.show_layers:
+        lines = layers(model, inference)
+        yield _Part("layers", lines, map(sections_of, lines))
+        yield _Part("edges", edges(model), None)
+    if asked.show_weights:
+        with progress_bar("reading weights", summary.weight_bytes) as advance:
+            constants = weights(model, advance)
+        yield _Part("weights", constants, weights_table(constants))
+    if asked.show_tree:
+        yield _of("tree", tree(model, asked.depth, inference))
+    if asked.show_precision:
+        yield _of("precision", precision(model, inference))
+    if asked.show_cost:
+        yield _of("cost", cost(model, inference))
+    if asked.histograms:
+        found = _histograms(model, asked)
+        yield _Part("histograms", found, [["" if i else None, one.sections()] for i, one in enumerate(found)])
 
-    inference: Inference
-    summary: Summary
-    weights: list[WeightLine] | None
-    cost: CostReport | None
-    tree: TreeReport | None
-    precision: PrecisionReport | None
-    memory: MemoryReport | None
-    plan: PlanReport | None
-    histograms: list[Histogram]
 
-    @staticmethod
-    def of(
-        path: str, files: WeightsOptions, model: Model, asked: _Asked, limits: LimitOptions, shapes: Shapes
-    ) -> _Parts:
-        """Everything that is asked for."""
-        inference = infer_shapes(model, tolerant=True)
-        summary = summarize(model, inference)
-        weights = _weights(model, summary) if asked.show_weights else None
-        histograms = _histograms(model, asked)
-        return _Parts(
-            inference,
-            summary,
-            weights,
-            cost(model, inference) if asked.show_cost else None,
-            tree(model, asked.depth, inference) if asked.show_tree else None,
-            precision(model, inference) if asked.show_precision else None,
-            _memory(path, model, limits, inference) if asked.show_memory else None,
-            _plan(path, files, limits, shapes) if asked.show_plan else None,
-            histograms,
-        )
+def _compiled(
+    path: str,
+    files: WeightsOptions,
+    model: Model,
+    inference: Inference,
+    asked: _Asked,
+    limits: LimitOptions,
+    inputs: InputOptions,
+) -> Iterator[_Part]:
+    """The reports about the compiled model. The compiler is imported only for these."""
+    threads, max_memory = limits.threads, limits.max_memory
+    if asked.show_memory:
+        from irexec.tools.inspect.memory import memory
+
+        with render.progress(f"compiling {path}"):
+            yield _of("memory", memory(model, threads=threads, max_memory=max_memory, inference=inference))
+    if asked.show_plan:
+        from irexec.tools.inspect.plan import plan
+        from irexec.tools.sections.plans import plan_sections
+
+        with render.progress(f"compiling {path}"):
+            found = plan(path, files.weights, inputs.shapes, threads, mmap=files.mmap, max_memory=max_memory)
+        yield _Part("plan", found, plan_sections(found))
+
+
+def _executed(model: Model, asked: _Asked) -> Iterator[_Part]:
+    """The reports about an execution graph."""
+    executed = executed_layers(model)
+    if asked.show_ops:
+        types = times_by_type(executed)
+        yield _Part("types", types, times_table(types))
+    if asked.show_layers:
+        yield _Part("layers", executed, executed_table(executed))
 
 
 def _refuse_for_execution_graph(path: str, asked: _Asked, shapes: bool) -> None:
@@ -222,24 +254,6 @@ def _refuse_for_execution_graph(path: str, asked: _Asked, shapes: bool) -> None:
             raise click.UsageError(f"{path} is an execution graph, which has no {what}")
 
 
-def _show(path: str, model: Model, parts: _Parts, asked: _Asked) -> None:
-    _summary(path, parts.summary)
-    if asked.show_ops:
-        operations = Table(["operation", Column("layers", kind="number")], list(parts.summary.ops.items()))
-        render.show(["", operations])
-    if asked.show_layers:
-        render.show(["", (layer_text(layer) for layer in layers(model, parts.inference))])
-    if parts.weights is not None:
-        render.show(["", weights_table(parts.weights)])
-    for part in (parts.tree, parts.precision, parts.cost, parts.memory, *parts.histograms):
-        if part is not None:
-            render.show(["", part.sections()])
-    if parts.plan is not None:
-        from irexec.tools.sections.plans import plan_sections
-
-        render.show(["", plan_sections(parts.plan)], unfolds=asked.verbose)
-
-
 def _histograms(model: Model, asked: _Asked) -> list[Histogram]:
     nodes = [find_constant(model, name) for name in asked.histograms]
     total = sum(node.constant.size for node in nodes if node.constant is not None)
@@ -247,98 +261,8 @@ def _histograms(model: Model, asked: _Asked) -> list[Histogram]:
         return [constant_histogram(node, asked.bins, advance) for node in nodes]
 
 
-def _memory(path: str, model: Model, limits: LimitOptions, inference: Inference | None) -> MemoryReport:
-    # The compiler is imported only where something is compiled.
-    from irexec.tools.inspect.memory import memory
-
-    with render.progress(f"compiling {path}"):
-        return memory(model, threads=limits.threads, max_memory=limits.max_memory, inference=inference)
-
-
 def _warn_of_problems(path: str, problems: Sequence[Finding]) -> None:
     """Warn of the first error in the files, which may be why shapes are not known."""
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors:
         render.warning_line(f"{errors[0].at(path)}: {errors[0].message}; irexec validate lists all that is wrong")
-
-
-def _plan(path: str, files: WeightsOptions, limits: LimitOptions, shapes: Shapes) -> PlanReport:
-    from irexec.tools.inspect.plan import plan
-
-    with render.progress(f"compiling {path}"):
-        return plan(path, files.weights, shapes, limits.threads, mmap=files.mmap, max_memory=limits.max_memory)
-
-
-def _weights(model: Model, summary: Summary) -> list[WeightLine]:
-    with progress_bar("reading weights", summary.weight_bytes) as advance:
-        return weights(model, advance)
-
-
-def _summary(path: str, summary: Summary) -> None:
-    render.line(f"{path}: {summary.name or 'no name'}, IR version {summary.version}")
-    bodies = f", {counted(summary.bodies, 'body')}" if summary.bodies else ""
-    render.line(f"{counted(summary.layers, 'layer')} of {counted(len(summary.ops), 'operation')}{bodies}")
-    elements = counted(summary.weight_elements, "element")
-    render.line(f"{counted(summary.constants, 'constant')}, {elements}, {counted(summary.weight_bytes, 'byte')}")
-    render.show(ports_table({"input": summary.inputs, "output": summary.outputs}))
-    for sentence in summary.unsupported:
-        render.line(f"not supported: {sentence}")
-
-
-def _execution_graph(path: str, model: Model, show_layers: bool, show_ops: bool, as_json: bool) -> None:
-    executed = executed_layers(model)
-    types = times_by_type(executed)
-    total = sum(line.microseconds for line in types)
-    if as_json:
-        document: dict[str, Any] = {
-            "name": model.name,
-            "execution_graph": True,
-            "layer_count": len(executed),
-            "microseconds": total,
-        }
-        document |= {"types": [asdict(line) for line in types]} if show_ops else {}
-        document |= {"layers": [asdict(layer) for layer in executed]} if show_layers else {}
-        render.as_json(document)
-        return
-    measured = sum(layer.microseconds is not None for layer in executed)
-    render.line(f"{path}: {model.name or 'no name'}")
-    render.line(description(model))
-    times = f"{counted(measured, 'layer')} with a time, {total:,.0f} µs in all"
-    render.line(times if measured else "no layer has a time: it was not measured")
-    if show_ops:
-        render.show(["", times_table(types)])
-    if show_layers:
-        render.show(["", executed_table(executed)])
-
-
-def _document(model: Model, parts: _Parts, asked: _Asked) -> dict[str, Any]:
-    document = _plain_summary(parts.summary)
-    if asked.show_ops:
-        document["ops"] = histogram(model)
-    if asked.show_layers:
-        document["layers"] = [dict(vars(line)) for line in layers(model, parts.inference)]
-        document["edges"] = [asdict(edge) for edge in edges(model)]
-    if parts.weights is not None:
-        document["weights"] = [asdict(line) for line in parts.weights]
-    parts_by_name = {
-        "cost": parts.cost, "tree": parts.tree, "precision": parts.precision, "memory": parts.memory, "plan": parts.plan,
-    }  # fmt: skip
-    document |= {name: part.as_dict() for name, part in parts_by_name.items() if part is not None}
-    if parts.histograms:
-        document["histograms"] = [found.as_dict() for found in parts.histograms]
-    return document
-
-
-def _plain_summary(summary: Summary) -> dict[str, Any]:
-    document = {name: value for name, value in vars(summary).items() if name not in ("inputs", "outputs")}
-    for side, ports in (("inputs", summary.inputs), ("outputs", summary.outputs)):
-        document[side] = [
-            {
-                "name": p.name,
-                "names": list(p.names),
-                "type": str(p.element) if p.element else None,
-                "shape": shape_text(p.shape),
-            }
-            for p in ports
-        ]
-    return document

@@ -6,12 +6,17 @@ import json
 import math
 from typing import Any
 
+from irexec.records import Record
+
 _LONG = 1000
 """A list of more members has one in each line: json is ten times as fast where it does not indent."""
 
 
 def to_plain(value: Any) -> Any:
-    """A value in the types of JSON: NaN becomes null, infinities become text, and so does every other type."""
+    """A value in the types of JSON: NaN becomes null, infinities become text, and so does every other type but a
+    Record, whose fields are written."""
+    if isinstance(value, Record):
+        value = value.as_dict()
     if isinstance(value, dict):
         return {str(key): to_plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -11,8 +11,7 @@ from irexec.cli import render
 from irexec.cli.convert import onnx_support
 from irexec.cli.option_groups import command
 from irexec.cli.paths import FilePath
-from irexec.display import Column, Table
-from irexec.tools.operations import Coverage, coverage, matching, supported, unsupported
+from irexec.tools.operations import coverage, matching, operations_table, supported, unsupported
 
 
 @command()
@@ -44,26 +43,8 @@ def ops(names: tuple[str, ...], check: str | None, as_json: bool) -> int:
     if as_json:
         render.as_json({"coverage": asdict(coverage()), "operations": [asdict(line) for line in lines]})
     else:
-        details = [_INPUTS, _ATTRIBUTES] if names else []
-        table = Table([_TYPE, _VERSION, *details, _SUMMARY], lines, what="operations")
-        render.show([table, None if names else _total(coverage())])
+        render.show([operations_table(lines, bool(names)), None if names else coverage().sections()])
     return 0
-
-
-_TYPE, _VERSION, _SUMMARY = (
-    Column("type", "type"),
-    Column("version", "version"),
-    Column("summary", "summary", "sentence"),
-)
-_INPUTS = Column("inputs", lambda line: ", ".join(line.inputs), "sentence")
-_ATTRIBUTES = Column("attributes", lambda line: ", ".join(line.attributes), "sentence")
-
-
-def _total(found: Coverage) -> str:
-    return (
-        f"{found.supported} of {found.versions} versions of OpenVINO's operations up to opset{found.opset} "
-        f"({found.types} types), {found.extensions} of others"
-    )
 
 
 def _check(path: str, as_json: bool) -> int:
@@ -71,7 +52,5 @@ def _check(path: str, as_json: bool) -> int:
     if as_json:
         render.as_json({"model": path, "unsupported": missing})
     else:
-        for sentence in missing:
-            render.line(sentence)
-        render.line(f"{path}: {f'{len(missing)} not supported' if missing else 'everything is supported'}")
+        render.show([missing, f"{path}: {f'{len(missing)} not supported' if missing else 'everything is supported'}"])
     return 4 if missing else 0

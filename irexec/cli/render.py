@@ -56,19 +56,9 @@ def _print(text: RichText, stderr: bool = False) -> None:
     put(buffer.getvalue(), stderr)
 
 
-def line(text: str = "") -> None:
-    """A line of plain text."""
-    lines([text])
-
-
 def lines(texts: Iterable[str], stderr: bool = False) -> None:
     """Lines of plain text."""
     put("".join(f"{visible(cut(text, _LINE))}\n" for text in texts), stderr)
-
-
-def whole(text: str) -> None:
-    """A document of lines, as it is: whoever made it has escaped what a terminal would obey."""
-    put(text)
 
 
 def remark(text: str) -> None:
@@ -138,7 +128,7 @@ def show(contents: Content, *, unfolds: bool = False) -> None:
 
 def _draw(drawn: Sequence[Line]) -> None:
     """Print lines; nothing trails in them."""
-    if not sys.stdout.isatty():
+    if not drawn or not sys.stdout.isatty():
         # Much faster than rich, which looks at every piece of every line.
         put("".join(f"{''.join(piece for _, piece in pieces).rstrip()}\n" for pieces in drawn))
         return
@@ -190,7 +180,7 @@ def json_document(document: dict[str, Any], indent: int | None = 2) -> None:
 
 
 def verbatim(text: str) -> None:
-    """A document of text without characters that a terminal would obey."""
+    """A document of text as it is: its author has escaped what a terminal would obey."""
     put(text)
 
 

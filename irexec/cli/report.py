@@ -12,8 +12,8 @@ from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOp
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.usage import refuse_without
-from irexec.messages import amount, counted
-from irexec.tools.report import ReportOptions, WrittenReport
+from irexec.display import sections_of
+from irexec.tools.report import ReportOptions
 from irexec.tools.report import report as write_report
 
 _SWITCH = click.Choice(["on", "off"])
@@ -85,18 +85,8 @@ def report(
         inputs=tuple(inputs.sources), made_by=f"irexec {irexec.__version__}",
     )  # fmt: skip
     written = write_report(model, output, options, notify=render.note_line, progress=progress_bar)
-    _show(model, written, as_json)
-
-
-def _show(model: str, written: WrittenReport, as_json: bool) -> None:
     if as_json:
         document = {"model": model, "report": written.path, "bytes": written.bytes, "layers": written.layers}
         render.as_json(document | {"findings": written.findings, "sections": written.sections, "notes": written.notes})
-        return
-    counts = [
-        f"{count:,} {name}{'s' if count > 1 and name != 'info' else ''}" for name, count in written.findings.items()
-    ]
-    found = ", ".join(counts) or "no findings"
-    render.line(f"{written.path}: {amount(written.bytes)}, {counted(written.layers, 'layer')}, {found}")
-    for note in written.notes:
-        render.line(f"not in the report: {note}")
+    else:
+        render.show(sections_of(written))

@@ -139,7 +139,7 @@ def serve(
         if as_json:
             render.json_line({"http": http, "grpc": grpc, "models": list(paths)})
         else:
-            render.line(f"{http}{'' if grpc is None else f' and {grpc}'}: {', '.join(paths)}")
+            render.show(f"{http}{'' if grpc is None else f' and {grpc}'}: {', '.join(paths)}")
 
     leave_to_command()
     open_inference.serve(served, request, started)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import click
@@ -115,13 +114,3 @@ def show_trap_notes(report: TrapReport) -> None:
         render.remark(f"{found.path}: ranges of {found.tensors} tensors in {counted(found.runs, 'run')}")
     for note in trap_notes(report):
         render.note_line(note)
-
-
-def trap_document(report: TrapReport) -> dict[str, Any]:
-    """The report as JSON."""
-    document = asdict(report)
-    if report.trap is not None:
-        document["trap"]["iterations"] = [
-            {"layer": layer, "body": body, "iteration": iteration} for layer, body, iteration in report.trap.iterations
-        ]
-    return document

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,11 +17,8 @@ from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.usage import is_given
-from irexec.messages import counted
 from irexec.tools.sections.codes import code_sections
-from irexec.tools.sections.graphs import findings_table
 from irexec.tools.validation import (
-    STDIN,
     Baseline,
     Report,
     find_files,
@@ -30,6 +26,7 @@ from irexec.tools.validation import (
     read_baseline,
     report,
     report_always,
+    reports_sections,
 )
 from irexec.tools.validation.baseline import gone_text
 
@@ -189,45 +186,14 @@ def _many(paths: Sequence[str], files: WeightsOptions, jobs: int, options: dict[
     return found
 
 
-def _show(found: Sequence[Report]) -> None:
-    for one in found:
-        if one.findings:
-            render.show(findings_table(one.findings))
-        if one.error is None:
-            render.line(f"{_name(one)}: {_counted(Counter(one.counts), one.ignored, one.known)}")
-    if len(found) > 1:
-        total: Counter[str] = Counter()
-        for one in found:
-            total.update(one.counts)
-        unreadable = sum(one.error is not None for one in found)
-        text = _counted(total, sum(one.ignored for one in found), sum(one.known for one in found))
-        render.line(f"{counted(len(found), 'file')}: {text}{f', {unreadable} not readable' if unreadable else ''}")
-
-
 def _explain(found: Sequence[Report]) -> None:
     for code in sorted({finding.code for one in found for finding in one.findings}):
         render.show(["", code_sections(CODES[code])])
 
 
-def _name(one: Report) -> str:
-    return "stdin" if one.path == STDIN else one.path
-
-
-def _counted(counts: Counter[str], ignored: int, known: int) -> str:
-    texts = [f"{count} {name}{'' if count == 1 or name == 'info' else 's'}" for name, count in counts.items() if count]
-    texts += [f"{count} {what}" for count, what in ((ignored, "ignored"), (known, "known")) if count]
-    return ", ".join(texts) or "no findings"
-
-
 def _document(found: Sequence[Report]) -> dict[str, Any]:
-    models = [
-        {"model": one.path, "counts": one.counts, "ignored": one.ignored, "known": one.known, "error": one.error}
-        for one in found
-    ]
-    return {
-        "models": models,
-        "findings": [{"model": one.path, **finding.as_dict()} for one in found for finding in one.findings],
-    }
+    findings = [{"model": one.path, **finding.as_dict()} for one in found for finding in one.findings]
+    return {"models": [one.as_dict() for one in found], "findings": findings}
 
 
 def _sarif(found: Sequence[Report]) -> None:
@@ -249,7 +215,7 @@ def _junit(found: Sequence[Report]) -> None:
 
 
 _WRITERS: dict[str, Callable[[Sequence[Report]], None]] = {
-    "table": _show,
+    "table": lambda found: render.show(reports_sections(found)),
     "json": lambda found: render.as_json(_document(found)),
     "sarif": _sarif,
     "github": _github,

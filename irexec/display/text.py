@@ -66,14 +66,19 @@ def plain(contents: Content) -> str:
 
 
 def lines(contents: Content, frame: Frame) -> Iterator[Line]:
-    """The lines of contents, with an empty line before and after a table; folded sections are left out."""
+    """The lines of contents, with an empty line before and after a table with a header; folded sections are left
+    out."""
     before: object = None
     for content in _flat(contents, frame.unfolds):
         drawn = list(_drawn(content, frame))
-        if before not in (None, "") and drawn and (isinstance(content, Table) or isinstance(before, Table)):
+        if before not in (None, "") and drawn and (_has_header(content) or _has_header(before)):
             yield []
         yield from drawn
         before = content if drawn else before
+
+
+def _has_header(content: object) -> bool:
+    return isinstance(content, Table) and any(column.title for column in content.all_columns())
 
 
 def _flat(contents: Content, unfolds: bool) -> Iterator[Content]:
@@ -146,7 +151,7 @@ def filled(parts: Iterable[str], width: int | None, first: str = "", other: str 
 
 
 def table_lines(table: Table, frame: Frame) -> Iterator[Line]:
-    """The lines of a table: its header, a rule and its rows."""
+    """The lines of a table: its header and a rule, unless no column has a title, and its rows."""
     limit = min((size for size in (table.limit, frame.rows) if size is not None), default=len(table.rows))
     columns = table.all_columns()
     used = [i for i, column in enumerate(columns) if column.kind != "chart"]
@@ -159,9 +164,10 @@ def table_lines(table: Table, frame: Frame) -> Iterator[Line]:
         cells = [[row[i] for i in kept] for row in cells]
         contents = [[row[i] for i in kept] for row in contents]
     bands = layout(columns, cells, frame.width)
-    headers = [column.title for column in columns]
-    yield from (_styled(pieces, ["header"] * len(columns)) for pieces in row_lines(columns, headers, bands))
-    yield [("rule", ("─" if frame.has_lines else "-") * max(band.width for band in bands))]
+    if _has_header(table):
+        headers = [column.title for column in columns]
+        yield from (_styled(pieces, ["header"] * len(columns)) for pieces in row_lines(columns, headers, bands))
+        yield [("rule", ("─" if frame.has_lines else "-") * max(band.width for band in bands))]
     for row, values in zip(cells, contents, strict=True):
         styles = [value.style if isinstance(value, Text) else "" for value in values]
         for pieces in row_lines(columns, row, bands, "…" if frame.has_lines else "..."):

@@ -58,14 +58,18 @@ class Findings(Records[Finding]):
     """The findings about a model: a list that displays in a notebook as a table."""
 
 
-def count_text(findings: Iterable[Finding]) -> str:
-    """Number of findings of each severity: "2 errors, 1 warning"."""
+def counts_of(findings: Iterable[Finding]) -> dict[str, int]:
+    """Number of findings by severity, the worst first; severities that do not occur are left out."""
     counts = Counter(finding.severity for finding in findings)
+    return {name: counts[name] for name in _SEVERITIES if counts[name]}
+
+
+def count_text(findings: Iterable[Finding], **others: int) -> str:
+    """Number of findings of each severity, and of others by what they are: "2 errors, 1 warning, 3 ignored"."""
     parts = [
-        f"{counts[name]:,} {name}{'s' if counts[name] > 1 and name != 'info' else ''}"
-        for name in _SEVERITIES
-        if counts[name]
+        f"{count:,} {name}{'s' if count > 1 and name != 'info' else ''}" for name, count in counts_of(findings).items()
     ]
+    parts += [f"{count:,} {what}" for what, count in others.items() if count]
     return ", ".join(parts) or "no findings"
 
 

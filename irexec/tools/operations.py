@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.api import ModelLike, as_model
+from irexec.display import Column, Content, Table
 from irexec.errors import InputError, UnsupportedError
-from irexec.records import Record, Records
+from irexec.records import Record, Records, Report
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import NEWEST_OPSET, definitions, opset_versions, resolve
 
@@ -25,7 +27,7 @@ class OperationLine(Record):
 
 
 @dataclass(frozen=True)
-class Coverage(Record):
+class Coverage(Report):
     """Number of types and versions of OpenVINO up to an opset, of supported versions, and of supported extensions."""
 
     opset: int
@@ -33,6 +35,23 @@ class Coverage(Record):
     versions: int
     supported: int
     extensions: int
+
+    def sections(self) -> list[Content]:
+        """A sentence."""
+        return [
+            f"{self.supported} of {self.versions} versions of OpenVINO's operations up to opset{self.opset} "
+            f"({self.types} types), {self.extensions} of others"
+        ]
+
+
+def operations_table(lines: Sequence[OperationLine], has_details: bool) -> Table:
+    """Operations, with their inputs and attributes if ``has_details``."""
+    details = [
+        Column("inputs", lambda line: ", ".join(line.inputs), "sentence"),
+        Column("attributes", lambda line: ", ".join(line.attributes), "sentence"),
+    ]
+    columns = [Column("type", "type"), Column("version", "version"), *(details if has_details else [])]
+    return Table([*columns, Column("summary", "summary", "sentence")], lines, what="operations")
 
 
 def coverage() -> Coverage:

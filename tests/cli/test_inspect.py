@@ -25,7 +25,7 @@ def _shown(capsys: Capture, *arguments: object) -> str:
 def _blocks(text: str) -> dict[str, list[str]]:
     """The indented lines of each layer by its first line."""
     found: dict[str, list[str]] = {}
-    for line in text.split("\n\n", 1)[1].splitlines():
+    for line in text.split("\n\n", 2)[2].splitlines():
         if not line.startswith(" "):
             found[title := line] = []
         else:

@@ -94,7 +94,7 @@ def test_shortening_counts_cells(text: str, width: int, expected: str) -> None:
 
 def test_control_characters_are_shown_not_obeyed(capsys: Capture) -> None:
     render.show(Table(["name"], [("a\x1b[2Jb",)]))
-    render.line("c\x07d")
+    render.show("c\x07d")
     out = capsys.readouterr().out
     assert "a\\x1b[2Jb" in out and "c\\x07d" in out
     render.note_line("a\x1b[2Jb\nc")

@@ -25,7 +25,7 @@ from irexec.tools.inspect.memory import memory
 from irexec.tools.inspect.precision import precision
 from irexec.tools.report import WrittenReport
 from irexec.tools.run import results
-from irexec.tools.run.infer import Assertion, InferReport
+from irexec.tools.run.infer_report import Assertion, InferReport
 from irexec.tools.validation.processes import reports
 from tests.display.test_markup import HOSTILE
 from tests.support.markup import Element, parse
@@ -151,7 +151,7 @@ SHOWN: dict[str, tuple[Callable[[], Any], str, list[str]]] = {
     "summary": (
         lambda: inspect.summarize(irexec.read_model(CLASSIFIER)),
         "<Summary 'digits classifier': 21 layers, 7 constants of 24.4 kB, image",
-        ["Convolution-1: 2"],
+        ["21 layers of 10 operations", "Convolution-1"],
     ),
     "layers": (
         lambda: inspect.layers(irexec.read_model(CLASSIFIER)),
@@ -192,7 +192,7 @@ SHOWN: dict[str, tuple[Callable[[], Any], str, list[str]]] = {
     "written report": (
         lambda: WrittenReport("r.html", 123456, 2, {"error": 1}, ("summary",), ()),
         "WrittenReport(",
-        ["123,456", "error: 1"],
+        ["123 kB", "1 error"],
     ),
     "tensor": (lambda: results.describe("a", np.arange(4)), "TensorLine(name='a'", ["int64"]),
     "predictions": (lambda: results.predictions({"a": np.arange(4.0)}, 2), "[Prediction(", ["2 Predictions"]),

@@ -88,7 +88,7 @@ def test_json_of_records() -> None:
 )
 def test_formats(kind: str, value: float | None, text: str) -> None:
     table = Table([Column("", kind=kind)], [[value]], hide_empty=False)  # type: ignore[arg-type]
-    assert _text(table, Frame())[2] == text
+    assert _text(table, Frame())[0] == text
 
 
 def test_contents_in_a_terminal_without_other_characters_than_ascii() -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from irexec.api import save_model
+from irexec.display import Content
 from irexec.errors import InputError, ModelError
 from irexec.messages import counted, is_address
-from irexec.records import Record
+from irexec.records import Report
 from irexec.tools.batch.assemble import assemble
 from irexec.tools.batch.earlier_outputs import MANIFEST, PARTS
 from irexec.tools.batch.items import Items, find_items
@@ -71,7 +72,7 @@ class PartDone:
 
 
 @dataclass(frozen=True)
-class BatchReport(Record):
+class BatchReport(Report):
     """Outcome of a job.
 
     Attributes:
@@ -90,6 +91,13 @@ class BatchReport(Record):
     waiting: int
     resumed: int
     batch_size: int
+
+    def sections(self) -> list[Content]:
+        """The number of items with a result, and of those without."""
+        before = f", {self.resumed} of them before" if self.resumed else ""
+        failed = f", {self.failed} failed" if self.failed else ""
+        waiting = f", {self.waiting} are waiting (--resume continues)" if self.waiting else ""
+        return [f"{self.output}: {self.done} of {self.items} items{before}{failed}{waiting}"]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from irexec.analysis.cost import Cost
 from irexec.ir.findings import Finding
+from irexec.messages import counted
 from irexec.tools.graph.names import SHAPE_ARITHMETIC
 from irexec.tools.inspect.summary import LayerLine
 from irexec.tools.inspect.weights import WeightLine
@@ -167,6 +168,13 @@ class Drawing:
         """The element type and shape of an output; "" where there is no such port."""
         outputs = self.layers[layer].line.outputs
         return outputs[output] if output < len(outputs) else ""
+
+    def counts(self) -> str:
+        """Numbers of layers, of constants drawn in others, and of blocks that fold."""
+        total, folds = counted(self.total, "layer"), len(self.frames) - 1
+        drawn = total if len(self.layers) == self.total else f"{len(self.layers):,} of {total}"
+        blocks = f", {counted(folds, 'block')} that {'folds' if folds == 1 else 'fold'}" if folds else ""
+        return f"{drawn}, {counted(self.constants, 'constant')} drawn in others{blocks}"
 
     def __repr__(self) -> str:
         folds = f", {len(self.frames) - 1} parts that fold" if len(self.frames) > 1 else ""

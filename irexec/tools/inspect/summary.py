@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from irexec.analysis.model import Port, brief, output_ports
 from irexec.analysis.shape_inference import UNKNOWN, Inference, infer_shapes
 from irexec.api import ModelLike, as_model
+from irexec.display import Column, Content, Section, Table, Text, sections_of
 from irexec.ir.facts import Fact
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, Node, Value
 from irexec.messages import amount, counted
-from irexec.records import Record, Records
+from irexec.records import Record, Records, Report
 from irexec.tools.operations import unsupported
+from irexec.tools.sections.graphs import ports_table
 
 
 @dataclass(frozen=True, repr=False)
-class Summary(Record):
+class Summary(Report):
     """A model at a glance.
 
     Attributes:
@@ -28,6 +30,7 @@ class Summary(Record):
         inputs, outputs: the ports of the model.
         ops: how many layers of each operation.
         unsupported: one sentence for each operation that irexec does not run.
+        path: the file; None for a model that was not read from one.
     """
 
     name: str
@@ -41,6 +44,21 @@ class Summary(Record):
     outputs: list[Port]
     ops: dict[str, int]
     unsupported: list[str]
+    path: str | None = field(default=None, metadata={"json": False})
+
+    def sections(self) -> list[Content]:
+        """Counts of layers and constants, the inputs and outputs, and the operations that irexec does not run."""
+        file = "" if self.path is None else f"{self.path}: "
+        bodies = f", {counted(self.bodies, 'body')}" if self.bodies else ""
+        elements = counted(self.weight_elements, "element")
+        return [
+            Text(f"{file}{self.name or 'no name'}, IR version {self.version}", "title"),
+            f"{counted(self.layers, 'layer')} of {counted(len(self.ops), 'operation')}{bodies}",
+            f"{counted(self.constants, 'constant')}, {elements}, {counted(self.weight_bytes, 'byte')}",
+            ports_table({"input": self.inputs, "output": self.outputs}),
+            [f"not supported: {sentence}" for sentence in self.unsupported],
+            Section("operations", operations_table(self.ops), is_folded=True),
+        ]
 
     def __repr__(self) -> str:
         ports = f"{brief(self.inputs)} -> {brief(self.outputs)}"
@@ -84,19 +102,19 @@ class LayerLine(Record):
         return f"<LayerLine {self.id} {self.path + self.name!r} {self.type}: {', '.join(self.inputs)} -> {', '.join(self.outputs)}{line}>"
 
 
-def layer_text(layer: LayerLine) -> Iterator[str]:
-    """A layer as indented text, one line for each port and one for the attributes; a table would be too wide."""
+@sections_of.register
+def _(layer: LayerLine) -> Iterator[Content]:
+    """A line for the layer, one for each port and one for the attributes; a table of layers would be too wide."""
     line = "" if layer.line is None else f", line {layer.line}"
     yield f"{layer.id} {layer.path}{layer.name} ({layer.type}, {layer.version or 'no version'}{line})"
     inputs = zip(layer.input_ports, layer.inputs, layer.sources, strict=True)
     outputs = zip(layer.output_ports, layer.outputs, layer.tensor_names, strict=True)
     ports = [
-        (f"input {port}", fact, f"from {source}" if source else "no edge arrives") for port, fact, source in inputs
+        (f"    input {port}", fact, f"from {source}" if source else "no edge arrives") for port, fact, source in inputs
     ]
-    ports += [(f"output {port}", fact, ", ".join(names)) for port, fact, names in outputs]
-    widths = [max((len(port[column]) for port in ports), default=0) for column in (0, 1)]
-    for name, fact, text in ports:
-        yield f"    {name:{widths[0]}}  {fact:{widths[1]}}  {text}".rstrip()
+    ports += [(f"    output {port}", fact, ", ".join(names)) for port, fact, names in outputs]
+    if ports:
+        yield Table([Column("", kind="code"), Column("", kind="code"), Column("", kind="sentence")], ports)
     if layer.attributes:
         attributes = " ".join(f'{name}="{value}"' for name, value in layer.attributes.items())
         yield f"    {attributes}"
@@ -136,6 +154,7 @@ def summarize(model: ModelLike, inference: Inference | None = None) -> Summary:
         outputs=output_ports(model, facts),
         ops=histogram(model),
         unsupported=unsupported(model),
+        path=None if model.path is None else str(model.path),
     )
 
 
@@ -143,6 +162,11 @@ def histogram(model: Graph) -> dict[str, int]:
     """The number of layers of each type and version, the most frequent first."""
     counts = Counter(f"{written_type(node)}-{node.version.removeprefix('opset')}" for node in model.walk())
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def operations_table(ops: Mapping[str, int]) -> Table:
+    """The number of layers of each operation."""
+    return Table([Column("operation"), Column("layers", kind="number")], list(ops.items()), what="operations")
 
 
 def written_type(node: Node) -> str:

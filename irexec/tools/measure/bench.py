@@ -17,7 +17,7 @@ from irexec.display import Column, Content, Table
 from irexec.errors import InputError, ModelError, UnsupportedError
 from irexec.ir.dims import shape_text
 from irexec.messages import amount, counted
-from irexec.records import Record
+from irexec.records import Record, Report
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.engines.engine import Job
 from irexec.tools.engines.process import EngineProcess, Measured, take_turns
@@ -73,7 +73,7 @@ class EngineResult(Record):
 
 
 @dataclass(frozen=True)
-class BenchReport(Record):
+class BenchReport(Report):
     """The measurements.
 
     Attributes:

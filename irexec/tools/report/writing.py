@@ -14,11 +14,13 @@ from irexec.analysis.shape_inference import Inference
 from irexec.analysis.validate import infer_all, validate
 from irexec.api import ModelLike, as_model, read_tolerant
 from irexec.compile.memory_limit import MemoryLimit
+from irexec.display import Content, sections_of
 from irexec.errors import InputError, ModelError
 from irexec.io.files import replacing
-from irexec.ir.findings import Finding, Findings
+from irexec.ir.findings import Finding, Findings, counts_of
 from irexec.ir.graph import ModelGraph
-from irexec.records import Record
+from irexec.messages import amount, counted
+from irexec.records import Report
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.profile import Profile
 from irexec.tools.arrays.result_files import check_file
@@ -62,7 +64,7 @@ class ReportOptions(SessionOptions):
 
 
 @dataclass(frozen=True)
-class WrittenReport(Record):
+class WrittenReport(Report):
     """A report that was written.
 
     Attributes:
@@ -80,6 +82,18 @@ class WrittenReport(Record):
     findings: Mapping[str, int]
     sections: tuple[str, ...]
     notes: tuple[str, ...]
+
+
+@sections_of.register
+def _(written: WrittenReport) -> list[Content]:
+    others = [
+        f"{counted(count, name) if name != 'info' else f'{count:,} info'}" for name, count in written.findings.items()
+    ]
+    found = ", ".join(others) or "no findings"
+    return [
+        f"{written.path}: {amount(written.bytes)}, {counted(written.layers, 'layer')}, {found}",
+        [f"not in the report: {note}" for note in written.notes],
+    ]
 
 
 @contextmanager
@@ -217,8 +231,5 @@ def _origin(made_by: str) -> str:
 
 
 def _written(output: str, size: int, found: Contents, made: Page) -> WrittenReport:
-    severities = [finding.severity for finding in found.findings]
-    counts: dict[str, int] = {
-        severity: severities.count(severity) for severity in ("error", "warning", "info") if severity in severities
-    }
+    counts = counts_of(found.findings)
     return WrittenReport(output, size, len(found.nodes), counts, made.sections, tuple(found.notes))

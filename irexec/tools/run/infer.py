@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,30 +13,25 @@ from irexec.analysis.model import Model, expected, result_values
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.analysis.validate import validate
 from irexec.compile.memory_limit import MemoryLimit
-from irexec.display import Column, Content, Table
 from irexec.errors import InputError, ModelError, NodeError
-from irexec.ir.dims import shape_text
 from irexec.ir.find import find_value, values_by_name
 from irexec.ir.graph import Value
 from irexec.ir.names import unique_names
 from irexec.messages import listed
-from irexec.records import Record, Shown
-from irexec.runtime.array_text import arrays_text
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.run_progress import RunProgress
 from irexec.runtime.weight_packing import WeightsMode
-from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of, agreements_table
+from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.arrays.files import open_arrays
 from irexec.tools.arrays.result_files import check_outputs, check_saved_inputs, write_results
 from irexec.tools.images.images import ImageOptions
 from irexec.tools.run.dump import write_dump
 from irexec.tools.run.given_inputs import GivenInputs
+from irexec.tools.run.infer_report import Assertion, InferReport
 from irexec.tools.run.input_sources import InputSource, external_files, files_read, input_arrays
-from irexec.tools.run.results import Prediction, describe, predictions, predictions_sections, read_labels
+from irexec.tools.run.results import Prediction, predictions, read_labels
 from irexec.tools.run.run_options import SessionOptions
 from irexec.tools.run.shapes import read_with_shapes, refused, reshape
-from irexec.tools.sections.runs import array_histogram
-from irexec.tools.trapping.sections import trap_sections
 from irexec.tools.trapping.trap import TrapReport
 from irexec.tools.trapping.trapped_run import TrapOptions, run_with_trap
 
@@ -82,86 +77,6 @@ class InferOptions(SessionOptions):
 
 _NAMES = 10
 """Number of names that are listed."""
-
-
-@dataclass(frozen=True)
-class Assertion(Record):
-    """Tensors of a run against the arrays of a reference file.
-
-    Attributes:
-        agreements: one for each tensor that both have.
-        only_in_reference, only_in_results: the names of the others, which are not compared.
-    """
-
-    agreements: tuple[Agreement, ...]
-    only_in_reference: tuple[str, ...] = ()
-    only_in_results: tuple[str, ...] = ()
-
-    @property
-    def agrees(self) -> bool:
-        """True if every compared tensor agrees."""
-        return all(agreement.agrees for agreement in self.agreements)
-
-    def sections(self) -> Iterator[Content]:
-        """The compared tensors, and the names of the others."""
-        yield agreements_table(self.agreements, "compared")
-        for where, names in (("reference", self.only_in_reference), ("results", self.only_in_results)):
-            if names:
-                more = ", which --json lists" if len(names) > _NAMES else ""
-                yield f"only in the {where}: {listed(names, _NAMES)}{more}"
-
-
-@dataclass(frozen=True, repr=False)
-class InferReport(Shown):
-    """The results of a run.
-
-    Attributes:
-        tensors: what was asked for, by name.
-        predictions: the most probable classes; None if not asked for.
-        comparison: the agreement with the reference; None if there is none.
-        dumped: how many tensors were written to the dump folder; None if none were to be.
-        trap: what a trap has found; None without. Where it has stopped the run there is nothing else.
-    """
-
-    tensors: Mapping[str, np.ndarray]
-    predictions: tuple[Prediction, ...] | None = None
-    comparison: Assertion | None = None
-    dumped: int | None = None
-    trap: TrapReport | None = None
-
-    @property
-    def is_trapped(self) -> bool:
-        """Whether a trap has stopped the run."""
-        return self.trap is not None and self.trap.trap is not None
-
-    def __repr__(self) -> str:
-        agreement = "" if self.comparison is None else f", {'agrees' if self.comparison.agrees else 'differs'}"
-        return f"<InferReport {arrays_text(self.tensors.items())}{agreement}>"
-
-    def sections(self) -> Iterator[Content]:
-        """The trap, the tensors, the most probable classes and the comparison."""
-        if self.trap is not None:
-            yield from trap_sections(self.trap)
-        if not self.is_trapped:
-            yield self._tensors_table()
-        if self.predictions:
-            yield from predictions_sections(self.predictions)
-        if self.comparison is not None:
-            yield from self.comparison.sections()
-
-    def _tensors_table(self) -> Table:
-        columns = [
-            Column("output", lambda row: row[0].name),
-            Column("type", lambda row: row[0].type, "code"),
-            Column("shape", lambda row: shape_text(row[0].shape), "code"),
-            Column("min", lambda row: row[0].min, "number"),
-            Column("max", lambda row: row[0].max, "number"),
-            Column("mean", lambda row: row[0].mean, "number"),
-            Column("NaN", lambda row: row[0].nans or None, "number"),
-            Column("histogram", lambda row: array_histogram(row[1]), "chart"),
-        ]
-        rows = [(describe(name, array), array) for name, array in self.tensors.items()]
-        return Table(columns, rows, hide_empty=False, what="tensors")
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,11 @@ class Trap(Record):
     inputs: tuple[Tensor, ...]
     fine: int
 
+    def as_dict(self) -> dict[str, Any]:
+        """The trap for JSON, its iterations by name."""
+        names = ("layer", "body", "iteration")
+        return super().as_dict() | {"iterations": [dict(zip(names, one, strict=True)) for one in self.iterations]}
+
 
 @dataclass(frozen=True)
 class Recorded(Record):

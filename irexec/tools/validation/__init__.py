@@ -1,7 +1,15 @@
 """Validation of many files, in several processes, against a baseline of known findings."""
 
 from irexec.tools.validation.baseline import Baseline, read_baseline
-from irexec.tools.validation.files import STDIN, Report, find_files, parse_codes, report, report_always
+from irexec.tools.validation.files import (
+    STDIN,
+    Report,
+    find_files,
+    parse_codes,
+    report,
+    report_always,
+    reports_sections,
+)
 
 __all__ = [
     "STDIN",
@@ -12,4 +20,5 @@ __all__ = [
     "read_baseline",
     "report",
     "report_always",
+    "reports_sections",
 ]

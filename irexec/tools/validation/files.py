@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +12,10 @@ from typing import Any
 from irexec.analysis.codes import CODES
 from irexec.analysis.validate import validate
 from irexec.api import read_tolerant
-from irexec.display import Content, Text
+from irexec.display import Content
 from irexec.errors import ConversionError, InputError, ModelError, UnsupportedError
-from irexec.ir.findings import Finding, count_text
+from irexec.ir.findings import Finding, count_text, counts_of
+from irexec.messages import counted
 from irexec.records import Shown
 from irexec.tools.run.shapes import Shapes, reshape
 from irexec.tools.sections.graphs import findings_table
@@ -46,8 +46,7 @@ class Report(Shown):
     @property
     def counts(self) -> dict[str, int]:
         """The number of findings by severity, the worst first; severities that do not occur are left out."""
-        counts = Counter(finding.severity for finding in self.findings)
-        return {name: counts[name] for name in ("error", "warning", "info") if counts[name]}
+        return counts_of(self.findings)
 
     @property
     def is_clean(self) -> bool:
@@ -58,9 +57,33 @@ class Report(Shown):
         return f"<Report {self.path}: {self.error or count_text(self.findings)}>"
 
     def sections(self) -> list[Content]:
-        """The findings."""
-        title = Text(f"{self.path}: {self.error or count_text(self.findings)}", "title")
-        return [title, findings_table(self.findings) if self.findings else None]
+        """The findings, and their number."""
+        name = "stdin" if self.path == STDIN else self.path
+        counts = count_text(self.findings, ignored=self.ignored, known=self.known)
+        return [findings_table(self.findings) if self.findings else None, f"{name}: {self.error or counts}"]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report for JSON, without the findings."""
+        return {
+            "model": self.path,
+            "counts": self.counts,
+            "ignored": self.ignored,
+            "known": self.known,
+            "error": self.error,
+        }
+
+
+def reports_sections(reports: Sequence[Report]) -> list[Content]:
+    """The reports of files that were read, and the number of all findings where there are several files."""
+    found: list[Content] = [one.sections() for one in reports if one.error is None]
+    if len(reports) > 1:
+        ignored, known = sum(one.ignored for one in reports), sum(one.known for one in reports)
+        unreadable = {"not readable": len(reports) - len(found)}
+        counts = count_text(
+            (each for one in reports for each in one.findings), ignored=ignored, known=known, **unreadable
+        )
+        found.append(f"{counted(len(reports), 'file')}: {counts}")
+    return found
 
 
 def find_files(paths: Sequence[str]) -> list[str]:
