@@ -1,4 +1,4 @@
-"""irexec reads, checks, runs, explains and writes OpenVINO IR in Python on NumPy.
+"""irexec reads, checks, runs, explains, makes and writes OpenVINO IR in Python on NumPy.
 
 model = irexec.read_model("model.xml")
 compiled = irexec.compile_model(model)
@@ -16,12 +16,14 @@ import irexec.records
 import irexec.saving
 
 if TYPE_CHECKING:
+    from irexec import opset
     from irexec.analysis.builder import Builder
     from irexec.analysis.codes import explain, findings
     from irexec.analysis.cost import Cost
     from irexec.analysis.model import Model, Port
     from irexec.analysis.shape_inference import Inference
     from irexec.api import compile_model, convert, infer, read_model, save_model, validate
+    from irexec.authoring.tensor import Tensor
     from irexec.compile.plan_report import PlanReport, StepRow
     from irexec.compile.plan_report import Reason as PlanReason
     from irexec.dtypes.elements import BF16 as bf16
@@ -224,6 +226,7 @@ __all__ = [
     "StepRun",
     "StoredWeights",
     "Suspect",
+    "Tensor",
     "TensorRow",
     "Tolerance",
     "Trap",
@@ -272,6 +275,7 @@ __all__ = [
     "memory",
     "nf4",
     "open_runtime",
+    "opset",
     "precision",
     "read_model",
     "record_ranges",
@@ -304,6 +308,7 @@ _MODULES: dict[str, str] = {
     "irexec.analysis.model": "Model, Port",
     "irexec.analysis.shape_inference": "Inference",
     "irexec.api": "compile_model, convert, infer, read_model, save_model, validate",
+    "irexec.authoring.tensor": "Tensor",
     "irexec.compile.plan_report": "PlanReport, Reason as PlanReason, StepRow",
     "irexec.dtypes.elements": (
         "Element, BF16 as bf16, BOOLEAN as boolean, F4E2M1 as f4e2m1, F8E4M3 as f8e4m3, F8E5M2 as f8e5m2, "
@@ -369,6 +374,7 @@ _PUBLIC: dict[str, tuple[str, str]] = {
     for module, names in _MODULES.items()
     for entry in names.split(", ")
 }
+_SUBMODULES = ("opset",)
 
 
 # The tools draw the displays of objects of any layer, and the API writes models; no layer below imports either.
@@ -378,6 +384,8 @@ irexec.saving.writer = lambda: importlib.import_module("irexec.api").save_model
 
 def __getattr__(name: str) -> Any:
     """Import a public name at its first use; it is an attribute from then on."""
+    if name in _SUBMODULES:
+        return importlib.import_module(f"irexec.{name}")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'irexec' has no attribute {name!r}")
     module, own = _PUBLIC[name]

@@ -28,6 +28,8 @@ _LAYERS: dict[str, set[str]] = {
     "backend": {"errors", "dtypes", "ir", "reference", "schema"},
 }
 _LAYERS["analysis"] = {"saving", "errors", "dtypes", "ir", "reference", "schema", "ops"}
+_LAYERS["authoring"] = {*_LAYERS["analysis"], "analysis"}
+_LAYERS["opset"] = {"authoring", "schema"}
 _LAYERS["compile"] = {*_LAYERS["analysis"], "analysis", "backend"}
 _LAYERS["runtime"] = {*_LAYERS["compile"], "compile"}
 # The public functions over io and runtime, which tools call as users do.
@@ -36,7 +38,7 @@ _LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api", "display"}
 _LAYERS["integrations"] = {*_LAYERS["tools"], "tools"}
 _LAYERS["ray"] = {"tools"}
 _LAYERS["cli"] = {*_LAYERS["tools"], "tools", "integrations", "startup", "__init__"}
-_LAYERS["__init__"] = {*_LAYERS["tools"], "tools", "startup", "saving"}
+_LAYERS["__init__"] = {*_LAYERS["tools"], "tools", "startup", "saving", "authoring", "opset"}
 _LAYERS["__main__"] = {"cli"}
 # Objects of any layer display in a notebook: the layer says that they do (records), and the tools say how (display).
 for _name in _LAYERS.keys() - {"startup", "saving", "deprecation", "messages", "records", "display", "errors"}:

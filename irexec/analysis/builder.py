@@ -17,7 +17,7 @@ from irexec.dtypes.packing import pack, packed_size
 from irexec.errors import ModelError, OpError
 from irexec.ir.constants import Bytes, Constant, constant_value
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Body, Graph, Input, Node, Value
+from irexec.ir.graph import Body, Graph, Input, ModelGraph, Node, Value
 from irexec.ir.names import Names
 from irexec.ir.shape_text import ShapeLike, write_shape
 from irexec.messages import counted
@@ -190,7 +190,7 @@ class Builder:
     def model(self) -> Model:
         """The model built so far. Inputs and outputs without tensor names get those of their layers."""
         self._name_inputs_and_outputs()
-        return Model(name=self.graph.name, nodes=self.graph.nodes)
+        return Model.of(ModelGraph(self.graph.name, self.graph.nodes))
 
     def _name_inputs_and_outputs(self) -> None:
         """OpenVINO finds inputs and outputs by tensor names, which must be unique in a model."""

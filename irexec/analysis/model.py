@@ -12,6 +12,7 @@ from typing import Any
 
 from irexec import saving
 from irexec.analysis import version_10
+from irexec.analysis.collection import Outlet, collected
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError, IrexecError, ModelError, OpError
@@ -60,12 +61,33 @@ class Port(Record):
 
 
 class Model(ir.ModelGraph):
-    """An IR: the layer graph, with what shape inference says of its inputs and outputs."""
+    """An IR: the layer graph, with what shape inference says of its inputs and outputs.
+
+    ``Model([y], [x])`` is a model that computes the tensor y from x, which functions of ``irexec.opset`` have made. It
+    has copies of the nodes that the results need.
+
+    Args:
+        results: tensors, or what ``irexec.opset.result`` returns, in the order of the outputs. A tensor without a
+            tensor name gets that of its layer.
+        inputs: what ``irexec.opset.parameter`` returns, in the order of the inputs.
+        sinks: tensors to be kept although no result depends on them, such as the output of ``irexec.opset.assign``.
+        name: of the model.
+
+    Raises:
+        InputError: a Parameter is needed that ``inputs`` lacks, or an input is not a Parameter.
+    """
+
+    def __init__(
+        self, results: Sequence[Outlet], inputs: Sequence[Outlet], *, sinks: Sequence[Outlet] = (), name: str = ""
+    ) -> None:
+        super().__init__(name, collected(results, inputs, sinks))
 
     @classmethod
     def of(cls, model: ir.ModelGraph) -> Model:
         """The same graph (nodes are shared) as a Model that can infer."""
-        return cls(**vars(model))
+        made = cls.__new__(cls)
+        vars(made).update(vars(model))
+        return made
 
     def __getitem__(self, name: str) -> Node:
         """The layer of a name, outside of bodies.

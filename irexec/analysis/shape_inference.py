@@ -193,7 +193,9 @@ class ShapeInference:
         """The location of a node, for a message."""
         path = "".join(f"{step} > " for step in self._path)
         line = "" if node.line is None else f", line {node.line}"
-        return f"layer {node.id} {path}{node.name!r} ({node.type} of {node.version or 'no version'}{line})"
+        # A node that is in no graph yet has a negative id, which is nobody's business.
+        number = f"{node.id} " if node.id >= 0 else ""
+        return f"layer {number}{path}{node.name!r} ({node.type} of {node.version or 'no version'}{line})"
 
     def located(self, node: Node, inputs: Sequence[Fact], error: OpError) -> NodeError:
         """The error with its location, its inputs and its attributes."""

@@ -12,7 +12,7 @@ from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import ModelError
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Graph, Input, Node, Value
+from irexec.ir.graph import Graph, Input, ModelGraph, Node, Value
 from irexec.ir.names import Names
 from irexec.ir.shape_text import write_shape
 
@@ -128,7 +128,7 @@ class _Extraction:
     def _model(self, endings: Sequence[Node]) -> SubModel:
         order = [made for node in self.model.nodes for made in self.made_nodes.get(node, ())]
         nodes = [*self.missing, *order, *endings]
-        made = Model(self.model.name, nodes, payload=self.model.payload, version=self.model.version)
+        made = Model.of(ModelGraph(self.model.name, nodes, payload=self.model.payload, version=self.model.version))
         feeds = tuple(self.feeds[node] for node in made.parameters)
         return SubModel(made, feeds, tuple(self.given[node] for node in made.results))
 

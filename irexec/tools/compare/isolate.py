@@ -14,7 +14,7 @@ from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.dtypes.elements import Element, element_of
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Input, Node, Value
+from irexec.ir.graph import Input, ModelGraph, Node, Value
 from irexec.ir.shape_text import write_shape
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.compare.comparison import Uncompared
@@ -169,7 +169,7 @@ class _Apart:
                 # An input that is a result too.
                 self.values[pair.b] = self._parameter(pair.b)
             node.ports = [_input(self.values[pair.b])]
-        self.model = Model(name="layers", nodes=[*self._nodes, *results])
+        self.model = Model.of(ModelGraph("layers", [*self._nodes, *results]))
         for i, node in enumerate(self.model.nodes):
             node.id = i
             node.name = node.name or f"result {i}"

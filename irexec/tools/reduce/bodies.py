@@ -14,7 +14,7 @@ from irexec.analysis.model import Model
 from irexec.analysis.submodel import with_shapes
 from irexec.errors import InputError, IrexecError
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Body, Node
+from irexec.ir.graph import Body, ModelGraph, Node
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.injected import Runner
 from irexec.schema.registry import resolve
@@ -43,7 +43,7 @@ def _chosen(calls: Sequence[Sequence[np.ndarray]]) -> list[tuple[int, Sequence[n
 
 def _whole(whole: Whole, body: Body, arrays: Sequence[np.ndarray], path: str) -> Whole | None:
     recording = whole.recording
-    model = Model(nodes=copy.copy(body.graph).nodes, name=body.graph.name or recording.model.name)
+    model = Model.of(ModelGraph(body.graph.name or recording.model.name, copy.copy(body.graph).nodes))
     if not recording.keep_shapes:
         model = with_shapes(model, {node.id: array.shape for node, array in zip(model.parameters, arrays, strict=True)})
     inputs = dict(zip(model.parameters, arrays, strict=True))
@@ -72,7 +72,7 @@ class _RecordingRunner:
     _compiled: CompiledModel = field(init=False)
 
     def __post_init__(self) -> None:
-        self._compiled = CompiledModel(Model(nodes=copy.copy(self.body.graph).nodes))
+        self._compiled = CompiledModel(Model.of(ModelGraph(nodes=copy.copy(self.body.graph).nodes)))
 
     def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
         if len(self.calls) >= _ITERATIONS:

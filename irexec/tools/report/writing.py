@@ -184,7 +184,7 @@ def check_output(output: str | Path, read: Mapping[str, str]) -> None:
 
 def _not_converted(path: str, findings: list[Finding]) -> Contents:
     """The contents for an ONNX model that cannot be converted: the findings say why."""
-    found = Contents(Model(path=Path(path)), [], [], Findings(findings), Inference())
+    found = Contents(Model.of(ModelGraph(path=Path(path))), [], [], Findings(findings), Inference())
     found.notes.append("layers, costs, memory and weights: the model cannot be converted to IR, the findings say why")
     return found
 
