@@ -84,6 +84,11 @@ class Layer:
         shape = self.input(index).shape
         return shape if is_static(shape) else None
 
+    def result(self) -> tuple[int, ...] | None:
+        """The static shape of the first output; None where it is not known."""
+        fact = self.inference.facts.get(self.node.outputs[0], UNKNOWN) if self.node.outputs else UNKNOWN
+        return fact.shape if is_static(fact.shape) else None
+
     def sizes(self, index: int = 0) -> tuple[Size, ...] | None:
         """The shape of an input, in which sizes may be open; None where the rank is not known."""
         return self.input(index).shape

@@ -32,8 +32,13 @@ def aligned_at_the_end(layer: Layer) -> bool:
     return all(a == b or 1 in (a, b) for a, b in pairs)
 
 
-def windows_beside(layer: Layer) -> bool:
-    """True if a window of pooling is entirely padding; False where the shape of the data is not known."""
+def windows_beside(layer: Layer, *, padded: bool = False) -> bool:
+    """True if a window of pooling lies entirely beside the data; False where the shape of the data is not known.
+
+    Args:
+        layer: the pooling.
+        padded: take the padding as part of the data.
+    """
     shape, attributes = layer.shape(), layer.attributes
     if shape is None or attributes is None or len(shape) < 3:
         return False
@@ -41,9 +46,11 @@ def windows_beside(layer: Layer) -> bool:
         windows = attributes.windows(shape[2:])
     except OpError:
         return False
-    axes = zip(
-        shape[2:], windows.kernel, windows.strides, windows.dilations, windows.pads_begin, windows.counts, strict=True
-    )
+    begins, sizes = windows.pads_begin, shape[2:]
+    if padded:
+        sizes = tuple(map(sum, zip(begins, sizes, windows.pads_end, strict=True)))
+        begins = (0,) * len(sizes)
+    axes = zip(sizes, windows.kernel, windows.strides, windows.dilations, begins, windows.counts, strict=True)
     return any(_lies_beside(*axis) for axis in axes)
 
 

@@ -48,8 +48,20 @@ def quantised(*, by_channel: bool) -> Model:
     return builder.model()
 
 
+def strided(*, padded: bool) -> Model:
+    """A Relu and a convolution of stride 2 by kernels of size 1."""
+    builder = Builder("m")
+    weights = np.random.default_rng(0).standard_normal((8, 4, 1, 1)).astype(np.float32)
+    pads = (1, 1) if padded else (0, 0)
+    x = builder.emit("Relu", builder.parameter("f32", (2, 4, 7, 5), "x"))
+    x = builder.emit("Convolution", x, weights, strides=(2, 2), pads_begin=pads, pads_end=pads, dilations=(1, 1))
+    builder.result(x)
+    return builder.model()
+
+
 SEVERAL_LAYERS = {
     "IR941": (iterated(reads_slices=True), iterated(reads_slices=False)),
     "IR942": (quantised(by_channel=False), quantised(by_channel=True)),
+    "IR971": (strided(padded=False), strided(padded=True)),
 }
 """By code, a model without the difference and a model with it."""
