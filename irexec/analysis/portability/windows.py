@@ -73,42 +73,9 @@ def _of_nothing(layer: Layer) -> bool:
     return layer.node.type == "Gather" or (result is not None and math.prod(result) > 0)
 
 
-_TAKE_STRIDES = frozenset(
-    [
-        "Convolution",
-        "Abs",
-        "Acos",
-        "Acosh",
-        "Asin",
-        "Asinh",
-        "Atan",
-        "Atanh",
-        "Ceiling",
-        "Cos",
-        "Cosh",
-        "Erf",
-        "Exp",
-        "Floor",
-        "Log",
-        "Negative",
-        "Relu",
-        "Sigmoid",
-        "Sign",
-        "Sin",
-        "Sinh",
-        "Sqrt",
-        "Tan",
-        "Tanh",
-        "Add",
-        "Divide",
-        "FloorMod",
-        "Maximum",
-        "Minimum",
-        "Mod",
-        "Multiply",
-        "Power",
-        "SquaredDifference",
-        "Subtract",
-    ]
-)
+_TAKE_STRIDES = {
+    "Convolution", "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceiling", "Cos", "Cosh", "Erf",
+    "Exp", "Floor", "Log", "Negative", "Relu", "Sigmoid", "Sign", "Sin", "Sinh", "Sqrt", "Tan", "Tanh", "Add",
+    "Divide", "FloorMod", "Maximum", "Minimum", "Mod", "Multiply", "Power", "SquaredDifference", "Subtract",
+}  # fmt: skip
 """Arithmetic of one and two tensors, as OpenVINO's StridesOptimization has it."""
