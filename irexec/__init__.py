@@ -133,8 +133,8 @@ if TYPE_CHECKING:
     from irexec.tools.report import page_of as report_page
     from irexec.tools.run.input_sources import InputSource
     from irexec.tools.trapping.ranges import Ranges
-    from irexec.tools.trapping.trap import Tensor as TrappedTensor
-    from irexec.tools.trapping.trap import Trap, TrapReport
+    from irexec.tools.trapping.report import Tensor as TrappedTensor
+    from irexec.tools.trapping.report import Trap, TrapReport
     from irexec.tools.trapping.trapped_run import record_ranges, trap
 
 __version__ = "0.1.0"
@@ -366,7 +366,7 @@ _MODULES: dict[str, str] = {
     "irexec.tools.report": "ReportOptions, WrittenReport, page_of as report_page, report",
     "irexec.tools.run.input_sources": "InputSource",
     "irexec.tools.trapping.ranges": "Ranges",
-    "irexec.tools.trapping.trap": "Tensor as TrappedTensor, Trap, TrapReport",
+    "irexec.tools.trapping.report": "Tensor as TrappedTensor, Trap, TrapReport",
     "irexec.tools.trapping.trapped_run": "record_ranges, trap",
 }
 _PUBLIC: dict[str, tuple[str, str]] = {

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from irexec import io
-from irexec.analysis import validate as checking
 from irexec.analysis.model import Model
 from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import Inference
@@ -229,6 +228,9 @@ def validate(
     read, before = (as_model(model), []) if isinstance(model, ir.ModelGraph) else read_tolerant(model)
     if read is None:
         return Findings(before)
+    # Only here, so that a model can be run without loading the checks.
+    from irexec.analysis import validate as checking
+
     found = checking.validate(
         read, weights=weights, portability=portability, release=release, inference=inference, progress=progress
     )

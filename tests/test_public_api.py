@@ -51,6 +51,18 @@ def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
 
 _RUNNING = ("irexec.compile", "irexec.backend", "irexec.runtime")
 _HEAVY = ("multiprocessing", "concurrent.futures", "logging", "PIL", "onnx", "igraph", "rich.console")
+# A run without a trap, a reference and a profile needs none of these.
+_UNUSED_BY_A_RUN = (
+    "irexec.tools.trapping.trap",
+    "irexec.tools.arrays.agreement",
+    "irexec.analysis.validate",
+    "irexec.analysis.cost",
+    "irexec.runtime.profile",
+    "irexec.compile.plan_report",
+    "fractions",
+    "html",
+    "subprocess",
+)
 _XML, _ONNX = str(DIGITS / "classifier.xml"), str(DIGITS / "classifier.onnx")
 # The modules that a command must not load where it does not need them: what it writes goes to a pipe, and no error is shown.
 _COMMANDS: list[tuple[list[str], tuple[str, ...]]] = [
@@ -67,7 +79,14 @@ _COMMANDS: list[tuple[list[str], tuple[str, ...]]] = [
     ),
     (
         ["infer", _XML, "-i", "random"],
-        ("irexec.tools.reduce", "irexec.tools.compare", "irexec.tools.graph", *_HEAVY[:3], *_HEAVY[4:]),
+        (
+            "irexec.tools.reduce",
+            "irexec.tools.compare",
+            "irexec.tools.graph",
+            *_UNUSED_BY_A_RUN,
+            *_HEAVY[:3],
+            *_HEAVY[4:],
+        ),
     ),
     (["graph", _XML], ("irexec.tools.reduce", "irexec.tools.compare", "onnx")),
     (["profile", _XML, "--runs", "1"], ("irexec.tools.reduce", "irexec.tools.compare", "irexec.tools.graph", "onnx")),
@@ -112,6 +131,43 @@ def test_nothing_is_imported_before_it_is_needed(program: str, absent: tuple[str
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "most"),
+    [
+        (["validate", _XML], 155),
+        (["inspect", _XML], 160),
+        (["diff", _XML, _XML], 165),
+        (["convert", _ONNX, "-o", "m.xml"], 185),
+        (["infer", _XML, "-i", "random"], 275),
+    ],
+)
+def test_a_command_imports_few_modules(line: list[str], most: int, tmp_path: Path) -> None:
+    """Number of own modules, each of which takes half a millisecond to a few; a command that needs more says why."""
+    check = "print(sum(name.split('.')[0] in ('irexec', 'converters') for name in sys.modules))"
+    loaded = int(_in_process(f"import sys; from irexec.cli.main import run; run({line!r}); {check}", tmp_path)[-1])
+    assert most - 20 < loaded <= most
+
+
+def test_modules_of_a_command_are_imported_without_garbage_collection(tmp_path: Path) -> None:
+    """The command line excludes its modules from later collections; a program that uses irexec as a library does not."""
+    program = (
+        "import gc, sys; collected = []; gc.callbacks.append(lambda phase, info: collected.append(info['generation'])); "
+        "from irexec.cli.main import cli; before = len(collected); cli.get_command(None, 'infer'); "
+        "print(len(collected) - before < 5, gc.isenabled(), gc.get_freeze_count() > 10_000)"
+    )
+    assert _in_process(program, tmp_path)[-1] == "True True False"
+    as_command = f"import sys; sys.argv[0] = 'irexec'; {program}"
+    assert _in_process(as_command, tmp_path)[-1] == "True True True"
+
+
+def _in_process(program: str, folder: Path) -> list[str]:
+    """The lines that a program prints."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, env=environment, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
 
 
 def test_everything_public_is_documented() -> None:

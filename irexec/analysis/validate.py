@@ -6,11 +6,14 @@ shape inference goes on from the declared ports, and the node is reported once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
-from irexec.analysis.checks import CHECKS
-from irexec.analysis.checks.graph import graphs
-from irexec.analysis.checks.weights import value_findings
+from irexec.analysis.checks.bodies import body_findings
+from irexec.analysis.checks.graph import graph_findings, graphs
+from irexec.analysis.checks.layers import layer_findings
+from irexec.analysis.checks.ports import port_findings
+from irexec.analysis.checks.variables import variable_findings
+from irexec.analysis.checks.weights import constant_findings, value_findings
 from irexec.analysis.execution_graph import description, is_execution_graph
 from irexec.analysis.model import check_model
 from irexec.analysis.portability.releases import Release, parse_release
@@ -20,6 +23,17 @@ from irexec.ir.findings import Finding, Findings, in_model
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import ModelGraph
 from irexec.ir.writable import unwritable
+
+Check = Callable[[ModelGraph, Inference], Iterator[Finding]]
+
+CHECKS: tuple[Check, ...] = (
+    layer_findings,
+    port_findings,
+    graph_findings,
+    constant_findings,
+    body_findings,
+    variable_findings,
+)
 
 
 def validate(

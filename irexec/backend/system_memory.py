@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import subprocess
 from typing import Any
 
 _AVAILABLE_PAGES = ("free", "inactive", "speculative", "purgeable")
@@ -53,6 +52,9 @@ def _kernel32() -> Any:
 
 def mac_available() -> int | None:
     """Bytes of pages that are free, or that macOS frees when they are asked for, as vm_stat reports them."""
+    # Only here: loading it takes a hundredth of the start of a command.
+    import subprocess
+
     try:
         done = subprocess.run(["vm_stat"], capture_output=True, text=True, timeout=5, check=True)
     except (OSError, subprocess.SubprocessError):

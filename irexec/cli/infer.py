@@ -36,7 +36,7 @@ from irexec.tools.run.infer import InferOptions, Messages
 from irexec.tools.run.infer import infer as run_once
 from irexec.tools.run.infer_report import InferReport
 from irexec.tools.run.input_sources import InputSource
-from irexec.tools.trapping.trapped_run import TrapOptions
+from irexec.tools.trapping.options import TrapOptions
 
 
 def _results(**values: Any) -> InferOptions:

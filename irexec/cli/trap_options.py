@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,9 +11,10 @@ from irexec.cli.option_groups import OptionGroup, option
 from irexec.cli.paths import FilePath
 from irexec.cli.usage import is_given, refuse_without
 from irexec.messages import counted
-from irexec.tools.trapping.sections import trap_notes
-from irexec.tools.trapping.trap import KINDS, MARGIN, Kind, TrapReport
-from irexec.tools.trapping.trapped_run import TrapOptions
+from irexec.tools.trapping.options import KINDS, MARGIN, Kind, TrapOptions
+
+if TYPE_CHECKING:
+    from irexec.tools.trapping.report import TrapReport
 
 
 class Kinds(click.ParamType):
@@ -112,5 +113,5 @@ def show_trap_notes(report: TrapReport) -> None:
     if report.recorded:
         found = report.recorded
         render.remark(f"{found.path}: ranges of {found.tensors} tensors in {counted(found.runs, 'run')}")
-    for note in trap_notes(report):
+    for note in report.notes():
         render.note_line(note)

@@ -5,7 +5,6 @@ Nothing is checked. A file that is not what it should be has fewer names, or non
 
 from __future__ import annotations
 
-import html
 import mmap
 import re
 from collections.abc import Iterator
@@ -76,6 +75,8 @@ def _attributes(text: bytes) -> dict[str, str]:
 
 
 def _text(data: bytes) -> str:
+    import html
+
     return html.unescape(data.decode("utf-8", "replace"))
 
 

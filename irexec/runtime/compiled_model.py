@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from irexec.analysis.cost import Costs
 from irexec.analysis.model import Model, Port, brief, find_port
 from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import Inference
 from irexec.backend.threads import one_blas_thread
-from irexec.compile.plan_report import PlanReport
 from irexec.errors import InputError
 from irexec.ir import graph as ir
 from irexec.ir.graph import Value
 from irexec.runtime.execute import Observer, run
 from irexec.runtime.inputs import Inputs, bind_inputs, bind_shapes
 from irexec.runtime.limits import RunLimits
-from irexec.runtime.profile import Profile, describe_profile, followed, measure
 from irexec.runtime.program import Program
 from irexec.runtime.run_progress import RunProgress
 from irexec.runtime.session import Session
 from irexec.runtime.weight_packing import WeightsMode
+
+if TYPE_CHECKING:
+    from irexec.compile.plan_report import PlanReport
+    from irexec.runtime.profile import Profile
 
 
 class CompiledModel(Session):
@@ -129,6 +131,10 @@ class CompiledModel(Session):
             NodeError: a kernel refuses its inputs.
             RunTimeoutError: the runs take longer than ``timeout``.
         """
+        # A run does not need them, and would begin later.
+        from irexec.analysis.cost import Costs
+        from irexec.runtime.profile import describe_profile, followed, measure
+
         if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
             raise InputError(f"runs is {runs!r}, expected a whole number of at least 1")
         arrays = bind_inputs(self.inputs, inputs, allow_cast=allow_cast)

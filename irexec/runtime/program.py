@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from irexec.analysis import version_10
 from irexec.analysis.execution_graph import refuse_execution_graph
@@ -16,7 +17,6 @@ from irexec.backend.threads import one_blas_thread, thread_count
 from irexec.compile.errors import check_as_inferred, node_error
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.compile.plan import Compilation, plan
-from irexec.compile.plan_report import PlanReport, describe_plan
 from irexec.compile.steps import Plan
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError, ModelError, OpError
@@ -30,6 +30,9 @@ from irexec.runtime.arenas import Arenas
 from irexec.runtime.plans import PlanCache
 from irexec.runtime.variables import variables_of
 from irexec.runtime.weight_packing import WeightsMode, holding_of
+
+if TYPE_CHECKING:
+    from irexec.compile.plan_report import PlanReport
 
 Targets = tuple[Value, ...] | None
 InputShapes = tuple[tuple[int, ...], ...]
@@ -146,6 +149,8 @@ class Program:
 
     def report(self, shapes: InputShapes) -> PlanReport:
         """The plan for inputs of these shapes."""
+        from irexec.compile.plan_report import describe_plan
+
         key = () if self._is_static else shapes
         made = self._plans.get((key, None), lambda: self._make(key, None))
         return describe_plan(made, self.model, self.compilation.store)

@@ -29,8 +29,8 @@ class Matrices(NamedTuple):
     output: Rows
 
 
-def minimal_filtering(results: int, taps: int, points: Sequence[Fraction | int]) -> Matrices:
-    """The exact matrices of F(results, taps) for ``results + taps - 2`` different points."""
+def minimal_filtering(results: int, taps: int, points: Sequence[Fraction | float]) -> Matrices:
+    """The exact matrices of F(results, taps) for ``results + taps - 2`` different points, taken exactly."""
     at = [Fraction(point) for point in points]
     size = results + taps - 1
     if len(at) != size - 1:

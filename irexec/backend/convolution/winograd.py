@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ import numpy as np
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.filter_weights import FilterWeights, some_panels, split_outputs
 from irexec.backend.convolution.geometry import Geometry, is_channels_last, longest, split, strided
-from irexec.backend.convolution.minimal_filtering import minimal_filtering
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.regions import Region
 from irexec.backend.kernel import Kernel, KernelContext, Task
@@ -32,8 +30,8 @@ from irexec.backend.scratch import Scratch
 # For each m the points. With 1/2 in place of 2 the error is a third.
 _POINTS = {
     2: (0, 1, -1),
-    4: (0, 1, -1, Fraction(1, 2), -2),
-    6: (0, 1, -1, 2, -2, Fraction(1, 2), Fraction(-1, 2)),
+    4: (0, 1, -1, 0.5, -2),
+    6: (0, 1, -1, 2, -2, 0.5, -0.5),
 }
 TILES = tuple(_POINTS)
 # Input channels up to which the error of m = 6 is at most 1e-5 of the largest result.
@@ -217,6 +215,9 @@ class Winograd(Kernel):
 
 @functools.cache
 def _matrix(tile: int, which: str, dtype: np.dtype) -> np.ndarray:
+    # Fractions are loaded only where a kernel is made.
+    from irexec.backend.convolution.minimal_filtering import minimal_filtering
+
     exact = getattr(minimal_filtering(tile, 3, _POINTS[tile]), which)
     return np.array([[float(value) for value in row] for row in exact], dtype)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from irexec.analysis.checks.ports import port_findings
 from irexec.analysis.model import Model, expected, result_values
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.analysis.validate import validate
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError, NodeError
 from irexec.ir.find import find_value, values_by_name
@@ -21,7 +21,6 @@ from irexec.messages import listed
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.run_progress import RunProgress
 from irexec.runtime.weight_packing import WeightsMode
-from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.arrays.files import open_arrays
 from irexec.tools.arrays.result_files import check_outputs, check_saved_inputs, write_results
 from irexec.tools.images.images import ImageOptions
@@ -32,8 +31,10 @@ from irexec.tools.run.input_sources import InputSource, external_files, files_re
 from irexec.tools.run.results import Prediction, predictions, read_labels
 from irexec.tools.run.run_options import SessionOptions
 from irexec.tools.run.shapes import read_with_shapes, refused, reshape
-from irexec.tools.trapping.trap import TrapReport
-from irexec.tools.trapping.trapped_run import TrapOptions, run_with_trap
+from irexec.tools.trapping.options import TrapOptions
+
+if TYPE_CHECKING:
+    from irexec.tools.trapping.report import TrapReport
 
 _WARNINGS_SHOWN = 10
 
@@ -174,6 +175,9 @@ def infer(
     if options.trap is None:
         found = compiled.values(inputs, wanted.values, timeout=options.timeout, progress=progress)
     else:
+        # Few runs have a trap, and what sets one takes long to load.
+        from irexec.tools.trapping.trapped_run import run_with_trap
+
         read = _files_read(path, sources, options) | external_files(model)
         trapped, found = run_with_trap(
             compiled, inputs, wanted.values, options.trap, read=read, timeout=options.timeout, progress=progress
@@ -228,6 +232,8 @@ def _model(path: str, sources: Sequence[InputSource], options: InferOptions) -> 
 
 
 def _refuse_errors(model: Model) -> None:
+    from irexec.analysis.validate import validate
+
     errors = [finding for finding in validate(model) if finding.severity == "error"]
     if errors:
         more = f" (and {len(errors) - 1} more errors, see irexec validate)" if len(errors) > 1 else ""
@@ -317,6 +323,8 @@ def _only_result(compiled: CompiledModel, path: str) -> str:
 def _compared(
     reference: _Reference, selected: Mapping[str, Value], arrays: Mapping[Value, np.ndarray], options: InferOptions
 ) -> Assertion:
+    from irexec.tools.arrays.agreement import Tolerance, agreement_of
+
     tolerance = Tolerance(rtol=options.rtol, atol=options.atol)
     agreements = tuple(
         agreement_of(name, arrays[value], reference.arrays[name], tolerance) for name, value in reference.values.items()

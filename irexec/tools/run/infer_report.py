@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,11 +13,12 @@ from irexec.ir.dims import shape_text
 from irexec.messages import listed
 from irexec.records import Record, Records, Shown, plain
 from irexec.runtime.array_text import arrays_text
-from irexec.tools.arrays.agreement import Agreement, agreements_table
 from irexec.tools.run.results import Prediction, describe, predictions_sections
 from irexec.tools.sections.runs import array_histogram
-from irexec.tools.trapping.sections import trap_sections
-from irexec.tools.trapping.trap import TrapReport
+
+if TYPE_CHECKING:
+    from irexec.tools.arrays.agreement import Agreement
+    from irexec.tools.trapping.report import TrapReport
 
 _NAMES = 10
 
@@ -42,6 +43,9 @@ class Assertion(Record):
 
     def sections(self) -> Iterator[Content]:
         """The compared tensors, and the names of the others."""
+        # Few runs are compared with a reference.
+        from irexec.tools.arrays.agreement import agreements_table
+
         yield agreements_table(self.agreements, "compared")
         for where, names in (("reference", self.only_in_reference), ("results", self.only_in_results)):
             if names:
@@ -91,7 +95,7 @@ class InferReport(Shown):
     def sections(self) -> Iterator[Content]:
         """The trap, the tensors, the most probable classes and the comparison."""
         if self.trap is not None:
-            yield from trap_sections(self.trap)
+            yield from self.trap.finding()
         if not self.is_trapped:
             yield self._tensors_table()
         if self.predictions:

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
@@ -15,113 +14,14 @@ from irexec.errors import InputError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.names import unique_names
-from irexec.records import Record
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.arrays.statistics import Statistics, blocks_of, constant_statistics, statistics
+from irexec.tools.trapping.options import MARGIN, Kind
 from irexec.tools.trapping.ranges import Ranges
+from irexec.tools.trapping.report import Origin, Tensor, Trap, TrapReport
 
-Kind = Literal["nan", "inf", "f16", "range"]
-Origin = Literal["layer", "input", "constant"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 F16_MAX = 65504.0
 """The largest f16."""
-MARGIN = 1e-3
-"""How far, as a part of the largest magnitude recorded, a tensor may leave its range: other kernels round in another
-way."""
-
-
-@dataclass(frozen=True)
-class Tensor(Record):
-    """A tensor that a layer has read or given.
-
-    Attributes:
-        name: its first tensor name, or else its layer's.
-        source: the type of the layer that gives it.
-        fact: element type and shape, as text.
-        statistics: of all its elements.
-    """
-
-    name: str
-    source: str
-    fact: str
-    statistics: Statistics
-
-
-@dataclass(frozen=True)
-class Trap(Record):
-    """The first layer whose result is not as it should be.
-
-    Attributes:
-        kind: "nan", "inf", "f16" for finite values beyond the largest f16, or "range" for values outside of the
-            recorded range.
-        origin: "layer" where the layer makes it of inputs that have none; "input" where it is in an input of the model
-            and "constant"
-            where it is in a constant: then ``source`` names that.
-        source: the name of the input or constant; "" for "layer".
-        id, name, type, version, line: the layer; for an input of the model its Parameter.
-        iterations: the bodies that the layer is in, from the outermost on: the layer that has the body, the body, and
-            the iteration from 0.
-        output: the result.
-        index, value: the first element that is not as it should be.
-        count: how many elements are not.
-        limits: the range with its margin, for "range".
-        inputs: what the layer has read.
-        fine: how many layers before it had results as they should be, counting each iteration.
-    """
-
-    kind: Kind
-    origin: Origin
-    source: str
-    id: int
-    name: str
-    type: str
-    version: str
-    line: int | None
-    iterations: tuple[tuple[str, str, int], ...]
-    output: Tensor
-    index: tuple[int, ...]
-    value: float
-    count: int
-    limits: tuple[float, float] | None
-    inputs: tuple[Tensor, ...]
-    fine: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """The trap for JSON, its iterations by name."""
-        names = ("layer", "body", "iteration")
-        return super().as_dict() | {"iterations": [dict(zip(names, one, strict=True)) for one in self.iterations]}
-
-
-@dataclass(frozen=True)
-class Recorded(Record):
-    """Contents of a file of ranges: the number of tensors and of runs."""
-
-    path: str
-    tensors: int
-    runs: int
-
-
-@dataclass(frozen=True)
-class TrapReport(Record):
-    """The result of a run with a trap.
-
-    Attributes:
-        kinds: what it would have stopped at.
-        trap: where it stopped; None if it did not.
-        layers: how many layers were looked at, counting each iteration.
-        ignored: the names of layers, inputs and constants that were left out.
-        without_range: the names of tensors of which no range is recorded; only where ranges are checked.
-        infinite: the inputs of the model that have infinities: those that come of them are not reported.
-        recorded: the file that the ranges of the run were added to; None without.
-    """
-
-    kinds: tuple[Kind, ...]
-    trap: Trap | None
-    layers: int
-    ignored: tuple[str, ...] = ()
-    without_range: tuple[str, ...] = ()
-    infinite: tuple[str, ...] = ()
-    recorded: Recorded | None = None
 
 
 class Trapped(Exception):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,31 +15,10 @@ from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.inputs import Inputs, bind_inputs
 from irexec.runtime.run_progress import RunProgress
 from irexec.runtime.watched import watched_values
+from irexec.tools.trapping.options import KINDS, MARGIN, Kind, TrapOptions
 from irexec.tools.trapping.ranges import Ranges, check_ranges_file, read_ranges, write_ranges
-from irexec.tools.trapping.trap import KINDS, MARGIN, Kind, Recorded, Trapped, TrapReport, TrapWatcher
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrapOptions:
-    """The conditions that stop a run, and the recording of its ranges.
-
-    Attributes:
-        kinds: what to stop at: "nan", "inf", "f16", "range"; none only to record.
-        ranges: the file of ranges for "range".
-        margin: how far, as a part of the largest magnitude recorded, a tensor may leave its range.
-        ignore: names or ids of layers, names of tensors, inputs and constants to leave out; ``*`` stands for any text.
-        record: the file to add the ranges of this run to.
-    """
-
-    kinds: tuple[Kind, ...] = ()
-    ranges: str | None = None
-    margin: float = MARGIN
-    ignore: tuple[str, ...] = ()
-    record: str | None = None
-
-    def files_read(self) -> dict[str, str]:
-        """The files that are read, with what they are."""
-        return {} if self.ranges is None else {self.ranges: "the file of ranges"}
+from irexec.tools.trapping.report import Recorded, TrapReport
+from irexec.tools.trapping.trap import Trapped, TrapWatcher
 
 
 def trap(

@@ -1,0 +1,182 @@
+"""The report of a trap: the place of the first wrong value, and the tensors around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from irexec.display import Column, Content, Table, Text
+from irexec.ir.dims import shape_text
+from irexec.messages import counted, listed
+from irexec.records import Record
+from irexec.tools.arrays.statistics import Statistics
+from irexec.tools.trapping.options import Kind
+
+Origin = Literal["layer", "input", "constant"]
+_KINDS = {
+    "nan": "NaN",
+    "inf": "infinities",
+    "f16": "values beyond the largest f16, 65504",
+    "range": "values outside of the recorded range",
+}
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Tensor(Record):
+    """A tensor that a layer has read or given.
+
+    Attributes:
+        name: its first tensor name, or else its layer's.
+        source: the type of the layer that gives it.
+        fact: element type and shape, as text.
+        statistics: of all its elements.
+    """
+
+    name: str
+    source: str
+    fact: str
+    statistics: Statistics
+
+
+@dataclass(frozen=True)
+class Trap(Record):
+    """The first layer whose result is not as it should be.
+
+    Attributes:
+        kind: "nan", "inf", "f16" for finite values beyond the largest f16, or "range" for values outside of the
+            recorded range.
+        origin: "layer" where the layer makes it of inputs that have none; "input" where it is in an input of the model
+            and "constant"
+            where it is in a constant: then ``source`` names that.
+        source: the name of the input or constant; "" for "layer".
+        id, name, type, version, line: the layer; for an input of the model its Parameter.
+        iterations: the bodies that the layer is in, from the outermost on: the layer that has the body, the body, and
+            the iteration from 0.
+        output: the result.
+        index, value: the first element that is not as it should be.
+        count: how many elements are not.
+        limits: the range with its margin, for "range".
+        inputs: what the layer has read.
+        fine: how many layers before it had results as they should be, counting each iteration.
+    """
+
+    kind: Kind
+    origin: Origin
+    source: str
+    id: int
+    name: str
+    type: str
+    version: str
+    line: int | None
+    iterations: tuple[tuple[str, str, int], ...]
+    output: Tensor
+    index: tuple[int, ...]
+    value: float
+    count: int
+    limits: tuple[float, float] | None
+    inputs: tuple[Tensor, ...]
+    fine: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The trap for JSON, its iterations by name."""
+        names = ("layer", "body", "iteration")
+        return super().as_dict() | {"iterations": [dict(zip(names, one, strict=True)) for one in self.iterations]}
+
+
+@dataclass(frozen=True)
+class Recorded(Record):
+    """Contents of a file of ranges: the number of tensors and of runs."""
+
+    path: str
+    tensors: int
+    runs: int
+
+
+@dataclass(frozen=True)
+class TrapReport(Record):
+    """The result of a run with a trap.
+
+    Attributes:
+        kinds: what it would have stopped at.
+        trap: where it stopped; None if it did not.
+        layers: how many layers were looked at, counting each iteration.
+        ignored: the names of layers, inputs and constants that were left out.
+        without_range: the names of tensors of which no range is recorded; only where ranges are checked.
+        infinite: the inputs of the model that have infinities: those that come of them are not reported.
+        recorded: the file that the ranges of the run were added to; None without.
+    """
+
+    kinds: tuple[Kind, ...]
+    trap: Trap | None
+    layers: int
+    ignored: tuple[str, ...] = ()
+    without_range: tuple[str, ...] = ()
+    infinite: tuple[str, ...] = ()
+    recorded: Recorded | None = None
+
+    def sections(self) -> Iterable[Content]:
+        """Where the run stopped, and what is not reported."""
+        return [self.finding(), [Text(note, "note") for note in self.notes()]]
+
+    def finding(self) -> Iterator[Content]:
+        """The layer at which the run stopped, with statistics of its inputs and output; or the number of checked
+        layers."""
+        found = self.trap
+        if found is None:
+            if self.kinds:
+                yield f"trap {','.join(self.kinds)}: nothing found in {counted(self.layers, 'layer')}"
+            return
+        yield _sentence(found)
+        for layer, body, iteration in found.iterations:
+            where = f"in iteration {iteration + 1} of {body}" if body == "body" else f"in {body}"
+            yield f"{where} of layer {layer!r}"
+        none = "; none in its inputs" if found.origin == "layer" and found.kind != "range" else ""
+        yield (
+            f"{found.count:,} of {found.output.statistics.count:,} elements, "
+            f"the first at {shape_text(found.index)}: {found.value:.6g}{none}"
+        )
+        if found.limits is not None:
+            yield f"the range is {found.limits[0]:.6g} to {found.limits[1]:.6g}, margin included"
+        fine = f"{counted(found.fine, 'layer')} before it had nothing to report"
+        yield fine if found.fine else "no layer has run before it"
+        yield _tensors_table(
+            [*((f"input {i}", tensor) for i, tensor in enumerate(found.inputs)), ("output", found.output)]
+        )
+
+    def notes(self) -> Iterator[str]:
+        """Sentences about infinities and ranges that are not reported."""
+        if self.infinite:
+            yield f"infinities in inputs: {listed(self.infinite, _SHOWN)}; those that come of them are not reported"
+        if self.without_range:
+            count = counted(len(self.without_range), "tensor")
+            yield f"no range is recorded of {count}: {listed(self.without_range, _SHOWN)}"
+
+
+def _tensors_table(tensors: list[tuple[str, Tensor]]) -> Table:
+    def infinities(s: Statistics) -> int | None:
+        return s.infinities + s.negative_infinities or None
+
+    columns = [
+        Column("", lambda row: row[0]),
+        Column("tensor", lambda row: row[1].name),
+        Column("operation", lambda row: row[1].source),
+        Column("type", lambda row: row[1].fact, "code"),
+        Column("min", lambda row: row[1].statistics.min, "number"),
+        Column("max", lambda row: row[1].statistics.max, "number"),
+        Column("mean", lambda row: row[1].statistics.mean, "number"),
+        Column("NaN", lambda row: row[1].statistics.nans or None, "number"),
+        Column("inf", lambda row: infinities(row[1].statistics), "number"),
+    ]
+    return Table(columns, tensors, what="tensors")
+
+
+def _sentence(found: Trap) -> str:
+    line = "" if found.line is None else f", line {found.line}"
+    where = f"layer {found.id} {found.name!r} ({found.type}, {found.version}{line})"
+    if found.origin == "input":
+        return f"input {found.source!r} of the model has {_KINDS[found.kind]}"
+    if found.origin == "constant":
+        return f"{where} gives {_KINDS[found.kind]} that come from constant {found.source!r}"
+    return f"{where} gives {_KINDS[found.kind]}"
