@@ -13,6 +13,9 @@ from irexec.backend.control_groups import control_groups, text_of
 ASSUMED = 4 << 30
 """Bytes assumed if the system does not tell."""
 
+_NO_LIMIT = 1 << 60
+"""A larger limit is none: version 1 writes the largest integer where nothing limits the group."""
+
 PAGE = mmap.PAGESIZE
 """Bytes of a page of memory."""
 
@@ -59,10 +62,13 @@ def _of_the_system(root: Path) -> int:
 
 def _left(folder: Path) -> int | None:
     """The limit of one control group (version 2 or 1) minus its use; None without a limit."""
-    for limit, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
-        texts = text_of(folder / limit), text_of(folder / used)
-        if all(text.isdigit() for text in texts):
-            return max(0, int(texts[0]) - int(texts[1]) + _reclaimable(folder))
+    for limit_file, use_file in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
+        limit = text_of(folder / limit_file)
+        if not limit.isdigit() or int(limit) > _NO_LIMIT:
+            continue
+        used = text_of(folder / use_file)
+        if used.isdigit():
+            return max(0, int(limit) - int(used) + _reclaimable(folder))
     return None
 
 

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
+_LIMITS = {"memory": ("memory.max", "memory.limit_in_bytes"), "cpu": ("cpu.max", "cpu.cfs_quota_us")}
+"""The files of a group, of version 2 and of version 1, that may limit a controller."""
 
-def control_groups(root: Path, controller: str) -> Iterator[Path]:
+
+def control_groups(root: Path, controller: str) -> tuple[Path, ...]:
     """The control groups of the process that may limit ``controller``, each followed by its ancestors.
 
     Args:
         root: where ``proc`` and ``sys`` are.
         controller: "cpu" or "memory".
     """
-    for line in text_of(root / "proc/self/cgroup").splitlines():
+    groups = text_of(root / "proc/self/cgroup")
+    return _with_limits(root, controller, groups)
+
+
+@lru_cache(8)
+def _with_limits(root: Path, controller: str, groups: str) -> tuple[Path, ...]:
+    """The folders that have files of limits. They are found once: each model that is compiled asks for its memory."""
+    found = dict.fromkeys(_folders(root, controller, groups))
+    return tuple(folder for folder in found if any((folder / name).exists() for name in _LIMITS[controller]))
+
+
+def _folders(root: Path, controller: str, groups: str) -> Iterator[Path]:
+    for line in groups.splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         if controllers and controller not in controllers.split(","):
             continue
@@ -48,6 +64,7 @@ def _mounts(root: Path, controller: str) -> Iterator[tuple[str, Path]]:
 def text_of(path: Path) -> str:
     """The text of a file; "" if it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
     except OSError:
         return ""
