@@ -73,51 +73,41 @@ def test_wrong_usage(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.npy"]
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The items x.npy and the output whole.npz of a job that nothing has interrupted, in one folder."""
+    folder = tmp_path_factory.mktemp("whole")
+    np.save(folder / "x.npy", np.random.default_rng(1).random((30, 1, 8, 8), np.float32))
+    arguments = ["batch", MODEL, str(folder / "x.npy"), "-o", str(folder / "whole.npz"), "--batch-size", "1"]
+    assert run([*arguments, "--jobs", "1"]) == 0
+    return folder
+
+
+def _command(source: Path, output: Path) -> list[str]:
+    options = ["--batch-size", "1", "--jobs", "2"]
+    return [sys.executable, "-m", "irexec", "batch", MODEL, str(source), "-o", str(output), *options]
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL")
 @pytest.mark.parametrize("number, code", [("SIGKILL", -9), ("SIGTERM", 143), ("SIGINT", 130)])
-def test_a_command_that_is_ended_goes_on(tmp_path: Path, source: str, number: str, code: int) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "irexec",
-        "batch",
-        MODEL,
-        source,
-        "-o",
-        str(tmp_path / "out.npz"),
-        "--batch-size",
-        "1",
-        "--jobs",
-        "2",
-    ]
+def test_a_command_that_is_ended_goes_on(tmp_path: Path, whole: Path, number: str, code: int, capsys: Capture) -> None:
+    command = _command(whole / "x.npy", tmp_path / "out.npz")
     begun = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert begun.stdout is not None
     begun.stdout.readline()
     begun.send_signal(getattr(signal, number))
     assert begun.wait(60) == code
     begun.stdout.close()
-    done = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith(f"{tmp_path / 'out.npz'}: 30 of 30 items, ")
-    subprocess.run([*command[:-5], str(tmp_path / "whole.npz"), *command[-4:]], check=True, capture_output=True)
-    assert (tmp_path / "out.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
+    capsys.readouterr()
+    assert run([*command[3:-1], "1", "--resume"]) == 0
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'out.npz'}: 30 of 30 items, ")
+    assert (tmp_path / "out.npz").read_bytes() == (whole / "whole.npz").read_bytes()
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="processes are found in /proc")
 def test_processes_end_with_the_command(tmp_path: Path, source: str) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "irexec",
-        "batch",
-        MODEL,
-        source,
-        "-o",
-        str(tmp_path / "out"),
-        "--jobs",
-        "2",
-        "--json",
-    ]
-    begun = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    command = _command(Path(source), tmp_path / "out")
+    begun = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert begun.stdout is not None
     begun.stdout.readline()
     children = [

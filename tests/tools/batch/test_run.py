@@ -18,10 +18,12 @@ from irexec.tools.batch import pool
 from irexec.tools.batch.items import Item
 from irexec.tools.batch.job import FORMATS, BatchJob
 from irexec.tools.batch.part import PartRunner, PartTask
+from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.batch.run import BatchOptions, BatchReport, Watch, batch
 from irexec.tools.images.images import ImageOptions
 from tests.tools.batch import models
+from tests.tools.batch.engines import InThisProcess
 
 ITEMS = np.arange(60, dtype=np.float32).reshape(20, 3)
 EXPECTED = 2 * ITEMS + 1
@@ -49,12 +51,9 @@ def run(model: str, sources: list[str], output: Path, watch: Watch | None = None
         if name in options
     }
     form = options.pop("form", output.suffix[1:] or "npz")
-    return batch(
-        sources,
-        BatchJob(model=model, form=form, **of_job),
-        BatchOptions(output=str(output), jobs=options.pop("jobs", 1), **options),
-        watch,
-    )
+    engine = options.pop("engine", InThisProcess)
+    job = BatchJob(model=model, form=form, **of_job)
+    return batch(sources, job, BatchOptions(output=str(output), **options), watch, engine)
 
 
 def test_npz(tmp_path: Path, model: str, source: str) -> None:
@@ -94,7 +93,7 @@ def test_two_processes_write_what_one_does(tmp_path: Path, model: str, source: s
         pytest.importorskip("pyarrow")
     outputs = [tmp_path / f"{jobs}.{form}" for jobs in (1, 2)]
     for jobs, output in enumerate(outputs, 1):
-        run(model, [source], output, jobs=jobs, batch_size=2)
+        run(model, [source], output, jobs=jobs, batch_size=2, engine=Processes)
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
 
 
@@ -117,7 +116,7 @@ def test_a_job_that_ended_goes_on(tmp_path: Path, model: str, source: str, after
             raise Stopped
 
     with pytest.raises(Stopped):
-        run(model, [source], ended, Watch(part=stop), batch_size=1)
+        run(model, [source], ended, Watch(part=stop), batch_size=1, jobs=1, engine=Processes)
     again: list[int] = []
     report = run(model, [source], ended, Watch(part=lambda part: again.append(part.number)), batch_size=1, resume=True)
     assert not set(seen) & set(again)
@@ -358,9 +357,9 @@ def test_the_name_of_a_folder_has_no_suffix_or_ends_in_a_slash(tmp_path: Path, m
         match=r"\.tsv is none of \.npz, \.npy, \.parquet, \.jsonl, \.csv; for a folder of this name write .*out\.tsv/",
     ):
         batch([source], job, BatchOptions(output=str(tmp_path / "out.tsv"), jobs=1))
-    batch([source], job, BatchOptions(output=f"{tmp_path / 'out.v2'}/", jobs=1))
+    batch([source], job, BatchOptions(output=f"{tmp_path / 'out.v2'}/"), engine=InThisProcess)
     assert sorted(path.name for path in tmp_path.glob("out*")) == ["out.v2", "out.v2.sqlite"]
-    batch([source], job, BatchOptions(output=str(tmp_path / "out.v2"), jobs=1, resume=True))
+    batch([source], job, BatchOptions(output=str(tmp_path / "out.v2"), resume=True), engine=InThisProcess)
 
 
 @pytest.mark.parametrize(
@@ -424,7 +423,7 @@ def test_a_job_without_an_engine_leaves_nothing(tmp_path: Path, model: str, sour
     assert begun() == before
     damaged = tmp_path / "damaged.txt"
     damaged.write_text("missing.png\nitems.npy\n")
-    batch([source, str(damaged)], replace(job, batch_size=1), replace(options, errors="stop"))
+    batch([source, str(damaged)], replace(job, batch_size=1), replace(options, errors="stop"), engine=InThisProcess)
     kept = begun()
     with pytest.raises(InputError, match="there is no cluster"):
         batch([source, str(damaged)], replace(job, batch_size=1), replace(options, resume=True), engine=refuse)
@@ -436,7 +435,7 @@ def test_processes_do_not_wait_for_the_disk(
 ) -> None:
     flushed: list[str] = []
     monkeypatch.setattr(pool, "flush_file", lambda path: flushed.append(path.name))
-    run(model, [source], tmp_path / "out", batch_size=8)
+    run(model, [source], tmp_path / "out", batch_size=8, jobs=1, engine=Processes)
     assert (
         sorted(flushed)
         == sorted(path.name for path in (tmp_path / "out").iterdir())
@@ -464,6 +463,6 @@ def test_a_disk_that_is_full_when_it_is_flushed_ends_the_job(
 
     monkeypatch.setattr(pool, "flush_file", full)
     with pytest.raises(ModelError, match="cannot be written: No space left on device"):
-        run(model, [source], tmp_path / "out.npz")
+        run(model, [source], tmp_path / "out.npz", jobs=1, engine=Processes)
     monkeypatch.undo()
     assert run(model, [source], tmp_path / "out.npz", resume=True).done == 20

@@ -1,0 +1,26 @@
+"""An engine that starts no processes: most tests are about jobs, and a process takes longer than all the items."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Generator, Iterator
+
+from irexec.tools.batch.job import BatchJob
+from irexec.tools.batch.part import PartResult, PartRunner, PartTask, Progress
+
+
+class InThisProcess:
+    """Does the parts of a job one after the other. All that other processes would get is pickled."""
+
+    def __init__(self, job: BatchJob, count: int | None = None) -> None:
+        self.count = 1
+        self._job: BatchJob = pickle.loads(pickle.dumps(job))
+
+    def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Generator[PartResult, None, None]:
+        progress = Progress()
+        runner = PartRunner(self._job, progress)
+        for task in tasks:
+            progress.begin()
+            result: PartResult = pickle.loads(pickle.dumps(runner(pickle.loads(pickle.dumps(task)))))
+            advance(progress.done)
+            yield result
