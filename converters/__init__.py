@@ -13,12 +13,9 @@ from irexec.ir.shape_text import NamedShapes
 
 
 def convert(
-    model: str | Path | bytes | Any,
-    *,
-    inputs: NamedShapes | None = None,
-    strict: bool = False,
+    model: str | Path | bytes | Any, *, inputs: NamedShapes | None = None, strict: bool = False,
     warn: Callable[[str], object] | None = None,
-) -> Model:
+) -> Model:  # fmt: skip
     """Convert an ONNX model to IR.
 
     Args:

@@ -46,8 +46,8 @@ def as_model(model: ModelLike) -> Model:
 
 
 def read_model(
-    model: io.ModelSource, weights: io.WeightsSource = None, *, mmap: bool = True, progress: Callable[[float], None] | None = None,
-    inputs: NamedShapes | None = None,
+    model: io.ModelSource, weights: io.WeightsSource = None, *, mmap: bool = True,
+    progress: Callable[[float], None] | None = None, inputs: NamedShapes | None = None,
 ) -> Model:  # fmt: skip
     """Read an IR, or an ONNX model, which is converted to one in memory; weights stay in their files until they are
     used.
@@ -130,8 +130,8 @@ def _converted(source: _OnnxSource, inputs: NamedShapes | None, *, strict: bool)
 
 
 def read_tolerant(
-    model: io.ModelSource, weights: io.WeightsSource = None, *, mmap: bool = True, progress: Callable[[float], None] | None = None,
-    inputs: NamedShapes | None = None,
+    model: io.ModelSource, weights: io.WeightsSource = None, *, mmap: bool = True,
+    progress: Callable[[float], None] | None = None, inputs: NamedShapes | None = None,
 ) -> tuple[Model | None, list[Finding]]:  # fmt: skip
     """Read a model as read_model does, but report all that is wrong with an ONNX model instead of raising the first of
     it.

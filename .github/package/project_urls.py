@@ -1,8 +1,8 @@
 """The addresses in the metadata of a package, and in its README: the addresses of the repository that it is built in.
 
-The variable IREXEC_REPOSITORY is the address of the repository, such as https://github.com/NAME/irexec; the release workflow
-sets it. A package that is built without the variable has no addresses, and a README with relative links, since a clone does not
-know where it is published.
+The variable IREXEC_REPOSITORY is the address of the repository, such as https://github.com/NAME/irexec; the release
+workflow sets it. A package that is built without the variable has no addresses, and a README with relative links, since
+a clone does not know where it is published.
 """
 
 import os

@@ -252,11 +252,9 @@ def _unless_idle(ctx: TranslationContext, bounds: tuple[Value, Value], initial: 
 
 
 def _loop_over_slices(
-    ctx: TranslationContext,
-    states: Sequence[Value],
-    sliced: Sequence[tuple[Value, IterationSlice]],
+    ctx: TranslationContext, states: Sequence[Value], sliced: Sequence[tuple[Value, IterationSlice]],
     iteration: BuildIteration,
-) -> tuple[Value, ...]:
+) -> tuple[Value, ...]:  # fmt: skip
     """A TensorIterator as a Loop. A Loop reads slices in ascending order only: tensors are reversed outside of it."""
     output_slices: list[IterationSlice] = []
 

@@ -54,15 +54,9 @@ class TranslationContext:
     """
 
     def __init__(
-        self,
-        builder: Builder,
-        node: onnx.NodeProto,
-        opset: int,
-        subgraphs: Subgraphs,
-        warn: Callable[[str], object],
-        settled: SettledStates,
-        capture: Capture | None = None,
-    ) -> None:
+        self, builder: Builder, node: onnx.NodeProto, opset: int, subgraphs: Subgraphs, warn: Callable[[str], object],
+        settled: SettledStates, capture: Capture | None = None,
+    ) -> None:  # fmt: skip
         self.builder, self.node, self.opset, self._subgraphs, self.warn = builder, node, opset, subgraphs, warn
         self.settled = settled
         self.capture: Capture = capture or (lambda value: value)

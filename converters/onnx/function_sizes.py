@@ -57,7 +57,8 @@ def size_when_inlined(model: onnx.ModelProto, where: str) -> InlinedSize:
     if stuck:
         function = model.functions[stuck[0]]
         raise ConversionError(
-            f"{where}: the model's own function {f'{function.domain}.{function.name}'!r} calls itself, directly or through others"
+            f"{where}: the model's own function {f'{function.domain}.{function.name}'!r} calls itself, directly or "
+            "through others"
         )
     sizes: dict[_Identity, InlinedSize] = {}
     for i in order:

@@ -18,21 +18,16 @@ def every_name(model: onnx.ModelProto) -> Iterator[str]:
     yield from (opset.domain for opset in model.opset_import)
     yield from _of_graphs(model.graph)
     for function in model.functions:
-        yield from (
-            function.name,
-            function.domain,
-            function.overload,
-            *function.input,
-            *function.output,
-            *function.attribute,
-        )
+        yield from (function.name, function.domain, function.overload)
+        yield from (*function.input, *function.output, *function.attribute)
         yield from (opset.domain for opset in function.opset_import)
         yield from _of_attributes(function.attribute_proto)
         yield from _of_graphs(function)
 
 
 def check_written_names(graph: onnx.GraphProto, where: str) -> None:
-    """Raise ConversionError for a name of a node or tensor that cannot be written to IR; ``where`` begins the message."""
+    """Raise ConversionError for a name of a node or tensor that cannot be written to IR; ``where`` begins the
+    message."""
     for name in itertools.chain([graph.name], *map(_written, every_graph(graph))):
         if not is_text(name):
             raise ConversionError(

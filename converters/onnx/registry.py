@@ -2,7 +2,8 @@
 
 The signature of a translator is its schema, read from its type hints: after the context ``ctx`` come the inputs (None
 where absent, ``*inputs`` for any number; ``Annotated[Value, Rank(3)]`` for rank 3), then keyword-only attributes with
-their defaults. It returns a Value or a tuple of Values. A node is translated by the newest translator whose ``since``
+their defaults. A frozen dataclass stands for several attributes, its fields. The translator returns a Value or a tuple
+of Values. A node is translated by the newest translator whose ``since``
 does not exceed the imported opset. The module of a translator is imported when a model has a node of its operator.
 """
 
@@ -12,10 +13,9 @@ import functools
 import inspect
 import pkgutil
 import types
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto, TypeProto
@@ -46,6 +46,7 @@ class Translation:
         function: the function of context, inputs and attributes.
         attributes: the accepted types of each attribute by name: INT, FLOATS, ...
         required: the names of the attributes without a default.
+        groups: the dataclasses of attributes, by parameter of the function.
         min_inputs, max_inputs: the accepted numbers of inputs; ``max_inputs`` is None for any number.
         required_inputs: whether each named input must be present; further inputs must always be.
         takes_sequences: whether inputs may be sequences of tensors, or optionals.
@@ -56,11 +57,19 @@ class Translation:
     function: Callable[..., Any]
     attributes: Mapping[str, tuple[str, ...]]
     required: frozenset[str]
+    groups: Mapping[str, Any]
     min_inputs: int
     max_inputs: int | None
     required_inputs: tuple[bool, ...]
     takes_sequences: bool
     inputs: tuple[InputSpec, ...]
+
+    def __call__(self, ctx: Any, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+        """The result of the function, with the attributes of a dataclass as one argument."""
+        given = dict(attributes)
+        for parameter, group in self.groups.items():
+            given[parameter] = group(**{f.name: given.pop(f.name) for f in fields(group) if f.name in given})
+        return self.function(ctx, *inputs, **given)
 
     def check_ranks(self, facts: Sequence[Fact | None]) -> None:
         """Raise OpError for an input of a rank that is not accepted; None is an input that is not a tensor."""
@@ -73,28 +82,31 @@ class Translation:
 _TRANSLATIONS: dict[tuple[str, str], dict[int, Translation]] = {}
 
 
-def translates(*types: str, since: int = 1, domain: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def translates(
+    *types: str, since: int = 1, domain: str = "", without: Sequence[str] = ()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator that registers a translator of these operators from opset ``since`` of ``domain`` on; see ``add``."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for type in types:
-            add(type, since, domain, function)
+            add(type, since, domain, function, without=without)
         return function
 
     return register
 
 
 def add(
-    type: str, since: int, domain: str, function: Callable[..., Any], *, schema: Callable[..., Any] | None = None,
-    more: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    type: str, since: int, domain: str, function: Callable[..., Any], *schemas: Callable[..., Any],
+    without: Sequence[str] = ()
 ) -> None:  # fmt: skip
     """Register a translator; tables of operators call it directly.
 
     Args:
         type, since, domain: the operator.
         function: the translator.
-        schema: the function whose signature is the schema; ``function`` unless given.
-        more: further optional attributes, and their types.
+        schemas: functions whose attributes are the schema, together with the inputs of the first; ``function`` unless
+            given.
+        without: attributes that this version of the operator lacks.
 
     Raises:
         ValueError: the operator has a translator of that domain and opset already.
@@ -104,23 +116,48 @@ def add(
     if since in versions:
         both = " and ".join(f"{one.__module__}.{one.__qualname__}" for one in (versions[since].function, function))
         raise ValueError(f"{domain or 'ai.onnx'}.{type} of opset {since} has two translators: {both}")
-    versions[since] = _translation(since, function, schema or function, more)
+    versions[since] = _translation(since, function, schemas or (function,), frozenset(without))
 
 
 def _translation(
-    since: int, function: Callable[..., Any], schema: Callable[..., Any], more: Mapping[str, tuple[str, ...]]
+    since: int, function: Callable[..., Any], schemas: Sequence[Callable[..., Any]], without: frozenset[str]
 ) -> Translation:
-    hints = get_type_hints(schema, include_extras=True)
-    parameters = list(inspect.signature(schema).parameters.values())[1:]
-    keyword = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    variadic = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
-    accepted = {p.name: _members(hints.get(p.name)) for p in [*positional, *variadic]}
+    attributes, required, groups = dict[str, tuple[str, ...]](), set[str](), dict[str, Any]()
+    for schema in schemas:
+        for name, hint, default in _keywords(schema):
+            if not is_dataclass(hint):
+                _add_attribute(attributes, required, schema, name, hint, default)
+                continue
+            groups[name] = hint
+            types_of_fields = get_type_hints(hint)
+            for field in fields(hint):
+                _add_attribute(attributes, required, schema, field.name, types_of_fields[field.name], field.default)
     return Translation(
         since,
         function,
-        {p.name: _attribute_types(schema, p.name, hints.get(p.name)) for p in keyword} | dict(more),
-        frozenset(p.name for p in keyword if p.default is p.empty),
+        {name: kinds for name, kinds in attributes.items() if name not in without},
+        frozenset(required),
+        groups,
+        *_inputs(schemas[0]),
+    )
+
+
+def _keywords(schema: Callable[..., Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Name, type hint and default, or MISSING, of each keyword-only parameter."""
+    hints = get_type_hints(schema, include_extras=True)
+    for p in inspect.signature(schema).parameters.values():
+        if p.kind is p.KEYWORD_ONLY:
+            yield p.name, hints.get(p.name), MISSING if p.default is p.empty else p.default
+
+
+def _inputs(schema: Callable[..., Any]) -> tuple[int, int | None, tuple[bool, ...], bool, tuple[InputSpec, ...]]:
+    """The fields of Translation that describe the inputs."""
+    hints = get_type_hints(schema, include_extras=True)
+    parameters = list(inspect.signature(schema).parameters.values())[1:]
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    variadic = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
+    accepted = {p.name: _members(hints.get(p.name)) for p in [*positional, *variadic]}
+    return (
         sum(p.default is p.empty for p in positional),
         None if variadic else len(positional),
         tuple(p.default is p.empty and types.NoneType not in accepted[p.name] for p in positional),
@@ -134,12 +171,17 @@ def _members(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
-def _attribute_types(schema: Callable[..., Any], name: str, hint: Any) -> tuple[str, ...]:
+def _add_attribute(
+    attributes: dict[str, tuple[str, ...]], required: set[str], schema: Callable[..., Any], name: str, hint: Any,
+    default: Any
+) -> None:  # fmt: skip
     members = [member for member in _members(hint) if member is not types.NoneType]
     if hint is None or not all(member in _ATTRIBUTE_TYPES for member in members):
         place = f"{schema.__module__}.{schema.__qualname__}"
         raise TypeError(f"{place}: attribute {name!r} has the type hint {hint}, which ONNX has no type for")
-    return tuple(_ATTRIBUTE_TYPES[member] for member in members)
+    attributes[name] = tuple(_ATTRIBUTE_TYPES[member] for member in members)
+    if default is MISSING:
+        required.add(name)
 
 
 @functools.cache

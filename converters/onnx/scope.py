@@ -132,11 +132,8 @@ class Scope:
         """Collect the objections of the second branch of an If whose first branch could not be translated."""
         for graph in subgraphs(node):
             if not graph.input and not objections.has_begun(graph):
-                context = TranslationContext(
-                    self.builder, node, 1, self.subgraph, self._warning_of(node), self._settled
-                )
                 with contextlib.suppress(IrexecError):
-                    BodyBuilder(context, [], 0).inner.subgraph_values(graph)
+                    BodyBuilder(self._context(node, 1), [], 0).inner.subgraph_values(graph)
 
     def assume(self, name: str) -> None:
         """Mark the value of a name as unknown; a subclass may do more."""
@@ -197,14 +194,7 @@ class Scope:
         look = self.lookup if translation.takes_sequences else self.value
         inputs = [look(name, where) if name else None for name in node.input]
         first_layer = len(self.builder.graph.nodes)
-        context = TranslationContext(
-            self.builder,
-            node,
-            self.opsets.get(domain_of(node), 1),
-            self.subgraph,
-            self._warning_of(node),
-            self._settled,
-        )
+        context = self._context(node, self.opsets.get(domain_of(node), 1))
         try:
             self._translations.count()
             _check_arity(translation, inputs)
@@ -213,7 +203,7 @@ class Scope:
             translation.check_ranks(facts)
             # NaN and overflow in constants of the model are no concern of the user of the converter.
             with np.errstate(all="ignore"):
-                result = translation.function(context, *inputs, **_attributes(node, translation))
+                result = translation(context, inputs, _attributes(node, translation))
         except (ConversionError, UnsupportedError) as error:
             unsupported = not isinstance(error, ConversionError) or error.unsupported
             raise ConversionError(f"{where}: {error}", unsupported=unsupported) from error
@@ -224,10 +214,11 @@ class Scope:
             self.builder.rename(results[0].node, context.name)
         self._name_outputs(node, results, where)
 
-    def _warning_of(self, node: onnx.NodeProto) -> Callable[[str], object]:
-        """The receiver of the warnings of a node."""
+    def _context(self, node: onnx.NodeProto, opset: int) -> TranslationContext:
+        """The context of a node, whose warnings become objections if these are collected."""
         objections = self.objections
-        return self.warn if objections is None else lambda text: objections.warn(self.graph, node, text)
+        warn = self.warn if objections is None else lambda text: objections.warn(self.graph, node, text)
+        return TranslationContext(self.builder, node, opset, self.subgraph, warn, self._settled)
 
     def _name_outputs(self, node: onnx.NodeProto, results: Sequence[OnnxValue | None], where: str) -> None:
         for i, name in enumerate(node.output):

@@ -52,13 +52,9 @@ class MainGraph(Scope):
     """The main graph of a model."""
 
     def __init__(
-        self,
-        model: onnx.ModelProto,
-        folder: Path | None,
-        inputs: Shapes,
-        warn: Warn,
+        self, model: onnx.ModelProto, folder: Path | None, inputs: Shapes, warn: Warn,
         objections: Objections | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(
             model.graph, opsets_of(model), folder, Builder(model.graph.name or "model"), warn, objections=objections
         )

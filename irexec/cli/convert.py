@@ -50,8 +50,9 @@ _VERIFY = OptionGroup(
         "verify": option(
             "--verify",
             is_flag=True,
-            help="Run the ONNX model (by ONNX Runtime if installed, else by the reference evaluator of onnx) and the IR "
-            "on the same random inputs and compare the results. Dynamic dimensions stay dynamic in the IR and get random sizes here.",
+            help="Run the ONNX model (by ONNX Runtime if installed, else by the reference evaluator of onnx) and the "
+            "IR on the same random inputs, and compare the results. Dynamic dimensions stay dynamic in the IR and get "
+            "random sizes here.",
         ),
         "verify_shapes": option(
             "--verify-shape",
@@ -235,7 +236,8 @@ def _verify(path: str, model: Model, options: _Verify, as_json: bool) -> tuple[i
     if not as_json:
         render.show(result.sections())
     return 0 if result.agrees else 1, {
-        "against": result.against, "inputs": result.shapes, "outputs": [asdict(agreement) for agreement in result.agreements],
+        "against": result.against, "inputs": result.shapes,
+        "outputs": [asdict(agreement) for agreement in result.agreements],
         **({} if result.known is None else {"known": asdict(result.known)}),
     }  # fmt: skip
 

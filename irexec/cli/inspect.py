@@ -247,7 +247,8 @@ def _refuse_for_execution_graph(path: str, asked: _Asked, shapes: bool) -> None:
     """Refuse what an execution graph does not have."""
     absent = {
         "weights": asked.show_weights or bool(asked.histograms), "plan": asked.show_plan or asked.show_memory,
-        "costs": asked.show_cost or asked.show_tree, "precisions of weights": asked.show_precision, "inputs to reshape": shapes,
+        "costs": asked.show_cost or asked.show_tree, "precisions of weights": asked.show_precision,
+        "inputs to reshape": shapes,
     }  # fmt: skip
     for what, is_asked in absent.items():
         if is_asked:

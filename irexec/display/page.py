@@ -11,7 +11,10 @@ from irexec.display.hypertext import html
 from irexec.display.markup import Content, Html, element, joined
 from irexec.records import ROWS, Report
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
 """A page loads nothing, from the network or from a file."""
 
 

@@ -150,10 +150,12 @@ F8E5M2 = _coded(
     MiniFloatCodec(Float8(5, 2, infinity=True), Bytes()), ("FLOAT8E5M2", 19), "float8_e5m2",
 )  # fmt: skip
 F8E8M0 = _coded(
-    "f8e8m0", "F8E8M0", 8, "float", np.float32, MiniFloatCodec(Exponent8(), Bytes()), ("FLOAT8E8M0", 24), "float8_e8m0fnu",
+    "f8e8m0", "F8E8M0", 8, "float", np.float32, MiniFloatCodec(Exponent8(), Bytes()), ("FLOAT8E8M0", 24),
+    "float8_e8m0fnu",
 )  # fmt: skip
 F4E2M1 = _coded(
-    "f4e2m1", "F4E2M1", 4, "float", np.float32, MiniFloatCodec(Float4(), LowBitsFirst(4)), ("FLOAT4E2M1", 23), "float4_e2m1fn",
+    "f4e2m1", "F4E2M1", 4, "float", np.float32, MiniFloatCodec(Float4(), LowBitsFirst(4)), ("FLOAT4E2M1", 23),
+    "float4_e2m1fn",
 )  # fmt: skip
 STRING = _coded("string", "STRING", 0, "string", object, StringCodec(), ("STRING", 8), None)
 

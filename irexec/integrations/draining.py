@@ -127,7 +127,7 @@ class RefusedCalls:
         self.interceptor = Interceptor()
 
     async def end(self, server: Any, grace: float) -> None:
-        """Answer calls that have arrived, refuse later ones, and stop when all are answered or after ``grace`` seconds."""
+        """Answer calls that have arrived, refuse later ones, and stop after the last answer or ``grace`` seconds."""
         await self._calm(_ANSWERED)
         self._is_ending = True
         await self._calm(_IDLE)

@@ -23,7 +23,8 @@ def not_importable(library: str, extra: str, error: ImportError) -> UnsupportedE
     here, too_new = sys.version_info[:2], TOO_NEW[library]
     if isinstance(error, ModuleNotFoundError) and here >= too_new:
         return UnsupportedError(
-            f"this needs {library}, which has no package for Python {here[0]}.{here[1]}: use Python 3.11 to {too_new[0]}.{too_new[1] - 1}"
+            f"this needs {library}, which has no package for Python {here[0]}.{here[1]}: use Python 3.11 to "
+            f"{too_new[0]}.{too_new[1] - 1}"
         )
     if isinstance(error, ModuleNotFoundError):
         what = "" if find_spec(library) is None else f" with {error.name}"

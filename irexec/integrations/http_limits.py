@@ -12,7 +12,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class LimitedBodies:
-    """ASGI middleware that answers 413 to a request whose body is longer than ``limit`` bytes, with or without its length."""
+    """ASGI middleware that answers 413 to a body of more than ``limit`` bytes, with or without a declared length."""
 
     def __init__(self, app: Callable[[Message, Receive, Send], Awaitable[None]], limit: int) -> None:
         self._app, self._limit = app, limit

@@ -191,7 +191,8 @@ def _http_server(dataplane: Any, options: ServeOptions, extensions: Extensions, 
     app.add_api_route("/metrics", metrics_handler, methods=["GET"])
     for kind, handler in (
         (errors.InvalidInput, errors.invalid_input_handler), (errors.ModelNotFound, errors.model_not_found_handler),
-        (errors.ModelNotReady, errors.model_not_ready_handler), (NotImplementedError, errors.not_implemented_error_handler),
+        (errors.ModelNotReady, errors.model_not_ready_handler),
+        (NotImplementedError, errors.not_implemented_error_handler),
         (RequestValidationError, refuse), (Exception, errors.generic_exception_handler),
     ):  # fmt: skip
         app.add_exception_handler(kind, handler)
@@ -199,7 +200,8 @@ def _http_server(dataplane: Any, options: ServeOptions, extensions: Extensions, 
     app.add_middleware(LoggedRequests, log=options.log)
 
     return draining_server(
-        app, host=options.host, port=options.port, log_level="critical", access_log=False, lifespan="off", timeout_graceful_shutdown=_GRACE,
+        app, host=options.host, port=options.port, log_level="critical", access_log=False, lifespan="off",
+        timeout_graceful_shutdown=_GRACE,
     )  # fmt: skip
 
 
@@ -329,7 +331,8 @@ def _model_class() -> Any:
                 raise InvalidInput(str(error)) from None
             outputs = [_output(InferOutput, name, results[name], payload.from_grpc) for name in wanted]
             return InferResponse(
-                response_id=payload.id or str(uuid.uuid4()), model_name=self.name, infer_outputs=outputs, from_grpc=payload.from_grpc,
+                response_id=payload.id or str(uuid.uuid4()), model_name=self.name, infer_outputs=outputs,
+                from_grpc=payload.from_grpc,
                 use_binary_outputs=payload.use_binary_outputs, requested_outputs=payload.request_outputs or None,
             )  # fmt: skip
 

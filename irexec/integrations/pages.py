@@ -55,7 +55,8 @@ def _index(extensions: Extensions) -> str:
         f"<td>{_ports(model.outputs)}</tr>"
         for name, model in extensions.models.items()
     )
-    text = f"<p>irexec {escape(extensions.server)}, {counted(len(extensions.models), 'model')}, Open Inference Protocol (V2).</p>"
+    count = counted(len(extensions.models), "model")
+    text = f"<p>irexec {escape(extensions.server)}, {count}, Open Inference Protocol (V2).</p>"
     links = (
         "<p><a href='/v2'>/v2</a> <a href='/v2/models/stats'>/v2/models/stats</a> <a href='/metrics'>/metrics</a></p>"
     )

@@ -184,7 +184,8 @@ def _try(address: str) -> None:
         return
     if address.startswith("ray://"):
         raise InputError(
-            f"--address {address}: Ray Data does not run through Ray's client; give auto, or HOST:PORT on a machine of the cluster"
+            f"--address {address}: Ray Data does not run through Ray's client; give auto, or HOST:PORT on a machine of "
+            "the cluster"
         )
     found = re.fullmatch(r"\[?([^\s/]+?)\]?:(\d{1,5})", address)
     if found is None or int(found[2]) > 65535:
@@ -233,5 +234,6 @@ class _Actor:
 
 def _unseen(path: str) -> ModelError:
     return ModelError(
-        f"the node {socket.gethostname()} of the cluster has no {path}: model, sources and output need the same paths on all"
+        f"the node {socket.gethostname()} of the cluster has no {path}: model, sources and output need the same paths "
+        "on all"
     )

@@ -48,7 +48,8 @@ def array_of(tensor: Any, port: Port | None) -> np.ndarray:
         raise InputError(f"{what} has datatype {kind}, the model expects {datatype_of(port.element)} ({port})")
     if len(shape) > _AXES or not all(isinstance(size, int) and 0 <= size < 1 << 31 for size in shape):
         raise InputError(
-            f"{what} has shape [{listed([repr(size) for size in shape], 8)}], expected at most {_AXES} sizes of 0 and more"
+            f"{what} has shape [{listed([repr(size) for size in shape], 8)}], expected at most {_AXES} sizes of 0 and "
+            "more"
         )
     raw = tensor._raw_data
     values = _from_bytes(what, kind, raw) if raw is not None else _from_list(what, kind, tensor.data)

@@ -13,7 +13,10 @@ from irexec import errors
 from irexec.errors import EngineError, IrexecError, RunTimeoutError
 
 # The process finds the same modules as this one, wherever it was started.
-_PROGRAM = "import importlib, json, sys; sys.path[:] = json.loads(sys.argv[1]); importlib.import_module(sys.argv[2]).main(*sys.argv[3:])"
+_PROGRAM = (
+    "import importlib, json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "importlib.import_module(sys.argv[2]).main(*sys.argv[3:])"
+)
 
 
 class LineProcess:

@@ -119,8 +119,8 @@ def _version(name: str, net: Element) -> int:
     reason = "10 and 11 are"
     if version is not None and version < min(_VERSIONS):
         reason = (
-            "OpenVINO writes 10 or 11 since release 2020.1 and reads nothing older since 2021.1: convert the original model "
-            "again, with ovc of a current OpenVINO or, from ONNX, with irexec convert"
+            "OpenVINO writes 10 or 11 since release 2020.1 and reads nothing older since 2021.1: convert the original "
+            "model again, with ovc of a current OpenVINO or, from ONNX, with irexec convert"
         )
     raise ModelError(f"{name}, line {net.line}: IR version {text!r} is not supported; {reason}")
 

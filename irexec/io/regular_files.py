@@ -9,7 +9,8 @@ from io import BufferedReader
 from pathlib import Path
 
 _KINDS = {
-    stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
 }  # fmt: skip
 # Where a path leads to something else after it was checked, opening it does not block.
 _FLAGS = getattr(os, "O_NONBLOCK", 0)

@@ -27,7 +27,8 @@ from irexec.ir.xml_text import is_name, is_text
 
 _P = TypeVar("_P")
 _DEFAULT_LAYOUT = (
-    "port_map", "back_edges", "else_port_map", "then_port_map", "data", "rt_info", "input", "output", "body", "then_body", "else_body",
+    "port_map", "back_edges", "else_port_map", "then_port_map", "data", "rt_info", "input", "output", "body",
+    "then_body", "else_body",
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Rows of the table of finding codes, and the table of all rows.
 
-The rows are in irexec.ir.codes, irexec.ir.onnx_codes and irexec.analysis.portability; irexec.analysis.codes imports all of
-them.
+The rows are in irexec.ir.codes, irexec.ir.onnx_codes and irexec.analysis.portability; irexec.analysis.codes imports all
+of them.
 """
 
 from __future__ import annotations

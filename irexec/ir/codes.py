@@ -30,7 +30,8 @@ DUPLICATE_PORT = _code(
     "Number the ports of a layer from 0, the inputs first and the outputs after them.",
 )
 BAD_DIM = _code(
-    "IR004", "error", "invalid dimension", "a <dim> is not a size: a whole number of at least 0, or -1 for a dynamic dimension",
+    "IR004", "error", "invalid dimension",
+    "a <dim> is not a size: a whole number of at least 0, or -1 for a dynamic dimension",
     '<port id="2" precision="FP32">\n  <dim>1</dim>\n  <dim>wide</dim>\n</port>',
     "Write the size, or -1 if it is dynamic.",
 )
@@ -40,15 +41,18 @@ BAD_PRECISION = _code(
     "Use a name of OpenVINO: FP32, FP16, BF16, I64, I32, U8, BOOL, ...",
 )
 BAD_NUMBER = _code(
-    "IR006", "error", "invalid number", "the id of a layer or port, or the end of an edge, is not a whole number of at most 64 bits",
+    "IR006", "error", "invalid number",
+    "the id of a layer or port, or the end of an edge, is not a whole number of at most 64 bits",
     '<edge from-layer="2.5" from-port="2" to-layer="4" to-port="0"/>',
     "Write the number of the layer or port that is meant.",
 )
 EXECUTION_GRAPH = _code(
-    "IR007", "info", "execution graph", "the file is an execution graph: what a device ran, without weights; it is not a model",
+    "IR007", "info", "execution graph",
+    "the file is an execution graph: what a device ran, without weights; it is not a model",
     '<layer id="7" name="conv" type="Convolution">\n'
     '  <data execTimeMcs="71" originalLayersNames="conv,relu" primitiveType="jit_avx512_f32"/>\n</layer>',
-    "To run or check the model, use the file that was compiled; irexec inspect --layers shows the times and layers of this one.",
+    "To run or check the model, use the file that was compiled; irexec inspect --layers shows the times and layers of "
+    "this one.",
 )
 EDGE_FROM_NOTHING = _code(
     "IR010", "error", "edge without source", "an edge comes from a layer or port that does not exist",
@@ -62,18 +66,22 @@ EDGE_TO_NOTHING = _code(
 )
 DUPLICATE_EDGE = _code(
     "IR012", "error", "duplicate edge", "two edges arrive at one input port",
-    '<edge from-layer="2" from-port="2" to-layer="4" to-port="0"/>\n<edge from-layer="3" from-port="0" to-layer="4" to-port="0"/>',
+    '<edge from-layer="2" from-port="2" to-layer="4" to-port="0"/>\n'
+    '<edge from-layer="3" from-port="0" to-layer="4" to-port="0"/>',
     "Remove one of the edges, or correct its to-port.",
 )
 MISSING_EDGE = _code(
     "IR013", "error", "missing edge", "no edge arrives at an input port",
-    '<layer id="4" name="add" type="Add" version="opset1">\n  <input>\n    <port id="0"/>\n    <port id="1"/>\n  </input>\n</layer>\n'
+    '<layer id="4" name="add" type="Add" version="opset1">\n  <input>\n    <port id="0"/>\n    <port id="1"/>\n'
+    '  </input>\n</layer>\n'
     '<edge from-layer="2" from-port="2" to-layer="4" to-port="0"/>',
     "Add the edge to the port, or remove the port if the input is optional.",
 )
 CONSTANT_ATTRIBUTE = _code(
-    "IR020", "error", "incomplete constant", "the element type, shape, offset or size of a constant is missing or invalid",
-    '<layer id="1" name="w" type="Const" version="opset1">\n  <data element_type="f32" shape="8, 3" offset="-4" size="96"/>\n</layer>',
+    "IR020", "error", "incomplete constant",
+    "the element type, shape, offset or size of a constant is missing or invalid",
+    '<layer id="1" name="w" type="Const" version="opset1">\n'
+    '  <data element_type="f32" shape="8, 3" offset="-4" size="96"/>\n</layer>',
     "Write all four attributes; offset and size count bytes of the .bin.",
 )
 CONSTANT_OUT_OF_FILE = _code(
@@ -84,13 +92,15 @@ CONSTANT_OUT_OF_FILE = _code(
 NO_WEIGHTS_FILE = _code(
     "IR022", "error", "no readable .bin", "the model has constants, and their .bin does not exist or cannot be read",
     '<data element_type="f32" shape="8, 3" offset="0" size="96"/>',
-    "Put the .bin beside the .xml under the same name, or give it with --bin. git lfs pull replaces a Git LFS pointer by the file.",
+    "Put the .bin beside the .xml under the same name, or give it with --bin. git lfs pull replaces a Git LFS pointer "
+    "by the file.",
 )
 CHANGED_BIN = _code(
     "IR023", "error", "changed .bin",
     "the .bin is not the one that was written with the .xml: one of the two files has been replaced or changed since",
     '<net name="m" version="11" bin_size="24376" bin_sample="5f1c88a0" bin_crc32="5f1c88a0"/>',
-    "Restore the pair, or convert the model again. If the change is intended, delete bin_size, bin_sample and bin_crc32 of <net>.",
+    "Restore the pair, or convert the model again. If the change is intended, delete bin_size, bin_sample and "
+    "bin_crc32 of <net>.",
 )
 BAD_PORT_MAP = _code(
     "IR030", "error", "incomplete port map",
@@ -104,7 +114,8 @@ BAD_BACK_EDGE = _code(
     "Write from-layer (a Result of the body) and to-layer (a Parameter of the body).",
 )
 MISSING_BODY = _code(
-    "IR032", "error", "missing body", "a port map belongs to a body that does not exist, or a layer has two bodies of the same name",
+    "IR032", "error", "missing body",
+    "a port map belongs to a body that does not exist, or a layer has two bodies of the same name",
     '<layer id="5" name="if" type="If" version="opset8">\n  <then_port_map/>\n</layer>',
     "Each port map belongs to the body of its name: then_port_map to then_body.",
 )
@@ -131,7 +142,8 @@ ILL_TYPED_ATTRIBUTE = _code(
     "Write a value of the type: whole numbers separated by commas, true or false, the name of an element type.",
 )
 ATTRIBUTE_OUT_OF_RANGE = _code(
-    "IR105", "error", "attribute out of range", "an attribute is below its minimum, or not one of the names that are allowed",
+    "IR105", "error", "attribute out of range",
+    "an attribute is below its minimum, or not one of the names that are allowed",
     '<layer id="2" name="conv" type="Convolution" version="opset1">\n'
     '  <data strides="0, 1" dilations="1, 1" pads_begin="0, 0" pads_end="0, 0"/>\n</layer>',
     "Use a value that the message allows.",
@@ -142,7 +154,8 @@ UNKNOWN_ATTRIBUTE = _code(
     "Remove the attribute, or correct its name: an optional attribute with a misspelt name has its default value.",
 )
 WRONG_INPUTS = _code(
-    "IR107", "error", "inputs do not fit", "the inputs and attributes of a layer do not fit together, so its outputs cannot be inferred",
+    "IR107", "error", "inputs do not fit",
+    "the inputs and attributes of a layer do not fit together, so its outputs cannot be inferred",
     '<layer id="16" name="softmax" type="SoftMax" version="opset8">\n  <data axis="7"/>\n</layer>',
     "Compare what the message says with the layers before: a wrong shape, axis or number of inputs.",
 )
@@ -150,7 +163,8 @@ WRONG_INPUTS = _code(
 OUTPUT_SHAPE = _code(
     "IR201", "error", "wrong output shape", "an output port declares another shape than shape inference gives",
     '<output>\n  <port id="2" precision="FP32">\n    <dim>2</dim>\n  </port>\n</output>',
-    "Correct the <dim> elements, or find the wrong attribute before it. OpenVINO ignores declared shapes; other readers trust them.",
+    "Correct the <dim> elements, or find the wrong attribute before it. OpenVINO ignores declared shapes; other "
+    "readers trust them.",
 )
 OUTPUT_ELEMENT = _code(
     "IR202", "error", "wrong output type", "an output port declares another element type than shape inference gives",
@@ -188,7 +202,8 @@ NO_DIMS = _code(
 
 CYCLE = _code(
     "IR301", "error", "cycle", "the graph has a cycle: a layer depends on its own output",
-    '<edge from-layer="4" from-port="2" to-layer="5" to-port="0"/>\n<edge from-layer="5" from-port="1" to-layer="4" to-port="0"/>',
+    '<edge from-layer="4" from-port="2" to-layer="5" to-port="0"/>\n'
+    '<edge from-layer="5" from-port="1" to-layer="4" to-port="0"/>',
     "Correct the wrong edge. Repetition is written as a Loop or TensorIterator, state as ReadValue and Assign.",
 )
 UNREACHABLE = _code(
@@ -207,7 +222,8 @@ DUPLICATE_TENSOR_NAME = _code(
     "Rename one of them; a name finds only the first.",
 )
 NOT_TEXT = _code(
-    "IR305", "error", "not text", "a name, type or attribute of a graph that was edited in Python is a number or something else than text",
+    "IR305", "error", "not text",
+    "a name, type or attribute of a graph that was edited in Python is a number or something else than text",
     '<!-- in Python: node.attributes["axis"] = 1, in place of "1" -->\n<data axis="1"/>',
     'Assign text: the attributes of a layer are those of the XML, such as "1", "true" or "2,3".',
 )
@@ -215,17 +231,20 @@ UNWRITABLE_TEXT = _code(
     "IR306", "error", "unwritable text",
     "a name, type or attribute of a graph that was edited in Python has characters that XML cannot contain",
     '<!-- in Python: node.name = "a\\0" -->\n<layer id="3" name="a" type="ReLU" version="opset1"/>',
-    "Leave out control characters, halves of surrogate pairs, and in names of attributes all but letters, digits, -, . and _.",
+    "Leave out control characters, halves of surrogate pairs, and in names of attributes all but letters, digits, -, . "
+    "and _.",
 )
 
 CONSTANT_SIZE = _code(
-    "IR401", "error", "wrong constant size", "the size of a constant is not the number of bytes that its shape and element type take",
+    "IR401", "error", "wrong constant size",
+    "the size of a constant is not the number of bytes that its shape and element type take",
     '<data element_type="f32" shape="8, 3" offset="0" size="100"/>',
     "Correct shape, element_type or size: 8 x 3 values of f32 take 96 bytes.",
 )
 WEIGHTS_OVERLAP = _code(
     "IR402", "warning", "overlapping constants", "two constants share some of their bytes, but not all",
-    '<data element_type="f32" shape="8" offset="0" size="32"/>\n<data element_type="f32" shape="8" offset="28" size="32"/>',
+    '<data element_type="f32" shape="8" offset="0" size="32"/>\n'
+    '<data element_type="f32" shape="8" offset="28" size="32"/>',
     "Correct the offset. Constants that share exactly the same bytes are fine.",
 )
 WEIGHTS_UNUSED = _code(
@@ -246,13 +265,16 @@ WEIGHTS_UNREADABLE = _code(
 WEIGHTS_BEYOND_F16 = _code(
     "IR406", "info", "weights beyond f16", "a constant has values that f16 cannot hold (found with --weights)",
     '<layer id="1" name="w" type="Const" version="opset1"/>',
-    "They become infinite where the model is compressed to f16 or a device computes in it: keep the constant in f32, or scale it.",
+    "They become infinite where the model is compressed to f16 or a device computes in it: keep the constant in f32, "
+    "or scale it.",
 )
 
 BODY_PORT_MAP = _code(
-    "IR501", "error", "wrong port map", "a port map refers to a port or layer that does not exist, or has an invalid attribute",
+    "IR501", "error", "wrong port map",
+    "a port map refers to a port or layer that does not exist, or has an invalid attribute",
     '<port_map>\n  <input external_port_id="8" internal_layer_id="2" axis="zero"/>\n</port_map>',
-    "external_port_id is a port of the layer, internal_layer_id a Parameter (of an input) or a Result (of an output) of the body.",
+    "external_port_id is a port of the layer, internal_layer_id a Parameter (of an input) or a Result (of an output) "
+    "of the body.",
 )
 BODY_UNFED = _code(
     "IR502", "error", "parameter without value", "a Parameter of a body has no entry in the port map",
@@ -277,7 +299,8 @@ VARIABLE_DUPLICATE = _code(
     "Give each variable one ReadValue and one Assign.",
 )
 VARIABLE_NOT_ASSIGNED = _code(
-    "IR506", "warning", "variable never assigned", "a variable is read and never assigned, so that it keeps its first value",
+    "IR506", "warning", "variable never assigned",
+    "a variable is read and never assigned, so that it keeps its first value",
     '<layer id="3" name="read" type="ReadValue" version="opset6">\n  <data variable_id="counter"/>\n</layer>',
     "Add the Assign with the same variable_id, or correct the variable_id.",
 )
@@ -289,7 +312,8 @@ NOT_IN_RELEASE = _code(
     "Convert the model again for the release, write the layer in older operations, or use a newer release.",
 )
 OPSET_NOT_IN_RELEASE = _code(
-    "IR902", "error", "opset newer than the release", "the release of OpenVINO does not have the opset of a layer (found with --for)",
+    "IR902", "error", "opset newer than the release",
+    "the release of OpenVINO does not have the opset of a layer (found with --for)",
     '<layer id="2" name="relu" type="ReLU" version="opset15"/>',
     "Write the opset in which this version of the operation first appeared (irexec ops ReLU); it means the same.",
 )
@@ -300,7 +324,8 @@ ELEMENT_NOT_IN_RELEASE = _code(
     "Use another type, or a newer release.",
 )
 VERSION_NOT_IN_RELEASE = _code(
-    "IR904", "error", "file version not in the release", "the release of OpenVINO does not read this version of IR (found with --for)",
+    "IR904", "error", "file version not in the release",
+    "the release of OpenVINO does not read this version of IR (found with --for)",
     '<net name="m" version="11"/>',
     "Convert the model again with a converter of the release.",
 )

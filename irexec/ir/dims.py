@@ -348,7 +348,8 @@ def check_sizes(shape: PartialShape) -> None:
             )
     if shape is not None and 0 in shape and not has_room(tuple(map(low, shape))):
         raise OpError(
-            f"the result would have shape {shape_text(shape)}, empty, but with other sizes that are too large for an array"
+            f"the result would have shape {shape_text(shape)}, empty, but with other sizes that are too large for an "
+            "array"
         )
 
 

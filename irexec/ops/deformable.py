@@ -135,7 +135,8 @@ def _unify(
         return shape
     if is_static(kernel):
         expected = groups * math.prod(size for size in kernel if isinstance(size, int)) * per_point
-        message = f"{name} has {fact.shape[1]} channels, expected {expected}: {per_point} for each point of the kernel in {groups} groups"
+        reason = f"{per_point} for each point of the kernel in {groups} groups"
+        message = f"{name} has {fact.shape[1]} channels, expected {expected}: {reason}"
         check(may_equal(fact.shape[1], expected), message)
     theirs = (fact.shape[0], *fact.shape[2:])
     for axis, (size, other) in enumerate(zip(shape, theirs, strict=True)):

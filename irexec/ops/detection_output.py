@@ -72,8 +72,10 @@ class DetectionOutput1Attributes(DetectionOutputAttributes):
 
 # Parameters of Caffe's layer that Model Optimizer copied; they say where and how boxes are drawn into files.
 _OF_CAFFE = (
-    "eta", "visualize", "visualize_threshold", "save_file", "output_directory", "output_name_prefix", "output_format", "label_map_file",
-    "name_size_file", "num_test_image", "prob", "resize_mode", "height", "width", "height_scale", "width_scale", "pad_mode", "pad_value",
+    "eta", "visualize", "visualize_threshold", "save_file", "output_directory", "output_name_prefix", "output_format",
+    "label_map_file",
+    "name_size_file", "num_test_image", "prob", "resize_mode", "height", "width", "height_scale", "width_scale",
+    "pad_mode", "pad_value",
     "interp_mode",
 )  # fmt: skip
 
@@ -186,8 +188,8 @@ def _row_count(attributes: DetectionOutputAttributes, images: Size, classes: Siz
 @detection_output_1.shape_rule
 @detection_output_8.shape_rule
 def _detection_output_shape(
-    box_logits: Fact, class_preds: Fact, proposals: Fact, aux_class_preds: Fact | None = None, aux_box_preds: Fact | None = None, *,
-    attributes: DetectionOutputAttributes,
+    box_logits: Fact, class_preds: Fact, proposals: Fact, aux_class_preds: Fact | None = None,
+    aux_box_preds: Fact | None = None, *, attributes: DetectionOutputAttributes,
 ) -> Fact:  # fmt: skip
     check(len(attributes.keep_top_k) > 0, "keep_top_k is empty")
     check((aux_class_preds is None) == (aux_box_preds is None), "there are 4 inputs, expected 3 or 5")

@@ -107,7 +107,8 @@ def _einsum_7_facts(*inputs: Fact, equation: str) -> Fact:
     parsed = parse_equation(equation)
     check(
         len(parsed.operands) == len(inputs),
-        f"equation {equation!r} has {counted(len(parsed.operands), 'operand')}, the layer has {counted(len(inputs), 'input')}",
+        f"equation {equation!r} has {counted(len(parsed.operands), 'operand')}, the layer has "
+        f"{counted(len(inputs), 'input')}",
     )
     sizes: dict[str, Size] = {}
     covered_shapes: list[PartialShape] = []
@@ -134,7 +135,8 @@ def _check_rank(labels: Labels, shape: Shape, equation: str) -> None:
     fits = len(shape) >= letters if ELLIPSIS in labels else len(shape) == letters
     check(
         fits,
-        f"an input of shape {shape_text(shape)} does not have the {letters} axes of {''.join(labels)!r} in equation {equation!r}",
+        f"an input of shape {shape_text(shape)} does not have the {letters} axes of {''.join(labels)!r} in equation "
+        f"{equation!r}",
     )
 
 

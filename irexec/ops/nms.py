@@ -165,7 +165,8 @@ def _suppress(
 
 @op("NonMaxSuppression", since=1, tolerance=1e-5, propagate_value=False)
 def non_max_suppression_1(
-    boxes: Boxes, scores: Boxes, max_output_boxes_per_class: Limit | None = None, iou_threshold: Threshold | None = None,
+    boxes: Boxes, scores: Boxes, max_output_boxes_per_class: Limit | None = None,
+    iou_threshold: Threshold | None = None,
     score_threshold: Threshold | None = None, *, attributes: NonMaxSuppression1Attributes,
 ) -> np.ndarray:  # fmt: skip
     """The boxes that overlap no better box of their class by more than ``iou_threshold``: rows (batch, class, box) [n,
@@ -185,7 +186,8 @@ def non_max_suppression_1(
 
 @op("NonMaxSuppression", since=3, tolerance=1e-5, propagate_value=False)
 def non_max_suppression_3(
-    boxes: Boxes, scores: Boxes, max_output_boxes_per_class: Limit | None = None, iou_threshold: Threshold | None = None,
+    boxes: Boxes, scores: Boxes, max_output_boxes_per_class: Limit | None = None,
+    iou_threshold: Threshold | None = None,
     score_threshold: Threshold | None = None, *, attributes: NonMaxSuppressionAttributes,
 ) -> np.ndarray:  # fmt: skip
     """NonMaxSuppression-1 with a choice of the element type of the indices. Source: NonMaxSuppression-3 and -4."""
@@ -196,8 +198,10 @@ def non_max_suppression_3(
 
 @op("NonMaxSuppression", since=5, tolerance=1e-5)
 def non_max_suppression_5(
-    boxes: Boxes, scores: Boxes, max_output_boxes_per_class: Limit | None = None, iou_threshold: Threshold | None = None,
-    score_threshold: Threshold | None = None, soft_nms_sigma: Threshold | None = None, *, attributes: NonMaxSuppressionAttributes,
+    boxes: Boxes, scores: Boxes, max_output_boxes_per_class: Limit | None = None,
+    iou_threshold: Threshold | None = None,
+    score_threshold: Threshold | None = None, soft_nms_sigma: Threshold | None = None, *,
+    attributes: NonMaxSuppressionAttributes,
 ) -> Selected:  # fmt: skip
     """NonMaxSuppression-1 that also gives rows (batch, class, score) of f32 [n, 3], and the number of rows [1].
 
@@ -219,7 +223,8 @@ non_max_suppression_9 = op("NonMaxSuppression", since=9, tolerance=1e-5)(non_max
 @non_max_suppression_9.shape_rule
 def _selected_shapes(
     boxes: Fact, scores: Fact, max_output_boxes_per_class: Fact | None = None, iou_threshold: Fact | None = None,
-    score_threshold: Fact | None = None, soft_nms_sigma: Fact | None = None, *, attributes: NonMaxSuppression1Attributes,
+    score_threshold: Fact | None = None, soft_nms_sigma: Fact | None = None, *,
+    attributes: NonMaxSuppression1Attributes,
 ) -> Facts:  # fmt: skip
     return _shapes(boxes, scores, max_output_boxes_per_class, attributes.index_element)
 
@@ -233,8 +238,8 @@ def _triplets_shape(*inputs: Fact, attributes: NonMaxSuppression1Attributes) -> 
 
 @op("NMSRotated", since=13, tolerance=1e-5)
 def nms_rotated_13(
-    boxes: Boxes, scores: Boxes, max_output_boxes_per_class: Limit, iou_threshold: Threshold, score_threshold: Threshold, *,
-    attributes: NMSRotatedAttributes,
+    boxes: Boxes, scores: Boxes, max_output_boxes_per_class: Limit, iou_threshold: Threshold,
+    score_threshold: Threshold, *, attributes: NMSRotatedAttributes,
 ) -> Selected:  # fmt: skip
     """NonMaxSuppression-9 of rotated boxes [batches, boxes, 5]: centre x and y, width, height and angle in radians.
 

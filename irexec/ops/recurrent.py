@@ -104,8 +104,8 @@ def lstm_cell_1(
 
 @lstm_cell_1.shape_rule
 def _lstm_cell_1_shapes(
-    x: Fact, initial_hidden_state: Fact, initial_cell_state: Fact, w: Fact, r: Fact, b: Fact | None = None, p: Fact | None = None, *,
-    attributes: LSTMCell1Attributes,
+    x: Fact, initial_hidden_state: Fact, initial_cell_state: Fact, w: Fact, r: Fact, b: Fact | None = None,
+    p: Fact | None = None, *, attributes: LSTMCell1Attributes,
 ) -> tuple[Fact, Fact]:  # fmt: skip
     size = attributes.hidden_size
     _functions(attributes, LSTM_ACTIVATIONS)
@@ -118,8 +118,8 @@ def _lstm_cell_1_shapes(
 
 @op("LSTMCell", since=4, widen=True, tolerance=TOLERANCE, ignores=_OLD)
 def lstm_cell_4(
-    x: Matrix, initial_hidden_state: Matrix, initial_cell_state: Matrix, w: Matrix, r: Matrix, b: Vector | None = None, *,
-    attributes: CellAttributes,
+    x: Matrix, initial_hidden_state: Matrix, initial_cell_state: Matrix, w: Matrix, r: Matrix, b: Vector | None = None,
+    *, attributes: CellAttributes,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
     """One step of an LSTM: the hidden state and the cell state, [B, S] each. Source: LSTMCell-4."""
     functions = _functions(attributes, LSTM_ACTIVATIONS)
@@ -234,8 +234,8 @@ def _sequence_shapes(
 
 @op("LSTMSequence", since=5, widen=True, tolerance=TOLERANCE)
 def lstm_sequence_5(
-    x: Stack, initial_hidden_state: Stack, initial_cell_state: Stack, sequence_lengths: Lengths, w: Stack, r: Stack, b: Matrix, *,
-    attributes: SequenceAttributes,
+    x: Stack, initial_hidden_state: Stack, initial_cell_state: Stack, sequence_lengths: Lengths, w: Stack, r: Stack,
+    b: Matrix, *, attributes: SequenceAttributes,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
     """An LSTM over X [B, T, I], each sequence of its own length: Y [B, D, T, S] and both final states. Source:
     LSTMSequence-5."""

@@ -136,7 +136,8 @@ def _scatter_elements_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact
             fits = i == along or top is None or low(count) <= top
             check(
                 fits,
-                f"indices {indices} are larger than data {data} along axis {i}, which is not the axis {along} of the indices",
+                f"indices {indices} are larger than data {data} along axis {i}, which is not the axis {along} of the "
+                "indices",
             )
     return Fact(kind, data.shape if data.shape is not None or shape is None else open_shape(len(shape)))
 

@@ -89,8 +89,8 @@ def _region_yolo_1_shape(data: Fact, *, attributes: RegionYoloAttributes) -> Fac
     maximum = high(shape[1])
     check(
         maximum is None or maximum >= regions * each,
-        f"data has {shape[1]} channels, expected {regions * each}: {regions} regions of {attributes.coords} coords, a score and "
-        f"{attributes.classes} classes",
+        f"data has {shape[1]} channels, expected {regions * each}: {regions} regions of {attributes.coords} coords, a "
+        f"score and {attributes.classes} classes",
     )
     if attributes.do_softmax:
         return Fact(data.element, _flattened(shape, attributes))

@@ -56,8 +56,8 @@ def clipped(x: np.ndarray, clip: float) -> np.ndarray:
 
 
 def lstm(
-    recurrence: np.ndarray, bias: np.ndarray, peepholes: np.ndarray | None, functions: Sequence[Activation], clip: float,
-    input_forget: bool = False,
+    recurrence: np.ndarray, bias: np.ndarray, peepholes: np.ndarray | None, functions: Sequence[Activation],
+    clip: float, input_forget: bool = False,
 ) -> Cell:  # fmt: skip
     """An LSTM cell: R (4 * S, S), B (4 * S,), peephole weights (3 * S,) of the gates f, i and o or None.
 

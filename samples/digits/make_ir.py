@@ -52,7 +52,8 @@ def channels_last(builder: irexec.Builder, node: irexec.Node, x: irexec.Value, w
     xio = weights.reshape(groups * inputs, outputs, *kernel).transpose(2, 3, 0, 1)
     last = builder.emit("Transpose", x, [0, 2, 3, 1], name=f"{node.name}/last")
     y = builder.emit(
-        "ConvTranspose", last, builder.constant(np.ascontiguousarray(xio)), version="onednn", name=node.name, data_format="NXC",
+        "ConvTranspose", last, builder.constant(np.ascontiguousarray(xio)), version="onednn", name=node.name,
+        data_format="NXC",
         filter_format="XIO", groups=groups, strides=numbers(node, "strides"), pads_begin=numbers(node, "pads_begin"),
         pads_end=numbers(node, "pads_end"), dilations=numbers(node, "dilations"),
     )  # fmt: skip

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -114,6 +115,30 @@ def _untyped_attribute(ctx: Any, *, z) -> None: ...  # what the test is about
 def test_attribute_without_a_type_of_onnx_is_refused(function: Any) -> None:
     with pytest.raises(TypeError, match=r"attribute 'z' has the type hint .*, which ONNX has no type for"):
         add("Probe", 1, "test", function)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Size:
+    height: int
+    width: int = 1
+    scale: float = 1.0
+
+
+def _sized(ctx: Any, x: Any, *, size: _Size, mode: str = "fit") -> Any:
+    return x, size, mode
+
+
+def _named(ctx: Any, *, name: str = "") -> None: ...
+
+
+def test_attributes_of_a_dataclass_and_of_further_schemas() -> None:
+    """Fields are attributes; ``without`` removes some; the attributes of all schemas are known."""
+    add("Probe", 1, "test", _sized, _sized, _named, without=["scale"])
+    found = find("Probe", "test", 1)
+    assert found is not None
+    assert found.attributes == {"height": ("INT",), "width": ("INT",), "mode": ("STRING",), "name": ("STRING",)}
+    assert (found.required, found.min_inputs, found.max_inputs) == ({"height"}, 1, 1)
+    assert found(None, ["x"], {"height": 3, "mode": "crop"}) == ("x", _Size(height=3), "crop")
 
 
 def test_every_file_below_ops_is_loaded() -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from converters.onnx.algorithms.windows import Windows, broadcast_to_axes
+from converters.onnx.algorithms.windows import WindowAttributes, Windows, broadcast_to_axes
 from converters.onnx.context import TranslationContext
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
 
-def conv_windows(
-    ctx: TranslationContext, w: Value, kernel_shape: list[int] | None, strides: list[int] | None,
-    dilations: list[int] | None, pads: list[int] | None, auto_pad: str,
-) -> Windows:  # fmt: skip
+def conv_windows(ctx: TranslationContext, w: Value, given: WindowAttributes) -> Windows:
     """The windows of a convolution. An unknown size of the weights is 1 in ``kernel``.
 
     Raises:
@@ -20,12 +17,13 @@ def conv_windows(
     sizes = ctx.sizes(w, "the weights")
     if len(sizes) < 3:
         raise OpError(f"the weights {ctx.fact(w)} have no spatial axes")
+    kernel_shape = given.kernel_shape
     if kernel_shape and any(
         isinstance(size, int) and size != k for size, k in zip(sizes[2:], kernel_shape, strict=False)
     ):
         raise OpError(f"kernel_shape is {list(kernel_shape)}, the weights are {ctx.fact(w)}")
     kernel = kernel_shape or [size if isinstance(size, int) else 1 for size in sizes[2:]]
-    return Windows.of(broadcast_to_axes(kernel, len(sizes) - 2, 1, "kernel_shape"), strides, dilations, pads, auto_pad)
+    return Windows.of(broadcast_to_axes(kernel, len(sizes) - 2, 1, "kernel_shape"), given)
 
 
 def grouped_weights(ctx: TranslationContext, w: Value, group: int, *, transposed: bool) -> Value:

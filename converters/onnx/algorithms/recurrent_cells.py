@@ -15,8 +15,8 @@ from irexec.ir.graph import Value
 # Defaults of alpha and beta by activation; None is a required parameter. The specification has no defaults for Affine
 # and ScaledTanh; the default of ThresholdedRelu is 1 in the specification and 0 in ONNX Runtime.
 _PARAMETERS: dict[str, tuple[float | None, ...]] = {
-    "affine": (None, None), "relu": (), "leakyrelu": (0.01,), "thresholdedrelu": (None,), "tanh": (), "scaledtanh": (None, None),
-    "sigmoid": (), "hardsigmoid": (0.2, 0.5), "elu": (1.0,), "softsign": (), "softplus": (),
+    "affine": (None, None), "relu": (), "leakyrelu": (0.01,), "thresholdedrelu": (None,), "tanh": (),
+    "scaledtanh": (None, None), "sigmoid": (), "hardsigmoid": (0.2, 0.5), "elu": (1.0,), "softsign": (), "softplus": (),
 }  # fmt: skip
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
@@ -31,12 +31,9 @@ class Function:
 
 
 def functions_of(
-    default: Sequence[str],
-    direction: str,
-    names: Sequence[str] | None,
-    alphas: Sequence[float] | None,
+    default: Sequence[str], direction: str, names: Sequence[str] | None, alphas: Sequence[float] | None,
     betas: Sequence[float] | None,
-) -> tuple[tuple[Function, ...], ...]:
+) -> tuple[tuple[Function, ...], ...]:  # fmt: skip
     """The activations of each direction. An activation with parameters consumes the next of ``alphas`` and ``betas``.
 
     Raises:
@@ -80,9 +77,8 @@ def _apply(x: Expression, function: Function) -> Expression:
         case "thresholdedrelu":
             return (x > alpha).select(x, Expression(ctx, ctx.constant(0, value)))
         case "hardsigmoid":
-            return Expression(
-                ctx, ctx.emit("HardSigmoid", value, ctx.constant(alpha, value), ctx.constant(beta, value))
-            )
+            parameters = ctx.constant(alpha, value), ctx.constant(beta, value)
+            return Expression(ctx, ctx.emit("HardSigmoid", value, *parameters))
         case "elu":
             return Expression(ctx, ctx.emit("Elu", value, alpha=alpha))
     types = {"relu": "Relu", "tanh": "Tanh", "sigmoid": "Sigmoid", "softsign": "SoftSign", "softplus": "SoftPlus"}
@@ -122,11 +118,15 @@ class Gates:
 
     def recurrent(self, hidden: Expression, count: int, *, matrix: Expression | None = None) -> list[Expression]:
         """The products of the state for ``count`` gates."""
-        ctx = hidden.ctx
-        product = ctx.emit("MatMul", hidden.value, (matrix or self.recurrence).value, transpose_b=True)
-        if count == 1:
-            return [Expression(ctx, product)]
-        return [Expression(ctx, part) for part in ctx.emit("Split", product, ctx.constant(1), num_splits=count)]
+        product = hidden.ctx.emit("MatMul", hidden.value, (matrix or self.recurrence).value, transpose_b=True)
+        return _columns(Expression(hidden.ctx, product), count)
+
+
+def _columns(x: Expression, count: int) -> list[Expression]:
+    """``x`` split into equal parts along axis 1."""
+    if count == 1:
+        return [x]
+    return [Expression(x.ctx, part) for part in x.ctx.emit("Split", x.value, x.ctx.constant(1), num_splits=count)]
 
 
 Cell = Callable[[Gates, Sequence[Expression]], list[Expression]]
@@ -189,16 +189,11 @@ def loop_over_time(
     Returns:
         Y (B, 1, T, H) and the last states (B, 1, H).
     """
-    ready = Expression(ctx, ctx.emit("MatMul", x, ctx.emit("Squeeze", w, [0]), transpose_b=True)) + Expression(
-        ctx, bias
-    )
+    product = ctx.emit("MatMul", x, ctx.emit("Squeeze", w, [0]), transpose_b=True)
     by_length = reverse and lengths is not None
-    sliced = [
-        (
-            _reversed(ctx, ready.value, lengths) if by_length else ready.value,
-            IterationSlice(1, reverse and not by_length),
-        )
-    ]
+    ready = ctx.emit("Add", product, bias)
+    ready = _reversed(ctx, ready, lengths) if by_length else ready
+    sliced = [(ready, IterationSlice(1, reverse and not by_length))]
     if lengths is not None:
         sliced.append((ctx.unsqueeze(positions(ctx, x, 1).value, [0]), IterationSlice(1)))
     shape = ctx.static(r, "R")
@@ -208,19 +203,11 @@ def loop_over_time(
 
     def iteration(builder: BodyBuilder, given: list[Value], parts: list[Value]) -> IterationResult:
         inner = builder.inner
-        gates = inner.emit("Squeeze", parts[0], [1])
-        split = (
-            inner.emit("Split", gates, inner.constant(1), num_splits=gate_rows // size) if gate_rows > size else [gates]
-        )
         last = None if last_bias is None else Expression(inner, builder.captured(last_bias))
-        peephole_parts = (
-            []
-            if peepholes is None
-            else inner.emit("Split", builder.captured(peepholes), inner.constant(1), num_splits=3)
-        )
+        holes = [] if peepholes is None else _columns(Expression(inner, builder.captured(peepholes)), 3)
         work = Gates(
-            [Expression(inner, gate) for gate in split], Expression(inner, builder.captured(recurrence)), last,
-            [Expression(inner, part) for part in peephole_parts], functions, clip, input_forget,
+            _columns(Expression(inner, inner.emit("Squeeze", parts[0], [1])), gate_rows // size),
+            Expression(inner, builder.captured(recurrence)), last, holes, functions, clip, input_forget,
         )  # fmt: skip
         old = [Expression(inner, state) for state in given]
         new = cell(work, old)

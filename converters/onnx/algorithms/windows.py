@@ -9,13 +9,8 @@ from typing import Any
 from irexec.errors import OpError
 from irexec.messages import counted
 
-_AUTO_PADS = {
-    "NOTSET": "explicit",
-    "": "explicit",
-    "SAME_UPPER": "same_upper",
-    "SAME_LOWER": "same_lower",
-    "VALID": "valid",
-}
+_AUTO_PADS = {"NOTSET": "explicit", "": "explicit", "SAME_UPPER": "same_upper", "SAME_LOWER": "same_lower",
+"VALID": "valid"}  # fmt: skip
 
 
 def broadcast_to_axes(values: Sequence[int] | None, rank: int, default: int, name: str) -> list[int]:
@@ -28,6 +23,25 @@ def broadcast_to_axes(values: Sequence[int] | None, rank: int, default: int, nam
     if len(found) != rank:
         raise OpError(f"{name} has {counted(len(found), 'value')}, expected {rank}")
     return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowAttributes:
+    """The attributes of convolutions in ONNX."""
+
+    auto_pad: str = "NOTSET"
+    dilations: list[int] | None = None
+    kernel_shape: list[int] | None = None
+    pads: list[int] | None = None
+    strides: list[int] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolAttributes(WindowAttributes):
+    """The attributes of pooling in ONNX."""
+
+    kernel_shape: list[int]
+    ceil_mode: int = 0
 
 
 @dataclass(frozen=True)
@@ -46,29 +60,21 @@ class Windows:
     auto_pad: str
 
     @staticmethod
-    def of(
-        kernel: Sequence[int],
-        strides: Sequence[int] | None,
-        dilations: Sequence[int] | None,
-        pads: Sequence[int] | None,
-        auto_pad: str,
-    ) -> Windows:
+    def of(kernel: Sequence[int], given: WindowAttributes) -> Windows:
         """The windows of ONNX attributes.
 
         Raises:
             OpError: a list has the wrong length, a stride or dilation is not positive, or auto_pad has an unknown
                 value.
         """
-        if auto_pad not in _AUTO_PADS:
-            raise OpError(f"auto_pad is {auto_pad!r}, expected {', '.join(filter(None, _AUTO_PADS))}")
-        rank, mode = len(kernel), _AUTO_PADS[auto_pad]
-        both = broadcast_to_axes(pads, 2 * rank, 0, "pads")
+        if given.auto_pad not in _AUTO_PADS:
+            raise OpError(f"auto_pad is {given.auto_pad!r}, expected {', '.join(filter(None, _AUTO_PADS))}")
+        rank, mode = len(kernel), _AUTO_PADS[given.auto_pad]
+        both = broadcast_to_axes(given.pads, 2 * rank, 0, "pads")
         if mode == "valid":
             both = [0] * (2 * rank)
-        strides, dilations = (
-            broadcast_to_axes(strides, rank, 1, "strides"),
-            broadcast_to_axes(dilations, rank, 1, "dilations"),
-        )
+        strides = broadcast_to_axes(given.strides, rank, 1, "strides")
+        dilations = broadcast_to_axes(given.dilations, rank, 1, "dilations")
         for name, values in (("strides", strides), ("dilations", dilations)):
             if any(value < 1 for value in values):
                 raise OpError(f"{name} is {values}, expected positive numbers")
@@ -86,8 +92,8 @@ class Windows:
     def attributes(self) -> dict[str, Any]:
         """The attributes of IR's convolutions and pooling."""
         return {
-            "strides": self.strides, "dilations": self.dilations, "pads_begin": self.pads_begin, "pads_end": self.pads_end,
-            "auto_pad": self.auto_pad,
+            "strides": self.strides, "dilations": self.dilations, "pads_begin": self.pads_begin,
+            "pads_end": self.pads_end, "auto_pad": self.auto_pad,
         }  # fmt: skip
 
     def counts_rounded_up(self, sizes: Sequence[int]) -> list[int]:

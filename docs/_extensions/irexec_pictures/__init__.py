@@ -5,9 +5,10 @@
     $ irexec validate samples/digits/damaged.xml
     ```
 
-The lines are run one after the other in a folder that holds samples/. The last one is shown: its output as a terminal, the image that
-it writes to picture.svg, or the page that it writes to page.html. A block of Python is shown as a notebook shows its last expression.
-Everything is made in a light and a dark variant, and kept until irexec, the samples or the lines change.
+The lines are run one after the other in a folder that holds samples/. The last one is shown: its output as a terminal,
+the image that it writes to picture.svg, or the page that it writes to page.html. A block of Python is shown as a
+notebook shows its last expression. Everything is made in a light and a dark variant, and kept until irexec, the samples
+or the lines change.
 """
 
 from __future__ import annotations
@@ -71,10 +72,12 @@ def _figure(picture: Picture, root: str, options: dict[str, Any]) -> str:
         source = f"{root}/{picture.name}.html"
         height = options.get("height", 480)
         frame = f'<iframe src="{source}" title="{alt}" loading="lazy" style="height: {height}px"></iframe>'
-        return f'<figure class="picture live">{frame}<figcaption>{caption} <a href="{source}">Open the page</a></figcaption></figure>'
+        text = f'{caption} <a href="{source}">Open the page</a>'
+        return f'<figure class="picture live">{frame}<figcaption>{text}</figcaption></figure>'
     images = "".join(
-        f'<a class="only-{theme}" href="{root}/{picture.name}-{theme}.svg"><img src="{root}/{picture.name}-{theme}.svg" '
-        f'alt="{alt}" width="{picture.width:.0f}" height="{picture.height:.0f}" loading="lazy"></a>'
+        f'<a class="only-{theme}" href="{root}/{picture.name}-{theme}.svg"><img '
+        f'src="{root}/{picture.name}-{theme}.svg" alt="{alt}" width="{picture.width:.0f}" '
+        f'height="{picture.height:.0f}" loading="lazy"></a>'
         for theme in ("light", "dark")
     )
     return f'<figure class="picture {picture.kind}">{images}{after}</figure>'

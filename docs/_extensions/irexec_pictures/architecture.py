@@ -79,14 +79,14 @@ def _svg() -> tuple[str, tuple[float, float]]:
         colours = FAMILIES[family]
         boxes.append(
             f'<rect x="{x - _WIDTH / 2}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="6" fill="{colours.fill}" '
-            f'stroke="{colours.stroke}"/>'
-            f'<text x="{x}" y="{y + 18}" text-anchor="middle" font-weight="bold" font-size="13" fill="#15191e">{escape(name)}</text>'
-            f'<text x="{x}" y="{y + 33}" text-anchor="middle" font-size="10.5" fill="#56606b">{escape(purpose)}</text>'
+            f'stroke="{colours.stroke}"/><text x="{x}" y="{y + 18}" text-anchor="middle" font-weight="bold" '
+            f'font-size="13" fill="#15191e">{escape(name)}</text><text x="{x}" y="{y + 33}" text-anchor="middle" '
+            f'font-size="10.5" fill="#56606b">{escape(purpose)}</text>'
         )
     width, height = layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN
     text = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
-        'font-family="Helvetica, Arial, sans-serif"><rect width="100%" height="100%" fill="#ffffff"/>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} '
+        f'{height:.0f}" font-family="Helvetica, Arial, sans-serif"><rect width="100%" height="100%" fill="#ffffff"/>'
         f'<g transform="translate({_MARGIN} {_MARGIN})">{"".join(lines)}{"".join(boxes)}</g></svg>'
     )
     return text, (width, height)

@@ -1,4 +1,4 @@
-"""The picture of README.md: findings in a terminal, and on the graph. Run ``python -m irexec_pictures.readme`` to make it anew."""
+"""The picture of README.md: findings in a terminal and on the graph. ``python -m irexec_pictures.readme`` renews it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def readme_svg(folder: Path) -> str:
         x += one.width + _GAP
     height = max(one.height for one in names) + 2 * _GAP
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{x:.0f}" height="{height:.0f}" viewBox="0 0 {x:.0f} {height:.0f}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{x:.0f}" height="{height:.0f}" viewBox="0 0 {x:.0f} '
+        f'{height:.0f}">'
         f'<rect width="100%" height="100%" rx="10" fill="#ffffff"/>{"".join(parts)}</svg>\n'
     )
 

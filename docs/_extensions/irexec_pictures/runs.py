@@ -132,7 +132,8 @@ def _run(words: Sequence[str], room: Path, columns: int) -> str:
         (programs / "irexec").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m irexec "$@"\n')
         (programs / "irexec").chmod(0o755)
     environment |= {
-        "PATH": f"{programs}{os.pathsep}{environment['PATH']}", "PYTHONPATH": str(_ROOT), "COLUMNS": str(columns), "LINES": "60",
+        "PATH": f"{programs}{os.pathsep}{environment['PATH']}", "PYTHONPATH": str(_ROOT), "COLUMNS": str(columns),
+        "LINES": "60",
         "FORCE_COLOR": "1", "TERM": "xterm-256color", "TTY_INTERACTIVE": "0",
     }  # fmt: skip
     output, code = _on_a_terminal(words, room, environment)
@@ -142,7 +143,7 @@ def _run(words: Sequence[str], room: Path, columns: int) -> str:
 
 
 def _on_a_terminal(words: Sequence[str], room: Path, environment: dict[str, str]) -> tuple[str, int]:
-    """The output and the exit code of a command that believes to write to a terminal; stderr, with progress, is left out."""
+    """The output, without stderr, and the exit code of a command that writes to a simulated terminal."""
     if pty is None:
         done = subprocess.run(words, cwd=room, env=environment, capture_output=True, encoding="utf-8", check=False)
         return done.stdout, done.returncode

@@ -26,8 +26,8 @@ def timeline(trace: str) -> str:
         y = 8 + _ROW * threads.index((one["pid"], one["tid"]))
         k = names.index(one["name"]) % len(_FILLS)
         parts.append(
-            f'<g><title>{escape(one["name"])}: {one["dur"]:.1f} µs</title><rect x="{x + 8:.1f}" y="{y}" width="{width:.1f}" height="22" '
-            f'fill="{_FILLS[k]}" stroke="{_STROKES[k]}" stroke-width="0.5"/>'
+            f'<g><title>{escape(one["name"])}: {one["dur"]:.1f} µs</title><rect x="{x + 8:.1f}" y="{y}" '
+            f'width="{width:.1f}" height="22" fill="{_FILLS[k]}" stroke="{_STROKES[k]}" stroke-width="0.5"/>'
             + (
                 f'<text x="{x + 12:.1f}" y="{y + 15}" fill="#15191e">{escape(_cut(one["name"], width))}</text>'
                 if width > 40
@@ -37,14 +37,16 @@ def timeline(trace: str) -> str:
         )
     height = 16 + _ROW * len(threads) + 18
     axis = "".join(
-        f'<text x="{8 + _WIDTH * k / 5:.0f}" y="{height - 8:.0f}" fill="#56606b" text-anchor="{"end" if k == 5 else "start"}">'
+        f'<text x="{8 + _WIDTH * k / 5:.0f}" y="{height - 8:.0f}" fill="#56606b" '
+        f'text-anchor="{"end" if k == 5 else "start"}">'
         f"{length * k / 5:.0f} µs</text>"
         for k in range(6)
     )
     size = f"{_WIDTH + 16:.0f}", f"{height:.0f}"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" viewBox="0 0 {size[0]} {size[1]}" '
-        f'font-family="Helvetica, Arial, sans-serif" font-size="10.5"><rect width="100%" height="100%" fill="#ffffff"/>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" viewBox="0 0 {size[0]} '
+        f'{size[1]}" font-family="Helvetica, Arial, sans-serif" font-size="10.5"><rect width="100%" height="100%" '
+        'fill="#ffffff"/>'
         f"{''.join(parts)}{axis}</svg>"
     )
 

@@ -1,4 +1,4 @@
-"""A Sphinx extension: before the build, pages are written from the registry of operations, the table of codes and the element types."""
+"""Sphinx extension that generates pages from the registry of operations, the table of codes and the element types."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FOLDER = "generated"
 
 
 def write_pages(source: Path) -> list[Path]:
-    """Write every generated page below ``source``/generated; a page that has not changed keeps its time, so that it is not built again.
+    """Write every generated page below ``source``/generated. Unchanged pages keep their time, so that no build repeats.
 
     Returns their paths. Pages of an earlier build that are no longer generated are removed.
     """
@@ -21,7 +21,7 @@ def write_pages(source: Path) -> list[Path]:
     for name, text in {**operations.pages(), **codes.pages(), **elements.pages(), **portability.pages()}.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Hundreds of entries in the sidebar of every page would be most of the time of the build and of the size of a page.
+        # Hundreds of entries in the sidebar would dominate the time of the build and the size of every page.
         text = text if path.name == "index.md" or path.suffix != ".md" else f"---\norphan: true\n---\n\n{text}"
         if not path.exists() or path.read_text("utf-8") != text:
             path.write_text(text, encoding="utf-8", newline="\n")
@@ -32,7 +32,7 @@ def write_pages(source: Path) -> list[Path]:
 
 
 def use_dashes(app: Any, doctree: Any, name: str) -> None:
-    """The dash that Sphinx writes as ``--`` between a parameter and its description, which smartquotes would change elsewhere too."""
+    """The dash that Sphinx writes as ``--`` after a parameter; smartquotes would change other texts too."""
     from docutils import nodes
 
     for text in list(doctree.findall(nodes.Text)):

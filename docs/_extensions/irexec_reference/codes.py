@@ -49,7 +49,8 @@ def _index() -> str:
     parts = [
         "# Finding codes\n",
         "Every finding of `irexec validate` has a code. Codes are stable: a code never gets another meaning. "
-        "Errors mean that the model cannot be run or its results cannot be trusted; warnings are unusual, but the model can be run.\n",
+        "Errors mean that the model cannot be run or its results cannot be trusted; warnings are unusual, but the "
+        "model can be run.\n",
     ]
     for prefix, title in _GROUPS.items():
         rows = [row for row in CODES.values() if next(filter(row.code.startswith, _GROUPS)) == prefix]

@@ -1,4 +1,4 @@
-"""An example of an operation: a row of tests/cases with the result that OpenVINO, the specification or a hand calculation gives."""
+"""Example of an operation: a row of tests/cases, whose result is OpenVINO's, the specification's or hand-computed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _tells(family: str, row: Case) -> bool:
 
 
 def _cost(row: Case) -> tuple[bool, bool, int]:
-    """Rows of ordinary finite values that fit on a page come first, of these the ones with enough elements to show something."""
+    """Sort key: rows of finite values that fit on a page come first, rows with several elements before others."""
     arrays = [x.array for x in row.inputs]
     size = sum(array.size for array in arrays)
     odd = any(array.size == 0 or (array.dtype.kind == "f" and not np.isfinite(array).all()) for array in arrays)

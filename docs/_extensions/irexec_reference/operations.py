@@ -1,4 +1,4 @@
-"""The operation reference: a page for each operation type, from the registry, the rows of the tests and the known differences."""
+"""Operation reference: a page per operation type, from the registry, rows of tests and known differences."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ def _properties(definition: OpDef) -> str:
     known = {
         "f16 inputs are computed in f32, and the results are rounded to f16 once.": definition.widen,
         "An output may share memory with an input.": definition.view,
-        "Known values are propagated through it by shape inference, also where they are bounds or symbols.": definition.symbolic,
+        "Known values are propagated through it by shape inference, also where they are bounds or "
+        "symbols.": definition.symbolic,
         "The same inputs may give different results from run to run.": not definition.deterministic
         and bool(definition.inputs),
         "It reads or writes a variable of the session.": definition.stateful,
@@ -136,7 +137,8 @@ def _index() -> str:
         "## By family\n",
         *(_family(name, members) for name, members in _families()),
         "## By opset\n",
-        "The opset in which each version first appeared. A layer's `version` may name any later opset: it means the newest "
+        "The opset in which each version first appeared. A layer's `version` may name any later opset: it means the "
+        "newest "
         "version that is not newer.\n",
         table(("Opset", "Versions"), _opsets()),
         "## Differences that hold for many operations\n",

@@ -19,8 +19,9 @@ def differences() -> str:
     """A table for each effect."""
     parts = [
         "# Differences between implementations\n",
-        "Where OpenVINO's own implementations differ from each other or from the specification, with the code of the finding of "
-        "`irexec validate --portability`. *Releases* are those from 2023.0 on that do so, as far as they were asked. "
+        "Where OpenVINO's own implementations differ from each other or from the specification, with the code of the "
+        "finding of `irexec validate --portability`. *Releases* are those from 2023.0 on that do so, as far as they "
+        "were asked. "
         "[Portability](../../reference/portability.md) says more.\n",
     ]
     for effect, title in _TITLES.items():
@@ -59,7 +60,7 @@ def releases() -> str:
     for release, members in groupby(ELEMENTS.items(), key=lambda item: item[1]):
         news[release].append("the element types " + ", ".join(code(name) for name, _ in members))
     news[Release(2022, 1)].append("version 11 of IR")
-    about = "What each release of OpenVINO reads that those before it do not. [Portability](../../reference/portability.md) says more.\n"
+    about = "Additions of each release of OpenVINO to IR. See also [Portability](../../reference/portability.md).\n"
     return f"# Releases\n\n{about}\n" + table(
         ("Release", "Reads first"), [(str(release), "; ".join(news[release])) for release in sorted(news)]
     )

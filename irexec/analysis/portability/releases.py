@@ -30,16 +30,17 @@ def parse_release(text: str) -> Release:
             return found
     if text.upper() in ("CPU", "GPU", "NPU"):
         raise InputError(
-            f"{text!r} is a device, expected a release of OpenVINO; openvino.Core().query_model(model, {text.upper()!r}) "
-            "asks the device itself"
+            f"{text!r} is a device, expected a release of OpenVINO; openvino.Core().query_model(model, "
+            f"{text.upper()!r}) asks the device itself"
         )
     raise InputError(f"{text!r} is not a known release of OpenVINO, expected {OLDEST} to {NEWEST}")
 
 
 OPSETS: dict[int, Release] = {
-    1: Release(2020, 1), 2: Release(2020, 2), 3: Release(2020, 4), 4: Release(2021, 1), 5: Release(2021, 2), 6: Release(2021, 3),
-    7: Release(2021, 4), 8: Release(2022, 1), 9: Release(2022, 2), 10: Release(2022, 3), 11: Release(2023, 0), 12: Release(2023, 1),
-    13: Release(2023, 2), 14: Release(2024, 0), 15: Release(2024, 5), 16: Release(2026, 0),
+    1: Release(2020, 1), 2: Release(2020, 2), 3: Release(2020, 4), 4: Release(2021, 1), 5: Release(2021, 2),
+    6: Release(2021, 3),
+    7: Release(2021, 4), 8: Release(2022, 1), 9: Release(2022, 2), 10: Release(2022, 3), 11: Release(2023, 0),
+    12: Release(2023, 1), 13: Release(2023, 2), 14: Release(2024, 0), 15: Release(2024, 5), 16: Release(2026, 0),
 }  # fmt: skip
 """The first release in which a layer of any operation may name an opset, from opset1 on; an opset that is not complete
 yet is not here."""
@@ -49,9 +50,10 @@ OLDEST, NEWEST = Release(2020, 1), Release(2026, 4)
 # By release: the operations that came before or after their opset was complete.
 _OPERATIONS: dict[tuple[int, int], tuple[tuple[str, int], ...]] = {
     (2023, 3): (("FakeConvert", 13), ("ScaledDotProductAttention", 13)),
-    (2024, 2): (("Col2Im", 15), ("EmbeddingBagOffsets", 15), ("EmbeddingBagPacked", 15), ("ROIAlignRotated", 15), ("ScatterNDUpdate", 15)),
-    (2024, 4): (
-        ("BitwiseLeftShift", 15), ("BitwiseRightShift", 15), ("SliceScatter", 15), ("StringTensorPack", 15), ("StringTensorUnpack", 15),
+    (2024, 2): (("Col2Im", 15), ("EmbeddingBagOffsets", 15), ("EmbeddingBagPacked", 15), ("ROIAlignRotated", 15),
+    ("ScatterNDUpdate", 15)), (2024, 4): (
+        ("BitwiseLeftShift", 15), ("BitwiseRightShift", 15), ("SliceScatter", 15), ("StringTensorPack", 15),
+        ("StringTensorUnpack", 15),
     ),
     (2025, 0): (("Identity", 16),),
     (2025, 1): (("ISTFT", 16), ("SegmentMax", 16)),
@@ -68,7 +70,8 @@ OPERATIONS: dict[tuple[str, int], Release] = {
 """The first release of the versions of operations that did not come with their opset, by type and opset."""
 
 ELEMENTS: dict[str, Release] = {
-    "nf4": Release(2023, 2), "string": Release(2023, 3), "f8e4m3": Release(2024, 0), "f8e5m2": Release(2024, 0), "u2": Release(2024, 1),
+    "nf4": Release(2023, 2), "string": Release(2023, 3), "f8e4m3": Release(2024, 0), "f8e5m2": Release(2024, 0),
+    "u2": Release(2024, 1),
     "u3": Release(2024, 1), "u6": Release(2024, 1), "f8e8m0": Release(2024, 3), "f4e2m1": Release(2024, 3),
 }  # fmt: skip
 """The first release of the element types that are newer than 2023.0."""

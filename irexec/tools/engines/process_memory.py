@@ -36,7 +36,8 @@ def _peak_on_windows() -> int:
     # These exist on Windows only.
     windows = {name: getattr(ctypes, name) for name in ("WinDLL", "WinError", "get_last_error")}
     sizes = (
-        "peak_working_set", "working_set", "peak_paged_pool", "paged_pool", "peak_other_pool", "other_pool", "pagefile", "peak_pagefile",
+        "peak_working_set", "working_set", "peak_paged_pool", "paged_pool", "peak_other_pool", "other_pool", "pagefile",
+        "peak_pagefile",
     )  # fmt: skip
 
     class Counters(ctypes.Structure):

@@ -76,7 +76,8 @@ def strong_components(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
 
 
 def _visit(
-    start: int, after: Mapping[int, Sequence[int]], numbers: dict[int, int], low: dict[int, int], stack: list[int], on_stack: set[int],
+    start: int, after: Mapping[int, Sequence[int]], numbers: dict[int, int], low: dict[int, int], stack: list[int],
+    on_stack: set[int],
     found: list[list[int]],
 ) -> None:  # fmt: skip
     """Number the vertices that are reachable from ``start``, and add their components to ``found``."""

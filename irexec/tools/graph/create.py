@@ -68,6 +68,7 @@ def create(
     if options.statistics and unreadable:
         notify(f"the values of {counted(len(unreadable), 'constant')} cannot be read")
     return draw(
-        model, around=options.around, hops=options.hops, from_=options.from_, to=options.to, bodies=options.bodies, cluster=options.cluster,
+        model, around=options.around, hops=options.hops, from_=options.from_, to=options.to, bodies=options.bodies,
+        cluster=options.cluster,
         statistics=options.statistics, findings=found, profile=measured, inference=inference, advance=advance,
     )  # fmt: skip

@@ -68,9 +68,12 @@ _OF_FILES = {
 }
 """Families by file of irexec.ops; by file of irexec.reference for kernels without a file in irexec.ops."""
 _OF_TYPES = {
-    "Parameter": "input", "Result": "input", "Constant": "constant", "ReadValue": "input", "Assign": "input", "Softmax": "activation",
-    "LogSoftmax": "activation", "Sigmoid": "activation", "Tanh": "activation", "ReLU": "activation", "Relu": "activation",
-    "Mish": "activation", "HSwish": "activation", "HSigmoid": "activation", "SoftPlus": "activation", "SoftSign": "activation",
+    "Parameter": "input", "Result": "input", "Constant": "constant", "ReadValue": "input", "Assign": "input",
+    "Softmax": "activation",
+    "LogSoftmax": "activation", "Sigmoid": "activation", "Tanh": "activation", "ReLU": "activation",
+    "Relu": "activation",
+    "Mish": "activation", "HSwish": "activation", "HSigmoid": "activation", "SoftPlus": "activation",
+    "SoftSign": "activation",
     "Range": "movement", "Pad": "movement",
 }  # fmt: skip
 _BY_FILE = {file: name for name, files in _OF_FILES.items() for file in files}

@@ -29,7 +29,8 @@ FORMATS: dict[Format, str] = {
     "dot": "Graphviz",
 }
 _SUFFIXES: dict[str, Format] = {
-    ".svg": "svg", ".html": "html", ".htm": "html", ".png": "png", ".mmd": "mmd", ".mermaid": "mmd", ".dot": "dot", ".gv": "dot",
+    ".svg": "svg", ".html": "html", ".htm": "html", ".png": "png", ".mmd": "mmd", ".mermaid": "mmd", ".dot": "dot",
+    ".gv": "dot",
 }  # fmt: skip
 
 
@@ -113,8 +114,8 @@ def _mermaid(drawing: Drawing, notify: Notify) -> str:
     edges = text.count(" -->")
     if len(text) > MAX_TEXT or edges > MAX_EDGES:
         notify(
-            f"Mermaid shows at most {MAX_TEXT:,} characters and {MAX_EDGES} edges unless configured otherwise, here are {len(text):,} and "
-            f"{edges:,}: --around, --from and --to draw a part, --cluster folds blocks"
+            f"Mermaid shows at most {MAX_TEXT:,} characters and {MAX_EDGES} edges unless configured otherwise, here "
+            f"are {len(text):,} and {edges:,}: --around, --from and --to draw a part, --cluster folds blocks"
         )
     return text
 

@@ -88,8 +88,8 @@ def _bar(drawing: Drawing) -> Html:
         "p", visible(cut(drawing.name or "model", _NAME)), element("small", f"{shown}{time}"), class_="name"
     )
     field = element(
-        "input", type="search", placeholder="Search layers, types, tensors", aria_label="search", role="combobox", aria_expanded="false",
-        aria_autocomplete="list", autocomplete="off", spellcheck="false",
+        "input", type="search", placeholder="Search layers, types, tensors", aria_label="search", role="combobox",
+        aria_expanded="false", aria_autocomplete="list", autocomplete="off", spellcheck="false",
     )  # fmt: skip
     search = element("div", field, element("ul", class_="results", role="listbox", hidden=True), class_="search")
     folds = [_button("fold", "Fold all"), _button("unfold", "Unfold all")] if len(drawing.frames) > 1 else None

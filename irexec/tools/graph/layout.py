@@ -165,7 +165,8 @@ def _in_pixels(
         boxes.append((round(centres[i] - left, 1), tops[rows[i]] + (space - height) / 2))
     return FrameLayout(
         tuple(boxes), tuple(row - top for row in rows[:count]), ports["in"], ports["out"], tuple(bends),
-        max((high - left for _, high in sides), default=0.0), max(0.0, tops[-1] - GAP_Y + (_END if vertices.last else 0.0)),
+        max((high - left for _, high in sides), default=0.0),
+        max(0.0, tops[-1] - GAP_Y + (_END if vertices.last else 0.0)),
     )  # fmt: skip
 
 

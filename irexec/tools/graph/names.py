@@ -63,8 +63,8 @@ def scopes(
     """The scope of each layer.
 
     Transformations of a model leave layers without a scope, such as "Multiply_8123" for a convolution that a
-    normalization was fused into. Such a layer gets the common scope of its readers if each of them has a scope, else that
-    of its producers. The module of a single layer, such as "bn1.act", is not shared.
+    normalization was fused into. Such a layer gets the common scope of its readers if each of them has a scope, else
+    that of its producers. The module of a single layer, such as "bn1.act", is not shared.
 
     Args:
         names: of the layers.
@@ -106,7 +106,7 @@ def _common(scopes: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def group_by_scope(scopes: Mapping[int, tuple[str, ...]]) -> Group:
-    """The tree of groups. It lacks groups of fewer than ``MINIMUM`` layers, and groups that fill the one around them."""
+    """The tree of groups, without groups of fewer than ``MINIMUM`` layers or all layers of the outer group."""
     by_scope: dict[tuple[str, ...], Group] = {(): Group("")}
     for i, path in scopes.items():
         for depth in range(1, len(path) + 1):

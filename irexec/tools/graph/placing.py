@@ -109,7 +109,7 @@ class _Content:
         return inner.width + 2 * PAD, inner.height + 2 * PAD + HEAD
 
     def put(self, placed: Placed, x: float, y: float) -> list[tuple[int, float, float]]:
-        """Add the boxes and lines of the frame, whose content begins at (x, y). Returns the origins of open frames in it."""
+        """Add boxes and lines of a frame whose content begins at (x, y). Returns the origins of open frames in it."""
         further = []
         for item, (left, top, width, height) in self._boxes.items():
             is_open = item in self._open

@@ -9,7 +9,10 @@ from irexec.errors import InputError, UnsupportedError
 from irexec.tools.graph.texts import FONTS, PNG_SIDE
 from irexec.tools.images.files import Notify
 
-_PROBE = f'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><text x="1" y="15" font-family="{FONTS}">MW</text></svg>'
+_PROBE = (
+    '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20">'
+    f'<text x="1" y="15" font-family="{FONTS}">MW</text></svg>'
+)
 _EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"/>'
 
 
@@ -45,7 +48,8 @@ def png(svg: str, size: tuple[float, float], scale: float, notify: Notify) -> by
     largest = PNG_SIDE / max(size)
     if scale > largest:
         notify(
-            f"the image is {largest:.2g} times as large as the graph: no side has more than {PNG_SIDE:,} pixels; an .svg has no limit"
+            f"the image is {largest:.2g} times as large as the graph: no side has more than {PNG_SIDE:,} pixels; an "
+            ".svg has no limit"
         )
     try:
         if resvg.svg_to_bytes(svg_string=_PROBE) == resvg.svg_to_bytes(svg_string=_EMPTY):

@@ -53,7 +53,8 @@ def svg_and_size(drawing: Drawing, columns: int | None = None) -> tuple[str, tup
         element("g", legend, transform=f"translate(0 {_n(placed.height)})"),
     ]
     root = element(
-        "svg", content, xmlns="http://www.w3.org/2000/svg", width=_n(across), height=_n(height), viewBox=f"0 0 {_n(across)} {_n(height)}",
+        "svg", content, xmlns="http://www.w3.org/2000/svg", width=_n(across), height=_n(height),
+        viewBox=f"0 0 {_n(across)} {_n(height)}",
         font_family=FONTS, font_size=_n(TEXT), role="img",
     )  # fmt: skip
     return _valid(joined(Html('<?xml version="1.0" encoding="UTF-8"?>\n'), root, Html("\n"))), (across, height)

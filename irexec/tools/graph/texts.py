@@ -46,7 +46,7 @@ def listed(texts: Sequence[str], size: float, space: float) -> str:
 
 
 def _shortened(text: str, count: int, part: int) -> str:
-    """``count`` characters of the text: ``count // part`` from its beginning, or none for 0; the others from its end."""
+    """``count`` characters of a text: ``count // part`` from its beginning (none for 0), the others from its end."""
     head = count // part if part else 0
     return f"{text[:head]}…{text[len(text) - (count - head) :]}"
 

@@ -28,12 +28,13 @@ _DEEP_MODES = ("F", "I", "I;16", "I;16L", "I;16B", "I;16N")
 # How the pixels of a file are moved by each EXIF orientation so that the image is upright; 1 is upright.
 _ORIENTATION = 0x0112
 _UPRIGHT = {
-    2: "FLIP_LEFT_RIGHT", 3: "ROTATE_180", 4: "FLIP_TOP_BOTTOM", 5: "TRANSPOSE", 6: "ROTATE_270", 7: "TRANSVERSE", 8: "ROTATE_90",
+    2: "FLIP_LEFT_RIGHT", 3: "ROTATE_180", 4: "FLIP_TOP_BOTTOM", 5: "TRANSPOSE", 6: "ROTATE_270", 7: "TRANSVERSE",
+    8: "ROTATE_90",
 }  # fmt: skip
 # What decoders raise for files that are damaged.
 _DAMAGED = (
-    OSError, ValueError, SyntaxError, EOFError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError, AssertionError,
-    struct.error, zlib.error,
+    OSError, ValueError, SyntaxError, EOFError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError,
+    AssertionError, struct.error, zlib.error,
 )  # fmt: skip
 
 # Bytes of a pixel in Pillow: it is decoded, converted and rotated upright, which are copies of 4 bytes; then resized
@@ -64,8 +65,8 @@ def load_pillow() -> Any:
 
 
 def read_pixels(
-    path: str, channels: int, size: tuple[int | None, int | None], resize: Resize | None, notify: Notify, memory: MemoryLimit,
-    content: bytes | np.ndarray | None = None,
+    path: str, channels: int, size: tuple[int | None, int | None], resize: Resize | None, notify: Notify,
+    memory: MemoryLimit, content: bytes | np.ndarray | None = None,
 ) -> np.ndarray:  # fmt: skip
     """The pixels of an image, [height, width, channels]: uint8, or float32 above 8 bits per channel.
 
@@ -98,8 +99,8 @@ def read_pixels(
 
 
 def _read(
-    pillow: Any, path: str, content: bytes | np.ndarray | None, channels: int, size: tuple[int | None, int | None], notify: Notify,
-    memory: MemoryLimit,
+    pillow: Any, path: str, content: bytes | np.ndarray | None, channels: int, size: tuple[int | None, int | None],
+    notify: Notify, memory: MemoryLimit,
 ) -> Any:  # fmt: skip
     """The image upright, in the mode of so many channels, or as 32-bit floats of one channel."""
     if isinstance(content, np.ndarray):
@@ -130,9 +131,8 @@ def _of_pixels(pillow: Any, path: str, pixels: np.ndarray) -> Any:
     count = pixels.shape[2] if pixels.ndim == 3 else 1
     if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3) or count not in MODES or not pixels.size:
         raise InputError(
-            f"{path} is {pixels.dtype}{list(pixels.shape)}, an image is uint8 of [height, width] or [height, width, channels], "
-            "with 1, 3 "
-            "or 4 channels"
+            f"{path} is {pixels.dtype}{list(pixels.shape)}, an image is uint8 of [height, width] or [height, width, "
+            "channels], with 1, 3 or 4 channels"
         )
     return pillow.Image.fromarray(pixels[:, :, 0] if count == 1 and pixels.ndim == 3 else pixels)
 

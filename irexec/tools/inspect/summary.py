@@ -99,7 +99,8 @@ class LayerLine(Record):
 
     def __repr__(self) -> str:
         line = "" if self.line is None else f", line {self.line}"
-        return f"<LayerLine {self.id} {self.path + self.name!r} {self.type}: {', '.join(self.inputs)} -> {', '.join(self.outputs)}{line}>"
+        ports = f"{', '.join(self.inputs)} -> {', '.join(self.outputs)}"
+        return f"<LayerLine {self.id} {self.path + self.name!r} {self.type}: {ports}{line}>"
 
 
 @sections_of.register

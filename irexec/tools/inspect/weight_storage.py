@@ -112,7 +112,8 @@ def _scheme(value: Value, main: Node, computed: set[Node]) -> Iterator[str]:
         )
         if node.type in ("Multiply", "Subtract") and other is not None:
             scaled = True
-            yield f"{'scale' if node.type == 'Multiply' else 'zero point'} {other.element.name} {_shared_by(main, other)}"
+            kind = "scale" if node.type == "Multiply" else "zero point"
+            yield f"{kind} {other.element.name} {_shared_by(main, other)}"
         elif node.type == "FakeQuantize":
             scaled = True
             yield f"{node.attributes.get('levels', '?')} levels"

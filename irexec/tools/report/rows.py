@@ -142,7 +142,8 @@ def _detail_lines(line: LayerLine, node: Node, index: Index, own: LayerCost | No
     for port, fact, names in zip(line.output_ports, line.outputs, line.tensor_names, strict=True):
         yield f"output {port}: {fact}{' ' if names else ''}{', '.join(names)}"
     if node.constant is not None:
-        yield f"{amount(node.constant.size)}{'' if node.constant.offset is None else f' at offset {node.constant.offset:,} of the .bin'}"
+        place = "" if node.constant.offset is None else f" at offset {node.constant.offset:,} of the .bin"
+        yield f"{amount(node.constant.size)}{place}"
     if node.bodies:
         yield ", ".join(f"{name} with {counted(len(body.graph.nodes), 'layer')}" for name, body in node.bodies.items())
     if own is not None and own.intensity is not None:

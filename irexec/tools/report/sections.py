@@ -96,7 +96,8 @@ def summary(found: Contents) -> Definitions:
                 "layers",
                 None
                 if not found.nodes
-                else f"{len(found.nodes):,}, of {len({node.type for node in found.nodes}):,} operations{_bodies(bodies)}",
+                else f"{len(found.nodes):,}, of {len({node.type for node in found.nodes}):,} "
+                f"operations{_bodies(bodies)}",
             ),
             ("parameters", None if whole is None else metric(whole.parameters)),
             ("weights", _weights_text(found)),

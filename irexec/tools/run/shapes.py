@@ -19,8 +19,8 @@ Shapes = Mapping[str | None, PartialShape]
 
 
 def read_with_shapes(
-    path: str, weights: str | None, shapes: Shapes, *, of: Sequence[Port] | None = None, given: GivenInputs | None = None,
-    mmap: bool = True, progress: Callable[[float], None] | None = None,
+    path: str, weights: str | None, shapes: Shapes, *, of: Sequence[Port] | None = None,
+    given: GivenInputs | None = None, mmap: bool = True, progress: Callable[[float], None] | None = None,
 ) -> Model:  # fmt: skip
     """Read a model with new shapes: an ONNX model that cannot be converted without shapes is converted with them.
 

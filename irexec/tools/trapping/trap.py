@@ -183,7 +183,8 @@ class TrapWatcher:
         read = tuple(self._tensor(one, _at(inputs, i)) for i, one in enumerate(sources)) if origin != "input" else ()
         trap = Trap(
             kind, origin, source, node.id, node.name, node.type, node.version, node.line, tuple(self._iterations),
-            self._tensor(value, array), index, float(array[index]), int(np.count_nonzero(wrong)), limits, read, self._layers,
+            self._tensor(value, array), index, float(array[index]), int(np.count_nonzero(wrong)), limits, read,
+            self._layers,
         )  # fmt: skip
         raise Trapped(trap)
 

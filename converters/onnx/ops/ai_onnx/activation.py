@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
 from converters.onnx.ops.ai_onnx.shape import flattened
 from converters.onnx.ops.ai_onnx.sorting import first_extreme
@@ -30,12 +31,9 @@ def selu_1(ctx: TranslationContext, x: Value, *, alpha: float = 1.6732, gamma: f
 
 @translates("Selu", since=6)
 def selu_6(
-    ctx: TranslationContext,
-    x: Value,
-    *,
-    alpha: float = 1.67326319217681884765625,
+    ctx: TranslationContext, x: Value, *, alpha: float = 1.67326319217681884765625,
     gamma: float = 1.05070102214813232421875,
-) -> Value:
+) -> Value:  # fmt: skip
     return selu_1(ctx, x, alpha=alpha, gamma=gamma)
 
 
@@ -80,10 +78,8 @@ def celu(ctx: TranslationContext, x: Value, *, alpha: float = 1.0) -> Value:
     divided = ctx.emit("Divide", x, ctx.constant(alpha, x))
     if alpha > 0:
         return ctx.emit("Multiply", ctx.emit("Elu", divided, alpha=1.0), ctx.constant(alpha, x))
-    curve = ctx.emit(
-        "Multiply", ctx.emit("Subtract", ctx.emit("Exp", divided), ctx.constant(1, x)), ctx.constant(alpha, x)
-    )
-    return ctx.emit("Add", ctx.emit("Maximum", x, ctx.constant(0, x)), ctx.emit("Minimum", curve, ctx.constant(0, x)))
+    curve = (Expression(ctx, divided).exp() - 1) * alpha
+    return (Expression(ctx, x).maximum(0) + curve.minimum(0)).value
 
 
 @translates("Gelu", since=20)
@@ -110,15 +106,9 @@ def shrink(ctx: TranslationContext, x: Value, *, bias: float = 0.0, lambd: float
     kind = ctx.element(x)
     if not kind.is_float:
         return ctx.convert(shrink(ctx, ctx.convert(x, F32), bias=bias, lambd=lambd), kind)
-    above = ctx.emit(
-        "Select",
-        ctx.emit("Greater", x, ctx.constant(lambd, x)),
-        ctx.emit("Subtract", x, ctx.constant(bias, x)),
-        ctx.constant(0, x),
-    )
-    return ctx.emit(
-        "Select", ctx.emit("Less", x, ctx.constant(-lambd, x)), ctx.emit("Add", x, ctx.constant(bias, x)), above
-    )
+    value = Expression(ctx, x)
+    above = (value > lambd).select(value - bias, Expression(ctx, ctx.constant(0, x)))
+    return (value < -lambd).select(value + bias, above).value
 
 
 @translates("Clip")
@@ -132,11 +122,9 @@ def clip_1(ctx: TranslationContext, x: Value, *, min: float = -math.inf, max: fl
 
 @translates("Clip", since=11)
 def clip_11(
-    ctx: TranslationContext,
-    x: Value,
-    low: Annotated[Value, SCALAR] | None = None,
+    ctx: TranslationContext, x: Value, low: Annotated[Value, SCALAR] | None = None,
     high: Annotated[Value, SCALAR] | None = None,
-) -> Value:
+) -> Value:  # fmt: skip
     """The upper bound is applied last: it is the result if the bounds cross, which Clamp refuses."""
     bounds = [ctx.known(bound) for bound in (low, high)]
     if ctx.element(x).is_float and bounds[0] is not None and bounds[1] is not None:

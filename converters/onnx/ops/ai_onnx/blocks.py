@@ -35,14 +35,9 @@ def col2im(
 
 
 def _summed(
-    ctx: TranslationContext,
-    x: Value,
-    image_shape: Value,
-    block_shape: Value,
-    strides: list[int],
-    dilations: list[int],
+    ctx: TranslationContext, x: Value, image_shape: Value, block_shape: Value, strides: list[int], dilations: list[int],
     pads: list[int],
-) -> Value:
+) -> Value:  # fmt: skip
     """Col2Im of any number of axes: values of (N, C * block, windows) added at their positions in the padded image."""
     axes = len(strides)
     images, blocks = (_axis_sizes(ctx, shape, axes) for shape in (image_shape, block_shape))

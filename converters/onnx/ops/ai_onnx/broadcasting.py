@@ -33,14 +33,9 @@ def tile_6(ctx: TranslationContext, x: Value, repeats: Value) -> Value:
 
 @translates("Pad")
 def pad_1(
-    ctx: TranslationContext,
-    x: Value,
-    *,
-    paddings: list[int] | None = None,
-    pads: list[int] | None = None,
-    mode: str = "constant",
-    value: float = 0.0,
-) -> Value:
+    ctx: TranslationContext, x: Value, *, paddings: list[int] | None = None, pads: list[int] | None = None,
+    mode: str = "constant", value: float = 0.0,
+) -> Value:  # fmt: skip
     """``paddings`` became ``pads`` in opset 2."""
     given = pads if pads is not None else paddings
     if given is None:
@@ -50,14 +45,9 @@ def pad_1(
 
 @translates("Pad", since=11)
 def pad_11(
-    ctx: TranslationContext,
-    x: Value,
-    pads: Value,
-    value: Value | None = None,
-    axes: Value | None = None,
-    *,
+    ctx: TranslationContext, x: Value, pads: Value, value: Value | None = None, axes: Value | None = None, *,
     mode: str = "constant",
-) -> Value:
+) -> Value:  # fmt: skip
     """Negative pads remove elements."""
     return _pad(ctx, x, ctx.convert(pads, I64), mode, value, axes)
 
@@ -101,7 +91,8 @@ def _is_reflected_twice(ctx: TranslationContext, x: Value, pads: list[tuple[int,
 def _indexed(ctx: TranslationContext, x: Value, begins: Value, ends: Value, mode: str) -> Value:
     """Padding as a Gather along each axis, with the indices of periodic data.
 
-    Elements removed by a negative pad do not come back on the other side. Source: ONNX Runtime; ONNX does not define it.
+    Elements removed by a negative pad do not come back on the other side. Source: ONNX Runtime; ONNX does not define
+    it.
     """
     for axis in range(ctx.rank(x)):
         begin, end = (

@@ -166,12 +166,9 @@ def _slices(
 
 
 def _scan(
-    ctx: TranslationContext,
-    states: Sequence[Value],
-    sliced: Sequence[tuple[Value, IterationSlice]],
-    output_slices: Sequence[IterationSlice],
-    body: GraphProto,
-) -> tuple[Value, ...]:
+    ctx: TranslationContext, states: Sequence[Value], sliced: Sequence[tuple[Value, IterationSlice]],
+    output_slices: Sequence[IterationSlice], body: GraphProto,
+) -> tuple[Value, ...]:  # fmt: skip
     def iteration(builder: BodyBuilder, given: list[Value], parts: list[Value]) -> IterationResult:
         inner = builder.inner
         whole = [inner.emit("Squeeze", value, [part.axis]) for value, (_, part) in zip(parts, sliced, strict=True)]

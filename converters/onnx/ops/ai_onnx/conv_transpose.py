@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from converters.onnx.algorithms.convolution import add_bias, conv_windows, grouped_weights
-from converters.onnx.algorithms.windows import Windows, broadcast_to_axes
+from converters.onnx.algorithms.windows import WindowAttributes, Windows, broadcast_to_axes
 from converters.onnx.context import TranslationContext
 from converters.onnx.objections import NotKnownError
 from converters.onnx.registry import translates
@@ -42,16 +42,13 @@ def _resolved(
 
 @translates("ConvTranspose")
 def conv_transpose(
-    ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None, *, auto_pad: str = "NOTSET",
-    dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None,
-    output_padding: list[int] | None = None, output_shape: list[int] | None = None, pads: list[int] | None = None,
-    strides: list[int] | None = None,
+    ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None, *, group: int = 1, given: WindowAttributes,
+    output_padding: list[int] | None = None, output_shape: list[int] | None = None,
 ) -> Value:  # fmt: skip
     """ConvolutionBackpropData, always with explicit pads: runtimes disagree about automatic ones."""
     # The pads for output_shape depend on the size of the kernel.
-    windows = conv_windows(
-        ctx, w, kernel_shape or list(ctx.static(w, "the weights")[2:]), strides, dilations, pads, auto_pad
-    )
+    kernel = given.kernel_shape or list(ctx.static(w, "the weights")[2:])
+    windows = conv_windows(ctx, w, replace(given, kernel_shape=kernel))
     rank = len(windows.kernel)
     tails = broadcast_to_axes(output_padding, rank, 0, "output_padding")
     for tail, stride, dilation in zip(tails, windows.strides, windows.dilations, strict=True):

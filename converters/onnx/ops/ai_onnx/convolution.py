@@ -6,7 +6,7 @@ from typing import Annotated
 
 from converters.onnx.algorithms.convolution import add_bias, conv_windows, convolve
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.algorithms.windows import Windows
+from converters.onnx.algorithms.windows import WindowAttributes, Windows
 from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.errors import OpError
@@ -16,11 +16,9 @@ from irexec.schema.inputs import Rank
 
 @translates("Conv")
 def conv(
-    ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None, *, auto_pad: str = "NOTSET",
-    dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None,
-    pads: list[int] | None = None, strides: list[int] | None = None,
-) -> Value:  # fmt: skip
-    windows = conv_windows(ctx, w, kernel_shape, strides, dilations, pads, auto_pad)
+    ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None, *, group: int = 1, given: WindowAttributes
+) -> Value:
+    windows = conv_windows(ctx, w, given)
     return add_bias(ctx, convolve(ctx, x, w, group, windows), bias, ctx.rank(w))
 
 
@@ -38,7 +36,7 @@ def causal_conv_with_state(
         padded = ctx.emit("Concat", past_state, x, axis=2)
     else:
         padded = ctx.emit("Pad", x, [0, 0, kernel - 1], [0, 0, 0], ctx.constant(0, x), pad_mode="constant")
-    windows = Windows.of([kernel], None, None, None, "NOTSET")
+    windows = Windows.of([kernel], WindowAttributes())
     y = add_bias(ctx, convolve(ctx, padded, w, channels, windows), bias, 3)
     y = y if activation == "none" else ctx.emit("Swish", y)
     length = Expression(ctx, ctx.size(padded, 2)).unsqueeze(0)

@@ -13,25 +13,17 @@ from irexec.ir.graph import Value
 
 
 @translates("Dropout")
+@translates("Dropout", since=7, without=["is_test"])
 def dropout_1(ctx: TranslationContext, x: Value, *, ratio: float = 0.5, is_test: int = 0) -> tuple[Value, ...]:
     """``is_test`` is ignored, as by every runtime."""
     return _unchanged(ctx, x)
 
 
-@translates("Dropout", since=7)
-def dropout_7(ctx: TranslationContext, x: Value, *, ratio: float = 0.5) -> tuple[Value, ...]:
-    return _unchanged(ctx, x)
-
-
 @translates("Dropout", since=12)
 def dropout_12(
-    ctx: TranslationContext,
-    x: Value,
-    ratio: Value | None = None,
-    training_mode: Value | None = None,
-    *,
+    ctx: TranslationContext, x: Value, ratio: Value | None = None, training_mode: Value | None = None, *,
     seed: int | None = None,
-) -> tuple[Value, ...]:
+) -> tuple[Value, ...]:  # fmt: skip
     mode, share = ctx.known(training_mode), ctx.known(ratio)
     if training_mode is None or (mode is not None and not mode.any()) or (share is not None and not share.any()):
         return _unchanged(ctx, x)

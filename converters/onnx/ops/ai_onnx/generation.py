@@ -25,15 +25,8 @@ def constant(
 ) -> Value:  # fmt: skip
     """The value of the only attribute."""
     tensors = [tensor for tensor in (value, sparse_value) if tensor is not None]
-    listed = [
-        (value_float, F32),
-        (value_floats, F32),
-        (value_int, I64),
-        (value_ints, I64),
-        (value_string, STRING),
-        (value_strings, STRING),
-    ]
-    values = [(one, kind) for one, kind in listed if one is not None]
+    listed = ((F32, value_float, value_floats), (I64, value_int, value_ints), (STRING, value_string, value_strings))
+    values = [(one, kind) for kind, *both in listed for one in both if one is not None]
     if len(tensors) + len(values) != 1:
         raise OpError(f"it has {len(tensors) + len(values)} values, expected one")
     if tensors:
@@ -49,11 +42,7 @@ def constant_of_shape(ctx: TranslationContext, shape: Value, *, value: TensorPro
     if array.size != 1:
         raise OpError(f"value has {array.size} elements, expected 1")
     sizes = ctx.ints_if_known(shape) if shape.node.constant is not None else None
-    if (
-        sizes is not None
-        and all(size >= 0 for size in sizes)
-        and math.prod(max(int(size), 1) for size in sizes) <= _LARGEST_CONSTANT
-    ):
+    if sizes is not None and min(sizes, default=0) >= 0 and math.prod(max(n, 1) for n in sizes) <= _LARGEST_CONSTANT:
         return ctx.constant(np.full(sizes, array.reshape(-1)[0], array.dtype), kind)
     return ctx.full(ctx.constant(array.reshape(()), kind), shape)
 

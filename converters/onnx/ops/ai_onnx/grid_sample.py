@@ -14,35 +14,17 @@ from irexec.errors import OpError
 from irexec.ir.graph import Value
 from irexec.schema.inputs import Rank
 
-# The modes had other names before opset 20.
+# Opset 20 renamed the modes bilinear and bicubic.
 _MODES = {"linear": "linear", "bilinear": "linear", "nearest": "nearest", "cubic": "cubic", "bicubic": "cubic"}
 _OF_IR = {"linear": "bilinear", "nearest": "nearest", "cubic": "bicubic"}
 _CUBIC = -0.75
 
 
 @translates("GridSample", since=16)
-def grid_sample_16(
-    ctx: TranslationContext,
-    x: Value,
-    grid: Value,
-    *,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
+def grid_sample(
+    ctx: TranslationContext, x: Value, grid: Value, *, mode: str = "linear", padding_mode: str = "zeros",
     align_corners: int = 0,
-) -> Value:
-    return grid_sample_20(ctx, x, grid, mode=mode, padding_mode=padding_mode, align_corners=align_corners)
-
-
-@translates("GridSample", since=20)
-def grid_sample_20(
-    ctx: TranslationContext,
-    x: Value,
-    grid: Value,
-    *,
-    mode: str = "linear",
-    padding_mode: str = "zeros",
-    align_corners: int = 0,
-) -> Value:
+) -> Value:  # fmt: skip
     """IR's operation for images; a sum over taps for volumes, which IR does not support."""
     if mode not in _MODES:
         raise OpError(f"mode is {mode!r}, expected {', '.join(_MODES)}")
@@ -70,12 +52,9 @@ class _Sampling:
             )
         self.sizes = [Expression(ctx, ctx.size(x, axis + 2)) for axis in range(self.axes)]
         self.data = ctx.emit("Reshape", x, [0, 0, -1], special_zero=True)
-        self.shape = ctx.emit(
-            "Concat",
-            ctx.emit("Slice", ctx.shape_of(x), [0], [2], [1], [0]),
-            ctx.emit("Slice", ctx.shape_of(grid), [1], [-1], [1], [0]),
-            axis=0,
-        )
+        lead, points = ((x, 0, 2), (grid, 1, -1))
+        parts = [ctx.emit("Slice", ctx.shape_of(of), [start], [stop], [1], [0]) for of, start, stop in (lead, points)]
+        self.shape = ctx.emit("Concat", *parts, axis=0)
         points = ctx.emit("Reshape", grid, [0, -1, self.axes], special_zero=True)
         self.points = [self._denormalised(points, axis) for axis in range(self.axes)]
 
@@ -143,8 +122,7 @@ def _linear(position: Expression) -> list[tuple[Expression, Expression]]:
 
 def _cubic(position: Expression) -> list[tuple[Expression, Expression]]:
     low = position.floor()
-    fraction = position - low
-    a = _CUBIC
+    fraction, a = position - low, _CUBIC
 
     def far(d: Expression) -> Expression:
         return ((d * a - 5 * a) * d + 8 * a) * d - 4 * a
@@ -152,22 +130,15 @@ def _cubic(position: Expression) -> list[tuple[Expression, Expression]]:
     def near(d: Expression) -> Expression:
         return (d * (a + 2) - (a + 3)) * d * d + 1
 
-    return [
-        (low - 1, far(fraction + 1)),
-        (low, near(fraction)),
-        (low + 1, near(1 - fraction)),
-        (low + 2, far(2 - fraction)),
-    ]
+    weights = far(fraction + 1), near(fraction), near(1 - fraction), far(2 - fraction)
+    return [(low + i, weight) for i, weight in enumerate(weights, -1)]
 
 
 @translates("AffineGrid", since=20)
 def affine_grid(
-    ctx: TranslationContext,
-    theta: Annotated[Value, Rank(3)],
-    size: Annotated[Value, Rank(1)],
-    *,
-    align_corners: int = 0,
-) -> Value:
+    ctx: TranslationContext, theta: Annotated[Value, Rank(3)], size: Annotated[Value, Rank(1)], *,
+    align_corners: int = 0
+) -> Value:  # fmt: skip
     """Points of a regular grid over (N, C, sizes...) transformed by matrices: (N, sizes..., axes), last axis first."""
     axes, kind = ctx.sizes(theta, "theta")[-2], ctx.element(theta)
     if axes not in (2, 3):

@@ -28,14 +28,9 @@ class _Request:
     """The new sizes or scales of some axes."""
 
     def __init__(
-        self,
-        ctx: TranslationContext,
-        x: Value,
-        axes: Sequence[int],
-        sizes: Value | None,
-        scales: Value | None,
+        self, ctx: TranslationContext, x: Value, axes: Sequence[int], sizes: Value | None, scales: Value | None,
         policy: str = "stretch",
-    ) -> None:
+    ) -> None:  # fmt: skip
         given = sizes if scales is None else scales
         if given is None or (scales is not None and sizes is not None):
             raise OpError("either scales or sizes must be given")
@@ -47,9 +42,8 @@ class _Request:
         known = ctx.known(given)
         self.known = None if known is None else known.ravel().tolist()
         if self.known is not None and len(self.known) != len(self.axes):
-            raise OpError(
-                f"there are {len(self.known)} {'scales' if self.by_scale else 'sizes'} for {counted(len(self.axes), 'axis')}"
-            )
+            what = "scales" if self.by_scale else "sizes"
+            raise OpError(f"there are {len(self.known)} {what} for {counted(len(self.axes), 'axis')}")
         if self.by_scale and not all(0 < scale < math.inf for scale in self.known or ()):
             raise OpError(f"the scales are {self.known}, expected positive and finite ones")
         self.changing = [i for i in range(len(self.axes)) if not self._stays(i)]
@@ -92,8 +86,8 @@ class _Request:
         mode = "linear_onnx" if how.mode == "linear" else how.mode
         return ctx.emit(
             "Interpolate", self.x, given, [self.axes[i] for i in self.changing], version=11, mode=mode,
-            shape_calculation_mode="scales" if self.by_scale else "sizes", coordinate_transformation_mode=how.transformation,
-            nearest_mode=how.nearest, cube_coeff=how.cubic,
+            shape_calculation_mode="scales" if self.by_scale else "sizes", nearest_mode=how.nearest,
+            coordinate_transformation_mode=how.transformation, cube_coeff=how.cubic,
         )  # fmt: skip
 
     def stretches(self, roi: Value | None) -> list[Stretch]:
@@ -142,6 +136,7 @@ def _resize(how: Resizing, request: _Request, roi: Value | None = None) -> Value
     )
 
 
+@translates("Upsample", since=9)
 @translates("Resize", since=10)
 def resize_10(ctx: TranslationContext, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
     """Asymmetric coordinates, nearest by floor."""
@@ -159,22 +154,12 @@ def resize_11(
     """An empty tensor is an absent input."""
     scales, sizes = (None if v is None or ctx.sizes(v) == (0,) else v for v in (scales, sizes))
     how = Resizing(
-        mode,
-        coordinate_transformation_mode,
-        nearest_mode,
-        cubic_coeff_a,
-        bool(exclude_outside),
-        extrapolation_value,
+        mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(exclude_outside), extrapolation_value,
         bool(antialias),
-    )
+    )  # fmt: skip
     resized_axes = [ctx.axis(axis, x) for axis in axes] if axes else range(ctx.rank(x))
-    return _resize(
-        how,
-        _Request(
-            ctx, x, resized_axes, None if sizes is None else ctx.convert(sizes, I64), scales, keep_aspect_ratio_policy
-        ),
-        roi,
-    )
+    wide = None if sizes is None else ctx.convert(sizes, I64)
+    return _resize(how, _Request(ctx, x, resized_axes, wide, scales, keep_aspect_ratio_policy), roi)
 
 
 @translates("Upsample")
@@ -189,8 +174,3 @@ def upsample_1(
 @translates("Upsample", since=7)
 def upsample_7(ctx: TranslationContext, x: Value, *, scales: list[float], mode: str = "nearest") -> Value:
     return resize_10(ctx, x, ctx.constant(np.asarray(scales, np.float32)), mode=mode)
-
-
-@translates("Upsample", since=9)
-def upsample_9(ctx: TranslationContext, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
-    return resize_10(ctx, x, scales, mode=mode)

@@ -33,8 +33,8 @@ def linear_attention(
     factor = scale or 1 / math.sqrt(keys)
     # (B, T, H, ...): queries as rows of a group, keys as a column, values as a row.
     sliced = [
-        _split_last(ctx, query, [kv_num_heads, q_num_heads // kv_num_heads, keys]), _split_last(ctx, key, [kv_num_heads, keys, 1]),
-        _split_last(ctx, value, [kv_num_heads, 1, values]),
+        _split_last(ctx, query, [kv_num_heads, q_num_heads // kv_num_heads, keys]), _split_last(ctx, key, [kv_num_heads,
+        keys, 1]), _split_last(ctx, value, [kv_num_heads, 1, values]),
     ]  # fmt: skip
     if gated and decay is not None:
         sliced.append(ctx.emit("Exp", _split_last(ctx, decay, [kv_num_heads, -1, 1])))

@@ -14,27 +14,12 @@ def matmul(ctx: TranslationContext, x: Value, y: Value) -> Value:
 
 
 @translates("Gemm")
-def gemm_1(
-    ctx: TranslationContext, x: Value, y: Value, z: Value, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0,
-    transB: int = 0, broadcast: int = 0,
+@translates("Gemm", since=7, without=["broadcast"])
+def gemm(
+    ctx: TranslationContext, x: Value, y: Value, z: Value | None = None, *, alpha: float = 1.0, beta: float = 1.0,
+    transA: int = 0, transB: int = 0, broadcast: int = 0,
 ) -> Value:  # fmt: skip
-    """C broadcasts as in NumPy. ``broadcast`` has no effect: without it the shapes are equal."""
-    return gemm_7(ctx, x, y, z, alpha=alpha, beta=beta, transA=transA, transB=transB)
-
-
-@translates("Gemm", since=7)
-def gemm_7(
-    ctx: TranslationContext,
-    x: Value,
-    y: Value,
-    z: Value | None = None,
-    *,
-    alpha: float = 1.0,
-    beta: float = 1.0,
-    transA: int = 0,
-    transB: int = 0,
-) -> Value:
-    """alpha * A @ B + beta * C; opset 11 made C optional."""
+    """alpha * A @ B + beta * C; C broadcasts as in NumPy. ``broadcast`` has no effect: shapes are equal without it."""
     product = ctx.emit("MatMul", x, y, transpose_a=bool(transA), transpose_b=bool(transB))
     result = _scaled(ctx, product, alpha)
     return result if z is None else ctx.emit("Add", result, _scaled(ctx, z, beta))

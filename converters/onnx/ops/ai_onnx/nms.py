@@ -14,24 +14,13 @@ def non_max_suppression(
     iou_threshold: Value | None = None, score_threshold: Value | None = None, *, center_point_box: int = 0,
 ) -> Value:  # fmt: skip
     """Without score_threshold every score is high enough; without max_output_boxes_per_class no box is selected."""
-    max_boxes = (
-        ctx.constant(0)
-        if max_output_boxes_per_class is None
-        else ctx.scalar(ctx.convert(max_output_boxes_per_class, I64))
-    )
+    max_boxes = ctx.constant(0)
+    if max_output_boxes_per_class is not None:
+        max_boxes = ctx.scalar(ctx.convert(max_output_boxes_per_class, I64))
     max_overlap = ctx.constant(0, boxes) if iou_threshold is None else ctx.scalar(iou_threshold)
     min_score = ctx.constant(float("-inf"), boxes) if score_threshold is None else ctx.scalar(score_threshold)
-    encoding = "center" if center_point_box else "corner"
-    results = ctx.emit(
-        "NonMaxSuppression",
-        boxes,
-        scores,
-        max_boxes,
-        max_overlap,
-        min_score,
-        box_encoding=encoding,
-        sort_result_descending=False,
-        output_type="i64",
-    )
-    selected: Value = results[0]
-    return selected
+    results: tuple[Value, ...] = ctx.emit(
+        "NonMaxSuppression", boxes, scores, max_boxes, max_overlap, min_score, sort_result_descending=False,
+        box_encoding="center" if center_point_box else "corner", output_type="i64",
+    )  # fmt: skip
+    return results[0]

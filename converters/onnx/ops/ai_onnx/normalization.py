@@ -23,6 +23,7 @@ def _widest(ctx: TranslationContext, *values: Value) -> Element:
 
 
 @translates("BatchNormalization")
+@translates("BatchNormalization", since=9, without=["spatial", "is_test"])
 def batch_normalization_1(
     ctx: TranslationContext, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *,
     epsilon: float = 1e-5, momentum: float = 0.9, spatial: int = 1, is_test: int = 0,
@@ -34,21 +35,6 @@ def batch_normalization_1(
     deviation = ctx.emit("Sqrt", ctx.emit("Add", variance, ctx.constant(epsilon, variance)))
     normal = ctx.emit("Divide", ctx.emit("Subtract", x, mean), deviation)
     return ctx.emit("Add", ctx.emit("Multiply", normal, scale), bias)
-
-
-@translates("BatchNormalization", since=9)
-def batch_normalization_9(
-    ctx: TranslationContext,
-    x: Value,
-    scale: Value,
-    bias: Value,
-    mean: Value,
-    variance: Value,
-    *,
-    epsilon: float = 1e-5,
-    momentum: float = 0.9,
-) -> Value:
-    return _by_channel(ctx, x, scale, bias, mean, variance, epsilon)
 
 
 @translates("BatchNormalization", since=14)
@@ -117,15 +103,9 @@ def group_normalization_18(
 
 @translates("GroupNormalization", since=21)
 def group_normalization_21(
-    ctx: TranslationContext,
-    x: Value,
-    scale: Value,
-    bias: Value,
-    *,
-    num_groups: int,
-    epsilon: float = 1e-5,
+    ctx: TranslationContext, x: Value, scale: Value, bias: Value, *, num_groups: int, epsilon: float = 1e-5,
     stash_type: int = 1,
-) -> Value:
+) -> Value:  # fmt: skip
     return ctx.emit("GroupNormalization", x, scale, bias, num_groups=num_groups, epsilon=epsilon)
 
 
@@ -138,18 +118,15 @@ def _trailing(ctx: TranslationContext, x: Value, axis: int) -> list[int]:
     return list(range(ctx.axis(axis, x), ctx.rank(x)))
 
 
-@translates("LayerNormalization", since=17)
+@translates("LayerNormalization")
 def layer_normalization(
-    ctx: TranslationContext,
-    x: Value,
-    scale: Value,
-    bias: Value | None = None,
-    *,
-    axis: int = -1,
-    epsilon: float = 1e-5,
-    stash_type: int = 1,
-) -> tuple[Value, ...]:
-    """The layer normalization; and the mean and the inverse standard deviation, if the node has these outputs."""
+    ctx: TranslationContext, x: Value, scale: Value, bias: Value | None = None, *, axis: int = -1,
+    epsilon: float = 1e-5, stash_type: int = 1,
+) -> tuple[Value, ...]:  # fmt: skip
+    """The layer normalization; and the mean and the inverse standard deviation, if the node has these outputs.
+
+    ONNX Runtime writes this operator of opset 17 into models of older opsets too.
+    """
     wide, axes = _stashed(ctx, x, stash_type), _trailing(ctx, x, axis)
     y = ctx.emit("Multiply", ctx.convert(_mvn(ctx, wide, axes, epsilon), ctx.element(x)), scale)
     y = y if bias is None else ctx.emit("Add", y, bias)
@@ -203,21 +180,6 @@ def lrn(
     ctx: TranslationContext, x: Value, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
 ) -> Value:
     return ctx.emit("LRN", x, [1], alpha=alpha, beta=beta, bias=bias, size=size)
-
-
-@translates("LayerNormalization", since=1)
-def layer_normalization_1(
-    ctx: TranslationContext,
-    x: Value,
-    scale: Value,
-    bias: Value | None = None,
-    *,
-    axis: int = -1,
-    epsilon: float = 1e-5,
-    stash_type: int = 1,
-) -> tuple[Value, ...]:
-    """ONNX Runtime writes it into models of older opsets too."""
-    return layer_normalization(ctx, x, scale, bias, axis=axis, epsilon=epsilon, stash_type=stash_type)
 
 
 @translates("SimplifiedLayerNormalization")

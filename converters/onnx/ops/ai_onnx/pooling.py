@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.algorithms.windows import Windows, broadcast_to_axes
+from converters.onnx.algorithms.windows import PoolAttributes, Windows, broadcast_to_axes
 from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import I64
@@ -23,16 +23,12 @@ def _rounding(windows: Windows, ceil_mode: int) -> str:
 
 
 @translates("MaxPool")
-def max_pool(
-    ctx: TranslationContext, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET",
-    pads: list[int] | None = None, strides: list[int] | None = None, dilations: list[int] | None = None,
-    ceil_mode: int = 0, storage_order: int = 0,
-) -> tuple[Value, ...]:  # fmt: skip
+def max_pool(ctx: TranslationContext, x: Value, *, given: PoolAttributes, storage_order: int = 0) -> tuple[Value, ...]:
     """The maxima, and their indices in the flattened data."""
-    windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
+    windows = Windows.of(given.kernel_shape, given)
     values, indices = ctx.emit(
-        "MaxPool", x, version=14, kernel=windows.kernel, rounding_type=_rounding(windows, ceil_mode), index_element_type="i64", axis=0,
-        **windows.attributes(),
+        "MaxPool", x, version=14, kernel=windows.kernel, rounding_type=_rounding(windows, given.ceil_mode),
+        index_element_type="i64", axis=0, **windows.attributes(),
     )  # fmt: skip
     if storage_order and ctx.needs_output(1):
         indices = _column_major(ctx, indices, ctx.static(x, "the data"))
@@ -54,18 +50,14 @@ def _column_major(ctx: TranslationContext, indices: Value, shape: tuple[int, ...
 
 
 @translates("AveragePool")
-def average_pool(
-    ctx: TranslationContext, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET",
-    pads: list[int] | None = None, strides: list[int] | None = None, dilations: list[int] | None = None,
-    ceil_mode: int = 0, count_include_pad: int = 0,
-) -> Value:  # fmt: skip
+def average_pool(ctx: TranslationContext, x: Value, *, given: PoolAttributes, count_include_pad: int = 0) -> Value:
     """Means of the windows.
 
     With count_include_pad ONNX counts the padding, but no elements beyond it, which windows have with ceil_mode; IR
     counts the whole window. In that case a Pad replaces the padding, and IR's own padding is not counted.
     """
-    windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
-    rounding = _rounding(windows, ceil_mode)
+    windows = Windows.of(given.kernel_shape, given)
+    rounding = _rounding(windows, given.ceil_mode)
     if not count_include_pad or rounding == "floor" or not windows.is_padded:
         return _average(ctx, x, windows, rounding, exclude_pad=not count_include_pad)
     sizes = _spatial_sizes(ctx, x, windows)
@@ -109,15 +101,8 @@ def _average(ctx: TranslationContext, x: Value, windows: Windows, rounding: str,
     version = 16 if any(dilation != 1 for dilation in windows.dilations) else 14 if rounding == "ceil_torch" else 1
     if version < 16:
         del attributes["dilations"]
-    return ctx.emit(
-        "AvgPool",
-        x,
-        version=version,
-        kernel=windows.kernel,
-        exclude_pad=exclude_pad,
-        rounding_type=rounding,
-        **attributes,
-    )
+    attributes |= {"kernel": windows.kernel, "exclude_pad": exclude_pad, "rounding_type": rounding}
+    return ctx.emit("AvgPool", x, version=version, **attributes)
 
 
 def _spatial_axes(ctx: TranslationContext, x: Value) -> list[int]:
@@ -156,14 +141,10 @@ def _root(ctx: TranslationContext, x: Value, p: float) -> Value:
 
 
 @translates("LpPool")
-def lp_pool(
-    ctx: TranslationContext, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET",
-    pads: list[int] | None = None, strides: list[int] | None = None, dilations: list[int] | None = None,
-    ceil_mode: int = 0, p: float | int = 2,
-) -> Value:  # fmt: skip
+def lp_pool(ctx: TranslationContext, x: Value, *, given: PoolAttributes, p: float | int = 2) -> Value:
     """(mean(abs(x) ** p) * window size) ** (1 / p), with a padding of 0."""
-    windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
-    if _rounding(windows, ceil_mode) != "floor":
+    windows = Windows.of(given.kernel_shape, given)
+    if _rounding(windows, given.ceil_mode) != "floor":
         sizes = _spatial_sizes(ctx, x, windows)
         axes = _axes_rounded_up(windows, sizes)
         ends = [
@@ -171,7 +152,7 @@ def lp_pool(
         ]
         windows = replace(windows, pads_end=ends)
     means = _average(ctx, _powers(ctx, x, p), windows, "floor", exclude_pad=False)
-    return _root(ctx, ctx.emit("Multiply", means, ctx.constant(float(math.prod(kernel_shape)), x)), p)
+    return _root(ctx, ctx.emit("Multiply", means, ctx.constant(float(math.prod(given.kernel_shape)), x)), p)
 
 
 @translates("MaxUnpool", since=9)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from converters.onnx.algorithms.convolution import add_bias, conv_windows, convolve
-from converters.onnx.algorithms.windows import Windows
+from converters.onnx.algorithms.windows import WindowAttributes
 from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_generated
 from converters.onnx.registry import translates
@@ -32,9 +32,8 @@ def _broadcastable(ctx: TranslationContext, parameter: Value, x: Value, axis: in
         check_generated((size,), I64, "the indices of blocks")
         return ctx.emit("Gather", parameter, ctx.constant(np.arange(size) // block), ctx.constant(normal_axis))
     if ctx.rank(parameter) != 1:
-        raise OpError(
-            f"the scale or zero point {ctx.fact(parameter)} is neither a scalar nor a vector, and block_size is not given"
-        )
+        found = f"the scale or zero point {ctx.fact(parameter)}"
+        raise OpError(f"{found} is neither a scalar nor a vector, and block_size is not given")
     if ctx.sizes(parameter)[0] == 1 or rank <= 1:
         return parameter
     normal_axis = ctx.axis(axis, rank)
@@ -52,15 +51,9 @@ def _limits(kind: Element) -> tuple[float, float]:
 
 
 def quantized(
-    ctx: TranslationContext,
-    x: Value,
-    scale: Value,
-    zero: Value | None,
-    kind: Element,
-    precision: Element | None = None,
-    *,
-    saturate: bool = True,
-) -> Value:
+    ctx: TranslationContext, x: Value, scale: Value, zero: Value | None, kind: Element,
+    precision: Element | None = None, *, saturate: bool = True,
+) -> Value:  # fmt: skip
     """round(x / scale) + zero point, clamped to the type; halves round to even, division is in ``precision``."""
     divisor = precision or ctx.element(scale)
     level = ctx.emit("Divide", ctx.convert(x, divisor), ctx.convert(scale, divisor))
@@ -82,27 +75,18 @@ def quantize_linear(
     block_size: int = 0, output_dtype: int = 0, precision: int = 0,
 ) -> Value:  # fmt: skip
     kind = ctx.element(zero) if zero is not None else element_of(output_dtype) if output_dtype else U8
-    step, zero_point = (
-        _broadcastable(ctx, scale, x, axis, block_size),
-        None if zero is None else _broadcastable(ctx, zero, x, axis, block_size),
-    )
+    step = _broadcastable(ctx, scale, x, axis, block_size)
+    zero_point = None if zero is None else _broadcastable(ctx, zero, x, axis, block_size)
     within = element_of(precision) if precision else ctx.element(scale)
-    if not within.is_float:
-        within = F32
+    within = within if within.is_float else F32
     return quantized(ctx, x, step, zero_point, kind, within, saturate=bool(saturate))
 
 
 @translates("DequantizeLinear", since=10)
 def dequantize_linear(
-    ctx: TranslationContext,
-    x: Value,
-    scale: Value,
-    zero: Value | None = None,
-    *,
-    axis: int = 1,
-    block_size: int = 0,
+    ctx: TranslationContext, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1, block_size: int = 0,
     output_dtype: int = 0,
-) -> Value:
+) -> Value:  # fmt: skip
     kind = element_of(output_dtype) if output_dtype else ctx.element(scale)
     zero_point = None if zero is None else _broadcastable(ctx, zero, x, axis, block_size)
     return dequantized(ctx, x, _broadcastable(ctx, scale, x, axis, block_size), zero_point, kind=kind)
@@ -148,41 +132,30 @@ def _minus_zero_point(ctx: TranslationContext, x: Value, zero: Value | None, kin
 
 
 def _integer_conv(
-    ctx: TranslationContext,
-    x: Value,
-    w: Value,
-    x_zero: Value | None,
-    w_zero: Value | None,
-    group: int,
-    windows: Windows,
-) -> Value:
+    ctx: TranslationContext, x: Value, w: Value, x_zero: Value | None, w_zero: Value | None, group: int,
+    given: WindowAttributes,
+) -> Value:  # fmt: skip
     """The convolution of integers minus their zero points, in floats that represent the sums exactly."""
-    kind = _exact_float(math.prod(ctx.static(w, "the weights")[1:]))
-    return convolve(
-        ctx, _minus_zero_point(ctx, x, x_zero, kind, 1), _minus_zero_point(ctx, w, w_zero, kind, 0), group, windows
-    )
+    windows, kind = conv_windows(ctx, w, given), _exact_float(math.prod(ctx.static(w, "the weights")[1:]))
+    levels = _minus_zero_point(ctx, x, x_zero, kind, 1), _minus_zero_point(ctx, w, w_zero, kind, 0)
+    return convolve(ctx, *levels, group, windows)
 
 
 @translates("ConvInteger", since=10)
 def conv_integer(
     ctx: TranslationContext, x: Value, w: Value, x_zero: Value | None = None, w_zero: Value | None = None, *,
-    auto_pad: str = "NOTSET", dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None,
-    pads: list[int] | None = None, strides: list[int] | None = None,
+    group: int = 1, given: WindowAttributes,
 ) -> Value:  # fmt: skip
-    windows = conv_windows(ctx, w, kernel_shape, strides, dilations, pads, auto_pad)
-    return ctx.convert(_integer_conv(ctx, x, w, x_zero, w_zero, group, windows), I32)
+    return ctx.convert(_integer_conv(ctx, x, w, x_zero, w_zero, group, given), I32)
 
 
 @translates("QLinearConv", since=10)
 def qlinear_conv(
     ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value, w: Value, w_scale: Value, w_zero: Value,
-    y_scale: Value, y_zero: Value, bias: Value | None = None, *, auto_pad: str = "NOTSET",
-    dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None,
-    pads: list[int] | None = None, strides: list[int] | None = None,
+    y_scale: Value, y_zero: Value, bias: Value | None = None, *, group: int = 1, given: WindowAttributes,
 ) -> Value:  # fmt: skip
     """The bias is quantized with the product of both scales."""
-    windows = conv_windows(ctx, w, kernel_shape, strides, dilations, pads, auto_pad)
-    sums = _integer_conv(ctx, x, w, x_zero, w_zero, group, windows)
+    sums = _integer_conv(ctx, x, w, x_zero, w_zero, group, given)
     rank = ctx.rank(w)
     if bias is not None:
         sums = add_bias(ctx, sums, ctx.convert(bias, ctx.element(sums)), rank)
@@ -211,23 +184,10 @@ def matmul_integer(
 
 @translates("QLinearMatMul", since=10)
 def qlinear_matmul(
-    ctx: TranslationContext,
-    x: Value,
-    x_scale: Value,
-    x_zero: Value,
-    y: Value,
-    y_scale: Value,
-    y_zero: Value,
-    scale: Value,
-    zero: Value,
-) -> Value:
+    ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value, y: Value, y_scale: Value, y_zero: Value,
+    scale: Value, zero: Value,
+) -> Value:  # fmt: skip
     left = x_scale if ctx.rank(x_scale) != 1 or ctx.sizes(x_scale)[0] == 1 else ctx.unsqueeze(x_scale, [1])
     sums = ctx.convert(_integer_matmul(ctx, x, y, x_zero, y_zero), F32)
-    return quantized(
-        ctx,
-        ctx.emit("Multiply", sums, ctx.convert(ctx.emit("Multiply", left, y_scale), F32)),
-        scale,
-        zero,
-        ctx.element(zero),
-        F32,
-    )
+    result = ctx.emit("Multiply", sums, ctx.convert(ctx.emit("Multiply", left, y_scale), F32))
+    return quantized(ctx, result, scale, zero, ctx.element(zero), F32)

@@ -18,17 +18,8 @@ def _uniform_values(
     ctx: TranslationContext, shape: Value, kind: Element, seed: float | None, stream: int = 1
 ) -> Expression:
     """Uniform values in [0, 1). ``stream`` distinguishes the random tensors of one node."""
-    return Expression(
-        ctx,
-        ctx.emit(
-            "RandomUniform",
-            shape,
-            ctx.constant(0, kind),
-            ctx.constant(1, kind),
-            output_type=kind,
-            **_seeds(seed, stream),
-        ),
-    )
+    limits = ctx.constant(0, kind), ctx.constant(1, kind)
+    return Expression(ctx, ctx.emit("RandomUniform", shape, *limits, output_type=kind, **_seeds(seed, stream)))
 
 
 def _seeds(seed: float | None, stream: int = 1) -> dict[str, Any]:
@@ -48,27 +39,17 @@ def _kind(dtype: int | None, x: Value | None, ctx: TranslationContext) -> Elemen
 
 @translates("RandomUniform")
 def random_uniform(
-    ctx: TranslationContext,
-    *,
-    shape: list[int],
-    dtype: int = 1,
-    high: float = 1.0,
-    low: float = 0.0,
+    ctx: TranslationContext, *, shape: list[int], dtype: int = 1, high: float = 1.0, low: float = 0.0,
     seed: float | None = None,
-) -> Value:
+) -> Value:  # fmt: skip
     return _uniform(ctx, ctx.constant(list(shape)), _kind(dtype, None, ctx), low, high, seed)
 
 
 @translates("RandomUniformLike")
 def random_uniform_like(
-    ctx: TranslationContext,
-    x: Value,
-    *,
-    dtype: int | None = None,
-    high: float = 1.0,
-    low: float = 0.0,
+    ctx: TranslationContext, x: Value, *, dtype: int | None = None, high: float = 1.0, low: float = 0.0,
     seed: float | None = None,
-) -> Value:
+) -> Value:  # fmt: skip
     return _uniform(ctx, ctx.shape_of(x), _kind(dtype, x, ctx), low, high, seed)
 
 
@@ -80,27 +61,17 @@ def _uniform(
 
 @translates("RandomNormal")
 def random_normal(
-    ctx: TranslationContext,
-    *,
-    shape: list[int],
-    dtype: int = 1,
-    mean: float = 0.0,
-    scale: float = 1.0,
+    ctx: TranslationContext, *, shape: list[int], dtype: int = 1, mean: float = 0.0, scale: float = 1.0,
     seed: float | None = None,
-) -> Value:
+) -> Value:  # fmt: skip
     return _normal(ctx, ctx.constant(list(shape)), _kind(dtype, None, ctx), mean, scale, seed)
 
 
 @translates("RandomNormalLike")
 def random_normal_like(
-    ctx: TranslationContext,
-    x: Value,
-    *,
-    dtype: int | None = None,
-    mean: float = 0.0,
-    scale: float = 1.0,
+    ctx: TranslationContext, x: Value, *, dtype: int | None = None, mean: float = 0.0, scale: float = 1.0,
     seed: float | None = None,
-) -> Value:
+) -> Value:  # fmt: skip
     return _normal(ctx, ctx.shape_of(x), _kind(dtype, x, ctx), mean, scale, seed)
 
 
@@ -128,7 +99,6 @@ def multinomial(
 ) -> Value:
     """Classes by the logarithms of their probabilities, which need not be normalized."""
     kind = element_of(dtype)
-    classes = ctx.emit(
-        "Multinomial", x, ctx.constant(sample_size), convert_type=kind.name, with_replacement=True, log_probs=True, **_seeds(seed)
-    )  # fmt: skip
+    options = {"convert_type": kind.name, "with_replacement": True, "log_probs": True} | _seeds(seed)
+    classes = ctx.emit("Multinomial", x, ctx.constant(sample_size), **options)
     return ctx.convert(classes, kind)

@@ -54,6 +54,23 @@ _GRU = Kind("GRUSequence", (0, 1, 2), ("Sigmoid", "Tanh"), gru_cell)
 _RNN = Kind("RNNSequence", (0,), ("Tanh",), rnn_cell)
 
 
+@dataclass(frozen=True, kw_only=True)
+class RecurrentAttributes:
+    """The attributes that RNN, GRU and LSTM share.
+
+    ``output_sequence``, an attribute of opset 1, follows from the first output; opset 14 added ``layout``.
+    """
+
+    activation_alpha: list[float] | None = None
+    activation_beta: list[float] | None = None
+    activations: list[str] | None = None
+    clip: float = 0.0
+    direction: str = "forward"
+    hidden_size: int | None = None
+    layout: int = 0
+    output_sequence: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Network:
     """Inputs and settings in IR's layout: batches first.
@@ -87,90 +104,60 @@ class Network:
 def rnn(
     ctx: TranslationContext, x: Tensor3, w: Tensor3, r: Tensor3, bias: Annotated[Value, Rank(2)] | None = None,
     sequence_lens: Annotated[Value, Rank(1)] | None = None, initial_h: Tensor3 | None = None, *,
-    activation_alpha: list[float] | None = None, activation_beta: list[float] | None = None,
-    activations: list[str] | None = None, clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None,
-    layout: int = 0, output_sequence: int = 0,
+    given: RecurrentAttributes,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """``output_sequence``, an attribute of opset 1, follows from the first output; opset 14 added ``layout``."""
-    functions = functions_of(_RNN.functions, direction, activations, activation_alpha, activation_beta)
-    return _translated(
-        ctx,
-        _RNN,
-        x,
-        w,
-        r,
-        bias,
-        None,
-        sequence_lens,
-        (initial_h,),
-        direction,
-        functions,
-        hidden_size,
-        layout,
-        clip=clip,
-    )
+    return _translated(ctx, _RNN, x, w, r, bias, None, sequence_lens, (initial_h,), given)
 
 
 @translates("GRU")
 def gru(
     ctx: TranslationContext, x: Tensor3, w: Tensor3, r: Tensor3, bias: Annotated[Value, Rank(2)] | None = None,
     sequence_lens: Annotated[Value, Rank(1)] | None = None, initial_h: Tensor3 | None = None, *,
-    activation_alpha: list[float] | None = None, activation_beta: list[float] | None = None,
-    activations: list[str] | None = None, clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None,
-    layout: int = 0, linear_before_reset: int = 0, output_sequence: int = 0,
+    given: RecurrentAttributes, linear_before_reset: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """Opset 3 added ``linear_before_reset``; see also RNN."""
-    functions = functions_of(_GRU.functions, direction, activations, activation_alpha, activation_beta)
-    return _translated(
-        ctx, _GRU, x, w, r, bias, None, sequence_lens, (initial_h,), direction, functions, hidden_size, layout, clip=clip,
-        linear_before_reset=bool(linear_before_reset),
-    )  # fmt: skip
+    """Opset 3 added ``linear_before_reset``."""
+    inputs = x, w, r, bias, None, sequence_lens, (initial_h,)
+    return _translated(ctx, _GRU, *inputs, given, linear_before_reset=bool(linear_before_reset))
 
 
 @translates("LSTM")
 def lstm(
     ctx: TranslationContext, x: Tensor3, w: Tensor3, r: Tensor3, bias: Annotated[Value, Rank(2)] | None = None,
     sequence_lens: Annotated[Value, Rank(1)] | None = None, initial_h: Tensor3 | None = None,
-    initial_c: Tensor3 | None = None, p: Annotated[Value, Rank(2)] | None = None, *,
-    activation_alpha: list[float] | None = None, activation_beta: list[float] | None = None,
-    activations: list[str] | None = None, clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None,
-    input_forget: int = 0, layout: int = 0, output_sequence: int = 0,
+    initial_c: Tensor3 | None = None, p: Annotated[Value, Rank(2)] | None = None, *, given: RecurrentAttributes,
+    input_forget: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """Peepholes and a coupled forget gate need a loop over time; see also RNN."""
-    functions = functions_of(_LSTM.functions, direction, activations, activation_alpha, activation_beta)
-    return _translated(
-        ctx, _LSTM, x, w, r, bias, p, sequence_lens, (initial_h, initial_c), direction, functions, hidden_size, layout, clip=clip,
-        input_forget=bool(input_forget),
-    )  # fmt: skip
+    """Peepholes and a coupled forget gate need a loop over time."""
+    inputs = x, w, r, bias, p, sequence_lens, (initial_h, initial_c)
+    return _translated(ctx, _LSTM, *inputs, given, input_forget=bool(input_forget))
 
 
 def _translated(
     ctx: TranslationContext, kind: Kind, x: Value, w: Value, r: Value, bias: Value | None, p: Value | None,
-    lengths: Value | None, initial: Sequence[Value | None], direction: str, functions: tuple[tuple[Function, ...], ...],
-    hidden_size: int | None, layout: int, *, clip: float, linear_before_reset: bool = False, input_forget: bool = False,
+    lengths: Value | None, initial: Sequence[Value | None], given: RecurrentAttributes, *,
+    linear_before_reset: bool = False, input_forget: bool = False,
 ) -> tuple[Value, ...]:  # fmt: skip
-    size = ctx.sizes(r, "R")[-1] if hidden_size is None else hidden_size
+    direction, layout = given.direction, given.layout
+    functions = functions_of(
+        kind.functions, direction, given.activations, given.activation_alpha, given.activation_beta
+    )
+    size = ctx.sizes(r, "R")[-1] if given.hidden_size is None else given.hidden_size
     if not isinstance(size, int):
         raise OpError("hidden_size is not given, and not known from R")
     if size < 1:
         raise OpError(f"hidden_size is {size}, expected 1 or more")
     if layout not in (0, 1):
         raise OpError(f"layout is {layout}, expected 0 or 1")
-    gates = len(kind.gates)
-    expected = {
-        "W": (w, (gates * size, None)),
-        "R": (r, (gates * size, size)),
-        "B": (bias, (2 * gates * size,)),
-        "P": (p, (3 * size,)),
-    }
+    rows = len(kind.gates) * size
+    expected = {"W": (w, (rows, None)), "R": (r, (rows, size)), "B": (bias, (2 * rows,)), "P": (p, (3 * size,))}
     for what, (weights, sizes) in expected.items():
         _check_weights(ctx, weights, what, (len(functions), *sizes))
     x = x if layout else ctx.transpose(x, [1, 0, 2])
     states = tuple(_state(ctx, state, x, len(functions), size, layout) for state in initial)
-    network = Network(
-        kind, x, lengths, w, r, bias, p, states, direction, functions, size, clip, linear_before_reset, input_forget
-    )  # fmt: skip
-    y, *last = _directions(ctx, network)
+    y, *last = _directions(ctx, Network(
+        kind, x, lengths, w, r, bias, p, states, direction, functions, size, given.clip, linear_before_reset,
+        input_forget
+    ))  # fmt: skip
     last_states = [_zero_if_empty(ctx, state, lengths) for state in last]
     return (
         ctx.transpose(y, [0, 2, 1, 3] if layout else [2, 1, 0, 3]),
@@ -217,11 +204,9 @@ def _directions(ctx: TranslationContext, network: Network) -> tuple[Value, ...]:
     for i, direction in enumerate(directions):
         one = _one_direction(ctx, network, i, direction) if len(directions) > 1 else network
         results.append(_sequence(ctx, one) if in_ir else _loop(ctx, one))
-    return (
-        results[0]
-        if len(directions) == 1
-        else tuple(ctx.emit("Concat", *parts, axis=1) for parts in zip(*results, strict=True))
-    )
+    if len(directions) == 1:
+        return results[0]
+    return tuple(ctx.emit("Concat", *parts, axis=1) for parts in zip(*results, strict=True))
 
 
 def _one_direction(ctx: TranslationContext, network: Network, i: int, direction: str) -> Network:
@@ -233,8 +218,8 @@ def _one_direction(ctx: TranslationContext, network: Network, i: int, direction:
 
     return replace(
         network, w=row(network.w), r=row(network.r), bias=None if network.bias is None else row(network.bias),
-        peepholes=None if network.peepholes is None else row(network.peepholes), states=tuple(row(state, 1) for state in network.states),
-        direction=direction, functions=(network.functions[i],),
+        peepholes=None if network.peepholes is None else row(network.peepholes), direction=direction,
+        states=tuple(row(state, 1) for state in network.states), functions=(network.functions[i],),
     )  # fmt: skip
 
 
@@ -245,8 +230,8 @@ def _sequence(ctx: TranslationContext, one: Network) -> tuple[Value, ...]:
     functions = one.functions[0]
     more: dict[str, object] = {"linear_before_reset": one.linear_before_reset} if one.kind is _GRU else {}
     outputs: tuple[Value, ...] = ctx.emit(
-        one.kind.type, one.x, *one.states, lengths, *weights, _bias(ctx, one), hidden_size=one.hidden_size, direction=one.direction,
-        activations=tuple(function.name for function in functions), clip=one.clip, **more,
+        one.kind.type, one.x, *one.states, lengths, *weights, _bias(ctx, one), hidden_size=one.hidden_size,
+        direction=one.direction, activations=tuple(function.name for function in functions), clip=one.clip, **more,
     )  # fmt: skip
     return outputs
 
@@ -274,11 +259,9 @@ def _bias(ctx: TranslationContext, one: Network) -> Value:
     constant = ctx.builder.constant_array(one.bias)
     if constant is not None and constant.ndim == 2 and constant.shape[1] == sum(lengths):
         pieces = np.split(constant, np.cumsum(lengths)[:-1], 1)
-        joined = (
-            np.concatenate([pieces[0] + pieces[2], pieces[1], pieces[3]], 1)
-            if one.linear_before_reset
-            else pieces[0] + pieces[1]
-        )
+        joined = pieces[0] + pieces[len(pieces) // 2]
+        if one.linear_before_reset:
+            joined = np.concatenate([joined, pieces[1], pieces[3]], 1)
         return _rearranged(ctx, ctx.constant(joined, one.bias), one.kind.gates)
     parts = ctx.emit("VariadicSplit", one.bias, ctx.constant(1), lengths)
     if one.linear_before_reset:

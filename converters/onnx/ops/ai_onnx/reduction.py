@@ -58,11 +58,7 @@ def _in_floats(reduce: Reduce) -> Reduce:
 
     def wrapped(ctx: TranslationContext, x: Value, axes: Value, keep: bool) -> Value:
         kind = ctx.element(x)
-        return (
-            reduce(ctx, x, axes, keep)
-            if kind.is_float
-            else ctx.convert(reduce(ctx, ctx.convert(x, F64), axes, keep), kind)
-        )
+        return ctx.convert(reduce(ctx, x if kind.is_float else ctx.convert(x, F64), axes, keep), kind)
 
     return wrapped
 
@@ -103,15 +99,8 @@ def _given_or_all_axes(ctx: TranslationContext, x: Value, axes: Value) -> Value:
     if shape is not None and len(shape) == 1 and low(shape[0]) > 0:
         return axes
     rank = ctx.constant(ctx.rank(x, "the data"))
-    hits = ctx.emit(
-        "OneHot",
-        ctx.convert(axes, I64),
-        rank,
-        ctx.constant(1),
-        ctx.constant(0),
-        axis=-1,
-        negative_indices_mode="normalize",
-    )
+    inputs = ctx.convert(axes, I64), rank, ctx.constant(1), ctx.constant(0)
+    hits = ctx.emit("OneHot", *inputs, axis=-1, negative_indices_mode="normalize")
     counts = ctx.emit("ReduceSum", hits, [0], keep_dims=False)
     none = ctx.emit("Equal", ctx.shape_of(axes), ctx.constant([0]))
     chosen = ctx.emit("LogicalOr", ctx.emit("Greater", counts, ctx.constant(0)), none)
@@ -126,13 +115,9 @@ def _register(operator: str, reduce: Reduce) -> None:
         return reduce(ctx, x, ctx.constant(list(axes)), bool(keepdims)) if axes else reduce_all(ctx, x, bool(keepdims))
 
     def by_input(
-        ctx: TranslationContext,
-        x: Value,
-        axes: Value | None = None,
-        *,
-        keepdims: int = 1,
+        ctx: TranslationContext, x: Value, axes: Value | None = None, *, keepdims: int = 1,
         noop_with_empty_axes: int = 0,
-    ) -> Value:
+    ) -> Value:  # fmt: skip
         known = ctx.ints_if_known(axes)
         if known:
             # A constant even where layers compute the axes: OpenVINO needs it for booleans, and infers better shapes.

@@ -46,28 +46,16 @@ def _align(
         raise OpError(f"{found}, expected sizes of 1 or more and no negative ratio")
     if mode == "max":
         return _max_align(ctx, x, rois, batch, bins, ratio, scale, half)
-    attributes = {
-        "pooled_h": bins[0],
-        "pooled_w": bins[1],
-        "sampling_ratio": ratio,
-        "spatial_scale": scale,
-        "mode": "avg",
-    }
     return ctx.emit(
-        "ROIAlign", x, rois, batch, **attributes, aligned_mode="half_pixel_for_nn" if half else "asymmetric"
-    )
+        "ROIAlign", x, rois, batch, pooled_h=bins[0], pooled_w=bins[1], sampling_ratio=ratio, spatial_scale=scale,
+        mode="avg", aligned_mode="half_pixel_for_nn" if half else "asymmetric",
+    )  # fmt: skip
 
 
 def _max_align(
-    ctx: TranslationContext,
-    x: Value,
-    rois: Value,
-    batch: Value,
-    bins: tuple[int, int],
-    ratio: int,
-    scale: float,
+    ctx: TranslationContext, x: Value, rois: Value, batch: Value, bins: tuple[int, int], ratio: int, scale: float,
     half: bool,
-) -> Value:
+) -> Value:  # fmt: skip
     """The maximum over all weighted corners of the samples of a bin; IR computes the maximum over the samples.
 
     The samples of both axes form a table of rows and columns; each box uses a part of it. Source: ONNX RoiAlign and its

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from converters.onnx.algorithms.attention import join_heads, split_heads
-from converters.onnx.algorithms.rotary_embedding import rotate
+from converters.onnx.algorithms.attention import join_heads, rotate, split_heads
 from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.errors import OpError

@@ -18,18 +18,10 @@ def _reduction(name: str) -> str:
     return _REDUCTIONS[name]
 
 
-@translates("Scatter", since=9)
-def scatter_9(ctx: TranslationContext, x: Value, indices: Value, updates: Value, *, axis: int = 0) -> Value:
-    return scatter_elements_16(ctx, x, indices, updates, axis=axis)
-
-
-@translates("ScatterElements", since=11)
-def scatter_elements_11(ctx: TranslationContext, x: Value, indices: Value, updates: Value, *, axis: int = 0) -> Value:
-    return scatter_elements_16(ctx, x, indices, updates, axis=axis)
-
-
+@translates("Scatter", since=9, without=["reduction"])
+@translates("ScatterElements", since=11, without=["reduction"])
 @translates("ScatterElements", since=16)
-def scatter_elements_16(
+def scatter_elements(
     ctx: TranslationContext, x: Value, indices: Value, updates: Value, *, axis: int = 0, reduction: str = "none",
 ) -> Value:  # fmt: skip
     """A reduction includes the element that is replaced."""
@@ -39,17 +31,11 @@ def scatter_elements_16(
     )
 
 
-@translates("ScatterND", since=11)
-def scatter_nd_11(ctx: TranslationContext, x: Value, indices: Value, updates: Value) -> Value:
-    return ctx.emit("ScatterNDUpdate", x, indices, updates, version=4)
-
-
+@translates("ScatterND", since=11, without=["reduction"])
 @translates("ScatterND", since=16)
-def scatter_nd_16(
-    ctx: TranslationContext, x: Value, indices: Value, updates: Value, *, reduction: str = "none"
-) -> Value:
+def scatter_nd(ctx: TranslationContext, x: Value, indices: Value, updates: Value, *, reduction: str = "none") -> Value:
     if reduction == "none":
-        return scatter_nd_11(ctx, x, indices, updates)
+        return ctx.emit("ScatterNDUpdate", x, indices, updates, version=4)
     return ctx.emit("ScatterNDUpdate", x, indices, updates, version=15, reduction=_reduction(reduction))
 
 
@@ -68,14 +54,9 @@ def trilu(ctx: TranslationContext, x: Value, k: Value | None = None, *, upper: i
 
 @translates("TensorScatter", since=24)
 def tensor_scatter(
-    ctx: TranslationContext,
-    past_cache: Value,
-    update: Value,
-    write_indices: Value | None = None,
-    *,
-    mode: str = "linear",
-    axis: int = -2,
-) -> Value:
+    ctx: TranslationContext, past_cache: Value, update: Value, write_indices: Value | None = None, *,
+    mode: str = "linear", axis: int = -2,
+) -> Value:  # fmt: skip
     """The cache with consecutive entries replaced, from a start per sample; circular mode wraps around its end."""
     if mode not in ("linear", "circular"):
         raise OpError(f"mode is {mode!r}, expected linear or circular")

@@ -13,13 +13,9 @@ from irexec.ir.graph import Value
 _MAX = int(np.iinfo(np.int64).max)
 
 
-@translates("Shape")
-def shape_1(ctx: TranslationContext, x: Value) -> Value:
-    return ctx.shape_of(x)
-
-
+@translates("Shape", without=["start", "end"])
 @translates("Shape", since=15)
-def shape_15(ctx: TranslationContext, x: Value, *, start: int = 0, end: int | None = None) -> Value:
+def shape(ctx: TranslationContext, x: Value, *, start: int = 0, end: int | None = None) -> Value:
     """The sizes of the axes from start to end, both clamped to the rank."""
     if start == 0 and end is None:
         return ctx.shape_of(x)

@@ -75,14 +75,9 @@ def _complex(ctx: TranslationContext, x: Value, last: int) -> Value:
 
 @translates("STFT", since=17)
 def stft(
-    ctx: TranslationContext,
-    signal: Value,
-    frame_step: Value,
-    window: Value | None = None,
-    frame_length: Value | None = None,
-    *,
-    onesided: int = 1,
-) -> Value:
+    ctx: TranslationContext, signal: Value, frame_step: Value, window: Value | None = None,
+    frame_length: Value | None = None, *, onesided: int = 1,
+) -> Value:  # fmt: skip
     """IR's STFT for real signals and one-sided results; other frames are gathered and transformed."""
     if ctx.rank(signal) == 2:
         signal = ctx.unsqueeze(signal, [2])

@@ -6,7 +6,7 @@ import numpy as np
 
 from converters.onnx.algorithms.expression import Expression, positions
 from converters.onnx.context import TranslationContext
-from converters.onnx.registry import translates
+from converters.onnx.registry import add, translates
 from irexec.dtypes.elements import I64
 from irexec.ir.graph import Value
 
@@ -23,13 +23,9 @@ def topk_1(ctx: TranslationContext, x: Value, *, k: int, axis: int = -1) -> tupl
     return _topk(ctx, x, ctx.constant(k), axis, "max")
 
 
-@translates("TopK", since=10)
-def topk_10(ctx: TranslationContext, x: Value, k: Value, *, axis: int = -1) -> tuple[Value, ...]:
-    return _topk(ctx, x, ctx.scalar(k), axis, "max")
-
-
+@translates("TopK", since=10, without=["largest", "sorted"])
 @translates("TopK", since=11)
-def topk_11(
+def topk_10(
     ctx: TranslationContext, x: Value, k: Value, *, axis: int = -1, largest: int = 1, sorted: int = 1
 ) -> tuple[Value, ...]:
     """``sorted`` has no effect: the result is always sorted, and sorted=0 allows any order."""
@@ -38,48 +34,34 @@ def topk_11(
 
 def _topk(ctx: TranslationContext, x: Value, k: Value, axis: int, mode: str) -> tuple[Value, ...]:
     """TopK; equal values are in the order of their indices."""
-    return tuple(
-        ctx.emit(
-            "TopK",
-            x,
-            k,
-            axis=ctx.axis_if_known(axis, x),
-            mode=mode,
-            sort="value",
-            stable=True,
-            index_element_type="i64",
-        )
-    )
+    axis = ctx.axis_if_known(axis, x)
+    return tuple(ctx.emit("TopK", x, k, axis=axis, mode=mode, sort="value", stable=True, index_element_type="i64"))
 
 
-@translates("ArgMax")
-def arg_max(
-    ctx: TranslationContext, x: Value, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
-) -> Value:
-    return _arg(ctx, x, "max", axis, keepdims, select_last_index)
+def _register_arg(operator: str, mode: str) -> None:
+    """ArgMax or ArgMin; the last extreme is the first along the reversed axis."""
+
+    def translate(
+        ctx: TranslationContext, x: Value, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
+    ) -> Value:
+        normal_axis = ctx.axis_if_known(axis, x)
+        if select_last_index:
+            x = ctx.emit("Slice", x, [-1], [-_MAX], [-1], [normal_axis])
+        index = first_extreme(ctx, x, mode, normal_axis)
+        if select_last_index:
+            index = ctx.emit("Subtract", ctx.emit("Subtract", ctx.size(x, normal_axis), ctx.constant(1)), index)
+        return index if keepdims else ctx.emit("Squeeze", index, [normal_axis], version=1)
+
+    add(operator, 1, "", translate)
 
 
-@translates("ArgMin")
-def arg_min(
-    ctx: TranslationContext, x: Value, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
-) -> Value:
-    return _arg(ctx, x, "min", axis, keepdims, select_last_index)
+_register_arg("ArgMax", "max")
+_register_arg("ArgMin", "min")
 
 
 def first_extreme(ctx: TranslationContext, x: Value, mode: str, normal_axis: int) -> Value:
     """The index of the first maximum or minimum along an axis, which is kept with size 1."""
     return _topk(ctx, x, ctx.constant(1), normal_axis, mode)[1]
-
-
-def _arg(ctx: TranslationContext, x: Value, mode: str, axis: int, keepdims: int, last: int) -> Value:
-    """The index of the first or last extreme; the last is the first along the reversed axis."""
-    normal_axis = ctx.axis_if_known(axis, x)
-    if last:
-        x = ctx.emit("Slice", x, [-1], [-_MAX], [-1], [normal_axis])
-    index = first_extreme(ctx, x, mode, normal_axis)
-    if last:
-        index = ctx.emit("Subtract", ctx.emit("Subtract", ctx.size(x, normal_axis), ctx.constant(1)), index)
-    return index if keepdims else ctx.emit("Squeeze", index, [normal_axis], version=1)
 
 
 @translates("CumSum", since=11)

@@ -10,12 +10,13 @@ from irexec.ir.graph import Value
 # By the opset in which the operator appeared: ONNX's name and IR's.
 _TYPES = {
     1: {
-        "Abs": "Abs", "Neg": "Negative", "Ceil": "Ceiling", "Floor": "Floor", "Sqrt": "Sqrt", "Exp": "Exp", "Log": "Log", "Tanh": "Tanh",
-        "Sigmoid": "Sigmoid", "Relu": "Relu", "Softplus": "SoftPlus", "Softsign": "SoftSign",
+        "Abs": "Abs", "Neg": "Negative", "Ceil": "Ceiling", "Floor": "Floor", "Sqrt": "Sqrt", "Exp": "Exp",
+        "Log": "Log", "Tanh": "Tanh", "Sigmoid": "Sigmoid", "Relu": "Relu", "Softplus": "SoftPlus",
+        "Softsign": "SoftSign",
     },
     7: {"Sin": "Sin", "Cos": "Cos", "Tan": "Tan", "Asin": "Asin", "Acos": "Acos", "Atan": "Atan"},
-    9: {"Sinh": "Sinh", "Cosh": "Cosh", "Asinh": "Asinh", "Acosh": "Acosh", "Atanh": "Atanh", "Erf": "Erf", "Sign": "Sign"},
-    14: {"HardSwish": "HSwish"},
+    9: {"Sinh": "Sinh", "Cosh": "Cosh", "Asinh": "Asinh", "Acosh": "Acosh", "Atanh": "Atanh", "Erf": "Erf",
+    "Sign": "Sign"}, 14: {"HardSwish": "HSwish"},
     18: {"Mish": "Mish"},
 }  # fmt: skip
 

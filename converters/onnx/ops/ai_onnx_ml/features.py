@@ -98,27 +98,17 @@ def _of_columns(ctx: TranslationContext, x: Value, count: int) -> Value:
     columns = ctx.sizes(x)[1]
     if columns == count:
         return x
-    if not isinstance(columns, int) or columns < count:
-        x = ctx.emit(
-            "Pad",
-            x,
-            [0, 0],
-            [0, count if not isinstance(columns, int) else count - columns],
-            ctx.constant(0, x),
-            pad_mode="constant",
-        )
+    missing = count - columns if isinstance(columns, int) else count
+    if missing > 0:
+        x = ctx.emit("Pad", x, [0, 0], [0, missing], ctx.constant(0, x), pad_mode="constant")
     return ctx.emit("Slice", x, [0], [count], [1], [1])
 
 
 @translates("OneHotEncoder", domain=AI_ONNX_ML)
 def one_hot_encoder(
-    ctx: TranslationContext,
-    x: Value,
-    *,
-    cats_int64s: list[int] | None = None,
-    cats_strings: list[str] | None = None,
+    ctx: TranslationContext, x: Value, *, cats_int64s: list[int] | None = None, cats_strings: list[str] | None = None,
     zeros: int = 1,
-) -> Value:
+) -> Value:  # fmt: skip
     """One-hot categories; other values are all 0, even if ``zeros`` is 0."""
     if not cats_int64s:
         raise ConversionError("strings cannot be compared in IR", unsupported=True)

@@ -27,8 +27,10 @@ from irexec.ir.order import sort_by_producers
 from irexec.messages import counted
 from irexec.schema.inputs import Rank
 
-_COMPARE = {"BRANCH_LEQ": "LessEqual", "BRANCH_LT": "Less", "BRANCH_GTE": "GreaterEqual", "BRANCH_GT": "Greater", "BRANCH_EQ": "Equal",
-            "BRANCH_NEQ": "NotEqual"}  # fmt: skip
+_COMPARE = {
+    "BRANCH_LEQ": "LessEqual", "BRANCH_LT": "Less", "BRANCH_GTE": "GreaterEqual", "BRANCH_GT": "Greater",
+    "BRANCH_EQ": "Equal", "BRANCH_NEQ": "NotEqual",
+}  # fmt: skip
 _MODES = [*_COMPARE, "BRANCH_MEMBER"]
 _AGGREGATES = {"AVERAGE": "ReduceSum", "SUM": "ReduceSum", "MIN": "ReduceMin", "MAX": "ReduceMax"}
 # Maximum number of list elements in a message.
@@ -93,8 +95,7 @@ class Forest:
 
 def _reached_leaves(ctx: TranslationContext, x: Value, forest: Forest) -> Value:
     """The leaf that each row reaches in each tree, (rows, trees)."""
-    kind, shape = ctx.element(x), ctx.fact(x).shape
-    columns = ANY if shape is None else shape[1]
+    kind, columns = ctx.element(x), ANY if ctx.fact(x).shape is None else ctx.sizes(x)[1]
     if not all(feature >= 0 and (not isinstance(columns, int) or feature < columns) for feature in forest.feature):
         raise OpError(
             f"features {min(forest.feature)} to {max(forest.feature)} are not among the {columns} columns of the data"
@@ -105,9 +106,8 @@ def _reached_leaves(ctx: TranslationContext, x: Value, forest: Forest) -> Value:
     kinds = ctx.constant(np.array([modes.index(mode) if mode else 0 for mode in forest.mode]))
     missing = ctx.constant(np.array([forest.missing])[0]) if any(forest.missing) else None
     rows = ctx.unsqueeze(ctx.size(x, 0), [0])
-    node = ctx.full(
-        ctx.constant(np.array([forest.roots])), ctx.emit("Concat", rows, ctx.constant([len(forest.roots)]), axis=0)
-    )
+    shape = ctx.emit("Concat", rows, ctx.constant([len(forest.roots)]), axis=0)
+    node = ctx.full(ctx.constant(np.array([forest.roots])), shape)
     axis = ctx.constant(0)
     for _ in range(forest.depth()):
         value = ctx.emit("GatherElements", x, ctx.emit("Gather", features, node, axis), axis=1)
@@ -117,11 +117,7 @@ def _reached_leaves(ctx: TranslationContext, x: Value, forest: Forest) -> Value:
         for i, other in enumerate(comparisons[1:], 1):
             is_true = Expression(ctx, ctx.emit("Gather", kinds, node, axis)).equals(i).select(other, is_true)
         if missing is not None:
-            nan = (
-                Expression(ctx, ctx.emit("IsNaN", value))
-                if kind.is_float
-                else Expression(ctx, ctx.emit("NotEqual", value, value))
-            )
+            nan = Expression(ctx, ctx.emit("IsNaN", value) if kind.is_float else ctx.emit("NotEqual", value, value))
             is_true = is_true | (nan & Expression(ctx, ctx.emit("Gather", missing, node, axis)))
         node = ctx.emit(
             "Select", is_true.value, ctx.emit("Gather", trues, node, axis), ctx.emit("Gather", falses, node, axis)
@@ -236,29 +232,36 @@ def _expand_membership(forest: Forest, node: int, members: Sequence[float]) -> N
         forest.mode[node], forest.branches[node] = "BRANCH_EQ", (false, false)
 
 
-@dataclass(frozen=True)
-class _Nodes:
+@dataclass(frozen=True, kw_only=True)
+class EnsembleAttributes:
     """The attributes that regressors and classifiers share."""
 
-    nodes_falsenodeids: Sequence[int]
-    nodes_featureids: Sequence[int]
-    nodes_modes: Sequence[str]
-    nodes_nodeids: Sequence[int]
-    nodes_treeids: Sequence[int]
-    nodes_truenodeids: Sequence[int]
-    values: Sequence[float]
-    missing: Sequence[int]
+    base_values: list[float] | None = None
+    base_values_as_tensor: TensorProto | None = None
+    nodes_falsenodeids: list[int]
+    nodes_featureids: list[int]
+    nodes_hitrates: list[float] | None = None
+    nodes_hitrates_as_tensor: TensorProto | None = None
+    nodes_missing_value_tracks_true: list[int] | None = None
+    nodes_modes: list[str]
+    nodes_nodeids: list[int]
+    nodes_treeids: list[int]
+    nodes_truenodeids: list[int]
+    nodes_values: list[float] | None = None
+    nodes_values_as_tensor: TensorProto | None = None
+    post_transform: str = "NONE"
 
     def forest(self, leaves: dict[tuple[int, int], list[tuple[int, float]]]) -> Forest:
         """The forest; ``leaves`` are weights by tree and node. The root of a tree is a branch of no node."""
-        forest = Forest()
+        forest, values = Forest(), _floats(self.nodes_values, self.nodes_values_as_tensor)
+        missing = self.nodes_missing_value_tracks_true or [0] * len(self.nodes_modes)
         _check_lengths(
-            len(self.nodes_modes), nodes_treeids=self.nodes_treeids, nodes_nodeids=self.nodes_nodeids, nodes_values=self.values,
-            nodes_featureids=self.nodes_featureids, nodes_truenodeids=self.nodes_truenodeids, nodes_falsenodeids=self.nodes_falsenodeids,
-            nodes_missing_value_tracks_true=self.missing,
+            len(self.nodes_modes), nodes_treeids=self.nodes_treeids, nodes_nodeids=self.nodes_nodeids,
+            nodes_values=values, nodes_featureids=self.nodes_featureids, nodes_truenodeids=self.nodes_truenodeids,
+            nodes_falsenodeids=self.nodes_falsenodeids, nodes_missing_value_tracks_true=missing,
         )  # fmt: skip
         keys = list(zip(self.nodes_treeids, self.nodes_nodeids, strict=True))
-        values_ = {key: i for i, key in enumerate(keys)}
+        index = {key: i for i, key in enumerate(keys)}
         children: set[tuple[int, int]] = set()
         for i, (key, mode) in enumerate(zip(keys, self.nodes_modes, strict=True)):
             if mode == "LEAF":
@@ -266,14 +269,18 @@ class _Nodes:
                 continue
             if mode not in _COMPARE:
                 raise ConversionError(f"nodes of mode {mode!r} cannot be converted", unsupported=True)
-            forest.add_node(self.nodes_featureids[i], self.values[i], mode, bool(self.missing[i]))
+            forest.add_node(self.nodes_featureids[i], values[i], mode, bool(missing[i]))
             both = (key[0], self.nodes_truenodeids[i]), (key[0], self.nodes_falsenodeids[i])
-            if not all(branch in values_ for branch in both):
+            if not all(branch in index for branch in both):
                 raise OpError(f"node {key[1]} of tree {key[0]} has a branch that does not exist")
-            forest.branches[i] = (values_[both[0]], values_[both[1]])
+            forest.branches[i] = (index[both[0]], index[both[1]])
             children.update(both)
         forest.roots = [i for i, key in enumerate(keys) if key not in children]
         return forest
+
+    def base(self) -> list[float]:
+        """The value that is added to the score of each target; empty for none."""
+        return _floats(self.base_values, self.base_values_as_tensor)
 
 
 def _leaves(
@@ -303,68 +310,47 @@ def _data(ctx: TranslationContext, x: Value) -> Value:
 @translates("TreeEnsembleRegressor", domain=AI_ONNX_ML)
 def tree_ensemble_regressor(
     ctx: TranslationContext, x: Annotated[Value, Rank(2)], *, aggregate_function: str = "SUM",
-    base_values: list[float] | None = None, base_values_as_tensor: TensorProto | None = None,
-    n_targets: int | None = None, nodes_falsenodeids: list[int], nodes_featureids: list[int],
-    nodes_hitrates: list[float] | None = None, nodes_hitrates_as_tensor: TensorProto | None = None,
-    nodes_missing_value_tracks_true: list[int] | None = None, nodes_modes: list[str], nodes_nodeids: list[int],
-    nodes_treeids: list[int], nodes_truenodeids: list[int], nodes_values: list[float] | None = None,
-    nodes_values_as_tensor: TensorProto | None = None, post_transform: str = "NONE", target_ids: list[int],
-    target_nodeids: list[int], target_treeids: list[int], target_weights: list[float] | None = None,
+    given: EnsembleAttributes, n_targets: int | None = None, target_ids: list[int], target_nodeids: list[int],
+    target_treeids: list[int], target_weights: list[float] | None = None,
     target_weights_as_tensor: TensorProto | None = None,
 ) -> Value:  # fmt: skip
-    nodes = _Nodes(
-        nodes_falsenodeids, nodes_featureids, nodes_modes, nodes_nodeids, nodes_treeids, nodes_truenodeids,
-        _floats(nodes_values, nodes_values_as_tensor), nodes_missing_value_tracks_true or [0] * len(nodes_modes),
-    )  # fmt: skip
     weights = _floats(target_weights, target_weights_as_tensor)
-    forest = nodes.forest(_leaves(target_treeids, target_nodeids, target_ids, weights))
-    targets = _targets(n_targets, target_ids)
+    forest = given.forest(_leaves(target_treeids, target_nodeids, target_ids, weights))
+    targets, base = _targets(n_targets, target_ids), given.base()
     scores = _scores(ctx, _data(ctx, x), forest, targets, aggregate_function, F32)
-    base = _floats(base_values, base_values_as_tensor)
     if base:
         _check_lengths(targets, base_values=base)
         scores = scores + Expression(ctx, ctx.constant(np.array(base, np.float32)))
-    return post_transformed(ctx, scores.value, post_transform)
+    return post_transformed(ctx, scores.value, given.post_transform)
 
 
 @translates("TreeEnsembleClassifier", domain=AI_ONNX_ML)
 def tree_ensemble_classifier(
-    ctx: TranslationContext, x: Annotated[Value, Rank(2)], *, base_values: list[float] | None = None,
-    base_values_as_tensor: TensorProto | None = None, class_ids: list[int], class_nodeids: list[int],
+    ctx: TranslationContext, x: Annotated[Value, Rank(2)], *, class_ids: list[int], class_nodeids: list[int],
     class_treeids: list[int], class_weights: list[float] | None = None,
     class_weights_as_tensor: TensorProto | None = None, classlabels_int64s: list[int] | None = None,
-    classlabels_strings: list[str] | None = None, nodes_falsenodeids: list[int], nodes_featureids: list[int],
-    nodes_hitrates: list[float] | None = None, nodes_hitrates_as_tensor: TensorProto | None = None,
-    nodes_missing_value_tracks_true: list[int] | None = None, nodes_modes: list[str], nodes_nodeids: list[int],
-    nodes_treeids: list[int], nodes_truenodeids: list[int], nodes_values: list[float] | None = None,
-    nodes_values_as_tensor: TensorProto | None = None, post_transform: str = "NONE",
+    classlabels_strings: list[str] | None = None, given: EnsembleAttributes,
 ) -> tuple[Value, ...]:  # fmt: skip
     """The label and the scores of each row."""
-    nodes = _Nodes(
-        nodes_falsenodeids, nodes_featureids, nodes_modes, nodes_nodeids, nodes_treeids, nodes_truenodeids,
-        _floats(nodes_values, nodes_values_as_tensor), nodes_missing_value_tracks_true or [0] * len(nodes_modes),
-    )  # fmt: skip
     weights = _floats(class_weights, class_weights_as_tensor)
     count = len(classlabels_strings or classlabels_int64s or [])
     single = count == 2 and len(set(class_ids)) == 1
     ids = [0] * len(class_ids) if single else class_ids
-    forest = nodes.forest(_leaves(class_treeids, class_nodeids, ids, weights))
+    forest = given.forest(_leaves(class_treeids, class_nodeids, ids, weights))
     scores = _scores(ctx, _data(ctx, x), forest, 1 if single else count, "SUM", F32)
-    base = _floats(base_values, base_values_as_tensor)
+    base = given.base()
     if base and not single:
         _check_lengths(count, base_values=base)
     if base:
         scores = scores + Expression(ctx, ctx.constant(np.array(base[-1:] if single else base, np.float32)))
     if not single:
         index = best_class(ctx, scores.value)
-        return labels_at(ctx, index, classlabels_int64s, classlabels_strings), post_transformed(
-            ctx, scores.value, post_transform
-        )
+        label = labels_at(ctx, index, classlabels_int64s, classlabels_strings)
+        return label, post_transformed(ctx, scores.value, given.post_transform)
     positive = all(weight >= 0 for weight in weights)
     index = ctx.convert(ctx.emit("Squeeze", (scores > (0.5 if positive else 0)).value, [1]), I64)
-    return labels_at(ctx, index, classlabels_int64s, classlabels_strings), _binary_scores(
-        ctx, scores, positive, post_transform
-    )
+    label = labels_at(ctx, index, classlabels_int64s, classlabels_strings)
+    return label, _binary_scores(ctx, scores, positive, given.post_transform)
 
 
 def _binary_scores(ctx: TranslationContext, score: Expression, positive: bool, post_transform: str) -> Value:

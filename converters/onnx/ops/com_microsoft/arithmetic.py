@@ -1,4 +1,4 @@
-"""com.microsoft: sums, complex products and distances."""
+"""com.microsoft: sums, complex products, distances, tests for finite values, and Fourier transforms."""
 
 from __future__ import annotations
 
@@ -46,3 +46,39 @@ def cdist(ctx: TranslationContext, x: Value, y: Value, *, metric: str = "sqeucli
     difference = Expression(ctx, x).unsqueeze(1) - Expression(ctx, y).unsqueeze(0)
     squares = Expression(ctx, ctx.emit("ReduceSum", (difference * difference).value, [2], keep_dims=False))
     return squares.value if metric == "sqeuclidean" else squares.sqrt().value
+
+
+@translates("IsAllFinite", domain=COM_MICROSOFT)
+def is_all_finite(ctx: TranslationContext, *inputs: Value, isinf_only: int = 0, isnan_only: int = 0) -> Value:
+    """True if all values are finite; with isinf_only, if none is infinite; with isnan_only, if none is NaN."""
+    if isinf_only and isnan_only:
+        raise OpError("isinf_only and isnan_only exclude each other")
+    kinds = ["IsInf"] * (not isnan_only) + ["IsNaN"] * (not isinf_only)
+    not_finite: Expression | None = None
+    for x in inputs:
+        for kind in kinds:
+            found = ctx.emit("ReduceLogicalOr", ctx.emit(kind, x), list(range(ctx.rank(x))), keep_dims=False)
+            not_finite = Expression(ctx, found) if not_finite is None else not_finite | Expression(ctx, found)
+    if not_finite is None:
+        raise OpError("it has no inputs")
+    return (~not_finite).value
+
+
+@translates("Rfft", domain=COM_MICROSOFT)
+def rfft(ctx: TranslationContext, x: Value, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Value:
+    """The transform over the last axes."""
+    return ctx.emit("RDFT", x, _last_axes(ctx, x, signal_ndim, 0, normalized, onesided))
+
+
+@translates("Irfft", domain=COM_MICROSOFT)
+def irfft(ctx: TranslationContext, x: Value, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Value:
+    return ctx.emit("IRDFT", x, _last_axes(ctx, x, signal_ndim, 1, normalized, onesided))
+
+
+def _last_axes(ctx: TranslationContext, x: Value, count: int, parts: int, normalized: int, onesided: int) -> Value:
+    if normalized or not onesided:
+        raise OpError(f"normalized is {normalized} and onesided {onesided}, expected 0 and 1")
+    end = ctx.rank(x) - parts
+    if not 1 <= count <= end:
+        raise OpError(f"signal_ndim is {count} for {ctx.fact(x)}")
+    return ctx.constant(list(range(end - count, end)))

@@ -6,26 +6,20 @@ from converters.onnx.context import TranslationContext
 from converters.onnx.ops.ai_onnx.broadcasting import pad_11
 from converters.onnx.ops.ai_onnx.gather import gather_nd
 from converters.onnx.ops.ai_onnx.generation import range_11
-from converters.onnx.ops.ai_onnx.grid_sample import grid_sample_16
+from converters.onnx.ops.ai_onnx.grid_sample import grid_sample
 from converters.onnx.ops.ai_onnx.scatter import trilu
 from converters.onnx.ops.ai_onnx.searching import unique
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.ir.graph import Value
 
+translates("GatherND", domain=COM_MICROSOFT, without=["batch_dims"])(gather_nd)
+translates("Trilu", domain=COM_MICROSOFT)(trilu)
+translates("GridSample", domain=COM_MICROSOFT)(grid_sample)
+
 
 @translates("ExpandDims", domain=COM_MICROSOFT)
 def expand_dims(ctx: TranslationContext, x: Value, axis: Value) -> Value:
     return ctx.unsqueeze(x, list(ctx.ints(axis, "axis")))
-
-
-@translates("GatherND", domain=COM_MICROSOFT)
-def contrib_gather_nd(ctx: TranslationContext, data: Value, indices: Value) -> Value:
-    return gather_nd(ctx, data, indices)
-
-
-@translates("Trilu", domain=COM_MICROSOFT)
-def contrib_trilu(ctx: TranslationContext, x: Value, k: Value | None = None, *, upper: int = 1) -> Value:
-    return trilu(ctx, x, k, upper=upper)
 
 
 @translates("Unique", domain=COM_MICROSOFT)
@@ -46,19 +40,6 @@ def contrib_pad(
 ) -> Value:
     """The pads may have a leading axis of size 1."""
     return pad_11(ctx, x, ctx.emit("Reshape", pads, [-1], special_zero=False), value, mode=mode)
-
-
-@translates("GridSample", domain=COM_MICROSOFT)
-def contrib_grid_sample(
-    ctx: TranslationContext,
-    x: Value,
-    grid: Value,
-    *,
-    align_corners: int = 0,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-) -> Value:
-    return grid_sample_16(ctx, x, grid, mode=mode, padding_mode=padding_mode, align_corners=align_corners)
 
 
 @translates("Inverse", domain=COM_MICROSOFT)

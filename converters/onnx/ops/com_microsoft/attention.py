@@ -15,12 +15,12 @@ from converters.onnx.algorithms.attention import (
     attend,
     join_heads,
     repeat_heads,
+    rotate,
     split_heads,
     visible,
     with_past,
 )
 from converters.onnx.algorithms.expression import Expression, positions
-from converters.onnx.algorithms.rotary_embedding import rotate
 from converters.onnx.context import TranslationContext
 from converters.onnx.ops.com_microsoft.quantization import matmul_integer_to_float
 from converters.onnx.registry import COM_MICROSOFT, translates
@@ -49,7 +49,8 @@ def _raw_mask(ctx: TranslationContext, given: Value, key: Value) -> Expression:
 
 
 def _by_length(ctx: TranslationContext, bounds: Expression, key: Value) -> Expression:
-    """True for used keys. One value per sample is the end of its keys; of 2 * batch values, the second half are starts."""
+    """True for used keys. One value per sample is the end of its keys; of 2 * batch values, the second half are
+    starts."""
     batch, count = ctx.sizes(key)[0], ctx.sizes(bounds.value)[0]
     along = positions(ctx, key, 2)
     if not isinstance(batch, int) or not isinstance(count, int) or count == batch:
@@ -67,40 +68,37 @@ def _scale(scale: float) -> float | None:
     return scale or None
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Attributes:
+    """The attributes that Attention and QAttention share."""
+
+    num_heads: int
+    unidirectional: int = 0
+    mask_filter_value: float = -10000.0
+    scale: float = 0.0
+    do_rotary: int = 0
+    past_present_share_buffer: int = 0
+
+
 @translates("Attention", domain=COM_MICROSOFT)
 def attention(
     ctx: TranslationContext, x: Annotated[Value, Rank(3)], weights: Annotated[Value, Rank(2)],
     bias: Value | None = None, mask_index: Value | None = None, past: Annotated[Value, Rank(5)] | None = None,
-    attention_bias: Value | None = None, past_sequence_length: Value | None = None, *, num_heads: int,
-    unidirectional: int = 0, qkv_hidden_sizes: list[int] | None = None, mask_filter_value: float = -10000.0,
-    scale: float = 0.0, do_rotary: int = 0, rotary_embedding_dim: int = 0, past_present_share_buffer: int = 0,
+    attention_bias: Value | None = None, past_sequence_length: Value | None = None, *, given: _Attributes,
+    qkv_hidden_sizes: list[int] | None = None, rotary_embedding_dim: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
     """One product computes queries, keys and values; past and present are keys and values, (2, batch, heads, ...)."""
     projected = ctx.emit("MatMul", x, weights)
     projected = projected if bias is None else ctx.emit("Add", projected, bias)
-    options = _Options(
-        num_heads, bool(unidirectional), mask_filter_value, scale, bool(do_rotary or past_present_share_buffer)
-    )
-    return _from_projected(ctx, projected, qkv_hidden_sizes, mask_index, past, attention_bias, options)
-
-
-@dataclass(frozen=True)
-class _Options:
-    """The attributes that Attention and QAttention share."""
-
-    num_heads: int
-    unidirectional: bool
-    mask_filter_value: float
-    scale: float
-    unsupported: bool
+    return _from_projected(ctx, projected, qkv_hidden_sizes, mask_index, past, attention_bias, given)
 
 
 def _from_projected(
     ctx: TranslationContext, projected: Value, sizes: list[int] | None, mask_index: Value | None, past: Value | None,
-    attention_bias: Value | None, options: _Options,
+    attention_bias: Value | None, given: _Attributes,
 ) -> tuple[Value, ...]:  # fmt: skip
     """The attention of queries, keys and values concatenated along the last axis."""
-    if options.unsupported:
+    if given.do_rotary or given.past_present_share_buffer:
         raise ConversionError("do_rotary and past_present_share_buffer cannot be converted", unsupported=True)
     if sizes and len(sizes) != 3:
         raise OpError(f"qkv_hidden_sizes is {list(sizes)}, expected 3 sizes")
@@ -108,18 +106,18 @@ def _from_projected(
     if not isinstance(width, int):
         raise OpError(f"the width of the queries, keys and values {ctx.fact(projected)} is not known")
     parts = ctx.emit("VariadicSplit", projected, ctx.constant(2), list(sizes or [width // 3] * 3))
-    query, key, value = (split_heads(ctx, part, options.num_heads) for part in parts)
+    query, key, value = (split_heads(ctx, part, given.num_heads) for part in parts)
     if past is not None:
         old = [ctx.emit("Squeeze", part, [0]) for part in ctx.emit("Split", past, ctx.constant(0), num_splits=2)]
         key, value = with_past(ctx, old[0], key), with_past(ctx, old[1], value)
     mask = Mask()
     if mask_index is not None:
-        _hide(ctx, mask, _raw_mask(ctx, mask_index, key), query, options.mask_filter_value)
+        _hide(ctx, mask, _raw_mask(ctx, mask_index, key), query, given.mask_filter_value)
     if attention_bias is not None:
         mask.add(ctx, attention_bias)
-    if options.unidirectional:
+    if given.unidirectional:
         mask.restrict(visible(ctx, query, key, None if past is None else _before(ctx, key, query)), sees=True)
-    y = join_heads(ctx, attend(ctx, Heads(query, key, value), mask, _scale(options.scale)))
+    y = join_heads(ctx, attend(ctx, Heads(query, key, value), mask, _scale(given.scale)))
     if not ctx.needs_output(1):
         return (y,)
     return y, ctx.emit("Concat", ctx.unsqueeze(key, [0]), ctx.unsqueeze(value, [0]), axis=0)
@@ -245,15 +243,9 @@ def group_query_attention(
 
     A first prompt, whose total length is the length of the queries, has no past; seqlens_k then has no effect.
     """
-    is_unsupported = (
-        smooth_softmax
-        or head_sink is not None
-        or not causal
-        or sliding_window_cache
-        or k_quant_type != "NONE"
-        or v_quant_type != "NONE"
-    )
-    if is_unsupported or ctx.needs_output(3):
+    has_sinks = smooth_softmax or head_sink is not None
+    has_other_cache = sliding_window_cache or k_quant_type != "NONE" or v_quant_type != "NONE"
+    if has_sinks or has_other_cache or not causal or ctx.needs_output(3):
         raise ConversionError(
             "only causal attention without sinks and without a quantized cache can be converted", unsupported=True
         )
@@ -270,11 +262,9 @@ def group_query_attention(
         if position_ids is None:
             position_ids = (before.column() + positions(ctx, parts.query, 2)).value
         cos, sin = (ctx.emit("Gather", cache, position_ids, ctx.constant(0)) for cache in (cos_cache, sin_cache))
-        rotated_heads = [
-            rotate(ctx, x, cos, sin, bool(rotary_interleaved), 2 * _half(ctx, cos_cache))
-            for x in (parts.query, parts.key)
-        ]
-        parts = Heads(rotated_heads[0], rotated_heads[1], parts.value)
+        width = 2 * _half(ctx, cos_cache)
+        first, second = (rotate(ctx, x, cos, sin, bool(rotary_interleaved), width) for x in (parts.query, parts.key))
+        parts = Heads(first, second, parts.value)
     caches = [_cached(ctx, old, new, total, before) for old, new in ((past_key, parts.key), (past_value, parts.value))]
     return _grouped(ctx, parts.query, caches, kv_num_heads, before, attention_bias, scale, local_window_size, softcap)
 
@@ -341,12 +331,8 @@ def _grouped(
 def qattention(
     ctx: TranslationContext, x: Value, weight: Value, bias: Value, x_scale: Value, weight_scale: Value,
     mask_index: Value | None = None, x_zero: Value | None = None, weight_zero: Value | None = None,
-    past: Value | None = None, *, num_heads: int, unidirectional: int = 0, mask_filter_value: float = -10000.0,
-    scale: float = 0.0, do_rotary: int = 0, past_present_share_buffer: int = 0,
+    past: Value | None = None, *, given: _Attributes,
 ) -> tuple[Value, ...]:  # fmt: skip
     """Attention with quantized data and weights; queries, keys and values are floats."""
     projected = matmul_integer_to_float(ctx, x, weight, x_scale, weight_scale, x_zero, weight_zero, bias)
-    options = _Options(
-        num_heads, bool(unidirectional), mask_filter_value, scale, bool(do_rotary or past_present_share_buffer)
-    )
-    return _from_projected(ctx, projected, None, mask_index, past, None, options)
+    return _from_projected(ctx, projected, None, mask_index, past, None, given)

@@ -22,15 +22,9 @@ def _summed(ctx: TranslationContext, x: Value, skip: Value, bias: Value | None) 
 
 @translates("SkipLayerNormalization", domain=COM_MICROSOFT)
 def skip_layer_normalization(
-    ctx: TranslationContext,
-    x: Value,
-    skip: Value,
-    gamma: Value,
-    beta: Value | None = None,
-    bias: Value | None = None,
-    *,
-    epsilon: float = 1e-12,
-) -> tuple[Value | None, ...]:
+    ctx: TranslationContext, x: Value, skip: Value, gamma: Value, beta: Value | None = None, bias: Value | None = None,
+    *, epsilon: float = 1e-12,
+) -> tuple[Value | None, ...]:  # fmt: skip
     """The layer normalization of x + skip + bias; the sum is the fourth output."""
     total = _summed(ctx, x, skip, bias)
     results = layer_normalization(ctx, total, gamma, beta, epsilon=epsilon)
@@ -75,16 +69,9 @@ def embed_layer_normalization(
 
 @translates("GroupNorm", domain=COM_MICROSOFT)
 def group_norm(
-    ctx: TranslationContext,
-    x: Value,
-    gamma: Value,
-    beta: Value,
-    *,
-    activation: int,
-    channels_last: int = 1,
-    epsilon: float = 1e-5,
-    groups: int,
-) -> Value:
+    ctx: TranslationContext, x: Value, gamma: Value, beta: Value, *, activation: int, channels_last: int = 1,
+    epsilon: float = 1e-5, groups: int,
+) -> Value:  # fmt: skip
     """Channels last by default; the activation is Swish."""
     data = ctx.channels_first(x) if channels_last else x
     kind = ctx.element(x)

@@ -5,14 +5,17 @@ Source: onnxruntime ``docs/ContribOperators.md``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from converters.onnx.algorithms.windows import PoolAttributes
 from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_generated
 from converters.onnx.ops.ai_onnx.activation import leaky_relu
-from converters.onnx.ops.ai_onnx.pooling import average_pool, max_pool
+from converters.onnx.ops.ai_onnx.pooling import average_pool, global_average_pool, max_pool
 from converters.onnx.ops.ai_onnx.quantization import (
     dequantize_linear,
     dequantized,
@@ -22,7 +25,7 @@ from converters.onnx.ops.ai_onnx.quantization import (
     quantize_linear,
     quantized,
 )
-from converters.onnx.registry import COM_MICROSOFT, translates
+from converters.onnx.registry import COM_MICROSOFT, add, translates
 from irexec.dtypes.elements import F32, F64, I32, I64, U8, U32, Element, element
 from irexec.errors import ConversionError, OpError
 from irexec.ir.constants import Constant
@@ -34,18 +37,9 @@ def _requantized(ctx: TranslationContext, x: Value, scale: Value, zero: Value | 
     return quantized(ctx, x, scale, zero, ctx.element(zero) if zero is not None else kind)
 
 
-@translates("QuantizeLinear", domain=COM_MICROSOFT)
-def runtime_quantize_linear(
-    ctx: TranslationContext, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1
-) -> Value:
-    return quantize_linear(ctx, x, scale, zero, axis=axis)
-
-
-@translates("DequantizeLinear", domain=COM_MICROSOFT)
-def runtime_dequantize_linear(
-    ctx: TranslationContext, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1
-) -> Value:
-    return dequantize_linear(ctx, x, scale, zero, axis=axis)
+_NEWER = ["saturate", "block_size", "output_dtype", "precision"]
+translates("QuantizeLinear", domain=COM_MICROSOFT, without=_NEWER)(quantize_linear)
+translates("DequantizeLinear", domain=COM_MICROSOFT, without=_NEWER)(dequantize_linear)
 
 
 def _pair(operator: str, type: str) -> None:
@@ -62,94 +56,53 @@ _pair("QLinearAdd", "Add")
 _pair("QLinearMul", "Multiply")
 
 
-def _single(
-    ctx: TranslationContext,
-    parts: tuple[Value, Value, Value | None, Value, Value | None],
-    emit: Callable[[Value], Value],
-) -> Value:
-    """``emit`` on one quantized tensor. ``parts``: tensor, scale and zero point; scale and zero point of the result."""
-    x, x_scale, x_zero, scale, zero = parts
-    return _requantized(ctx, emit(dequantized(ctx, x, x_scale, x_zero)), scale, zero, ctx.element(x))
+def _on_floats(operator: str, emit: Callable[..., Any], *schemas: Callable[..., Any]) -> None:
+    """Register an operator on one quantized tensor: ``emit``, whose schema is that of its attributes, on its values."""
+
+    def translate(
+        ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value | None, scale: Value,
+        zero: Value | None = None, **attributes: Any,
+    ) -> Value:  # fmt: skip
+        result = emit(ctx, dequantized(ctx, x, x_scale, x_zero), **attributes)
+        return _requantized(ctx, result, scale, zero, ctx.element(x))
+
+    add(operator, 1, COM_MICROSOFT, translate, translate, emit, *schemas)
 
 
-@translates("QLinearSigmoid", domain=COM_MICROSOFT)
-def qlinear_sigmoid(
-    ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None
-) -> Value:
-    return _single(ctx, (x, x_scale, x_zero, scale, zero), lambda values: ctx.emit("Sigmoid", values))
+def _in_either_layout(function: Callable[..., Value]) -> Callable[..., Value]:
+    """A translator with another attribute, whether the data is channels last."""
+
+    def translate(
+        ctx: TranslationContext, x: Value, *others: Value | None, channels_last: int = 0, **attributes: Any
+    ) -> Value:
+        if not channels_last:
+            return function(ctx, x, *others, **attributes)
+        return ctx.channels_last(function(ctx, ctx.channels_first(x), *others, **attributes))
+
+    return translate
 
 
-@translates("QLinearLeakyRelu", domain=COM_MICROSOFT)
-def qlinear_leaky_relu(
-    ctx: TranslationContext,
-    x: Value,
-    x_scale: Value,
-    x_zero: Value | None,
-    scale: Value,
-    zero: Value | None = None,
-    *,
-    alpha: float = 0.01,
-) -> Value:
-    return _single(ctx, (x, x_scale, x_zero, scale, zero), lambda values: leaky_relu(ctx, values, alpha=alpha))
-
-
-@translates("QLinearSoftmax", domain=COM_MICROSOFT)
-def qlinear_softmax(
-    ctx: TranslationContext,
-    x: Value,
-    x_scale: Value,
-    x_zero: Value | None,
-    scale: Value,
-    zero: Value,
-    *,
-    axis: int = -1,
-    opset: int,
-) -> Value:
+def _softmax(ctx: TranslationContext, x: Value, *, axis: int = -1, opset: int) -> Value:
     """Softmax of opset 13 and later."""
     if opset < 13:
         raise ConversionError(f"the softmax of opset {opset} cannot be converted", unsupported=True)
-    return _single(
-        ctx, (x, x_scale, x_zero, scale, zero), lambda values: ctx.emit("Softmax", values, axis=ctx.axis(axis, values))
-    )
+    return ctx.emit("Softmax", x, axis=ctx.axis(axis, x))
 
 
-def _channels_first(ctx: TranslationContext, x: Value, channels_last: int, emit: Callable[[Value], Value]) -> Value:
-    return ctx.channels_last(emit(ctx.channels_first(x))) if channels_last else emit(x)
+def _mean(ctx: TranslationContext, x: Value, *, axes: list[int] | None = None, keepdims: int = 1) -> Value:
+    """The mean over the axes; over all axes by default."""
+    normal_axes = [ctx.axis(axis, x) for axis in axes] if axes else list(range(ctx.rank(x)))
+    return ctx.emit("ReduceMean", x, normal_axes, keep_dims=bool(keepdims))
 
 
-@translates("QLinearGlobalAveragePool", domain=COM_MICROSOFT)
-def qlinear_global_average_pool(
-    ctx: TranslationContext,
-    x: Value,
-    x_scale: Value,
-    x_zero: Value,
-    scale: Value,
-    zero: Value,
-    *,
-    channels_last: int = 0,
-) -> Value:
-    first = 1 if channels_last else 2
-    axes = list(range(first, first + ctx.rank(x) - 2))
-    return _single(
-        ctx, (x, x_scale, x_zero, scale, zero), lambda values: ctx.emit("ReduceMean", values, axes, keep_dims=True)
-    )
-
-
-@translates("QLinearAveragePool", domain=COM_MICROSOFT)
-def qlinear_average_pool(
-    ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None, *,
-    auto_pad: str = "NOTSET", ceil_mode: int = 0, channels_last: int = 0, count_include_pad: int = 0,
-    kernel_shape: list[int], pads: list[int] | None = None, strides: list[int] | None = None,
-) -> Value:  # fmt: skip
-    def pooled(data: Value) -> Value:
-        return average_pool(
-            ctx, data, auto_pad=auto_pad, ceil_mode=ceil_mode, count_include_pad=count_include_pad, kernel_shape=kernel_shape, pads=pads,
-            strides=strides,
-        )  # fmt: skip
-
-    return _single(
-        ctx, (x, x_scale, x_zero, scale, zero), lambda values: _channels_first(ctx, values, channels_last, pooled)
-    )
+_on_floats("QLinearSigmoid", lambda ctx, x: ctx.emit("Sigmoid", x))
+_on_floats("QLinearLeakyRelu", leaky_relu)
+_on_floats("QLinearSoftmax", _softmax)
+_on_floats("QLinearReduceMean", _mean)
+_on_floats("QLinearGlobalAveragePool", _in_either_layout(global_average_pool))
+_on_floats("QLinearAveragePool", _in_either_layout(average_pool), average_pool)
+_convolution = _in_either_layout(qlinear_conv)
+add("QLinearConv", 1, COM_MICROSOFT, _convolution, qlinear_conv, _convolution)
 
 
 @translates("QLinearConcat", domain=COM_MICROSOFT)
@@ -170,24 +123,6 @@ def qlinear_where(
     return quantized(ctx, chosen, scale, zero, ctx.element(zero))
 
 
-@translates("QLinearConv", domain=COM_MICROSOFT)
-def runtime_qlinear_conv(
-    ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value, w: Value, w_scale: Value, w_zero: Value,
-    y_scale: Value, y_zero: Value, bias: Value | None = None, *, auto_pad: str = "NOTSET", channels_last: int = 0,
-    dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None,
-    pads: list[int] | None = None, strides: list[int] | None = None,
-) -> Value:  # fmt: skip
-    """ONNX's operator; the data may be channels last."""
-
-    def convolved(data: Value) -> Value:
-        return qlinear_conv(
-            ctx, data, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias, auto_pad=auto_pad, dilations=dilations, group=group,
-            kernel_shape=kernel_shape, pads=pads, strides=strides,
-        )  # fmt: skip
-
-    return _channels_first(ctx, x, channels_last, convolved)
-
-
 @translates("QGemm", domain=COM_MICROSOFT)
 def qgemm(
     ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value, y: Value, y_scale: Value, y_zero: Value,
@@ -200,9 +135,8 @@ def qgemm(
     sums = matmul_integer(ctx, left, right, x_zero, y_zero)
     sums = sums if bias is None else ctx.emit("Add", sums, bias)
     product_scale = ctx.emit("Multiply", x_scale, y_scale)
-    product_scale = (
-        product_scale if alpha == 1.0 else ctx.emit("Multiply", product_scale, ctx.constant(alpha, product_scale))
-    )
+    if alpha != 1.0:
+        product_scale = ctx.emit("Multiply", product_scale, ctx.constant(alpha, product_scale))
     result = ctx.emit("Multiply", ctx.convert(sums, F32), product_scale)
     return result if scale is None else _requantized(ctx, result, scale, zero, ctx.element(x))
 
@@ -258,10 +192,7 @@ def _packed(ctx: TranslationContext, value: Value, kind: Element, shape: tuple[i
     constant = value.node.constant
     if constant is None or ctx.element(value) is not U8:
         raise ConversionError("packed weights that are not a constant cannot be converted", unsupported=True)
-    count = 1
-    for size in shape:
-        count *= size
-    if constant.size * 8 != count * kind.bits:
+    if constant.size * 8 != math.prod(shape) * kind.bits:
         raise OpError(f"{constant.size} bytes are not {kind}{list(shape)}")
     return ctx.builder.raw_constant(Constant(kind, shape, constant.fetch, constant.size), value.node.name)
 
@@ -278,41 +209,10 @@ def _zero_points(
     return found if padded == blocks else ctx.emit("Slice", found, [0], [blocks], [1], [1])
 
 
-@translates("QLinearReduceMean", domain=COM_MICROSOFT)
-def qlinear_reduce_mean(
-    ctx: TranslationContext, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None, *,
-    axes: list[int] | None = None, keepdims: int = 1,
-) -> Value:  # fmt: skip
-    """The mean over the axes; over all axes by default."""
-    normal_axes = list(range(ctx.rank(x))) if not axes else [ctx.axis(axis, x) for axis in axes]
-    return _single(
-        ctx,
-        (x, x_scale, x_zero, scale, zero),
-        lambda values: ctx.emit("ReduceMean", values, normal_axes, keep_dims=bool(keepdims)),
-    )
-
-
 @translates("NhwcMaxPool", domain=COM_MICROSOFT)
-def nhwc_max_pool(
-    ctx: TranslationContext, x: Value, *, auto_pad: str = "NOTSET", ceil_mode: int = 0,
-    dilations: list[int] | None = None, kernel_shape: list[int], pads: list[int] | None = None,
-    strides: list[int] | None = None,
-) -> Value:  # fmt: skip
+def nhwc_max_pool(ctx: TranslationContext, x: Value, *, given: PoolAttributes) -> Value:
     """The maximum of quantized values, channels last; no scale is needed."""
-
-    def pooled(data: Value) -> Value:
-        return max_pool(
-            ctx,
-            data,
-            auto_pad=auto_pad,
-            ceil_mode=ceil_mode,
-            dilations=dilations,
-            kernel_shape=kernel_shape,
-            pads=pads,
-            strides=strides,
-        )[0]
-
-    return _channels_first(ctx, x, 1, pooled)
+    return ctx.channels_last(max_pool(ctx, ctx.channels_first(x), given=given)[0])
 
 
 @translates("MatMulInteger16", domain=COM_MICROSOFT)
