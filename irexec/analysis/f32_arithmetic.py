@@ -162,7 +162,8 @@ def _is_decompressed(value: Value, reader: Node) -> bool:
 
 
 def _decompression(value: Value) -> Node | None:
-    """The Convert of a value that is Convert -> [Subtract] -> Multiply of a constant of 8 bits or less; None of others."""
+    """The Convert of a value that is Convert -> [Subtract] -> Multiply of a constant of 8 bits or less; None of
+    others."""
     node: Node | None = value.node
     while node is not None and (node.type in _AFTER_SCALING or _widens(node)):
         node = _source(node, 0)
