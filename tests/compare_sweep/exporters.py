@@ -1,7 +1,7 @@
 """ONNX against the IR that another exporter made of the same network: a change in the IR has to be traced to its layer.
 
-A folder holds ``NAME.xml`` and one or more ``NAME.KIND.onnx``. First each pair is compared as it is, which has to agree. Then one change of
-each kind is made, each in a copy of its own.
+A folder holds ``NAME.xml`` and one or more ``NAME.KIND.onnx``. First the unchanged models of a pair are compared: they have
+to agree. Then one change of each kind is made, each in a copy of its own.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 import irexec
 from irexec import IrexecError, Model
 from irexec.ir.graph import Node
+from irexec.messages import counted
 from irexec.tools.compare import Comparison, compare
 from irexec.tools.run.input_sources import parse_input_source, sample_inputs
 from tests.compare_sweep.changes import Change, attribute, axis, epsilon, missing, pad, rounded, swapped, weight
@@ -50,11 +51,14 @@ class Table:
     wrong: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """A line for each kind, and one for all."""
+        """A line for each kind with a change, and one for all; nothing without a change."""
+        kinds = [kind for kind in KINDS if any(self.outcomes[kind, outcome] for outcome in OUTCOMES)]
+        if not kinds:
+            return ""
         lines = [f"{'kind':12}" + "".join(f"{outcome:>12}" for outcome in OUTCOMES)]
-        for kind in KINDS:
+        for kind in kinds:
             lines.append(f"{kind:12}" + "".join(f"{self.outcomes[kind, outcome]:12}" for outcome in OUTCOMES))
-        totals = [sum(self.outcomes[kind, outcome] for kind in KINDS) for outcome in OUTCOMES]
+        totals = [sum(self.outcomes[kind, outcome] for kind in kinds) for outcome in OUTCOMES]
         return "\n".join([*lines, f"{'all':12}" + "".join(f"{total:12}" for total in totals)])
 
 
@@ -70,7 +74,8 @@ def sweep(arguments: argparse.Namespace) -> int:
         print(f"{onnx.stem:32} {time.monotonic() - start:6.0f} s, {len(table.wrong) - known} wrong", flush=True)
         for text in table.wrong[known:]:
             print(f"    {text}", flush=True)
-    print(f"{table.pairs} pairs\n{table}")
+        # A run that is cut off keeps its figures.
+        print(f"{counted(table.pairs, 'pair')} so far\n{table}", flush=True)
     return 1 if table.wrong else 0
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.analysis.constant_layers import constant_layers
-from irexec.errors import IrexecError, RunTimeoutError
 from irexec.ir.graph import Node, Value
 from irexec.tools.compare.context import Context, Facts
 from irexec.tools.compare.isolate import Isolated
@@ -181,14 +180,8 @@ class Backwards:
         orders = {value: order for value, order in self._context.pairs.orders.items() if value not in tried}
         isolated = Isolated(self._context.b, sources, self._context.options, shapes, orders)
         pairs = isolated.chosen([TensorPair(target.a, target.b, REASON) for target, _ in batch], [])
-        try:
-            given = self._context.observed_a([*isolated.needed(pairs), *(pair.a for pair in pairs)])
-            computed = isolated.observed(pairs, given, "irexec", len(self._context.inputs.b))
-        except RunTimeoutError:
-            raise
-        except IrexecError:
-            # A's tensor does not fit there: one by one those that do are found.
-            return set() if len(batch) == 1 else {one for trial in batch for one in self._reproduced([trial])}
+        given = self._context.observed_a([*isolated.needed(pairs), *(pair.a for pair in pairs)])
+        computed = isolated.observed_each(pairs, given, "irexec", len(self._context.inputs.b))
         return {
             target
             for target, _ in batch

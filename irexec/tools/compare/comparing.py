@@ -21,7 +21,7 @@ from irexec.tools.compare.bodies import add_inner
 from irexec.tools.compare.comparison import Comparison, Uncompared
 from irexec.tools.compare.constants import KnownConstants
 from irexec.tools.compare.context import Facts
-from irexec.tools.compare.divergence import describe_first, independent
+from irexec.tools.compare.divergence import blame_reordering, describe_first, independent
 from irexec.tools.compare.feeding import feed
 from irexec.tools.compare.inputs import Inputs, shapes_of_b
 from irexec.tools.compare.isolate import Isolated
@@ -161,6 +161,7 @@ class Comparing:
             add_inner(self, rows, uncompared, a_facts, b_facts)
             if judge is not None and not rows.agree:
                 judge_rows(rows, judge, self._ancestors(rows))
+                blame_reordering(rows, self)
         self._advance((1 - _PART) / 2)
         rows.sort()
         return self._summary(rows, uncompared, is_isolated=isolated is not None)

@@ -134,9 +134,15 @@ class Divergence(Record):
 
     @property
     def likely(self) -> tuple[Layer, ...]:
-        """The layers that may be at fault: of those that read constants that A has not, or else all."""
+        """The layers that may be at fault.
+
+        If some read constants that A does not have, these layers and the first one, unless all its inputs agree.
+        """
         suspects = (self.suspect, *self.between)
-        return tuple(one.layer for one in suspects if one.unknown_constants) or tuple(one.layer for one in suspects)
+        if not any(one.unknown_constants for one in suspects):
+            return tuple(one.layer for one in suspects)
+        is_misled = any(one.agrees is False for one in self.suspect.inputs)
+        return tuple(one.layer for one in suspects if one.unknown_constants or (is_misled and one is self.suspect))
 
     @property
     def inputs_agree(self) -> bool | None:

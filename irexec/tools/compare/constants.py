@@ -100,12 +100,13 @@ def _is_scaled_along(values: np.ndarray, theirs: np.ndarray, axis: int) -> bool:
 
 
 def _unscaled(values: np.ndarray) -> list[np.ndarray]:
-    """For each axis sums that do not change if the slices along it are multiplied by factors."""
+    """Sums that do not change if all elements are multiplied by one factor, or the slices along an axis by factors."""
     if values.size < _MANY:
         return []
     found = []
-    for axis, size in enumerate(values.shape):
-        rows = np.abs(np.moveaxis(values, axis, 0).reshape(size, -1))
+    along = (np.moveaxis(values, axis, 0).reshape(size, -1) for axis, size in enumerate(values.shape) if size > 1)
+    for slices in (values.reshape(1, -1), *along):
+        rows = np.abs(slices)
         norms = np.sqrt(np.sum(rows**2, axis=1, keepdims=True))
         if rows.shape[1] >= _ROW and norms.all():
             rows = rows / norms

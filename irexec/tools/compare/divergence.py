@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import Divergence, InputRow, Layer, Suspect
 from irexec.tools.compare.context import Context
 from irexec.tools.compare.pairs import FOLDED
+from irexec.tools.compare.reordering import MOVES, reordering
 from irexec.tools.compare.rows import Ancestors, Found, Rows, layer, paths_of
 
 _TELLING = 8
@@ -26,8 +29,8 @@ _TELLING = 8
 ways."""
 _SMALL_SET = 5
 """Layers at most that are named together, if those that compute shapes are to be among them."""
-_MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze")
-"""Layers that move elements, or none."""
+_FAR = 100
+"""Tensors in front of a divergence that are looked at."""
 _EXACT = Tolerance(rtol=0.0, atol=0.0)
 _FOLDED = Tolerance(rtol=1e-6, atol=1e-6, scaled=True)
 """The tolerance of constants that two exporters have folded in different orders."""
@@ -55,6 +58,58 @@ def independent(rows: Rows, context: Context) -> list[Found]:
     return sorted(found, key=lambda one: one.order)
 
 
+def blame_reordering(rows: Rows, context: Context) -> None:
+    """Move a fault from a layer that computes what A's layer does to the layer that changed the order of its axes.
+
+    The layer reads the values of A with axes in another order, as A's layer reads them in A's order. The layer that
+    changed the order is at fault only if it differs from A's layer by itself; else both may be.
+    """
+    by_value = {found.value: found for found in rows.found}
+    ancestors = Ancestors(by_value, context.b.model)
+    of_shapes = _computed_from_shapes(context.b.model)
+    moved: dict[Value, Found] = {}
+    innocent: set[Value] = set()
+    for found in rows.found:
+        if not found.row.is_fault or found.path:
+            continue
+        has_right_shape = _has_right_shape(found)
+        if not has_right_shape and _differs(_suspect(found.value, found, by_value, context)):
+            continue
+        sources, between = ancestors.of(found.value)
+        first = reordering(sources, ancestors, context.pairs.orders)
+        is_direct = not between or (
+            has_right_shape and of_shapes.issuperset(node for node in between if node.type != "ShapeOf")
+        )
+        are_known = all(by_value[source].row.agreement.agrees for source in sources)
+        if (
+            is_direct
+            and are_known
+            and first
+            and all(_differs(_suspect(one, found, by_value, context)) for one in first)
+        ):
+            innocent.add(found.value)
+            moved |= {one: found for one in first if by_value[one].row.agreement.agrees}
+    rows.found = [
+        _reordered(one, moved[one.value], context.pairs.orders[one.value])
+        if one.value in moved
+        else replace(one, row=replace(one.row, follows=True))
+        if one.value in innocent
+        else one
+        for one in rows.found
+    ]
+
+
+def _reordered(one: Found, reader: Found, order: Sequence[int]) -> Found:
+    text = f"values of A with its axes in the order {list(order)}, which {reader.row.b.name!r} reads in A's order"
+    agreement = replace(one.row.agreement, agrees=False, message=text)
+    return replace(one, row=replace(one.row, agreement=agreement, follows=False))
+
+
+def _differs(one: Suspect) -> bool:
+    """Whether a layer has other attributes, constants or inputs than that of A."""
+    return bool(one.attributes or one.unknown_constants) or any(row.agrees is False for row in one.inputs)
+
+
 def suspect(node: Node, first: Found, rows: Rows, context: Context) -> Suspect:
     """What is known of a layer of B, up to the first tensor that differs."""
     return _suspect(node.outputs[0], first, {found.value: found for found in rows.found}, context)
@@ -72,66 +127,67 @@ def _is_independent(found: Found, by_value: Mapping[Value, Found], ancestors: An
 
 
 def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors, context: Context) -> Divergence:
-    nodes = _in_front(first, by_value, ancestors, context.pairs.orders)
-    nodes += [node for node in _misread(first, context) if node not in nodes]
+    nodes = _in_front(first, by_value, ancestors, context)
+    if first.is_other_values:
+        nodes = _computing(first.value.node, nodes)
     model = context.b.model
     constant, of_shapes = constant_layers(model), _computed_from_shapes(model)
     between: dict[Node, Suspect] = {}
     shapes: dict[Node, Suspect] = {}
     for node in nodes:
         one = _suspect(node.outputs[0], first, by_value, context)
-        is_told = one.attributes or one.unknown_constants or any(row.agrees is False for row in one.inputs)
-        if is_told or (node not in of_shapes and node.type != "ShapeOf"):
+        if _differs(one) or (node not in of_shapes and node.type != "ShapeOf"):
             between[node] = one
         elif node.type != "ShapeOf" and (node not in constant or _is_float(node)):
             shapes[node] = one
-    between |= _few(shapes, {first.value.node, *between})
+    if not _has_right_shape(first):
+        between |= _few(shapes, {first.value.node, *between})
     return Divergence(
         row=first.row, suspect=_suspect(first.value, first, by_value, context), between=tuple(between.values())
     )
 
 
-def _in_front(
-    first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors, orders: Mapping[Value, tuple[int, ...]]
-) -> list[Node]:
-    """The layers between the tensors that agree and one that differs.
-
-    A layer in front that moves elements may be why, if A has its tensor in another order of axes. Where the shape of
-    the tensor differs, a layer in front whose shape could not be compared may be, as long as these are few.
-    """
+def _in_front(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors, context: Context) -> list[Node]:
+    """The layers between the tensors that agree and one that differs, and layers in front of them that moved axes."""
     sources, nodes = ancestors.of(first.value)
-    nodes += _reordering(sources, ancestors, orders)
-    while first.row.agreement.largest is None:
-        reshaped = [value for value in sources if value in by_value and by_value[value].is_reshaped]
-        more = [node for node in dict.fromkeys(value.node for value in reshaped) if node not in nodes]
-        if not more or len(nodes) + len(more) >= _SMALL_SET:
-            break
-        nodes += more
-        sources = []
-        for value in reshaped:
-            found, between = ancestors.of(value)
-            sources += found
-            if len(nodes) + len(between) < _SMALL_SET:
-                nodes += [node for node in between if node not in nodes]
-    return nodes
+    nodes += [value.node for value in reordering(sources, ancestors, context.pairs.orders)]
+    if first.row.agreement.largest is not None:
+        return _misread(first, context) or nodes
+    more = [node for node in _axes_from(first, by_value, context) if node not in nodes]
+    return [*nodes, *more[: max(0, _SMALL_SET - 1 - len(nodes))]]
 
 
-def _reordering(sources: Sequence[Value], ancestors: Ancestors, orders: Mapping[Value, tuple[int, ...]]) -> list[Node]:
-    """The layers from which on A has the tensors in another order of axes, up to some sources.
+def _axes_from(first: Found, by_value: Mapping[Value, Found], context: Context) -> list[Node]:
+    """The layers from which a tensor of another shape may have its axes, the nearest first.
 
-    These are layers that move elements, and others whose own sources come in A's order, such as a product with swapped
-    operands.
+    These are layers that move axes, and layers unlike those of A. Others pass axes on. Layers whose tensors have A's
+    shape come last; the search ends at such a layer if the first layer has a difference of its own.
     """
-    found: dict[Node, None] = {}
-    waiting, seen = [value for value in sources if value in orders], set(sources)
-    while waiting:
-        value = waiting.pop()
-        reordered = [source for source in ancestors.of(value)[0] if source in orders]
-        if value.node.type in _MOVES or not reordered:
-            found[value.node] = None
-        waiting += [source for source in reordered if source not in seen]
-        seen.update(reordered)
-    return list(found)
+    inputs, own = first.value.node.inputs, _suspect(first.value, first, by_value, context)
+    constants = {i for i, value in enumerate(inputs) if value is not None and value.node.constant is not None}
+    is_told = bool(own.attributes or own.unknown_constants) or any(
+        one.agrees is False and one.index in constants for one in own.inputs
+    )
+    near: dict[Node, None] = {}
+    far: dict[Node, None] = {}
+    waiting, seen = deque(inputs), set[Value]()
+    while waiting and len(near) < _SMALL_SET and len(seen) < _FAR:
+        value = waiting.popleft()
+        if value is None or value in seen or value.node.type in ("Parameter", "Constant", "ShapeOf", "ReadValue"):
+            continue
+        seen.add(value)
+        node, found = value.node, by_value.get(value)
+        moves = node.type in MOVES
+        is_as_in_a = found is not None and found.row.agreement.agrees and not found.is_reshaped
+        if is_as_in_a and value not in context.pairs.orders:
+            if is_told:
+                continue
+            if moves:
+                far[node] = None
+        elif moves or found is None or _differs(_suspect(value, first, by_value, context)):
+            near[node] = None
+        waiting.extend(node.inputs[:1] if moves else node.inputs)
+    return [*near, *far]
 
 
 def _misread(first: Found, context: Context) -> list[Node]:
@@ -149,11 +205,41 @@ def _misread(first: Found, context: Context) -> list[Node]:
         partner = None if value is None else context.pairs.by_b.get(value)
         if theirs is None or partner is None or partner in of_a.inputs or theirs in paired:
             continue
+        if _are_equal_in_a(theirs, partner, context):
+            continue
         source: Value | None = value
         while source is not None and source.node.type not in ("Parameter", "Constant") and len(found) < _SMALL_SET - 1:
             found[source.node] = None
-            source = source.node.inputs[0] if source.node.type in _MOVES else None
+            source = source.node.inputs[0] if source.node.type in MOVES else None
     return list(found)
+
+
+def _has_right_shape(one: Found) -> bool:
+    """Whether the shape that a Reshape or Broadcast reads is right, since its result has A's shape."""
+    return one.value.node.type in ("Reshape", "Broadcast") and one.row.agreement.largest is not None
+
+
+def _are_equal_in_a(one: Value, other: Value, context: Context) -> bool:
+    """Whether two tensors of A have the same elements in one order, as those in front of and after a Reshape."""
+    arrays = context.observed_a([one, other]).arrays
+    if one not in arrays or other not in arrays:
+        return False
+    runs = zip(arrays[one], arrays[other], strict=True)
+    return all(np.array_equal(mine.ravel(), theirs.ravel()) for mine, theirs in runs)
+
+
+def _computing(first: Node, nodes: Sequence[Node]) -> list[Node]:
+    """The layers without those that only move or copy elements, up to a layer that does so itself."""
+    moving = (*MOVES, "Concat", "Broadcast", "Tile")
+    innocent: set[Node] = set()
+    waiting = [first] if first.type in moving else []
+    while waiting:
+        node = waiting.pop()
+        sources = {value.node for value in node.inputs[: None if node.type == "Concat" else 1] if value is not None}
+        fresh = [source for source in sources if source.type in moving and source not in innocent]
+        innocent.update(fresh)
+        waiting += fresh
+    return [node for node in nodes if node not in innocent]
 
 
 def _few(shapes: Mapping[Node, Suspect], chosen: set[Node]) -> dict[Node, Suspect]:
@@ -197,7 +283,7 @@ def _suspect(value: Value, first: Found, by_value: Mapping[Value, Found], contex
     return Suspect(
         layer(value, paths_of(context.b.model)[node]),
         tuple(inputs),
-        _attributes(of_a, node),
+        differing_attributes(of_a, node),
         tuple(one.name for one in constants),
     )
 
@@ -238,7 +324,7 @@ def _constants(node: Node, other: Node, name: str) -> Agreement:
                 return Agreement(name, True, 0.0, "")
         except IrexecError as error:
             return Agreement(name, False, None, str(error))
-    values, theirs = constant_value(node.constant), constant_value(other.constant)
+    values, theirs = (_without_leading_ones(constant_value(one)) for one in (node.constant, other.constant))
     agreement = agreement_of(name, values, theirs, _EXACT, "A")
     if not agreement.agrees and agreement_of(name, values, theirs, _FOLDED, "A").agrees:
         return Agreement(
@@ -249,7 +335,13 @@ def _constants(node: Node, other: Node, name: str) -> Agreement:
     return agreement
 
 
-def _attributes(of_a: Node | None, node: Node) -> dict[str, tuple[str | None, str | None]]:
+def _without_leading_ones(array: np.ndarray) -> np.ndarray:
+    """An array without the axes of size 1 in front, which broadcasting adds anyway."""
+    first = next((i for i, size in enumerate(array.shape) if size != 1), array.ndim)
+    return array.reshape(array.shape[first:])
+
+
+def differing_attributes(of_a: Node | None, node: Node) -> dict[str, tuple[str | None, str | None]]:
     """The attributes that differ; of layers of two types, the types."""
     if of_a is None:
         return {}
@@ -257,4 +349,15 @@ def _attributes(of_a: Node | None, node: Node) -> dict[str, tuple[str | None, st
         return {"type": (of_a.type, node.type)}
     mine, theirs = attribute_values(of_a), attribute_values(node)
     names = dict.fromkeys([*mine, *theirs])
-    return {name: (mine.get(name), theirs.get(name)) for name in names if mine.get(name) != theirs.get(name)}
+    differing = {name: (mine.get(name), theirs.get(name)) for name in names if mine.get(name) != theirs.get(name)}
+    if _is_one_axis(node, *differing.get("axis", ("", ""))):
+        del differing["axis"]
+    return differing
+
+
+def _is_one_axis(node: Node, one: str | None, other: str | None) -> bool:
+    """Whether two texts are an axis of a layer, counted from the first axis and from the last."""
+    fact = node.inputs[0].fact if node.inputs and node.inputs[0] is not None else None
+    if not one or not other or fact is None or fact.shape is None:
+        return False
+    return {int(one), int(other)} == {max(int(one), int(other)), max(int(one), int(other)) - len(fact.shape)}

@@ -34,7 +34,8 @@ def wrong_pairs(
     pairs: Pairs,
     ancestors: Ancestors,
     follows: Mapping[Value, bool],
-    is_evident: Callable[[Value, Value], bool],
+    has_other_attributes: Callable[[Value, Value], bool],
+    has_unknown_constants: Callable[[Value], bool],
     *,
     results_agree: bool,
 ) -> set[Value]:
@@ -46,7 +47,8 @@ def wrong_pairs(
         ancestors: of the values of the rows.
         follows: for what differs, and for what is computed from that, whether its layer gives what A has from what A
             has; see Judge.
-        is_evident: whether a layer of B has another attribute than its partner in A, or a constant that A has not.
+        has_other_attributes: whether the layer of a tensor of B has other attributes than that of its partner in A.
+        has_unknown_constants: whether the layer of a tensor of B reads constants that A does not have.
         results_agree: whether all results do.
     """
     rows = {one.value: one for one in found}
@@ -59,18 +61,22 @@ def wrong_pairs(
     for one in found:
         if not is_suspicious(one) or follows.get(one.value):
             continue
+        is_other_function = (
+            not _is_another_shape(one)
+            and _reads_the_same(one, rows, pairs, wrong)
+            and has_other_attributes(pairs.by_b[one.value], one.value)
+        )
         if results_agree:
             # A scale that was folded into weights: the next layer agrees, but would not if it were given A's tensor.
             is_refuted = any(follows.get(reader) is False for reader in readers.get(one.value, ()))
-            if (
-                not is_refuted
-                and not _is_another_shape(one)
+            is_told = is_other_function or (
+                not _is_another_shape(one)
                 and _reads_the_same(one, rows, pairs, wrong)
-                and is_evident(pairs.by_b[one.value], one.value)
-            ):
-                told.add(one.value)
-            else:
-                wrong.add(one.value)
+                and has_unknown_constants(one.value)
+            )
+            (told if is_told and not is_refuted else wrong).add(one.value)
+        elif is_other_function:
+            told.add(one.value)
         elif _is_another_size(one) or (
             not _reads_the_same(one, rows, pairs, wrong)
             and not any(follows.get(reader) for reader in readers.get(one.value, ()))

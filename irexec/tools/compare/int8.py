@@ -16,7 +16,6 @@ from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.dtypes.elements import F64, I8, U8
-from irexec.errors import IrexecError, RunTimeoutError
 from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
@@ -180,18 +179,13 @@ class _Irexec:
         self._side, self._options = side, options
 
     def values(self, wanted: Sequence[Value], known: Mapping[Value, np.ndarray]) -> dict[Value, np.ndarray]:
-        """What the layers of values compute from known tensors, those that are nearest in front; nothing where that
-        fails."""
+        """Results of the layers of ``wanted`` for the nearest known tensors in front of them; layers that fail are left
+        out."""
         found = Observed()
         found.arrays = {value: [array] for value, array in known.items()}
         isolated = Isolated(self._side, {value: value for value in known}, self._options)
         pairs = isolated.chosen([TensorPair(value, value, "") for value in wanted], [])
-        try:
-            computed = isolated.observed(pairs, found, "irexec", 1)
-        except RunTimeoutError:
-            raise
-        except IrexecError:
-            return {}
+        computed = isolated.observed_each(pairs, found, "irexec", 1)
         return {value: arrays[0] for value, arrays in computed.arrays.items() if isinstance(value, Value)}
 
     def value(self, wanted: Value, known: Mapping[Value, np.ndarray]) -> np.ndarray | None:

@@ -13,6 +13,7 @@ import numpy as np
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.dtypes.elements import Element, element_of
+from irexec.errors import IrexecError, RunTimeoutError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Input, ModelGraph, Node, Value
 from irexec.ir.shape_text import write_shape
@@ -91,6 +92,26 @@ class Isolated:
             cuts = (value for pair in good for value in self._part(pair.b.node)[1])
             arrays = {value: self._shaped(value, of_a.arrays[self._by_b[value]][run]) for value in cuts}
             self._run(good, arrays, runtime, found)
+        return found
+
+    def observed_each(self, batch: Sequence[TensorPair], of_a: Observed, runtime: str, runs: int) -> Observed:
+        """Results of the layers as ``observed`` returns them, without layers that do not run with the tensors of A."""
+        found = Observed()
+        waiting = [batch] if batch else []
+        while waiting:
+            part = waiting.pop()
+            try:
+                made = self.observed(part, of_a, runtime, runs)
+                found.arrays |= made.arrays
+                found.failures |= made.failures
+            except RunTimeoutError:
+                raise
+            except IrexecError as error:
+                middle = len(part) // 2
+                if middle:
+                    waiting += [part[:middle], part[middle:]]
+                else:
+                    found.failures[part[0].b] = str(error)
         return found
 
     def _shaped(self, value: Value, array: np.ndarray) -> np.ndarray:

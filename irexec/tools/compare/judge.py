@@ -10,20 +10,20 @@ fault itself, irexec's own plans included.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from irexec.errors import IrexecError, RunTimeoutError
 from irexec.ir.graph import Value
 from irexec.tools.arrays.agreement import Agreement, Tolerance
 from irexec.tools.compare.context import Context, Facts
 from irexec.tools.compare.isolate import Isolated, Sources
 from irexec.tools.compare.observe import Observed, observe
-from irexec.tools.compare.pairs import TensorPair
-from irexec.tools.compare.rows import Ancestors, Found, Rows, arranged
+from irexec.tools.compare.pairs import FOLDED, TensorPair
+from irexec.tools.compare.rows import Ancestors, Found, Rows, arranged, in_one_shape
 
 HIDDEN = 0.03
 """The part of the relative tolerance from which on the deviation of one layer, as root mean squares, is a fault within
@@ -61,74 +61,85 @@ class Judge:
     def __init__(self, context: Context, rows: Rows, facts: Facts) -> None:
         self._context, self._rows, self._facts = context, rows, facts
         self._made: dict[Value, Judgement] = {}
+        self._results = {value for node in context.b.model.results for value in node.inputs if value is not None}
         self._tried: set[Value] = set()
         options = context.options
         self._runtime = "reference" if "reference" in (options.a_runtime, options.b_runtime) else "irexec"
 
     def judgements(self, found: Sequence[Found]) -> dict[Value, Judgement]:
-        """The judgements of the layers that can be run alone; each is made once."""
+        """Judgements of the layers that can be run alone with the tensors of A; each is made once."""
         of_value = {pair.b: pair for pair in self._context.pairs.tensors}
         chosen = [of_value[one.value] for one in found if one.value in of_value and one.value not in self._tried]
         self._tried |= {pair.b for pair in chosen}
-        sources = self._context.sources()
+        # Layers cannot read a Constant of A in another shape: they read what B computes in its place.
+        unfit = {one.value for one in self._rows.found if one.row.how == FOLDED and one.is_reshaped}
+        sources = {value: one for value, one in self._context.sources().items() if value not in unfit}
         for batch in self._context.batches(chosen, self._facts):
-            self._add(batch, sources, self._context.observed_a, self._context.pairs.orders)
+            made = self._judged(batch, sources, self._context.observed_a, self._context.pairs.orders)
+            # Layers that do not fit A's tensors stay without a judgement: B's own tensors alone show no difference to A.
             own: Sources = {value: value for value in sources if self._context.run_b.gives(value)}
-            self._add([replace(pair, a=pair.b, order=()) for pair in batch], own, self._observed_b, {})
+            rest = [replace(pair, a=pair.b, order=()) for pair in batch if pair.b in made]
+            for value, judgement in self._judged(rest, own, self._observed_b, {}).items():
+                made[value] = _worse(made[value], judgement)
+            self._made |= made
         return {one.value: self._made[one.value] for one in found if one.value in self._made}
 
     def forget(self, values: set[Value]) -> None:
-        """Judge these once more: what their layers are given is another now."""
+        """Drop the judgements of these values, whose layers are given other tensors now."""
         self._tried -= values
         for value in values:
             self._made.pop(value, None)
+
+    def results_of_another_shape(self, differing: Sequence[Found], ancestors: Ancestors) -> set[Value]:
+        """The first layers whose tensors have another shape than in A, and from which a result has its shape.
+
+        A judgement compares values in A's shape, since exporters keep or remove axes of size 1 in different layers.
+        """
+        reshaped = {one.value for one in differing if one.row.agreement.largest is None and one.row.type != "string"}
+        waiting = [value for value in reshaped if value in self._results]
+        found, seen = set[Value](), set(waiting)
+        while waiting:
+            value = waiting.pop()
+            sources = [source for source in ancestors.of(value)[0] if source in reshaped]
+            if not sources:
+                found.add(value)
+            waiting += [source for source in sources if source not in seen]
+            seen.update(sources)
+        return found
 
     def _observed_b(self, sources: Sequence[Value | str]) -> Observed:
         return observe(
             self._context.run_b, self._context.inputs.b, [value for value in sources if isinstance(value, Value)]
         )
 
-    def _add(
+    def _judged(
         self,
         batch: Sequence[TensorPair],
         sources: Sources,
         observed: Callable[[Sequence[Value | str]], Observed],
         orders: Mapping[Value, tuple[int, ...]],
-    ) -> None:
-        """Judge by the tensors of one side, which come in these orders of axes."""
+    ) -> dict[Value, Judgement]:
+        """Judgements by the tensors of one side, whose axes have these orders."""
         context = self._context
         shapes = {one.value: one.row.shape for one in self._rows.found}
         isolated = Isolated(context.b, sources, context.options, shapes, orders)
         batch = isolated.chosen(batch, [])
         given = observed([*isolated.needed(batch), *(pair.a for pair in batch)])
-        try:
-            computed = isolated.observed(batch, given, self._runtime, len(context.inputs.b))
-        except RunTimeoutError:
-            raise
-        except IrexecError:
-            # What cannot be run alone is not judged: its difference counts.
-            return
-        for pair in batch:
-            if pair.b in computed.arrays and pair.a in given.arrays:
-                judgement = self._judgement(pair, given.arrays[pair.a], computed.arrays[pair.b])
-                before = self._made.get(pair.b)
-                self._made[pair.b] = judgement if before is None else _worse(before, judgement)
+        computed = isolated.observed_each(batch, given, self._runtime, len(context.inputs.b))
+        return {
+            pair.b: self._judgement(pair, given.arrays[pair.a], computed.arrays[pair.b])
+            for pair in batch
+            if pair.b in computed.arrays and pair.a in given.arrays
+        }
 
     def _judgement(self, pair: TensorPair, actual: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> Judgement:
+        tolerance = self._rows.tolerance(pair.a, pair.b)
         found = []
         for mine, theirs in zip(actual, expected, strict=True):
-            agreement = self._rows.agreement(pair.a, pair.b, arranged(mine, theirs.shape, pair.order), theirs)
-            found.append(
-                Judgement(
-                    agreement,
-                    _deviation(agreement),
-                    is_more_than_rounding(agreement, self._rows.tolerance(pair.a, pair.b)),
-                )
-            )
-        worst = found[0]
-        for one in found[1:]:
-            worst = _worse(worst, one)
-        return worst
+            arrays = in_one_shape(pair, arranged(mine, theirs.shape, pair.order), theirs)
+            agreement = self._rows.agreement(pair.a, pair.b, *arrays)
+            found.append(Judgement(agreement, _deviation(agreement), is_more_than_rounding(agreement, tolerance)))
+        return functools.reduce(_worse, found)
 
 
 def _worse(one: Judgement, other: Judgement) -> Judgement:
@@ -160,11 +171,13 @@ def judge_rows(rows: Rows, judge: Judge, ancestors: Ancestors) -> None:
     judgements = judge.judgements(differing)
     innocent = {one.value for one in differing if one.value in judgements and judgements[one.value].agreement.agrees}
     innocent |= _following(differing, innocent, judgements, ancestors)
+    if len(innocent) == len(differing):
+        innocent -= judge.results_of_another_shape(differing, ancestors)
     guilty = judgements.keys() - innocent
     rows.found = [_told(one, innocent, guilty) for one in rows.found]
     if len(innocent) < len(differing):
         return
-    before = [one for one in outer if one.row.agreement.agrees]
+    before = [one for one in outer if one.row.agreement.agrees and not one.row.agreement.equal]
     hidden = {value: one for value, one in judge.judgements(before).items() if one.is_fault}
     if hidden:
         most = max(hidden, key=lambda value: hidden[value].deviation)

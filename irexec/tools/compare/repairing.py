@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from irexec.analysis.constant_layers import constant_layers
-from irexec.analysis.matching.side import attribute_values
 from irexec.ir.graph import Value
 from irexec.tools.compare.backwards import Backwards
 from irexec.tools.compare.comparison import ONLY_B, Uncompared
 from irexec.tools.compare.context import Context, Facts
+from irexec.tools.compare.divergence import differing_attributes
 from irexec.tools.compare.evidence import (
     Fingerprint,
     fingerprint,
@@ -198,13 +198,14 @@ class Repairing:
         ]
         judgements = self._judge.judgements(asked) if self._judge else {}
         follows = {value: judgement.agreement.agrees for value, judgement in judgements.items()}
-        return wrong_pairs(found, self._context.pairs, ancestors, follows, self._is_evident, results_agree=agree)
-
-    def _is_evident(self, one: Value, other: Value) -> bool:
-        """Whether a layer of B, which gives ``other``, has another attribute than that of A, or a constant that A has
-        not."""
-        return other.node in self._context.unknown_constants or attribute_values(one.node) != attribute_values(
-            other.node
+        return wrong_pairs(
+            found,
+            self._context.pairs,
+            ancestors,
+            follows,
+            lambda one, other: bool(differing_attributes(one.node, other.node)),
+            lambda value: value.node in self._context.unknown_constants,
+            results_agree=agree,
         )
 
     def _ancestors(self) -> Ancestors:

@@ -37,6 +37,8 @@ class Found:
         positions: the positions of the layers whose bodies it is in, from the outermost on, and of its own layer.
         path: of the bodies.
         is_reshaped: whether A has the values in another shape, which then is not compared.
+        is_other_values: whether the values differ as a set, of a tensor that A has as a Constant: moved elements alone
+            cannot be the reason.
     """
 
     row: TensorRow
@@ -44,6 +46,7 @@ class Found:
     positions: tuple[int, ...]
     path: str = ""
     is_reshaped: bool = False
+    is_other_values: bool = False
 
     @property
     def position(self) -> tuple[int, ...]:
@@ -81,17 +84,13 @@ class Rows:
     def add(self, pair: TensorPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> None:
         """Add the row of a pair: of the first run in which it differs, else of the one with the largest difference."""
         is_reshaped = any(one.shape != other.shape for one, other in zip(a, b, strict=True))
-        positions = (self._position[pair.b.node],)
-        self.found.append(Found(self.row(pair, a, b), pair.b, positions, is_reshaped=is_reshaped))
+        row = self.row(pair, a, b)
+        is_other = pair.how == FOLDED and not row.agreement.agrees and _are_other_values(a[row.run - 1], b[row.run - 1])
+        self.found.append(Found(row, pair.b, (self._position[pair.b.node],), "", is_reshaped, is_other))
 
     def row(self, pair: TensorPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> TensorRow:
         """The row of a pair that is not one of all."""
-        if pair.how in VALUES:
-            # The values are those of the other in order, whatever the axes of the two are.
-            a = [arranged(one, other.shape, pair.order) for one, other in zip(a, b, strict=True)]
-        if pair.how == FOLDED:
-            # A Constant may have been broadcast already, or not yet.
-            a, b = zip(*(_broadcast(one, other) for one, other in zip(a, b, strict=True)), strict=True)
+        a, b = zip(*(in_one_shape(pair, one, other) for one, other in zip(a, b, strict=True)), strict=True)
         agreements = [self.agreement(pair.a, pair.b, *arrays) for arrays in zip(a, b, strict=True)]
         run, agreement = worst(agreements)
         of_a = layer(pair.a) if isinstance(pair.a, Value) else None
@@ -153,6 +152,12 @@ class Rows:
         self.found.sort(key=lambda found: found.position)
 
 
+def _are_other_values(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two tensors differ in the set of their values, up to rounding."""
+    a, b = np.unique(one), np.unique(other)
+    return a.dtype.kind in "fiu" and (a.shape != b.shape or not np.allclose(a, b, rtol=1e-5))
+
+
 def _broadcast(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Two arrays in one shape; as they are where that cannot be."""
     try:
@@ -160,6 +165,14 @@ def _broadcast(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarr
     except ValueError:
         return one, other
     return np.broadcast_to(one, shape), np.broadcast_to(other, shape)
+
+
+def in_one_shape(pair: TensorPair, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The arrays of a pair in one shape, if its values come in one order and only the axes differ."""
+    if pair.how in VALUES:
+        a = arranged(a, b.shape, pair.order)
+    # A Constant may have been broadcast already, or not yet.
+    return _broadcast(a, b) if pair.how == FOLDED else (a, b)
 
 
 def in_shape(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

@@ -9,9 +9,13 @@ from irexec import Builder, Model
 from irexec.analysis.builder import packed
 from irexec.dtypes.elements import F32
 from irexec.ir.graph import Node, Value
+from irexec.tools.arrays.agreement import Agreement
 from irexec.tools.compare import Comparison, compare
+from irexec.tools.compare.comparison import TensorRow
 from irexec.tools.compare.constants import KnownConstants, is_scaled
-from irexec.tools.compare.evidence import order_of_axes
+from irexec.tools.compare.evidence import order_of_axes, wrong_pairs
+from irexec.tools.compare.pairs import Pairs
+from irexec.tools.compare.rows import Ancestors, Found, layer
 
 RNG = np.random.default_rng(3)
 KERNELS = [RNG.normal(size=size).astype(np.float32) for size in ((6, 3, 3, 3), (5, 6, 3, 3))]
@@ -157,3 +161,40 @@ def test_a_transpose_to_another_order_is_named() -> None:
 
 
 RNG_MATRIX = RNG.normal(size=(4, 5)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("kind", "largest", "results_agree", "is_wrong"),
+    [
+        ("float32", None, False, False),
+        ("int64", None, False, True),
+        ("int64", 1.0, False, False),
+        ("float32", None, True, True),
+        ("float32", 1.0, True, False),
+    ],
+)
+def test_another_shape_is_evidence_of_floats_alone_and_only_where_results_differ(
+    kind: str, largest: float | None, results_agree: bool, is_wrong: bool
+) -> None:
+    """Exporters compute sizes in layers of their own, and place axes of size 1 differently.
+
+    Both layers read the same, and the one of B reads a constant that A does not have.
+    """
+
+    def model() -> Model:
+        b = Builder("m")
+        b.result(b.emit("Relu", b.parameter("f32", (8,), "x"), name="y"))
+        return b.model()
+
+    a, b = model(), model()
+    (one, x), (other, y) = (
+        [node.outputs[0] for node in m.nodes if node.type in ("Relu", "Parameter")][::-1] for m in (a, b)
+    )
+    agreement = Agreement("y", False, largest, "differs")
+    found = Found(TensorRow(layer(one), layer(other), "order", kind, (8,), agreement), other, (1,))
+    pairs = Pairs(by_b={other: one, y: x})
+    ancestors = Ancestors([other], b)
+    wrong = wrong_pairs(
+        [found], pairs, ancestors, {}, lambda one, other: False, lambda value: True, results_agree=results_agree
+    )
+    assert (other in wrong) is is_wrong

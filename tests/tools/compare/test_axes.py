@@ -1,0 +1,154 @@
+"""Faults that move axes, results of another shape, and layers that do not fit the tensors of A."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from irexec import Builder, Model
+from irexec.ir.graph import Value
+from irexec.tools.compare import CompareOptions, compare
+from irexec.tools.compare.constants import KnownConstants
+from irexec.tools.compare.isolate import Isolated
+from irexec.tools.compare.observe import Observed
+from irexec.tools.compare.pairs import TensorPair
+from irexec.tools.compare.sides import ModelSide
+from tests.tools.compare.test_evidence import likely
+
+RNG = np.random.default_rng(17)
+SQUARE, SHIFT, HEAD = (RNG.normal(size=size).astype(np.float32) for size in ((6, 6), 6, (6, 5)))
+
+
+@pytest.mark.parametrize("shape", [(6,), (1, 6)])
+def test_a_product_with_swapped_operands_is_named_alone(shape: tuple[int, ...]) -> None:
+    """The layer after it computes what A's layer does, whatever axes of size 1 its constant has."""
+    square = SQUARE + SQUARE.T
+
+    def model(name: str, swapped: bool) -> Model:
+        b = Builder(name)
+        x = b.emit("Tanh", b.parameter("f32", (6, 6), "x"), name=f"{name}.tanh")
+        product = b.emit("MatMul", *((square, x) if swapped else (x, square)), name=f"{name}.product")
+        total = b.emit("Add", product, SHIFT.reshape(shape if swapped else (6,)), name=f"{name}.shift")
+        b.result(b.emit("Softmax", total, axis=1, name=f"{name}.y"))
+        return b.model()
+
+    values = RNG.normal(size=(6, 6)).astype(np.float32)
+    found = compare(model("A", False), model("B", True), {"x": values + values.T})
+    assert likely(found) == ["B.product"]
+    assert found.first is not None
+    assert "'B.shift' reads in A's order" in found.first.row.agreement.message
+
+
+def test_a_transpose_in_front_of_a_computed_shape_is_named_alone() -> None:
+    """The shape that the Reshape reads is right: its result has A's shape."""
+
+    def model(name: str, axes: list[int]) -> Model:
+        b = Builder(name)
+        x = b.emit("Tanh", b.parameter("f32", (1, 6, 6, 4), "x"), name=f"{name}.tanh")
+        moved = b.emit("Transpose", x, np.array(axes), name=f"{name}.move")
+        size = b.emit("Gather", b.emit("ShapeOf", x), np.array([3]), np.array(0), name=f"{name}.size")
+        shape = b.emit("Concat", size, np.array([36]), axis=0, name=f"{name}.shape")
+        x = b.emit("Reshape", moved, shape, special_zero=False, name=f"{name}.flat")
+        b.result(b.emit("Softmax", x, axis=1, name=f"{name}.y"))
+        return b.model()
+
+    assert likely(compare(model("A", [0, 3, 1, 2]), model("B", [0, 3, 2, 1]))) == ["B.move"]
+
+
+def recurrent(name: str, axes: list[int], closing: list[int] | None) -> Model:
+    """Features along the sequence, then a head; ``closing`` brings the axis of the batch to the front at the end."""
+    b = Builder(name)
+    x = b.emit("Tanh", b.parameter("f32", (1, 7, 2, 3), "x"), name=f"{name}.tanh")
+    x = b.emit("Transpose", x, np.array(axes), name=f"{name}.move")
+    shape = [1, 7, 6] if axes[0] == 0 else [7, 1, 6]
+    x = b.emit("Reshape", x, np.array(shape), special_zero=False, name=f"{name}.flat")
+    x = b.emit("Add", b.emit("MatMul", x, HEAD, name=f"{name}.head"), SHIFT[:5], name=f"{name}.shift")
+    x = x if closing is None else b.emit("Transpose", x, np.array(closing), name=f"{name}.close")
+    b.result(b.emit("LogSoftmax", x, axis=2 if closing else -1, name=f"{name}.y"))
+    return b.model()
+
+
+def test_a_transpose_far_ahead_that_moves_an_axis_of_size_1_is_in_the_set() -> None:
+    """Layers between pass the axes on: the set has the layers that move axes, and no product or sum."""
+    right = recurrent("B", [0, 1, 2, 3], None)
+    assert compare(recurrent("A", [1, 0, 2, 3], [1, 0, 2]), right).agrees
+    found = compare(recurrent("A", [1, 0, 2, 3], [1, 0, 2]), recurrent("B", [1, 0, 2, 3], None))
+    assert not found.agrees
+    assert "B.move" in likely(found) and len(likely(found)) <= 5
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_result_of_another_shape_has_its_layer(keep: bool) -> None:
+    """The elements are those of A, so that values alone show no fault; rounding is not the reason."""
+
+    def model(name: str, keep_dims: bool) -> Model:
+        b = Builder(name)
+        x = b.emit("Tanh", b.parameter("f32", (1, 6, 6), "x"), name=f"{name}.tanh")
+        x = b.emit("ReduceMax", x, np.array([1]), keep_dims=keep_dims, name=f"{name}.max")
+        b.result(b.emit("Add", b.emit("MatMul", x, HEAD, name=f"{name}.head"), SHIFT[:5], name=f"{name}.y"))
+        return b.model()
+
+    found = compare(model("A", keep), model("B", not keep))
+    assert not found.agrees and not found.verdict
+    assert likely(found) == ["B.max"]
+
+
+def test_an_attribute_is_at_fault_although_later_tensors_are_within_the_tolerance() -> None:
+    """Layers after it hide the difference, and the last one shows it again."""
+
+    def model(name: str, eps: float) -> Model:
+        b = Builder(name)
+        x = b.parameter("f32", (4, 8), "x")
+        x = b.emit(
+            "MVN", x, np.array([1]), normalize_variance=True, eps=eps, eps_mode="inside_sqrt", name=f"{name}.norm"
+        )
+        high = b.emit("Add", x, np.float32(40), name=f"{name}.high")
+        b.result(b.emit("Subtract", high, np.float32(40), name=f"{name}.y"))
+        return b.model()
+
+    x = {"x": RNG.normal(size=(4, 8)).astype(np.float32)}
+    found = compare(model("A", 1e-5), model("B", 8e-4), x)
+    assert likely(found) == ["B.norm"]
+
+
+def test_an_axis_counted_from_the_end_is_no_difference() -> None:
+    def model(name: str, axis: int, weights: np.ndarray) -> Model:
+        b = Builder(name)
+        x = b.emit("MatMul", b.parameter("f32", (2, 3, 6), "x"), weights, name=f"{name}.product")
+        b.result(b.emit("Softmax", x, axis=axis, name=f"{name}.y"))
+        return b.model()
+
+    found = compare(model("A", 2, HEAD), model("B", -1, HEAD * 2))
+    assert likely(found) == ["B.product"]
+    found = compare(model("A", 2, HEAD), model("B", 1, HEAD))
+    assert found.first is not None and found.first.suspect.attributes == {"axis": ("2", "1")}
+
+
+def test_a_bias_with_a_folded_factor_is_known() -> None:
+    def model(bias: np.ndarray) -> Model:
+        b = Builder("m")
+        x = b.emit("Add", b.parameter("f32", (1, 32), "x"), bias)
+        b.result(b.emit("Add", x, np.ones(48, np.float32)[:32]))
+        return b.model()
+
+    bias = RNG.normal(size=32).astype(np.float32)
+    assert not KnownConstants(model(bias)).unknown(model(bias * np.float32(0.35)))
+
+
+def test_a_layer_that_does_not_fit_hides_no_other() -> None:
+    """A tensor of another number of elements stops the layer that reads it, and no other of the same batch."""
+    b = Builder("m")
+    x = b.parameter("f32", (2, 3), "x")
+    good = b.emit("Relu", x, name="good")
+    other = b.emit("Tanh", x, name="other")
+    bad = b.emit("Reshape", other, np.array([3, 2]), special_zero=False, name="bad")
+    b.result(good)
+    b.result(bad)
+    side = ModelSide("m", b.model(), "irexec")
+    copies = {node.name: node.outputs[0] for node in side.model.nodes if node.outputs}
+    inputs: dict[Value, Value | str] = {copies[name]: copies[name] for name in ("x", "other")}
+    given = Observed()
+    given.arrays = {copies["x"]: [np.ones((2, 3), np.float32)], copies["other"]: [np.ones(5, np.float32)]}
+    pairs = [TensorPair(copies[name], copies[name], "") for name in ("good", "bad")]
+    found = Isolated(side, inputs, CompareOptions()).observed_each(pairs, given, "irexec", 1)
+    assert list(found.arrays) == [copies["good"]] and list(found.failures) == [copies["bad"]]
