@@ -21,11 +21,16 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from irexec.authoring.bodies import Iteration, Slices, if_, loop, tensor_iterator
+from irexec.authoring.embedding import embed
 from irexec.authoring.ends import constant, parameter, result
 from irexec.authoring.operations import functions, newest_functions
 from irexec.schema.registry import NEWEST_OPSET
 
-_WRITTEN: Mapping[str, Callable[..., Any]] = {"constant": constant, "parameter": parameter, "result": result}
+_WRITTEN: Mapping[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (Iteration, Slices, constant, embed, if_, loop, parameter, result, tensor_iterator)
+}
 
 
 class Opset:

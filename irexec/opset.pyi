@@ -6,6 +6,12 @@
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
+from irexec.authoring.bodies import Iteration as Iteration
+from irexec.authoring.bodies import Slices as Slices
+from irexec.authoring.bodies import if_ as if_
+from irexec.authoring.bodies import loop as loop
+from irexec.authoring.bodies import tensor_iterator as tensor_iterator
+from irexec.authoring.embedding import embed as embed
 from irexec.authoring.ends import constant as constant
 from irexec.authoring.ends import parameter as parameter
 from irexec.authoring.ends import result as result

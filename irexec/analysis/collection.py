@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
 from irexec.errors import InputError
@@ -41,11 +42,11 @@ def collected(results: Sequence[Outlet], inputs: Sequence[Outlet], sinks: Sequen
     if missing:
         names = ", ".join(sorted(repr(node.name) for node in missing))
         raise InputError(f"the results depend on {names}, which the inputs do not list")
-    arranged = _arranged(order, parameters, endings)
-    nodes = _copies(arranged)
-    _name_nodes(nodes)
-    _name_tensors(nodes, [copy for node, copy in zip(arranged, nodes, strict=True) if node.id == _NEW])
-    return nodes
+    nodes = arranged(order, parameters, endings)
+    copies = connected_copies(nodes)
+    name_nodes(copies)
+    _name_tensors(copies, [copy for node, copy in zip(nodes, copies, strict=True) if node.id == _NEW])
+    return copies
 
 
 def in_order(ends: Iterable[Node], is_outside: Callable[[Node], bool] = lambda node: False) -> list[Node]:
@@ -98,7 +99,7 @@ def _check_distinct(kind: str, nodes: Sequence[Node]) -> None:
         seen.add(node)
 
 
-def _arranged(order: Sequence[Node], parameters: Sequence[Node], endings: Sequence[Node]) -> Sequence[Node]:
+def arranged(order: Sequence[Node], parameters: Sequence[Node], endings: Sequence[Node]) -> Sequence[Node]:
     """The nodes with Parameters and Results in the order of the inputs and outputs: at the beginning and the end unless
     they have that order already."""
     ends = [[node for node in order if node.type == type] for type in ("Parameter", "Result")]
@@ -115,8 +116,13 @@ def _ending(value: Value) -> Node:
     return Node(_NEW, "Result", "Result", "opset1", ports=[Input(value, value.fact)])
 
 
-def _copies(nodes: Sequence[Node]) -> list[Node]:
-    """Copies of nodes that are connected as the nodes are."""
+def connected_copies(nodes: Sequence[Node], instead: Mapping[Value, Value] = MappingProxyType({})) -> list[Node]:
+    """Copies of nodes that are connected as the nodes are, with ids that count from 0.
+
+    Args:
+        nodes: each of them once.
+        instead: outputs of the nodes that take the place of the values of other nodes.
+    """
     copies = [node.detached() for node in nodes]
     values = {
         value: copied
@@ -126,11 +132,11 @@ def _copies(nodes: Sequence[Node]) -> list[Node]:
     for number, (node, copy) in enumerate(zip(nodes, copies, strict=True)):
         copy.id = number
         for port, fresh in zip(node.ports, copy.ports, strict=True):
-            fresh.source = None if port.source is None else values[port.source]
+            fresh.source = None if port.source is None else values[instead.get(port.source, port.source)]
     return copies
 
 
-def _name_nodes(nodes: Sequence[Node]) -> None:
+def name_nodes(nodes: Sequence[Node]) -> None:
     """Make the names of the nodes unique; a node with the name of its type has got none yet, and gives way."""
     names = Names()
     for node in sorted(nodes, key=lambda node: (node.name == node.type, node.type == "Result")):

@@ -28,6 +28,7 @@ _SPELLED = {
     "HSwish": "hswish",
     "I420toBGR": "i420_to_bgr",
     "I420toRGB": "i420_to_rgb",
+    "If": "if_",
     "IsNaN": "is_nan",
     "MatMul": "matmul",
     "NV12toBGR": "nv12_to_bgr",

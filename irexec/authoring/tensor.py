@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from types import EllipsisType
 from typing import Any, SupportsIndex, TypeAlias
 
@@ -31,15 +32,16 @@ class Tensor:
     Attributes:
         value: the output of the node.
         fact: the element type, the shape and, where they are known, the contents.
+        scope: the body that is being made around the tensor; None outside of bodies.
     """
 
-    __slots__ = ("fact", "value")
+    __slots__ = ("fact", "scope", "value")
     # NumPy leaves arithmetic of an array and a tensor to the tensor.
     __array_ufunc__ = None
     __iter__ = None
 
     def __init__(self, value: Value, fact: Fact) -> None:
-        self.value, self.fact = value, fact
+        self.value, self.fact, self.scope = value, fact, None if value.node.id >= 0 else current_scope()
 
     @property
     def element(self) -> Element | None:
@@ -212,6 +214,7 @@ class LooseBuilder(Builder):
     def __init__(self, tensors: Iterable[Tensor] = ()) -> None:
         super().__init__()
         for tensor in tensors:
+            use(tensor)
             check(tensor.value.node.type != "Result", f"{tensor.value.node.name!r} is a Result, which has no output")
             self._made.add(tensor.value.node)
             self._inference.inference.facts[tensor.value] = tensor.fact
@@ -227,4 +230,56 @@ class LooseBuilder(Builder):
     def _node(self, type: str, version: str, name: str, attributes: dict[str, str]) -> Node:
         node = super()._node(type, version, name, attributes)
         node.id, node.name = -next(_SERIAL), name
+        scope = current_scope()
+        if scope is not None:
+            scope.nodes.add(node)
         return node
+
+
+class Scope:
+    """A body that is being made by a function of Python.
+
+    Attributes:
+        outer: the body around it; None if there is none.
+        nodes: the nodes that were made in it, those of bodies inside it apart.
+        captured: the tensors made outside of it that its nodes read, by their values.
+    """
+
+    def __init__(self) -> None:
+        self.outer = current_scope()
+        self.nodes: set[Node] = set()
+        self.captured: dict[Value, Tensor] = {}
+
+    def __enter__(self) -> Scope:
+        self._token = _SCOPE.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _SCOPE.reset(self._token)
+
+    def surrounds(self, scope: Scope | None) -> bool:
+        """Whether a body is this one or inside it."""
+        while scope is not None and scope is not self:
+            scope = scope.outer
+        return scope is self
+
+
+_SCOPE: ContextVar[Scope | None] = ContextVar("scope", default=None)
+
+
+def current_scope() -> Scope | None:
+    """The body that is being made; None outside of bodies."""
+    return _SCOPE.get()
+
+
+def use(tensor: Tensor) -> None:
+    """Note that the body that is being made reads a tensor.
+
+    Raises:
+        OpError: the tensor is one of another body.
+    """
+    scope = current_scope()
+    is_outer = tensor.scope is None or tensor.scope.surrounds(scope)
+    check(is_outer, f"{tensor!r} was made inside of another body: only what a body returns can be used outside of it")
+    if scope is not None and tensor.value.node not in scope.nodes:
+        scope.captured[tensor.value] = tensor
