@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from irexec.analysis.model import Model, Port
     from irexec.analysis.shape_inference import Inference
     from irexec.api import compile_model, convert, infer, read_model, save_model, validate
+    from irexec.authoring.editor import Editor
     from irexec.authoring.tensor import Tensor
     from irexec.compile.plan_report import PlanReport, StepRow
     from irexec.compile.plan_report import Reason as PlanReason
@@ -170,6 +171,7 @@ __all__ = [
     "Drawing",
     "DrawnFrame",
     "DrawnLayer",
+    "Editor",
     "Element",
     "EngineError",
     "EngineJob",
@@ -307,6 +309,7 @@ _MODULES: dict[str, str] = {
     "irexec.analysis.cost": "Cost",
     "irexec.analysis.model": "Model, Port",
     "irexec.analysis.shape_inference": "Inference",
+    "irexec.authoring.editor": "Editor",
     "irexec.api": "compile_model, convert, infer, read_model, save_model, validate",
     "irexec.authoring.tensor": "Tensor",
     "irexec.compile.plan_report": "PlanReport, Reason as PlanReason, StepRow",
@@ -377,9 +380,11 @@ _PUBLIC: dict[str, tuple[str, str]] = {
 _SUBMODULES = ("opset",)
 
 
-# The tools draw the displays of objects of any layer, and the API writes models; no layer below imports either.
+# The tools draw the displays of objects of any layer, the API writes models, and the editor changes them; no layer below
+# imports any of them.
 irexec.records.renderers = lambda: importlib.import_module("irexec.tools.sections.renderers")
 irexec.saving.writer = lambda: importlib.import_module("irexec.api").save_model
+irexec.saving.editor = lambda: importlib.import_module("irexec.authoring.editor").Editor
 
 
 def __getattr__(name: str) -> Any:

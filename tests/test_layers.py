@@ -28,13 +28,13 @@ _LAYERS: dict[str, set[str]] = {
     "backend": {"errors", "dtypes", "ir", "reference", "schema"},
 }
 _LAYERS["analysis"] = {"saving", "errors", "dtypes", "ir", "reference", "schema", "ops"}
-_LAYERS["authoring"] = {*_LAYERS["analysis"], "analysis"}
+_LAYERS["authoring"] = {*_LAYERS["analysis"], "analysis", "io"}
 _LAYERS["opset"] = {"authoring", "schema"}
 _LAYERS["compile"] = {*_LAYERS["analysis"], "analysis", "backend"}
 _LAYERS["runtime"] = {*_LAYERS["compile"], "compile"}
 # The public functions over io and runtime, which tools call as users do.
 _LAYERS["api"] = {"errors", "dtypes", "ir", "io", "analysis", "runtime"}
-_LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api", "display"}
+_LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api", "authoring", "display"}
 _LAYERS["integrations"] = {*_LAYERS["tools"], "tools"}
 _LAYERS["ray"] = {"tools"}
 _LAYERS["cli"] = {*_LAYERS["tools"], "tools", "integrations", "startup", "__init__"}

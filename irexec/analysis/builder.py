@@ -325,11 +325,11 @@ def _attribute_texts(definition: OpDef, given: Mapping[str, Any]) -> dict[str, s
         if value is REQUIRED:
             raise ModelError(f"{definition.type} of {definition.version} needs the attribute {attribute.name}")
         if value is not None:
-            texts[attribute.name] = _text(attribute, value)
+            texts[attribute.name] = attribute_text(attribute, value)
     return texts
 
 
-def _text(attribute: Attribute, value: Any) -> str:
+def attribute_text(attribute: Attribute, value: Any) -> str:
     """The text of an attribute; an element type may be given as any of its names."""
     is_element = Element in (attribute.annotation, *get_args(attribute.annotation))
     if isinstance(value, Element | np.dtype | type) or (is_element and value not in UNKNOWN_ELEMENT):

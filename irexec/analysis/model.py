@@ -120,6 +120,14 @@ class Model(ir.ModelGraph):
         """
         saving.writer()(self, path)
 
+    def edit(self) -> Any:
+        """An ``irexec.Editor`` of the model: ``with model.edit() as g:`` makes all of the steps in the block or none.
+
+        Raises:
+            ModelError: the model is damaged.
+        """
+        return saving.editor()(self)
+
     @property
     def inputs(self) -> list[Port]:
         """The Parameters, in order."""
@@ -146,7 +154,7 @@ class Model(ir.ModelGraph):
             InputError: there is no such input, or what is given is not a shape.
             NodeError: the graph cannot take the shapes; the model is as it was.
         """
-        new_shapes = self._new_shapes(shapes)
+        new_shapes = self.shapes_of_inputs(shapes)
         old = {node: node.attributes.get("shape") for node in new_shapes}
         for node, shape in new_shapes.items():
             node.attributes["shape"] = write_shape(shape)
@@ -158,9 +166,10 @@ class Model(ir.ModelGraph):
             raise
         declare(self, inference)
 
-    def _new_shapes(
+    def shapes_of_inputs(
         self, shapes: Mapping[str | int, ShapeLike] | Mapping[Port, ShapeLike] | ShapeLike
     ) -> dict[Node, PartialShape]:
+        """The Parameters that ``reshape`` would change, with their new shapes; errors are those of ``reshape``."""
         inputs = self.inputs
         if not isinstance(shapes, Mapping):
             if len(inputs) != 1:

@@ -21,7 +21,7 @@ from irexec.analysis.shape_inference import Inference, ShapeInference
 from irexec.ir import codes
 from irexec.ir.findings import Finding, Findings, in_model
 from irexec.ir.garbage import collection_paused
-from irexec.ir.graph import ModelGraph
+from irexec.ir.graph import ModelGraph, Node
 from irexec.ir.writable import unwritable
 
 Check = Callable[[ModelGraph, Inference], Iterator[Finding]]
@@ -87,9 +87,14 @@ def infer_all(model: ModelGraph) -> Inference:
     """Facts of every value; the body of a node that could not be inferred is inferred from its own Parameters."""
     walk = ShapeInference(tolerant=True)
     walk.graph(model, {})
-    for node in model.walk():
+    infer_unreached(walk, model.walk())
+    return walk.inference
+
+
+def infer_unreached(walk: ShapeInference, nodes: Iterable[Node]) -> None:
+    """Infer the bodies of layers that inference has not come to, each from its own Parameters."""
+    for node in nodes:
         for name, body in node.bodies.items():
             if any(value not in walk.inference.facts for inner in body.graph.nodes for value in inner.outputs):
                 with walk.enter(f"{node.name}/{name}"):
                     walk.graph(body.graph, {})
-    return walk.inference

@@ -1,1 +1,1 @@
-"""Models made in Python: tensors, a function for each operation, and the submodels of control flow."""
+"""Models made and changed in Python: tensors, a function for each operation, submodels of control flow, the editor."""

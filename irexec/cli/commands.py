@@ -33,6 +33,7 @@ GROUPS = {
     },
     "Make": {
         "convert": "Convert an ONNX model to IR.",
+        "edit": "Change a model step by step, and write it as IR.",
     },
     "Scale": {
         "batch": "Run a model over many images or arrays, on all cores; resumes.",

@@ -103,9 +103,11 @@ class GroupedCommand(click.Command):
                 formatter.write_dl(records)
 
 
-def command(name: str | None = None) -> Callable[[Callable[..., Any]], GroupedCommand]:
+def command(
+    name: str | None = None, kind: type[GroupedCommand] = GroupedCommand
+) -> Callable[[Callable[..., Any]], GroupedCommand]:
     """Decorator that makes a command of irexec from a function."""
-    return click.command(name, cls=GroupedCommand)
+    return click.command(name, cls=kind)
 
 
 def settings(kind: type[T], *groups: Any, **more: Any) -> T:

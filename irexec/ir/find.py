@@ -26,7 +26,7 @@ def find_value(graph: Graph, key: str) -> Value:
     inside = _inside(graph, key)
     if inside:
         raise InputError(f"{key!r} is in {inside}: only tensors outside of bodies can be given")
-    raise InputError(f"there is no tensor or layer {key!r}{_offer(key, all_names(graph))}")
+    raise InputError(f"there is no tensor or layer {key!r}{similar(key, all_names(graph))}")
 
 
 def find_node(graph: Graph, name: str) -> Node:
@@ -38,15 +38,15 @@ def find_node(graph: Graph, name: str) -> Node:
     for node in graph.nodes:
         if node.name == name:
             return node
-    raise InputError(f"there is no layer {name!r}{_offer(name, [node.name for node in graph.nodes])}")
+    raise InputError(f"there is no layer {name!r}{similar(name, [node.name for node in graph.nodes])}")
 
 
-def _offer(name: str, names: list[str]) -> str:
+def similar(name: str, names: list[str]) -> str:
     """The similar names of a message; "" without any."""
     import difflib
 
-    similar = difflib.get_close_matches(name, list(dict.fromkeys(names)), 3)
-    return f"; similar names are {', '.join(map(repr, similar))}" if similar else ""
+    found = difflib.get_close_matches(name, list(dict.fromkeys(names)), 3)
+    return f"; similar names are {', '.join(map(repr, found))}" if found else ""
 
 
 def values_by_name(graph: Graph) -> dict[str, Value]:
@@ -102,3 +102,29 @@ def _output(node: Node, index: int, key: str) -> Value:
     if index >= len(node.outputs):
         raise InputError(f"there is no tensor {key!r}: layer {node.name!r} has {counted(len(node.outputs), 'output')}")
     return node.outputs[index]
+
+
+def find_layer(graph: Graph, key: str) -> tuple[Graph, Node]:
+    """The layer that ``key`` names and the graph that it is in: a name or id, or the path of a layer in a body, such as
+    ``loop/body/add``.
+
+    Raises:
+        InputError: there is none; the message offers similar names.
+    """
+    found = _layer(graph, key)
+    if found is None:
+        raise InputError(f"there is no layer {key!r}{similar(key, [node.name for node in graph.walk()])}")
+    return found
+
+
+def _layer(graph: Graph, key: str) -> tuple[Graph, Node] | None:
+    node = _node(graph, key)
+    if node is not None:
+        return graph, node
+    for owner in graph.nodes:
+        for name, body in owner.bodies.items():
+            prefix = f"{owner.name}/{name}/"
+            found = _layer(body.graph, key.removeprefix(prefix)) if key.startswith(prefix) else None
+            if found is not None:
+                return found
+    return None

@@ -1,0 +1,95 @@
+"""Changing what layers are made of: attributes, constants, shapes of inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.builder import attribute_text, packed
+from irexec.analysis.model import Port
+from irexec.authoring.editing import Editing, names_in
+from irexec.dtypes.elements import Element, ElementLike, as_element
+from irexec.dtypes.rounding import round_to
+from irexec.errors import InputError, UnsupportedError
+from irexec.io.annotations import layout_of
+from irexec.ir.dims import ANY, Size
+from irexec.ir.find import find_layer, similar
+from irexec.ir.graph import Node
+from irexec.ir.shape_text import as_shape, write_shape
+from irexec.schema.attributes import Attribute
+from irexec.schema.registry import resolve
+
+
+def reshape(editing: Editing, shapes: Any) -> None:
+    """Give inputs other shapes; see Editor.reshape."""
+    for node, shape in editing.model.shapes_of_inputs(shapes).items():
+        node.attributes["shape"] = write_shape(shape)
+
+
+def set_batch(editing: Editing, size: Any) -> None:
+    """Give every input another batch size; see Editor.set_batch."""
+    (batch,) = as_shape([None if size == "?" else size]) or (ANY,)
+    changed = [port for port in editing.model.inputs if _set_batch(port, batch)]
+    if not changed:
+        raise InputError("no input of the model has a batch axis")
+
+
+def _set_batch(port: Port, batch: Size) -> bool:
+    layout = layout_of(port.node.outputs[0])
+    axis = 0 if layout is None else layout.find("N")
+    if not port.shape or not 0 <= axis < len(port.shape):
+        return False
+    port.node.attributes["shape"] = write_shape((*port.shape[:axis], batch, *port.shape[axis + 1 :]))
+    return True
+
+
+def set_attribute(editing: Editing, layer: str, name: str, value: Any) -> None:
+    """Set an attribute of a layer; see Editor.set_attribute."""
+    _, node = find_layer(editing.model, layer)
+    if node.constant is not None:
+        raise InputError(f"layer {node.name!r} is a Constant: its contents are replaced as a whole")
+    known = _attributes(node)
+    attribute = next((a for a in known or () if name in (a.name, a.parameter)), None)
+    if attribute is None and known is not None:
+        names = [a.name for a in known]
+        offer = similar(name, names) or (f"; it has {', '.join(names)}" if names else "")
+        raise InputError(f"layer {node.name!r} ({node.type}) has no attribute {name!r}{offer}")
+    text = value if isinstance(value, str) else str(value) if attribute is None else attribute_text(attribute, value)
+    node.attributes[name if attribute is None else attribute.name] = text
+
+
+def _attributes(node: Node) -> tuple[Attribute, ...] | None:
+    """The attributes of an operation; None for an operation that is not known."""
+    try:
+        return resolve(node.type, node.version).attributes
+    except UnsupportedError:
+        return None
+
+
+def set_constant(editing: Editing, layer: str, array: Any, element: ElementLike | None) -> None:
+    """Replace the contents of a constant; see Editor.set_constant."""
+    _, node = find_layer(editing.model, layer)
+    if node.constant is None:
+        inside = [value.node for value in node.inputs if value is not None and value.node.constant is not None]
+        has = f"; it reads the Constants {names_in(inside)}" if inside else ""
+        raise InputError(f"layer {node.name!r} is a {node.type}, expected a Constant{has}")
+    kind = node.constant.element if element is None else as_element(element)
+    node.constant = packed(_cast(np.asarray(array), kind, node.name), kind)
+    node.attributes |= {"element_type": kind.name, "shape": write_shape(node.constant.shape)}
+
+
+def _cast(array: np.ndarray, element: Element, layer: str) -> np.ndarray:
+    """The values in the carrier of an element type; integers must be represented exactly."""
+    if element.kind == "string":
+        return array.astype(object)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"constant {layer!r}: an array of {array.dtype} cannot become {element}")
+    with np.errstate(all="ignore"):
+        found = array.astype(element.carrier)
+        found = found if element.native and element.bits >= 8 else np.asarray(round_to(element, found))
+    if element.is_integer or element.kind == "boolean":
+        wrong = np.flatnonzero((found.astype(array.dtype) != array) | ((found < 0) != (array < 0)))
+        if wrong.size:
+            raise InputError(f"constant {layer!r}: {array.ravel()[wrong[0]]} is not a value of type {element}")
+    return found

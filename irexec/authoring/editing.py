@@ -1,0 +1,242 @@
+"""A model while it is edited: steps that are made as a whole or not at all, with facts that are always current."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from irexec.analysis.builder import Builder
+from irexec.analysis.model import Model
+from irexec.analysis.validate import validate
+from irexec.authoring.facts import Facts, Saved, with_bodies
+from irexec.authoring.snapshot import Snapshot
+from irexec.errors import ModelError, NodeError, OpError
+from irexec.io.annotations import output_names, set_output_names
+from irexec.ir.facts import Fact
+from irexec.ir.findings import Finding
+from irexec.ir.graph import Graph, Node, Value
+from irexec.ir.names import Names
+from irexec.ir.writable import unwritable
+
+
+@dataclass(frozen=True)
+class Made:
+    """A step that was made: its text, and the state before it."""
+
+    text: str
+    snapshot: Snapshot
+    facts: Saved
+    errors: Counter[Finding]
+
+
+class Editing:
+    """A model and what is known of it, between steps and during one.
+
+    Args:
+        model: it is changed in place; its layers stay the same objects.
+
+    Attributes:
+        model: the model.
+        facts: facts of every value.
+        made: the steps so far.
+
+    Raises:
+        ModelError: the model is damaged, so that it could not be written.
+    """
+
+    def __init__(self, model: Model) -> None:
+        wrong = next(unwritable(model), None)
+        if wrong is not None:
+            raise ModelError(f"a damaged model cannot be edited: {_text(wrong)}")
+        self.model = model
+        self.facts = Facts(model)
+        self.made: list[Made] = []
+        self._errors = self._error_findings()
+        self._builder: Builder | None = None
+
+    @contextmanager
+    def step(self, text: str) -> Iterator[None]:
+        """One step: after an error in the block, and after a block that leaves a wrong model, the model is as before.
+
+        Raises:
+            NodeError, UnsupportedError: a layer that was right before would be wrong.
+            ModelError: the model could not be written.
+        """
+        before = Made(text, Snapshot(self.model), self.facts.saved(), self._errors)
+        try:
+            yield
+            self._settle(before)
+        except BaseException:
+            self._restore(before)
+            raise
+        finally:
+            self._builder = None
+        self.made.append(before)
+
+    def undo(self, count: int = 1) -> None:
+        """Take back the last ``count`` steps, and every other change since."""
+        if not 0 <= count <= len(self.made):
+            raise OpError(f"{count} steps cannot be undone: {len(self.made)} have been made")
+        for _ in range(count):
+            self._restore(self.made.pop())
+
+    def _restore(self, state: Made) -> None:
+        state.snapshot.restore()
+        self.facts.restore(state.facts)
+        self._errors = state.errors
+
+    @property
+    def add(self) -> Builder:
+        """Makes new layers of the model on its values; they stand where their readers are once the step is done."""
+        if self._builder is None:
+            self._builder = _Additions(self.model, self.facts)
+        return self._builder
+
+    def readers(self, value: Value, graph: Graph | None = None) -> list[tuple[Node, int]]:
+        """The layers that read a value, each with the index of its input."""
+        nodes = (graph or self.model).nodes
+        return [(node, i) for node in nodes for i, port in enumerate(node.ports) if port.source is value]
+
+    def replace_uses(
+        self, old: Value, new: Value, *, graph: Graph | None = None, unless: Callable[[Node], bool] | None = None
+    ) -> None:
+        """Every reader of ``old`` reads ``new``; those of which ``unless`` is true are left out."""
+        for node, index in self.readers(old, graph):
+            if unless is None or not unless(node):
+                node.ports[index].source = new
+
+    def move_names(self, old: Value, new: Value) -> None:
+        """The tensor names of a value become those of another one."""
+        old.names, new.names = [], [*old.names, *(name for name in new.names if name not in old.names)]
+
+    def drop(self, nodes: Collection[Node], graph: Graph | None = None) -> None:
+        """Take layers out of a graph."""
+        gone, where = set(nodes), graph or self.model
+        where.nodes = [node for node in where.nodes if node not in gone]
+
+    def settle_facts(self, *nodes: Node) -> None:
+        """Infer layers that were changed in this step, for those that are added on their outputs."""
+        for node in nodes:
+            self.facts.infer(node)
+
+    def _settle(self, before: Made) -> None:
+        """Bring everything that follows from a step up to date, and check the model."""
+        _place(self.model, [node for node in self.model.nodes if node not in before.snapshot])
+        wrong = next(unwritable(self.model), None)
+        if wrong is not None:
+            raise ModelError(_text(wrong))
+        changed = before.snapshot.changed(self.model)
+        self.facts.update(changed)
+        _declare(self.model, before.facts[0], self.facts, {inner for node in changed for inner in with_bodies(node)})
+        for result in self.model.results:
+            _keep_output_names(result)
+        errors = self._error_findings()
+        new = next(iter(errors - before.errors), None)
+        if new is not None:
+            raise NodeError(_text(new), node=new.layer_name or "", reason=new.message)
+        self._errors = errors
+
+    def _error_findings(self) -> Counter[Finding]:
+        found = validate(self.model, inference=self.facts.inference)
+        return Counter(finding for finding in found if finding.severity == "error")
+
+
+class _Additions(Builder):
+    """Builds on the values of a model that exists."""
+
+    def __init__(self, model: Model, facts: Facts) -> None:
+        super().__init__(model.name)
+        self.graph = model
+        self._inference = facts.walk
+        self._names = Names(node.name for node in model.nodes)
+        self._made = set(model.nodes)
+        self._next_id = max((node.id for node in model.nodes), default=-1) + 1
+
+    def _node(self, type: str, version: str, name: str, attributes: dict[str, str]) -> Node:
+        node = super()._node(type, version, name, attributes)
+        node.id, self._next_id = self._next_id, self._next_id + 1
+        return node
+
+
+def _place(graph: Graph, new: Sequence[Node]) -> None:
+    """Put new layers in front of their first readers, Parameters after the other Parameters."""
+    if not new:
+        return
+    added = set(new)
+    order = [node for node in graph.nodes if node not in added]
+    position: dict[Node, float] = {node: i for i, node in enumerate(order)}
+    last_parameter = max((position[node] for node in order if node.type == "Parameter"), default=-1)
+    readers: dict[Node, list[Node]] = {}
+    for node in graph.nodes:
+        for value in node.inputs:
+            if value is not None:
+                readers.setdefault(value.node, []).append(node)
+    for node in reversed(new):
+        before = [position.get(reader, len(order)) for reader in readers.get(node, ())]
+        position[node] = min(before, default=len(order)) - 0.5
+        if node.type == "Parameter":
+            position[node] = last_parameter + 0.5
+        if node.type == "Result":
+            position[node] = len(order)
+    # Sorting is stable: new layers of one position stay in the order in which they were made.
+    graph.nodes = sorted([*new, *order], key=lambda node: position[node])
+
+
+def _declare(model: Model, before: dict[Value, Fact], facts: Facts, changed: Collection[Node]) -> None:
+    """Declare on the ports the types and shapes that a step changed, and leave all others as they were declared."""
+    now = facts.inference.facts
+    moved: set[Value] = set()
+    for node in model.walk():
+        for value in node.outputs:
+            old, new = before.get(value), now.get(value)
+            if new is not None and new is not old and not _declares_same(old, new):
+                value.fact = Fact(new.element, new.shape)
+                moved.add(value)
+    for node in model.walk():
+        for port in node.ports:
+            source = port.source
+            if source is not None and (
+                source in moved or (node in changed and not _declares_same(port.fact, source.fact))
+            ):
+                port.fact = source.fact
+
+
+def _declares_same(one: Fact | None, other: Fact | None) -> bool:
+    return one is other or (
+        one is not None and other is not None and one.element is other.element and one.shape == other.shape
+    )
+
+
+def _keep_output_names(result: Node) -> None:
+    """A Result that has names of its own keeps those of them that its input has, or else has all of its input's."""
+    names, source = output_names(result), result.inputs[0] if result.inputs else None
+    if names is not None and source is not None and not set(names) <= set(source.names):
+        set_output_names(result, [name for name in names if name in source.names] or source.names)
+
+
+def _text(finding: Finding) -> str:
+    where = finding.at()
+    return f"{where}{': ' if where else ''}{finding.message}"
+
+
+def needed(graph: Graph, *, sinks: bool = True) -> set[Node]:
+    """The layers on which a Result or an Assign depends; without ``sinks``, an Assign counts only if what is needed
+    reads its variable."""
+    found: set[Node] = set()
+    waiting = [*graph.results, *(graph.sinks if sinks else ())]
+    while waiting:
+        while waiting:
+            node = waiting.pop()
+            if node not in found:
+                found.add(node)
+                waiting += [value.node for value in node.inputs if value is not None]
+        read = {node.attributes.get("variable_id") for node in found if node.type == "ReadValue"}
+        waiting = [sink for sink in graph.sinks if sink not in found and sink.attributes.get("variable_id") in read]
+    return found
+
+
+def names_in(nodes: Iterable[Node]) -> str:
+    """The names of layers in a message."""
+    return ", ".join(repr(node.name) for node in nodes)

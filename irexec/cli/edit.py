@@ -1,0 +1,98 @@
+"""irexec edit"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from irexec.analysis.model import Model
+from irexec.api import save_model
+from irexec.authoring.editor import Editor
+from irexec.cli import render
+from irexec.cli.edit_options import EditCommand, given_steps, step_options
+from irexec.cli.option_groups import command
+from irexec.cli.options import WEIGHTS, WeightsOptions, json_option
+from irexec.cli.paths import FilePath
+from irexec.errors import InputError
+from irexec.messages import counted
+from irexec.tools.arrays.result_files import check_file
+from irexec.tools.diff import Diff, diff
+from irexec.tools.diff.patch import diff_sections
+from irexec.tools.run.input_sources import external_files, files_read
+from irexec.tools.run.shapes import read_with_shapes
+
+
+@command(kind=EditCommand)
+@click.argument("model", type=FilePath())
+@click.option("-o", "--output", type=FilePath(), help="The .xml to write; the .bin is written beside it.")
+@click.option("--dry-run", is_flag=True, help="Make all steps and show the changes, but write nothing.")
+@json_option
+@WEIGHTS("files")
+@step_options
+def edit(
+    model: str, output: str | None, dry_run: bool, as_json: bool, files: WeightsOptions, **groups: Mapping[str, Any]
+) -> int:
+    """Change MODEL, an .xml or .onnx, and write it as IR.
+
+    Every option below "Weights" is a step. Steps are made in the order in which they are given, each is checked when
+    it is made, and nothing is written unless all of them can be made. At the end the changes are shown as irexec diff
+    shows them.
+
+    \b
+    irexec edit model.xml -o part.xml --cut-from conv1 --cut-to relu5
+    irexec edit model.xml -o fixed.xml --batch 1 --rename 'x=image'
+    irexec edit model.xml --set conv1.strides=2,2 --dry-run
+    """
+    steps = list(given_steps({name: values for group in groups.values() for name, values in group.items()}))
+    _check_usage(output, dry_run, bool(steps))
+    read = files_read(model, files.weights)
+    if output is not None:
+        _check_target(output, read)
+    with render.progress(f"reading {model}"):
+        edited = read_with_shapes(model, files.weights, {}, mmap=files.mmap)
+    before = edited.clone()
+    with render.progress(f"editing {model}"):
+        made = _make(edited, steps)
+        found = diff(before, edited)
+    if output is not None and not dry_run:
+        _check_target(output, read | external_files(edited))
+        with render.progress(f"writing {output}"):
+            save_model(edited, output)
+    _show(edited, None if dry_run else output, made, found, as_json)
+    return 0
+
+
+def _check_usage(output: str | None, dry_run: bool, has_steps: bool) -> None:
+    if output is None and not dry_run:
+        raise click.UsageError("-o names the .xml to write, and --dry-run writes nothing: neither is given")
+    if not has_steps:
+        raise click.UsageError("no step is given, such as --rename OLD=NEW")
+
+
+def _check_target(output: str, read: Mapping[str, str]) -> None:
+    target = Path(output)
+    if target.suffix.lower() != ".xml":
+        raise InputError(f"-o {output} does not end in .xml")
+    for path in (target, target.with_suffix(".bin")):
+        check_file("-o", path, read)
+
+
+def _make(model: Model, steps: Iterable[Callable[[Editor], None]]) -> list[str]:
+    """Make all steps or none; their texts."""
+    editor = Editor(model)
+    with editor:
+        for step in steps:
+            step(editor)
+    return editor.steps
+
+
+def _show(model: Model, output: str | None, steps: list[str], found: Diff, as_json: bool) -> None:
+    if as_json:
+        render.as_json({"model": output, "layers": len(model.nodes), "steps": steps, "changes": found.as_dict()})
+        return
+    render.show(diff_sections(found))
+    written = "nothing is written" if output is None else f"{output}: {counted(len(model.nodes), 'layer')}"
+    render.line(f"{counted(len(steps), 'step')}; {written}")

@@ -1,0 +1,121 @@
+"""Contents of a file beside the graph that an edit changes: rt_info, layouts of tensors, names of outputs.
+
+Payloads are frozen, so that every change replaces the payload of its owner.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from irexec.errors import InputError
+from irexec.io.elements import Element, element_texts
+from irexec.io.names import decode_names, encode_names
+from irexec.io.payload import GraphPayload, LayerPayload, PortPayload
+from irexec.io.xml import parsed_elements
+from irexec.ir.graph import ModelGraph, Node, Value
+from irexec.ir.xml_text import is_name, is_text
+
+_RT_INFO, _LAYOUT, _OUTPUT_NAMES = "rt_info", "layout", "output_names"
+_LETTERS = re.compile(r"\[?\s*([A-Za-z0-9_?](?:\s*,?\s*[A-Za-z0-9_?])*)\s*\]?")
+
+
+def set_rt_info(model: ModelGraph, path: Sequence[str], value: str) -> None:
+    """Set an entry of the model's rt_info.
+
+    Args:
+        model: the model.
+        path: names of the elements that lead to the entry; those that do not exist are made.
+        value: its text.
+
+    Raises:
+        InputError: the path is empty, XML cannot contain a name or the value, or the path leads through an entry that
+            has a value.
+    """
+    _check_path(path, value)
+    payload = model.payload if isinstance(model.payload, GraphPayload) else GraphPayload()
+    elements = list(parsed_elements(payload.elements))
+    root = next((element for element in elements if element.tag == _RT_INFO), None)
+    if root is None:
+        root = Element(_RT_INFO, {})
+        elements.append(root)
+    here = root
+    for name in path[:-1]:
+        here = _child(here, name)
+        if "value" in here.attributes:
+            raise InputError(f"rt_info: {name!r} has the value {here.attributes['value']!r} and cannot have entries")
+    entry = _child(here, path[-1])
+    if entry.children:
+        raise InputError(f"rt_info: {'/'.join(path)!r} has entries and cannot have a value")
+    entry.attributes["value"] = value
+    model.payload = replace(payload, elements=element_texts(elements))
+
+
+def _check_path(path: Sequence[str], value: str) -> None:
+    for name in path:
+        if not is_name(name) or ":" in name:
+            raise InputError(f"rt_info: {name!r} cannot be the name of an entry")
+    if not path:
+        raise InputError("rt_info: an entry has no name")
+    if not is_text(value):
+        raise InputError(f"rt_info: {value[:60]!r} has characters that XML cannot contain")
+
+
+def _child(parent: Element, name: str) -> Element:
+    found = next((child for child in parent.children if child.tag == name), None)
+    if found is None:
+        found = Element(name, {})
+        parent.children.append(found)
+    return found
+
+
+def layout_of(value: Value) -> str | None:
+    """The layout that a file declares for a tensor, one character for each axis such as "NHWC"; None without one."""
+    payload = value.payload
+    if not isinstance(payload, PortPayload):
+        return None
+    for element in parsed_elements(payload.elements):
+        for attribute in element.all("attribute") if element.tag == _RT_INFO else ():
+            if attribute.attributes.get("name") == _LAYOUT:
+                return parse_layout(attribute.attributes.get("layout", ""))
+    return None
+
+
+def parse_layout(text: str) -> str | None:
+    """The layout of a text such as "NHWC" or "[N,H,W,C]"; None for texts such as "[N,...,C]"."""
+    found = _LETTERS.fullmatch(text.strip())
+    return None if found is None else re.sub(r"[\s,]", "", found[1]).upper()
+
+
+def set_layout(value: Value, layout: str | None) -> None:
+    """Declare the layout of a tensor; None takes the declaration away."""
+    payload = value.payload if isinstance(value.payload, PortPayload) else PortPayload()
+    elements = list(parsed_elements(payload.elements))
+    info = next((element for element in elements if element.tag == _RT_INFO), None)
+    if info is None:
+        info = Element(_RT_INFO, {})
+        elements.append(info)
+    info.children = [child for child in info.children if child.attributes.get("name") != _LAYOUT]
+    if layout is not None:
+        texts = {"name": _LAYOUT, "version": "0", "layout": f"[{','.join(layout)}]"}
+        info.children.append(Element("attribute", texts))
+    if not info.children:
+        elements.remove(info)
+    value.payload = replace(payload, elements=element_texts(elements))
+
+
+def output_names(result: Node) -> list[str] | None:
+    """The names that a file gives to the output of a model at its Result; None where it gives none."""
+    payload = result.payload
+    text = payload.attributes.get(_OUTPUT_NAMES) if isinstance(payload, LayerPayload) else None
+    return None if text is None else decode_names(text)
+
+
+def set_output_names(result: Node, names: Sequence[str]) -> None:
+    """Change the names that a file gives to the output of a model at its Result; without names there is no entry."""
+    payload = result.payload if isinstance(result.payload, LayerPayload) else LayerPayload()
+    attributes = {key: text for key, text in payload.attributes.items() if key != _OUTPUT_NAMES}
+    if names:
+        attributes[_OUTPUT_NAMES] = encode_names(list(names))
+    result.payload = replace(payload, attributes=attributes)
