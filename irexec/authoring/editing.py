@@ -117,7 +117,7 @@ class Editing:
         where.nodes = [node for node in where.nodes if node not in gone]
 
     def settle_facts(self, *nodes: Node) -> None:
-        """Infer layers that were changed in this step, for those that are added on their outputs."""
+        """Infer layers that this step has changed, before new layers are added on their outputs."""
         for node in nodes:
             self.facts.infer(node)
 
@@ -210,7 +210,7 @@ def _declares_same(one: Fact | None, other: Fact | None) -> bool:
 
 
 def _keep_output_names(result: Node) -> None:
-    """A Result that has names of its own keeps those of them that its input has, or else has all of its input's."""
+    """Names of an output that its tensor has lost are left out; without any left, the output has all names of the tensor."""
     names, source = output_names(result), result.inputs[0] if result.inputs else None
     if names is not None and source is not None and not set(names) <= set(source.names):
         set_output_names(result, [name for name in names if name in source.names] or source.names)

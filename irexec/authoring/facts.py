@@ -54,7 +54,7 @@ class Facts:
         failures.update(saved[1])
 
     def update(self, changed: Collection[Node]) -> None:
-        """Infer the layers that changed, and those whose inputs have other facts because of it.
+        """Infer the changed layers, and all layers to whose inputs the new facts spread.
 
         Raises:
             NodeError, UnsupportedError: a layer that could be inferred before cannot be inferred any more.

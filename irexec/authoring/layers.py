@@ -14,6 +14,11 @@ def remove(editing: Editing, layer: str, through: int | None) -> None:
     """Take a layer out, so that its readers read one of its inputs; see Editor.remove."""
     graph, node = find_layer(editing.model, layer)
     before = needed(graph)
+    if node.type in ("ReadValue", "Assign"):
+        variable = node.attributes.get("variable_id")
+        raise InputError(
+            f"layer {node.name!r} cannot be removed: {node.type} of the variable {variable!r} has a counterpart"
+        )
     if node.type == "Result":
         _check_other_results(graph, node)
     else:

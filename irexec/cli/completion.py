@@ -242,6 +242,8 @@ _OPTIONS: dict[tuple[str, str], Values] = {
     ("", "--labels"): _any_file, ("", "-o"): _any_file, ("", "--output"): _any_file, ("", "--trace"): _any_file,
     ("", "--dump-layers"): _folder,
     ("validate", "--ignore"): _codes, ("reduce", "--finding"): _codes, ("reduce", "--check"): _any_file,
+    ("edit", "--cut-from"): _tensors, ("edit", "--cut-to"): _tensors, ("edit", "--add-output"): _tensors,
+    ("edit", "--remove"): _layers,
     ("convert", "--input"): _shapes, ("convert", "--verify-shape"): _shapes,
 }  # fmt: skip
 """Kinds of values by command and option; the command "" stands for all others."""

@@ -93,6 +93,5 @@ def _show(model: Model, output: str | None, steps: list[str], found: Diff, as_js
     if as_json:
         render.as_json({"model": output, "layers": len(model.nodes), "steps": steps, "changes": found.as_dict()})
         return
-    render.show(diff_sections(found))
     written = "nothing is written" if output is None else f"{output}: {counted(len(model.nodes), 'layer')}"
-    render.line(f"{counted(len(steps), 'step')}; {written}")
+    render.show([*diff_sections(found), f"{counted(len(steps), 'step')}; {written}"])

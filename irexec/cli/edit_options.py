@@ -12,6 +12,7 @@ from irexec.authoring.editor import Editor
 from irexec.cli.option_groups import GroupedCommand, Option, OptionGroup, option
 from irexec.cli.shape_option import METAVAR, ShapeType, shapes_by_input
 from irexec.errors import ModelError
+from irexec.ir.shape_text import ShapeLike
 
 _ORDER = "irexec.order"
 
@@ -75,7 +76,7 @@ def _each(make: Callable[..., None]) -> Callable[[Editor, list[Any]], None]:
 
 def _reshape(editor: Editor, values: list[Any]) -> None:
     shapes = shapes_by_input(values, "--shape")
-    named = {name: shape for name, shape in shapes.items() if name is not None}
+    named: dict[str | int, ShapeLike] = {name: shape for name, shape in shapes.items() if name is not None}
     if None in shapes:
         editor.reshape(shapes[None])
     if named:

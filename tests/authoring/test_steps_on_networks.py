@@ -118,7 +118,11 @@ def _array(node: irexec.Node) -> np.ndarray:
 def test_layers_that_fit_are_bypassed(original: Original, tmp_path: Path) -> None:
     """The last layer with one float input of the output's shape is taken out, as OpenVINO does it."""
     model = original.model()
-    layer = next(node for node in reversed(model.nodes) if _is_unary(node) and node.name not in original.outputs)
+    layer = next(
+        (node for node in reversed(model.nodes) if _is_unary(node) and node.name not in original.outputs), None
+    )
+    if layer is None:
+        pytest.skip("every layer has several inputs or changes the shape")
     with model.edit() as g:
         g.remove(layer.name)
     assert layer not in model.nodes
@@ -134,7 +138,12 @@ def _is_unary(node: irexec.Node) -> bool:
     computed = [value for value in node.inputs if value is not None and value.node.constant is None]
     if len(node.outputs) != 1 or len(computed) != 1 or len(node.inputs) != 1 or node.bodies:
         return False
-    return str(computed[0].fact) == str(node.outputs[0].fact) and node.type not in ("Result", "Parameter", "Convert")
+    return str(computed[0].fact) == str(node.outputs[0].fact) and node.type not in (
+        "Result",
+        "Parameter",
+        "Convert",
+        "ReadValue",
+    )
 
 
 def test_attributes_are_set(original: Original, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from irexec import io
 from tests.support.networks import difference, feeds, unpacked
 
 NAMES = (
-    "resnet18", "mobilenet_v3", "unet", "yolo", "convnext", "swin", "vit_sdpa", "bert_sdpa", "gpt2_sdpa", "t5", "gru_tagger", "scripted_loop", "segformer",
+    "resnet18", "mobilenet_v3", "unet", "yolo", "convnext", "swin", "vit_sdpa", "bert_sdpa", "gpt2_sdpa", "t5", "rnn_tagger", "whisper_encoder", "segformer",
 )  # fmt: skip
 TOLERANCE = 3e-5
 
