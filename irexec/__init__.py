@@ -380,8 +380,8 @@ _PUBLIC: dict[str, tuple[str, str]] = {
 _SUBMODULES = ("opset",)
 
 
-# The tools draw the displays of objects of any layer, the API writes models, and the editor changes them; no layer below
-# imports any of them.
+# The tools draw the displays of objects of any layer, the API writes models, and the editor changes them; no layer
+# below imports any of them.
 irexec.records.renderers = lambda: importlib.import_module("irexec.tools.sections.renderers")
 irexec.saving.writer = lambda: importlib.import_module("irexec.api").save_model
 irexec.saving.editor = lambda: importlib.import_module("irexec.authoring.editor").Editor

@@ -210,7 +210,7 @@ def _declares_same(one: Fact | None, other: Fact | None) -> bool:
 
 
 def _keep_output_names(result: Node) -> None:
-    """Names of an output that its tensor has lost are left out; without any left, the output has all names of the tensor."""
+    """Leave out names of an output that its tensor has lost; without any left, it has all names of the tensor."""
     names, source = output_names(result), result.inputs[0] if result.inputs else None
     if names is not None and source is not None and not set(names) <= set(source.names):
         set_output_names(result, [name for name in names if name in source.names] or source.names)

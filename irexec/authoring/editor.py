@@ -70,7 +70,8 @@ class Editor:
 
         Args:
             old: a name; or a pattern with ``*`` and ``?``, whose texts replace the asterisks of ``new`` in order; or
-                ``re:`` and a regular expression, with ``\1`` and so on in ``new``. Patterns also change names in bodies.
+                ``re:`` and a regular expression, with ``\1`` and so on in ``new``. Patterns change names in bodies,
+                too.
             new: the new name.
 
         Raises:

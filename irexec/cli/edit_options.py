@@ -100,40 +100,77 @@ def _step(
 
 STEPS: Mapping[str, Step] = {
     "cut_from": _step(
-        "Cut", "--cut-from", lambda g, v: g.cut_from(*v), "Make this tensor an input, and leave out what only it "
-        "depended on. All tensors given are one step.", joined=True, metavar="TENSOR",
+        "Cut",
+        "--cut-from",
+        lambda g, v: g.cut_from(*v),
+        "Make this tensor an input, and leave out what only it depended on. All tensors given are one step.",
+        joined=True,
+        metavar="TENSOR",
     ),
     "cut_to": _step(
-        "Cut", "--cut-to", lambda g, v: g.cut_to(*v), "Make this tensor an output, and leave out what no such tensor "
-        "depends on. All tensors given are one step.", joined=True, metavar="TENSOR",
+        "Cut",
+        "--cut-to",
+        lambda g, v: g.cut_to(*v),
+        "Make this tensor an output, and leave out what no such tensor depends on. All tensors given are one step.",
+        joined=True,
+        metavar="TENSOR",
     ),
-    "add_output": _step("Cut", "--add-output", _each(Editor.add_output), "Make this tensor a further output.", metavar="TENSOR"),
+    "add_output": _step(
+        "Cut", "--add-output", _each(Editor.add_output), "Make this tensor a further output.", metavar="TENSOR"
+    ),
     "rename": _step(
-        "Names", "--rename", _each(Editor.rename), "Rename layers and tensors. OLD may have asterisks, whose texts "
-        r"those of NEW stand for, or be re: and a regular expression: 're:^model/(.*)=\1'.", type=Pair("OLD=NEW"), metavar="OLD=NEW",
+        "Names",
+        "--rename",
+        _each(Editor.rename),
+        "Rename layers and tensors. OLD may have asterisks, whose texts "
+        r"those of NEW stand for, or be re: and a regular expression: 're:^model/(.*)=\1'.",
+        type=Pair("OLD=NEW"),
+        metavar="OLD=NEW",
     ),
     "shapes": _step(
-        "Inputs", "--shape", _reshape, "Set the shape of an input; all shapes given are one step.", joined=True,
-        type=ShapeType(), metavar=METAVAR,
+        "Inputs",
+        "--shape",
+        _reshape,
+        "Set the shape of an input; all shapes given are one step.",
+        joined=True,
+        type=ShapeType(),
+        metavar=METAVAR,
     ),
-    "batch": _step("Inputs", "--batch", _each(Editor.set_batch), "Set the batch size of all inputs; ? is any size.", metavar="8|?"),
+    "batch": _step(
+        "Inputs", "--batch", _each(Editor.set_batch), "Set the batch size of all inputs; ? is any size.", metavar="8|?"
+    ),
     "set": _step(
-        "Layers", "--set", _each(Editor.set_attribute), "Set an attribute of a layer.",
-        type=AttributeValue("LAYER.ATTRIBUTE=VALUE"), metavar="LAYER.ATTRIBUTE=VALUE",
+        "Layers",
+        "--set",
+        _each(Editor.set_attribute),
+        "Set an attribute of a layer.",
+        type=AttributeValue("LAYER.ATTRIBUTE=VALUE"),
+        metavar="LAYER.ATTRIBUTE=VALUE",
     ),
     "const": _step(
-        "Layers", "--const", _each(_constant), "Replace the values of a Constant by those of a file.",
-        type=Pair("LAYER=FILE.npy"), metavar="LAYER=FILE.npy",
+        "Layers",
+        "--const",
+        _each(_constant),
+        "Replace the values of a Constant by those of a file.",
+        type=Pair("LAYER=FILE.npy"),
+        metavar="LAYER=FILE.npy",
     ),
     "remove": _step(
-        "Layers", "--remove", _each(Editor.remove), "Take a layer out: its readers read the input that has the type and "
-        "shape of its output.", metavar="LAYER",
+        "Layers",
+        "--remove",
+        _each(Editor.remove),
+        "Take a layer out: its readers read the input that has the type and shape of its output.",
+        metavar="LAYER",
     ),
     "rt_info": _step(
-        "Metadata", "--rt-info", _each(Editor.set_rt_info), "Set an entry of the model's rt_info; KEY may be a path "
-        "such as model_info/model_type.", type=Pair("KEY=VALUE"), metavar="KEY=VALUE",
+        "Metadata",
+        "--rt-info",
+        _each(Editor.set_rt_info),
+        "Set an entry of the model's rt_info; KEY may be a path such as model_info/model_type.",
+        type=Pair("KEY=VALUE"),
+        metavar="KEY=VALUE",
     ),
-}  # fmt: skip
+}
 """The steps by the names of their parameters, in the order of --help."""
 
 
