@@ -66,7 +66,7 @@ def read_model(
         weights: the .bin: its path, its bytes, an array or a file; by default the file of the same name beside the
             .xml.
         mmap: map the .bin. Otherwise it is read into memory at once, so that what happens to it later has no effect.
-        progress: is called with each part of the model that has been read, as a fraction of it.
+        progress: called with the fraction of the model that each step has read.
         inputs: shapes of inputs of an ONNX model by name (None is the only input), in place of the declared ones:
             some nodes can be converted only if the sizes of their inputs are known. An IR is reshaped when it
             has been read.
@@ -215,7 +215,7 @@ def validate(
             specification.
         release: also report what this release of OpenVINO, such as "2023.3", does not read; of ``portability`` what
             holds for it.
-        inference: what ``infer_all`` gave for the model as it is; inferred without.
+        inference: the result of ``infer_all`` for the unchanged model; inferred unless given.
         progress: called after shape inference and after each check with its share of the work, a fraction.
 
     Returns:
@@ -272,7 +272,7 @@ def compile_model(
     Args:
         model: a model, or what read_model takes. It is copied: changing it afterwards changes nothing.
         bin: the weights as for read_model, where ``model`` is not a model yet.
-        threads: how many threads work on a step; by default IREXEC_NUM_THREADS, or as many as the process has cores to
+        threads: number of threads of a step; by default IREXEC_NUM_THREADS, or as many as the process has cores to
             run on.
         optimize: rewrite the graph and use fast kernels; without, only reference kernels run.
         weights: form in which weights of 4 and 8 bits are held. "packed": as they are stored, decompressed block by

@@ -29,7 +29,7 @@ def visible(text: str) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """The text with ``...`` in its middle where it has more characters than ``limit``."""
+    """The text, with ``...`` in its middle if it has more than ``limit`` characters."""
     if len(text) <= limit:
         return text
     tail = limit // 3

@@ -38,7 +38,7 @@ class Builder:
             other.
 
     Attributes:
-        graph: what has been built so far.
+        graph: the graph built so far.
     """
 
     def __init__(self, name: str = "", *, inside: Builder | None = None) -> None:
@@ -68,7 +68,7 @@ class Builder:
             shape: as Model.reshape takes it. A Dim's symbol is kept in its fact but cannot be written.
             name: the layer's name.
             names: its tensor names; the layer's name unless given.
-            value: what is known of the values that the Parameter of a body will have.
+            value: the known elements of the Parameter of a body.
         """
         kind, sizes = as_element(element), partial_shape(name, shape)
         node = self._node("Parameter", "opset1", name, {"shape": write_shape(sizes), "element_type": kind.name})

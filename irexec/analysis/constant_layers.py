@@ -29,7 +29,7 @@ def leaves(value: Value, computed: set[Node]) -> list[Node]:
 
     Args:
         value: an output of a Constant or of one of the layers; any other value has none.
-        computed: what ``constant_layers`` gives.
+        computed: the result of ``constant_layers``.
     """
     found, seen, waiting = dict[Node, None](), set[Node](), [value.node]
     while waiting:

@@ -67,7 +67,7 @@ class _Rewriting:
 
     Attributes:
         halves: the types of the values that are f16 or bf16 as written.
-        stored: those of them that stay so.
+        stored: the values that stay so.
         rounded: results of constants alone, which are computed in f32 and rounded to these types.
         kept: the layers that take and give these types.
         has_renamed: whether an attribute was changed.

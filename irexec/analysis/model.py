@@ -69,7 +69,7 @@ class Model(ir.ModelGraph):
     Args:
         results: tensors, or what ``irexec.opset.result`` returns, in the order of the outputs. A tensor without a
             tensor name gets that of its layer.
-        inputs: what ``irexec.opset.parameter`` returns, in the order of the inputs.
+        inputs: results of ``irexec.opset.parameter``, in the order of the inputs.
         sinks: tensors to be kept although no result depends on them, such as the output of ``irexec.opset.assign``.
         name: of the model.
 

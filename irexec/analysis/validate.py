@@ -84,7 +84,7 @@ def _of_other_implementations(
 
 @collection_paused()
 def infer_all(model: ModelGraph) -> Inference:
-    """Facts of every value; the body of a node that could not be inferred is inferred from its own Parameters."""
+    """Facts of every value. A body whose node cannot be inferred is inferred from its own Parameters."""
     walk = ShapeInference(tolerant=True)
     walk.graph(model, {})
     infer_unreached(walk, model.walk())

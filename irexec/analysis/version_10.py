@@ -21,7 +21,7 @@ VERSION = 10
 
 
 def input_element(element: Element | None) -> Element | None:
-    """The type in which an input is given to a Parameter of this type."""
+    """The element type of the input for a Parameter of this type."""
     return F32 if element is F16 else element
 
 

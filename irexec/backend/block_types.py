@@ -133,7 +133,7 @@ def _converted(scratch: Scratch, argument: np.ndarray) -> np.ndarray:
 
 
 def aligned_shapes(task: Task, inputs: Sequence[int]) -> tuple[tuple[int, ...] | None, ...]:
-    """For each of these inputs the shape that makes NumPy broadcast as ``auto_broadcast`` asks.
+    """The shape of each of these inputs with which NumPy broadcasts as ``auto_broadcast`` states.
 
     With pdpd the first axis of an input is aligned with the first axis of input 0.
     """

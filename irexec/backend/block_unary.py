@@ -27,7 +27,7 @@ def _define(
     """Register a function of floating-point numbers.
 
     Args:
-        integers: what it is for integers: the same "ufunc", a "copy", or the "reference" kernel.
+        integers: the kind for integers: the same "ufunc", a "copy", or the "reference" kernel.
         in_place: False where NumPy is slower if the result is written over the argument.
     """
     floats = BlockOperation(by_ufunc(ufunc), (0,), (None,), in_place, passes=passes)

@@ -29,7 +29,7 @@ class Instruction:
         dtype: of the result.
         in_place: whether ``out`` may be one of the arguments; it is then the same array object.
         temporaries: arrays of the block's size that the function takes from the scratch.
-        passes: what the function costs, in additions of a block.
+        passes: the cost of the function, in additions of a block.
     """
 
     type: str
@@ -66,7 +66,7 @@ class Chain:
     """Element-wise operations, each on a block in turn; the last one computes the result.
 
     Attributes:
-        inputs: how many.
+        inputs: their number.
         dtype: of input 0.
         instructions: in order; all results have the shape that the chain gives.
         last_reads: for each register the last instruction that reads it, -1 if none does.

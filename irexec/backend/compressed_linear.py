@@ -45,7 +45,7 @@ class CompressedWeights(MatrixWeights):
     Attributes:
         is_interleaved: True if ``integers`` writes the even elements of each group before the odd ones.
         unpacking: nanoseconds to convert one weight to f32, unscaled.
-        zero_point: what remains to be subtracted from ``integers``: f32 (features, groups); None for zeros.
+        zero_point: the remainder to subtract from ``integers``: f32 (features, groups); None for zeros.
     """
 
     def __init__(self, source: CompressedSource, tokens: int, in_bytes: bool) -> None:

@@ -1,8 +1,7 @@
-"""On which core a thread runs, and moving it to another one.
+"""The core that a thread runs on, and moves to another core.
 
-Linux wakes a thread where it ran last, and where the cores are busy most of the time it does not look for an idle one:
-a worker that was once on the core of the thread that calls it stays there, and the two take turns instead of working
-side by side.
+Linux wakes a thread on its last core, and searches no idle core if the cores are busy most of the time. A worker that
+was once on the core of its caller stays there, and the two take turns instead of running side by side.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ class Deformable(Kernel):
         out.end()
 
     def _starts(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For each axis the positions of the taps in a window, and the begins of the windows."""
+        """Positions of the taps in a window, and begins of the windows, along each axis."""
         w = self.geometry.windows
         taps = np.indices(w.kernel).reshape(len(w.kernel), -1)
         windows = np.indices(w.counts).reshape(len(w.kernel), -1)

@@ -289,7 +289,7 @@ class DepthwiseProducts(Kernel):
         return copy
 
     def _below(self, x: np.ndarray, chunk: _Chunk) -> list[np.ndarray]:
-        """For each part of the chunk the input rows (N, G, tiles, rows, W) below each of its tiles."""
+        """The input rows (N, G, tiles, rows, W) below each tile, for each part of the chunk."""
         step = chunk.rows * self._vertical.stride * x.strides[2]
         views = []
         for part in chunk.parts:

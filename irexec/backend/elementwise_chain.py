@@ -118,7 +118,7 @@ class ChainKernel(Kernel):
     Args:
         inputs: facts of the chain's inputs.
         output: the fact of its result, to whose shape all inputs broadcast.
-        threads: how many threads there are.
+        threads: number of threads.
         input_orders, output_order: how the tensors lie in memory, as far as that is known.
 
     Attributes:

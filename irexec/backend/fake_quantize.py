@@ -146,7 +146,7 @@ class _Levels:
 
 
 def _factors(low: np.ndarray, high: np.ndarray, levels: int) -> np.ndarray:
-    """For each range (row) a factor for which ``quantize`` returns the reference kernel's indices; 0 if none.
+    """A factor per range (row) with which ``quantize`` returns the reference kernel's indices; 0 without one.
 
     A value halfway between two levels is only seen as such if its product is exact, which the rounding of the scale
     decides. Indices rise with the data: they are right everywhere if they are next to each threshold between two

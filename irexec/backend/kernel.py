@@ -38,7 +38,7 @@ class Task:
         chain: element-wise operations on the first output (its register 0), or None.
         operands: facts of the chain's further inputs; they follow ``inputs`` when a kernel runs.
         input_orders, output_orders: how inputs and outputs lie in memory.
-        threads: how many threads work on blocks.
+        threads: number of threads that work on blocks.
         holding: how compressed weights are held.
     """
 

@@ -48,7 +48,7 @@ class LinearGeometry:
     """A product as ``sheets`` times (tokens, inner) @ (features, inner).T.
 
     Attributes:
-        activation: which input is not the constant.
+        activation: index of the input that is not the constant.
         swapped: whether tokens are the last axis of that input.
         groups: the axes of the output that are sheets, tokens and features.
         contiguous: the one of these groups (0, 1, 2) that is innermost in the output.

@@ -139,7 +139,7 @@ class _Normalization(Kernel):
 
     Args:
         groups: axes of the input and the output, in the order in which pieces have them.
-        extent: how many elements of each of these groups a piece has.
+        extent: number of elements of each of these groups in a piece.
     """
 
     def __init__(self, task: Task, groups: Groups, formula: Formula, extent: Sequence[int], cost: float) -> None:

@@ -74,7 +74,7 @@ class _Job:
         """Return once no block is under way and none will be begun, however often the wait is interrupted.
 
         Raises:
-            BaseException: what interrupted it, such as KeyboardInterrupt.
+            BaseException: an interruption, such as KeyboardInterrupt.
         """
         interrupted: BaseException | None = None
         while True:
@@ -140,7 +140,7 @@ class Pool:
     """A number of threads that work on one job. All pools share the threads of the process, started on demand.
 
     Args:
-        threads: how many work on one job, the caller included.
+        threads: number of threads per job, the caller included.
     """
 
     def __init__(self, threads: int) -> None:

@@ -78,7 +78,7 @@ class Pool(Kernel):
         dtype: the type to compute in.
         function: combines two points.
         start: the value of padding.
-        factors: what the results (counts...) are multiplied by.
+        factors: factors of the results, (counts...).
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class Pool(Kernel):
 def _combined(
     function: Any, points: np.ndarray, count: int, step: int, spare: Sequence[np.ndarray], scratch: Scratch
 ) -> np.ndarray:
-    """For each position of a row the values at ``count`` positions from it on, ``step`` apart, combined.
+    """``count`` values of a row, ``step`` apart, combined from each position on.
 
     The last positions, for which the row is too short, hold anything. The result is one of the spare arrays, or
     ``points``.

@@ -51,7 +51,7 @@ class _Recurrent(Kernel):
     """A cell or sequence whose weights W, R and B, the last inputs, are packed once if they are constants.
 
     Args:
-        states: how many inputs follow X that are states.
+        states: number of states, the inputs after X.
         first: the index of W.
     """
 

@@ -25,7 +25,7 @@ from irexec.schema.opdef import OpDef
 Candidates = Callable[[Task], Iterable[Candidate]]
 
 LARGE = 256 << 20
-"""Bytes of outputs below which available memory is not checked."""
+"""Available memory is not checked for outputs of fewer bytes."""
 
 _RECKONED = 1 << 57
 """Bytes of a tensor, some multiples of which can be addressed."""
@@ -104,7 +104,7 @@ def block_operation(
     """Decorator of a function that returns how an operation runs on a block, or None where it cannot.
 
     Raises:
-        ValueError: that version has one already.
+        ValueError: the version has one already.
     """
 
     def register(function: Callable[[Task], BlockOperation | None]) -> Callable[[Task], BlockOperation | None]:

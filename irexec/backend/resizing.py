@@ -166,7 +166,7 @@ def _runs(index: np.ndarray) -> Iterator[tuple[slice, slice]]:
 
 
 class Resize(Kernel):
-    """Axes resized one after the other, each by its table; data is seen in its order in memory."""
+    """Resizing of one axis after the other, each by its table, in the memory order of the data."""
 
     def __init__(self, task: Task, dtype: np.dtype, steps: Sequence[tuple[int, Taps]]) -> None:
         super().__init__(algorithm="resizing by products with matrices", reads=(0,), runs_chain=True, records=True)

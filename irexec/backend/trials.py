@@ -27,7 +27,7 @@ class ThreadTrials:
     """The trials of one step.
 
     Attributes:
-        alone: whether the step runs on one thread.
+        alone: True if the step runs on one thread.
     """
 
     def __init__(self) -> None:

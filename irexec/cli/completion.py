@@ -211,7 +211,7 @@ def _sources(words: Words, incomplete: str) -> Iterator[str]:
 
 
 def _shapes(words: Words, incomplete: str) -> Iterator[str]:
-    """NAME[SIZE,...], with the sizes that the model has."""
+    """Completions NAME[SIZE,...] with the sizes of the model."""
     for names in _names(words):
         yield from (f"{name}[{'' if shape is None else shape}]" for name, shape in names.inputs.items())
 

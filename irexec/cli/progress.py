@@ -28,8 +28,8 @@ def progress_bar(text: str, total: float, unit: str = "") -> Iterator[Advance]:
     left on the screen.
 
     Args:
-        text: what is done.
-        total: what all of the work is.
+        text: the description of the work.
+        total: the amount of all work.
         unit: of the work, such as "items": the bar then also shows how many are done, and how many in a second.
     """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":

@@ -111,7 +111,7 @@ def show(contents: Content, *, unfolds: bool = False) -> None:
     A terminal gets the first 500 rows of a table and a file the first 10,000; a last line counts the others.
 
     Args:
-        contents: what ``sections()`` returns.
+        contents: the result of ``sections()``.
         unfolds: also show folded sections.
     """
     has_lines = can_show(LINES)
@@ -160,7 +160,7 @@ def width() -> int | None:
 def as_json(document: dict[str, Any]) -> None:
     """A JSON document with its schema's version; NaN becomes null, infinities become text.
 
-    It is exact, and what a terminal would obey is escaped in it as JSON escapes any character.
+    Floats are exact, and control characters are escaped: no terminal obeys them.
     """
     json_document({"schema": SCHEMA, **document})
 

@@ -19,7 +19,7 @@ class Channels:
     Attributes:
         axis: of the tensor.
         rank: of the tensor.
-        count: how many there are.
+        count: their number.
         weights_shape: the shape in which a vector of them broadcasts to the weights.
     """
 
@@ -41,7 +41,7 @@ class Product:
     Attributes:
         data, weights: indexes of the inputs.
         outputs: the channels of the result.
-        inputs: those of the data, for convolutions.
+        inputs: the channels of the data, for convolutions.
         takes_shift: whether a shift of the data is the same shift of every element of the result, which padding
             prevents.
     """

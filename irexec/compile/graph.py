@@ -31,9 +31,9 @@ class CompileValue:
     """A tensor.
 
     Attributes:
-        fact: what is known of it.
+        fact: the fact of the value.
         producer: the operation that gives it; None for an input of the graph and for a constant.
-        index: which output of the producer it is.
+        index: index among the outputs of the producer.
         constant: for a constant, where its value comes from.
         order: how it lies in memory; None for C order.
         uses: each operation that reads it, with the index of the input; an operation may read it several times.
@@ -82,7 +82,7 @@ class Operation:
         outputs: the values that it gives.
         node: the layer that messages name.
         origins: the layers that it computes.
-        own: how many inputs are the operation's own.
+        own: number of the operation's own inputs.
         chain: element-wise operations on the first output; for a chain that stands alone, all that it is.
         bodies: by the parameter that takes them.
         rank: where it stands among the operations that do not depend on it; -1 until it is inserted.

@@ -84,7 +84,7 @@ def check_addresses(facts: Sequence[Fact]) -> None:
 def refuse_too_large(graph: CompileGraph, memory: MemoryLimit) -> None:
     """Raise NodeError for the first tensor of known shape that takes more memory than available.
 
-    Inputs may be in memory already; only those that none can hold are refused.
+    An input may be in memory already; it is refused only if no memory could hold it.
     """
     for value in graph.inputs:
         try:

@@ -128,8 +128,8 @@ class Constant(Pattern):
     """A small constant: of one element and a given number, or any, equal wherever the name occurs.
 
     Attributes:
-        number: what it must be; None for any.
-        name: what it is bound to; empty for nothing.
+        number: the required value; None for any.
+        name: the name that it is bound to; empty for none.
         single: whether it has one element.
     """
 

@@ -201,7 +201,7 @@ class _Planner:
     def _frees(
         self, running: Sequence[PlannedOperation], storage: Storage
     ) -> dict[PlannedOperation, list[CompileValue]]:
-        """For each operation the values with memory of their own that no later operation reads."""
+        """The values with memory of their own whose last reader is each operation."""
         last: dict[CompileValue, PlannedOperation] = {}
         for planned in running:
             for value in (*planned.operation.outputs, *planned.operation.inputs):
@@ -283,7 +283,7 @@ class _Planner:
         return call, "reference", read
 
     def _copied(self, storage: Storage) -> tuple[bool, ...]:
-        """For each target, whether it may share memory with an earlier target or with memory of others."""
+        """Whether each target may share memory with an earlier target or with memory of others."""
         seen: set[Owner] = {EXTERNAL}
         copied = []
         for value in self.graph.targets:
@@ -320,7 +320,7 @@ def _state(definition: OpDef) -> str | None:
 
 
 def _rounding(operation: Operation) -> tuple[Element | None, ...] | None:
-    """For each output the type to round to; None if NumPy has all of their types."""
+    """The type to round each output to; None if NumPy has all types."""
     elements = tuple(
         None if value.fact.element is None or value.fact.element.native else value.fact.element
         for value in operation.outputs

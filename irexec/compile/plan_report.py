@@ -79,17 +79,17 @@ class PlanReport(Report):
     Attributes:
         name: of the model.
         steps: in the order in which they run; steps of a body come after the step that owns it.
-        layers: how many layers of the model are computed; Parameters, Constants and Results are not counted.
-        computed: how many of these are in a step.
-        viewed: how many others are views of other tensors, which need no step.
-        passes: what the passes changed, by their names.
+        layers: number of computed layers of the model; Parameters, Constants and Results are not counted.
+        computed: number of these layers in steps.
+        viewed: number of the other layers, views of tensors that need no step.
+        passes: the changes of the passes, by name.
         refusals: why passes left operations as they are.
-        threads: how many threads work on a step.
+        threads: number of threads of a step.
         arena: bytes that one run needs for the tensors between the steps, workspace of the kernels included.
         intermediate: bytes of all tensors that are read or asked for together, if each had memory of its own.
         packed: bytes that kernels have made of constants, for all plans of the compiled model.
         kept: bytes of constants that steps read as they are, in the mapped .bin or unpacked.
-        held: what holds memory while the steps of the model itself run, the arenas of bodies among it.
+        held: the occupied memory during the steps of the model itself, arenas of bodies included.
     """
 
     name: str

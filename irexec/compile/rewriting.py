@@ -42,7 +42,7 @@ class DerivedConstants:
         """The constant that ``compute`` returns for the values of ``sources``, computed on request.
 
         Args:
-            key: what is computed, with all its parameters: a pass and its settings.
+            key: the computation with all its parameters: a pass and its settings.
         """
 
         def value() -> np.ndarray:
@@ -89,7 +89,7 @@ class Report:
     """The changes and refusals of the passes.
 
     Attributes:
-        applied: how often each pass changed something.
+        applied: number of changes of each pass.
         refusals: by layer, for an operation of it that a pass looked at and left alone: the passes and their reasons,
             and the number of such operations before it. The bodies of a model share a report, and each asks for its own
             layers.
@@ -111,7 +111,7 @@ class Report:
 
     @property
     def reasons(self) -> list[list[tuple[str, str]]]:
-        """For each unchanged operation the passes and their reasons, ordered by the first visit of operations."""
+        """Passes and their reasons by unchanged operation, in the order of the first visit."""
         found = sorted(
             (each for operations in self.refusals.values() for each in operations.values()), key=lambda each: each[0]
         )
@@ -139,10 +139,10 @@ class Rewriting:
 
     Attributes:
         constants: the constants made of others.
-        threads: how many threads will run the plan.
+        threads: number of threads that will run the plan.
         holding: how compressed weights are held.
         budget: bytes that folding may add to what is stored.
-        report: what the passes did.
+        report: the changes of the passes.
         name: the pass that runs.
     """
 

@@ -17,12 +17,12 @@ from irexec.errors import OpError
 
 @dataclass(frozen=True, eq=False)
 class Replacement:
-    """Inserts the operations that a rule puts in place of a match.
+    """Inserts the replacement of a match.
 
     Attributes:
-        match: what was matched.
+        match: the matched operations.
         root: the operation whose output is replaced.
-        rewriting: for constants, and the options of the pass.
+        rewriting: the rewriting, with constants and the options of the pass.
     """
 
     graph: CompileGraph
@@ -52,7 +52,7 @@ class Rule:
     """A pattern and its replacement.
 
     Attributes:
-        name: what is recognised, for reports.
+        name: the recognised operation, for reports.
         pattern: of the value that is replaced.
         replace: makes the replacement, or says why it does not; operations that it made and that are not used are
             removed after the pass.

@@ -149,8 +149,8 @@ class Plan:
 
     Attributes:
         steps: in order.
-        slots: how many there are.
-        constants: what stands in a slot from the start.
+        slots: their number.
+        constants: the contents of slots at the start.
         parameters: the slot of each Parameter of the graph; -1 where nothing reads it.
         targets: the slot of each value asked for.
         copied: for each target whether it may be memory of an input, a constant or another target.
@@ -158,9 +158,9 @@ class Plan:
         aliases: slots that are views of those.
         input_aliases: slots that are views of Parameters.
         arena: bytes of the arena.
-        threads: how many threads work on a step.
+        threads: number of threads of a step.
         sources: the constants that the plan keeps alive.
-        passes: how often each pass changed something, for those that did.
+        passes: number of changes of each pass that changed something.
         intermediate: bytes of all tensors that are read or asked for together, for comparison with ``arena``.
         views: the layers that need no step, since their outputs are views of other tensors.
         refusals: why passes left operations of this graph as they are.

@@ -45,7 +45,7 @@ class Amount:
 
     Attributes:
         value: the number; None sorts after all others.
-        text: what is shown.
+        text: the shown text.
     """
 
     value: float | None
@@ -78,7 +78,7 @@ class Column:
         of: the name of the attribute of a row that it shows, or a function of a row; None where rows are sequences of
             cells.
         kind: of its cells.
-        hint: what the column means, shown where the pointer rests on the header.
+        hint: the meaning of the column, shown at the pointer on the header.
         width: in characters, in a table of the style "fixed", the columns of which do not depend on their cells: such
             tables of thousands of rows are drawn in less time.
     """
@@ -110,9 +110,9 @@ class Table:
     Attributes:
         columns: each a Column, or the title of a column of names.
         rows: objects of which the columns show attributes, or sequences of cells.
-        caption: what is in the table.
+        caption: the title of the table.
         hide_empty: leave out columns that are empty in every row.
-        limit: how many rows are shown at most; None for as many as the renderer shows. A last row counts the others.
+        limit: maximum number of shown rows; None for the renderer's own. A last row counts the others.
         what: the plural of what a row is.
         style: of a page: "stacked" puts the cells of a row below each other on a narrow screen, "sortable",
             "searchable", "fixed".
@@ -175,10 +175,10 @@ class Histogram:
     """A bar for each of the intervals of equal width between ``low`` and ``high``.
 
     Attributes:
-        counts: how many elements are in each interval.
+        counts: number of elements in each interval.
         low, high: the bounds.
         labels: of the intervals; without, a histogram is drawn in HTML alone.
-        lighter: how many of the elements of each interval are drawn lighter, at the end of its bar; () for none.
+        lighter: number of elements of each interval in a lighter colour, at the end of its bar; () for none.
         is_large: whether it stands by itself and not in the cell of a table.
     """
 

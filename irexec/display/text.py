@@ -27,7 +27,7 @@ Line = list[tuple[str, str]]
 """The pieces of a line, each with its style: that of a Text, or "header" or "rule" of a table."""
 
 _SENTENCE, _LINE = 2_000, 10_000
-"""Characters of a cell that is a sentence, and of a line."""
+"""Maximum number of characters in a cell with a sentence, and in a line."""
 
 _GUIDES = str.maketrans("│├└─", "||`-")
 
@@ -42,7 +42,7 @@ class Frame:
         rows: the maximum number of rows of a table; None for all.
         longest: characters of a cell that is a name; names in a file may have any length, and padding repeats it.
         has_lines: whether rules and ellipses may be drawn with other characters than ASCII.
-        rest: what follows the number of rows that are left out.
+        rest: the text after the number of omitted rows.
         unfolds: whether folded sections are shown.
     """
 

@@ -77,7 +77,7 @@ class Element:
 
     @property
     def native(self) -> bool:
-        """Whether the carrier is the type itself, so that nothing needs to be rounded."""
+        """True if the carrier is the type itself: nothing is rounded."""
         return not self.codec.rounds
 
     @property

@@ -19,7 +19,7 @@ class MiniFloat(abc.ABC):
     """A float type of which every value has a code of at most 8 bits.
 
     Attributes:
-        ascending: how many codes, from 0 on, have finite values that are not negative, in ascending order.
+        ascending: number of codes from 0 on with finite, non-negative values in ascending order.
     """
 
     ascending: int = 0

@@ -19,7 +19,7 @@ def unpack(element: Element, raw: np.ndarray, count: int) -> np.ndarray:
     Args:
         element: the element type.
         raw: uint8, one dimension.
-        count: how many elements to read.
+        count: number of elements to read.
 
     Returns:
         One dimension in the element's carrier; a view on ``raw`` where the type is NumPy's own.

@@ -21,7 +21,7 @@ def read_bodies(context: ReadContext, layer: Element, node: Node, read_graph: Ca
     Args:
         context: the document.
         layer: the layer element.
-        node: what has been read of it.
+        node: the node as read so far.
         read_graph: reads the graph of a body from its element.
 
     Returns:

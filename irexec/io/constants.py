@@ -82,7 +82,7 @@ class BinCheck:
 
     Attributes:
         weights: the .bin.
-        record: what the .xml says of it.
+        record: the entry of the .xml.
     """
 
     weights: Weights

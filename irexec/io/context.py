@@ -21,9 +21,9 @@ class ReadContext:
     Most layers of a large model say the same of their ports and have the same parts, so that these are held once.
 
     Attributes:
-        name: what messages call the document.
+        name: the name of the document in messages.
         weights: the .bin.
-        problems: those of the graph that is being read.
+        problems: the problems of the graph that is being read.
         unreadable: the constants whose bytes are not in the .bin.
         facts: by precision and dims as written, where nothing is wrong with them.
         layouts: payloads of layers that say nothing else, by the tags of their child elements.

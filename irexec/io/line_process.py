@@ -23,9 +23,9 @@ class LineProcess:
     """A process that runs ``main`` of a module.
 
     Args:
-        module: whose ``main`` it calls.
+        module: the module whose ``main`` is called.
         arguments: of ``main``.
-        name: what messages call it.
+        name: its name in messages.
         prepare: called in the new process before anything else, where the system can do that.
     """
 

@@ -44,7 +44,7 @@ def read(
             .xml. A default that cannot be read, or is not the one that was written with the .xml, is a problem of the
             model.
         mmap: map the .bin; otherwise it is read at once.
-        progress: is called with each part of the .xml that has been read, as a fraction of it.
+        progress: called with the fraction of the .xml that each step has read.
 
     Raises:
         ModelError: the .xml cannot be read, is not XML, or not an IR of version 10 or 11; the .bin that is named cannot

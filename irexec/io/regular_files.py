@@ -60,7 +60,7 @@ class NotRegularFileError(OSError):
     """A path does not lead to a regular file.
 
     Attributes:
-        kind: what it leads to, such as "a folder".
+        kind: the kind of its target, such as "a folder".
     """
 
     def __init__(self, path: str | Path, mode: int) -> None:

@@ -51,11 +51,11 @@ def parse(
 
     Args:
         data: the file.
-        name: what messages call it.
-        opened: is given the root as soon as its attributes are known.
+        name: its name in messages.
+        opened: called with the root as soon as its attributes are known.
         parts: functions by the tag of a child of the root; each is given the children of that element one after the
             other, as soon as they are complete, and they are not kept.
-        progress: is called with each part of the file that is done, as a fraction of it.
+        progress: called with the fraction of the file that each step has read.
 
     Returns:
         The root, with all elements but those that ``parts`` has taken.

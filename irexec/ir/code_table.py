@@ -25,7 +25,7 @@ class Code(Record):
             run) or info.
         meaning: one sentence without a full stop.
         example: XML in which it is found, or ONNX's text of a model, reduced to what matters.
-        repair: what to do about it.
+        repair: the cure.
     """
 
     code: str

@@ -17,7 +17,8 @@ class Finding(Record):
 
     Attributes:
         code: stable; irexec.analysis.codes says what it means and how to repair it.
-        severity: that of the code: error (it cannot be run or trusted), warning (unusual, but it can be run) or info.
+        severity: the severity of the code: error (it cannot be run or trusted), warning (unusual, but it can be run) or
+            info.
         layer_id, layer_name, layer_type: the layer; None where the finding is that of the whole model.
         port: the id of the port, as written.
         line: the XML line.

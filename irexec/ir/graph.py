@@ -37,7 +37,7 @@ class Value:
         names: the tensor names.
         port: the port's id as written; None for a node that was not read from a file.
         line: the XML line of the port.
-        payload: what else the file says of the port; opaque.
+        payload: other content of the port in the file; opaque.
     """
 
     node: Node
@@ -74,7 +74,7 @@ class Input:
     Attributes:
         source: the value that arrives; None if no edge does.
         fact, port, line: as for Value.
-        payload: what else the file says of the port and of its edge; opaque.
+        payload: other content of the port and its edge in the file; opaque.
     """
 
     source: Value | None = None
@@ -103,8 +103,8 @@ class Node(Shown):
         constant: for a Constant.
         line: the XML line of the layer; None for a node that was not read from a file.
         spelling: the type as written; None for a node that was not read from a file.
-        payload: what else the file says of the layer; opaque.
-        typed: what irexec.analysis.attributes has parsed ``attributes`` to; it is kept there and used nowhere else.
+        payload: other content of the layer in the file; opaque.
+        typed: ``attributes`` as parsed by irexec.analysis.attributes, which alone uses them.
     """
 
     id: int
@@ -175,8 +175,8 @@ class Graph(Shown):
     Attributes:
         name: as written.
         nodes: the layers.
-        problems: what the graph cannot express of its file.
-        payload: what else the file says; opaque.
+        problems: parts of the file that the graph cannot express.
+        payload: other content of the file; opaque.
     """
 
     name: str = ""

@@ -11,7 +11,7 @@ class Names:
     """The names that are taken.
 
     Args:
-        taken: those that are taken already.
+        taken: names that are taken already.
     """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:

@@ -46,7 +46,7 @@ def _outputs(runner: Runner) -> dict[int, int]:
 
 
 def _arguments(runner: Runner, inputs: Sequence[Any]) -> list[Any]:
-    """For each Parameter of the body, in their order, the input of the node that the port maps connect with it."""
+    """The node's input that the port maps connect with each Parameter of the body, in their order."""
     connected = {}
     for entry in runner.body.port_maps:
         index = runner.node.input_index(entry.external)

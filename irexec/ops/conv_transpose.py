@@ -87,7 +87,7 @@ def _channels_first_shape(shape: PartialShape, rank: int, data_format: str) -> t
 
 
 def _channels(data: Size, inputs: Size, outputs: Size, groups: int, bias: Fact | None) -> Size:
-    """The output channels; OpError if channels, groups and bias do not go together."""
+    """The number of output channels; raises OpError if channels, groups and bias contradict each other."""
     for size, name in ((data, "input"), (inputs, "filter")):
         check(
             not isinstance(size, int) or size % groups == 0,

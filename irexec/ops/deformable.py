@@ -42,9 +42,9 @@ class ModulatedAttributes(DeformableAttributes):
 def deformable_convolution_1(
     data: Planar, offsets: Planar, filter: Planar, *, attributes: DeformableAttributes
 ) -> np.ndarray:
-    """Convolution of data [N, C, Y, X] with filter [O, C / group, Y, X] whose points ``offsets`` move.
+    """Convolution of data [N, C, Y, X] with filter [O, C / group, Y, X] whose points are moved by ``offsets``.
 
-    As DeformableConvolution-8 without mask and with ``bilinear_interpolation_pad`` false. Source:
+    It is DeformableConvolution-8 without mask and with ``bilinear_interpolation_pad`` false. Source:
     DeformableConvolution-1.
     """
     return _convolve(data, offsets, filter, None, attributes, zero_pad=False)

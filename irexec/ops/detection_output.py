@@ -245,7 +245,7 @@ def _unify_counts(inputs: list[Row], each: int, items: str, known: Size) -> Size
 
 
 def _images(inputs: list[Row], batch: Size) -> Size:
-    """The number of images: proposals are for each of them, or one for all."""
+    """The number of images; proposals exist for each image, or once for all."""
     images = ANY if low(batch) < 2 else batch
     for name, size, _ in inputs:
         check(may_equal(images, size), f"{name} is for {size} images, expected {images}")

@@ -118,7 +118,7 @@ def _gather_8_facts(data: Fact, indices: Fact, axis: Fact, *, batch_dims: int = 
 
 @op("GatherElements", since=6)
 def gather_elements_6(data: GatheredTensor, indices: IndicesTensor, *, axis: int) -> np.ndarray:
-    """For each position of ``indices`` the element of ``data`` at that position, but at the given index along ``axis``.
+    """Elements of ``data`` at the positions of ``indices``, but at the given index along ``axis``.
 
     Negative indices are counted from the end. Source: GatherElements-6.
     """

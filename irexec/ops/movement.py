@@ -263,7 +263,7 @@ def reverse_sequence_1(
     batch_axis: int = 0,
     seq_axis: int = 1,
 ) -> np.ndarray:
-    """For each index along ``batch_axis`` the first ``seq_lengths[index]`` elements along ``seq_axis`` reversed.
+    """The first ``seq_lengths[index]`` elements along ``seq_axis`` reversed, at each index along ``batch_axis``.
 
     Source: ReverseSequence-1.
     """

@@ -44,7 +44,7 @@ def _constant_1_shape(*, element_type: Element, shape: PartialShape, constant: C
 
 @op("Result", since=1, view=True, symbolic=True)
 def result_1(input: AnyTensor) -> np.ndarray:
-    """An output of the graph: its input. Source: Result-1."""
+    """An output of the graph, equal to the input. Source: Result-1."""
     return input
 
 

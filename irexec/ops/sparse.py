@@ -104,7 +104,7 @@ def embedding_bag_offsets_sum_3(
     default_index: IntegerScalar | None = None,
     per_sample_weights: NumericVector | None = None,
 ) -> np.ndarray:
-    """For each bag the sum of the rows of ``emb_table`` at its ``indices``, each times its weight.
+    """The sum of the rows of ``emb_table`` at the ``indices`` of each bag, each times its weight.
 
     A bag is the indices from its offset to the next. An empty one has the row ``default_index``; zeros if it is -1 or
     not given. Source: EmbeddingBagOffsetsSum-3.
@@ -163,7 +163,7 @@ def _packed(table: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, 
 def embedding_bag_packed_sum_3(
     emb_table: Table, indices: IntegerMatrix, per_sample_weights: NumericMatrix | None = None
 ) -> np.ndarray:
-    """For each row of ``indices`` [bags, rows] the sum of those rows of ``emb_table``, each times its weight.
+    """The sum of the rows of ``emb_table`` at each row of ``indices`` [bags, rows], each times its weight.
 
     Source: EmbeddingBagPackedSum-3.
     """
@@ -204,7 +204,7 @@ def embedding_segments_sum_3(
     default_index: IntegerScalar | None = None,
     per_sample_weights: NumericVector | None = None,
 ) -> np.ndarray:
-    """For each segment the sum of the rows of ``emb_table`` at its ``indices``, each times its weight.
+    """The sum of the rows of ``emb_table`` at the ``indices`` of each segment, each times its weight.
 
     An empty segment has the row ``default_index``; zeros if it is -1 or not given. Ids of num_segments and above are
     ignored, as in OpenVINO. Source: EmbeddingSegmentsSum-3.

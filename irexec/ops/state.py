@@ -18,8 +18,8 @@ from irexec.schema.registry import op
 def read_value_3(init_value: AnyTensor, *, variable_id: str, variables: Variables) -> np.ndarray:
     """The variable's value; ``init_value`` before anything was assigned in this session.
 
-    The shape of ``init_value`` may be another one in each run; a value that was assigned in a run of another shape is
-    refused. Source: ReadValue-3 and Assign-3, by which a variable has the shape of ``init_value``.
+    ``init_value`` may have another shape in each run; a value assigned under another shape is refused. Source:
+    ReadValue-3 and Assign-3, where a variable has the shape of ``init_value``.
     """
     value = variables.get(variable_id, init_value)
     check(

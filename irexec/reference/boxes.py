@@ -144,7 +144,7 @@ _MAX_CACHED = 1 << 23
 
 
 class OverlapCache:
-    """For each box those that overlap it by more than a threshold; computed once and cached for all classes up to a
+    """The boxes that overlap each box by more than a threshold; computed once and cached for all classes up to a
     limit."""
 
     def __init__(self, boxes: BoxSet, threshold: np.float32, *, inclusive: bool = False) -> None:

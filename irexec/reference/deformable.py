@@ -47,7 +47,7 @@ def convolve_deformable(
 
 
 def _grid(placed: SlidingWindows, counts: Sizes, dtype: np.dtype) -> list[np.ndarray]:
-    """For each axis the coordinates of the points before they are moved, shaped to broadcast as (K, counts...)."""
+    """Coordinates of the unmoved points along each axis, shaped to broadcast as (K, counts...)."""
     rank = len(placed.kernel)
     taps = np.indices(placed.kernel).reshape(rank, -1)
     grids = []

@@ -24,7 +24,7 @@ class SampleParams:
 
     Attributes:
         mode: nearest (ties go to the even pixel), bilinear, bicubic.
-        padding_mode: what is beyond the border: zeros, border, reflection.
+        padding_mode: the values beyond the border: zeros, border, reflection.
         align_corners: -1 and 1 are the centres of the outermost pixels, not their outer edges.
     """
 

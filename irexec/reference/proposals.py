@@ -105,7 +105,7 @@ def suppress(
         boxes: (N, 4), the best first.
         sizes: (N,), the areas of the boxes.
         threshold: the maximum overlap, intersection over union.
-        limit: how many are kept at most; None for all.
+        limit: maximum number of kept boxes; None for all.
         eta: the factor of a threshold above one half after each box kept.
     """
     max_overlap = np.full(len(boxes), -np.inf, boxes.dtype)

@@ -18,7 +18,7 @@ def nearest_levels(data: np.ndarray, low: np.ndarray, high: np.ndarray, levels: 
 
 
 def level_values(index: np.ndarray, low: np.ndarray, high: np.ndarray, levels: int) -> np.ndarray:
-    """The values of levels by their indices, of ``levels`` levels from ``low`` to ``high``.
+    """Values of levels by index; there are ``levels`` levels from ``low`` to ``high``.
 
     Args:
         index: whole numbers from 0 to ``levels - 1``, or NaN.

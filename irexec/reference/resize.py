@@ -24,7 +24,7 @@ _DENSE = 64
 
 @dataclass(frozen=True, eq=False)
 class Taps:
-    """For each position of the result the positions of the data it is made of, and their weights.
+    """Positions of the data that contribute to each position of the result, and their weights.
 
     Attributes:
         index: (out, taps), all within the data.

@@ -114,7 +114,7 @@ def _pool_block(result: np.ndarray, pooling: BoxPooling) -> None:
 
 
 def _each_point(rows: np.ndarray, columns: np.ndarray) -> Iterator[tuple[np.ndarray | slice, int, int]]:
-    """For each point of a bin: the boxes that have it (a slice where all have), and its indices along both axes."""
+    """The boxes with each point of a bin (a slice if all have it), and the point's indices along both axes."""
     columns = np.where(rows > 0, columns, 0)
     rows = np.where(columns > 0, rows, 0)
     for i in range(int(rows.max())):

@@ -24,8 +24,8 @@ def pool_large_boxes(result: np.ndarray, pooling: BoxPooling, separable: np.ndar
 
     Args:
         result: (R, height, width, C), zeros.
-        pooling: that of R boxes.
-        separable: what ``are_separable`` says of each box, (R,).
+        pooling: the pooling of R boxes.
+        separable: the result of ``are_separable`` for each box, (R,).
     """
     for index in np.flatnonzero(pooling.points > 0).tolist():
         box = pooling.take(slice(index, index + 1))
@@ -36,7 +36,7 @@ def pool_large_boxes(result: np.ndarray, pooling: BoxPooling, separable: np.ndar
 
 
 def are_separable(pooling: BoxPooling, pooled: Sequence[int]) -> np.ndarray:
-    """For each box whether its means are a product of matrices, which must be finite and not too large, (R,)."""
+    """True for boxes whose means are a product of matrices, which must be finite and not too large, (R,)."""
     boxes, sizes = pooling.boxes, pooling.sizes
     finite = np.isfinite(boxes.left) & np.isfinite(boxes.top) & np.isfinite(boxes.width) & np.isfinite(boxes.height)
     too_large = max(pooled[0] * sizes[0], pooled[1] * sizes[1]) > _MAX_WEIGHTS

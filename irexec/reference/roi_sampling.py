@@ -115,7 +115,7 @@ def positions(start: np.ndarray, length: np.ndarray, bins: int, points: np.ndarr
 
     Args:
         start, length: of the boxes, (R,).
-        points: how many points a bin of each box has, (R,).
+        points: number of points in a bin of each box, (R,).
     """
     number = start.dtype.type
     bin_length = length / number(bins)

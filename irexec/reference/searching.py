@@ -10,7 +10,7 @@ IsBefore = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def bisect(sequence: np.ndarray, values: np.ndarray, is_before: IsBefore) -> np.ndarray:
-    """For each value the number of elements at the start of its sequence that are before it, as i64.
+    """The number of elements before each value at the start of its sequence, as i64.
 
     Args:
         sequence: (..., n), sorted along the last axis.

@@ -54,7 +54,7 @@ class TransposedWindows:
 
     Attributes:
         strides, dilations: as for SlidingWindows, on the result.
-        begins: what is cropped at the start of the natural result.
+        begins: number of cropped elements at the start of the natural result.
         natural: the sizes before anything is cropped.
         counts: the sizes of the result; beyond the end of the natural result it is zero.
     """

@@ -54,7 +54,7 @@ class Arenas:
     """The arenas of a compiled model. Each grows to the largest plan that it was used for; at most KEPT are kept.
 
     Args:
-        memory: how much may be allocated.
+        memory: the limit of allocated memory.
     """
 
     def __init__(self, memory: MemoryLimit | None = None) -> None:

@@ -32,7 +32,7 @@ class CompiledModel(Session):
 
     Args:
         model: the model. It is copied: changing it afterwards changes nothing here.
-        threads: how many threads work on a step; by default IREXEC_NUM_THREADS, or as many as the process has cores to
+        threads: number of threads of a step; by default IREXEC_NUM_THREADS, or as many as the process has cores to
             run on.
         optimize: rewrite the graph and use fast kernels; without, only reference kernels run. The names of passes run
             these alone.
@@ -121,7 +121,7 @@ class CompiledModel(Session):
 
         Args:
             inputs: as for a call.
-            runs: how many runs are measured, after two that are not.
+            runs: number of measured runs, after two that are not.
             allow_cast: as for a call.
             timeout: seconds that all runs together may take; None for any.
             progress: called after each run with its part of all of them.

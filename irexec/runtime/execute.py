@@ -28,7 +28,7 @@ Observer = Callable[[Step, Sequence[Any], float], None]
 
 
 class Watcher(Protocol):
-    """Is called after every step of a run of an observed plan, those of bodies too. What it raises ends the run."""
+    """Called after every step of an observed plan, steps of bodies included; an exception ends the run."""
 
     def step(self, step: Step, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """A step has run. The arrays are valid until this returns; None for an input that the kernel does not read."""
@@ -55,7 +55,7 @@ def run(
 
     Args:
         limits: of memory and time; without, the memory that there is.
-        watcher: is called after every step, for a plan that was made to be observed.
+        watcher: called after every step of an observed plan.
 
     Raises:
         NodeError: a kernel refuses its inputs, or there is not enough memory.

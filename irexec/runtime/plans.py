@@ -13,8 +13,8 @@ class PlanCache:
     """Plans by key. A thread that makes a plan does not stop the others.
 
     Args:
-        size: how many plans are kept.
-        remembered: how many keys that have no plan are remembered.
+        size: maximum number of stored plans.
+        remembered: maximum number of stored keys without a plan.
     """
 
     def __init__(self, size: int = 8, remembered: int = 64) -> None:

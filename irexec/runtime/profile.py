@@ -134,8 +134,8 @@ class Profile(Report):
             that of one.
         layers: a row for each layer; the time of a step is that of its main layer, and the other layers have none.
         types: a row for each type of operation, that with the most time first.
-        threads: how many threads worked on a step.
-        runs: how many runs were measured.
+        threads: number of threads of a step.
+        runs: number of measured runs.
         milliseconds: median of the times of the runs.
         minimum: the shortest of them.
         in_steps: the sum of the medians of the steps.
@@ -208,8 +208,7 @@ def describe_profile(plan: Plan, times: Times, costs: Costs) -> Profile:
 
 
 def _owners(plan: Plan) -> dict[Node, Step]:
-    """For each layer the step that its cost is counted in: of several, the first one with multiply-accumulates, or else
-    the first."""
+    """The step that counts the cost of each layer: the first of its steps with multiply-accumulates, else the first."""
     found: dict[Node, Step] = {}
     for step in plan.steps:
         for node in step.report.origins:

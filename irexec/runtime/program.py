@@ -50,10 +50,10 @@ class Program:
         threads, optimize, precision, tolerant: as given, ``threads`` as a number.
         inserted: the Converts that the copy has for arithmetic in f32.
         runs_as_read: whether the copy has the element types of the model; that of version 10 may not either.
-        inference: what is known of every value before a run.
+        inference: the fact of every value before a run.
         variables: the declared ones, by variable_id.
         arenas: the memory that runs take.
-        memory: how much there may be.
+        memory: the limit of memory.
         compilation: how plans are made, and the packed constants that they share.
 
     Raises:

@@ -23,7 +23,7 @@ class Session(Shown):
     """One state of a compiled model's variables.
 
     Attributes:
-        program: what is compiled; sessions of one model share it.
+        program: the compiled program; sessions of one model share it.
         variables: by variable_id; empty until something was assigned. Setting one sets the state.
     """
 

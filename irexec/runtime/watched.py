@@ -39,7 +39,7 @@ def watched_values(
         inputs, timeout: as for ``CompiledModel.run``.
         values: of the graph itself.
         progress: as for ``CompiledModel.values``.
-        watcher: is called after every layer; ``step.node`` is one of ``compiled.model``. What it raises ends the run.
+        watcher: called after every layer; ``step.node`` is one of ``compiled.model``. An exception ends the run.
 
     Raises:
         InputError: a value is not of this graph, or the inputs are wrong.

@@ -57,7 +57,7 @@ class Attribute:
         parameter: the kernel's parameter, or the field of the dataclass ``group``.
         parse: text to value; raises OpError with a sentence about the text alone, RangeError for a value outside of
             what is allowed.
-        annotation: what the kernel says of its type.
+        annotation: the annotation of the kernel's parameter.
         default: REQUIRED if there is none.
         choices: the spellings of an enum, else ().
         group: the kernel's parameter that takes the dataclass of which this is a field; None for a parameter of its

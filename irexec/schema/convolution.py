@@ -207,7 +207,7 @@ def check_filter(data: Fact, filter: Fact, rank: int, leading: int, inputs: Size
         data: [N, C, ...].
         filter: ``leading`` axes of it are not spatial.
         rank: the number of spatial axes.
-        inputs: how many channels the filter takes; ``of_groups`` says how many groups they are.
+        inputs: number of channels that the filter reads; ``of_groups`` states the number of groups.
     """
     check(
         filter.rank in (None, rank + leading),

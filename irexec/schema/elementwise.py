@@ -34,12 +34,12 @@ def define(
     result: Element | None = None,
     **flags: Any,
 ) -> None:
-    """Register the version of ``type`` of ``since``: ``function`` of the two tensors, broadcast.
+    """Register version ``since`` of operation ``type``: ``function`` of two broadcast tensors.
 
     Args:
         doc: the first sentence of the docstring.
         elements: the element types of the inputs, which must be the same.
-        result: the element type of the result; that of the inputs if None.
+        result: the element type of the result; None for the type of the inputs.
     """
 
     def kernel(a: np.ndarray, b: np.ndarray, *, auto_broadcast: Broadcasting = "numpy") -> np.ndarray:

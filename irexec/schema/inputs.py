@@ -29,7 +29,7 @@ class ElementSet:
     """Element types that an input takes.
 
     Attributes:
-        text: what messages and the documentation call the set, with its article: "an integer type".
+        text: the name of the set in messages and documentation, with its article: "an integer type".
         elements: its members.
     """
 

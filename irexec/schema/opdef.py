@@ -36,7 +36,7 @@ class ParsedAttributes:
     Attributes:
         values: by the kernel's parameter; a parameter is left out where an attribute without a default is missing or
             wrong.
-        problems: what is wrong with the attributes as written.
+        problems: the faults of the attributes as written.
     """
 
     values: Mapping[str, Any]
@@ -159,7 +159,7 @@ class OpDef:
         """The facts of the outputs, as the shape rule gives them: a Fact, or a tuple of them.
 
         Args:
-            inputs: what is known of the inputs.
+            inputs: the facts of the inputs.
             arguments: attributes and injected arguments, by the kernel's parameter.
 
         Raises:

@@ -57,7 +57,7 @@ class SequenceAttributes(CellAttributes):
 
     @property
     def reversed_directions(self) -> tuple[bool, ...]:
-        """For each direction whether it reads the sequences backwards."""
+        """Whether each direction reads the sequences backwards."""
         return {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[self.direction]
 
 

@@ -37,7 +37,7 @@ def op(type: str, since: int | str, **flags: Any) -> Callable[[Callable[..., Any
     """Decorator: register a kernel as the version of ``type`` that appeared in ``since``.
 
     Raises:
-        ValueError: that version is registered already.
+        ValueError: the version is registered already.
     """
 
     def register(kernel: Callable[..., Any]) -> OpDef:

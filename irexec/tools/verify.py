@@ -73,10 +73,10 @@ def verify(
     """Run a model and the .onnx file that it was converted from on the same random inputs, and compare the results.
 
     Args:
-        model: is not changed; it may have dynamic dimensions.
+        model: a model, which is not changed and may have dynamic dimensions.
         shapes: of inputs by name; dynamic dimensions that are not given get random sizes.
         declared: of the inputs of the file by name; sizes with the same symbol are equal.
-        runtime: what runs the file: "onnxruntime" in a process of its own, or "onnx".
+        runtime: the runtime of the file: "onnxruntime" in a process of its own, or "onnx".
         seed: of sizes and values.
         rtol, atol: the tolerances of the comparison.
 

@@ -9,7 +9,13 @@ import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_BEGINNING = re.compile(r"(What|Of|As|Those|Which|Whose|Whoever|Whatever|How many|How often|How much)\b")
+_BEGINNING = re.compile(
+    r"(What|Of|As|Those|Which|Whose|Whoever|Whatever|How many|How often|How much|Is|For each|For every|"
+    r"(?:On|In|By|To|From|At) (?:which|what|whose))\b"
+)
+_SECTION = re.compile(r"\s*(Args|Attributes|Returns|Raises|Yields):$")
+_ENTRY = re.compile(r"\s+([\w*`, ]{1,60}): (what|that|those|which|whose|is|how (?:many|much|often))\b")
+"""An entry of a section that begins with a pronoun, or with the question that the entry answers."""
 _COMMENT_BEGINNING = re.compile(r"(What|Of|Those|Whose|Whoever|Whatever|How many|How often|How much)\b")
 _PRONOUN = re.compile(r"\b(that|which|what|whose|those|whatever|whoever)\b", re.IGNORECASE)
 _MAX_PRONOUNS = 2
@@ -36,6 +42,8 @@ class Text:
         """Violations of the rules, each with the words that violate it."""
         if found := (_BEGINNING if self.is_docstring else _COMMENT_BEGINNING).match(self.text):
             yield f"begins with {found[0]!r}: {self.text[:80]!r}"
+        if self.is_docstring:
+            yield from _entries(self.text)
         yield from chains(self.text)
 
 
@@ -64,6 +72,15 @@ def _comments(source: str) -> Iterator[Text]:
         last = line
     if lines:
         yield Text(first, " ".join(lines), is_docstring=False)
+
+
+def _entries(text: str) -> Iterator[str]:
+    """Entries of arguments, attributes and errors that do not name the thing first."""
+    is_section = False
+    for line in text.split("\n"):
+        is_section = is_section or bool(_SECTION.fullmatch(line))
+        if is_section and (found := _ENTRY.match(line)):
+            yield f"entry {found[1]!r} begins with {found[2]!r}: {line.strip()[:80]!r}"
 
 
 def chains(text: str) -> Iterator[str]:

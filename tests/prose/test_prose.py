@@ -53,6 +53,15 @@ def test_pages(path: Path) -> None:
         ("A value that is known. A size which is not.\n\nA name whose layer is gone.", 0),
         ("Code is no prose: `that which what` and ``those that``.", 0),
         ("Offsets of values.", 0),
+        ("For each axis the number of windows.", 1),
+        ("On which core a thread runs.", 1),
+        ("Is called after every step.", 1),
+        ("Runs.\n\n    Args:\n        count: how many runs there are.\n        model: that runs.", 2),
+        (
+            "Runs.\n\n    Args:\n        count: number of runs.\n        how: the way.\n        seed: of a kind: what.",
+            0,
+        ),
+        ("A note: what it means.", 0),
     ],
 )
 def test_rules(text: str, count: int) -> None:

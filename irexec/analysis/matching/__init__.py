@@ -26,14 +26,14 @@ and that have the same type.
    its consumer, whatever its values. Pairs grow towards an insertion into a chain from both sides.
 3. Repeated identical blocks have layers equal to several others. These are paired in topological order, each time
    followed by step 2, so that a block stays together.
-4. What remains is aligned as two sequences in topological order, by type and attributes, as diff aligns lines: this
-   bridges several changes in a row. Then step 2 again, with less required.
-5. Parameters and Results that are still left are paired by their position, if both graphs have as many. A constant
+4. The remaining layers are aligned as two sequences in topological order, by type and attributes, as diff aligns lines:
+   this bridges several changes in a row. Then step 2 again, with less required.
+5. Parameters and Results that are still left are paired by their position, if their numbers are equal. A constant
    may be read through layers of one side alone (Convert, or Subtract and Multiply for decompression); it is paired with
    the constant of as many elements that its consumer read on the other side. A layer between the same neighbours as one
    of another type is paired with it.
 
-Bodies of paired layers are matched the same way, each with its namesake.
+Bodies of paired layers are matched by name, and their layers the same way.
 """
 
 from irexec.analysis.matching.match import match_graphs

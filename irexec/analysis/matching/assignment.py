@@ -63,7 +63,7 @@ class Assignment:
 
         Args:
             keys_a, keys_b: of all layers of each side.
-            reason: that the pairs get.
+            reason: the reason of the pairs.
             unless_named: leave out those of which one has the name of another unpaired layer.
         """
         only_a, only_b = _unique(keys_a, self.to_b), _unique(keys_b, self.to_a)

@@ -9,7 +9,7 @@ from irexec.analysis.matching.side import Identities, Numbers, Side
 from irexec.ir.graph import Node
 
 Keys = list[int]
-"""For each layer a number."""
+"""One number per layer."""
 NO_KEY = -1
 """In place of a key of a layer that has nothing of the kind; it is equal to no other."""
 

@@ -25,8 +25,7 @@ def match_graphs(a: Graph, b: Graph, known: Iterable[tuple[Node, Node]] = ()) ->
 
     Args:
         a, b: any graphs, damaged ones too; neither is changed.
-        known: layers that are the same, say since they give the same values; of whatever types. Each layer's first
-            partner counts.
+        known: pairs of equal layers of any types, for example with equal values; the first pair of a layer counts.
     """
     with collection_paused():
         return _match(a, b, known)

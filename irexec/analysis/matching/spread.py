@@ -27,7 +27,7 @@ class Spread:
         Args:
             minimum: the score.
             candidates: to begin with, beside the neighbours of fresh pairs.
-            reason: that new pairs get unless their names are equal.
+            reason: the reason of new pairs whose names differ.
         """
         state = self._state
         heap: list[Candidate] = []

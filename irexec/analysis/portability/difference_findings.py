@@ -42,7 +42,7 @@ def at_the_first(findings: Sequence[Finding]) -> Finding:
 def differences(
     model: ModelGraph, inference: Inference, rows: Sequence[Difference]
 ) -> Iterator[tuple[Node, Difference]]:
-    """The layers that have a difference, those of bodies too, each with its difference."""
+    """Layers with a known difference, layers of bodies included, each with its difference."""
     read = {value for node in model.walk() for value in node.inputs if value is not None}
     own = set(model.nodes)
     for node in model.walk():

@@ -45,7 +45,7 @@ class Layer:
 
     @property
     def attributes(self) -> Any:
-        """The attributes of an operation that has them in a dataclass; None where one is missing or wrong."""
+        """The attributes of an operation as its dataclass; None if an attribute is missing or invalid."""
         values = typed_attributes(self.node, self.definition).values
         return next((values.get(name) for name in self.definition.groups), None)
 

@@ -114,7 +114,7 @@ _SAMPLE = 8
 
 
 def equal_outputs(weights: np.ndarray) -> np.ndarray | None:
-    """For each output channel the first that has the same weights; None where most have weights of their own.
+    """The first channel with the same weights as each output channel; None if most channels have their own weights.
 
     Equal channels are computed once, not only to save work: a product may round the rows of its blocks
     differently, and a later operation (a Softmax of very large values) may amplify the difference.

@@ -1,4 +1,4 @@
-"""The sizes of one convolution, and how its result is cut into blocks."""
+"""Sizes of a convolution, and the blocks of its result."""
 
 from __future__ import annotations
 

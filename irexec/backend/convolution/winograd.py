@@ -27,7 +27,7 @@ from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.products import multiply_rows, panel_width
 from irexec.backend.scratch import Scratch
 
-# For each m the points. With 1/2 in place of 2 the error is a third.
+# Points by m. With 1/2 in place of 2 the error is a third.
 _POINTS = {
     2: (0, 1, -1),
     4: (0, 1, -1, 0.5, -2),

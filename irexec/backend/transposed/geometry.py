@@ -85,7 +85,7 @@ class TransposedGeometry:
 
     @functools.cached_property
     def axes(self) -> tuple[tuple[AxisPhase, ...], ...]:
-        """For each axis the phases that have values."""
+        """The phases with values along each axis."""
         return tuple(self._phases_along(axis) for axis in range(len(self.kernel)))
 
     def _phases_along(self, axis: int) -> tuple[AxisPhase, ...]:

@@ -51,7 +51,7 @@ class PhaseColumns(RowBlocks):
         return [tuple(axis.taps for axis in phase) for phase in self.phases]
 
     def _matrices(self, weights: np.ndarray) -> list[np.ndarray]:
-        """For each phase (groups, outputs, inputs * taps), in panels if channels last."""
+        """The weights of each phase, (groups, outputs, inputs * taps), in panels if channels last."""
         groups, inputs, outputs = weights.shape[:3]
         made = []
         for taps in self._taps():

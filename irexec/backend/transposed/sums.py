@@ -48,7 +48,7 @@ class TapSums(RowBlocks):
         self.cost = self._cost(is_channels_last(task.input_orders[0]))
 
     def _margins(self) -> tuple[list[int], list[int]]:
-        """For each axis the pixel of a phase's value 0, and the number of further pixels beyond its values."""
+        """The pixel of a phase's value 0 along each axis, and the number of further pixels beyond its values."""
         low, high = [], []
         for axis in range(len(self.geometry.kernel)):
             phases = [phase[axis] for phase in self.phases]
@@ -59,7 +59,7 @@ class TapSums(RowBlocks):
 
     @property
     def _counts(self) -> list[int]:
-        """The maximum number of values of a phase, along each axis."""
+        """Maximum size of a phase along each axis."""
         return [
             -(-count // stride)
             for count, stride in zip(self.geometry.windows.counts, self.geometry.windows.strides, strict=True)

@@ -14,7 +14,7 @@ from irexec.compile.rewriting import Rewriting, create
 
 
 def fold_scale_and_shift(graph: CompileGraph, rewriting: Rewriting) -> None:
-    """For each product the operations before it, then the operations after it."""
+    """Fold the operations before each product into it, then the operations after it."""
     for operation in graph.order():
         for fold in (_fold_before, _fold_after):
             product = product_of(operation) if operation in graph else None

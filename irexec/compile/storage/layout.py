@@ -70,7 +70,7 @@ def _outliving(graph: CompileGraph, operations: Sequence[PlannedOperation], stor
 
 
 def _last_reads(graph: CompileGraph, operations: Sequence[PlannedOperation], storage: Storage) -> dict[Owner, int]:
-    """For each owner the index of the last operation that may read its memory."""
+    """Index of the last operation that may read the memory of each owner."""
     last: dict[Owner, int] = {}
     for i, planned in enumerate(operations):
         for value in (*planned.operation.outputs, *planned.operation.inputs):

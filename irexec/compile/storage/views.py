@@ -85,7 +85,7 @@ def outputs_of(operation: Operation) -> Outputs:
 
 
 def as_views(outputs: Outputs, array: np.ndarray) -> tuple[np.ndarray, ...] | None:
-    """The outputs as views of the array; None where it would be copied, or the operation refuses it."""
+    """The outputs as views of the array; None if a copy is needed, or the operation refuses the array."""
     try:
         results = outputs(array)
     except (OpError, MemoryError):

@@ -29,10 +29,10 @@ class Tolerance:
     """The criterion for equal values.
 
     Attributes:
-        metric: what decides. "max": every value has to be near that of the reference. "rel": the largest difference,
-            divided by the largest magnitude of the reference, is at most the threshold. "cosine": the cosine of the
-            angle between both tensors is at least the threshold. "snr": the ratio of the reference's power to that of
-            the difference, in decibels, is at least the threshold.
+        metric: the measure of agreement. "max": every value has to be near that of the reference. "rel": the largest
+            difference, divided by the largest magnitude of the reference, is at most the threshold. "cosine": the
+            cosine of the angle between both tensors is at least the threshold. "snr": the ratio of the reference's
+            power to that of the difference, in decibels, is at least the threshold.
         rtol, atol: of "max": ``|x - r| <= atol + rtol * |r|``.
         threshold: of the other metrics; see THRESHOLDS.
         scaled: ``atol`` is multiplied by the root of the mean square of the reference.
@@ -71,11 +71,11 @@ class Agreement(Record):
             ``atol``.
         largest: the largest absolute difference, NaN if only NaN differ; None where the shapes differ or the values are
             not numbers.
-        message: what differs; "" where nothing does.
+        message: the difference; "" without one.
         relative: the largest difference divided by the largest magnitude of the reference.
         cosine: of the angle between both tensors; None where one of them is 0.
         snr: the power of the reference over that of the difference, in decibels; infinite where they are equal.
-        differing: how many values are not within the tolerance "max", or differ where another metric decides.
+        differing: number of values outside of the tolerance "max"; of differing values for other metrics.
     """
 
     name: str
@@ -146,8 +146,8 @@ def agreement_of(
     Args:
         name: of the tensor.
         actual, reference: both.
-        tolerance: what counts as equal.
-        other: what messages call the reference.
+        tolerance: the accepted difference.
+        other: the name of the reference in messages.
     """
     if actual.shape != reference.shape:
         return Agreement(name, False, None, f"shape {list(actual.shape)}, {other} has {list(reference.shape)}")
@@ -230,10 +230,10 @@ def _add(
     """Take a block into account.
 
     Args:
-        sums: what is known so far.
+        sums: the sums so far.
         start: the position of the block.
         one, other: its values, and those of the reference.
-        rtol, atol: what is near.
+        rtol, atol: the accepted difference.
         fill: from which magnitude on values are those of a mask; see _fill.
         exactly: every value that differs is outside, and the first one is the value with the largest gap.
     """

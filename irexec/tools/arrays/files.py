@@ -135,7 +135,7 @@ def open_arrays(path: str | Path, accepted: str = ".npy or .npz", memory: Memory
     Args:
         path: the file; "-" is standard input.
         accepted: the kinds of files that the caller takes, for the message about any other.
-        memory: how much each array may take.
+        memory: the limit of each array.
 
     Raises:
         ModelError: the file does not exist, or is neither.

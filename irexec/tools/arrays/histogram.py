@@ -34,7 +34,7 @@ class Histogram(Report):
         shape: its sizes.
         edges: the bounds of the intervals, one more than these. Each holds its lower bound, of floats the last one
             both. Empty without finite elements, and for strings.
-        counts: how many elements are in each interval. NaN and infinities are in none.
+        counts: number of elements in each interval. NaN and infinities are in none.
         zero: the interval that holds 0; None if none does.
         are_integers: whether the elements are integers or booleans: an interval ends before its upper bound then.
         statistics: of all elements; ``statistics.zeros`` counts the zeros, which are in an interval as well.
@@ -75,8 +75,8 @@ def histogram(array: np.ndarray, bins: int = BINS, *, name: str = "") -> Histogr
 
     Args:
         array: of any type; of strings only their number is counted.
-        bins: how many intervals at most, of equal width. Integers in a range that is not larger have one for each
-            value.
+        bins: maximum number of intervals, which have equal width. Integers in a range that is not larger have one for
+            each value.
         name: of the tensor.
 
     Raises:

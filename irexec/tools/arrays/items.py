@@ -34,11 +34,11 @@ class ArrayItems:
     """An open file of items.
 
     Attributes:
-        count: how many items there are.
+        count: number of items.
 
     Args:
         path: a .npy or .npz whose arrays have the same size at axis 0.
-        memory: how much an array may take that is compressed or in Fortran order, so that all of it is read at once.
+        memory: the limit of an array that must be read at once: compressed, or in Fortran order.
 
     Raises:
         ModelError: the file cannot be read, or its arrays have no items, or different numbers of them.

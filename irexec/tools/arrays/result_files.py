@@ -62,7 +62,7 @@ def check_file(option: str, output: Path, read: Mapping[str, str]) -> None:
     """Raise InputError unless a file can be written without overwriting one that is read.
 
     Args:
-        option: that names the file, for messages.
+        option: the option that names the file, for messages.
         output: the file.
         read: the files that are read, with what they are.
     """
@@ -85,7 +85,7 @@ def write_results(path: str, results: Mapping[str, np.ndarray], image: ImageOpti
     """Write results to a .npz, or the only one of them to a .png.
 
     Raises:
-        InputError: what is to be written as an image is not one image.
+        InputError: an array to be written as an image is not one image.
         ModelError: the file cannot be written; what was there before is as it was.
     """
     pixels = _pixels(path, results, image, notify) if path.lower().endswith(".png") else None

@@ -22,11 +22,11 @@ class Statistics(Record):
     """Statistics of a tensor.
 
     Attributes:
-        count: how many elements it has.
+        count: number of elements.
         min, max, mean, std: of the finite elements; None where there are none, and for strings. Integers beyond 2^53
             are rounded.
-        zeros: how many elements are zero.
-        nans, infinities, negative_infinities: how many elements are NaN, +inf and -inf.
+        zeros: number of elements that are zero.
+        nans, infinities, negative_infinities: numbers of elements that are NaN, +inf and -inf.
     """
 
     count: int = 0

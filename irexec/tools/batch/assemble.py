@@ -103,7 +103,7 @@ class _Piece:
     Attributes:
         part, name: the file and the array.
         start: the row of the first.
-        count: how many there are; the array has them along axis 0, if it is not ``alone``.
+        count: number of items; they are axis 0 of the array unless it is ``alone``.
         dtype, shape: of an item.
     """
 

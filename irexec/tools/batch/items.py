@@ -31,7 +31,7 @@ class Item:
 
     Attributes:
         path: the file.
-        kind: what it is.
+        kind: the kind of the item.
         index: along the first axis of the arrays, or the row of the table; 0 for an image.
     """
 

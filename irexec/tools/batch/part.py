@@ -32,7 +32,7 @@ class PartTask:
 
     Attributes:
         number: of the part, from 0.
-        file: that is written.
+        file: the file to write.
         items: of the part.
         singly: the numbers of batches whose items are run one by one, since a process died of one of them.
         skipped: positions of items that are not run, with the reason.

@@ -93,8 +93,8 @@ class Processes:
     """The processes of a job.
 
     Args:
-        job: that they do.
-        count: how many there are; None is as many as there are cores to use.
+        job: the job of the processes.
+        count: number of processes; None is the number of available cores.
         make: makes what does a part.
 
     Raises:

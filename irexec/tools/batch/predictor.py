@@ -34,7 +34,7 @@ class PredictorOptions:
         shapes: new shapes of inputs by name; None is the only input.
         rebatch: let axis 0 of every input have any size.
         tensors: the tensors to give; the Results if empty.
-        threads: how many threads work on a step. One, since it is processes that share the items.
+        threads: number of threads of a step. One, since processes share the items.
         weights, precision, max_memory, mmap: as for compile_model.
     """
 
@@ -123,7 +123,7 @@ class Predictor:
 
         Args:
             items: arrays by the names of inputs, without the axis that counts items.
-            size: how many items a run takes where the model does not say; None for all at once.
+            size: number of items in a run if the model leaves it open; None for all at once.
 
         Raises:
             InputError: a name, shape or type does not fit the model.

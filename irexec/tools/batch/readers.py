@@ -65,7 +65,7 @@ class ItemReader:
         """The array of the only input: the bytes of an image, or a value or list that is an array.
 
         Args:
-            name: what messages call the item.
+            name: the name of the item in messages.
             value: of it.
 
         Raises:

@@ -149,7 +149,7 @@ def batch(
 
     Args:
         sources: as for find_items.
-        job, options: what is done.
+        job, options: the work to do.
         watch: takes what happens.
         engine: makes what does the parts, of the job and the number of processes: those of this machine unless given.
 
@@ -218,9 +218,9 @@ class Output:
 
     Attributes:
         folder: of the parts.
-        file: that all parts become in the end; None if the folder is the output.
+        file: the joined file of all parts; None if the folder is the output.
         manifest: the file of the manifest.
-        paths: what is written that could be taken for items.
+        paths: written files that could be mistaken for items.
     """
 
     def __init__(self, output: str, job: BatchJob) -> None:

@@ -37,7 +37,7 @@ class Table:
 
     Attributes:
         count: of rows.
-        column: that the items are in.
+        column: the column of the items.
 
     Raises:
         ModelError, InputError, UnsupportedError: as for ``row_count``.

@@ -80,8 +80,7 @@ class _Bodies:
     def observe(
         self, tensors: Sequence[Inner], *, shapes: bool = False, lengths: Mapping[Value, int] | None = None
     ) -> dict[Value, list[np.ndarray]]:
-        """For each run one array of each tensor, with an axis for each body in front; ``shapes`` and ``lengths`` as for
-        ``expose``."""
+        """Each tensor in every run, with a leading axis per body; ``shapes`` and ``lengths`` as for ``expose``."""
         if not tensors:
             return {}
         model, values = expose(self.model, tensors, self.facts, shapes=shapes, lengths=lengths)
@@ -107,7 +106,7 @@ def _largest(shapes: Sequence[np.ndarray]) -> int:
 
 
 def _cut(vectors: Sequence[np.ndarray], shapes: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """For each run an array of objects, the tensors of the iterations; they are the beginnings of vectors."""
+    """The tensors of the iterations of each run, cut from the beginnings of vectors, as an array of objects."""
     found = []
     for run, shape in zip(vectors, shapes, strict=True):
         arrays = np.empty(run.shape[:-1], object)

@@ -226,7 +226,8 @@ class Comparing:
         return len(runtimes) > 1 and not runtimes.isdisjoint(("onnx", "onnxruntime"))
 
     def _refuse_empty(self) -> None:
-        """Raise InputError for a B of inputs and results alone, beside an A of layers: its results are no tensors of A."""
+        """Raise InputError for a B of inputs and results alone, beside an A of layers: its results are no tensors of
+        A."""
         if _is_empty(self.b.model) and not (isinstance(self.a, ModelSide) and _is_empty(self.a.model)):
             raise InputError(f"{self.b.label} has no layers but inputs and results: there is nothing to compare")
 

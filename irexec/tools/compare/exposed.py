@@ -62,9 +62,9 @@ def expose(
     Tensors of an If are left out where their type or rank is not known, since the other branch has to give the same.
 
     Args:
-        model: is not changed.
-        tensors: those to give.
-        facts: what is known of the values of the model.
+        model: a model, which is not changed.
+        tensors: the tensors to expose.
+        facts: facts of the values of the model.
         shapes: give the shape of each tensor in place of it.
         lengths: give these tensors as vectors, which are filled up with zeros to this length.
     """

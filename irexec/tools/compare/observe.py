@@ -22,7 +22,7 @@ class Observed:
     Attributes:
         arrays: for each value one array for each run.
         failures: why others could not be had.
-        errors: what was raised for them.
+        errors: the errors raised for them.
     """
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ def tried(first: Comparison, again: Callable[[int], Comparison], tries: int) -> 
     Args:
         first: the comparison with the inputs that were asked for.
         again: the comparison with random inputs, from 1 on.
-        tries: how many there are in all.
+        tries: their number.
     """
     if tries == 1 or not first.agrees:
         return first

@@ -79,7 +79,7 @@ class GraphDiff:
         self._outside: Roots = ()
         self._positions = _positions(matching)
         self._roots: dict[Node, Roots] = {}
-        """For each layer of B, and each layer of A alone, the changes that may cause those of its outputs."""
+        """Possible causes of the changes of outputs, for each layer of B and each layer of A alone."""
         self._single: dict[Node, int] = {}
         self._changed_at: dict[Node, int] = {}
         self._readers = _readers(matching.a), _readers(matching.b)
@@ -88,7 +88,7 @@ class GraphDiff:
         """Set the possible causes of the shapes and types of a body's Parameters.
 
         Args:
-            outer: for Parameters of B whose outer input has another shape or type, the changes that cause it.
+            outer: the causes of another shape or type of the outer input, by Parameter of B.
             carried: Parameters of B that receive a value of the previous iteration.
             outside: all changes that reach the layer of the body.
         """

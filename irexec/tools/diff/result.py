@@ -85,7 +85,7 @@ class Change(Record):
 
     Attributes:
         kind: one of ``KINDS``.
-        what: what of the layer or model: "output 0", "input 1", the name of an attribute.
+        what: the part of the layer or model: "output 0", "input 1", the name of an attribute.
         a, b: its value in each; None if that one does not have it.
         values: for a constant.
     """

@@ -19,7 +19,7 @@ class Measured:
     """The measurements of one process.
 
     Attributes:
-        engine, version: what ran.
+        engine, version: the engine that ran, and its version.
         load_ms: milliseconds of reading and compiling the model.
         first_ms: of the first run.
         times_ms: of the other runs.
@@ -38,7 +38,7 @@ class EngineProcess:
     """A process with one engine and one model loaded.
 
     Args:
-        job: what it loads.
+        job: the model to load.
         prepare: called in the new process before anything else, where the system can do that.
 
     Raises:

@@ -22,7 +22,7 @@ class FrameBuilder:
     """Makes the frames of a drawing.
 
     Args:
-        layers: those that are drawn; ``drawn_in`` is set.
+        layers: the drawn layers; ``drawn_in`` is set.
         edges: between them.
         owners: for a layer of a body the layer with the body, and the name of the body.
         blocks: True if layers of a common name make a block; None for a graph of more than ``SHOWN`` boxes.

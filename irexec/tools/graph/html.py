@@ -39,7 +39,7 @@ def graph_fragment(drawing: Drawing, *, id: str = "graph", is_whole_page: bool =
     """The graph as a part of a page, with its style sheet and script; several may be in one page under different ids.
 
     Args:
-        drawing: what is shown.
+        drawing: the drawing to show.
         id: of the element, unique in the page.
         is_whole_page: True if there is nothing else in the page: it then has the height of the window, and the wheel
             moves it at once.

@@ -76,7 +76,7 @@ def read_pixels(
         size: the width and height to resize to; None is that of the file.
         resize: as in ImageOptions.
         notify: called with what the user might not expect.
-        memory: how much the image may take, all copies of it included.
+        memory: the limit of the image, all copies of it included.
         content: the bytes of the file, or its pixels, uint8 of [height, width] or [height, width, channels]; None if it
             is to be read.
 

@@ -23,7 +23,7 @@ class ImageOptions:
         layout: the order of the input's axes, such as "NCHW" or "HWC"; guessed from its shape if None.
         mean, scale: one value, or one per channel in the order of the model's channels.
         bgr: whether the model's channels are in BGR order.
-        resize: what becomes of an image of another size: "stretch" changes width and height independently, "fit" keeps
+        resize: the treatment of an image of another size: "stretch" changes width and height independently, "fit" keeps
             the proportions and pads with black, "crop" keeps them and cuts off what is too much at both sides, "none"
             refuses it; None stretches and says so.
     """

@@ -30,7 +30,7 @@ class LayerCost(Record):
         constants: the names of layers that depend on constants alone and are counted with it: it is the first that
             reads their result, as a product that reads decompressed weights. What is between them is neither read nor
             written.
-        times: how often it runs; None if that is not known, 0 in the cheaper branch of an If.
+        times: number of its runs; None if it is not known, 0 in the cheaper branch of an If.
         macs: multiply-accumulates; None if they depend on a shape that is not known. A layer with bodies has those of
             its bodies in rows of their own.
         parameters: elements of constants.
@@ -141,7 +141,7 @@ def cost(model: ModelLike, inference: Inference | None = None) -> CostReport:
 
     Args:
         model: any model, or what read_model takes; ``reshape`` says for which input shapes.
-        inference: what is known of its values; inferred without.
+        inference: facts of its values; inferred unless given.
 
     Raises:
         ModelError: it is an execution graph.

@@ -40,10 +40,10 @@ class Liveness:
     """The tensors in use while a graph runs.
 
     Attributes:
-        order: the layers in the order in which they run, without layers that nothing depends on and constant layers.
-        tensors: between them.
-        bodies: for the layers that have bodies, what is alive in these.
-        path: the names of the bodies that the graph is in.
+        order: layers in order of execution, without constant and unused layers.
+        tensors: the tensors between these layers.
+        bodies: the liveness in the bodies of each layer that has bodies.
+        path: the names of the bodies around the graph.
     """
 
     order: tuple[Node, ...]

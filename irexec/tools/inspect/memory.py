@@ -37,7 +37,7 @@ class PlannedMemory(Record):
         at: the index of this step.
         layers: the layers that this step computes.
         own: the maximum bytes of tensors that are held at once in memory of their own, such as results.
-        steps: how many steps there are.
+        steps: number of steps.
         packed, kept: bytes that kernels have made of constants, and of constants as they are.
         threads: for how many threads there is workspace.
         held: all of it.
@@ -64,7 +64,7 @@ class MemoryReport(Report):
         name: of the model.
         peak: bytes that are alive at once at most, as far as they are known.
         at: the index of the layer during which that is; None without layers.
-        layer, type, line: that layer.
+        layer, type, line: the layer.
         alive: the tensors that are alive then, the largest first.
         curve: bytes that are alive during each layer.
         order: the names of the layers, in the order in which they run.
@@ -73,7 +73,7 @@ class MemoryReport(Report):
         inputs, outputs: bytes of the inputs, which the caller holds, and of the outputs; None if a shape is not known.
         weights: bytes of all constants as they are stored.
         open_inputs: the inputs with sizes that are not known, which ``reshape`` gives.
-        plan: what the compiled model holds; None if that is not known.
+        plan: the memory of the compiled model; None if it is not known.
         no_plan: why it is not known.
     """
 
@@ -131,7 +131,7 @@ def memory(
         model: any model, or what read_model takes; ``reshape`` says for which input shapes.
         threads, precision, max_memory: as for CompiledModel.
         compiled: compile the model to see what it holds then, which packs its weights.
-        inference: what is known of its values; inferred without.
+        inference: facts of its values; inferred unless given.
 
     Raises:
         ModelError: it is an execution graph.

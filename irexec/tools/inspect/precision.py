@@ -50,7 +50,7 @@ class Storage(Record):
 
     Attributes:
         element, scheme, computed: as for StoredWeights.
-        tensors, elements, bytes: how many there are.
+        tensors, elements, bytes: their numbers.
         decompressed: bytes in the type in which layers compute with them; None if a shape is not known.
     """
 
@@ -74,7 +74,7 @@ class ActivationType(Record):
 
     Attributes:
         element: the element type.
-        tensors, bytes: how many there are; bytes are None where a shape is not known.
+        tensors, bytes: their numbers; bytes are None if a shape is not known.
     """
 
     element: str
@@ -88,10 +88,10 @@ class PrecisionReport(Report):
 
     Attributes:
         name: of the model.
-        layers: those with weights or activations, in the order of the file.
+        layers: layers with weights or activations, in the order of the file.
         weights: how weights are stored, the way with the most elements first.
-        activations: those of the tensors between the layers, that of the most tensors first.
-        weight_elements: how many weights there are, without scales and zero points; a constant that several layers read
+        activations: element types of the tensors between layers, the most frequent first.
+        weight_elements: number of weights, without scales and zero points; a constant that several layers read
             counts once.
         stored: bytes of the weights as they are stored, with scales and zero points.
         decompressed: bytes of the weights in the types in which layers compute with them; None if one is not known.
@@ -133,7 +133,7 @@ def precision(model: ModelLike, inference: Inference | None = None) -> Precision
 
     Args:
         model: any model, or what read_model takes.
-        inference: what is known of its values; inferred without.
+        inference: facts of its values; inferred unless given.
 
     Raises:
         ModelError: it is an execution graph.

@@ -25,10 +25,10 @@ class Summary(Report):
 
     Attributes:
         name, version: of the ``net`` element.
-        layers, bodies, constants: how many there are, those of bodies included.
+        layers, bodies, constants: their numbers, bodies included.
         weight_bytes, weight_elements: of all constants.
         inputs, outputs: the ports of the model.
-        ops: how many layers of each operation.
+        ops: number of layers of each operation.
         unsupported: one sentence for each operation that irexec does not run.
         path: the file; None for a model that was not read from one.
     """
@@ -137,7 +137,7 @@ def summarize(model: ModelLike, inference: Inference | None = None) -> Summary:
 
     Args:
         model: any model, or what read_model takes.
-        inference: what is known of its values; inferred without.
+        inference: facts of its values; inferred unless given.
     """
     model = as_model(model)
     nodes = list(model.walk())
@@ -181,7 +181,7 @@ def layers(model: ModelLike, inference: Inference | None = None) -> Records[Laye
 
     Args:
         model: any model, or what read_model takes.
-        inference: what is known of its values; inferred without.
+        inference: facts of its values; inferred unless given.
     """
     model = as_model(model)
     return Records(layer_lines(model, (inference or infer_shapes(model, tolerant=True)).facts))

@@ -31,7 +31,7 @@ class Branch(Record):
             "model/encoder".
         path: how the names begin.
         type: of the layer that has just this name; None where there is none, or where there are several.
-        layers: how many rows of CostReport there are in it: layers that run, without Parameters, Constants and Results.
+        layers: number of its rows in CostReport: layers that run, without Parameters, Constants and Results.
         cost: of these layers, as in CostReport: None for what is not known of any of them.
         branches: in the order of the file; empty below the depth that was asked for.
     """
@@ -89,8 +89,8 @@ def tree(model: ModelLike, depth: int | None = None, inference: Inference | None
 
     Args:
         model: any model, or what read_model takes.
-        depth: how many levels of branches to give; None for all.
-        inference: what is known of its values; inferred without.
+        depth: number of levels of branches; None for all.
+        inference: facts of its values; inferred unless given.
 
     Raises:
         InputError: ``depth`` is not a positive integer.

@@ -31,7 +31,7 @@ class StoredWeights(Record):
         name, id, line: of the Constant that holds them.
         element: the element type in which they are stored.
         shape: as stored.
-        elements: how many there are.
+        elements: their number.
         bytes: of them, with the scales, zero points and other constants that they are decompressed with.
         scheme: how they are decompressed, such as "zero point u4 for 128, scale f16 for 128"; "" where they are read as
             stored.

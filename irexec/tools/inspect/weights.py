@@ -22,7 +22,7 @@ class WeightLine(Record):
         element, shape, bytes: as declared.
         min, max, mean, std: of the finite elements; None where there are none, and for strings.
         zeros: the part of the finite elements that is zero.
-        not_finite: how many elements are NaN or infinite.
+        not_finite: number of elements that are NaN or infinite.
     """
 
     id: int

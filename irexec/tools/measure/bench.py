@@ -35,7 +35,7 @@ class BenchOptions(RunOptions):
     """How a model is measured: with ``threads`` of each engine, and ``max_memory`` of the process of irexec.
 
     Attributes:
-        runs: how many runs of each engine are measured.
+        runs: number of measured runs of each engine.
         against: other runtimes, of OTHERS.
         onnx: the model that ONNX Runtime runs; None is the file of the model's name that ends in .onnx.
     """
@@ -50,7 +50,7 @@ class EngineResult(Record):
     """The figures of one engine, times in milliseconds.
 
     Attributes:
-        engine, version: what ran.
+        engine, version: the engine that ran, and its version.
         load: reading and compiling the model.
         first: the first run.
         minimum, p50, p90, p99: of the runs after it.

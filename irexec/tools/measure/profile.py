@@ -25,7 +25,7 @@ class ProfileOptions(SessionOptions):
     """How a model is run.
 
     Attributes:
-        runs: how many runs are measured.
+        runs: number of measured runs.
         trace: the file to write every time to.
     """
 

@@ -48,11 +48,11 @@ class Contents:
         lines: every layer, those of bodies after the layer that has them.
         nodes: the same layers as the graph has them.
         findings: about the model.
-        inference: what is known of its values.
+        inference: facts of its values.
         summary, cost, memory, precision: of the model; None for an execution graph, or where ``notes`` say why.
         histograms: of each constant, or why it cannot be read; None if weights are not to be read.
         measured: None unless the model was run.
-        notes: what could not be found out, and why.
+        notes: missing parts of the report, and the reasons.
     """
 
     model: Model
@@ -96,8 +96,8 @@ def contents_of(
     Args:
         model: any model, or an execution graph.
         findings: about it.
-        inference: what is known of its values.
-        advance: is called after each part of the work with the part that it was of all, as a fraction.
+        inference: facts of its values.
+        advance: called after each part of the work with its fraction of the whole.
     """
     found = Contents(model, layer_lines(model, inference.facts), list(model.walk()), findings, inference)
     advance(0.4)

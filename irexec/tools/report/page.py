@@ -26,7 +26,7 @@ def report_page(found: Contents, title: str, origin: str, graph: Content = None)
     """The page.
 
     Args:
-        found: what is known of the model.
+        found: the contents of the report.
         title: the heading.
         origin: by what, and when, the report was made.
         graph: the drawing of the graph, or why there is none.

@@ -36,7 +36,7 @@ class Section:
     Attributes:
         id: of its heading, to which the list of contents leads.
         title: the heading.
-        content: what is below it.
+        content: the content below it.
     """
 
     id: str

@@ -50,7 +50,7 @@ class ReportOptions(SessionOptions):
         has_graph: draw the graph.
         is_run: run the model and show the times.
         inputs: for the runs; all are random without any.
-        runs: how many runs are measured.
+        runs: number of measured runs.
         made_by: the program that made it.
     """
 
@@ -70,10 +70,10 @@ class WrittenReport(Report):
     Attributes:
         path: the file.
         bytes: its size.
-        layers: how many layers the model has, those of bodies included.
+        layers: number of layers of the model, bodies included.
         findings: their number by severity.
         sections: the ids of the parts of the page, in their order.
-        notes: what could not be found out, and why.
+        notes: missing parts of the report, and the reasons.
     """
 
     path: str
@@ -223,8 +223,7 @@ def _run(model: Model, options: ReportOptions, notify: Notify) -> tuple[Profile,
 
 
 def _origin(made_by: str) -> str:
-    """By what and on which day the report is made; SOURCE_DATE_EPOCH sets the day, so that the same report can be made
-    again."""
+    """The program and the day of the report; SOURCE_DATE_EPOCH sets the day, so that a report can be reproduced."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     moment = time.gmtime(int(epoch)) if epoch.isdecimal() else time.localtime()
     return f"Made by {made_by} on {time.strftime('%Y-%m-%d', moment)}"

@@ -47,13 +47,13 @@ class InferOptions(SessionOptions):
         image: how images become inputs, and a result becomes an image.
         compressed: ``weights`` of CompiledModel.
         strict: refuse a model in which validate finds an error.
-        tensors: what to give; the Results if empty.
+        tensors: the tensors to return; the Results if empty.
         every_tensor: give every tensor of the graph.
         output: the .npz or .png to write.
         dump_folder: the folder to write every tensor to, the inputs among them.
         save_inputs: the .npz to write the inputs to before the run, by their names.
         reference: the .npz or .npy to compare with, within ``rtol`` and ``atol``.
-        trap: what stops the run, and what is recorded of it; None for a run as it is.
+        trap: the conditions that stop the run, and the recording; None without a trap.
         topk: number of classes to rank, along ``class_axis``, with the names in the file ``labels``.
         softmax: whether the scores of classes are softmax of the values.
     """
@@ -134,13 +134,13 @@ def infer(
     Args:
         path: the .xml or .onnx.
         sources: where the inputs come from.
-        options: what is asked for.
+        options: the request.
         messages: takes notes and warnings.
         progress: called after each step of the run with the part of it, of 1, that the step is estimated to take.
 
     Raises:
         InputError: a name, shape, type or file does not fit the model, or a file of the user would be overwritten.
-        ModelError, NodeError, UnsupportedError: what is asked for cannot be read, run or written.
+        ModelError, NodeError, UnsupportedError: a requested file or tensor cannot be read, run or written.
         RunTimeoutError: the run takes longer than the timeout.
     """
     messages = messages or Messages()

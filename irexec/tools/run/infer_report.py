@@ -58,11 +58,11 @@ class InferReport(Shown):
     """The results of a run.
 
     Attributes:
-        tensors: what was asked for, by name.
+        tensors: the requested tensors by name.
         predictions: the most probable classes; None if not asked for.
         comparison: the agreement with the reference; None if there is none.
-        dumped: how many tensors were written to the dump folder; None if none were to be.
-        trap: what a trap has found; None without. Where it has stopped the run there is nothing else.
+        dumped: number of tensors written to the dump folder; None without a dump.
+        trap: the result of the trap; None without one. If the trap has stopped the run, other fields are empty.
     """
 
     tensors: Mapping[str, np.ndarray]

@@ -94,12 +94,12 @@ def input_arrays(
     feeds the first input without a value. "random", "zeros" and "ones" alone feed every input that is left.
 
     Args:
-        sources: what to read, in any order.
+        sources: sources to read, in any order.
         ports: the model's inputs.
         seed: for random values.
         image: how images become inputs.
         notify: called with what the user might not expect.
-        memory: how much each array may take.
+        memory: the limit of each array.
 
     Raises:
         InputError: a name or shape does not fit the model, or what is generated takes too much memory.

@@ -118,7 +118,7 @@ def predictions(
 
     Args:
         results: arrays by name; scalars, empty arrays and texts have no classes.
-        count: how many classes at each position.
+        count: number of classes at each position.
         labels: the names of the classes.
         axis: the axis of the classes; ``class_axis`` decides where it is None.
         softmax: whether scores are softmax of the values along the axis of the classes.

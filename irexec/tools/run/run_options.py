@@ -17,7 +17,7 @@ class RunOptions:
         shapes: new shapes of inputs by name; None is the only input.
         seed: for random inputs.
         precision: how irexec computes f16 and bf16; see compile_model.
-        threads: how many threads work on a step; None is the default of what runs the model.
+        threads: number of threads of a step; None is the default of the runtime.
         max_memory: bytes that the process which runs it may hold; None for all that is left.
     """
 

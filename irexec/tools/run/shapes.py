@@ -31,7 +31,7 @@ def read_with_shapes(
         path, weights, mmap, progress: as for read_model.
         shapes: as for ``reshape``, which is still to be called.
         of: the inputs of another model, if it is theirs that ``shapes`` and ``given`` name; see ``shapes_of_other``.
-        given: what the model will be run with, for the sizes of inputs that ``shapes`` does not name.
+        given: the arrays of the run, for the sizes of inputs that ``shapes`` does not name.
 
     Raises:
         ModelError, ConversionError, InputError: as for read_model.

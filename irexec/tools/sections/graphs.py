@@ -122,7 +122,7 @@ def findings_table(
 
     Args:
         findings: the rows.
-        limit: how many are shown.
+        limit: maximum number shown.
         link: makes the cell of the layer of a finding from its text, in a page.
     """
 

@@ -26,13 +26,13 @@ class Batcher:
     for a free process; other requests join it until then. A batcher belongs to one event loop.
 
     Args:
-        model: that runs.
+        model: the model to run.
         executor: where it runs.
-        slots: how many runs of all models may be under way.
+        slots: maximum number of simultaneous runs of all models.
         max_batch: items of a run; a request of more runs by itself.
         max_delay: seconds.
         max_waiting: requests.
-        ran: is called with the number of requests and of items of each run, and its seconds.
+        ran: called with the requests, items and seconds of each run.
     """
 
     def __init__(

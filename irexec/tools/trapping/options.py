@@ -17,9 +17,9 @@ class TrapOptions:
     """The conditions that stop a run, and the recording of its ranges.
 
     Attributes:
-        kinds: what to stop at: "nan", "inf", "f16", "range"; none only to record.
+        kinds: the conditions to stop at: "nan", "inf", "f16", "range"; none only to record.
         ranges: the file of ranges for "range".
-        margin: how far, as a part of the largest magnitude recorded, a tensor may leave its range.
+        margin: distance by which a tensor may leave its range, as a fraction of the largest recorded magnitude.
         ignore: names or ids of layers, names of tensors, inputs and constants to leave out; ``*`` stands for any text.
         record: the file to add the ranges of this run to.
     """

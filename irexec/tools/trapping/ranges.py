@@ -23,7 +23,7 @@ class Ranges:
 
     Attributes:
         model: the name of the model.
-        runs: how many runs have been recorded.
+        runs: number of recorded runs.
         tensors: the ranges by the names of tensors, those of bodies with their path.
     """
 

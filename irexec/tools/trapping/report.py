@@ -56,10 +56,10 @@ class Trap(Record):
             the iteration from 0.
         output: the result.
         index, value: the first element that is not as it should be.
-        count: how many elements are not.
+        count: number of such elements.
         limits: the range with its margin, for "range".
-        inputs: what the layer has read.
-        fine: how many layers before it had results as they should be, counting each iteration.
+        inputs: the inputs of the layer.
+        fine: number of earlier layers with proper results, each iteration counted.
     """
 
     kind: Kind
@@ -99,9 +99,9 @@ class TrapReport(Record):
     """The result of a run with a trap.
 
     Attributes:
-        kinds: what it would have stopped at.
+        kinds: the conditions that would have stopped the run.
         trap: where it stopped; None if it did not.
-        layers: how many layers were looked at, counting each iteration.
+        layers: number of examined layers, each iteration counted.
         ignored: the names of layers, inputs and constants that were left out.
         without_range: the names of tensors of which no range is recorded; only where ranges are checked.
         infinite: the inputs of the model that have infinities: those that come of them are not reported.

@@ -37,7 +37,7 @@ class TrapWatcher:
 
     Args:
         compiled: the model that runs.
-        kinds: what to stop at, the most important first.
+        kinds: the conditions to stop at, the most important first.
         ignore: names or ids of layers, names of tensors, inputs and constants that are not looked at; ``*`` stands for
             any text.
         ranges: to hold results to, for the kind "range".

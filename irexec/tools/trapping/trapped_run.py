@@ -38,7 +38,8 @@ def trap(
     Args:
         model: any model, or what read_model takes.
         inputs: as for a call of a compiled model.
-        kinds: what to stop at. "nan", "inf" and "f16" are for layers none of whose inputs has such elements; see Trap.
+        kinds: the conditions to stop at. "nan", "inf" and "f16" exclude layers with such elements in an input; see
+            Trap.
         ignore: see TrapOptions.
         ranges: a file that ``record_ranges`` or ``infer --record-range`` wrote; the kind "range" goes without saying
             then.
@@ -126,8 +127,8 @@ def run_with_trap(
     Args:
         compiled: the model.
         inputs: as for ``CompiledModel.run``.
-        values: what is wanted of the graph.
-        options: what stops it, and what is recorded.
+        values: the requested values of the graph.
+        options: the conditions that stop the run, and the recording.
         read: the files that the run reads, with what they are: none of them may be overwritten.
         timeout: as for ``CompiledModel.run``.
         progress: as for ``CompiledModel.values``.

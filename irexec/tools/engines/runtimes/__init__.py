@@ -60,8 +60,8 @@ def open_runtime(
 
     Args:
         name: of RUNTIMES.
-        model: what it runs, or what read_model takes; the last two run the .onnx file that it came from.
-        threads: how many threads it uses; its own default unless given.
+        model: a model, or a source that read_model accepts; the last two run its .onnx file.
+        threads: number of threads; the runtime's own default unless given.
         precision: how irexec computes f16 and bf16; see compile_model.
         max_memory: bytes that irexec may hold; see compile_model.
         timeout: seconds that a run may take; of OpenVINO and ONNX Runtime also to load the model. Not that of onnx,

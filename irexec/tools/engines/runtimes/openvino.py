@@ -35,7 +35,7 @@ class OpenVINORuntime(ProcessRuntime):
     A copy from which intermediate values are taken is fused less than the model itself.
 
     Args:
-        model: what it runs, as written by irexec.
+        model: the model, as written by irexec.
         threads, timeout, worker: see ProcessRuntime.
     """
 

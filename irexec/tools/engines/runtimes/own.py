@@ -18,7 +18,7 @@ class OwnRuntime(Runtime):
 
     Args:
         name: "irexec", or "reference" for the reference kernels.
-        model: what it runs. Layers that cannot be run are errors only when a value is asked for that depends on them.
+        model: the model. A layer that cannot run is an error only if a requested value depends on it.
         threads, precision, max_memory: as for CompiledModel.
         timeout: seconds that each run may take.
     """

@@ -22,10 +22,10 @@ from irexec.tools.engines.runtimes.runtime import Arrays, Runtime
 
 
 class Worker:
-    """Runs models in an engine; its process is started when it is first needed, and again after it has ended.
+    """Runs models in an engine, whose process is started at the first request, and again after it has ended.
 
     Args:
-        engine: of irexec.tools.engines.engine.LOADERS.
+        engine: a key of irexec.tools.engines.engine.LOADERS.
         timeout: seconds that one request may take; None for any.
     """
 
@@ -38,7 +38,7 @@ class Worker:
         """Load a model and run it, with state from run to run.
 
         Args:
-            job: what is loaded; its ``inputs`` are not used.
+            job: the model to load; its ``inputs`` are not used.
             runs: the inputs of each run.
             what: the model, for messages.
 

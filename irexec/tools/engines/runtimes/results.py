@@ -35,7 +35,7 @@ def observed(model: Model, values: Sequence[Value], elements: Sequence[Element |
     these types.
 
     Args:
-        model: is not changed.
+        model: a model, which is not changed.
         values: of the graph itself.
         elements: the element type of each value; None where it is not known.
     """
@@ -67,7 +67,7 @@ class _Adding:
     """Layers that are added to a graph.
 
     Attributes:
-        replaced: what now stands for the values of Parameters whose type was changed.
+        replaced: the replacements of Parameters whose type was changed.
     """
 
     def __init__(self, model: Model) -> None:

@@ -51,7 +51,7 @@ class CommandCheck(Check):
         command: the command, see ``split_command``; no shell runs it. ``{}`` in it stands for the path of the .xml, and
             ``{inputs}`` for that of the .npz.
         timeout: seconds that it may take; one that takes longer fails, in a way of its own.
-        expect_text: what its output has, on stdout or stderr, if it fails; its exit code means nothing then.
+        expect_text: a text in its output, stdout or stderr, if it fails; its exit code means nothing then.
 
     Raises:
         InputError: the command is empty, has unbalanced quotes or no ``{}``.
