@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -208,7 +208,7 @@ def batch(
     with _watched(as_json) as watch:
         report = run_job(sources, job, request, watch, engine)
     if as_json:
-        render.json_line({"event": "end", **asdict(report)})
+        render.json_line({"event": "end", **report.as_dict()})
     else:
         render.show(report.sections())
     return 1 if report.failed else 0
@@ -230,7 +230,7 @@ def _watched(as_json: bool) -> Iterator[Watch]:
                     render.error_line(f"{name}: {reason}" if name not in reason else reason)
                 shown[1] += 1
             if as_json:
-                render.json_line({"event": "part", **asdict(done)})
+                render.json_line({"event": "part", **done.as_dict()})
 
         yield Watch(part, progress, render.note_line)
         if shown[1] > _FAILURES_SHOWN and not as_json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -236,9 +236,8 @@ def _verify(path: str, model: Model, options: _Verify, as_json: bool) -> tuple[i
     if not as_json:
         render.show(result.sections())
     return 0 if result.agrees else 1, {
-        "against": result.against, "inputs": result.shapes,
-        "outputs": [asdict(agreement) for agreement in result.agreements],
-        **({} if result.known is None else {"known": asdict(result.known)}),
+        "against": result.against, "inputs": result.shapes, "outputs": result.agreements,
+        **({} if result.known is None else {"known": result.known}),
     }  # fmt: skip
 
 

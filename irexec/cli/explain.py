@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
 from irexec.analysis.codes import explain as explained
@@ -26,7 +24,7 @@ def explain(names: tuple[str, ...], as_json: bool) -> None:
     """
     rows = [explained(name) for name in names] or list(findings().values())
     if as_json:
-        render.as_json({"codes": [asdict(row) for row in rows]})
+        render.as_json({"codes": rows})
     elif names:
         render.show([["", code_sections(row)] if number else code_sections(row) for number, row in enumerate(rows)])
     else:

@@ -161,8 +161,7 @@ def _show(
     path: str, drawing: Drawing, written: GraphFile | None, format: Format, columns: int | None, as_json: bool
 ) -> None:
     if as_json:
-        file = None if written is None else {"path": written.path, "format": written.format, "bytes": written.bytes}
-        render.as_json({"model": path, "file": file, "total": drawing.total, **drawing.as_dict()})
+        render.as_json({"model": path, "file": written, "total": drawing.total, **drawing.as_dict()})
     elif written is None:
         render.verbatim(rendered(drawing, format, columns=columns, notify=render.note_line).decode())
     else:

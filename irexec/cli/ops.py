@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
 from irexec.api import read_model
@@ -41,7 +39,7 @@ def ops(names: tuple[str, ...], check: str | None, as_json: bool) -> int:
         return _check(check, as_json)
     lines = matching(names) if names else supported()
     if as_json:
-        render.as_json({"coverage": asdict(coverage()), "operations": [asdict(line) for line in lines]})
+        render.as_json({"coverage": coverage(), "operations": lines})
     else:
         render.show([operations_table(lines, bool(names)), None if names else coverage().sections()])
     return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -229,10 +229,5 @@ class _Shown:
 
 
 def _document(model: str, report: Reduction) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        field.name: getattr(report, field.name) for field in fields(report) if field.name != "found"
-    }
-    document |= {"model": model, "layers": [asdict(layer) for layer in report.layers]}
-    document["blame"] = None if report.blame is None else asdict(report.blame)
-    document["command"] = {"arguments": list(report.command), "text": shlex.join(report.command)}
-    return document
+    command = {"arguments": list(report.command), "text": shlex.join(report.command)}
+    return report.as_dict() | {"model": model, "command": command}

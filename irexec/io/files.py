@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from irexec.io.file_errors import writing
 from irexec.io.held_signals import signals_held
 from irexec.io.regular_files import NotRegularFileError, file_error
 from irexec.io.temporary import Temporary
@@ -55,6 +56,17 @@ def replacing(*targets: Path, flushes: bool = True) -> Iterator[Sequence[IO[byte
         with signals_held():
             _remove_all(made)
         raise
+
+
+@contextmanager
+def new_file(target: str | Path, *, flushes: bool = True) -> Iterator[IO[bytes]]:
+    """A new file, open for writing, that replaces ``target`` as ``replacing`` does.
+
+    Raises:
+        ModelError: the file cannot be written; the target is then as it was.
+    """
+    with writing(target), replacing(Path(target), flushes=flushes) as (file,):
+        yield file
 
 
 def flush_file(path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from irexec.errors import ModelError
+from irexec.io.file_errors import reading
 from irexec.io.regular_files import open_regular
 
 _CHUNK = 16 << 20
@@ -42,23 +43,19 @@ class HeldFile:
 
     def read(self, offset: int, size: int) -> bytes:
         """Bytes of a range, fewer where the file ends before; raises ModelError if they cannot be read."""
-        try:
+        with reading(self.path):
             self._file.seek(offset)
             return self._file.read(size)
-        except OSError as error:
-            raise ModelError(f"{self.path}: cannot be read: {error.strerror or error}") from None
 
     def read_all(self) -> np.ndarray:
         """All bytes, read-only; raises ModelError if they cannot be read, or the file has been changed since it was
         opened.
         """
         data = np.empty(self.size, np.uint8)
-        try:
+        with reading(self.path):
             self._file.seek(0)
             for start in range(0, self.size, _CHUNK):
                 self._file.readinto(data[start : start + _CHUNK].data)
-        except OSError as error:
-            raise ModelError(f"{self.path}: cannot be read: {error.strerror or error}") from None
         self._check_unchanged()
         data.flags.writeable = False
         return data

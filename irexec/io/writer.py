@@ -14,6 +14,7 @@ from irexec.dtypes.elements import Element as ElementType
 from irexec.errors import ModelError
 from irexec.io.edges import EDGE_ATTRIBUTES
 from irexec.io.elements import Element, WrittenElement, indented
+from irexec.io.file_errors import writing
 from irexec.io.files import replacing
 from irexec.io.names import NO_PRECISION, READ_TYPES, WRITTEN_TYPES, body_tags, encode_names, named_element
 from irexec.io.payload import BackEdgePayload, GraphPayload, InputPayload, LayerPayload, PortPayload
@@ -55,14 +56,11 @@ def write(
     if target.suffix.lower() == ".bin":
         raise ModelError(f"{target}: cannot be written: .bin is the suffix of the weights beside the .xml")
     others = beside or {}
-    try:
-        with replacing(target.with_suffix(".bin"), *others, target) as (binary, *files, xml):
-            for file, write_file in zip(files, others.values(), strict=True):
-                write_file(file)
-            recorded = RecordedFile(binary)
-            xml.write(Writer(recorded.write).document(model, lambda: recorded.record().attributes))
-    except OSError as error:
-        raise ModelError(f"{target}: cannot be written: {error.strerror or error}") from None
+    with writing(target), replacing(target.with_suffix(".bin"), *others, target) as (binary, *files, xml):
+        for file, write_file in zip(files, others.values(), strict=True):
+            write_file(file)
+        recorded = RecordedFile(binary)
+        xml.write(Writer(recorded.write).document(model, lambda: recorded.record().attributes))
 
 
 def write_text(model: ModelGraph) -> tuple[bytes, bytes]:

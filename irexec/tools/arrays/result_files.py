@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from irexec.errors import InputError, ModelError
-from irexec.io.files import replacing, resolved_target
+from irexec.errors import InputError
+from irexec.io.files import new_file, resolved_target
 from irexec.io.regular_files import NotRegularFileError, is_same_file
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.images.files import Notify, load_pillow, write_png
@@ -89,14 +89,11 @@ def write_results(path: str, results: Mapping[str, np.ndarray], image: ImageOpti
         ModelError: the file cannot be written; what was there before is as it was.
     """
     pixels = _pixels(path, results, image, notify) if path.lower().endswith(".png") else None
-    try:
-        with replacing(Path(path)) as (file,):
-            if pixels is None:
-                write_npz(file, results)
-            else:
-                write_png(file, pixels)
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from None
+    with new_file(path) as file:
+        if pixels is None:
+            write_npz(file, results)
+        else:
+            write_png(file, pixels)
 
 
 def _pixels(path: str, results: Mapping[str, np.ndarray], image: ImageOptions, notify: Notify) -> np.ndarray:

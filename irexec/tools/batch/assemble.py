@@ -11,8 +11,8 @@ from typing import IO
 
 import numpy as np
 
-from irexec.errors import InputError, ModelError
-from irexec.io.files import replacing
+from irexec.errors import InputError
+from irexec.io.files import new_file
 from irexec.tools.arrays.files import ArrayFile, npz_member, open_arrays, storable, write_header
 from irexec.tools.batch import csv_files
 from irexec.tools.batch.job import Format
@@ -29,11 +29,8 @@ def assemble(target: Path, parts: Sequence[Path], form: Format) -> None:
         InputError: the results cannot be in one file of this form.
         ModelError: a part cannot be read, or the file not be written.
     """
-    try:
-        with replacing(target) as (file,):
-            _ASSEMBLERS[form](file, parts)
-    except OSError as error:
-        raise ModelError(f"{target}: cannot be written: {error.strerror or error}") from None
+    with new_file(target) as file:
+        _ASSEMBLERS[form](file, parts)
 
 
 def _join_lines(file: IO[bytes], parts: Sequence[Path]) -> None:

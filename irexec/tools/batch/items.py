@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from irexec.errors import InputError, ModelError
+from irexec.io.file_errors import reading
 from irexec.io.regular_files import open_regular
 from irexec.tools.arrays.items import ArrayItems
 from irexec.tools.batch.earlier_outputs import EarlierOutputs
@@ -177,10 +178,8 @@ def _outside(files: Iterable[str], excluded: Sequence[str], earlier: EarlierOutp
 def _lines(path: Path) -> Iterator[str]:
     """The paths in a list; empty lines are left out. Whether they exist is seen when they are read."""
     try:
-        with open_regular(path) as file:
+        with reading(path), open_regular(path) as file:
             text = file.read().decode("utf-8-sig")
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise ModelError(f"{path}: is not a readable list of paths: {error}") from None
     for line in text.splitlines():

@@ -15,8 +15,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from irexec.errors import InputError, ModelError
-from irexec.io.files import replacing
+from irexec.errors import InputError
+from irexec.io.files import new_file
 from irexec.tools.arrays.files import storable, write_npz
 from irexec.tools.batch import csv_files
 from irexec.tools.batch.job import Format, plain
@@ -52,11 +52,8 @@ def write_part(path: Path, rows: Sequence[Row], form: Format, flushes: bool = Tr
     """
     done = [row for row in rows if row.error is None]
     listed = rows if form in ("parquet", "jsonl", "csv") else done
-    try:
-        with replacing(path, flushes=flushes) as (file,):
-            _WRITERS[form](file, listed)
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from None
+    with new_file(path, flushes=flushes) as file:
+        _WRITERS[form](file, listed)
     index = {id(row): i for i, row in enumerate(listed)}
     return [index.get(id(row)) for row in rows]
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from irexec.backend.threads import thread_count
 from irexec.errors import InputError, ModelError
+from irexec.io.file_errors import writing
 from irexec.io.files import flush_file
 from irexec.io.worker_process import begin_worker
 from irexec.tools.batch.job import BatchJob
@@ -171,7 +172,8 @@ class Processes:
             _, task = process.tasks.popleft()
             if not result.is_flushed:
                 # The process goes on with its next part meanwhile.
-                _flush(task.file)
+                with writing(task.file):
+                    flush_file(task.file)
             yield result
 
     def _after_death(self, task: PartTask, batch: int, position: int) -> PartTask:
@@ -205,10 +207,3 @@ def _check_main_file() -> None:
             f"the processes of a job import the main file of the program, and {Path(path).name} is not a file: "
             "write the script to a file"
         )
-
-
-def _flush(file: Path) -> None:
-    try:
-        flush_file(file)
-    except OSError as error:
-        raise ModelError(f"{file}: cannot be written: {error.strerror or error}") from None

@@ -12,9 +12,10 @@ from typing import Literal, Protocol
 
 from irexec.api import save_model
 from irexec.display import Content
-from irexec.errors import InputError, ModelError
+from irexec.errors import InputError
+from irexec.io.file_errors import writing
 from irexec.messages import counted, is_address
-from irexec.records import Report
+from irexec.records import Record, Report
 from irexec.tools.batch.assemble import assemble
 from irexec.tools.batch.earlier_outputs import MANIFEST, PARTS
 from irexec.tools.batch.items import Items, find_items
@@ -54,7 +55,7 @@ class BatchOptions:
 
 
 @dataclass(frozen=True)
-class PartDone:
+class PartDone(Record):
     """A finished part of a job.
 
     Attributes:
@@ -323,13 +324,11 @@ class Output:
             Path(f"{self.manifest}{end}").unlink(missing_ok=True)
 
     def _made(self) -> Manifest:
-        try:
+        with writing(self.folder):
             self.folder.parent.mkdir(parents=True, exist_ok=True)
             manifest = Manifest(self.manifest)
             if not (self.file is not None and self.file.exists()):
                 self.folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise ModelError(f"{self.folder}: cannot be written: {error.strerror or error}") from None
         return manifest
 
     def _discard(self, was_there: bool) -> None:

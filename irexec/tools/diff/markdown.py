@@ -75,7 +75,7 @@ def _rows(layers: Sequence[LayerDiff]) -> Iterator[tuple[str, ...]]:
     for number, change in enumerate(changes):
         cells = (code(change.a), code(change.b))
         if change.values is not None:
-            cells = (_values(total([_of(layer, change) for layer in layers])), "")
+            cells = (", ".join(total([_of(layer, change) for layer in layers]).parts()), "")
         yield (*(head if number == 0 else ("", "", "")), code(change.what), *cells)
 
 
@@ -92,20 +92,10 @@ def _of(layer: LayerDiff, change: Change) -> ValueChange:
     return values
 
 
-def _values(values: ValueChange) -> str:
-    parts = [f"{values.changed:,} of {values.elements:,} changed"]
-    parts += [f"by at most {values.largest:.6g}"] if values.largest is not None else []
-    parts += [f"relative norm {values.relative:.3g}"] if values.relative is not None else []
-    parts += [f"{values.not_finite:,} with NaN or infinity"] if values.not_finite else []
-    return ", ".join(parts)
-
-
 def _following_rows(found: Diff) -> Iterator[tuple[str, ...]]:
     """A row for the shapes and types that follow from each change."""
-    by_root: dict[int | None, list[str]] = {}
-    for each in found.following:
-        by_root.setdefault(each.roots[0] if each.roots else None, []).append(code(str(each.layer)))
-    for root, names in by_root.items():
+    for root, followers in found.followers().items():
+        names = [code(str(each.layer)) for each in followers]
         cause = "other changes" if root is None else code(str(found.layers[root].layer))
         yield "follows", listed(names, _NAMED), "", f"shapes and types, from {cause}", "", ""
 
@@ -125,6 +115,6 @@ def github_notices(found: Diff) -> Iterator[str]:
 
 def _sentence(change: Change) -> str:
     if change.values is not None:
-        return f"values: {_values(change.values)}"
+        return f"values: {', '.join(change.values.parts())}"
     a, b = ("nothing" if text is None else cut(text, _LONGEST) for text in (change.a, change.b))
     return f"{change.what}: {a} -> {b}"

@@ -156,15 +156,8 @@ def value_text(values: ValueChange) -> str:
             if not values.decompressed
             else "values: equal, decompressed"
         )
-    parts = [f"{values.changed:,} of {values.elements:,} changed"]
-    if values.largest is not None:
-        parts.append(f"by at most {values.largest:.6g}")
-    if values.relative is not None:
-        parts.append(f"relative norm {values.relative:.6g}")
-    if values.not_finite:
-        parts.append(f"{values.not_finite:,} with NaN or infinity")
     note = " (transposed)" if values.transposed else " (decompressed)" if values.decompressed else ""
-    return f"values{note}: {', '.join(parts)}"
+    return f"values{note}: {', '.join(values.parts())}"
 
 
 def _group(layers: Sequence[LayerDiff]) -> Iterator[Text]:
@@ -205,11 +198,10 @@ def _renamed(layers: Sequence[LayerDiff], verbose: bool) -> Iterator[Text]:
 
 def _following(found: Diff, listed: Collection[int], verbose: bool) -> Iterator[Text]:
     """Shapes and types that follow from a change of another layer, by the first such change."""
-    by_root: dict[int | None, list[Following]] = {}
-    for each in found.following:
-        if id(each) not in listed:
-            by_root.setdefault(each.roots[0] if each.roots else None, []).append(each)
-    for root, followers in by_root.items():
+    for root, every in found.followers().items():
+        followers = [each for each in every if id(each) not in listed]
+        if not followers:
+            continue
         cause = "other changes" if root is None else str(found.layers[root].layer)
         yield Text(f"= {_followers(len(followers))} from {cause}", _SAME)
         for each in followers if verbose else followers[:_NAMED]:

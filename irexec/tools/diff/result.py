@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from irexec.ir.graph import Node
-from irexec.records import Record, Shown
+from irexec.records import Record
 
 KINDS = {
     "added": "layers that only B has",
@@ -78,6 +78,13 @@ class ValueChange(Record):
     decompressed: bool = False
     transposed: bool = False
 
+    def parts(self) -> list[str]:
+        """The numbers in words, for a list with commas."""
+        found = [f"{self.changed:,} of {self.elements:,} changed"]
+        found += [f"by at most {self.largest:.6g}"] if self.largest is not None else []
+        found += [f"relative norm {self.relative:.6g}"] if self.relative is not None else []
+        return found + ([f"{self.not_finite:,} with NaN or infinity"] if self.not_finite else [])
+
 
 @dataclass(frozen=True, slots=True)
 class Change(Record):
@@ -120,6 +127,8 @@ class LayerDiff(Record):
     readers: tuple[str, ...] = ()
     between: tuple[tuple[str, str], ...] = ()
 
+    _json_properties = ("status",)
+
     @property
     def status(self) -> Status:
         """Added, removed, changed or renamed."""
@@ -155,7 +164,7 @@ class Following(Record):
 
 
 @dataclass(frozen=True, repr=False)
-class Diff(Shown):
+class Diff(Record):
     """The changes from model ``a`` to model ``b``.
 
     Attributes:
@@ -177,6 +186,8 @@ class Diff(Shown):
     ignored: tuple[str, ...] = ()
     unread: int = 0
 
+    _json_properties = ("counts",)
+
     @property
     def is_empty(self) -> bool:
         """True if nothing changed."""
@@ -195,20 +206,14 @@ class Diff(Shown):
 
     def as_dict(self) -> dict[str, Any]:
         """The diff as the JSON format has it."""
-        layers = [{"status": layer.status, **asdict(layer)} for layer in self.layers]
-        document: dict[str, Any] = {
-            "a": self.a,
-            "b": self.b,
-            "equal": self.is_empty,
-            "layer_counts": list(self.layer_counts),
-        }
-        document |= {
-            "counts": self.counts,
-            "ignored": list(self.ignored),
-            "unread": self.unread,
-            "model": [asdict(change) for change in self.model],
-        }
-        return document | {"layers": layers, "following": [asdict(each) for each in self.following]}
+        return super().as_dict() | {"equal": self.is_empty}
+
+    def followers(self) -> dict[int | None, list[Following]]:
+        """Shapes and types that follow, by the index of the first change that causes them; None for other changes."""
+        found: dict[int | None, list[Following]] = {}
+        for each in self.following:
+            found.setdefault(each.roots[0] if each.roots else None, []).append(each)
+        return found
 
     def summary(self) -> str:
         """One sentence."""

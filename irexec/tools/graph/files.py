@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from irexec.errors import InputError, ModelError
-from irexec.io.files import replacing
+from irexec.errors import InputError
+from irexec.io.files import new_file
 from irexec.records import Record
 from irexec.tools.arrays.result_files import check_file
 from irexec.tools.graph.dot import dot
@@ -139,9 +139,6 @@ def write_graph(
     """
     format = format_of(path)
     content = rendered(drawing, format, scale=scale, columns=columns, notify=notify)
-    try:
-        with replacing(Path(path)) as (file,):
-            file.write(content)
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from None
+    with new_file(path) as file:
+        file.write(content)
     return GraphFile(path, format, len(content))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from irexec.compile.memory_limit import MemoryLimit
-from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.profile import (
     Profile,
 )
@@ -60,13 +59,7 @@ def profile(
     if options.trace is not None:
         check_trace(options.trace, external_files(model))
     reshape(model, options.shapes or {})
-    compiled = CompiledModel(
-        model,
-        threads=options.threads,
-        optimize=options.optimize,
-        precision=options.precision,
-        max_memory=options.max_memory,
-    )
+    compiled = options.compiled(model)
     inputs = sample_inputs(sources, compiled.inputs, options.seed, notify, MemoryLimit(options.max_memory))
     found = compiled.profile(inputs, options.runs, timeout=options.timeout, progress=progress)
     if options.trace is not None:

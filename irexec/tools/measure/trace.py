@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from irexec.errors import InputError, ModelError
-from irexec.io.files import replacing
+from irexec.errors import InputError
+from irexec.io.files import new_file
 from irexec.runtime.profile import Profile, ProfileRow
 from irexec.tools.arrays.result_files import check_file
 
@@ -31,12 +31,9 @@ def write_trace(path: str, profile: Profile, name: str) -> None:
         ModelError: the file cannot be written; what was there before is as it was.
     """
     text = json.dumps({"displayTimeUnit": "ms", "traceEvents": list(trace_events(profile, name))}, ensure_ascii=False)
-    try:
-        with replacing(Path(path)) as (file,):
-            # Bytes of a file's name that are not UTF-8 are surrogates here, which JSON has as escapes of this form.
-            file.write(text.encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from None
+    with new_file(path) as file:
+        # Bytes of a file's name that are not UTF-8 are surrogates here, which JSON has as escapes of this form.
+        file.write(text.encode("utf-8", "backslashreplace"))
 
 
 def trace_events(profile: Profile, name: str) -> Iterator[dict[str, Any]]:

@@ -115,7 +115,7 @@ class Reduction(Record):
     seconds: float
     notes: tuple[str, ...]
     blame: Blame | None
-    found: Candidate = field(repr=False)
+    found: Candidate = field(repr=False, metadata={"json": False})
 
     def __repr__(self) -> str:
         """The layers and how they fail."""

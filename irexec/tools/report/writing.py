@@ -15,13 +15,12 @@ from irexec.analysis.validate import infer_all, validate
 from irexec.api import ModelLike, as_model, read_tolerant
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.display import Content, sections_of
-from irexec.errors import InputError, ModelError
-from irexec.io.files import replacing
+from irexec.errors import InputError
+from irexec.io.files import new_file
 from irexec.ir.findings import Finding, Findings, counts_of
 from irexec.ir.graph import ModelGraph
 from irexec.messages import amount, counted
 from irexec.records import Report
-from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.profile import Profile
 from irexec.tools.arrays.result_files import check_file
 from irexec.tools.images.files import Notify
@@ -137,11 +136,8 @@ def report(
         found, options.title or Path(name).name, _origin(options.made_by), graph_of(found, options.has_graph)
     )
     data = made.text.encode()
-    try:
-        with replacing(Path(output)) as (file,):
-            file.write(data)
-    except OSError as error:
-        raise ModelError(f"{output}: cannot be written: {error.strerror or error}") from None
+    with new_file(output) as file:
+        file.write(data)
     return _written(str(output), len(data), found, made)
 
 
@@ -210,13 +206,7 @@ def _contents(
 
 
 def _run(model: Model, options: ReportOptions, notify: Notify) -> tuple[Profile, PlannedMemory]:
-    compiled = CompiledModel(
-        model,
-        threads=options.threads,
-        optimize=options.optimize,
-        precision=options.precision,
-        max_memory=options.max_memory,
-    )
+    compiled = options.compiled(model)
     inputs = sample_inputs(options.inputs, compiled.inputs, options.seed, notify, MemoryLimit(options.max_memory))
     profile = compiled.profile(inputs, options.runs, timeout=options.timeout)
     return profile, planned_memory(compiled.plan_for({name: array.shape for name, array in inputs.items()}))

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from irexec.errors import InputError, ModelError
+from irexec.errors import InputError
+from irexec.io.file_errors import writing
 from irexec.io.folders import replacing_folder
 from irexec.io.json_files import read_json
 from irexec.ir.graph import Value
@@ -59,14 +60,11 @@ def write_dump(folder: Path, tensors: Mapping[str, tuple[Value, np.ndarray]]) ->
         ModelError: the folder cannot be written.
     """
     check_dump_folder(folder)
-    try:
-        with replacing_folder(folder) as new:
-            index = [_write_tensor(new, name, value, array) for name, (value, array) in tensors.items()]
-            (new / _INDEX).write_text(json.dumps({"schema": 1, "tensors": index}, indent=2), encoding="utf-8")
-            # Writing may take minutes, in which files may have come into the folder.
-            check_dump_folder(folder)
-    except OSError as error:
-        raise ModelError(f"{folder}: cannot be written: {error.strerror or error}") from None
+    with writing(folder), replacing_folder(folder) as new:
+        index = [_write_tensor(new, name, value, array) for name, (value, array) in tensors.items()]
+        (new / _INDEX).write_text(json.dumps({"schema": 1, "tensors": index}, indent=2), encoding="utf-8")
+        # Writing may take minutes, in which files may have come into the folder.
+        check_dump_folder(folder)
 
 
 def _write_tensor(folder: Path, name: str, value: Value, array: np.ndarray) -> dict[str, Any]:

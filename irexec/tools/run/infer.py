@@ -152,15 +152,7 @@ def infer(
         check_saved_inputs(
             options.save_inputs, options.output, _files_read(path, sources, options) | external_files(model)
         )
-    compiled = CompiledModel(
-        model,
-        threads=options.threads,
-        optimize=options.optimize,
-        weights=options.compressed,
-        precision=options.precision,
-        tolerant=True,
-        max_memory=options.max_memory,
-    )
+    compiled = options.compiled(model, weights=options.compressed, tolerant=True)
     wanted = _wanted(compiled, options)
     _require(compiled, wanted.required, options)
     _warn(model, compiled, messages)

@@ -11,6 +11,7 @@ import numpy as np
 
 from irexec.display import Column, Content, Table
 from irexec.errors import InputError, ModelError
+from irexec.io.file_errors import reading
 from irexec.io.regular_files import open_regular
 from irexec.ir.dims import shape_text
 from irexec.messages import counted
@@ -210,10 +211,8 @@ def read_labels(path: str) -> list[str]:
         ModelError: the file cannot be read.
     """
     try:
-        with io.TextIOWrapper(open_regular(path), encoding="utf-8-sig") as lines:
+        with reading(path), io.TextIOWrapper(open_regular(path), encoding="utf-8-sig") as lines:
             return [line.rstrip("\r\n") for line in lines]
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise ModelError(
             f"{path}: not a list of labels in UTF-8: it has the byte 0x{error.object[error.start]:02x}"

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.tools.run.shapes import Shapes
+
+if TYPE_CHECKING:
+    from irexec.ir.graph import ModelGraph
+    from irexec.runtime.compiled_model import CompiledModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,3 +47,17 @@ class SessionOptions(RunOptions):
     optimize: bool = True
     mmap: bool = True
     timeout: float | None = None
+
+    def compiled(self, model: ModelGraph, **options: Any) -> CompiledModel:
+        """The compiled model; ``options`` are further ones of CompiledModel."""
+        # Commands that run nothing have options of this class, too.
+        from irexec.runtime.compiled_model import CompiledModel
+
+        return CompiledModel(
+            model,
+            threads=self.threads,
+            optimize=self.optimize,
+            precision=self.precision,
+            max_memory=self.max_memory,
+            **options,
+        )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from irexec.errors import InputError, ModelError
-from irexec.io.files import replacing
+from irexec.io.files import new_file
 from irexec.io.json_files import read_json
 from irexec.tools.arrays.result_files import check_file
 
@@ -108,8 +108,5 @@ def write_ranges(path: str, ranges: Ranges) -> None:
     """
     tensors = {name: list(pair) for name, pair in ranges.tensors.items()}
     document = {"schema": 1, "format": _FORMAT, "model": ranges.model, "runs": ranges.runs, "tensors": tensors}
-    try:
-        with replacing(Path(path)) as (file,):
-            file.write((json.dumps(document, indent=1, allow_nan=False) + "\n").encode())
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from None
+    with new_file(path) as file:
+        file.write((json.dumps(document, indent=1, allow_nan=False) + "\n").encode())
