@@ -83,8 +83,7 @@ if TYPE_CHECKING:
     from irexec.tools.batch.batching import Batching
     from irexec.tools.batch.columns import ColumnPredictor
     from irexec.tools.batch.predictor import Predictor, PredictorOptions
-    from irexec.tools.batch.run import BatchReport, PartDone
-    from irexec.tools.batch.run import Watch as BatchWatch
+    from irexec.tools.batch.run import BatchReport, BatchWatch, PartDone
     from irexec.tools.compare import (
         CompareOptions,
         Comparison,
@@ -97,19 +96,17 @@ if TYPE_CHECKING:
     )
     from irexec.tools.compare import Layer as ComparedLayer
     from irexec.tools.diff import Change, Diff, Following, LayerDiff, LayerRef, ValueChange, diff
-    from irexec.tools.engines.engine import Job as EngineJob
+    from irexec.tools.engines.engine import EngineJob
     from irexec.tools.engines.runtimes import Runtime, Worker, open_runtime
     from irexec.tools.graph import Drawing, GraphFile, graph_fragment, graph_page, write_graph
     from irexec.tools.graph.draw import draw as graph
-    from irexec.tools.graph.drawing import Frame as DrawnFrame
-    from irexec.tools.graph.drawing import Layer as DrawnLayer
+    from irexec.tools.graph.drawing import DrawnFrame, DrawnLayer
     from irexec.tools.images.images import ImageOptions
     from irexec.tools.inspect.cost import CostReport, LayerCost, TypeCost, cost
     from irexec.tools.inspect.liveness import LiveTensor
     from irexec.tools.inspect.memory import MemoryReport, PlannedMemory, memory
     from irexec.tools.inspect.precision import LayerPrecision, PrecisionReport, precision
-    from irexec.tools.inspect.tree import Branch as TreeBranch
-    from irexec.tools.inspect.tree import TreeReport, tree
+    from irexec.tools.inspect.tree import TreeBranch, TreeReport, tree
     from irexec.tools.inspect.weight_storage import StoredWeights
     from irexec.tools.reduce import (
         Blame,
@@ -134,8 +131,7 @@ if TYPE_CHECKING:
     from irexec.tools.report import page_of as report_page
     from irexec.tools.run.input_sources import InputSource
     from irexec.tools.trapping.ranges import Ranges
-    from irexec.tools.trapping.report import Tensor as TrappedTensor
-    from irexec.tools.trapping.report import Trap, TrapReport
+    from irexec.tools.trapping.report import Trap, TrappedTensor, TrapReport
     from irexec.tools.trapping.trapped_run import record_ranges, trap
 
 __version__ = "0.1.0"
@@ -341,23 +337,23 @@ _MODULES: dict[str, str] = {
     "irexec.tools.batch.batching": "Batching",
     "irexec.tools.batch.columns": "ColumnPredictor",
     "irexec.tools.batch.predictor": "Predictor, PredictorOptions",
-    "irexec.tools.batch.run": "BatchReport, PartDone, Watch as BatchWatch",
+    "irexec.tools.batch.run": "BatchReport, PartDone, BatchWatch",
     "irexec.tools.compare": (
         "CompareOptions, Comparison, Divergence, InputRow, Layer as ComparedLayer, Suspect, TensorRow, "
         "Uncompared, compare"
     ),
     "irexec.tools.diff": "Change, Diff, Following, LayerDiff, LayerRef, ValueChange, diff",
-    "irexec.tools.engines.engine": "Job as EngineJob",
+    "irexec.tools.engines.engine": "EngineJob",
     "irexec.tools.engines.runtimes": "Runtime, Worker, open_runtime",
     "irexec.tools.graph": "Drawing, GraphFile, graph_fragment, graph_page, write_graph",
-    "irexec.tools.graph.drawing": "Frame as DrawnFrame, Layer as DrawnLayer",
+    "irexec.tools.graph.drawing": "DrawnFrame, DrawnLayer",
     "irexec.tools.graph.draw": "draw as graph",
     "irexec.tools.images.images": "ImageOptions",
     "irexec.tools.inspect.cost": "CostReport, LayerCost, TypeCost, cost",
     "irexec.tools.inspect.liveness": "LiveTensor",
     "irexec.tools.inspect.memory": "MemoryReport, PlannedMemory, memory",
     "irexec.tools.inspect.precision": "LayerPrecision, PrecisionReport, precision",
-    "irexec.tools.inspect.tree": "Branch as TreeBranch, TreeReport, tree",
+    "irexec.tools.inspect.tree": "TreeBranch, TreeReport, tree",
     "irexec.tools.inspect.weight_storage": "StoredWeights",
     "irexec.tools.reduce": (
         "Blame, Candidate, Check, CommandCheck, DoesNotFail, Failure, FindingCheck, OtherModelCheck, "
@@ -369,7 +365,7 @@ _MODULES: dict[str, str] = {
     "irexec.tools.report": "ReportOptions, WrittenReport, page_of as report_page, report",
     "irexec.tools.run.input_sources": "InputSource",
     "irexec.tools.trapping.ranges": "Ranges",
-    "irexec.tools.trapping.report": "Tensor as TrappedTensor, Trap, TrapReport",
+    "irexec.tools.trapping.report": "TrappedTensor, Trap, TrapReport",
     "irexec.tools.trapping.trapped_run": "record_ranges, trap",
 }
 _PUBLIC: dict[str, tuple[str, str]] = {

@@ -54,12 +54,3 @@ def deprecated(*, remove_in: str, use_instead: str) -> Callable[[Callable[P, R]]
         return warned
 
     return mark
-
-
-def due(rows: list[Deprecation], version: str) -> list[Deprecation]:
-    """The deprecations whose functions are gone in a version."""
-    return [row for row in rows if _parts(row.remove_in) <= _parts(version)]
-
-
-def _parts(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))

@@ -17,7 +17,7 @@ from onnx import external_data_helper
 import irexec
 from irexec.cli.main import run
 from irexec.io.onnx_bytes import is_onnx
-from irexec.tools.engines.engine import Job
+from irexec.tools.engines.engine import EngineJob
 from irexec.tools.engines.process import EngineProcess
 from tests.support.onnx_models import model_of
 
@@ -170,7 +170,7 @@ def test_onnx_is_imported_only_for_an_onnx_model(tmp_path: Path) -> None:
 def test_an_engine_process_takes_one(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=WEIGHTS)
     with EngineProcess(
-        Job("irexec", str(saved(tmp_path / "m.onnx")), str(tmp_path / "x.npz"), outputs=str(tmp_path / "y.npz"))
+        EngineJob("irexec", str(saved(tmp_path / "m.onnx")), str(tmp_path / "x.npz"), outputs=str(tmp_path / "y.npz"))
     ):
         assert np.load(tmp_path / "y.npz")["arr_0"].tolist() == [2, 0]
 

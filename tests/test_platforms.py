@@ -15,7 +15,7 @@ import pytest
 
 import irexec
 from irexec.backend import available_memory, system_memory
-from irexec.io import folders, temporary, weights
+from irexec.io import folders, temporary, weights_file
 from irexec.tools.engines import process_memory
 from irexec.tools.reduce.checks import command
 from tests.support.paths import DIGITS, ROOT
@@ -158,8 +158,8 @@ def test_where_files_are_locked_a_model_is_saved_over_itself(tmp_path: Path, mon
     """No file of the model is open or mapped once it is read, however large."""
     for suffix in (".xml", ".bin"):
         (tmp_path / f"m{suffix}").write_bytes((DIGITS / f"classifier{suffix}").read_bytes())
-    monkeypatch.setattr(weights, "READ_AT_ONCE", 0)
-    monkeypatch.setattr(weights, "is_locked_by_reading", lambda: True)
+    monkeypatch.setattr(weights_file, "READ_AT_ONCE", 0)
+    monkeypatch.setattr(weights_file, "is_locked_by_reading", lambda: True)
     model = irexec.read_model(tmp_path / "m.xml")
     constant = next(node.constant for node in model.nodes if node.constant is not None)
     before = np.array(constant.raw)
@@ -169,7 +169,7 @@ def test_where_files_are_locked_a_model_is_saved_over_itself(tmp_path: Path, mon
         assert str(tmp_path / "m.bin") not in Path("/proc/self/maps").read_text()
     irexec.save_model(model, tmp_path / "m.xml")
     assert np.array_equal(constant.raw, before)
-    assert weights.is_locked_by_reading() is True
+    assert weights_file.is_locked_by_reading() is True
 
 
 def _exists(name: str) -> bool:

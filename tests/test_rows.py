@@ -15,6 +15,7 @@ from irexec.ir.facts import Fact
 from irexec.schema.attributes import REQUIRED, Attribute
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import definitions
+from tests.support.attributes import read_attributes
 from tests.support.cases import Case, FactsCase, Refusal, Row, Typed, families
 from tests.support.laws import exact_facts, infer
 
@@ -80,7 +81,7 @@ def _values_to_try(definition: OpDef, attribute: Attribute) -> list[Any]:
 
 
 def _choices(definition: OpDef, rows: list[Case]) -> Iterator[str]:
-    given = [definition.ungrouped(definition.read_attributes(row.attributes)) for row in rows]
+    given = [definition.ungrouped(read_attributes(definition, row.attributes)) for row in rows]
     for attribute in definition.attributes:
         found = [values[attribute.parameter] for values in given]
         for value in _values_to_try(definition, attribute):
@@ -164,7 +165,7 @@ def _axes(definition: OpDef, rows: list[Case]) -> Iterator[str]:
     for attribute in definition.attributes:
         if attribute.name in ("axis", "axes", "seq_axis", "batch_axis", "batch_dims"):
             values = [
-                definition.ungrouped(definition.read_attributes(row.attributes))[attribute.parameter] for row in rows
+                definition.ungrouped(read_attributes(definition, row.attributes))[attribute.parameter] for row in rows
             ]
             if not any(np.any(np.asarray(value) < 0) for value in values):
                 yield f"negative {attribute.name}"

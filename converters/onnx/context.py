@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 
 from converters.onnx.objections import NotKnownError
+from converters.onnx.onnx_values import OnnxValue
 from converters.onnx.settled import SettledStates
-from converters.onnx.values import OnnxValue
 from irexec.analysis.builder import Builder
 from irexec.dtypes.elements import F32, Element
 from irexec.errors import ConversionError, OpError

@@ -9,8 +9,8 @@ from pathlib import Path
 import onnx
 
 from converters.onnx.locations import at_value
+from converters.onnx.onnx_values import OnnxValue
 from converters.onnx.tensors import element_of
-from converters.onnx.values import OnnxValue
 from irexec.dtypes.elements import Element
 from irexec.errors import OpError, UnsupportedError
 from irexec.ir import onnx_codes as codes

@@ -18,7 +18,7 @@ from converters.onnx.tensors import external_path
 from irexec.errors import ConversionError
 from irexec.io.onnx_bytes import is_onnx
 from irexec.io.regular_files import open_regular
-from irexec.io.weights import pointer_message
+from irexec.io.weights_file import pointer_message
 
 NEWEST_OPSET = 28
 """The newest supported opset of ai.onnx."""

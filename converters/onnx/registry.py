@@ -21,7 +21,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto, TypeProto
 
 from converters.onnx.graphs import domain_of
-from converters.onnx.values import OnnxValue
+from converters.onnx.onnx_values import OnnxValue
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 from irexec.schema.inputs import InputSpec, input_spec

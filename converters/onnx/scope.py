@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto
 
-from converters.onnx.bodies import BodyBuilder
+from converters.onnx.body_builder import BodyBuilder
 from converters.onnx.context import TranslationContext
 from converters.onnx.declared import contradictions
 from converters.onnx.graphs import UsedNames, describe, domain_of, every_node, own_names, subgraphs
@@ -20,12 +20,12 @@ from converters.onnx.input_types import check_types
 from converters.onnx.limits import Translations
 from converters.onnx.locations import path_of
 from converters.onnx.objections import Objections, WithoutValueError, WrongAttributeError
+from converters.onnx.onnx_values import EmptyOptional, LoopSequence, OnnxValue, StackedSequence, TensorSequence
 from converters.onnx.order import in_order
 from converters.onnx.registry import Translation, translation_of
 from converters.onnx.settled import SettledStates
 from converters.onnx.structure import tensor_findings
 from converters.onnx.tensors import constant_of
-from converters.onnx.values import EmptyOptional, LoopSequence, OnnxValue, StackedSequence, TensorSequence
 from irexec.analysis.builder import Builder
 from irexec.errors import ConversionError, IrexecError, OpError, UnsupportedError
 from irexec.ir.graph import Value

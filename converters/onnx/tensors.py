@@ -15,8 +15,8 @@ from converters.onnx.objections import UnknownTypeError
 from irexec.analysis.builder import packed, packed_size_of
 from irexec.dtypes.elements import ELEMENTS, I64, Element
 from irexec.errors import ConversionError, OpError, check
-from irexec.io.weights import shared_weights
-from irexec.ir.constants import Bytes, Constant
+from irexec.io.weights_file import shared_weights
+from irexec.ir.constants import BytesInMemory, Constant
 from irexec.messages import counted
 
 _TYPES: dict[int, Element] = {row.onnx.number: row for row in ELEMENTS if row.onnx is not None}
@@ -61,7 +61,7 @@ def constant_of(tensor: TensorProto | onnx.SparseTensorProto, folder: Path | Non
         raise ConversionError(
             f"tensor {tensor.name!r} has {counted(len(raw), 'byte')}, {kind}{list(tensor.dims)} takes {needed}"
         )
-    return Constant(kind, tuple(tensor.dims), Bytes(raw), needed)
+    return Constant(kind, tuple(tensor.dims), BytesInMemory(raw), needed)
 
 
 def array_of(tensor: TensorProto) -> tuple[np.ndarray, Element]:

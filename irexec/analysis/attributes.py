@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from irexec.ir.graph import Node
 from irexec.ir.writable import attribute_problems
@@ -32,6 +33,11 @@ def typed_attributes(node: Node, definition: OpDef) -> ParsedAttributes:
         is_short = sum(len(text) for _, text in texts) <= _LONGEST_SHARED
         kept = node.typed = _shared(definition, texts) if is_short else _typed(definition, texts)
     return kept.parsed
+
+
+def seed_attributes(node: Node, definition: OpDef, values: Mapping[str, Any]) -> None:
+    """Store the typed attributes of a layer whose texts were written from ``values``."""
+    node.typed = _Typed(definition, dict(node.attributes), definition.parse(values))
 
 
 def _not_texts(texts: Texts) -> Iterator[AttributeProblem]:

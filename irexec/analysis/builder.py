@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
+from irexec.analysis.attributes import seed_attributes
 from irexec.analysis.evaluate import as_tuple
 from irexec.analysis.model import Model, declare, partial_shape
 from irexec.analysis.shape_inference import ShapeInference
 from irexec.dtypes.elements import Element, ElementLike, as_element, element_of
 from irexec.dtypes.packing import pack, packed_size
 from irexec.errors import ModelError, OpError
-from irexec.ir.constants import Bytes, Constant, constant_value
+from irexec.ir.constants import BytesInMemory, Constant, constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Input, ModelGraph, Node, Value
 from irexec.ir.names import Names
@@ -123,13 +124,15 @@ class Builder:
             if version is None
             else resolve(type, version if isinstance(version, str) else f"opset{version}")
         )
-        texts = _attribute_texts(definition, definition.ungrouped(attributes))
+        given = _attribute_values(definition, definition.ungrouped(attributes))
         trailing = list(inputs)
         while trailing and trailing[-1] is None:
             trailing.pop()
         with self._undone_by_errors():
             values = [self._operand(type, operand) for operand in trailing]
+            texts = {name: write_attribute(value) for name, value in given.items()}
             node = self._node(type, definition.version, name or type, texts)
+            seed_attributes(node, definition, given)
             node.bodies = dict(bodies or {})
             node.ports = [Input(value, value.fact) for value in values]
             return self._infer(node, names)
@@ -143,6 +146,7 @@ class Builder:
         """
         with self._undone_by_errors():
             clone = self._node(node.type, node.version, node.name, dict(node.attributes))
+            clone.typed = node.typed
             clone.constant, clone.bodies = node.constant, {name: body.copied() for name, body in node.bodies.items()}
             clone.ports = [Input(self._own(value), value.fact) for value in inputs]
             self._infer(clone, ())
@@ -273,7 +277,7 @@ def packed(array: np.ndarray, element: Element) -> Constant:
     any more."""
     raw = pack(element, array).view()
     raw.flags.writeable = False
-    return Constant(element, array.shape, Bytes(raw), raw.nbytes)
+    return Constant(element, array.shape, BytesInMemory(raw), raw.nbytes)
 
 
 def packed_size_of(element: Element, shape: Sequence[int]) -> int:
@@ -314,24 +318,29 @@ def _cast(values: np.ndarray, element: Element) -> np.ndarray:
             raise OpError(f"NaN, infinity or a value out of range cannot be a constant of type {element}") from None
 
 
-def _attribute_texts(definition: OpDef, given: Mapping[str, Any]) -> dict[str, str]:
+def _attribute_values(definition: OpDef, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of attributes by the name that IR writes, with defaults."""
     known = {attribute.parameter: attribute for attribute in definition.attributes}
     unknown = sorted(set(given) - set(known))
     if unknown:
         raise OpError(f"{definition.type} of {definition.version} has no attribute {', '.join(unknown)}")
-    texts: dict[str, str] = {}
+    values: dict[str, Any] = {}
     for parameter, attribute in known.items():
         value = given.get(parameter, attribute.default)
         if value is REQUIRED:
             raise ModelError(f"{definition.type} of {definition.version} needs the attribute {attribute.name}")
         if value is not None:
-            texts[attribute.name] = attribute_text(attribute, value)
-    return texts
+            values[attribute.name] = _typed(attribute, value)
+    return values
 
 
 def attribute_text(attribute: Attribute, value: Any) -> str:
     """The text of an attribute; an element type may be given as any of its names."""
-    is_element = Element in (attribute.annotation, *get_args(attribute.annotation))
-    if isinstance(value, Element | np.dtype | type) or (is_element and value not in UNKNOWN_ELEMENT):
-        return as_element(value).name
-    return write_attribute(value)
+    return write_attribute(_typed(attribute, value))
+
+
+def _typed(attribute: Attribute, value: Any) -> Any:
+    """The value of an attribute, with an Element in place of any of its names."""
+    if isinstance(value, Element | np.dtype | type) or (attribute.is_element and value not in UNKNOWN_ELEMENT):
+        return as_element(value)
+    return value

@@ -77,7 +77,7 @@ NOTHING = Cost(0, 0, 0, 0)
 """The cost of no layer."""
 
 
-class Costs:
+class LayerCosts:
     """The costs of the layers of a model.
 
     Args:

@@ -24,7 +24,7 @@ _CACHED = 1 << 20
 # Floating-point operations that are worth a block of their own.
 _WORTH_A_BLOCK = 5_000_000
 
-# More small products with one constant matrix than these are computed as two stacks, of which a block is many.
+# Split a stack of small products in two above this size.
 _MANY = 64
 
 # The minimum number of rows of a matrix that are a block of their own.

@@ -127,9 +127,3 @@ def is_element_wise(definition: OpDef) -> bool:
     """Whether the operation can run on blocks, for some types at least."""
     loader.load_for(definition.type)
     return (definition.type, definition.since) in _BLOCK_OPERATIONS
-
-
-def block_operations() -> frozenset[tuple[str, int | str]]:
-    """The type and version of every operation that can run on blocks, for some types at least."""
-    loader.load()
-    return frozenset(_BLOCK_OPERATIONS)

@@ -20,7 +20,7 @@ from irexec.tools.batch.batch import format_of
 from irexec.tools.batch.job import FORMATS, BatchJob, Format
 from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import PredictorOptions
-from irexec.tools.batch.run import BatchOptions, MakeEngine, PartDone, Watch
+from irexec.tools.batch.run import BatchOptions, BatchWatch, MakeEngine, PartDone
 from irexec.tools.batch.run import batch as run_job
 from irexec.tools.images.images import ImageOptions
 from irexec.tools.run.results import read_labels
@@ -215,7 +215,7 @@ def batch(
 
 
 @contextmanager
-def _watched(as_json: bool) -> Iterator[Watch]:
+def _watched(as_json: bool) -> Iterator[BatchWatch]:
     """The display of progress: a bar, a line for each failed item, and with --json a line for each part."""
     with progress_bar("running", 0, "items") as advance:
         shown = [0, 0]
@@ -232,6 +232,6 @@ def _watched(as_json: bool) -> Iterator[Watch]:
             if as_json:
                 render.json_line({"event": "part", **done.as_dict()})
 
-        yield Watch(part, progress, render.note_line)
+        yield BatchWatch(part, progress, render.note_line)
         if shown[1] > _FAILURES_SHOWN and not as_json:
             render.remark(f"{shown[1] - _FAILURES_SHOWN} more items failed, which the manifest lists")

@@ -32,7 +32,7 @@ from irexec.runtime.weight_packing import WeightsMode
 from irexec.tools.arrays.histogram import BINS, histogram
 from irexec.tools.images.files import IMAGE_SUFFIXES
 from irexec.tools.images.images import ImageOptions
-from irexec.tools.run.infer import InferOptions, Messages
+from irexec.tools.run.infer import InferOptions, Notifier
 from irexec.tools.run.infer import infer as run_once
 from irexec.tools.run.infer_report import InferReport
 from irexec.tools.run.input_sources import InputSource
@@ -176,7 +176,7 @@ def infer(
     if request.mmap and not as_json:
         note_mapping(model, request.weights)
     with spinner_then_bar(f"running {model}", 1) as advance:
-        report = run_once(model, inputs.sources, request, Messages(render.note_line, render.warning_line), advance)
+        report = run_once(model, inputs.sources, request, Notifier(render.note_line, render.warning_line), advance)
     histograms = [] if bars is None else [histogram(array, bars, name=name) for name, array in report.tensors.items()]
     if report.dumped is not None:
         render.remark(f"{request.dump_folder}: {counted(report.dumped, 'tensor')}")

@@ -23,9 +23,9 @@ from irexec.records import Report
 from irexec.tools.arrays.histogram import BINS, Histogram, constant_histogram, find_constant
 from irexec.tools.inspect.cost import cost
 from irexec.tools.inspect.precision import precision
+from irexec.tools.inspect.stored_weights import weights, weights_table
 from irexec.tools.inspect.summary import Summary, edges, layers, operations_table, summarize
 from irexec.tools.inspect.tree import tree
-from irexec.tools.inspect.weights import weights, weights_table
 from irexec.tools.run.shapes import read_with_shapes, reshape_for_display
 from irexec.tools.sections.executed import executed_table, execution_summary, times_table
 

@@ -32,7 +32,7 @@ _CHECKS = {"command": "check", "finding": "finding", "against": "against", "trap
 _NOTHING_FAILS = 1
 
 
-class Kinds(click.ParamType):
+class StoppingKinds(click.ParamType):
     """Kinds of values with commas between them."""
 
     name = "nan,inf"
@@ -129,7 +129,7 @@ _FAILURE = OptionGroup(
         ),
         "trap": option(
             "--trap",
-            type=Kinds(),
+            type=StoppingKinds(),
             help="The model fails if results have NaN (nan) or infinities (inf) and its inputs have none.",
         ),
     },

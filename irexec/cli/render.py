@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from irexec import display
 from irexec.cli.json_text import json_text, to_plain
 from irexec.cli.streams import encodable, file_of, put, showing
-from irexec.display import Content, Frame
+from irexec.display import Content, TextFormat
 from irexec.display.blocks import BLOCKS
 from irexec.display.text import LINES, Line
 from irexec.messages import INVISIBLE, cut, sentence, visible
@@ -115,7 +115,7 @@ def show(contents: Content, *, unfolds: bool = False) -> None:
         unfolds: also show folded sections.
     """
     has_lines = can_show(LINES)
-    frame = Frame(
+    frame = TextFormat(
         width=width(),
         ascii=not can_show(BLOCKS),
         rows=_ROWS_OF_TERMINAL if sys.stdout.isatty() else _ROWS_OF_FILE,

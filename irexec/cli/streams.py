@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Protocol, TextIO
 
 
-class Shown(Protocol):
+class ProgressDisplay(Protocol):
     """A display of progress on the terminal; it is removed while something else is written."""
 
     def stop(self) -> None: ...
@@ -17,7 +17,7 @@ class Shown(Protocol):
     def start(self) -> None: ...
 
 
-_shown: list[Shown] = []
+_shown: list[ProgressDisplay] = []
 """The current display of progress."""
 
 
@@ -92,7 +92,7 @@ def _paused() -> Iterator[None]:
 
 
 @contextmanager
-def showing(shown: Shown) -> Iterator[None]:
+def showing(shown: ProgressDisplay) -> Iterator[None]:
     """Register the display of progress while the block lasts."""
     _shown.append(shown)
     try:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from irexec.tools.trapping.report import TrapReport
 
 
-class Kinds(click.ParamType):
+class TrapKinds(click.ParamType):
     """Kinds with commas between them: ``nan,inf,f16,range=FILE``."""
 
     name = "kind"
@@ -79,7 +79,7 @@ TRAP = OptionGroup(
         "trap": option(
             "--trap",
             multiple=True,
-            type=Kinds(),
+            type=TrapKinds(),
             metavar="nan,inf,f16,range=FILE",
             help="Stop at the first layer with NaN, new infinities, values too large for f16, or values outside of a "
             "recorded range; exit code 1.",

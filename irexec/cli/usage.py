@@ -1,4 +1,4 @@
-"""Options that would do nothing are refused: whoever gives them expects that they do."""
+"""Options that would have no effect are refused."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from irexec.cli.usage import is_given
 from irexec.tools.sections.codes import code_sections
 from irexec.tools.validation import (
     Baseline,
-    Report,
+    FileReport,
     find_files,
     parse_codes,
     read_baseline,
@@ -156,14 +156,14 @@ def validate(
     return _UNREADABLE if any(r.error for r in found) else _CLEAN if all(r.is_clean for r in found) else _FINDINGS
 
 
-def _one(path: str, files: WeightsOptions, form: str, options: dict[str, Any]) -> list[Report]:
+def _one(path: str, files: WeightsOptions, form: str, options: dict[str, Any]) -> list[FileReport]:
     # The readers of the other formats expect a document even if the file cannot be read.
     check = report if form in ("table", "json") else report_always
     with progress_bar(f"validating {path}", 2) as advance:
         return [check(path, bin_path=files.weights, progress=advance, **options)]
 
 
-def _without(baseline: Baseline, found: Sequence[Report], ignore: Collection[str]) -> list[Report]:
+def _without(baseline: Baseline, found: Sequence[FileReport], ignore: Collection[str]) -> list[FileReport]:
     """The reports without known findings; a note says how many known findings no longer occur."""
     new, gone = baseline.apply(found, ignore)
     if gone:
@@ -171,7 +171,7 @@ def _without(baseline: Baseline, found: Sequence[Report], ignore: Collection[str
     return new
 
 
-def _many(paths: Sequence[str], files: WeightsOptions, jobs: int, options: dict[str, Any]) -> list[Report]:
+def _many(paths: Sequence[str], files: WeightsOptions, jobs: int, options: dict[str, Any]) -> list[FileReport]:
     if files.weights is not None or options["shapes"]:
         name = "shape" if files.weights is None else "bin"
         raise click.UsageError(f"--{name} is for a single model, here are {len(paths)}")
@@ -186,35 +186,35 @@ def _many(paths: Sequence[str], files: WeightsOptions, jobs: int, options: dict[
     return found
 
 
-def _explain(found: Sequence[Report]) -> None:
+def _explain(found: Sequence[FileReport]) -> None:
     for code in sorted({finding.code for one in found for finding in one.findings}):
         render.show(["", code_sections(CODES[code])])
 
 
-def _document(found: Sequence[Report]) -> dict[str, Any]:
+def _document(found: Sequence[FileReport]) -> dict[str, Any]:
     findings = [{"model": one.path, **finding.as_dict()} for one in found for finding in one.findings]
     return {"models": [one.as_dict() for one in found], "findings": findings}
 
 
-def _sarif(found: Sequence[Report]) -> None:
+def _sarif(found: Sequence[FileReport]) -> None:
     from irexec.tools.finding_formats.sarif import sarif_log
 
     render.json_document(sarif_log(found, irexec.__version__))
 
 
-def _github(found: Sequence[Report]) -> None:
+def _github(found: Sequence[FileReport]) -> None:
     from irexec.tools.finding_formats.github import github_lines
 
     render.lines(github_lines(found))
 
 
-def _junit(found: Sequence[Report]) -> None:
+def _junit(found: Sequence[FileReport]) -> None:
     from irexec.tools.finding_formats.junit import junit_xml
 
     render.verbatim(junit_xml(found))
 
 
-_WRITERS: dict[str, Callable[[Sequence[Report]], None]] = {
+_WRITERS: dict[str, Callable[[Sequence[FileReport]], None]] = {
     "table": lambda found: render.show(reports_sections(found)),
     "json": lambda found: render.as_json(_document(found)),
     "sarif": _sarif,

@@ -12,7 +12,7 @@ from irexec.compile.select import cheapest, is_static
 from irexec.compile.storage.concatenations import may_join
 from irexec.compile.storage.views import as_views, order_of, outputs_of, probe
 
-# Nanoseconds for an element that is copied, and for one whose neighbour in the copy is none in the original.
+# Nanoseconds to copy an element, and to copy one whose neighbours in the copy are not neighbours in the original.
 COPIED, REORDERED = 0.3, 1.0
 # Nanoseconds of a step that copies, whatever it copies.
 STEP = 3000.0

@@ -334,7 +334,7 @@ def _check_of(operation: Operation) -> Callable[..., Any] | None:
     if definition is None:
         return None
     static = all(fact.is_static and fact.element is not None for fact in facts)
-    # Where the shape of a result is not known, any input may be what it follows from. Otherwise the first one is data.
+    # Where the shape of a result is not known, it may depend on any input. Otherwise the first one is data.
     static = static and all(value.fact.is_static for value in operation.outputs)
     if static and all(fact.known is not None for fact in facts[1:] if _is_shape_like(fact)):
         return None

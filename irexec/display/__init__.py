@@ -11,7 +11,7 @@ from irexec.display.document import (
     Curve,
     Definitions,
     Guided,
-    Histogram,
+    HistogramChart,
     Section,
     Table,
     Text,
@@ -20,7 +20,7 @@ from irexec.display.document import (
 )
 from irexec.display.fields import records
 from irexec.display.hypertext import html
-from irexec.display.text import Frame, lines, plain
+from irexec.display.text import TextFormat, lines, plain
 
 __all__ = [
     "Amount",
@@ -29,12 +29,12 @@ __all__ = [
     "Content",
     "Curve",
     "Definitions",
-    "Frame",
     "Guided",
-    "Histogram",
+    "HistogramChart",
     "Section",
     "Table",
     "Text",
+    "TextFormat",
     "bars",
     "html",
     "lines",

@@ -171,7 +171,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Histogram:
+class HistogramChart:
     """A bar for each of the intervals of equal width between ``low`` and ``high``.
 
     Attributes:

@@ -14,7 +14,7 @@ from irexec.display.document import (
     Curve,
     Definitions,
     Guided,
-    Histogram,
+    HistogramChart,
     Section,
     Table,
     Text,
@@ -50,7 +50,7 @@ def html(content: Content, limit: int | None = None) -> Html:
             return element("details", element("summary", title), html(inside, limit))
         case Curve(values, _, text):
             return svg.area(values, text)
-        case Histogram() | Bar():
+        case HistogramChart() | Bar():
             return _inline(content)
         case Text(text, style, hint):
             return element("p", text, class_=style or None, title=hint)
@@ -124,7 +124,7 @@ def _inline(value: Any) -> Html:
             return value
         case Bar(part, text):
             return svg.bar(part, text)
-        case Histogram():
+        case HistogramChart():
             return svg.histogram(value)
         case Guided(guide, text):
             return escaped(cut(guide + text, _LONGEST))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from irexec.display.document import Histogram
+from irexec.display.document import HistogramChart
 from irexec.display.markup import Content, Html, element
 
 _WIDTH, _HEIGHT = 120, 32
@@ -16,7 +16,7 @@ _LIGHTER = 0.4
 """Opacity of the lighter parts of bars."""
 
 
-def histogram(chart: Histogram) -> Html:
+def histogram(chart: HistogramChart) -> Html:
     """A histogram; an interval with any element has a bar that can be seen."""
     width, height = _LARGE if chart.is_large else (_WIDTH, _HEIGHT)
     total = sum(chart.counts)

@@ -14,7 +14,7 @@ from irexec.display.document import (
     Curve,
     Definitions,
     Guided,
-    Histogram,
+    HistogramChart,
     Section,
     Table,
     Text,
@@ -33,7 +33,7 @@ _GUIDES = str.maketrans("│├└─", "||`-")
 
 
 @dataclass(frozen=True)
-class Frame:
+class TextFormat:
     """Where text is shown.
 
     Attributes:
@@ -55,7 +55,7 @@ class Frame:
     unfolds: bool = False
 
 
-_PROMPT = Frame(longest=40)
+_PROMPT = TextFormat(longest=40)
 _CURVE = 80
 """Columns of a chart where the width is not limited."""
 
@@ -65,7 +65,7 @@ def plain(contents: Content) -> str:
     return "\n".join("".join(piece for _, piece in line).rstrip() for line in lines(contents, _PROMPT))
 
 
-def lines(contents: Content, frame: Frame) -> Iterator[Line]:
+def lines(contents: Content, frame: TextFormat) -> Iterator[Line]:
     """The lines of contents, with an empty line before and after a table with a header; folded sections are left
     out."""
     before: object = None
@@ -94,14 +94,14 @@ def _flat(contents: Content, unfolds: bool) -> Iterator[Content]:
         yield contents
 
 
-def _drawn(content: Content, frame: Frame) -> Iterator[Line]:
+def _drawn(content: Content, frame: TextFormat) -> Iterator[Line]:
     match content:
         case Table():
             yield from table_lines(content, frame)
         case Curve(values, scale):
             width = max(8, (frame.width or _CURVE) - len(scale) - 1)
             yield [("", f"{curve(values, width, ascii=frame.ascii)} {scale}")]
-        case Histogram():
+        case HistogramChart():
             yield from ([("", line)] for line in _histogram(content, frame))
         case Definitions():
             pairs = [(term, cell_text(value)) for term, value in content.shown()]
@@ -118,7 +118,7 @@ _LEAD = re.compile(r"(?:[-+~=] )? *")
 """The sign of a line of a patch, and its indentation."""
 
 
-def _wrapped(text: str, frame: Frame) -> list[str]:
+def _wrapped(text: str, frame: TextFormat) -> list[str]:
     """A line of text, broken at words; lines after the first repeat its sign and are indented further."""
     text = visible(cut(text, _LINE))
     if frame.width is None or cell_len(text) <= frame.width:
@@ -150,7 +150,7 @@ def filled(parts: Iterable[str], width: int | None, first: str = "", other: str 
     return found
 
 
-def table_lines(table: Table, frame: Frame) -> Iterator[Line]:
+def table_lines(table: Table, frame: TextFormat) -> Iterator[Line]:
     """The lines of a table: its header and a rule, unless no column has a title, and its rows."""
     limit = min((size for size in (table.limit, frame.rows) if size is not None), default=len(table.rows))
     columns = table.all_columns()
@@ -180,7 +180,7 @@ def _styled(pieces: Iterable[tuple[int | None, str]], styles: Sequence[str]) -> 
     return [("" if column is None else styles[column], piece) for column, piece in pieces]
 
 
-def _cell(value: Content, column: Column, frame: Frame) -> str:
+def _cell(value: Content, column: Column, frame: TextFormat) -> str:
     limit = _SENTENCE if column.kind == "sentence" else frame.longest
     if isinstance(value, Guided):
         guide = value.guide.translate(_GUIDES) if frame.ascii else value.guide
@@ -198,7 +198,7 @@ def cell_text(value: Content) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _histogram(chart: Histogram, frame: Frame) -> Iterator[str]:
+def _histogram(chart: HistogramChart, frame: TextFormat) -> Iterator[str]:
     """A line for each interval."""
     numbers = [f"{count:,}" for count in chart.counts]
     label_width, number_width = max(map(len, chart.labels), default=0), max(map(len, numbers), default=0)
@@ -214,4 +214,4 @@ def _histogram(chart: Histogram, frame: Frame) -> Iterator[str]:
 LINES = "─…"
 """Characters of rules and ellipses; a file that cannot hold them gets ``has_lines=False``."""
 
-__all__ = ["LINES", "SHADE", "Frame", "Line", "cell_text", "filled", "lines", "plain", "table_lines"]
+__all__ = ["LINES", "SHADE", "Line", "TextFormat", "cell_text", "filled", "lines", "plain", "table_lines"]

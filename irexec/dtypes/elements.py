@@ -25,7 +25,7 @@ from irexec.dtypes.codecs import (
     SmallIntegerCodec,
     StringCodec,
 )
-from irexec.dtypes.layouts import Bytes, HighBitFirst, LowBitsFirst, SplitPlanes
+from irexec.dtypes.layouts import HighBitFirst, LowBitsFirst, SplitPlanes, WholeBytes
 from irexec.dtypes.minifloats import Exponent8, Float4, Float8, NormalFloat4
 from irexec.errors import InputError, UnsupportedError
 
@@ -143,14 +143,14 @@ F64 = _native("f64", "FP64", "float", np.float64, ("DOUBLE", 11))
 NF4 = _coded("nf4", "NF4", 4, "float", np.float32, MiniFloatCodec(NormalFloat4(), LowBitsFirst(4)), None, None)
 F8E4M3 = _coded(
     "f8e4m3", "F8E4M3", 8, "float", np.float32,
-    MiniFloatCodec(Float8(4, 3, infinity=False), Bytes()), ("FLOAT8E4M3FN", 17), "float8_e4m3fn",
+    MiniFloatCodec(Float8(4, 3, infinity=False), WholeBytes()), ("FLOAT8E4M3FN", 17), "float8_e4m3fn",
 )  # fmt: skip
 F8E5M2 = _coded(
     "f8e5m2", "F8E5M2", 8, "float", np.float32,
-    MiniFloatCodec(Float8(5, 2, infinity=True), Bytes()), ("FLOAT8E5M2", 19), "float8_e5m2",
+    MiniFloatCodec(Float8(5, 2, infinity=True), WholeBytes()), ("FLOAT8E5M2", 19), "float8_e5m2",
 )  # fmt: skip
 F8E8M0 = _coded(
-    "f8e8m0", "F8E8M0", 8, "float", np.float32, MiniFloatCodec(Exponent8(), Bytes()), ("FLOAT8E8M0", 24),
+    "f8e8m0", "F8E8M0", 8, "float", np.float32, MiniFloatCodec(Exponent8(), WholeBytes()), ("FLOAT8E8M0", 24),
     "float8_e8m0fnu",
 )  # fmt: skip
 F4E2M1 = _coded(

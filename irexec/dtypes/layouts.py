@@ -26,7 +26,7 @@ class Layout(Protocol):
 
 
 @dataclass(frozen=True)
-class Bytes:
+class WholeBytes:
     """A code is a byte."""
 
     def size(self, count: int) -> int:

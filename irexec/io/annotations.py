@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from irexec.errors import InputError
-from irexec.io.elements import Element, element_texts
+from irexec.io.elements import XmlElement, element_texts
 from irexec.io.names import decode_names, encode_names
 from irexec.io.payload import GraphPayload, LayerPayload, PortPayload
 from irexec.io.xml import parsed_elements
@@ -38,7 +38,7 @@ def set_rt_info(model: ModelGraph, path: Sequence[str], value: str) -> None:
     elements = list(parsed_elements(payload.elements))
     root = next((element for element in elements if element.tag == _RT_INFO), None)
     if root is None:
-        root = Element(_RT_INFO, {})
+        root = XmlElement(_RT_INFO, {})
         elements.append(root)
     here = root
     for name in path[:-1]:
@@ -62,10 +62,10 @@ def _check_path(path: Sequence[str], value: str) -> None:
         raise InputError(f"rt_info: {value[:60]!r} has characters that XML cannot contain")
 
 
-def _child(parent: Element, name: str) -> Element:
+def _child(parent: XmlElement, name: str) -> XmlElement:
     found = next((child for child in parent.children if child.tag == name), None)
     if found is None:
-        found = Element(name, {})
+        found = XmlElement(name, {})
         parent.children.append(found)
     return found
 
@@ -94,12 +94,12 @@ def set_layout(value: Value, layout: str | None) -> None:
     elements = list(parsed_elements(payload.elements))
     info = next((element for element in elements if element.tag == _RT_INFO), None)
     if info is None:
-        info = Element(_RT_INFO, {})
+        info = XmlElement(_RT_INFO, {})
         elements.append(info)
     info.children = [child for child in info.children if child.attributes.get("name") != _LAYOUT]
     if layout is not None:
         texts = {"name": _LAYOUT, "version": "0", "layout": f"[{','.join(layout)}]"}
-        info.children.append(Element("attribute", texts))
+        info.children.append(XmlElement("attribute", texts))
     if not info.children:
         elements.remove(info)
     value.payload = replace(payload, elements=element_texts(elements))

@@ -9,9 +9,9 @@ from irexec.dtypes.elements import Element as ElementType
 from irexec.dtypes.elements import element
 from irexec.errors import UnsupportedError
 from irexec.io.context import ReadContext, parse_integer
-from irexec.io.elements import Element
-from irexec.io.record import Record
-from irexec.io.weights import Weights
+from irexec.io.elements import XmlElement
+from irexec.io.record import BinRecord
+from irexec.io.weights_file import Weights
 from irexec.ir import codes
 from irexec.ir.constants import Constant
 from irexec.ir.findings import Finding, in_model
@@ -21,7 +21,7 @@ from irexec.messages import counted
 _ATTRIBUTES = ("element_type", "shape", "offset", "size")
 
 
-def read_constant(context: ReadContext, layer: Element, node: Node) -> Constant | None:
+def read_constant(context: ReadContext, layer: XmlElement, node: Node) -> Constant | None:
     """The constant of a layer; None, and a problem, if its attributes do not describe one."""
     texts = node.attributes
     missing = [key for key in _ATTRIBUTES if key not in texts]
@@ -40,7 +40,7 @@ def read_constant(context: ReadContext, layer: Element, node: Node) -> Constant 
     return Constant(kind, shape, context.weights.slice(offset[0], size[0]), size[0], offset[0], is_readable)
 
 
-def _element_type(context: ReadContext, layer: Element, node: Node) -> ElementType | None:
+def _element_type(context: ReadContext, layer: XmlElement, node: Node) -> ElementType | None:
     try:
         return element(node.attributes["element_type"])
     except UnsupportedError as error:
@@ -49,7 +49,7 @@ def _element_type(context: ReadContext, layer: Element, node: Node) -> ElementTy
 
 
 def _integers(
-    context: ReadContext, layer: Element, node: Node, key: str, texts: Sequence[str]
+    context: ReadContext, layer: XmlElement, node: Node, key: str, texts: Sequence[str]
 ) -> tuple[int, ...] | None:
     numbers = [parse_integer(text) for text in texts]
     if any(number is None or number < 0 for number in numbers):
@@ -77,7 +77,7 @@ def weights_problems(weights: Weights, unreadable: Sequence[Node]) -> Iterator[F
 
 
 @dataclass(frozen=True)
-class BinCheck:
+class BinComparison:
     """Whether the .bin is the one that was written with the .xml.
 
     Attributes:
@@ -86,7 +86,7 @@ class BinCheck:
     """
 
     weights: Weights
-    record: Record
+    record: BinRecord
 
     def __call__(self, *, whole: bool) -> list[Finding]:
         """The finding that it is not, if so: by its size and a sample, or, if it is to be read as a ``whole``, by all

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irexec.io.elements import Element
+from irexec.io.elements import XmlElement
 from irexec.io.payload import LayerPayload
-from irexec.io.weights import Weights
+from irexec.io.weights_file import Weights
 from irexec.ir import codes
 from irexec.ir.dims import LARGEST_SIZE
 from irexec.ir.facts import Fact
@@ -47,7 +47,7 @@ class ReadContext:
         return self._shapes.setdefault(shape, shape)
 
     def problem(
-        self, code: str, message: str, element: Element, node: Node | None = None, port: int | None = None
+        self, code: str, message: str, element: XmlElement, node: Node | None = None, port: int | None = None
     ) -> None:
         """Add what is wrong at an element."""
         if node is None:
@@ -55,7 +55,9 @@ class ReadContext:
         else:
             self.problems.append(node.finding(code, message, port=port, line=element.line))
 
-    def integer(self, element: Element, key: str, node: Node | None = None, code: str = codes.BAD_NUMBER) -> int | None:
+    def integer(
+        self, element: XmlElement, key: str, node: Node | None = None, code: str = codes.BAD_NUMBER
+    ) -> int | None:
         """An integer of at most 64 bits from an attribute; None, and a problem, if it is not one."""
         text = element.attributes.get(key)
         value = None if text is None else parse_integer(text)
@@ -66,7 +68,7 @@ class ReadContext:
         return value
 
     def integers(
-        self, element: Element, keys: Sequence[str], node: Node | None = None, code: str = codes.BAD_NUMBER
+        self, element: XmlElement, keys: Sequence[str], node: Node | None = None, code: str = codes.BAD_NUMBER
     ) -> list[int] | None:
         """Integers from several attributes; None, and problems, if one is not an integer."""
         values = [value for key in keys if (value := self.integer(element, key, node, code)) is not None]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from irexec.io.context import ReadContext
-from irexec.io.elements import Element
+from irexec.io.elements import XmlElement
 from irexec.io.payload import InputPayload
 from irexec.ir import codes
 from irexec.ir.findings import Finding, in_model
@@ -37,7 +37,7 @@ class _Ports(NamedTuple):
     inputs: dict[tuple[int, int | None], Input]
 
 
-def read_edge(context: ReadContext, element: Element, position: int) -> Edge | None:
+def read_edge(context: ReadContext, element: XmlElement, position: int) -> Edge | None:
     """The edge of an element, the one at ``position``; None, and a problem, where it does not say from where to
     where."""
     ids = context.integers(element, EDGE_ATTRIBUTES)

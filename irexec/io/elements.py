@@ -11,7 +11,7 @@ _IN_ATTRIBUTES = _IN_TEXT | str.maketrans({'"': "&quot;", "\n": "&#10;", "\t": "
 _SPECIAL = re.compile('[&<>"\t\n\r]')
 
 
-class Element:
+class XmlElement:
     """One element.
 
     Attributes:
@@ -27,14 +27,14 @@ class Element:
 
     def __init__(self, tag: str, attributes: dict[str, str], line: int | None = None) -> None:
         self.tag, self.attributes, self.line = tag, attributes, line
-        self.children: list[Element] = []
+        self.children: list[XmlElement] = []
         self.text = self.tail = ""
 
-    def all(self, tag: str) -> list[Element]:
+    def all(self, tag: str) -> list[XmlElement]:
         """The children of that name."""
         return [child for child in self.children if child.tag == tag]
 
-    def walk(self) -> Iterator[Element]:
+    def walk(self) -> Iterator[XmlElement]:
         """The element and all in it, in the order of the document."""
         waiting = [self]
         while waiting:
@@ -49,7 +49,7 @@ class Element:
         return {key: text for key, text in self.attributes.items() if key not in keys}
 
 
-class WrittenElement(Element):
+class WrittenElement(XmlElement):
     """An element of which only the text is kept: a large model has many.
 
     Attributes:
@@ -58,27 +58,27 @@ class WrittenElement(Element):
 
     __slots__ = ("written",)
 
-    def __init__(self, element: Element, depth: int) -> None:
+    def __init__(self, element: XmlElement, depth: int) -> None:
         super().__init__(element.tag, {})
         self.written = _text(element, depth)
 
 
-def attributes_by_tag(parent: Element, *tags: str) -> dict[str, dict[str, str]]:
+def attributes_by_tag(parent: XmlElement, *tags: str) -> dict[str, dict[str, str]]:
     """The attributes of the children with these tags, where they have any."""
     return {child.tag: child.attributes for child in parent.children if child.attributes and child.tag in tags}
 
 
-def element_texts(elements: Iterable[Element]) -> tuple[str, ...]:
+def element_texts(elements: Iterable[XmlElement]) -> tuple[str, ...]:
     """The XML text of each element, without what follows it."""
     return tuple(_text(element, None) for element in elements)
 
 
-def indented(element: Element) -> str:
+def indented(element: XmlElement) -> str:
     """The XML text of an element on lines of its own, as OpenVINO writes it."""
     return _text(element, 0) + "\n"
 
 
-def _text(element: Element, depth: int | None) -> str:
+def _text(element: XmlElement, depth: int | None) -> str:
     pieces: list[str] = []
     _add_pieces(pieces, element, depth)
     return "".join(pieces)
@@ -88,7 +88,7 @@ def _escaped(text: str, escapes: dict[int, str]) -> str:
     return text.translate(escapes) if _SPECIAL.search(text) else text
 
 
-def _add_pieces(pieces: list[str], element: Element, depth: int | None) -> None:
+def _add_pieces(pieces: list[str], element: XmlElement, depth: int | None) -> None:
     """Add the text of an element; its children stand on lines of their own, unless there is text between them or
     ``depth`` is None.
     """

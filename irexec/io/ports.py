@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from irexec.dtypes.elements import Element as ElementType
 from irexec.io.context import ReadContext, parse_integer
-from irexec.io.elements import Element, element_texts
+from irexec.io.elements import XmlElement, element_texts
 from irexec.io.names import decode_names, named_element
 from irexec.io.payload import NO_INPUT_PAYLOAD, NO_PORT_PAYLOAD, InputPayload, PortPayload
 from irexec.ir import codes
@@ -18,7 +18,7 @@ _MODELLED = frozenset(("id", "precision", "names"))
 _UNKNOWN_PRECISIONS = ("", "dynamic", "undefined", "unspecified")
 
 
-def read_ports(context: ReadContext, layer: Element, node: Node) -> None:
+def read_ports(context: ReadContext, layer: XmlElement, node: Node) -> None:
     """Read the ports of a layer into ``node.ports`` and ``node.outputs``."""
     node.ports = [_input(context, port, node) for port in _ports(layer, "input")]
     node.outputs = [_output(context, port, node, index) for index, port in enumerate(_ports(layer, "output"))]
@@ -27,7 +27,7 @@ def read_ports(context: ReadContext, layer: Element, node: Node) -> None:
             _report_duplicates(context, layer, node, ports)
 
 
-def _report_duplicates(context: ReadContext, layer: Element, node: Node, ports: Sequence[Input | Value]) -> None:
+def _report_duplicates(context: ReadContext, layer: XmlElement, node: Node, ports: Sequence[Input | Value]) -> None:
     seen: set[int] = set()
     for number in [port.port for port in ports]:
         if number is not None and number in seen:
@@ -36,11 +36,11 @@ def _report_duplicates(context: ReadContext, layer: Element, node: Node, ports: 
             seen.add(number)
 
 
-def _ports(layer: Element, tag: str) -> list[Element]:
+def _ports(layer: XmlElement, tag: str) -> list[XmlElement]:
     return [port for part in layer.children if part.tag == tag for port in part.children if port.tag == "port"]
 
 
-def _input(context: ReadContext, element: Element, node: Node) -> Input:
+def _input(context: ReadContext, element: XmlElement, node: Node) -> Input:
     number = context.integer(element, "id", node)
     fact = _fact(context, element, node, number)
     attributes, others = _further(element, fact, has_names=False), _other_elements(element)
@@ -48,7 +48,7 @@ def _input(context: ReadContext, element: Element, node: Node) -> Input:
     return Input(None, fact, number, element.line, payload)
 
 
-def _output(context: ReadContext, element: Element, node: Node, index: int) -> Value:
+def _output(context: ReadContext, element: XmlElement, node: Node, index: int) -> Value:
     number = context.integer(element, "id", node)
     fact = _fact(context, element, node, number)
     names = decode_names(element.attributes.get("names", ""))
@@ -57,7 +57,7 @@ def _output(context: ReadContext, element: Element, node: Node, index: int) -> V
     return Value(node, index, fact, names, number, element.line, payload)
 
 
-def _fact(context: ReadContext, port: Element, node: Node, number: int | None) -> Fact:
+def _fact(context: ReadContext, port: XmlElement, node: Node, number: int | None) -> Fact:
     written = (port.attributes.get("precision"), *[child.text for child in port.children if child.tag == "dim"])
     known = context.facts.get(written)
     if known is not None:
@@ -70,7 +70,7 @@ def _fact(context: ReadContext, port: Element, node: Node, number: int | None) -
     return fact
 
 
-def _element(context: ReadContext, port: Element, node: Node, number: int | None) -> ElementType | None:
+def _element(context: ReadContext, port: XmlElement, node: Node, number: int | None) -> ElementType | None:
     text = port.attributes.get("precision")
     if text is None or text.lower() in _UNKNOWN_PRECISIONS:
         return None
@@ -80,14 +80,14 @@ def _element(context: ReadContext, port: Element, node: Node, number: int | None
     return found
 
 
-def _size(context: ReadContext, dim: Element, node: Node, number: int | None) -> Size:
+def _size(context: ReadContext, dim: XmlElement, node: Node, number: int | None) -> Size:
     size = parse_integer(dim.text)
     if size is None or size < -1:
         context.problem(codes.BAD_DIM, f"dim {dim.text.strip()[:40]!r} is not a size", dim, node, number)
     return ANY if size is None or size < 0 else size
 
 
-def _further(port: Element, fact: Fact, *, has_names: bool) -> dict[str, str]:
+def _further(port: XmlElement, fact: Fact, *, has_names: bool) -> dict[str, str]:
     """The attributes that the graph does not hold: any precision but the one that the fact implies, names that are
     empty, others.
     """
@@ -100,6 +100,6 @@ def _further(port: Element, fact: Fact, *, has_names: bool) -> dict[str, str]:
     return port.without(held)
 
 
-def _other_elements(port: Element) -> tuple[str, ...]:
+def _other_elements(port: XmlElement) -> tuple[str, ...]:
     others = [child for child in port.children if child.tag != "dim"]
     return element_texts(others) if others else ()

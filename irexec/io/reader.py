@@ -9,17 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from irexec.errors import ModelError
-from irexec.io.bodies import read_bodies
-from irexec.io.constants import BinCheck, read_constant, weights_problems
+from irexec.io.constants import BinComparison, read_constant, weights_problems
 from irexec.io.context import ReadContext, parse_integer
 from irexec.io.edges import Edge, connect, read_edge
-from irexec.io.elements import Element, attributes_by_tag, element_texts
+from irexec.io.elements import XmlElement, attributes_by_tag, element_texts
 from irexec.io.names import READ_TYPES, body_tags
 from irexec.io.payload import GraphPayload, LayerPayload
+from irexec.io.port_maps import read_bodies
 from irexec.io.ports import read_ports
-from irexec.io.record import RECORD_ATTRIBUTES, Record
+from irexec.io.record import RECORD_ATTRIBUTES, BinRecord
 from irexec.io.sources import ModelSource, Source, WeightsSource, read_source, weights_of
-from irexec.io.weights import Weights
+from irexec.io.weights_file import Weights
 from irexec.io.xml import Progress
 from irexec.ir import codes
 from irexec.ir.garbage import collection_paused
@@ -58,7 +58,7 @@ def read(
 
 def read_text(text: str | bytes, weights: bytes | np.ndarray | None = None) -> ModelGraph:
     """Read a model from the text of its .xml and the bytes of its .bin; raises as ``read`` does."""
-    # A surrogate has no UTF-8: whatever stands for it, the XML is not in order there.
+    # A surrogate has no UTF-8: its bytes are an error of the XML.
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     return _ModelReader(Source(data, "<text>", None), Weights(data=weights), is_beside=False).model()
 
@@ -83,27 +83,27 @@ class _ModelReader:
         context.problems = model.problems
         net = self._source.parse(self._open, {"layers": self._layer, "edges": self._edge}, progress)
         connect(context, model, self._edges)
-        record = Record.of(net.attributes)
+        record = BinRecord.of(net.attributes)
         model.payload = _graph_payload(
             net, net.without({"name", "version", *(RECORD_ATTRIBUTES if record is not None else ())})
         )
         model.bin_path = weights.path if weights.defect is None else None
         model.problems += weights_problems(weights, context.unreadable)
         if record is not None and self._is_beside and weights.defect is None and not context.unreadable:
-            model.check_bin = BinCheck(weights, record)
+            model.check_bin = BinComparison(weights, record)
             model.problems += model.check_bin(whole=not weights.mapped)
         return model
 
-    def _open(self, net: Element) -> None:
+    def _open(self, net: XmlElement) -> None:
         if net.tag != "net":
             raise ModelError(f"{self._source.name}, line {net.line}: the root element is <{net.tag}>, IR has <net>")
         self._model.name, self._model.version = net.attributes.get("name", ""), _version(self._source.name, net)
 
-    def _layer(self, element: Element) -> None:
+    def _layer(self, element: XmlElement) -> None:
         if element.tag == "layer":
             self._model.nodes.append(_layer(self._context, element, 0))
 
-    def _edge(self, element: Element) -> None:
+    def _edge(self, element: XmlElement) -> None:
         if element.tag == "edge":
             edge = read_edge(self._context, element, self._edge_count)
             self._edge_count += 1
@@ -111,7 +111,7 @@ class _ModelReader:
                 self._edges.append(edge)
 
 
-def _version(name: str, net: Element) -> int:
+def _version(name: str, net: XmlElement) -> int:
     text = net.attributes.get("version", "")
     version = parse_integer(text)
     if version in _VERSIONS:
@@ -125,7 +125,7 @@ def _version(name: str, net: Element) -> int:
     raise ModelError(f"{name}, line {net.line}: IR version {text!r} is not supported; {reason}")
 
 
-def _body_graph(context: ReadContext, body: Element, depth: int) -> Graph:
+def _body_graph(context: ReadContext, body: XmlElement, depth: int) -> Graph:
     """The graph of a body, which has <layers> and <edges>."""
     if depth > DEEPEST_BODY:
         raise ModelError(f"{context.name}, line {body.line}: bodies are nested more than {DEEPEST_BODY} deep")
@@ -140,13 +140,13 @@ def _body_graph(context: ReadContext, body: Element, depth: int) -> Graph:
     return graph
 
 
-def _graph_payload(element: Element, attributes: dict[str, str]) -> GraphPayload:
+def _graph_payload(element: XmlElement, attributes: dict[str, str]) -> GraphPayload:
     """Payload of a net or a body; ``attributes`` are needed by the file alone."""
     others = element_texts(child for child in element.children if child.tag not in ("layers", "edges"))
     return GraphPayload(attributes, attributes_by_tag(element, "layers", "edges"), others)
 
 
-def _layer(context: ReadContext, element: Element, depth: int) -> Node:
+def _layer(context: ReadContext, element: XmlElement, depth: int) -> Node:
     node = _named(context, element)
     for child in element.children:
         if child.tag == "data":
@@ -168,7 +168,7 @@ def _layer(context: ReadContext, element: Element, depth: int) -> Node:
     return node
 
 
-def _plain_payload(context: ReadContext, element: Element, layout: tuple[str, ...]) -> LayerPayload:
+def _plain_payload(context: ReadContext, element: XmlElement, layout: tuple[str, ...]) -> LayerPayload:
     """The payload of a layer that has only the elements that every layer has; it is shared unless the file says
     more."""
     attributes, parts = element.without(_KNOWN), attributes_by_tag(element, *_PORTS)
@@ -177,7 +177,7 @@ def _plain_payload(context: ReadContext, element: Element, layout: tuple[str, ..
     return context.layouts.setdefault(layout, LayerPayload(layout=layout))
 
 
-def _named(context: ReadContext, element: Element) -> Node:
+def _named(context: ReadContext, element: XmlElement) -> Node:
     """The node of a layer with its id, name, type and version."""
     texts = element.attributes
     written, number = context.shared(texts.get("type", "")), parse_integer(texts.get("id", ""))

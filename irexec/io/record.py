@@ -20,7 +20,7 @@ _CHUNK = 16 << 20
 
 
 @dataclass(frozen=True)
-class Record:
+class BinRecord:
     """The size of a .bin and its checksums.
 
     Attributes:
@@ -36,7 +36,7 @@ class Record:
     checksum: int | None
 
     @classmethod
-    def of(cls, attributes: Mapping[str, str]) -> Record | None:
+    def of(cls, attributes: Mapping[str, str]) -> BinRecord | None:
         """The record in the attributes of <net>; None without one."""
         try:
             return cls(int(attributes[_SIZE]), int(attributes[_SAMPLE], 16), int(attributes[_CRC32], 16))
@@ -48,7 +48,7 @@ class Record:
         """Attributes of <net> for the record, which has a checksum."""
         return {_SIZE: str(self.size), _SAMPLE: f"{self.sample:08x}", _CRC32: f"{self.checksum or 0:08x}"}
 
-    def difference(self, found: Record) -> str | None:
+    def difference(self, found: BinRecord) -> str | None:
         """The first difference of another .bin; None if no difference is known."""
         if found.size != self.size:
             return f"it has {found.size} bytes, expected {self.size}"
@@ -61,10 +61,10 @@ class Record:
         )
 
 
-def record_of(size: int, read: Callable[[int, int], Any], *, whole: bool) -> Record:
+def record_of(size: int, read: Callable[[int, int], Any], *, whole: bool) -> BinRecord:
     """The record of bytes that ``read`` gives by offset and size; ``whole`` reads all of them for the checksum."""
     chunks = [(offset, min(_CHUNK, size - offset)) for offset in range(0, size, _CHUNK)]
-    return Record(size, _checksum(_sampled(size), read), _checksum(chunks, read) if whole else None)
+    return BinRecord(size, _checksum(_sampled(size), read), _checksum(chunks, read) if whole else None)
 
 
 def _checksum(ranges: Sequence[tuple[int, int]], read: Callable[[int, int], Any]) -> int:
@@ -101,7 +101,7 @@ class RecordedFile:
         self._file.write(view)
         self._size += len(view)
 
-    def record(self) -> Record:
+    def record(self) -> BinRecord:
         """The record of all that has been written; the sample is read from the file again."""
         self._file.flush()
         with open_regular(self._file.name) as file:
@@ -110,4 +110,4 @@ class RecordedFile:
                 file.seek(offset)
                 return file.read(size)
 
-            return Record(self._size, _checksum(_sampled(self._size), read), self._checksum)
+            return BinRecord(self._size, _checksum(_sampled(self._size), read), self._checksum)

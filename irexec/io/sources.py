@@ -10,9 +10,9 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias
 import numpy as np
 
 from irexec.errors import InputError, ModelError
-from irexec.io.elements import Element
+from irexec.io.elements import XmlElement
 from irexec.io.regular_files import open_regular
-from irexec.io.weights import Weights, pointer_message
+from irexec.io.weights_file import Weights, pointer_message
 from irexec.io.xml import Progress, Reader, parse
 
 ModelSource: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
@@ -28,7 +28,7 @@ class Source(NamedTuple):
     name: str
     path: Path | None
 
-    def parse(self, opened: Reader, parts: Mapping[str, Reader], progress: Progress | None) -> Element:
+    def parse(self, opened: Reader, parts: Mapping[str, Reader], progress: Progress | None) -> XmlElement:
         """Parse it as irexec.io.xml.parse does; raises ModelError if it is not XML."""
         pointer = pointer_message(self.name, self.data[:1024])
         if pointer is not None:

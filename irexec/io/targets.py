@@ -8,7 +8,7 @@ from pathlib import Path
 
 from irexec.errors import InputError
 from irexec.io.regular_files import is_same_file
-from irexec.io.weights import WeightsSlice
+from irexec.io.weights_file import WeightsSlice
 from irexec.ir.graph import ModelGraph
 
 

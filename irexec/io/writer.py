@@ -13,7 +13,7 @@ from typing import IO, Any, TypeVar
 from irexec.dtypes.elements import Element as ElementType
 from irexec.errors import ModelError
 from irexec.io.edges import EDGE_ATTRIBUTES
-from irexec.io.elements import Element, WrittenElement, indented
+from irexec.io.elements import WrittenElement, XmlElement, indented
 from irexec.io.file_errors import writing
 from irexec.io.files import replacing
 from irexec.io.names import NO_PRECISION, READ_TYPES, WRITTEN_TYPES, body_tags, encode_names, named_element
@@ -90,11 +90,11 @@ class Writer:
         _set(net, record(), "of the model")
         return f'<?xml version="1.0"?>\n{indented(net)}'.encode()
 
-    def _graph(self, parent: Element, graph: Graph, where: str) -> None:
+    def _graph(self, parent: XmlElement, graph: Graph, where: str) -> None:
         payload = _payload(graph.payload, GraphPayload)
         _set(parent, payload.attributes, where)
         # Layers and edges of the model itself are kept as text only. They stand two levels below its root.
-        kept: Callable[[Element], Element] = (
+        kept: Callable[[XmlElement], XmlElement] = (
             partial(WrittenElement, depth=2) if isinstance(graph, ModelGraph) else lambda element: element
         )
         layers, edges = (_element(tag, payload.parts.get(tag, {}), f"of {tag}") for tag in ("layers", "edges"))
@@ -108,7 +108,7 @@ class Writer:
             edges.children.append(kept(edge))
         parent.children += parsed_elements(payload.elements)
 
-    def _layer(self, node: Node) -> Element:
+    def _layer(self, node: Node) -> XmlElement:
         payload = _payload(node.payload, LayerPayload)
         attributes = {"id": str(node.id), "name": node.name, "type": _written_type(node), "version": node.version}
         layer = _element("layer", attributes | dict(payload.attributes), f"of {node.name!r}")
@@ -118,9 +118,9 @@ class Writer:
             layer.children += parts[tag]
         return layer
 
-    def _parts(self, node: Node, payload: LayerPayload) -> dict[str, list[Element]]:
+    def _parts(self, node: Node, payload: LayerPayload) -> dict[str, list[XmlElement]]:
         """The child elements of a layer by tag."""
-        parts: dict[str, list[Element]] = {}
+        parts: dict[str, list[XmlElement]] = {}
         attributes = self._attributes(node)
         if attributes or "data" in payload.layout:
             parts["data"] = [_element("data", attributes, f"of {node.name!r}")]
@@ -164,9 +164,9 @@ class Writer:
             self._size += constant.size
         return self._offsets[key]
 
-    def _body(self, name: str, body: Body, payload: LayerPayload) -> dict[str, list[Element]]:
+    def _body(self, name: str, body: Body, payload: LayerPayload) -> dict[str, list[XmlElement]]:
         tag, map_tag, back_tag = body_tags(name)
-        parts: dict[str, list[Element]] = {}
+        parts: dict[str, list[XmlElement]] = {}
         if body.port_maps or map_tag in payload.layout:
             parts[map_tag] = [_port_maps(map_tag, body)]
         if body.back_edges or back_tag in payload.layout:
@@ -184,8 +184,8 @@ def _payload(payload: Any, kind: type[_P]) -> _P:
     return payload if isinstance(payload, kind) else kind()
 
 
-def _port_maps(tag: str, body: Body) -> Element:
-    maps = Element(tag, {})
+def _port_maps(tag: str, body: Body) -> XmlElement:
+    maps = XmlElement(tag, {})
     for entry in body.port_maps:
         ids = {"external_port_id": str(entry.external), "internal_layer_id": str(entry.internal)}
         # OpenVINO writes the axis before the ids and everything else after them.
@@ -194,8 +194,8 @@ def _port_maps(tag: str, body: Body) -> Element:
     return maps
 
 
-def _back_edges(tag: str, body: Body) -> Element:
-    edges = Element(tag, {})
+def _back_edges(tag: str, body: Body) -> XmlElement:
+    edges = XmlElement(tag, {})
     for edge in body.back_edges:
         ids = {"from-layer": str(edge.source), "to-layer": str(edge.target)}
         edges.children.append(
@@ -241,23 +241,23 @@ def _edges(graph: Graph) -> list[tuple[tuple[int, int, int, int], Mapping[str, s
     return [(ids, attributes) for *_, ids, attributes in found]
 
 
-def _ports(tag: str, payload: LayerPayload, ports: Iterable[Element]) -> Element:
+def _ports(tag: str, payload: LayerPayload, ports: Iterable[XmlElement]) -> XmlElement:
     element = _element(tag, payload.parts.get(tag, {}), f"of {tag}")
     element.children += ports
     return element
 
 
-def _input(number: int, port: Input) -> Element:
+def _input(number: int, port: Input) -> XmlElement:
     fact = port.fact if port.fact is not None or port.source is None else port.source.fact
     return _port(number, fact, _payload(port.payload, InputPayload), {}, is_new=port.port is None)
 
 
-def _output(value: Value) -> Element:
+def _output(value: Value) -> XmlElement:
     names = {"names": encode_names(value.names)} if value.names else {}
     return _port(value.port_id, value.fact, _payload(value.payload, PortPayload), names, is_new=value.port is None)
 
 
-def _port(number: int, fact: Fact | None, payload: PortPayload, names: dict[str, str], *, is_new: bool) -> Element:
+def _port(number: int, fact: Fact | None, payload: PortPayload, names: dict[str, str], *, is_new: bool) -> XmlElement:
     precision = _precision(None if fact is None else fact.element, payload.attributes.get("precision"), is_new)
     port = _element(
         "port",
@@ -265,7 +265,7 @@ def _port(number: int, fact: Fact | None, payload: PortPayload, names: dict[str,
         f"of port {number}",
     )
     for size in (fact.shape if fact is not None else None) or ():
-        dim = Element("dim", {})
+        dim = XmlElement("dim", {})
         dim.text = str(size) if isinstance(size, int) else "-1"
         port.children.append(dim)
     port.children += parsed_elements(payload.elements)
@@ -281,13 +281,13 @@ def _precision(element: ElementType | None, written: str | None, is_new: bool) -
     return {"precision": element.precision}
 
 
-def _element(tag: str, attributes: Mapping[str, str], where: str) -> Element:
-    element = Element(tag, {})
+def _element(tag: str, attributes: Mapping[str, str], where: str) -> XmlElement:
+    element = XmlElement(tag, {})
     _set(element, attributes, where)
     return element
 
 
-def _set(element: Element, attributes: Mapping[str, str], where: str) -> None:
+def _set(element: XmlElement, attributes: Mapping[str, str], where: str) -> None:
     for key, text in attributes.items():
         if not (is_name(key) and is_text(text)):
             raise ModelError(f"{key[:60]!r} {where}, {text[:60]!r}, has characters that XML cannot contain")

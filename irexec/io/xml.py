@@ -15,7 +15,7 @@ from typing import Any
 from lxml import etree
 
 from irexec.errors import ModelError
-from irexec.io.elements import Element
+from irexec.io.elements import XmlElement
 from irexec.io.tag_lines import tag_lines
 
 _DECLARED = re.compile(rb"""<\?xml[^>]*?encoding\s*=\s*["']([^"']*)["']""")
@@ -36,7 +36,7 @@ _PREFIX = re.compile(r"[<\s]([^\s:=/]+):[^\s:=/]")
 # element.
 _EMPTY, _ENDED = frozenset((1, 4)), frozenset((73, 77))
 
-Reader = Callable[[Element], None]
+Reader = Callable[[XmlElement], None]
 Progress = Callable[[float], None]
 
 
@@ -46,7 +46,7 @@ def parse(
     opened: Reader | None = None,
     parts: Mapping[str, Reader] | None = None,
     progress: Progress | None = None,
-) -> Element:
+) -> XmlElement:
     """Parse a file.
 
     Args:
@@ -93,8 +93,8 @@ class _Target:
     def __init__(self, data: bytes, name: str, opened: Reader | None, parts: Mapping[str, Reader]) -> None:
         self._name, self._opened, self._parts = name, opened, parts
         self._lines = tag_lines(data)
-        self.root: Element | None = None
-        self._path: list[Element] = []
+        self.root: XmlElement | None = None
+        self._path: list[XmlElement] = []
         self._texts: list[str] = []
         self._prefixes = {_XML_NAMESPACE: "xml:"}
         self._has_prefixes = b"xmlns" in data or b"xml:" in data
@@ -116,7 +116,7 @@ class _Target:
         given = dict(attributes) if attributes else {}
         if self._has_prefixes:
             tag, given = self._as_written(tag, given, namespaces or {})
-        element = Element(tag, given, next(self._lines))
+        element = XmlElement(tag, given, next(self._lines))
         self._event = self._fed
         path = self._path
         if self._texts:
@@ -174,7 +174,7 @@ class _Target:
         uri, _, local = name[1:].rpartition("}")
         return self._prefixes.get(uri, "") + local
 
-    def _take_text(self, inside: Element) -> None:
+    def _take_text(self, inside: XmlElement) -> None:
         """Put the characters since the last tag where they belong; white space between elements does not count."""
         text = "".join(self._texts)
         self._texts.clear()
@@ -220,7 +220,7 @@ def _prefixes(text: str) -> list[str]:
     return sorted({prefix for each in names for prefix in _PREFIX.findall(each)} - {"xml", "xmlns"})
 
 
-def parsed_elements(texts: tuple[str, ...]) -> Iterator[Element]:
+def parsed_elements(texts: tuple[str, ...]) -> Iterator[XmlElement]:
     """The elements of texts that this package has made of a checked document."""
     for text in texts:
         prefixes = _prefixes(text)

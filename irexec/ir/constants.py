@@ -15,7 +15,7 @@ from irexec.ir.dims import HIGHEST_RANK
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Bytes:
+class BytesInMemory:
     """The packed bytes of a constant that is in memory, as ``Constant.fetch``; it can be pickled."""
 
     data: np.ndarray
@@ -33,7 +33,7 @@ class Constant:
         element: the element type.
         shape: the sizes, all known.
         fetch: returns the packed bytes as a uint8 array of one dimension (a view on the mapped
-            .bin, or ``Bytes``); raises ModelError if they cannot be read.
+            .bin, or ``BytesInMemory``); raises ModelError if they cannot be read.
         size: the number of packed bytes that are declared.
         offset: the position of the bytes in the .bin; None for a constant that was not read from one.
         is_readable: whether the bytes are in the file; without them, only type and shape are known.

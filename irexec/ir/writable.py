@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from irexec.ir import codes
-from irexec.ir.constants import Bytes
+from irexec.ir.constants import BytesInMemory
 from irexec.ir.findings import Finding, in_model
 from irexec.ir.graph import Graph, ModelGraph, Node
 from irexec.ir.xml_text import is_name, is_text
@@ -145,7 +145,11 @@ def _of_constant(node: Node) -> Iterator[Finding]:
     """Problems of constants in memory; constants of a file are checked where it is read. A constant of another shape
     can be written, and is found again."""
     constant = node.constant
-    if constant is not None and isinstance(constant.fetch, Bytes) and constant.fetch.data.nbytes < constant.size:
+    if (
+        constant is not None
+        and isinstance(constant.fetch, BytesInMemory)
+        and constant.fetch.data.nbytes < constant.size
+    ):
         yield node.finding(
             codes.CONSTANT_SIZE, f"the constant has {constant.fetch.data.nbytes} bytes, expected {constant.size}"
         )

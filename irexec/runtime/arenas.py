@@ -22,7 +22,7 @@ KEPT = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class PlacedPlan:
     """A plan set up on an arena.
 
     Attributes:
@@ -40,9 +40,9 @@ class Arena:
     """Bytes, and the plans that are set up on them."""
 
     buffer: np.ndarray
-    frames: weakref.WeakKeyDictionary[Plan, Frame] = field(default_factory=weakref.WeakKeyDictionary)
+    frames: weakref.WeakKeyDictionary[Plan, PlacedPlan] = field(default_factory=weakref.WeakKeyDictionary)
 
-    def frame(self, plan: Plan) -> Frame:
+    def frame(self, plan: Plan) -> PlacedPlan:
         """The plan set up on this arena."""
         found = self.frames.get(plan)
         if found is None:
@@ -101,7 +101,7 @@ def _aligned(size: int) -> np.ndarray:
     return whole[start : start + size]
 
 
-def _set_up(plan: Plan, buffer: np.ndarray) -> Frame:
+def _set_up(plan: Plan, buffer: np.ndarray) -> PlacedPlan:
     slots: list[Any] = [None] * (plan.slots + 1)
     for slot, array in plan.constants:
         slots[slot] = array
@@ -110,7 +110,7 @@ def _set_up(plan: Plan, buffer: np.ndarray) -> Frame:
     for alias in plan.aliases:
         slots[alias.slot] = alias.view(slots[alias.source])
     pool = pool_of(plan.threads)
-    return Frame(slots, [_context(step, slots, pool, buffer) for step in plan.steps])
+    return PlacedPlan(slots, [_context(step, slots, pool, buffer) for step in plan.steps])
 
 
 def _context(step: Step, slots: list[Any], pool: Pool, buffer: np.ndarray) -> KernelContext:

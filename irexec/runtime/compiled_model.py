@@ -132,7 +132,7 @@ class CompiledModel(Session):
             RunTimeoutError: the runs take longer than ``timeout``.
         """
         # A run does not need them, and would begin later.
-        from irexec.analysis.cost import Costs
+        from irexec.analysis.cost import LayerCosts
         from irexec.runtime.profile import describe_profile, followed, measure
 
         if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
@@ -151,7 +151,7 @@ class CompiledModel(Session):
                 run(planned, arrays, session.variables.arrays, self.program.arenas, observer, limits)
 
         times = measure(run_once if progress is None else followed(run_once, runs, progress), len(planned.steps), runs)
-        return describe_profile(planned, times, Costs(self.model, self.program.infer(shapes).facts))
+        return describe_profile(planned, times, LayerCosts(self.model, self.program.infer(shapes).facts))
 
     @property
     def inference(self) -> Inference:

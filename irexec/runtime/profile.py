@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from irexec.analysis.cost import Cost, Costs, has_macs
+from irexec.analysis.cost import Cost, LayerCosts, has_macs
 from irexec.compile.steps import Plan, Step
 from irexec.errors import InputError
 from irexec.ir.graph import Node
@@ -183,7 +183,7 @@ def _chosen(choices: Mapping[Any, Any], key: str, name: str) -> Any:
     return choices[key]
 
 
-def describe_profile(plan: Plan, times: Times, costs: Costs) -> Profile:
+def describe_profile(plan: Plan, times: Times, costs: LayerCosts) -> Profile:
     """The profile of a plan, from the measured ``times``."""
     medians = np.median(times.step_seconds, 0) * 1e3
     whole = float(medians.sum())
@@ -217,7 +217,7 @@ def _owners(plan: Plan) -> dict[Node, Step]:
     return found
 
 
-def _step_row(step: Step, layers: Sequence[Node], ms: float, whole: float, costs: Costs) -> ProfileRow:
+def _step_row(step: Step, layers: Sequence[Node], ms: float, whole: float, costs: LayerCosts) -> ProfileRow:
     cost = costs.of(layers)
     return ProfileRow(
         name=step.node.name,
@@ -233,7 +233,7 @@ def _step_row(step: Step, layers: Sequence[Node], ms: float, whole: float, costs
 
 
 def _layer_rows(
-    plan: Plan, steps: Sequence[ProfileRow], owners: dict[Node, Step], costs: Costs
+    plan: Plan, steps: Sequence[ProfileRow], owners: dict[Node, Step], costs: LayerCosts
 ) -> Iterator[ProfileRow]:
     """Rows of layers; a layer that is the main one of several steps has the sum of their times."""
     main: dict[Node, list[ProfileRow]] = {}

@@ -1,5 +1,5 @@
 """Attributes of IR: text to values and back, by the annotation of a kernel's keyword-only parameter or of a dataclass
-field.
+field. Values that have their type already are checked, not parsed.
 
 Annotations understood: int, float, bool, str, Element, PartialShape, Literal[...] of str (an enum, read
 in any letter case), tuple[int, ...], tuple[float, ...], tuple[str, ...], any of these ``| None``, and
@@ -8,6 +8,7 @@ Annotated[..., AtLeast(n)] for a range. The aliases below are the usual ones.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import NoneType, UnionType
@@ -45,6 +46,9 @@ REQUIRED: Any = object()
 UNKNOWN_ELEMENT = ("dynamic", "undefined")
 """Spelling of an unknown element type in IR."""
 
+Parser = Callable[[Any], Any]
+"""Text or value to value: a value that is not of the very type of its attribute is read as its text would be."""
+
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -55,8 +59,8 @@ class Attribute:
     Attributes:
         name: as IR writes it ("exclude-pad" for the parameter exclude_pad of pooling).
         parameter: the kernel's parameter, or the field of the dataclass ``group``.
-        parse: text to value; raises OpError with a sentence about the text alone, RangeError for a value outside of
-            what is allowed.
+        parse: text or value to value; raises OpError with a sentence about the text alone, RangeError for a value out
+            of range.
         annotation: the annotation of the kernel's parameter.
         default: REQUIRED if there is none.
         choices: the spellings of an enum, else ().
@@ -66,7 +70,7 @@ class Attribute:
 
     name: str
     parameter: str
-    parse: Callable[[str], Any]
+    parse: Parser
     default: Any
     choices: tuple[str, ...] = ()
     annotation: Any = None
@@ -76,9 +80,14 @@ class Attribute:
     def required(self) -> bool:
         return self.default is REQUIRED
 
+    @functools.cached_property
+    def is_element(self) -> bool:
+        """Whether the value is an element type, which may be unknown."""
+        return Element in (self.annotation, *get_args(self.annotation))
 
-def parser_of(annotation: Any) -> tuple[Callable[[str], Any], tuple[str, ...]]:
-    """The function that reads text for an annotation, and the choices if it is an enum."""
+
+def parser_of(annotation: Any) -> tuple[Parser, tuple[str, ...]]:
+    """The parser of an annotation, and the choices if it is an enum."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _annotated(annotation)
@@ -88,22 +97,24 @@ def parser_of(annotation: Any) -> tuple[Callable[[str], Any], tuple[str, ...]]:
         return (_element_or_none, ()) if kinds[0] is Element else parser_of(kinds[0])
     if origin is Literal:
         choices = get_args(annotation)
-        return lambda text: _choice(text, choices), choices
+        return lambda given: _choice(given, choices), choices
     if origin is tuple:
-        one, _ = parser_of(get_args(annotation)[0])
-        return lambda text: _list(text, one), ()
+        item = get_args(annotation)[0]
+        one, _ = parser_of(item)
+        # A text in a list may be several items when it is written.
+        return lambda given: _list(write_attribute(given) if item is str else given, one), ()
     return _SCALARS[annotation], ()
 
 
-def _annotated(annotation: Any) -> tuple[Callable[[str], Any], tuple[str, ...]]:
+def _annotated(annotation: Any) -> tuple[Parser, tuple[str, ...]]:
     inner, *marks = get_args(annotation)
     if any(isinstance(mark, PartialShapeText) for mark in marks):
-        return parse_shape, ()
+        return lambda given: parse_shape(write_attribute(given)), ()
     parse, choices = parser_of(inner)
     minimum = next(mark.minimum for mark in marks if isinstance(mark, AtLeast))
 
-    def ranged(text: str) -> Any:
-        value = parse(text)
+    def ranged(given: Any) -> Any:
+        value = parse(given)
         for item in value if isinstance(value, tuple) else (value,):
             if item < minimum:
                 raise RangeError(f"{item} is below the minimum, {minimum:g}")
@@ -112,11 +123,11 @@ def _annotated(annotation: Any) -> tuple[Callable[[str], Any], tuple[str, ...]]:
     return ranged, choices
 
 
-def _integer(text: str) -> int:
+def _integer(given: Any) -> int:
     """An integer of 64 bits, signed or not: some attributes are unsigned."""
-    value = _integer_of_any_size(text)
+    value = given if type(given) is int else _integer_of_any_size(write_attribute(given))
     if not -(1 << 63) <= value < 1 << 64:
-        raise RangeError(f"{text[:40]!r} is not an integer of 64 bits")
+        raise RangeError(f"{write_attribute(given)[:40]!r} is not an integer of 64 bits")
     return value
 
 
@@ -134,33 +145,43 @@ def _integer_of_any_size(text: str) -> int:
     return int(number)
 
 
-def _number(text: str) -> float:
+def _number(given: Any) -> float:
+    if type(given) is float:
+        # Without the sign of 0, as it is written.
+        return given + 0.0
+    text = write_attribute(given)
     try:
         return float(text)
     except ValueError:
         raise OpError(f"{text!r} is not a number") from None
 
 
-def _boolean(text: str) -> bool:
+def _boolean(given: Any) -> bool:
+    if type(given) is bool:
+        return given
+    text = write_attribute(given)
     value = _BOOLEANS.get(text.strip().lower())
     if value is None:
         raise OpError(f"{text!r} is not a boolean (true or false)")
     return value
 
 
-def _element(text: str) -> Element:
+def _element(given: Any) -> Element:
     try:
-        return element(text)
+        return given if isinstance(given, Element) else element(write_attribute(given))
     except UnsupportedError as error:
         raise OpError(str(error)) from None
 
 
-def _element_or_none(text: str) -> Element | None:
+def _element_or_none(given: Any) -> Element | None:
     """None for "dynamic", a type that is known only when the model runs."""
-    return None if text.strip().lower() in UNKNOWN_ELEMENT else _element(text)
+    return None if write_attribute(given).strip().lower() in UNKNOWN_ELEMENT else _element(given)
 
 
-def _choice(text: str, choices: tuple[str, ...]) -> str:
+def _choice(given: Any, choices: tuple[str, ...]) -> str:
+    text = write_attribute(given)
+    if text in choices:
+        return text
     folded = text.strip().lower()
     for choice in choices:
         if choice.lower() == folded:
@@ -168,17 +189,11 @@ def _choice(text: str, choices: tuple[str, ...]) -> str:
     raise RangeError(f"{text!r} is not one of {', '.join(choices)}")
 
 
-def _list(text: str, one: Callable[[str], Any]) -> tuple[Any, ...]:
+def _list(given: Any, one: Parser) -> tuple[Any, ...]:
+    if type(given) in (tuple, list):
+        return tuple(map(one, given))
+    text = write_attribute(given)
     return tuple(one(part.strip()) for part in text.split(",")) if text.strip() else ()
-
-
-_SCALARS: dict[Any, Callable[[str], Any]] = {
-    int: _integer,
-    float: _number,
-    bool: _boolean,
-    str: str,
-    Element: _element,
-}
 
 
 def write_attribute(value: Any) -> str:
@@ -198,3 +213,12 @@ def _float_text(value: float) -> str:
     if value.is_integer() and abs(value) < 1e16:
         return str(int(value))
     return repr(value)
+
+
+_SCALARS: dict[Any, Parser] = {
+    int: _integer,
+    float: _number,
+    bool: _boolean,
+    str: write_attribute,
+    Element: _element,
+}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from irexec.dtypes.elements import Element
 from irexec.errors import OpError, RangeError
 from irexec.ir import codes
 from irexec.ir.dims import check_sizes
@@ -66,7 +65,7 @@ class OpDef:
             declares another shape than it gives.
         stateful: it reads or writes variables.
         tolerance: the relative error allowed in f32 against the reference kernel or a recorded answer.
-        ignores: attributes that other writers add and that mean nothing.
+        ignores: attributes without a meaning, which other writers add.
         shape_function: the shape rule: the kernel's signature on Facts.
         first_output_kernel: the kernel's signature; gives the first output alone, where nobody reads the others.
     """
@@ -181,8 +180,8 @@ class OpDef:
             upper = "or more" if variadic else f"to {len(self.inputs)}" if len(self.inputs) > minimum else ""
             raise OpError(f"has {given} inputs, expected {' '.join(filter(None, (str(minimum), upper)))}")
 
-    def parse(self, texts: Mapping[str, str]) -> ParsedAttributes:
-        """The attributes as written, typed, and what is wrong with them.
+    def parse(self, texts: Mapping[str, Any]) -> ParsedAttributes:
+        """The attributes as written or given, typed, and what is wrong with them.
 
         A wrong or missing attribute gets its default, or is left out if it has none.
         """
@@ -209,20 +208,6 @@ class OpDef:
                     AttributeProblem(codes.UNKNOWN_ATTRIBUTE, f"attribute {name!r} is not known to {self.type}")
                 )
         return ParsedAttributes(self._grouped(values), tuple(problems))
-
-    def read_attributes(
-        self, texts: Mapping[str, str], elements: Iterable[Element | None] | None = None
-    ) -> dict[str, Any]:
-        """Attribute values by the kernel's parameter, with the element types of the inputs where the operation asks for
-        them.
-
-        Raises:
-            OpError: an attribute is missing, ill-typed or out of range.
-        """
-        values = self.parse(texts).require()
-        if elements is not None and self.elements_parameter is not None:
-            values[self.elements_parameter] = ElementTypes(elements)
-        return values
 
     def arguments(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Typed values of attributes by name as the kernel takes them: defaults added, those of a group in its

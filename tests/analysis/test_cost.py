@@ -12,7 +12,7 @@ import pytest
 import converters
 import irexec
 from irexec.analysis.builder import Builder
-from irexec.analysis.cost import Cost, Costs
+from irexec.analysis.cost import Cost, LayerCosts
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.ir.graph import BackEdge, Body, PortMap
 from tests.benchmarks.models import NETWORKS, graph
@@ -21,8 +21,8 @@ from tests.compile.test_sequences import iterator
 WINDOWS = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (1, 1), "pads_end": (1, 1)}
 
 
-def costs_of(model: irexec.Model) -> Costs:
-    return Costs(model, infer_shapes(model, tolerant=True).facts)
+def costs_of(model: irexec.Model) -> LayerCosts:
+    return LayerCosts(model, infer_shapes(model, tolerant=True).facts)
 
 
 def cost_of(model: irexec.Model) -> Cost:
@@ -208,4 +208,4 @@ def test_unknown_shapes_leave_the_count_open() -> None:
 
 def test_ports_are_believed_where_nothing_can_be_inferred() -> None:
     model = layer("MatMul", (2, 3), (3, 4), transpose_a=False, transpose_b=False)
-    assert Costs(model, {}).macs(next(node for node in model.nodes if node.type == "MatMul")) == 2 * 3 * 4
+    assert LayerCosts(model, {}).macs(next(node for node in model.nodes if node.type == "MatMul")) == 2 * 3 * 4

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import irexec
 from irexec.errors import ModelError
-from irexec.ir.constants import Bytes, Constant
+from irexec.ir.constants import BytesInMemory, Constant
 from irexec.ir.graph import ModelGraph, Node
 from irexec.tools.inspect.cost import cost
 from tests.support.paths import IRS
@@ -111,7 +111,7 @@ ROWS = {
         lambda m, n: [setattr(port, "port", 7) for port in n["add"].ports], "IR003", "two ports have the id 7", "add"
     ),
     "a constant of too few bytes": Row(
-        lambda m, n: _constant(n["ones"], fetch=Bytes(np.zeros(3, np.uint8))),
+        lambda m, n: _constant(n["ones"], fetch=BytesInMemory(np.zeros(3, np.uint8))),
         "IR401",
         "the constant has 3 bytes, expected 12",
         "ones",

@@ -17,7 +17,7 @@ from irexec.backend.kernel import Task
 from irexec.backend.linear import DirectLinear, LinearKernel, TransposedLinear
 from irexec.dtypes.elements import F16, F32, I4, I8, U2, U4, U8, Element
 from irexec.dtypes.packing import pack, unpack
-from irexec.ir.constants import Bytes, Constant
+from irexec.ir.constants import BytesInMemory, Constant
 from tests.support.tasks import candidates, run_kernel, task_of
 
 RANGES = {U4: (0, 16), I4: (-8, 8), U8: (0, 256), I8: (-128, 128), U2: (0, 4)}
@@ -43,7 +43,7 @@ def constant(element: Element, shape: tuple[int, ...]) -> tuple[Constant, np.nda
     """Random integers, packed and as they are."""
     values = np.random.default_rng(1).integers(*RANGES[element], shape).astype(element.carrier)
     raw = pack(element, values)
-    return Constant(element, shape, Bytes(raw), raw.size), values
+    return Constant(element, shape, BytesInMemory(raw), raw.size), values
 
 
 def source_of(
@@ -96,7 +96,7 @@ def test_rounding_to_f16_is_to_even() -> None:
     values = np.arange(256, dtype=np.uint8).reshape(1, 256)
     scales = (1 + np.arange(1024) / 1024).astype(np.float16).reshape(1024, 1)
     raw = np.repeat(values, 1024, 0).reshape(-1)
-    source = CompressedSource(Constant(U8, (1024, 256), Bytes(raw), raw.size), None, scales, (1024, 256), F16)
+    source = CompressedSource(Constant(U8, (1024, 256), BytesInMemory(raw), raw.size), None, scales, (1024, 256), F16)
     np.testing.assert_array_equal(source.array(), (values.astype(np.float16) * scales).astype(np.float32))
 
 
@@ -158,7 +158,7 @@ def test_little_is_left_of_zero_points(
     zeros = (middle + rng.integers(-spread, spread + 1, scales)).astype(element.carrier)
     raw, scale = pack(element, values), np.full(scales, 0.0625, np.float32)
     source = CompressedSource(
-        Constant(element, shape, Bytes(raw), raw.size), zeros, scale, (shape[0], math.prod(shape[1:]))
+        Constant(element, shape, BytesInMemory(raw), raw.size), zeros, scale, (shape[0], math.prod(shape[1:]))
     )
     weights = ((values.astype(np.int64) - zeros.astype(np.int64)) / 16).reshape(source.shape)
     x = rng.random((1, 5, source.row), np.float32)
@@ -229,6 +229,6 @@ def test_packing_is_that_of_ir() -> None:
     """The low four bits come first."""
     np.testing.assert_array_equal(unpack(U4, np.array([0x21], np.uint8), 2), [1, 2])
     source = CompressedSource(
-        Constant(U4, (1, 2), Bytes(np.array([0x21], np.uint8)), 1), None, np.ones((), np.float32), (1, 2)
+        Constant(U4, (1, 2), BytesInMemory(np.array([0x21], np.uint8)), 1), None, np.ones((), np.float32), (1, 2)
     )
     np.testing.assert_array_equal(source.array(), [[1, 2]])

@@ -12,6 +12,7 @@ from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import element
 from irexec.ir.facts import Fact
 from irexec.schema.registry import resolve
+from tests.support.attributes import read_attributes
 
 _ONE_INPUT = (
     "Abs",
@@ -47,7 +48,7 @@ _TWO_INPUTS = (
 def _operation(type: str, inputs: int, kind: str, shape: tuple[int, ...]) -> tuple[Chain, Task]:
     definition = resolve(type, "opset16")
     facts = tuple(Fact(element("boolean" if type == "Select" and i == 0 else kind), shape) for i in range(inputs))
-    out = definition.infer(facts, attributes := definition.read_attributes({}, [fact.element for fact in facts]))
+    out = definition.infer(facts, attributes := read_attributes(definition, {}, [fact.element for fact in facts]))
     task = Task(definition, attributes, facts, (None,) * inputs, (out,), (True,))
     made = find_block_operation(task)
     assert made is not None

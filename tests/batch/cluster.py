@@ -11,7 +11,7 @@ from pathlib import Path
 
 from irexec.integrations.ray_data import RayActors, load_ray
 from irexec.tools.batch.job import BatchJob
-from irexec.tools.batch.run import BatchOptions, PartDone, Watch, batch
+from irexec.tools.batch.run import BatchOptions, BatchWatch, PartDone, batch
 from irexec.tools.images.images import ImageOptions
 from tests.batch import data
 
@@ -40,7 +40,7 @@ def run(folder: Path, items: int) -> int:
             output = folder / f"{name}.npz"
             watch = _Losing(cluster, lost, items // 2)
             times[name] = _timed(lambda output=output, watch=watch: batch(
-                [str(source)], job, BatchOptions(output=str(output), jobs=_NODES), Watch(part=watch), lambda j, n: RayActors(j, n, cluster.address)
+                [str(source)], job, BatchOptions(output=str(output), jobs=_NODES), BatchWatch(part=watch), lambda j, n: RayActors(j, n, cluster.address)
             )) - watch.began  # fmt: skip
             if output.read_bytes() != local.read_bytes():
                 print(f"PROBLEM: {name}: the output is another")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.tools.engines.engine import LOADERS, Feeds, Job, Run
+from irexec.tools.engines.engine import LOADERS, EngineJob, Feeds, Run
 from irexec.tools.engines.process_memory import peak_bytes
 
 
@@ -37,10 +37,10 @@ def random_feeds(path: Path, seed: int = 7) -> dict[str, np.ndarray]:
     return feeds
 
 
-def job(engine: str, model: Path, threads: int | None, inputs: Path | None = None, **options: Any) -> Job:
+def job(engine: str, model: Path, threads: int | None, inputs: Path | None = None, **options: Any) -> EngineJob:
     """What a process is to load: ONNX Runtime takes the .onnx beside the model."""
     file = model.with_suffix(".onnx") if engine == "onnxruntime" else model
-    return Job(engine, str(file), "" if inputs is None else str(inputs), threads=threads, options=options)
+    return EngineJob(engine, str(file), "" if inputs is None else str(inputs), threads=threads, options=options)
 
 
 def load(engine: str, model: Path, threads: int | None, **options: Any) -> Run:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from irexec.cli.main import run
-from irexec.io import weights
-from irexec.io.held_file import HeldFile
+from irexec.io import weights_file
+from irexec.io.open_file import OpenFile
 from tests.support.paths import DIGITS
 
 MODEL = DIGITS / "classifier.xml"
@@ -301,15 +301,15 @@ def test_standard_input_without_end_that_is_not_an_array() -> None:
 )
 def test_no_mmap_maps_nothing(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     mapped: list[object] = []
-    real = HeldFile.map
+    real = OpenFile.map
 
-    def noted(self: HeldFile) -> object:
+    def noted(self: OpenFile) -> object:
         mapped.append(self)
         return real(self)
 
-    monkeypatch.setattr(HeldFile, "map", noted)
+    monkeypatch.setattr(OpenFile, "map", noted)
     # The file is small.
-    monkeypatch.setattr(weights, "READ_AT_ONCE", 0)
+    monkeypatch.setattr(weights_file, "READ_AT_ONCE", 0)
     assert run([words[0], str(MODEL), *words[1:], "--no-mmap"]) == 0
     assert mapped == []
     assert run([words[0], str(MODEL), *words[1:]]) == 0

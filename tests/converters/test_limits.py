@@ -15,7 +15,7 @@ import converters
 import irexec
 from converters.onnx import functions as functions_module
 from converters.onnx import graphs, limits
-from converters.onnx.bodies import BodyBuilder
+from converters.onnx.body_builder import BodyBuilder
 from converters.onnx.load import external_files
 from irexec.analysis.shape_inference import ShapeInference
 from irexec.ir.graph import Graph

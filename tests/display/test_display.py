@@ -18,8 +18,8 @@ from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.compare import Comparison, compare
 from irexec.tools.diff import diff
 from irexec.tools.graph import draw
+from irexec.tools.inspect import stored_weights
 from irexec.tools.inspect import summary as inspect
-from irexec.tools.inspect import weights
 from irexec.tools.inspect.cost import cost
 from irexec.tools.inspect.memory import memory
 from irexec.tools.inspect.precision import precision
@@ -158,9 +158,9 @@ SHOWN: dict[str, tuple[Callable[[], Any], str, list[str]]] = {
         "[<LayerLine 0 'image' Parameter:  -> f32[1,1,8,8], line ",
         ["21 LayerLines", "f32[1,16,8,8]"],
     ),
-    "edges": (lambda: inspect.edges(irexec.read_model(CLASSIFIER)), "[Edge(", ["from layer"]),
+    "edges": (lambda: inspect.edges(irexec.read_model(CLASSIFIER)), "[EdgeRow(", ["from layer"]),
     "weights": (
-        lambda: weights.weights(irexec.read_model(CLASSIFIER)),
+        lambda: stored_weights.weights(irexec.read_model(CLASSIFIER)),
         "[WeightLine(",
         ["7 WeightLines", "conv0.w", "[16,1,3,3]"],
     ),

@@ -15,7 +15,7 @@ from irexec.display import (
     Content,
     Definitions,
     Guided,
-    Histogram,
+    HistogramChart,
     Section,
     Table,
     Text,
@@ -157,14 +157,14 @@ def test_long_texts_are_cut_in_their_middle() -> None:
     [([], 0), ([0, 0], 0), ([1], 1), ([5, 0, 1_000_000], 2), ([1] * 50, 50)],
 )
 def test_a_histogram_has_a_bar_for_every_interval_that_has_elements(counts: list[int], bars_drawn: int) -> None:
-    made = parse(html(Histogram(counts, -1.0, 1.0)))
+    made = parse(html(HistogramChart(counts, -1.0, 1.0)))
     paths = [path.attributes["d"] or "" for path in made.all("path")]
     assert sum(path.count("z") for path in paths) == bars_drawn
     assert made.all("title")[0].text == f"histogram of {sum(counts):,} elements from -1 to 1"
 
 
 def test_a_histogram_draws_the_lighter_part_at_the_end_of_a_bar() -> None:
-    made = parse(html(Histogram([10, 90, 5], 0.0, 3.0, lighter=[0, 80, 1])))
+    made = parse(html(HistogramChart([10, 90, 5], 0.0, 3.0, lighter=[0, 80, 1])))
     paths = [path.attributes for path in made.all("path")]
     assert [(path["d"], path.get("fill-opacity")) for path in paths] == [
         # 10 of 10 elements, 10 and 80 that are cut at the top, 4 and 1 of 10; the height is 32.

@@ -13,12 +13,12 @@ from irexec.display import (
     Content,
     Curve,
     Definitions,
-    Frame,
     Guided,
-    Histogram,
+    HistogramChart,
     Section,
     Table,
     Text,
+    TextFormat,
     lines,
     plain,
     sections_of,
@@ -53,7 +53,7 @@ class _Sizes(Report):
         ]
 
 
-def _text(contents: Content, frame: Frame) -> list[str]:
+def _text(contents: Content, frame: TextFormat) -> list[str]:
     return ["".join(text for _, text in pieces).rstrip() for pieces in lines(contents, frame)]
 
 
@@ -88,7 +88,7 @@ def test_json_of_records() -> None:
 )
 def test_formats(kind: str, value: float | None, text: str) -> None:
     table = Table([Column("", kind=kind)], [[value]], hide_empty=False)  # type: ignore[arg-type]
-    assert _text(table, Frame())[0] == text
+    assert _text(table, TextFormat())[0] == text
 
 
 def test_contents_in_a_terminal_without_other_characters_than_ascii() -> None:
@@ -96,27 +96,27 @@ def test_contents_in_a_terminal_without_other_characters_than_ascii() -> None:
         Text("title", "title"),
         Table(["name", Column("", kind="chart")], [[Guided("├─ ", "a├b"), Bar(1, "all")], [Guided("└─ ", "c"), None]]),
         Curve([1, 2], "2 MB", "memory"),
-        Histogram([1, 2], 0, 1, ["a", "b"], [0, 1]),
+        HistogramChart([1, 2], 0, 1, ["a", "b"], [0, 1]),
         Definitions({"term": "value", "nothing": None}),
         Section("folded", "inside", is_folded=True),
     ]
-    assert _text(contents, Frame(width=20, ascii=True)) == [
+    assert _text(contents, TextFormat(width=20, ascii=True)) == [
         "title", "", "name", "------", "|- a├b", "`- c", "", "=@ 2 MB", "a  1  " + "#" * 14, "b  2  " + "#" * 14, "term  value",
     ]  # fmt: skip
-    assert _text(Section("folded", "inside", is_folded=True), Frame(unfolds=True))[-1] == "inside"
+    assert _text(Section("folded", "inside", is_folded=True), TextFormat(unfolds=True))[-1] == "inside"
 
 
 def test_rows_that_are_left_out_are_counted() -> None:
     table = Table(["n"], [[i] for i in range(2345)], what="numbers")
     assert (
-        _text(table, Frame(rows=2, rest="; --json gives all of them"))[-1]
+        _text(table, TextFormat(rows=2, rest="; --json gives all of them"))[-1]
         == "... and 2,343 more numbers; --json gives all of them"
     )
     assert len(plain(Table(["n"], [[1], [2], [3]], limit=1)).splitlines()) == 4
 
 
 def test_hostile_cells_are_visible() -> None:
-    assert _text(Table(["n"], [["a\x1b[31m"], [Amount(1, "b\nc")]]), Frame())[2:] == ["a\\x1b[31m", "b\\nc"]
+    assert _text(Table(["n"], [["a\x1b[31m"], [Amount(1, "b\nc")]]), TextFormat())[2:] == ["a\\x1b[31m", "b\\nc"]
 
 
 @pytest.mark.parametrize(("text", "size"), [("abc", 3), ("日本", 4), ("é", 1), ("e\u0301", 1), ("", 0)])

@@ -5,11 +5,12 @@ import time
 import numpy as np
 
 from irexec.schema.registry import resolve
+from tests.support.attributes import read_attributes
 
 
 def test_classes_without_boxes_take_no_time() -> None:
     definition = resolve("NonMaxSuppression", "opset9")
-    attributes = definition.read_attributes({})
+    attributes = read_attributes(definition, {})
     inputs = [np.zeros((1, 0, 4), np.float32), np.zeros((1, 10**7, 0), np.float32), np.array(3)]
     start = time.process_time()
     indices, scores, count = definition(*inputs, **attributes)

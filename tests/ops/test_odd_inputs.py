@@ -14,6 +14,7 @@ from irexec.ir.facts import Fact
 from irexec.schema.injected import Variables
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import definitions
+from tests.support.attributes import read_attributes
 from tests.support.cases import Case, families
 
 _ROWS: dict[tuple[str, object], list[Case]] = {}
@@ -79,7 +80,7 @@ def test_rules_answer_or_refuse(definition: OpDef) -> None:
         facts = [_odd_fact(rng, Fact(x.element, x.array.shape, x.array)) for x in row.inputs]
         texts = _odd_attributes(rng, row.attributes)
         try:
-            attributes = definition.read_attributes(texts)
+            attributes = read_attributes(definition, texts)
             definition.infer(facts, attributes | injected)
         except OpError:
             continue

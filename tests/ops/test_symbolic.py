@@ -6,6 +6,7 @@ import pytest
 from irexec.analysis.builder import Builder
 from irexec.dtypes.elements import F32
 from irexec.ir.dims import ANY, Dim
+from tests.support.attributes import read_attributes
 from tests.support.cases import Case, families
 from tests.support.laws import as_tuple
 
@@ -23,7 +24,7 @@ _ROWS = [
 
 @pytest.mark.parametrize("row", _ROWS)
 def test_objects_give_the_same_numbers(row: Case) -> None:
-    attributes = row.definition.read_attributes(row.attributes)
+    attributes = read_attributes(row.definition, row.attributes)
     plain = as_tuple(row.definition.kernel(*(x.array for x in row.inputs), **attributes))
     objects = as_tuple(row.definition.kernel(*(x.array.astype(object) for x in row.inputs), **attributes))
     for a, b in zip(plain, objects, strict=True):

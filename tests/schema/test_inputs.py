@@ -19,6 +19,7 @@ from irexec.schema.injected import Variables
 from irexec.schema.inputs import NUMERIC, SCALAR, FloatTensor, IntegerScalar, IntegerTensor, Rank, input_spec
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import definitions
+from tests.support.attributes import read_attributes
 from tests.support.cases import Case, families
 
 _ROWS: dict[tuple[str, int | str], list[Case]] = {}
@@ -96,7 +97,7 @@ def _run(definition: OpDef, row: Case, arrays: list[np.ndarray], elements: list[
     injected = {name: {} for name, kind in definition.injected.items() if kind is Variables}
     facts = [Fact(element, array.shape, array) for element, array in zip(elements, arrays, strict=True)]
     try:
-        arguments = definition.read_attributes(row.attributes, elements) | injected
+        arguments = read_attributes(definition, row.attributes, elements) | injected
         inferred = as_tuple(definition.infer(facts, arguments))
         if definition.deterministic and sum(array.size for array in arrays) < 100_000:
             results = as_tuple(definition(*(array.copy() for array in arrays), **arguments))

@@ -21,6 +21,7 @@ from irexec.errors import NodeError, OpError
 from irexec.ir.dims import ANY, Dim, PartialShape
 from irexec.ir.facts import Fact
 from irexec.runtime.compiled_model import CompiledModel
+from tests.support.attributes import read_attributes
 from tests.support.cases import Case, Refusal, Row
 from tests.support.passes import ALONE
 
@@ -38,12 +39,12 @@ def infer(row: Row, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """What shape inference says of the row's operation."""
     definition = row.definition
     return as_tuple(
-        definition.infer(facts, definition.read_attributes(row.attributes, [fact.element for fact in facts]))
+        definition.infer(facts, read_attributes(definition, row.attributes, [fact.element for fact in facts]))
     )
 
 
 def attributes_of(row: Case) -> dict[str, Any]:
-    return row.definition.read_attributes(row.attributes, [x.element for x in row.inputs])
+    return read_attributes(row.definition, row.attributes, [x.element for x in row.inputs])
 
 
 def kernel(row: Case, arrays: Arrays) -> tuple[np.ndarray, ...]:
@@ -339,7 +340,7 @@ def build(
     if row.type == "Result":
         builder.result(operands[0])
         return builder.model(), fed
-    values = builder.emit(row.type, *operands, version=row.since, **row.definition.read_attributes(row.attributes))
+    values = builder.emit(row.type, *operands, version=row.since, **read_attributes(row.definition, row.attributes))
     for value in values if isinstance(values, tuple) else (values,):
         builder.result(value)
     return builder.model(), fed
@@ -361,7 +362,7 @@ def refused_when_it_runs(row: Refusal) -> None:
             builder.parameter(fact.element, known(fact.shape), f"input{i}") for i, fact in enumerate(row.inputs)
         ]
         try:
-            attributes = row.definition.ungrouped(row.definition.read_attributes(row.attributes))
+            attributes = row.definition.ungrouped(read_attributes(row.definition, row.attributes))
             values = builder.emit(row.type, *operands, version=row.since, **attributes)
         except OpError:
             continue

@@ -23,7 +23,7 @@ from irexec.ir.findings import Finding
 from irexec.tools.finding_formats.github import github_lines
 from irexec.tools.finding_formats.junit import junit_xml
 from irexec.tools.finding_formats.sarif import sarif_log as log_of
-from irexec.tools.validation.files import Report
+from irexec.tools.validation.files import FileReport
 
 ROOT = Path(__file__).parent.parent.parent
 DIGITS = ROOT / "samples" / "digits"
@@ -52,11 +52,11 @@ def _finding(
     return Finding(code, severity, *layer, port, line, f"{name} does not fit")
 
 
-def sarif_log(reports: Sequence[Report]) -> dict[str, Any]:
+def sarif_log(reports: Sequence[FileReport]) -> dict[str, Any]:
     return log_of(reports, "1.2.3")
 
 
-def _github(reports: Sequence[Report]) -> list[dict[str, str]]:
+def _github(reports: Sequence[FileReport]) -> list[dict[str, str]]:
     """The commands, read as GitHub's runner reads them."""
     found = []
     undo = {"%0D": "\r", "%0A": "\n", "%3A": ":", "%2C": ",", "%25": "%"}
@@ -70,7 +70,7 @@ def _github(reports: Sequence[Report]) -> list[dict[str, str]]:
 
 
 REPORTS = (
-    Report(
+    FileReport(
         "models/a.xml",
         (
             _finding(),
@@ -79,9 +79,9 @@ REPORTS = (
             _finding(severity="info", code="IR007"),
         ),
     ),
-    Report("models/b.xml", ()),
-    Report("models/c.onnx", (_finding(line=None), _finding(line=None))),
-    Report("d.xml", (), error="d.xml: not XML"),
+    FileReport("models/b.xml", ()),
+    FileReport("models/c.onnx", (_finding(line=None), _finding(line=None))),
+    FileReport("d.xml", (), error="d.xml: not XML"),
 )
 
 
@@ -127,7 +127,7 @@ def test_sarif() -> None:
 
 def test_fingerprints_do_not_depend_on_lines() -> None:
     def prints(*findings: Finding) -> list[str]:
-        (one,) = sarif_log([Report("a.xml", findings)])["runs"]
+        (one,) = sarif_log([FileReport("a.xml", findings)])["runs"]
         return [result["partialFingerprints"]["irexecFinding/v1"] for result in one["results"]]
 
     assert prints(_finding(line=3)) == prints(_finding(line=99))
@@ -138,8 +138,8 @@ def test_fingerprints_do_not_depend_on_lines() -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_and_paths(name: str) -> None:
     reports = [
-        Report(name, (_finding(name), _finding(name, "info", "IR007", None, 3))),
-        Report(name, (), error=f"{name} cannot be read"),
+        FileReport(name, (_finding(name), _finding(name, "info", "IR007", None, 3))),
+        FileReport(name, (), error=f"{name} cannot be read"),
     ]
     for text in github_lines(reports):
         assert re.search("[\x00-\x1f\x7f-\x9f\u2028\u202e]", text) is None
@@ -160,7 +160,7 @@ def test_hostile_names_and_paths(name: str) -> None:
 
 @given(st.text(max_size=40), st.text(min_size=1, max_size=40))
 def test_any_text(name: str, path: str) -> None:
-    reports = [Report(path, (_finding(name),))]
+    reports = [FileReport(path, (_finding(name),))]
     (one,) = _github(reports)
     assert one["line"] == "3"
     etree.fromstring(junit_xml(reports).encode())
@@ -171,9 +171,9 @@ def test_paths_below_the_working_folder_are_relative(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
 
     def uri(path: str) -> dict[str, str]:
-        return sarif_log([Report(path, (_finding(),))])["runs"][0]["results"][0]["locations"][0]["physicalLocation"][
-            "artifactLocation"
-        ]
+        return sarif_log([FileReport(path, (_finding(),))])["runs"][0]["results"][0]["locations"][0][
+            "physicalLocation"
+        ]["artifactLocation"]
 
     assert uri(str(tmp_path / "sub" / "a b.xml")) == {"uri": "sub/a%20b.xml", "uriBaseId": "%SRCROOT%"}
     assert uri("./sub/../a.xml") == {"uri": "a.xml", "uriBaseId": "%SRCROOT%"}
@@ -229,7 +229,7 @@ def test_explanations_of_what_was_found(capsys: Capture) -> None:
 
 def test_every_code_makes_a_rule() -> None:
     findings = tuple(_finding(code=code, severity=row.severity) for code, row in CODES.items())
-    rules = sarif_log([Report("a.xml", findings)])["runs"][0]["tool"]["driver"]["rules"]
+    rules = sarif_log([FileReport("a.xml", findings)])["runs"][0]["tool"]["driver"]["rules"]
     assert len(rules) == len(CODES)
     assert all(re.fullmatch(r"[A-Z]\w*", rule["name"]) for rule in rules), [rule["name"] for rule in rules]
 
@@ -241,7 +241,7 @@ def test_it_is_what_the_published_schemas_describe(capsys: Capture) -> None:
         pytest.skip("SARIF_SCHEMA and JUNIT_SCHEMA are not set")
     schema = json.loads(Path(sarif).read_text("utf-8"))
     hostile = [
-        Report(name, (_finding(name), _finding(name, "info", "IR007", None)), error=None) for name in HOSTILE[:6]
+        FileReport(name, (_finding(name), _finding(name, "info", "IR007", None)), error=None) for name in HOSTILE[:6]
     ]
     validator = jsonschema.validators.validator_for(schema)(schema, format_checker=jsonschema.FormatChecker())
     for reports in (REPORTS, hostile, []):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from converters.onnx.algorithms.expression import Expression, positions
-from converters.onnx.bodies import BodyBuilder, IterationResult, IterationSlice, build_loop
+from converters.onnx.body_builder import BodyBuilder, IterationResult, IterationSlice, build_loop
 from converters.onnx.context import TranslationContext
 from irexec.dtypes.elements import I64
 from irexec.errors import OpError

@@ -6,7 +6,7 @@ import re
 from html import escape
 from pathlib import Path
 
-from irexec.tools.graph.drawing import Frame, Link
+from irexec.tools.graph.drawing import DrawnFrame, Link
 from irexec.tools.graph.layout import lay_out
 from irexec.tools.graph.svg import path
 from irexec_pictures.colours import darkened
@@ -66,7 +66,7 @@ def _svg() -> tuple[str, tuple[float, float]]:
     number = {name: k for k, name in enumerate(names)}
     links = tuple(Link(number[a], number[b], (number[a], 0)) for a in names for b in sorted(_needed(a, imports)))
     layout = lay_out(
-        Frame(0, "graph", "", None, None, tuple(range(len(names))), links), [(_WIDTH, _HEIGHT)] * len(names)
+        DrawnFrame(0, "graph", "", None, None, tuple(range(len(names))), links), [(_WIDTH, _HEIGHT)] * len(names)
     )
     lines, boxes = [], []
     for link, bends in zip(links, layout.bends, strict=True):

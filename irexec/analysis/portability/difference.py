@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from irexec.ir import code_table
 
 if TYPE_CHECKING:
-    from irexec.analysis.portability.layer import Layer
+    from irexec.analysis.portability.layer import ExaminedLayer
 
 Who = Literal["CPU plugin", "constant folding", "shape inference", "reader"]
 """Implementations in OpenVINO: the plugin that runs models on a CPU; the reference kernels, with which constants are
@@ -27,7 +27,7 @@ Effect = Literal["values", "undefined values", "fails", "shape"]
 """The results have other values, or values that depend on chance; the model is not read, compiled or run; another shape
 is inferred."""
 
-Condition = Callable[["Layer"], bool]
+Condition = Callable[["ExaminedLayer"], bool]
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,6 @@ def difference(
     return register
 
 
-def always(layer: Layer) -> bool:
+def always(layer: ExaminedLayer) -> bool:
     """Condition of a difference that every layer of its types has."""
     return True

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from irexec.analysis.portability import DIFFERENCES, Difference
-from irexec.analysis.portability.layer import Layer
+from irexec.analysis.portability.layer import ExaminedLayer
 from irexec.analysis.portability.releases import Release, parse_release
 from irexec.analysis.shape_inference import Inference
 from irexec.errors import UnsupportedError
@@ -54,11 +54,11 @@ def differences(
                 yield node, row
 
 
-def _layer(node: Node, inference: Inference, read: set, is_of_the_model: bool) -> Layer | None:
+def _layer(node: Node, inference: Inference, read: set, is_of_the_model: bool) -> ExaminedLayer | None:
     if node in inference.failures:
         return None
     try:
-        return Layer(node, resolve(node.type, node.version), inference, read, is_of_the_model)
+        return ExaminedLayer(node, resolve(node.type, node.version), inference, read, is_of_the_model)
     except UnsupportedError:
         return None
 

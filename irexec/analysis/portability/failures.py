@@ -9,7 +9,7 @@ from irexec.analysis.portability.shapes import aligned_at_the_end, is_aligned_at
 from irexec.analysis.portability.values import is_over_three_axes
 
 if TYPE_CHECKING:
-    from irexec.analysis.portability.layer import Layer
+    from irexec.analysis.portability.layer import ExaminedLayer
 
 
 @difference(
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     '    <port id="1"><dim>1</dim><dim>8</dim><dim>4</dim><dim>3</dim><dim>3</dim></port>\n  </input>\n</layer>',
     repair="Write a ConvolutionBackpropData, whose weights have no axis of groups.",
 )  # fmt: skip
-def _one_group(layer: Layer) -> bool:
+def _one_group(layer: ExaminedLayer) -> bool:
     weights = layer.sizes(1)
     return weights is not None and len(weights) > 3 and weights[0] == 1 and (weights[1] != 1 or weights[2] != 1)
 
@@ -30,7 +30,7 @@ def _one_group(layer: Layer) -> bool:
     example='<layer type="LRN" version="opset1">\n  <data alpha="1e-4" beta="0.75" bias="1" size="5"/>\n</layer>',
     repair="Transpose so that the axis is 1.",
 )  # fmt: skip
-def _axes(layer: Layer) -> bool:
+def _axes(layer: ExaminedLayer) -> bool:
     axes, shape = layer.ints(1), layer.sizes()
     if axes is None or shape is None or not axes or is_over_three_axes(layer):
         return False
@@ -43,7 +43,7 @@ def _axes(layer: Layer) -> bool:
     example='<layer type="Interpolate" version="opset11">\n  <data mode="nearest"/>\n</layer>',
     repair="Count the axes from the front.",
 )  # fmt: skip
-def _negative_axes(layer: Layer) -> bool:
+def _negative_axes(layer: ExaminedLayer) -> bool:
     axes = layer.ints(3 if layer.definition.since == 4 else 2) if layer.definition.since != 1 else None
     return axes is not None and any(axis < 0 for axis in axes)
 
@@ -58,7 +58,7 @@ def _negative_axes(layer: Layer) -> bool:
     '    <port id="0"><dim>3</dim><dim>4</dim></port>\n    <port id="1"><dim>3</dim></port>\n  </input>\n</layer>',
     repair='Reshape the second input to the rank of the first, and write auto_broadcast="numpy".',
 )  # fmt: skip
-def _does_not_fit(layer: Layer) -> bool:
+def _does_not_fit(layer: ExaminedLayer) -> bool:
     if not is_aligned_at_the_start(layer) or aligned_at_the_end(layer):
         return False
     if layer.definition.type in ("Subtract", "Divide", "Mod"):
@@ -73,7 +73,7 @@ def _does_not_fit(layer: Layer) -> bool:
     '  <data strides="1, 1" pads_begin="0, 0" pads_end="0, 0" dilations="1, 1"/>\n</layer>',
     repair="Write group and deformable_group.",
 )  # fmt: skip
-def _no_group(layer: Layer) -> bool:
+def _no_group(layer: ExaminedLayer) -> bool:
     return layer.says("group") is None or layer.says("deformable_group") is None
 
 
@@ -84,7 +84,7 @@ def _no_group(layer: Layer) -> bool:
     example='<layer type="LSTMSequence" version="opset5">\n  <data hidden_size="4" direction="forward"/>\n</layer>',
     repair='Write them: "sigmoid, tanh, tanh" for LSTM, "sigmoid, tanh" for GRU, "tanh" for RNN.',
 )  # fmt: skip
-def _no_activations(layer: Layer) -> bool:
+def _no_activations(layer: ExaminedLayer) -> bool:
     return layer.says("activations") is None
 
 
@@ -96,7 +96,7 @@ def _no_activations(layer: Layer) -> bool:
     "</layer>",
     repair="Make the background class 0.",
 )  # fmt: skip
-def _background(layer: Layer) -> bool:
+def _background(layer: ExaminedLayer) -> bool:
     attributes = layer.attributes
     return attributes is not None and attributes.decrease_label_id and attributes.background_label_id != 0
 
@@ -107,7 +107,7 @@ def _background(layer: Layer) -> bool:
     example='<layer type="GenerateProposals" version="opset9">\n  <data nms_eta="0.9"/>\n</layer>',
     repair='Write nms_eta="1".',
 )  # fmt: skip
-def _adaptive(layer: Layer) -> bool:
+def _adaptive(layer: ExaminedLayer) -> bool:
     return layer["nms_eta"] != 1
 
 
@@ -125,7 +125,7 @@ difference(
     example='<layer type="Parameter" version="opset1">\n  <data shape="..." element_type="f32"/>\n</layer>',
     repair='Give it a rank, such as shape="?,?,?"; sizes may stay dynamic.',
 )  # fmt: skip
-def _unknown_rank(layer: Layer) -> bool:
+def _unknown_rank(layer: ExaminedLayer) -> bool:
     return (
         layer.is_of_the_model and layer.inference[layer.node.outputs[0]].shape is None if layer.node.outputs else False
     )
@@ -137,7 +137,7 @@ def _unknown_rank(layer: Layer) -> bool:
     example='<layer type="ReduceLogicalAnd" version="opset1"/>',
     repair="Make the axes a constant, or convert to i32 and use ReduceMin or ReduceMax.",
 )  # fmt: skip
-def _any_axes(layer: Layer) -> bool:
+def _any_axes(layer: ExaminedLayer) -> bool:
     return layer.value(1) is None
 
 
@@ -148,7 +148,7 @@ def _any_axes(layer: Layer) -> bool:
     '    <port id="0"><dim>0</dim><dim>3</dim><dim>8</dim><dim>8</dim></port>\n  </input>\n</layer>',
     repair="Make sure that the batch has an image.",
 )  # fmt: skip
-def _empty_batch(layer: Layer) -> bool:
+def _empty_batch(layer: ExaminedLayer) -> bool:
     shape = layer.sizes()
     return bool(shape) and shape is not None and shape[0] == 0
 
@@ -159,7 +159,7 @@ def _empty_batch(layer: Layer) -> bool:
     example='<layer type="RDFT" version="opset9"/>',
     repair="Write the size, or leave out signal_size.",
 )  # fmt: skip
-def _same_size(layer: Layer) -> bool:
+def _same_size(layer: ExaminedLayer) -> bool:
     return -1 in (layer.ints(2) or ())
 
 
@@ -172,7 +172,7 @@ def _same_size(layer: Layer) -> bool:
     '    <port id="2" precision="I64"><dim>-1</dim></port>\n  </input>\n</layer>',
     repair="Give the input output_shape a static length: the number of spatial axes.",
 )  # fmt: skip
-def _unknown_length(layer: Layer) -> bool:
+def _unknown_length(layer: ExaminedLayer) -> bool:
     shape = layer.sizes(2)
     return layer.has(2) and layer.value(2) is None and (shape is None or not isinstance(shape[0], int))
 
@@ -183,7 +183,7 @@ def _unknown_length(layer: Layer) -> bool:
     example='<layer type="EmbeddingBagOffsetsSum" version="opset3"/>',
     repair="Make sure that the last bag has an index.",
 )  # fmt: skip
-def _empty_bag(layer: Layer) -> bool:
+def _empty_bag(layer: ExaminedLayer) -> bool:
     offsets, indices = layer.ints(2), layer.shape(1)
     return offsets is None or indices is None or (bool(offsets) and offsets[-1] >= indices[0])
 
@@ -195,7 +195,7 @@ def _empty_bag(layer: Layer) -> bool:
     '  <data kernel="2, 2" pads_begin="0, 0" pads_end="2, 2" exclude-pad="true"/>\n</layer>',
     repair="Use less padding, or pad with a Pad.",
 )  # fmt: skip
-def _padded_window(layer: Layer) -> bool:
+def _padded_window(layer: ExaminedLayer) -> bool:
     attributes = layer.attributes
     if attributes is None or attributes.auto_pad != "explicit" or not layer["exclude_pad"]:
         return False
@@ -215,7 +215,7 @@ def _padded_window(layer: Layer) -> bool:
     example='<layer type="ConvTranspose" version="onednn"/>',
     repair="Convert the model without it, or write the layer in OpenVINO's operations, if OpenVINO is to run it.",
 )  # fmt: skip
-def _of_irexec(layer: Layer) -> bool:
+def _of_irexec(layer: ExaminedLayer) -> bool:
     return isinstance(layer.definition.since, str)
 
 
@@ -226,7 +226,7 @@ def _of_irexec(layer: Layer) -> bool:
     example='<layer type="NonMaxSuppression" version="opset1"/>',
     repair="Use version 5 or 9, which say how many boxes are selected.",
 )  # fmt: skip
-def _static_boxes(layer: Layer) -> bool:
+def _static_boxes(layer: ExaminedLayer) -> bool:
     return layer.definition.since in (1, 3, 4)
 
 
@@ -237,7 +237,7 @@ def _static_boxes(layer: Layer) -> bool:
     example='<layer type="Range" version="opset4">\n  <data output_type="i64"/>\n</layer>',
     repair="Bound stop by start with a Maximum, or a Minimum where step is negative.",
 )  # fmt: skip
-def _empty_range(layer: Layer) -> bool:
+def _empty_range(layer: ExaminedLayer) -> bool:
     if all(layer.value(i) is not None for i in range(3)):
         # Constant folding has the right result.
         return False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from irexec.analysis.portability.difference import difference
 
 if TYPE_CHECKING:
-    from irexec.analysis.portability.layer import Layer
+    from irexec.analysis.portability.layer import ExaminedLayer
 
 
 @difference(
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     repair="If values may be negative, write a FloorMod and subtract its remainder first, or divide floats and "
     "round with Floor.",
 )  # fmt: skip
-def _quotients_cut(layer: Layer) -> bool:
+def _quotients_cut(layer: ExaminedLayer) -> bool:
     if layer["m_pythondiv"] is False:
         return False
     divisor = layer.value(1)
@@ -35,7 +35,7 @@ def _quotients_cut(layer: Layer) -> bool:
     '    <port id="1" precision="I64"/>\n  </input>\n</layer>',
     repair="Convert to i32 before the sum.",
 )  # fmt: skip
-def _saturated(layer: Layer) -> bool:
+def _saturated(layer: ExaminedLayer) -> bool:
     return layer.is_of_bytes()
 
 
@@ -47,7 +47,7 @@ def _saturated(layer: Layer) -> bool:
     '    <port id="1" precision="I64"/>\n  </input>\n</layer>',
     repair="Convert to f32 before the pooling.",
 )  # fmt: skip
-def _saturated_mean(layer: Layer) -> bool:
+def _saturated_mean(layer: ExaminedLayer) -> bool:
     sizes = layer.ints(1)
     return layer.is_of_bytes() and sizes is not None and set(sizes) == {1}
 
@@ -59,7 +59,7 @@ def _saturated_mean(layer: Layer) -> bool:
     '    <port id="0" precision="U8"/>\n  </input>\n</layer>',
     repair="Convert to f32 before, and back after it with the rounding that is meant.",
 )  # fmt: skip
-def _interpolated_bytes(layer: Layer) -> bool:
+def _interpolated_bytes(layer: ExaminedLayer) -> bool:
     return layer.is_of_bytes() and layer["mode"] == "linear_onnx"
 
 
@@ -70,7 +70,7 @@ def _interpolated_bytes(layer: Layer) -> bool:
     '    <port id="0" precision="U8"/>\n  </input>\n</layer>',
     repair="Convert to f32 before, and back after it with the rounding that is meant.",
 )  # fmt: skip
-def _sampled_bytes(layer: Layer) -> bool:
+def _sampled_bytes(layer: ExaminedLayer) -> bool:
     return layer.is_of_bytes() and layer["mode"] in ("bilinear", "bicubic")
 
 
@@ -82,7 +82,7 @@ def _sampled_bytes(layer: Layer) -> bool:
     '    <port id="2" precision="I64"/>\n  </output>\n</layer>',
     repair="Convert to i32 or f32 before the pooling.",
 )  # fmt: skip
-def _index_of_zero(layer: Layer) -> bool:
+def _index_of_zero(layer: ExaminedLayer) -> bool:
     return layer.is_used(1) and layer.element().startswith("u")
 
 
@@ -94,7 +94,7 @@ def _index_of_zero(layer: Layer) -> bool:
     '    <port id="0" precision="I64"/>\n  </input>\n</layer>',
     repair="Convert to f32 or i32 before it.",
 )  # fmt: skip
-def _empty_segment(layer: Layer) -> bool:
+def _empty_segment(layer: ExaminedLayer) -> bool:
     return layer["fill_mode"] == "lowest" and layer.element() in ("f16", "bf16", "f64", "i64")
 
 
@@ -105,7 +105,7 @@ def _empty_segment(layer: Layer) -> bool:
     '    <port id="0" precision="I32"/>\n  </input>\n</layer>',
     repair="If values may be negative, compute in floats and round with Floor.",
 )  # fmt: skip
-def _integer_mean(layer: Layer) -> bool:
+def _integer_mean(layer: ExaminedLayer) -> bool:
     return (
         layer["reduction"] == "mean" and layer.is_integer() and (layer.may_be_negative(0) or layer.may_be_negative(2))
     )
@@ -118,7 +118,7 @@ def _integer_mean(layer: Layer) -> bool:
     '    <port id="1" precision="U8"/>\n  </input>\n</layer>',
     repair="Convert to i32 or f32 before it.",
 )  # fmt: skip
-def _bytes(layer: Layer) -> bool:
+def _bytes(layer: ExaminedLayer) -> bool:
     return layer.is_of_bytes()
 
 
@@ -129,7 +129,7 @@ def _bytes(layer: Layer) -> bool:
     '    <port id="0" precision="BIN"/>\n  </input>\n</layer>',
     repair="Use boolean or u8.",
 )  # fmt: skip
-def _bits(layer: Layer) -> bool:
+def _bits(layer: ExaminedLayer) -> bool:
     return layer.element() == "u1" and layer.value(0) is None
 
 
@@ -140,5 +140,5 @@ def _bits(layer: Layer) -> bool:
     example='<layer type="Exp" version="opset1">\n  <input>\n    <port id="0" precision="I32"/>\n  </input>\n</layer>',
     repair="Convert to f32 before, and round after it.",
 )  # fmt: skip
-def _folded(layer: Layer) -> bool:
+def _folded(layer: ExaminedLayer) -> bool:
     return layer.is_integer()

@@ -22,7 +22,7 @@ _MOVING = frozenset(
 
 
 @dataclass(frozen=True)
-class Layer:
+class ExaminedLayer:
     """A layer whose operation is known.
 
     Attributes:

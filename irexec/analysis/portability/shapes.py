@@ -8,7 +8,7 @@ from irexec.errors import OpError
 from irexec.ir.dims import Size, high, low
 
 if TYPE_CHECKING:
-    from irexec.analysis.portability.layer import Layer
+    from irexec.analysis.portability.layer import ExaminedLayer
 
 
 def may_be(size: Size, value: int) -> bool:
@@ -17,7 +17,7 @@ def may_be(size: Size, value: int) -> bool:
     return low(size) <= value and (top is None or value <= top)
 
 
-def is_aligned_at_the_start(layer: Layer) -> bool:
+def is_aligned_at_the_start(layer: ExaminedLayer) -> bool:
     """True if an element-wise operation has ``pdpd`` and a second operand of lower rank with a size above 1."""
     first, second = layer.shape(0), layer.shape(1)
     if layer["auto_broadcast"] != "pdpd" or first is None or second is None:
@@ -25,14 +25,14 @@ def is_aligned_at_the_start(layer: Layer) -> bool:
     return len(second) < len(first) and any(size != 1 for size in second)
 
 
-def aligned_at_the_end(layer: Layer) -> bool:
+def aligned_at_the_end(layer: ExaminedLayer) -> bool:
     """Whether the shapes of the two operands fit also with their last axes aligned, as NumPy has it."""
     first, second = layer.shape(0) or (), layer.shape(1) or ()
     pairs = zip(reversed(first), reversed(second), strict=False)
     return all(a == b or 1 in (a, b) for a, b in pairs)
 
 
-def windows_beside(layer: Layer, *, padded: bool = False) -> bool:
+def windows_beside(layer: ExaminedLayer, *, padded: bool = False) -> bool:
     """True if a window of pooling lies entirely beside the data; False where the shape of the data is not known.
 
     Args:

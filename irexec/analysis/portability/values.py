@@ -10,7 +10,7 @@ from irexec.analysis.portability.shapes import aligned_at_the_end, is_aligned_at
 from irexec.ir.dims import low
 
 if TYPE_CHECKING:
-    from irexec.analysis.portability.layer import Layer
+    from irexec.analysis.portability.layer import ExaminedLayer
     from irexec.ir.graph import Value
 
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     '    <port id="0"><dim>3</dim><dim>3</dim></port>\n    <port id="1"><dim>3</dim></port>\n  </input>\n</layer>',
     repair='Reshape the second input to the rank of the first, and write auto_broadcast="numpy".',
 )  # fmt: skip
-def _aligned_at_the_end(layer: Layer) -> bool:
+def _aligned_at_the_end(layer: ExaminedLayer) -> bool:
     right = layer.definition.type in ("Equal", "NotEqual") and not layer.is_integer()
     return not right and is_aligned_at_the_start(layer) and aligned_at_the_end(layer)
 
@@ -38,7 +38,7 @@ def _aligned_at_the_end(layer: Layer) -> bool:
     '  <data strides="3" pads_begin="0" pads_end="2" kernel="2" rounding_type="ceil"/>\n</layer>',
     repair="Use less padding, so that every window has an element of the data.",
 )  # fmt: skip
-def _empty_window(layer: Layer) -> bool:
+def _empty_window(layer: ExaminedLayer) -> bool:
     return layer.element() in ("f16", "f64") and windows_beside(layer)
 
 
@@ -50,7 +50,7 @@ def _empty_window(layer: Layer) -> bool:
     '  <data mode="bicubic_pillow" cube_coeff="-0.75"/>\n</layer>',
     repair='Write cube_coeff="-0.5".',
 )  # fmt: skip
-def _coefficient(layer: Layer) -> bool:
+def _coefficient(layer: ExaminedLayer) -> bool:
     return layer["mode"] == "bicubic_pillow" and not math.isclose(layer["cube_coeff"], -0.5, rel_tol=1e-6)
 
 
@@ -60,7 +60,7 @@ def _coefficient(layer: Layer) -> bool:
     example='<layer type="ROIAlign" version="opset9">\n  <data sampling_ratio="0"/>\n</layer>',
     repair="Write the sampling_ratio that is meant, such as 2, or make sure that boxes have an extent.",
 )  # fmt: skip
-def _without_extent(layer: Layer) -> bool:
+def _without_extent(layer: ExaminedLayer) -> bool:
     return layer["sampling_ratio"] == 0
 
 
@@ -71,7 +71,7 @@ def _without_extent(layer: Layer) -> bool:
     '  <data mode="xnor-popcount" pad_value="0" pads_begin="1, 1" pads_end="1, 1"/>\n</layer>',
     repair="Pad the data with a Pad before the convolution.",
 )  # fmt: skip
-def _binary_padding(layer: Layer) -> bool:
+def _binary_padding(layer: ExaminedLayer) -> bool:
     windows = layer.attributes
     if windows is None:
         return False
@@ -85,7 +85,7 @@ def _binary_padding(layer: Layer) -> bool:
     example='<layer type="LSTMCell" version="opset1">\n  <data hidden_size="4" input_forget="true"/>\n</layer>',
     repair="Write the cell in basic operations.",
 )  # fmt: skip
-def _peepholes(layer: Layer) -> bool:
+def _peepholes(layer: ExaminedLayer) -> bool:
     peepholes = layer.value(6)
     given = layer.has(6) and (peepholes is None or bool(peepholes.any()))
     return layer.definition.since == 1 and (given or layer["input_forget"] is True)
@@ -99,7 +99,7 @@ def _peepholes(layer: Layer) -> bool:
     '    <port id="0"><dim>2</dim><dim>-1</dim><dim>3</dim></port>\n  </input>\n</layer>',
     repair="Give the model a static batch and length, or use sequences of the full length only.",
 )  # fmt: skip
-def _lengths(layer: Layer) -> bool:
+def _lengths(layer: ExaminedLayer) -> bool:
     sizes = layer.sizes()
     if sizes is not None and all(isinstance(size, int) for size in sizes[:2]):
         return False
@@ -114,7 +114,7 @@ def _lengths(layer: Layer) -> bool:
     example='<layer type="LRN" version="opset1">\n  <data alpha="1e-4" beta="0.75" bias="1" size="5"/>\n</layer>',
     repair="Write it in basic operations, or normalise over axis 1 or over the spatial axes.",
 )  # fmt: skip
-def is_over_three_axes(layer: Layer) -> bool:
+def is_over_three_axes(layer: ExaminedLayer) -> bool:
     axes = layer.ints(1)
     return axes is not None and len(axes) >= 3 and min(axes) in (0, 1)
 
@@ -128,7 +128,7 @@ def is_over_three_axes(layer: Layer) -> bool:
     "</layer>",
     repair="Pad the data with a Pad, and leave out signal_size.",
 )  # fmt: skip
-def _long_transform(layer: Layer) -> bool:
+def _long_transform(layer: ExaminedLayer) -> bool:
     axes, wanted, shape = layer.ints(1), layer.ints(2), layer.sizes()
     if axes is None or wanted is None or shape is None or len(axes) != len(wanted):
         return False
@@ -145,7 +145,7 @@ def _long_transform(layer: Layer) -> bool:
     '    <port id="1" precision="FP64"/>\n  </input>\n</layer>',
     repair="Use f32, so that every implementation computes the same.",
 )  # fmt: skip
-def _double(layer: Layer) -> bool:
+def _double(layer: ExaminedLayer) -> bool:
     computes = layer.definition.type not in ("Parameter", "Constant", "Result", "Convert", "ReadValue", "Assign")
     return computes and "f64" in map(layer.element, range(len(layer.node.inputs)))
 
@@ -158,7 +158,7 @@ def _double(layer: Layer) -> bool:
     "  </input>\n</layer>",
     repair="Make sure that the axes that are reduced have elements.",
 )  # fmt: skip
-def _maximum_of_nothing(layer: Layer) -> bool:
+def _maximum_of_nothing(layer: ExaminedLayer) -> bool:
     shape, axes = layer.shape(), layer.ints(1)
     floats = layer.element() in ("f32", "f16", "bf16", "f64")
     return (
@@ -177,7 +177,7 @@ def _maximum_of_nothing(layer: Layer) -> bool:
     "</layer>",
     repair="Write do_softmax.",
 )  # fmt: skip
-def _softmax_absent(layer: Layer) -> bool:
+def _softmax_absent(layer: ExaminedLayer) -> bool:
     return layer.says("do_softmax") is None
 
 
@@ -189,7 +189,7 @@ def _softmax_absent(layer: Layer) -> bool:
     '    <port id="0"><dim>2</dim><dim>255</dim><dim>13</dim><dim>13</dim></port>\n  </input>\n</layer>',
     repair="Slice the channels that the regions take.",
 )  # fmt: skip
-def _mixed_up(layer: Layer) -> bool:
+def _mixed_up(layer: ExaminedLayer) -> bool:
     regions, shape = layer.attributes, layer.sizes()
     if layer.says("do_softmax") not in ("false", "0", "False") or shape is None or len(shape) != 4 or regions is None:
         return False
@@ -203,11 +203,11 @@ def _mixed_up(layer: Layer) -> bool:
     example='<layer type="PriorBoxClustered" version="opset1">\n  <data step="16" offset="0.5"/>\n</layer>',
     repair="Write width and height.",
 )  # fmt: skip
-def _no_sizes(layer: Layer) -> bool:
+def _no_sizes(layer: ExaminedLayer) -> bool:
     return layer.says("width") is None or layer.says("height") is None
 
 
-def _is_seeded(layer: Layer) -> bool:
+def _is_seeded(layer: ExaminedLayer) -> bool:
     return bool(layer["global_seed"] or layer["op_seed"])
 
 
@@ -219,7 +219,7 @@ def _is_seeded(layer: Layer) -> bool:
     "</layer>",
     repair="Generate f32 and convert.",
 )  # fmt: skip
-def _small_random(layer: Layer) -> bool:
+def _small_random(layer: ExaminedLayer) -> bool:
     return _is_seeded(layer) and layer.element(1) in ("f16", "bf16", "f64")
 
 
@@ -249,7 +249,7 @@ difference(
     repair="Where zeros matter, as in 0 / 0 or under padding, begin the range with 0 or choose a step that is a "
     "power of two.",
 )  # fmt: skip
-def _beside_zero(layer: Layer) -> bool:
+def _beside_zero(layer: ExaminedLayer) -> bool:
     from irexec.reference.quantization import is_zero_inexact_in_f32
 
     begin, end, levels = layer.value(3), layer.value(4), layer["levels"]
@@ -264,7 +264,7 @@ def _beside_zero(layer: Layer) -> bool:
     '<layer type="Einsum" version="opset7">\n  <data equation="inh,tnh->int"/>\n</layer>',
     repair="Replace the GatherElements by a constant.",
 )  # fmt: skip
-def _gathered_operand(layer: Layer) -> bool:
+def _gathered_operand(layer: ExaminedLayer) -> bool:
     operands, arrow, result = (layer["equation"] or "").partition("->")
     labels = operands.split(",")
     if not arrow or len(labels) != 2 or not set(labels[0]).intersection(labels[1], result) - {" ", "."}:
@@ -279,7 +279,7 @@ def _gathered_operand(layer: Layer) -> bool:
     example='<port_map>\n  <input axis="0" external_port_id="0" internal_layer_id="0" part_size="1"/>\n</port_map>',
     repair="Let a layer of the body read the sliced input.",
 )  # fmt: skip
-def _unread_slices(layer: Layer) -> bool:
+def _unread_slices(layer: ExaminedLayer) -> bool:
     body = layer.node.bodies.get("body")
     if body is None:
         return False
@@ -304,7 +304,7 @@ _CONVOLUTIONS = frozenset({"Convolution", "GroupConvolution"})
     '<layer name="quantised" type="FakeQuantize" version="opset1">\n  <data levels="256"/>\n</layer>',
     repair="Fold the scale and shift into the convolution, or give the FakeQuantize a range for each channel.",
 )  # fmt: skip
-def _scale_of_the_first_channel(layer: Layer) -> bool:
+def _scale_of_the_first_channel(layer: ExaminedLayer) -> bool:
     if layer.element() != "f16" or any(math.prod(layer.shape(i) or ()) != 1 for i in range(1, 5)):
         return False
     value = _before_scales_by_channel(layer.node.inputs[0])

@@ -9,7 +9,7 @@ from irexec.analysis.portability.difference import difference
 from irexec.analysis.portability.shapes import windows_beside
 
 if TYPE_CHECKING:
-    from irexec.analysis.portability.layer import Layer
+    from irexec.analysis.portability.layer import ExaminedLayer
 
 
 @difference(
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     '  <data kernel="1, 1" strides="2, 2" exclude-pad="false" rounding_type="ceil"/>\n</layer>',
     repair="Use rounding_type floor, or less padding at the end.",
 )  # fmt: skip
-def _mean_of_nothing(layer: Layer) -> bool:
+def _mean_of_nothing(layer: ExaminedLayer) -> bool:
     return windows_beside(layer, padded=layer["exclude_pad"] is False)
 
 
@@ -32,7 +32,7 @@ def _mean_of_nothing(layer: Layer) -> bool:
     '  <data strides="2, 2" dilations="1, 1" pads_begin="1, 1" pads_end="1, 1"/>\n</layer>',
     repair="Pad with a Pad, before the convolution.",
 )  # fmt: skip
-def _strides_moved(layer: Layer) -> bool:
+def _strides_moved(layer: ExaminedLayer) -> bool:
     kernel, attributes, source = layer.shape(1), layer.attributes, layer.node.inputs[0]
     if kernel is None or attributes is None or source is None or source.node.type not in _TAKE_STRIDES:
         return False
@@ -48,7 +48,7 @@ def _strides_moved(layer: Layer) -> bool:
     '  <data strides="1, 2" dilations="1, 1" pads_begin="1, 0" pads_end="1, 0"/>\n</layer>',
     repair="Write a stride of 1 along an axis with one window: the values are the same.",
 )  # fmt: skip
-def _one_window(layer: Layer) -> bool:
+def _one_window(layer: ExaminedLayer) -> bool:
     data, kernel, result, attributes = layer.shape(0), layer.shape(1), layer.result(), layer.attributes
     if data is None or kernel is None or result is None or attributes is None or len(data) != 4:
         return False
@@ -66,7 +66,7 @@ def _one_window(layer: Layer) -> bool:
     '    <port id="0" precision="FP32"><dim>1</dim><dim>3</dim><dim>0</dim><dim>8</dim></port>\n  </input>\n</layer>',
     repair="Give the data a size of 1 or more along each axis.",
 )  # fmt: skip
-def _of_nothing(layer: Layer) -> bool:
+def _of_nothing(layer: ExaminedLayer) -> bool:
     shape, result = layer.shape(), layer.result()
     if shape is None or math.prod(shape) > 0:
         return False

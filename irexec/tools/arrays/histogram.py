@@ -66,7 +66,9 @@ class Histogram(Report):
             zeros = self.statistics.zeros
             lighter = [zeros if i == self.zero else 0 for i in range(len(self.counts))]
             labels, low, high = _labels(self), self.edges[0], self.edges[-1]
-            chart = display.Histogram(self.counts, low, high, labels, () if self.are_values else lighter, is_large=True)
+            chart = display.HistogramChart(
+                self.counts, low, high, labels, () if self.are_values else lighter, is_large=True
+            )
         return [title(self), chart, remarks(self)]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from irexec.errors import InputError
 from irexec.tools.batch.job import FORMATS, BatchJob, Format
 from irexec.tools.batch.predictor import PredictorOptions
-from irexec.tools.batch.run import BatchOptions, BatchReport, ErrorMode, Watch
+from irexec.tools.batch.run import BatchOptions, BatchReport, BatchWatch, ErrorMode
 from irexec.tools.batch.run import batch as run_job
 from irexec.tools.images.images import ImageOptions
 
@@ -34,7 +34,7 @@ def batch(
     limit: int | None = None,
     shuffle_seed: int | None = None,
     options: PredictorOptions | None = None,
-    watch: Watch | None = None,
+    watch: BatchWatch | None = None,
 ) -> BatchReport:
     """Run a model over many items, in several processes.
 

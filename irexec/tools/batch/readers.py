@@ -13,7 +13,7 @@ from irexec.errors import InputError
 from irexec.tools.arrays.items import ArrayItems
 from irexec.tools.batch.items import Item
 from irexec.tools.batch.predictor import Predictor
-from irexec.tools.batch.tables import Table, unwrapped
+from irexec.tools.batch.tables import ParquetTable, unwrapped
 from irexec.tools.images.files import Notify
 from irexec.tools.images.images import ImageOptions, read_image
 
@@ -28,7 +28,7 @@ class ItemReader:
     def __init__(self, predictor: Predictor, image: ImageOptions, column: str | None, memory: MemoryLimit) -> None:
         self._ports, self._image, self._column, self._memory = predictor.inputs, image, column, memory
         self._batching = predictor.batching
-        self._open: tuple[str, ArrayItems | Table] | None = None
+        self._open: tuple[str, ArrayItems | ParquetTable] | None = None
         self.notify: Notify = lambda text: None
 
     def read(self, item: Item) -> dict[str, np.ndarray]:
@@ -42,7 +42,7 @@ class ItemReader:
         if item.kind == "image":
             return self._from_image(item.path, None)
         file = self._file(item)
-        if isinstance(file, Table):
+        if isinstance(file, ParquetTable):
             return self.from_value(item.name, file.value(item.index))
         arrays = file.item(item.index)
         if list(arrays) == [""]:
@@ -111,12 +111,12 @@ class ItemReader:
             )
         return self._ports[0]
 
-    def _file(self, item: Item) -> ArrayItems | Table:
+    def _file(self, item: Item) -> ArrayItems | ParquetTable:
         if self._open is None or self._open[0] != item.path:
             self.close()
             self._open = (
                 item.path,
-                Table(item.path, self._column) if item.kind == "table" else ArrayItems(item.path, self._memory),
+                ParquetTable(item.path, self._column) if item.kind == "table" else ArrayItems(item.path, self._memory),
             )
         return self._open[1]
 

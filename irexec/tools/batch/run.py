@@ -102,7 +102,7 @@ class BatchReport(Report):
 
 
 @dataclass(frozen=True)
-class Watch:
+class BatchWatch:
     """Callbacks of a job.
 
     Attributes:
@@ -140,7 +140,7 @@ def batch(
     sources: Sequence[str],
     job: BatchJob,
     options: BatchOptions,
-    watch: Watch | None = None,
+    watch: BatchWatch | None = None,
     engine: MakeEngine = Processes,
 ) -> BatchReport:
     """Run a model over all items of the sources.
@@ -158,8 +158,8 @@ def batch(
         InputError: a source, an option or the output does not fit, or a job that is resumed was another.
         ModelError, NodeError, UnsupportedError: the model or a file cannot be read, or the output not be written.
     """
-    watch = watch or Watch()
-    output = Output(options.output, job)
+    watch = watch or BatchWatch()
+    output = BatchOutput(options.output, job)
     items = find_items(
         sources,
         limit=options.limit,
@@ -214,7 +214,7 @@ def _part_size(items: int, batch_size: int) -> int:
     return max(1, -(-wanted // batch_size)) * batch_size
 
 
-class Output:
+class BatchOutput:
     """Where the results go: the folder of parts, the file that they become, and the manifest.
 
     Attributes:
@@ -374,7 +374,9 @@ def _is_empty_folder(path: Path) -> bool:
 class _Run:
     """The unfinished parts of a job, and their results."""
 
-    def __init__(self, items: Items, part_size: int, output: Output, manifest: Manifest, watch: Watch) -> None:
+    def __init__(
+        self, items: Items, part_size: int, output: BatchOutput, manifest: Manifest, watch: BatchWatch
+    ) -> None:
         self._items, self._size, self._output, self._manifest, self._watch = items, part_size, output, manifest, watch
         finished = {number for number in manifest.finished() if number in range(-(-len(items) // part_size))}
         self._finished = finished if output.is_complete else self._present(finished)

@@ -27,12 +27,12 @@ def row_count(path: str, column: str | None) -> int:
         InputError: it has no such column.
         UnsupportedError: pyarrow is not installed.
     """
-    table = Table(path, column)
+    table = ParquetTable(path, column)
     table.close()
     return table.count
 
 
-class Table:
+class ParquetTable:
     """A .parquet, of which one group of rows is held at a time.
 
     Attributes:

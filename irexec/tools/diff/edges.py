@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from irexec.analysis.matching import Matching, Pair
 from irexec.ir.graph import Node, Value
 from irexec.tools.diff.result import Change
-from irexec.tools.diff.values import same_bytes
+from irexec.tools.diff.value_changes import same_bytes
 
 _LOOKED_AT = 64
 """Maximum number of values examined for the source of an edge, through layers of one model alone."""

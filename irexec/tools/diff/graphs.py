@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from irexec.analysis.matching import Matching, Pair
 from irexec.ir.graph import Graph, Node, Value
-from irexec.tools.diff.bodies import body_changes, carried_parameters, outer_inputs
+from irexec.tools.diff.body_changes import body_changes, carried_parameters, outer_inputs
 from irexec.tools.diff.edges import edge_changes, source_text
 from irexec.tools.diff.facts import fact_text, facts_differ, output_changes
 from irexec.tools.diff.own import own_changes
 from irexec.tools.diff.result import Change, Following, LayerDiff, LayerRef
-from irexec.tools.diff.values import ReadAs, constant_changes, is_damaged, value_change
+from irexec.tools.diff.value_changes import ReadAs, constant_changes, is_damaged, value_change
 
 _ROOTS = 4
 _PASSED = 8
@@ -31,7 +31,7 @@ _Readers = dict[Node, list[tuple[Node, int]]]
 
 
 @dataclass
-class Found:
+class FoundChanges:
     """Changes found so far.
 
     Attributes:
@@ -72,7 +72,7 @@ class GraphDiff:
         sort_key: the sort key of the layer that owns the graphs.
     """
 
-    def __init__(self, found: Found, matching: Matching, path: str = "", sort_key: SortKey = ()) -> None:
+    def __init__(self, found: FoundChanges, matching: Matching, path: str = "", sort_key: SortKey = ()) -> None:
         self._found, self._matching, self._path, self._sort_key = found, matching, path, sort_key
         self._outer: Mapping[Node, Roots] = {}
         self._carried: Collection[Node] = ()

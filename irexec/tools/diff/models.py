@@ -8,7 +8,7 @@ from irexec.analysis.matching import match_graphs
 from irexec.api import ModelLike, as_model
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import ModelGraph
-from irexec.tools.diff.graphs import Found, GraphDiff
+from irexec.tools.diff.graphs import FoundChanges, GraphDiff
 from irexec.tools.diff.ignoring import Ignored, without
 from irexec.tools.diff.own import metadata_changes
 from irexec.tools.diff.result import Change, Diff
@@ -36,7 +36,7 @@ def diff(
     a, b = as_model(a), as_model(b)
     ignored = Ignored.parsed(ignore)
     total = sum(node.constant.size for model in (a, b) for node in model.walk() if node.constant is not None)
-    found = Found(lambda size: None if progress is None else progress(size / max(1, total)))
+    found = FoundChanges(lambda size: None if progress is None else progress(size / max(1, total)))
     with collection_paused():
         found.model += _of_model(a, b)
         GraphDiff(found, match_graphs(a, b)).run()

@@ -1,8 +1,8 @@
 """One engine with one model, in a process of its own, which irexec.tools.engines.process starts and asks for runs.
 
-The process is given a Job as JSON. It prints a line of JSON when the model is loaded and has run once; for every number
-on a line of standard input the milliseconds of that many runs, after one that is not counted; at the end of the input
-its peak memory. Where it fails, the line says how.
+The process is given an EngineJob as JSON. It prints a line of JSON when the model is loaded and has run once; for every
+number on a line of standard input the milliseconds of that many runs, after one that is not counted; at the end of the
+input its peak memory. Where it fails, the line says how.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Run = Callable[[Feeds], Sequence[np.ndarray]]
 
 
 @dataclass(frozen=True)
-class Job:
+class EngineJob:
     """A model to load and run in a process.
 
     Attributes:
@@ -50,7 +50,7 @@ class Job:
     outputs: str | None = None
 
 
-def load_irexec(job: Job, feeds: Feeds) -> Run:
+def load_irexec(job: EngineJob, feeds: Feeds) -> Run:
     """Named by inputs of the model."""
     shapes: Shapes = {name: array.shape for name, array in feeds.items()} if job.reshape else {}
     model = read_with_shapes(job.model, job.bin, shapes)
@@ -59,7 +59,7 @@ def load_irexec(job: Job, feeds: Feeds) -> Run:
     return lambda feeds: list(compiled(feeds).values())
 
 
-def load_openvino(job: Job, feeds: Feeds) -> Run:
+def load_openvino(job: EngineJob, feeds: Feeds) -> Run:
     """OpenVINO. Inputs have names of Parameters or tensors; it computes in f32, also where the processor has bf16."""
     import openvino
 
@@ -81,7 +81,7 @@ def load_openvino(job: Job, feeds: Feeds) -> Run:
     )
 
 
-def load_onnxruntime(job: Job, feeds: Feeds) -> Run:
+def load_onnxruntime(job: EngineJob, feeds: Feeds) -> Run:
     """Named by inputs of the ONNX model."""
     import onnxruntime
 
@@ -93,7 +93,7 @@ def load_onnxruntime(job: Job, feeds: Feeds) -> Run:
     return lambda feeds: session.run(None, dict(feeds))
 
 
-LOADERS: dict[str, Callable[[Job, Feeds], Run]] = {
+LOADERS: dict[str, Callable[[EngineJob, Feeds], Run]] = {
     "irexec": load_irexec,
     "openvino": load_openvino,
     "onnxruntime": load_onnxruntime,
@@ -107,7 +107,7 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
     return (time.perf_counter() - start) * 1000, result
 
 
-def serve(job: Job, asked: IO[str], answer: Callable[[Any], None]) -> None:
+def serve(job: EngineJob, asked: IO[str], answer: Callable[[Any], None]) -> None:
     """Load, run once, and run as often as the lines of ``asked`` say."""
     # Importing the engine is not part of loading a model.
     version = getattr(__import__(job.engine), "__version__", "")
@@ -140,7 +140,7 @@ def main(text: str) -> None:
     """Serve the job that the text describes."""
     answer = answers()
     try:
-        serve(Job(**json.loads(text)), sys.stdin, answer)
+        serve(EngineJob(**json.loads(text)), sys.stdin, answer)
     except Exception as error:
         # Engines raise errors of their own, without a common base.
         answer(failure(error))

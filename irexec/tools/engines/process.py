@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass, field
 from types import TracebackType
 
 from irexec.io.line_process import LineProcess
-from irexec.tools.engines.engine import Job
+from irexec.tools.engines.engine import EngineJob
 
 TURN = 5
 """Runs before the next engine's turn: other load of the machine changes slowly, and caches are warm after one run."""
 
 
 @dataclass
-class Measured:
+class ProcessMeasurement:
     """The measurements of one process.
 
     Attributes:
@@ -46,13 +46,13 @@ class EngineProcess:
         EngineError: another engine does, or the process ended.
     """
 
-    def __init__(self, job: Job, prepare: Callable[[], None] | None = None) -> None:
+    def __init__(self, job: EngineJob, prepare: Callable[[], None] | None = None) -> None:
         self.job = job
         self._process = LineProcess(
             "irexec.tools.engines.engine", json.dumps(asdict(job)), name=job.engine, prepare=prepare
         )
         try:
-            self.measured = Measured(job.engine, **self._process.answer(job.model))
+            self.measured = ProcessMeasurement(job.engine, **self._process.answer(job.model))
         except BaseException:
             self.stop()
             raise
@@ -62,7 +62,7 @@ class EngineProcess:
         self._process.ask(str(times))
         self.measured.times_ms += self._process.answer(self.job.model)
 
-    def finish(self) -> Measured:
+    def finish(self) -> ProcessMeasurement:
         """End the process; what it measured, with its peak memory."""
         self._process.close()
         self.measured.peak_bytes = self._process.answer(self.job.model)["peak_bytes"]

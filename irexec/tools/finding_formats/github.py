@@ -11,12 +11,12 @@ from irexec.analysis.codes import CODES
 from irexec.ir.findings import Finding
 from irexec.messages import visible
 from irexec.tools.finding_formats.locations import UNREADABLE, message, relative
-from irexec.tools.validation.files import Report
+from irexec.tools.validation.files import FileReport
 
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
-def github_lines(reports: Iterable[Report]) -> Iterator[str]:
+def github_lines(reports: Iterable[FileReport]) -> Iterator[str]:
     """One command for each finding and each file that cannot be read."""
     for report in reports:
         file = str(relative(report.path))

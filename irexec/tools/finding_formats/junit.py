@@ -14,13 +14,13 @@ from irexec.analysis.codes import CODES
 from irexec.ir.findings import Finding
 from irexec.messages import visible
 from irexec.tools.finding_formats.locations import UNREADABLE, layer, relative
-from irexec.tools.validation.files import Report
+from irexec.tools.validation.files import FileReport
 
 # XML excludes these beside control characters and surrogates, for which ``visible`` writes escapes.
 _NO_CHARACTERS = re.compile("[\ufffe\uffff]")
 
 
-def junit_xml(reports: Sequence[Report]) -> str:
+def junit_xml(reports: Sequence[FileReport]) -> str:
     """The document: errors and warnings are failures, infos the output of passing tests, unreadable files errors.
 
     A file without findings is a passing test case. The time of a file is divided evenly between its cases.
@@ -32,7 +32,7 @@ def junit_xml(reports: Sequence[Report]) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 
 
-def _suite(report: Report) -> Element:
+def _suite(report: FileReport) -> Element:
     file = _text(str(relative(report.path)))
     suite = Element("testsuite", name=file)
     if report.error is not None:

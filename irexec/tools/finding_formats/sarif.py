@@ -15,7 +15,7 @@ from irexec.analysis.codes import CODES
 from irexec.ir.code_table import Code, Severity
 from irexec.ir.findings import Finding
 from irexec.tools.finding_formats.locations import UNREADABLE, layer, message, uri
-from irexec.tools.validation.files import Report
+from irexec.tools.validation.files import FileReport
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
@@ -23,7 +23,7 @@ _FINGERPRINT = "irexecFinding/v1"
 _ROOT = "%SRCROOT%"
 
 
-def sarif_log(reports: Sequence[Report], version: str) -> dict[str, Any]:
+def sarif_log(reports: Sequence[FileReport], version: str) -> dict[str, Any]:
     """The log as what json.dumps takes: one run, with a rule for each code that was found, and a result for each
     finding.
 
@@ -75,7 +75,7 @@ _UNREADABLE_RULE: dict[str, Any] = {
 }
 
 
-def _results(report: Report) -> list[dict[str, Any]]:
+def _results(report: FileReport) -> list[dict[str, Any]]:
     artifact = _artifact(report.path)
     if report.error is not None:
         location = {"physicalLocation": {"artifactLocation": artifact}}
@@ -124,7 +124,7 @@ def _artifact(path: str) -> dict[str, Any]:
     return {"uri": artifact} if artifact.startswith("file:") else {"uri": artifact, "uriBaseId": _ROOT}
 
 
-def _invocation(reports: Sequence[Report]) -> dict[str, Any]:
+def _invocation(reports: Sequence[FileReport]) -> dict[str, Any]:
     unreadable = [report for report in reports if report.error is not None]
     notifications = [
         {

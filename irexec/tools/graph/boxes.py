@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from irexec.messages import counted
-from irexec.tools.graph.drawing import SEVERITIES, Drawing, Frame, Layer
+from irexec.tools.graph.drawing import SEVERITIES, Drawing, DrawnFrame, DrawnLayer
 from irexec.tools.graph.texts import fitted, listed
 
 WIDTH = 172.0
@@ -48,7 +48,7 @@ def box_of_item(drawing: Drawing, item: int) -> Box:
     return layer_box(drawing, drawing.layers[item]) if item >= 0 else frame_box(drawing, drawing.frames[~item])
 
 
-def layer_box(drawing: Drawing, layer: Layer) -> Box:
+def layer_box(drawing: Drawing, layer: DrawnLayer) -> Box:
     """The box of a layer: type, name, and the constants that it reads."""
     badge = "" if layer.milliseconds is None else _milliseconds(layer.milliseconds)
     lines = [fitted(layer.line.name, TEXT, _SPACE)]
@@ -57,7 +57,7 @@ def layer_box(drawing: Drawing, layer: Layer) -> Box:
     return Box(_title(layer.line.type, badge), tuple(lines), badge, layer.family, drawing.severity(layer), layer.share)
 
 
-def frame_box(drawing: Drawing, frame: Frame) -> Box:
+def frame_box(drawing: Drawing, frame: DrawnFrame) -> Box:
     """The box of a folded frame: its name, the number of layers in it, and their most frequent types."""
     inside = list(drawing.inside(frame))
     folded = f"▸ {counted(len(inside), 'layer')}"
@@ -76,7 +76,7 @@ def frame_box(drawing: Drawing, frame: Frame) -> Box:
     return Box(_title(frame.name, badge), lines, badge, "", severity, share)
 
 
-def frame_title(drawing: Drawing, frame: Frame) -> str:
+def frame_title(drawing: Drawing, frame: DrawnFrame) -> str:
     """Title of an unfolded frame."""
     if frame.layer is None:
         return fitted(f"{frame.name} · {counted(sum(1 for _ in drawing.inside(frame)), 'layer')}", TEXT, 400)

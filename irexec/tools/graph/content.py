@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from irexec.analysis.cost import NO_COMPUTATION, Cost, Costs
+from irexec.analysis.cost import NO_COMPUTATION, Cost, LayerCosts
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.errors import IrexecError
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, Node
 from irexec.ir.order import sort_by_producers
-from irexec.tools.graph.drawing import Edge
+from irexec.tools.graph.drawing import DrawnEdge
 from irexec.tools.inspect.summary import LayerLine, layer_lines
 
 
@@ -31,7 +31,7 @@ class Content:
     nodes: tuple[Node, ...]
     lines: tuple[LayerLine, ...]
     costs: tuple[Cost | None, ...]
-    edges: tuple[Edge, ...]
+    edges: tuple[DrawnEdge, ...]
     owners: tuple[tuple[int, str] | None, ...]
 
 
@@ -46,14 +46,14 @@ def content_of(model: Graph, inference: Inference | None = None) -> Content:
     facts = (inference or infer_shapes(model, tolerant=True)).facts
     nodes = tuple(model.walk())
     index = {node: i for i, node in enumerate(nodes)}
-    costs = Costs(model, facts)
+    costs = LayerCosts(model, facts)
     owners: list[tuple[int, str] | None] = [None] * len(nodes)
     for i, node in enumerate(nodes):
         for name, body in node.bodies.items():
             for inner in body.graph.nodes:
                 owners[index[inner]] = (i, name)
     edges = tuple(
-        Edge(index[value.node], value.index, i, j)
+        DrawnEdge(index[value.node], value.index, i, j)
         for i, node in enumerate(nodes)
         for j, value in enumerate(node.inputs)
         if value is not None and value.node in index and owners[index[value.node]] == owners[i]
@@ -63,7 +63,7 @@ def content_of(model: Graph, inference: Inference | None = None) -> Content:
     )
 
 
-def _cost(costs: Costs, node: Node) -> Cost | None:
+def _cost(costs: LayerCosts, node: Node) -> Cost | None:
     if node.type in NO_COMPUTATION:
         return None
     try:

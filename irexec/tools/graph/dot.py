@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from irexec.tools.graph.drawing import Drawing, Frame
+from irexec.tools.graph.drawing import Drawing, DrawnFrame
 from irexec.tools.graph.families import FAMILIES
 from irexec.tools.graph.flat import box_name, flat_edges, frame_label, label_lines, nested_lines
 
@@ -22,7 +22,7 @@ def dot(drawing: Drawing) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def _begin(drawing: Drawing, frame: Frame) -> tuple[str, str]:
+def _begin(drawing: Drawing, frame: DrawnFrame) -> tuple[str, str]:
     style = 'style="rounded,filled"; color="#a9b3bd"; fillcolor="#f5f7f9";'
     return f"subgraph cluster_{frame.index} {{", f"label={_quoted(frame_label(drawing, frame))}; {style}"
 

@@ -16,12 +16,12 @@ from irexec.ir.findings import Finding
 from irexec.ir.garbage import collection_paused
 from irexec.runtime.profile import Profile
 from irexec.tools.graph.content import Content, content_of, drawn_in
-from irexec.tools.graph.drawing import Drawing, Edge, Layer
+from irexec.tools.graph.drawing import Drawing, DrawnEdge, DrawnLayer
 from irexec.tools.graph.families import family_of
 from irexec.tools.graph.frames import FrameBuilder
 from irexec.tools.graph.selection import neighbours, select
 from irexec.tools.graph.shown import ShownDrawing
-from irexec.tools.inspect.weights import weight_line
+from irexec.tools.inspect.stored_weights import weight_line
 
 
 def draw(
@@ -76,7 +76,7 @@ def draw(
     }
     with collection_paused():
         edges = tuple(
-            Edge(index[e.source], e.output, index[e.target], e.input)
+            DrawnEdge(index[e.source], e.output, index[e.target], e.input)
             for e in content.edges
             if e.source in index and e.target in index
         )
@@ -153,7 +153,7 @@ def _times(content: Content, profile: Profile) -> dict[int, dict[str, Any]]:
 
 
 @collection_paused()
-def _layers(content: Content, index: Mapping[int, int], into: Mapping[int, int], marks: _Marks) -> list[Layer]:
+def _layers(content: Content, index: Mapping[int, int], into: Mapping[int, int], marks: _Marks) -> list[DrawnLayer]:
     """The layers of the drawing, in the order of ``index``."""
     constants: dict[int, list[int]] = defaultdict(list)
     for i, k in index.items():
@@ -161,7 +161,7 @@ def _layers(content: Content, index: Mapping[int, int], into: Mapping[int, int],
             constants[into[i]].append(k)
     reads = _constant_inputs(content, into)
     return [
-        Layer(
+        DrawnLayer(
             index=k,
             line=content.lines[i],
             family=family_of(content.nodes[i].type, content.nodes[i].version),
@@ -187,7 +187,7 @@ def _constant_inputs(content: Content, into: Mapping[int, int]) -> dict[int, lis
 
 
 def _add_statistics(
-    content: Content, index: Mapping[int, int], layers: list[Layer], advance: Callable[[int], None]
+    content: Content, index: Mapping[int, int], layers: list[DrawnLayer], advance: Callable[[int], None]
 ) -> None:
     """Add the statistics of the constants that can be read."""
     for i, k in index.items():

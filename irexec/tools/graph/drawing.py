@@ -10,8 +10,8 @@ from irexec.analysis.cost import Cost
 from irexec.ir.findings import Finding
 from irexec.messages import counted
 from irexec.tools.graph.names import SHAPE_ARITHMETIC
+from irexec.tools.inspect.stored_weights import WeightLine
 from irexec.tools.inspect.summary import LayerLine
-from irexec.tools.inspect.weights import WeightLine
 
 SEVERITIES = ("error", "warning", "info")
 """Severities, the worst first."""
@@ -20,7 +20,7 @@ FrameKind = Literal["graph", "block", "layer", "body"]
 
 
 @dataclass(frozen=True)
-class Layer:
+class DrawnLayer:
     """One layer.
 
     Attributes:
@@ -53,7 +53,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class DrawnEdge:
     """An edge: output ``output`` of layer ``source`` arrives at input ``input`` of layer ``target``; layers by
     index."""
 
@@ -78,7 +78,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Frame:
+class DrawnFrame:
     """A part of a graph that is drawn as one box, or unfolded with its content.
 
     Attributes:
@@ -124,9 +124,9 @@ class Drawing:
     """
 
     name: str
-    layers: tuple[Layer, ...]
-    edges: tuple[Edge, ...]
-    frames: tuple[Frame, ...]
+    layers: tuple[DrawnLayer, ...]
+    edges: tuple[DrawnEdge, ...]
+    frames: tuple[DrawnFrame, ...]
     total: int
     cut: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
@@ -142,7 +142,7 @@ class Drawing:
         """Number of layers that are drawn in others."""
         return len(self.layers) - self.boxes
 
-    def inside(self, frame: Frame) -> Iterator[Layer]:
+    def inside(self, frame: DrawnFrame) -> Iterator[DrawnLayer]:
         """The layers with a box of their own in a frame and in the frames in it."""
         waiting = list(frame.items)
         while waiting:
@@ -155,11 +155,11 @@ class Drawing:
                 yield self.layers[inner.layer]
             waiting += inner.items
 
-    def findings_of(self, layer: Layer) -> list[Finding]:
+    def findings_of(self, layer: DrawnLayer) -> list[Finding]:
         """The findings of a layer and of the constants that are drawn in it."""
         return [finding for i in (layer.index, *layer.constants) for finding in self.layers[i].findings]
 
-    def severity(self, layer: Layer) -> str | None:
+    def severity(self, layer: DrawnLayer) -> str | None:
         """The worst of these findings; None without findings."""
         severities = {finding.severity for finding in self.findings_of(layer)}
         return next((name for name in SEVERITIES if name in severities), None)
@@ -202,7 +202,7 @@ class Drawing:
             ],
         }
 
-    def _row(self, layer: Layer) -> dict[str, Any]:
+    def _row(self, layer: DrawnLayer) -> dict[str, Any]:
         line = layer.line
         return {
             "index": layer.index,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from irexec.messages import counted, cut, visible
-from irexec.tools.graph.drawing import Drawing, Frame, Layer
+from irexec.tools.graph.drawing import Drawing, DrawnFrame, DrawnLayer
 
 _LONGEST = 60
 
@@ -64,7 +64,7 @@ def label_lines(drawing: Drawing, item: int) -> list[str]:
     return [_short(layer.line.type), _short(layer.line.name), *reads, *_marks(drawing, layer)]
 
 
-def _marks(drawing: Drawing, layer: Layer) -> Iterator[str]:
+def _marks(drawing: Drawing, layer: DrawnLayer) -> Iterator[str]:
     if layer.milliseconds is not None:
         yield f"{layer.milliseconds:.3g} ms" + ("" if layer.share is None else f" ({layer.share:.0%})")
     found = drawing.findings_of(layer)
@@ -72,11 +72,11 @@ def _marks(drawing: Drawing, layer: Layer) -> Iterator[str]:
         yield ", ".join(dict.fromkeys(f"{finding.severity} {finding.code}" for finding in found))
 
 
-def _frame_name(drawing: Drawing, frame: Frame) -> str:
+def _frame_name(drawing: Drawing, frame: DrawnFrame) -> str:
     return frame.name if frame.layer is None else f"{drawing.layers[frame.layer].line.type} {frame.name}"
 
 
-def frame_label(drawing: Drawing, frame: Frame) -> str:
+def frame_label(drawing: Drawing, frame: DrawnFrame) -> str:
     """Title of an unfolded frame."""
     return _short(_frame_name(drawing, frame))
 
@@ -88,9 +88,9 @@ def _short(text: str) -> str:
 def nested_lines(
     drawing: Drawing,
     node: Callable[[int], str],
-    begin: Callable[[Frame], Sequence[str]],
+    begin: Callable[[DrawnFrame], Sequence[str]],
     end: str,
-    frame: Frame | None = None,
+    frame: DrawnFrame | None = None,
     indent: str = "  ",
 ) -> Iterator[str]:
     """The boxes of a frame, and of the unfolded frames in it, as lines of text.

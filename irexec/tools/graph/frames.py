@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from irexec.ir.order import sort_by_producers
 from irexec.tools.graph.acyclic import make_acyclic
-from irexec.tools.graph.drawing import Edge, Frame, FrameKind, Layer, Link
+from irexec.tools.graph.drawing import DrawnEdge, DrawnFrame, DrawnLayer, FrameKind, Link
 from irexec.tools.graph.names import Group, group_by_scope, scopes
 from irexec.tools.graph.repetition import group_repeated
 from irexec.tools.graph.shape_arithmetic import set_apart
@@ -30,8 +30,8 @@ class FrameBuilder:
 
     def __init__(
         self,
-        layers: Sequence[Layer],
-        edges: Iterable[Edge],
+        layers: Sequence[DrawnLayer],
+        edges: Iterable[DrawnEdge],
         owners: Mapping[int, tuple[int, str]],
         *,
         blocks: bool | None,
@@ -58,11 +58,11 @@ class FrameBuilder:
         self._owners = owners
         self._fill(self._new("graph", "", None, None), [i for i in shown if i not in owners], None)
 
-    def frames(self, *, bodies: bool) -> tuple[Frame, ...]:
+    def frames(self, *, bodies: bool) -> tuple[DrawnFrame, ...]:
         """The frames; those of bodies are unfolded if ``bodies``."""
         links = self._links()
         made = [
-            Frame(k, kind, name, parent, layer, tuple(items), tuple(links[k]), folded=kind in ("block", "layer"))
+            DrawnFrame(k, kind, name, parent, layer, tuple(items), tuple(links[k]), folded=kind in ("block", "layer"))
             for k, ((kind, name, layer), parent, items) in enumerate(
                 zip(self._kinds, self._parents, self._items, strict=True)
             )
@@ -144,13 +144,13 @@ class FrameBuilder:
         return path
 
 
-def _unfolded(frames: list[Frame], bodies: bool) -> tuple[Frame, ...]:
+def _unfolded(frames: list[DrawnFrame], bodies: bool) -> tuple[DrawnFrame, ...]:
     """The frames, with the outermost blocks unfolded, and those of bodies if ``bodies``."""
     depths: list[int] = []
     for frame in frames:
         depths.append(0 if frame.parent is None else depths[frame.parent] + 1)
     folded = [frame.folded and (frame.kind == "block" or not bodies) for frame in frames]
-    blocks: dict[int, list[Frame]] = defaultdict(list)
+    blocks: dict[int, list[DrawnFrame]] = defaultdict(list)
     for frame in frames:
         if frame.kind == "block" and frame.parent is not None and not frame.is_dimmed:
             blocks[frame.parent].append(frame)
@@ -165,7 +165,7 @@ def _unfolded(frames: list[Frame], bodies: bool) -> tuple[Frame, ...]:
     return tuple(replace(frame, folded=fold) for frame, fold in zip(frames, folded, strict=True))
 
 
-def _around(frames: Sequence[Frame], index: int) -> Iterator[int]:
+def _around(frames: Sequence[DrawnFrame], index: int) -> Iterator[int]:
     """A frame and those around it."""
     here: int | None = index
     while here is not None:

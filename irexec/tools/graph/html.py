@@ -19,11 +19,11 @@ from irexec.ir.findings import Finding
 from irexec.ir.garbage import collection_paused
 from irexec.messages import counted, cut, visible
 from irexec.tools.graph.boxes import WIDTH
-from irexec.tools.graph.drawing import Drawing, Frame, Layer
+from irexec.tools.graph.drawing import Drawing, DrawnFrame, DrawnLayer
 from irexec.tools.graph.families import FAMILIES
 from irexec.tools.graph.layout import GAP_Y, lay_out
 from irexec.tools.graph.placing import CUT, HEAD, PAD, folded_size
-from irexec.tools.inspect.weights import WeightLine
+from irexec.tools.inspect.stored_weights import WeightLine
 
 _NAME, _TEXT, _LISTED = 600, 2_000, 200
 """Characters of names and of attributes, and how many tensor names or layers are listed at once."""
@@ -145,7 +145,7 @@ def document(drawing: Drawing) -> dict[str, Any]:
     }
 
 
-def _frame(drawing: Drawing, frame: Frame, tensors: dict[tuple[int, int], int]) -> dict[str, Any]:
+def _frame(drawing: Drawing, frame: DrawnFrame, tensors: dict[tuple[int, int], int]) -> dict[str, Any]:
     sizes = [folded_size(drawing, item) for item in frame.items]
     layout = lay_out(frame, sizes)
 
@@ -174,7 +174,7 @@ def _frame(drawing: Drawing, frame: Frame, tensors: dict[tuple[int, int], int]) 
     }
 
 
-def _layer(drawing: Drawing, layer: Layer) -> dict[str, Any]:
+def _layer(drawing: Drawing, layer: DrawnLayer) -> dict[str, Any]:
     line, cost = layer.line, layer.cost
     before, after = drawing.cut.get(layer.index, ((), ()))
     found = {

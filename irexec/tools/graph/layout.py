@@ -19,7 +19,7 @@ from typing import Any
 
 from irexec.ir.order import sort_by_producers
 from irexec.tools.graph.coordinates import assign
-from irexec.tools.graph.drawing import Frame
+from irexec.tools.graph.drawing import DrawnFrame
 from irexec.tools.graph.ordering import Layered, reduce_crossings
 
 GAP_Y, _END = 40.0, 18.0
@@ -35,7 +35,7 @@ class FrameLayout:
     """The positions in one frame, in pixels from the upper left corner of its content.
 
     Attributes:
-        centres: horizontal centre and upper edge of each item, in the order of ``Frame.items``.
+        centres: horizontal centre and upper edge of each item, in the order of ``DrawnFrame.items``.
         rows: row of each item.
         entries: horizontal position of each tensor that comes from outside, above the content.
         exits: horizontal position of each tensor that goes outside, below the content.
@@ -53,7 +53,7 @@ class FrameLayout:
     height: float
 
 
-def lay_out(frame: Frame, sizes: Sequence[Size]) -> FrameLayout:
+def lay_out(frame: DrawnFrame, sizes: Sequence[Size]) -> FrameLayout:
     """The layout of one frame.
 
     Args:
@@ -77,7 +77,7 @@ def lay_out(frame: Frame, sizes: Sequence[Size]) -> FrameLayout:
 class _Vertices:
     """The vertices of a frame: its items, and the tensors that come from outside or go there."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: DrawnFrame) -> None:
         self.of: dict[Any, int] = {item: i for i, item in enumerate(frame.items)}
         self.first: list[int] = []
         self.last: list[int] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from irexec.tools.graph.drawing import Drawing, Frame
+from irexec.tools.graph.drawing import Drawing, DrawnFrame
 from irexec.tools.graph.families import FAMILIES
 from irexec.tools.graph.flat import box_name, flat_edges, frame_label, label_lines, nested_lines
 
@@ -31,7 +31,7 @@ def mermaid(drawing: Drawing) -> str:
     return "\n".join([*lines, ""])
 
 
-def _begin(drawing: Drawing, frame: Frame) -> tuple[str]:
+def _begin(drawing: Drawing, frame: DrawnFrame) -> tuple[str]:
     return (f'subgraph {box_name(~frame.index)} ["{escaped(frame_label(drawing, frame))}"]',)
 
 

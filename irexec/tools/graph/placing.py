@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from irexec.tools.graph.boxes import WIDTH, Box, box_of_item, frame_title
-from irexec.tools.graph.drawing import Drawing, Frame, Link
+from irexec.tools.graph.drawing import Drawing, DrawnFrame, Link
 from irexec.tools.graph.layout import FrameLayout, Point, Size, lay_out
 
 PAD, HEAD = 14.0, 24.0
@@ -93,7 +93,7 @@ class _Content:
 
     layout: FrameLayout
 
-    def __init__(self, drawing: Drawing, frame: Frame, contents: Mapping[int, _Content]) -> None:
+    def __init__(self, drawing: Drawing, frame: DrawnFrame, contents: Mapping[int, _Content]) -> None:
         self._drawing, self._frame = drawing, frame
         self._open = {item: contents[~item].layout for item in frame.items if item < 0 and ~item in contents}
         sizes = [self._size(item) for item in frame.items]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 from irexec.errors import InputError, UnsupportedError
@@ -57,9 +56,3 @@ def png(svg: str, size: tuple[float, float], scale: float, notify: Notify) -> by
         return bytes(resvg.svg_to_bytes(svg_string=svg, zoom=min(scale, largest)))
     except ValueError as error:
         raise InputError(f"the image cannot be made: {error}") from None
-
-
-def png_size(image: bytes) -> tuple[int, int]:
-    """Width and height of a .png."""
-    width, height = struct.unpack(">II", image[16:24])
-    return width, height

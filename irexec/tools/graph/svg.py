@@ -12,7 +12,7 @@ from typing import Any
 from irexec.display.markup import Html, element, joined
 from irexec.messages import cut
 from irexec.tools.graph.boxes import TEXT, TITLE, WIDTH, Box
-from irexec.tools.graph.drawing import Drawing, Layer
+from irexec.tools.graph.drawing import Drawing, DrawnLayer
 from irexec.tools.graph.families import FAMILIES
 from irexec.tools.graph.layout import Point
 from irexec.tools.graph.placing import Connector, Placed, PlacedBox, PlacedLine, place
@@ -144,7 +144,7 @@ def _text(text: str, x: float, y: float, fill: str, **attributes: Any) -> Html:
     return element("text", text, x=_n(x), y=_n(y), fill=fill, **attributes)
 
 
-def _tooltip(layer: Layer) -> str:
+def _tooltip(layer: DrawnLayer) -> str:
     line = layer.line
     outputs = ", ".join(line.outputs)
     findings = "".join(f"; {finding.code}: {finding.message}" for finding in layer.findings)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from irexec.analysis.constant_layers import constant_layers
-from irexec.analysis.cost import NO_COMPUTATION, NOTHING, Cost, Costs, product
+from irexec.analysis.cost import NO_COMPUTATION, NOTHING, Cost, LayerCosts, product
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.api import ModelLike, as_model
@@ -149,7 +149,7 @@ def cost(model: ModelLike, inference: Inference | None = None) -> CostReport:
     model = as_model(model)
     refuse_execution_graph(model)
     facts = (inference or infer_shapes(model, tolerant=True)).facts
-    rows = tuple(_rows(model, "", 1, Costs(model, facts)))
+    rows = tuple(_rows(model, "", 1, LayerCosts(model, facts)))
     names = tuple(row.path + row.name for row in rows if row.macs is None or row.bytes is None)
     open_inputs = (
         f"{node.outputs[0].name}: {facts[node.outputs[0]]}"
@@ -160,7 +160,7 @@ def cost(model: ModelLike, inference: Inference | None = None) -> CostReport:
     return CostReport(model.name, rows, tuple(_by_type(rows)), _sum(rows), known, names, tuple(open_inputs))
 
 
-def _rows(graph: Graph, path: str, times: int | None, costs: Costs) -> Iterator[LayerCost]:
+def _rows(graph: Graph, path: str, times: int | None, costs: LayerCosts) -> Iterator[LayerCost]:
     """The rows of a graph that runs so many times."""
     first = _first_readers(graph, costs)
     merged: dict[Node, list[Node]] = {}
@@ -184,7 +184,7 @@ def _row(node: Node, together: Sequence[Node], path: str, times: int | None, own
     )
 
 
-def _first_readers(graph: Graph, costs: Costs) -> dict[Node, Node]:
+def _first_readers(graph: Graph, costs: LayerCosts) -> dict[Node, Node]:
     """Layers that depend on constants alone, each with the first reader of its result that depends on more."""
     constant = constant_layers(graph)
     found: dict[Node, Node] = {}
@@ -199,7 +199,7 @@ def _first_readers(graph: Graph, costs: Costs) -> dict[Node, Node]:
     return dict(sorted(found.items(), key=lambda pair: order[pair[0]]))
 
 
-def _reader(node: Node, costs: Costs) -> Node | None:
+def _reader(node: Node, costs: LayerCosts) -> Node | None:
     return next((reader for value in node.outputs for reader in costs.readers(value)), None)
 
 

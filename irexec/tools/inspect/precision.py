@@ -45,7 +45,7 @@ class LayerPrecision(Record):
 
 
 @dataclass(frozen=True)
-class Storage(Record):
+class StorageRow(Record):
     """The weights that are stored alike.
 
     Attributes:
@@ -100,7 +100,7 @@ class PrecisionReport(Report):
 
     name: str
     layers: tuple[LayerPrecision, ...]
-    weights: tuple[Storage, ...]
+    weights: tuple[StorageRow, ...]
     activations: tuple[ActivationType, ...]
     weight_elements: int
     stored: int
@@ -190,12 +190,12 @@ def _levels(node: Node) -> str:
     return node.attributes.get("destination_type", "f8e4m3") if node.type == "FakeConvert" else ""
 
 
-def _storages(stored: Sequence[StoredWeights]) -> list[Storage]:
+def _storages(stored: Sequence[StoredWeights]) -> list[StorageRow]:
     groups: dict[tuple[str, str, str], list[StoredWeights]] = {}
     for weights in stored:
         groups.setdefault((weights.element, weights.scheme, weights.computed), []).append(weights)
     found = [
-        Storage(*key, len(g), sum(w.elements for w in g), sum(w.bytes for w in g), _decompressed(g))
+        StorageRow(*key, len(g), sum(w.elements for w in g), sum(w.bytes for w in g), _decompressed(g))
         for key, g in groups.items()
     ]
     return sorted(found, key=lambda storage: -storage.elements)

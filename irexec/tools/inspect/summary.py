@@ -122,7 +122,7 @@ def _(layer: LayerLine) -> Iterator[Content]:
 
 
 @dataclass(frozen=True)
-class Edge(Record):
+class EdgeRow(Record):
     """An edge as the file has it: ids of layers, which count in each body anew, and of ports."""
 
     path: str
@@ -212,10 +212,10 @@ def layer_lines(model: Graph, facts: Mapping[Value, Fact]) -> list[LayerLine]:
 
 
 @collection_paused()
-def edges(model: Graph) -> Records[Edge]:
+def edges(model: Graph) -> Records[EdgeRow]:
     """Every edge; edges of a body come after the edges of its layer."""
     return Records(
-        Edge(path, port.source.node.id, port.source.port_id, node.id, node.input_id(index))
+        EdgeRow(path, port.source.node.id, port.source.port_id, node.id, node.input_id(index))
         for path, node in _nodes(model, "")
         for index, port in enumerate(node.ports)
         if port.source is not None

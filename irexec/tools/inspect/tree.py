@@ -23,7 +23,7 @@ _PARTS = 64
 
 
 @dataclass(frozen=True)
-class Branch(Record):
+class TreeBranch(Record):
     """The layers whose names begin alike.
 
     Attributes:
@@ -41,7 +41,7 @@ class Branch(Record):
     type: str | None
     layers: int
     cost: Cost
-    branches: tuple[Branch, ...]
+    branches: tuple[TreeBranch, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """The branch for JSON, its cost among its own fields."""
@@ -60,7 +60,7 @@ class TreeReport(Report):
     """
 
     name: str
-    root: Branch
+    root: TreeBranch
     report: CostReport = field(repr=False)
 
     def __repr__(self) -> str:
@@ -133,7 +133,7 @@ class _Growing:
         self._layers += 1
         self._cost += row.cost
 
-    def branch(self, depth: int | None) -> Branch:
+    def branch(self, depth: int | None) -> TreeBranch:
         """The branch, with so many levels below it."""
         at, name = self, self._name
         while not at._types and len(at._below) == 1 and self._name:
@@ -143,10 +143,10 @@ class _Growing:
             () if depth == 0 else tuple(one.branch(None if depth is None else depth - 1) for one in at._below.values())
         )
         type = at._types[0] if len(at._types) == 1 else None
-        return Branch(name.lstrip("/.") if self._name else "", at._path, type, at._layers, at._cost, below)
+        return TreeBranch(name.lstrip("/.") if self._name else "", at._path, type, at._layers, at._cost, below)
 
 
-def walk(root: Branch) -> Iterator[tuple[str, Branch]]:
+def walk(root: TreeBranch) -> Iterator[tuple[str, TreeBranch]]:
     """The branches from top to bottom, each with the lines that lead to it."""
     corner, tee, line = "└─ ", "├─ ", "│  "
     waiting = [("", "", branch) for branch in reversed(root.branches)]

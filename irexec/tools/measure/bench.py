@@ -19,8 +19,8 @@ from irexec.ir.dims import shape_text
 from irexec.messages import amount, counted
 from irexec.records import Record, Report
 from irexec.tools.arrays.files import write_npz
-from irexec.tools.engines.engine import Job
-from irexec.tools.engines.process import EngineProcess, Measured, take_turns
+from irexec.tools.engines.engine import EngineJob
+from irexec.tools.engines.process import EngineProcess, ProcessMeasurement, take_turns
 from irexec.tools.images.files import Notify
 from irexec.tools.run.input_sources import InputSource, sample_inputs
 from irexec.tools.run.run_options import RunOptions
@@ -160,16 +160,16 @@ def _require(engine: str) -> None:
 
 def _job(
     engine: str, path: str, ports: Sequence[Port], arrays: Mapping[str, np.ndarray], options: BenchOptions, folder: Path
-) -> Job:
+) -> EngineJob:
     if engine != "irexec":
         _refuse_carriers(engine, ports)
     inputs = folder / f"{engine}.npz"
     with open(inputs, "xb") as file:
         write_npz(file, arrays)
     if engine == "onnxruntime":
-        return Job(engine, _onnx_model(path, options.onnx), str(inputs), threads=options.threads)
+        return EngineJob(engine, _onnx_model(path, options.onnx), str(inputs), threads=options.threads)
     own = {"max_memory": options.max_memory, "precision": options.precision} if engine == "irexec" else {}
-    return Job(engine, str(path), str(inputs), options.weights, options.threads, bool(options.shapes), own)
+    return EngineJob(engine, str(path), str(inputs), options.weights, options.threads, bool(options.shapes), own)
 
 
 def _refuse_carriers(engine: str, ports: Sequence[Port]) -> None:
@@ -191,7 +191,7 @@ def _onnx_model(path: str, given: str | None) -> str:
     raise InputError(f"--against onnxruntime runs an ONNX model, and {file} does not exist: --onnx names another file")
 
 
-def _result(measured: Measured, median: float) -> EngineResult:
+def _result(measured: ProcessMeasurement, median: float) -> EngineResult:
     times = np.array(measured.times_ms)
     p50, p90, p99 = (float(value) for value in np.percentile(times, (50, 90, 99)))
     return EngineResult(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from irexec.analysis.execution_graph import executed_layers, times_by_type
 from irexec.analysis.model import Model
-from irexec.display import Bar, Column, Content, Definitions, Histogram, Table, Text, bars, html
+from irexec.display import Bar, Column, Content, Definitions, HistogramChart, Table, Text, bars, html
 from irexec.display.markup import Html, element
 from irexec.ir.dims import shape_text
 from irexec.ir.findings import Finding, count_text
@@ -30,7 +30,7 @@ _FINDINGS = 2_000
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportPart:
     """A part of the report.
 
     Attributes:
@@ -48,15 +48,15 @@ class Section:
         return element("section", element("h2", self.title, id=self.id), html(self.content), aria_labelledby=self.id)
 
 
-def page_sections(found: Contents, graph: Content) -> list[Section]:
+def page_sections(found: Contents, graph: Content) -> list[ReportPart]:
     """All sections of a report, without those that would be empty."""
     index = Index.of(found.nodes)
     planned = None if found.measured is None else found.measured.memory
     first = [
-        Section("summary", "Summary", summary(found)),
-        Section("findings", "Findings", findings(found.findings, index)),
+        ReportPart("summary", "Summary", summary(found)),
+        ReportPart("findings", "Findings", findings(found.findings, index)),
     ]
-    last = Section(
+    last = ReportPart(
         "notes",
         "Not in this report",
         element("ul", [element("li", note) for note in found.notes]) if found.notes else None,
@@ -64,19 +64,19 @@ def page_sections(found: Contents, graph: Content) -> list[Section]:
     if not found.nodes:
         return [*first, last]
     all_sections = [
-        Section("graph", "Graph", graph),
+        ReportPart("graph", "Graph", graph),
         *first,
-        Section("ports", "Inputs and outputs", None if found.is_execution_graph else ports(found)),
-        Section(
+        ReportPart("ports", "Inputs and outputs", None if found.is_execution_graph else ports(found)),
+        ReportPart(
             "operations", "Operations", executed_operations(found) if found.is_execution_graph else operations(found)
         ),
-        Section("time", "Time", None if found.measured is None else times(found.measured.profile)),
-        Section(
+        ReportPart("time", "Time", None if found.measured is None else times(found.measured.profile)),
+        ReportPart(
             "layers", "Layers", executed_table(found, index) if found.is_execution_graph else layers_table(found, index)
         ),
-        Section("types", "Element types", None if found.precision is None else element_types(found.precision)),
-        Section("memory", "Memory", None if found.memory is None else memory(found.memory, planned)),
-        Section("weights", "Weights", weights(found, index)),
+        ReportPart("types", "Element types", None if found.precision is None else element_types(found.precision)),
+        ReportPart("memory", "Memory", None if found.memory is None else memory(found.memory, planned)),
+        ReportPart("weights", "Weights", weights(found, index)),
         last,
     ]
     return [section for section in all_sections if section.content]
@@ -267,4 +267,4 @@ def _zeros(found: ConstantHistogram | str) -> float | None:
 def _chart(found: ConstantHistogram | str) -> Content:
     if isinstance(found, str):
         return Text(found, "error")
-    return Histogram(found.counts, found.edges[0], found.edges[-1]) if len(found.counts) > 1 else None
+    return HistogramChart(found.counts, found.edges[0], found.edges[-1]) if len(found.counts) > 1 else None

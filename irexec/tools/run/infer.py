@@ -81,7 +81,7 @@ _NAMES = 10
 
 
 @dataclass(frozen=True)
-class Messages:
+class Notifier:
     """Where a run reports what is not an error, as soon as it is known.
 
     Attributes:
@@ -126,7 +126,7 @@ def infer(
     path: str,
     sources: Sequence[InputSource],
     options: InferOptions,
-    messages: Messages | None = None,
+    notifier: Notifier | None = None,
     progress: RunProgress | None = None,
 ) -> InferReport:
     """Run a model once and give, write and compare whatever ``options`` ask for.
@@ -135,7 +135,7 @@ def infer(
         path: the .xml or .onnx.
         sources: where the inputs come from.
         options: the request.
-        messages: takes notes and warnings.
+        notifier: receives notes and warnings.
         progress: called after each step of the run with the part of it, of 1, that the step is estimated to take.
 
     Raises:
@@ -143,7 +143,7 @@ def infer(
         ModelError, NodeError, UnsupportedError: a requested file or tensor cannot be read, run or written.
         RunTimeoutError: the run takes longer than the timeout.
     """
-    messages = messages or Messages()
+    notifier = notifier or Notifier()
     check_outputs(options.output, options.dump_folder, _files_read(path, sources, options))
     labels = read_labels(options.labels) if options.labels else None
     model = _model(path, sources, options)
@@ -155,14 +155,14 @@ def infer(
     compiled = options.compiled(model, weights=options.compressed, tolerant=True)
     wanted = _wanted(compiled, options)
     _require(compiled, wanted.required, options)
-    _warn(model, compiled, messages)
+    _warn(model, compiled, notifier)
     memory = MemoryLimit(options.max_memory)
     inputs = input_arrays(
-        sources, compiled.inputs, seed=options.seed, image=options.image, notify=messages.note, memory=memory
+        sources, compiled.inputs, seed=options.seed, image=options.image, notify=notifier.note, memory=memory
     )
     _require_inputs(compiled, inputs)
     if options.save_inputs is not None:
-        write_results(options.save_inputs, inputs, options.image, messages.note)
+        write_results(options.save_inputs, inputs, options.image, notifier.note)
     trapped: TrapReport | None = None
     if options.trap is None:
         found = compiled.values(inputs, wanted.values, timeout=options.timeout, progress=progress)
@@ -179,7 +179,7 @@ def infer(
     arrays = dict(zip(wanted.values, found, strict=True))
     report = replace(_report(wanted, arrays, labels, options), trap=trapped)
     if options.output is not None:
-        write_results(options.output, report.tensors, options.image, messages.note)
+        write_results(options.output, report.tensors, options.image, notifier.note)
     if options.dump_folder is not None:
         write_dump(Path(options.dump_folder), {name: (value, arrays[value]) for name, value in wanted.dumped.items()})
     return report
@@ -232,7 +232,7 @@ def _refuse_errors(model: Model) -> None:
         raise ModelError(f"{errors[0].at(str(model.path))}: {errors[0].code} {errors[0].message}{more}")
 
 
-def _warn(model: Model, compiled: CompiledModel, messages: Messages) -> None:
+def _warn(model: Model, compiled: CompiledModel, notifier: Notifier) -> None:
     """Report errors of the model that do not keep it from running.
 
     Such errors are wrong declarations of ports, since shapes are inferred anyway, and faults of unused layers.
@@ -243,9 +243,9 @@ def _warn(model: Model, compiled: CompiledModel, messages: Messages) -> None:
     findings = port_findings(compiled.model if compiled.program.runs_as_read else model, inference)
     texts += [f"{finding.at()}: {finding.message}" for finding in findings if finding.severity == "error"]
     for text in texts[:_WARNINGS_SHOWN]:
-        messages.warning(text)
+        notifier.warning(text)
     if len(texts) > _WARNINGS_SHOWN:
-        messages.warning(f"{len(texts) - _WARNINGS_SHOWN} more such warnings, see irexec validate")
+        notifier.warning(f"{len(texts) - _WARNINGS_SHOWN} more such warnings, see irexec validate")
 
 
 def _require(compiled: CompiledModel, values: Sequence[Value], options: InferOptions) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from irexec.display import Column, Content, Definitions, Histogram, Table, Text, sections_of
+from irexec.display import Column, Content, Definitions, HistogramChart, Table, Text, sections_of
 from irexec.messages import counted
 from irexec.runtime.array_text import NamedArrays
 from irexec.runtime.compiled_model import CompiledModel
@@ -76,7 +76,7 @@ def arrays_table(arrays: NamedArrays) -> Table:
     return Table(columns, [_row(name, array) for name, array in arrays])
 
 
-def array_histogram(array: np.ndarray) -> Histogram | None:
+def array_histogram(array: np.ndarray) -> HistogramChart | None:
     """The histogram of the finite elements of an array; None if it has none, or all are equal."""
     finite, _ = _finite(array)
     return _histogram(finite, float(finite.min()), float(finite.max())) if finite.size else None
@@ -104,10 +104,10 @@ def _finite(array: np.ndarray) -> tuple[np.ndarray, int]:
     return finite, values.size - finite.size
 
 
-def _histogram(values: np.ndarray, low: float, high: float) -> Histogram | None:
+def _histogram(values: np.ndarray, low: float, high: float) -> HistogramChart | None:
     """None where all values are the same, or their range is more than a float holds."""
     if not 0 < high - low < math.inf:
         return None
     # By hand: NumPy's refuses ranges that are too narrow for its bins.
     bins = np.minimum(((values - low) / (high - low) * _BINS).astype(np.int64), _BINS - 1)
-    return Histogram(np.bincount(bins, minlength=_BINS).tolist(), low, high)
+    return HistogramChart(np.bincount(bins, minlength=_BINS).tolist(), low, high)

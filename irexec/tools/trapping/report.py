@@ -24,7 +24,7 @@ _SHOWN = 10
 
 
 @dataclass(frozen=True)
-class Tensor(Record):
+class TrappedTensor(Record):
     """A tensor that a layer has read or given.
 
     Attributes:
@@ -71,12 +71,12 @@ class Trap(Record):
     version: str
     line: int | None
     iterations: tuple[tuple[str, str, int], ...]
-    output: Tensor
+    output: TrappedTensor
     index: tuple[int, ...]
     value: float
     count: int
     limits: tuple[float, float] | None
-    inputs: tuple[Tensor, ...]
+    inputs: tuple[TrappedTensor, ...]
     fine: int
 
     def as_dict(self) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class TrapReport(Record):
             yield f"no range is recorded of {count}: {listed(self.without_range, _SHOWN)}"
 
 
-def _tensors_table(tensors: list[tuple[str, Tensor]]) -> Table:
+def _tensors_table(tensors: list[tuple[str, TrappedTensor]]) -> Table:
     def infinities(s: Statistics) -> int | None:
         return s.infinities + s.negative_infinities or None
 

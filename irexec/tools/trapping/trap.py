@@ -18,7 +18,7 @@ from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.arrays.statistics import Statistics, blocks_of, constant_statistics, statistics
 from irexec.tools.trapping.options import MARGIN, Kind
 from irexec.tools.trapping.ranges import Ranges
-from irexec.tools.trapping.report import Origin, Tensor, Trap, TrapReport
+from irexec.tools.trapping.report import Origin, Trap, TrappedTensor, TrapReport
 
 F16_MAX = 65504.0
 """The largest f16."""
@@ -188,15 +188,15 @@ class TrapWatcher:
         )  # fmt: skip
         raise Trapped(trap)
 
-    def _tensor(self, value: Value, array: np.ndarray | None) -> Tensor:
+    def _tensor(self, value: Value, array: np.ndarray | None) -> TrappedTensor:
         node = value.node
         if node.constant is not None:
             fact = Fact(node.constant.element, node.constant.shape)
-            return Tensor(self._names[value], node.type, str(fact), constant_statistics(node))
+            return TrappedTensor(self._names[value], node.type, str(fact), constant_statistics(node))
         element = value.fact.element if value.fact is not None else None
         if not isinstance(array, np.ndarray):
-            return Tensor(self._names[value], node.type, str(Fact(element, None)), Statistics())
-        return Tensor(self._names[value], node.type, str(Fact.of(array, element)), statistics(array))
+            return TrappedTensor(self._names[value], node.type, str(Fact(element, None)), Statistics())
+        return TrappedTensor(self._names[value], node.type, str(Fact.of(array, element)), statistics(array))
 
 
 def _at(inputs: Sequence[Any], index: int) -> Any:

@@ -3,7 +3,7 @@
 from irexec.tools.validation.baseline import Baseline, read_baseline
 from irexec.tools.validation.files import (
     STDIN,
-    Report,
+    FileReport,
     find_files,
     parse_codes,
     report,
@@ -14,7 +14,7 @@ from irexec.tools.validation.files import (
 __all__ = [
     "STDIN",
     "Baseline",
-    "Report",
+    "FileReport",
     "find_files",
     "parse_codes",
     "read_baseline",

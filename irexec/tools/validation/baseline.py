@@ -12,7 +12,7 @@ from typing import Any
 
 from irexec.errors import InputError
 from irexec.messages import counted
-from irexec.tools.validation.files import Report
+from irexec.tools.validation.files import FileReport
 
 Key = tuple[str, str, str, int | None]
 """File, code, layer and port of a finding. Lines, ids of layers with a name and texts change with edits elsewhere."""
@@ -30,7 +30,7 @@ class Baseline:
     path: str
     known: Mapping[Key, int]
 
-    def apply(self, reports: Iterable[Report], ignore: Collection[str] = ()) -> tuple[list[Report], int]:
+    def apply(self, reports: Iterable[FileReport], ignore: Collection[str] = ()) -> tuple[list[FileReport], int]:
         """The reports without known findings, and the number of known findings of these files that no longer occur.
 
         Args:

@@ -24,7 +24,7 @@ STDIN = "-"
 
 
 @dataclass(frozen=True, repr=False)
-class Report(Shown):
+class FileReport(Shown):
     """The validation of one file.
 
     Attributes:
@@ -73,7 +73,7 @@ class Report(Shown):
         }
 
 
-def reports_sections(reports: Sequence[Report]) -> list[Content]:
+def reports_sections(reports: Sequence[FileReport]) -> list[Content]:
     """The reports of files that were read, and the number of all findings where there are several files."""
     found: list[Content] = [one.sections() for one in reports if one.error is None]
     if len(reports) > 1:
@@ -119,7 +119,7 @@ def report(
     path: str, *, bin_path: str | None = None, mmap: bool = True, weights: bool = False, portability: bool = False,
     release: str | None = None, shapes: Shapes | None = None, ignore: Collection[str] = (),
     progress: Callable[[float], None] | None = None,
-) -> Report:  # fmt: skip
+) -> FileReport:  # fmt: skip
     """Validate one file.
 
     Args:
@@ -148,13 +148,13 @@ def report(
         found = validate(model, portability=portability)
         findings += [one for one in found if (one.code, one.layer_id, one.layer_name, one.port) not in known]
     kept = tuple(finding for finding in findings if finding.code not in ignore)
-    return Report(path, kept, len(findings) - len(kept), seconds=time.perf_counter() - start)
+    return FileReport(path, kept, len(findings) - len(kept), seconds=time.perf_counter() - start)
 
 
-def report_always(path: str, **options: Any) -> Report:
+def report_always(path: str, **options: Any) -> FileReport:
     """The same as ``report``, but the reason why a file cannot be read is part of the report."""
     start = time.perf_counter()
     try:
         return report(path, **options)
     except (ConversionError, ModelError, UnsupportedError) as error:
-        return Report(path, (), error=str(error), seconds=time.perf_counter() - start)
+        return FileReport(path, (), error=str(error), seconds=time.perf_counter() - start)

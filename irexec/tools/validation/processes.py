@@ -11,14 +11,14 @@ from typing import Any
 
 from irexec.errors import InputError
 from irexec.io.worker_process import begin_worker
-from irexec.tools.validation.files import STDIN, Report, report_always
+from irexec.tools.validation.files import STDIN, FileReport, report_always
 
 _DIED = "the process that validated it ended: there may be not enough memory, or it crashed"
 
-_Warned = tuple[Report, list[Warning]]
+_Warned = tuple[FileReport, list[Warning]]
 
 
-def reports(files: Sequence[str], jobs: int = 1, **options: Any) -> Iterator[Report]:
+def reports(files: Sequence[str], jobs: int = 1, **options: Any) -> Iterator[FileReport]:
     """Validate files, in their order.
 
     A process that dies does not hide the other files: its files are validated again, each in a process of its own.
@@ -62,7 +62,7 @@ def _validated(path: str, options: dict[str, Any]) -> _Warned:
     return found, [one.message for one in caught if isinstance(one.message, Warning)]
 
 
-def _result(path: str, future: Future[_Warned], options: dict[str, Any]) -> Report:
+def _result(path: str, future: Future[_Warned], options: dict[str, Any]) -> FileReport:
     try:
         found, warned = future.result()
     except BrokenProcessPool:
@@ -70,7 +70,7 @@ def _result(path: str, future: Future[_Warned], options: dict[str, Any]) -> Repo
             try:
                 found, warned = pool.submit(_validated, path, options).result()
             except BrokenProcessPool:
-                return Report(path, (), error=f"{path}: {_DIED}")
+                return FileReport(path, (), error=f"{path}: {_DIED}")
     for warning in warned:
         warnings.warn(warning, stacklevel=2)
     return found

@@ -14,7 +14,7 @@ from irexec.tools.batch.assemble import assemble
 from irexec.tools.batch.job import BatchJob
 from irexec.tools.batch.manifest import Manifest
 from irexec.tools.batch.part_files import Row, write_part
-from irexec.tools.batch.run import Output
+from irexec.tools.batch.run import BatchOutput
 from irexec.tools.run.results import predictions
 
 JOB = BatchJob(model="m.xml", form="jsonl")
@@ -70,12 +70,12 @@ def test_large_results_are_refused_in_a_csv(tmp_path: Path) -> None:
 def test_addresses_are_not_local_folders(output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="is an address: results are written to a local file"):
-        Output(output, JOB)
+        BatchOutput(output, JOB)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_path_of_windows_is_not_an_address(tmp_path: Path) -> None:
-    assert Output("C:\\x\\y.jsonl", JOB).file is not None
+    assert BatchOutput("C:\\x\\y.jsonl", JOB).file is not None
 
 
 def _started(path: Path, states: dict[str, int]) -> None:
@@ -93,7 +93,7 @@ def _started(path: Path, states: dict[str, int]) -> None:
 
 
 def _refused(output: Path) -> str:
-    with pytest.raises(InputError) as found, Output(str(output), JOB).open(False):
+    with pytest.raises(InputError) as found, BatchOutput(str(output), JOB).open(False):
         pass
     return str(found.value)
 
@@ -122,7 +122,7 @@ def test_restart_deletes_what_the_job_has_written_and_nothing_else(tmp_path: Pat
     for name in ("part-000000.jsonl", "part-000001.jsonl", "notes.txt", "part-x.jsonl"):
         (folder / name).write_text(name)
     _started(tmp_path / "out.sqlite", {"done": 2})
-    Output(str(folder), JOB).discard()
+    BatchOutput(str(folder), JOB).discard()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
     assert sorted(path.name for path in folder.iterdir()) == ["notes.txt", "part-x.jsonl"]
 
@@ -132,22 +132,22 @@ def test_restart_deletes_a_file_and_its_parts(tmp_path: Path) -> None:
     (tmp_path / "out.jsonl.parts").mkdir()
     (tmp_path / "out.jsonl.parts" / "part-000000.jsonl").write_text("{}")
     _started(tmp_path / "out.jsonl.sqlite", {"done": 1, "waiting": 1})
-    Output(str(tmp_path / "out.jsonl"), JOB).discard()
+    BatchOutput(str(tmp_path / "out.jsonl"), JOB).discard()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_restart_deletes_no_file_of_others(tmp_path: Path) -> None:
     (tmp_path / "out.jsonl").write_text("mine")
     with pytest.raises(InputError, match="exists and has no manifest"):
-        Output(str(tmp_path / "out.jsonl"), JOB).discard()
+        BatchOutput(str(tmp_path / "out.jsonl"), JOB).discard()
     (tmp_path / "out.jsonl.sqlite").write_text("mine too")
     with pytest.raises(InputError, match="is not a manifest"):
-        Output(str(tmp_path / "out.jsonl"), JOB).discard()
+        BatchOutput(str(tmp_path / "out.jsonl"), JOB).discard()
     assert (tmp_path / "out.jsonl").read_text() == "mine"
 
 
 def test_restart_without_an_earlier_job_does_nothing(tmp_path: Path) -> None:
-    Output(str(tmp_path / "out.jsonl"), JOB).discard()
+    BatchOutput(str(tmp_path / "out.jsonl"), JOB).discard()
     assert list(tmp_path.iterdir()) == []
 
 

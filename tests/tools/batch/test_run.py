@@ -20,7 +20,7 @@ from irexec.tools.batch.job import FORMATS, BatchJob
 from irexec.tools.batch.part import PartRunner, PartTask
 from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import PredictorOptions
-from irexec.tools.batch.run import BatchOptions, BatchReport, Watch, batch
+from irexec.tools.batch.run import BatchOptions, BatchReport, BatchWatch, batch
 from irexec.tools.images.images import ImageOptions
 from tests.tools.batch import models
 from tests.tools.batch.engines import InThisProcess
@@ -44,7 +44,7 @@ def source(tmp_path: Path) -> str:
     return str(tmp_path / "items.npy")
 
 
-def run(model: str, sources: list[str], output: Path, watch: Watch | None = None, **options: Any) -> BatchReport:
+def run(model: str, sources: list[str], output: Path, watch: BatchWatch | None = None, **options: Any) -> BatchReport:
     of_job = {
         name: options.pop(name)
         for name in ("batch_size", "topk", "labels", "image", "column", "predictor")
@@ -116,9 +116,11 @@ def test_a_job_that_ended_goes_on(tmp_path: Path, model: str, source: str, after
             raise Stopped
 
     with pytest.raises(Stopped):
-        run(model, [source], ended, Watch(part=stop), batch_size=1, jobs=1, engine=Processes)
+        run(model, [source], ended, BatchWatch(part=stop), batch_size=1, jobs=1, engine=Processes)
     again: list[int] = []
-    report = run(model, [source], ended, Watch(part=lambda part: again.append(part.number)), batch_size=1, resume=True)
+    report = run(
+        model, [source], ended, BatchWatch(part=lambda part: again.append(part.number)), batch_size=1, resume=True
+    )
     assert not set(seen) & set(again)
     assert (report.resumed, report.done) == (len(seen), 20)
     assert ended.read_bytes() == whole.read_bytes()
@@ -144,7 +146,10 @@ def test_failures_have_a_reason_and_no_row(tmp_path: Path) -> None:
     (tmp_path / "1.png").write_bytes(b"no image")
     failures: list[tuple[str, str]] = []
     report = run(
-        model, [str(tmp_path / "*.png")], tmp_path / "out.npz", Watch(part=lambda part: failures.extend(part.failures))
+        model,
+        [str(tmp_path / "*.png")],
+        tmp_path / "out.npz",
+        BatchWatch(part=lambda part: failures.extend(part.failures)),
     )
     assert (report.done, report.failed) == (2, 1)
     assert [name for name, _ in failures] == [str(tmp_path / "1.png")]
@@ -254,7 +259,7 @@ def test_the_output_among_the_sources_is_no_item(
 
     sources = [f"{tmp_path}/{pattern}"]
     with pytest.raises(Stopped):
-        run(model, sources, tmp_path / output, Watch(part=stop), batch_size=2)
+        run(model, sources, tmp_path / output, BatchWatch(part=stop), batch_size=2)
     assert run(model, sources, tmp_path / output, batch_size=2, resume=True).items == 20
     assert run(model, sources, tmp_path / output, batch_size=2, resume=True).resumed == 20
 
@@ -270,10 +275,10 @@ def test_outputs_of_earlier_jobs_are_no_items(
     run(model, [source], tmp_path / "scores.npy")
     run(model, [source], tmp_path / "folder" / "parts", form="npy")
     with pytest.raises(Stopped):
-        run(model, [source], tmp_path / "ended.npy", Watch(part=stop), batch_size=2)
+        run(model, [source], tmp_path / "ended.npy", BatchWatch(part=stop), batch_size=2)
     notes: list[str] = []
     first = f"./{pattern}"
-    assert run(model, [first], tmp_path / "out.npz", Watch(note=notes.append)).items == 20
+    assert run(model, [first], tmp_path / "out.npz", BatchWatch(note=notes.append)).items == 20
     # ended.npy does not exist, its parts do.
     assert notes == [
         f"{first}: left out what earlier jobs have written: ended.npy.parts, {Path('folder', 'parts')}, scores.npy"
@@ -394,7 +399,7 @@ def test_two_runs_do_not_write_one_output(tmp_path: Path, model: str, source: st
         raise Stopped
 
     with pytest.raises(Stopped):
-        run(model, [source], tmp_path / "out", Watch(part=again))
+        run(model, [source], tmp_path / "out", BatchWatch(part=again))
 
 
 def test_sources_that_are_none(tmp_path: Path, model: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,11 +17,16 @@ from irexec.tools.graph.dot import dot
 from irexec.tools.graph.drawing import Drawing
 from irexec.tools.graph.files import rendered
 from irexec.tools.graph.mermaid import mermaid
-from irexec.tools.graph.png import png_size
 from irexec.tools.graph.svg import svg
 from tests.tools.graph.models import DATA, DIGITS, HOSTILE, blocks, chain, diamond, digits
 
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+def png_size(image: bytes) -> tuple[int, int]:
+    """Width and height of a .png."""
+    width, height = struct.unpack(">II", image[16:24])
+    return width, height
 
 
 def parsed(text: str) -> etree._Element:

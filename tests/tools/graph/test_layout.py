@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from irexec.schema import loader, registry
 from irexec.tools.graph import draw
-from irexec.tools.graph.drawing import Frame, Link
+from irexec.tools.graph.drawing import DrawnFrame, Link
 from irexec.tools.graph.families import FAMILIES, family_of
 from irexec.tools.graph.layout import lay_out
 from irexec.tools.graph.ordering import Layered, reduce_crossings
@@ -22,14 +22,14 @@ from tests.tools.graph.models import chain
 _PAIRS = st.lists(st.tuples(st.integers(-1, 14), st.integers(-1, 14)), max_size=40)
 
 
-def frame(pairs: list[tuple[int, int]], count: int = 15) -> Frame:
+def frame(pairs: list[tuple[int, int]], count: int = 15) -> DrawnFrame:
     """A frame of ``count`` items with these lines; -1 is what is outside."""
     links = [
         Link(None if a < 0 else a, None if b < 0 else b, (max(a, 0), k % 3))
         for k, (a, b) in enumerate(pairs)
         if a != b or a >= 0
     ]
-    return Frame(0, "block", "", None, None, tuple(range(count)), tuple(dict.fromkeys(links)))
+    return DrawnFrame(0, "block", "", None, None, tuple(range(count)), tuple(dict.fromkeys(links)))
 
 
 SIZES = st.lists(st.sampled_from([(172.0, 45.0), (900.0, 400.0)]), min_size=15, max_size=15)

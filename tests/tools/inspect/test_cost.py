@@ -10,12 +10,12 @@ import pytest
 
 import converters
 import irexec
-from irexec.analysis.cost import Costs
+from irexec.analysis.cost import LayerCosts
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import InputError
 from irexec.tools.inspect.cost import cost
 from irexec.tools.inspect.precision import precision
-from irexec.tools.inspect.tree import Branch, tree
+from irexec.tools.inspect.tree import TreeBranch, tree
 from tests.benchmarks.models import NETWORKS, graph
 from tests.support.networks import unpacked
 
@@ -55,7 +55,7 @@ def test_rows_add_up_to_the_whole(name: str, tmp_path: Path) -> None:
     model = irexec.read_model(unpacked(name, tmp_path))
     if name in SHAPES:
         model.reshape(SHAPES[name])
-    costs = Costs(model, infer_shapes(model, tolerant=True).facts)
+    costs = LayerCosts(model, infer_shapes(model, tolerant=True).facts)
     whole, found = costs.of(costs.layers), cost(model)
     assert (found.cost.macs, found.cost.parameters) == (whole.macs, whole.parameters)
     counted = [name for row in found.layers for name in (row.name, *row.constants)]
@@ -145,7 +145,7 @@ def _named(*names: str) -> irexec.Model:
     return builder.model()
 
 
-def _drawn(branch: Branch) -> dict[str, object]:
+def _drawn(branch: TreeBranch) -> dict[str, object]:
     return {below.name: _drawn(below) or below.layers for below in branch.branches}
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import irexec
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.display import Curve, Frame, lines
+from irexec.display import Curve, TextFormat, lines
 from irexec.tools.inspect.liveness import liveness
 from irexec.tools.inspect.memory import memory
 
@@ -134,4 +134,6 @@ def test_html_and_text(ascii: bool) -> None:
     report = memory(_chain(), threads=1)
     assert "<table" in report._repr_html_()
     curve = next(content for content in report.sections() if isinstance(content, Curve))
-    assert list(lines(curve, Frame(width=20, ascii=ascii))) == [[("", "=@@= 800 bytes" if ascii else "▄██▄ 800 bytes")]]
+    assert list(lines(curve, TextFormat(width=20, ascii=ascii))) == [
+        [("", "=@@= 800 bytes" if ascii else "▄██▄ 800 bytes")]
+    ]

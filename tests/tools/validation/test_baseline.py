@@ -9,7 +9,7 @@ import pytest
 
 from irexec.errors import InputError
 from irexec.ir.findings import Finding
-from irexec.tools.validation import Report, read_baseline
+from irexec.tools.validation import FileReport, read_baseline
 
 
 def _finding(code: str = "IR103", name: str | None = "a", port: int | None = None, **other: object) -> Finding:
@@ -24,7 +24,7 @@ def _baseline(folder: Path, *findings: Finding, model: str = "m.xml") -> Path:
 
 
 def _left(path: Path, *findings: Finding, model: str = "m.xml") -> tuple[list[Finding], int, int]:
-    (found,), gone = read_baseline(str(path)).apply([Report(model, findings)])
+    (found,), gone = read_baseline(str(path)).apply([FileReport(model, findings)])
     return list(found.findings), found.known, gone
 
 
@@ -57,9 +57,9 @@ def test_paths_are_compared_without_dots(tmp_path: Path) -> None:
 
 def test_findings_of_files_and_codes_that_are_not_looked_at_are_not_gone(tmp_path: Path) -> None:
     path = _baseline(tmp_path, _finding())
-    _, gone = read_baseline(str(path)).apply([Report("other.xml", ())])
+    _, gone = read_baseline(str(path)).apply([FileReport("other.xml", ())])
     assert gone == 0
-    _, gone = read_baseline(str(path)).apply([Report("m.xml", ())], {"IR103"})
+    _, gone = read_baseline(str(path)).apply([FileReport("m.xml", ())], {"IR103"})
     assert gone == 0
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from irexec.tools.validation import Report, processes, report_always
+from irexec.tools.validation import FileReport, processes, report_always
 from irexec.tools.validation.processes import reports
 from tests.support.paths import DIGITS, IRS
 
@@ -54,4 +54,4 @@ def test_one_file_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
         raise BrokenProcessPool
 
     monkeypatch.setattr(processes, "_pool", refuse)
-    assert isinstance(next(iter(reports(FILES[:1], 4))), Report)
+    assert isinstance(next(iter(reports(FILES[:1], 4))), FileReport)

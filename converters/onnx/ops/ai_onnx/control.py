@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import GraphProto
 
-from converters.onnx.bodies import BodyBuilder, IterationResult, IterationSlice, build_loop
+from converters.onnx.body_builder import BodyBuilder, IterationResult, IterationSlice, build_loop
 from converters.onnx.context import TranslationContext
+from converters.onnx.onnx_values import LoopSequence, OnnxValue, StackedSequence, TensorSequence
 from converters.onnx.registry import translates
-from converters.onnx.values import LoopSequence, OnnxValue, StackedSequence, TensorSequence
 from irexec.dtypes.elements import I64
 from irexec.errors import ConversionError, OpError
 from irexec.ir.graph import Value

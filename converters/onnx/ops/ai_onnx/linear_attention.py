@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.bodies import BodyBuilder, IterationResult, IterationSlice, build_loop
+from converters.onnx.body_builder import BodyBuilder, IterationResult, IterationSlice, build_loop
 from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import F32

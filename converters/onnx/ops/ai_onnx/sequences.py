@@ -6,8 +6,8 @@ from onnx import GraphProto, TypeProto
 
 from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_unrolled
+from converters.onnx.onnx_values import EmptyOptional, LoopSequence, OnnxValue, StackedSequence, TensorSequence
 from converters.onnx.registry import translates
-from converters.onnx.values import EmptyOptional, LoopSequence, OnnxValue, StackedSequence, TensorSequence
 from irexec.dtypes.elements import BOOLEAN
 from irexec.errors import ConversionError, OpError
 from irexec.ir.graph import Value

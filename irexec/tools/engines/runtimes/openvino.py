@@ -16,7 +16,7 @@ from irexec.ir.graph import Value
 from irexec.messages import counted
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.engines.runtimes.process import ProcessRuntime, Worker
-from irexec.tools.engines.runtimes.results import Observed, observed
+from irexec.tools.engines.runtimes.results import ObservedCopy, observed
 from irexec.tools.engines.runtimes.runtime import Arrays, in_carrier
 
 # As written, as far as the plugin can: no bf16, no quantisation of its own, FakeQuantize not in 8 bits.
@@ -81,7 +81,7 @@ class OpenVINORuntime(ProcessRuntime):
                         value for value in node.outputs if value not in self._facts or not self._facts[value].is_static
                     )
 
-    def _fed(self, arrays: Arrays, made: Observed) -> dict[str, np.ndarray]:
+    def _fed(self, arrays: Arrays, made: ObservedCopy) -> dict[str, np.ndarray]:
         """The inputs by the names and in the types of the copy."""
         bound = bind_inputs(self.inputs, dict(arrays))
         if len(bound) != len(made.inputs):

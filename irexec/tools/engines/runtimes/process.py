@@ -17,7 +17,7 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import EngineError, RunTimeoutError
 from irexec.io.line_process import LineProcess
 from irexec.tools.arrays.files import open_arrays, write_npz
-from irexec.tools.engines.engine import Job
+from irexec.tools.engines.engine import EngineJob
 from irexec.tools.engines.runtimes.runtime import Arrays, Runtime
 
 
@@ -34,7 +34,7 @@ class Worker:
         self.version = ""
         self._process: LineProcess | None = None
 
-    def run(self, job: Job, runs: Sequence[Arrays], what: str) -> list[list[np.ndarray]]:
+    def run(self, job: EngineJob, runs: Sequence[Arrays], what: str) -> list[list[np.ndarray]]:
         """Load a model and run it, with state from run to run.
 
         Args:
@@ -115,7 +115,7 @@ class ProcessRuntime(Runtime):
     ) -> list[list[np.ndarray]]:
         """The outputs of the model in a file, for each run; ``what`` is its name in messages."""
         return self._worker.run(
-            Job(self.name, str(path), "", threads=self._threads, options=dict(options or {})), runs, what
+            EngineJob(self.name, str(path), "", threads=self._threads, options=dict(options or {})), runs, what
         )
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from irexec.ir.names import Names
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedCopy:
     """The copy.
 
     Attributes:
@@ -28,7 +28,7 @@ class Observed:
     types: tuple[Element | None, ...]
 
 
-def observed(model: Model, values: Sequence[Value], elements: Sequence[Element | None]) -> Observed:
+def observed(model: Model, values: Sequence[Value], elements: Sequence[Element | None]) -> ObservedCopy:
     """A copy that gives these values of a model.
 
     Tensors of types that NumPy lacks go in and out in f32 or i32, through a Convert: other runtimes have no arrays of
@@ -54,7 +54,7 @@ def observed(model: Model, values: Sequence[Value], elements: Sequence[Element |
     for i, (value, element) in enumerate(zip(found, elements, strict=True)):
         given = _given(value)
         adding.result(adding.replaced.get(given, given), element, i)
-    return Observed(made, tuple(node.name for node in parameters), tuple(inputs))
+    return ObservedCopy(made, tuple(node.name for node in parameters), tuple(inputs))
 
 
 def _given(value: Value) -> Value:

@@ -1,8 +1,9 @@
 """A process that loads models into an engine and runs them, one request after the other; see
 irexec.tools.engines.runtimes.process.
 
-A request is a line of JSON: a Job, whose ``inputs`` are the first of ``runs``, and the runs, each with a .npz of inputs
-and a .npz to write the outputs to, under their positions. State goes from run to run. The answer is a line of JSON.
+A request is a line of JSON: an EngineJob, whose ``inputs`` are the first of ``runs``, and the runs, each with a .npz of
+inputs and a .npz to write the outputs to, under their positions. State goes from run to run. The answer is a line of
+JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from irexec.tools.arrays.files import open_arrays, storable, write_npz
-from irexec.tools.engines.engine import LOADERS, Job, answers, failure
+from irexec.tools.engines.engine import LOADERS, EngineJob, answers, failure
 
 
 def main() -> None:
@@ -31,7 +32,7 @@ def main() -> None:
 
 def served(request: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to a request, after its runs."""
-    job = Job(**request["job"])
+    job = EngineJob(**request["job"])
     feeds = [_read(run["inputs"]) for run in request["runs"]]
     run = LOADERS[job.engine](job, feeds[0])
     for arrays, files in zip(feeds, request["runs"], strict=True):

@@ -13,8 +13,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from irexec.errors import ModelError
-from irexec.io.held_file import HeldFile
-from irexec.io.record import Record, record_of
+from irexec.io.open_file import OpenFile
+from irexec.io.record import BinRecord, record_of
 from irexec.io.regular_files import NotRegularFileError
 
 READ_AT_ONCE = 16 << 20
@@ -73,8 +73,8 @@ class Weights:
         self.path, self.mapped = path, mapped
         self._data = None if data is None else _flat(data)
         self._mapping: mmap.mmap | None = None
-        self._file: HeldFile | None = None
-        self._unpickled: Record | None = None
+        self._file: OpenFile | None = None
+        self._unpickled: BinRecord | None = None
         self._lock = threading.Lock()
         self.defect: str | None = None if data is not None else self._opened()
         self.size = self._file.size if self._file is not None else 0 if self._data is None else self._data.size
@@ -112,7 +112,7 @@ class Weights:
             if whole > 0:
                 self._mapping.madvise(mmap.MADV_DONTNEED, first, whole)
 
-    def record(self, *, whole: bool) -> Record:
+    def record(self, *, whole: bool) -> BinRecord:
         """The size and checksums of the bytes; ``whole`` reads all of them, as many at a time as take little memory.
 
         Raises:
@@ -133,7 +133,7 @@ class Weights:
         if self.path is None:
             return "no weights are given"
         try:
-            file = HeldFile(self.path)
+            file = OpenFile(self.path)
             pointer = pointer_message(self._name(), file.read(0, _LARGEST_POINTER))
             if pointer is None and self.mapped and not is_locked_by_reading():
                 self._file = file

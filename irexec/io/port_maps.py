@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from irexec.io.context import ReadContext
-from irexec.io.elements import Element
+from irexec.io.elements import XmlElement
 from irexec.io.names import body_tags
 from irexec.io.payload import BackEdgePayload
 from irexec.ir import codes
@@ -15,7 +15,9 @@ _MAP_IDS = ("external_port_id", "internal_layer_id")
 _EDGE_IDS = ("from-layer", "to-layer")
 
 
-def read_bodies(context: ReadContext, layer: Element, node: Node, read_graph: Callable[[Element], Graph]) -> set[str]:
+def read_bodies(
+    context: ReadContext, layer: XmlElement, node: Node, read_graph: Callable[[XmlElement], Graph]
+) -> set[str]:
     """Read the bodies of a layer into ``node.bodies``.
 
     Args:
@@ -46,7 +48,7 @@ def read_bodies(context: ReadContext, layer: Element, node: Node, read_graph: Ca
     return read
 
 
-def _port_map(context: ReadContext, entry: Element, node: Node) -> PortMap | None:
+def _port_map(context: ReadContext, entry: XmlElement, node: Node) -> PortMap | None:
     if entry.tag not in ("input", "output"):
         context.problem(codes.BAD_PORT_MAP, f"<{entry.tag}> is not an entry of a port map", entry, node)
         return None
@@ -57,7 +59,7 @@ def _port_map(context: ReadContext, entry: Element, node: Node) -> PortMap | Non
     return PortMap(entry.tag, external, internal, entry.without(frozenset(_MAP_IDS)), entry.line)
 
 
-def _back_edge(context: ReadContext, entry: Element, node: Node) -> BackEdge | None:
+def _back_edge(context: ReadContext, entry: XmlElement, node: Node) -> BackEdge | None:
     ids = context.integers(entry, _EDGE_IDS, node, codes.BAD_BACK_EDGE)
     if ids is None:
         return None

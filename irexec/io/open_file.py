@@ -15,8 +15,8 @@ from irexec.io.regular_files import open_regular
 _CHUNK = 16 << 20
 
 
-class HeldFile:
-    """An open file. What is renamed to its path does not matter to it, and that it is changed itself is noticed.
+class OpenFile:
+    """An open file. Another file that is renamed to its path has no effect; a change of the file itself is an error.
 
     Attributes:
         path: of the file.
