@@ -6,6 +6,7 @@ Names of sizes: B batch, T time steps, I inputs, S hidden_size, D directions (1 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Annotated
 
 import numpy as np
@@ -18,6 +19,7 @@ from irexec.reference import recurrent
 from irexec.reference.recurrent import Activation, Cell
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import FloatTensor, IntegerTensor, Rank
+from irexec.schema.opdef import OpDef
 from irexec.schema.recurrent import (
     GRU_ACTIVATIONS,
     LSTM_ACTIVATIONS,
@@ -38,6 +40,8 @@ Lengths = Annotated[IntegerTensor, Rank(1)]
 
 TOLERANCE = 1e-5
 
+Inputs = Mapping[str, Fact | None]
+
 
 def _functions(attributes: CellAttributes, default: Names) -> list[Activation]:
     """The activations of a cell, which has as many as ``default``; more names than that are ignored."""
@@ -54,7 +58,7 @@ def _bias_or_zeros(b: np.ndarray | None, size: int, x: np.ndarray) -> np.ndarray
     return np.zeros(size, x.dtype) if b is None else b
 
 
-def _expect(inputs: Mapping[str, Fact | None], name: str, *sizes: Size) -> tuple[Size, ...]:
+def _expect(inputs: Inputs, name: str, *sizes: Size) -> tuple[Size, ...]:
     """Sizes of an input, checked against the expected ``sizes``; OpError if they differ."""
     fact = inputs[name]
     if fact is None or fact.shape is None:
@@ -65,20 +69,30 @@ def _expect(inputs: Mapping[str, Fact | None], name: str, *sizes: Size) -> tuple
         raise OpError(f"{name} has shape {shape_text(fact.shape)}, expected {shape_text(sizes)}") from None
 
 
-def _element(inputs: Mapping[str, Fact | None]) -> Element | None:
-    return unify_elements(*(fact for fact in inputs.values() if fact is not None))
+def _checked(
+    definition: OpDef, inputs: Sequence[Fact | None], attributes: CellAttributes, activations: Names
+) -> tuple[Inputs, Element | None]:
+    """The inputs of a cell or sequence by name and the element type of its floats; OpError for wrong activations."""
+    _functions(attributes, activations)
+    named = {spec.name: fact for spec, fact in zip_longest(definition.inputs, inputs)}
+    floats = (fact for name, fact in named.items() if fact is not None and name != "sequence_lengths")
+    return named, unify_elements(*floats)
 
 
-def _cell_shapes(inputs: Mapping[str, Fact | None], size: int, gates: int, biases: int) -> Fact:
-    """A state [B, S] after the step; ``biases`` is the number of biases of each hidden unit."""
-    element = _element(inputs)
+def _cell_shapes(
+    definition: OpDef, facts: Sequence[Fact | None], attributes: CellAttributes, activations: Names, gates: int,
+    biases: int,
+) -> tuple[Fact, Inputs]:  # fmt: skip
+    """A state [B, S] after the step, and the inputs by name; ``biases`` is the number of biases of each hidden unit."""
+    size = attributes.hidden_size
+    inputs, element = _checked(definition, facts, attributes, activations)
     batch, features = _expect(inputs, "x", ANY, ANY)
     for state in [name for name in inputs if name.startswith("initial_")]:
         batch, _ = _expect(inputs, state, batch, size)
     _expect(inputs, "w", gates * size, features)
     _expect(inputs, "r", gates * size, size)
     _expect(inputs, "b", biases * size)
-    return Fact(element, (batch, size))
+    return Fact(element, (batch, size)), inputs
 
 
 # Misspelt by Model Optimizer, and read by nobody.
@@ -103,16 +117,9 @@ def lstm_cell_1(
 
 
 @lstm_cell_1.shape_rule
-def _lstm_cell_1_shapes(
-    x: Fact, initial_hidden_state: Fact, initial_cell_state: Fact, w: Fact, r: Fact, b: Fact | None = None,
-    p: Fact | None = None, *, attributes: LSTMCell1Attributes,
-) -> tuple[Fact, Fact]:  # fmt: skip
-    size = attributes.hidden_size
-    _functions(attributes, LSTM_ACTIVATIONS)
-    states = {"initial_hidden_state": initial_hidden_state, "initial_cell_state": initial_cell_state}
-    inputs = {"x": x, **states, "w": w, "r": r, "b": b, "p": p}
-    state = _cell_shapes(inputs, size, 4, 4)
-    _expect(inputs, "p", 3 * size)
+def _lstm_cell_1_shapes(*facts: Fact | None, attributes: LSTMCell1Attributes) -> tuple[Fact, Fact]:
+    state, inputs = _cell_shapes(lstm_cell_1, facts, attributes, LSTM_ACTIVATIONS, 4, 4)
+    _expect(inputs, "p", 3 * attributes.hidden_size)
     return state, state
 
 
@@ -128,20 +135,8 @@ def lstm_cell_4(
 
 
 @lstm_cell_4.shape_rule
-def _lstm_cell_4_shapes(
-    x: Fact,
-    initial_hidden_state: Fact,
-    initial_cell_state: Fact,
-    w: Fact,
-    r: Fact,
-    b: Fact | None = None,
-    *,
-    attributes: CellAttributes,
-) -> tuple[Fact, Fact]:
-    _functions(attributes, LSTM_ACTIVATIONS)
-    states = {"initial_hidden_state": initial_hidden_state, "initial_cell_state": initial_cell_state}
-    inputs = {"x": x, **states, "w": w, "r": r, "b": b}
-    state = _cell_shapes(inputs, attributes.hidden_size, 4, 4)
+def _lstm_cell_4_shapes(*facts: Fact | None, attributes: CellAttributes) -> tuple[Fact, Fact]:
+    state, _ = _cell_shapes(lstm_cell_4, facts, attributes, LSTM_ACTIVATIONS, 4, 4)
     return state, state
 
 
@@ -163,12 +158,8 @@ def gru_cell_3(
 
 
 @gru_cell_3.shape_rule
-def _gru_cell_3_shapes(
-    x: Fact, initial_hidden_state: Fact, w: Fact, r: Fact, b: Fact | None = None, *, attributes: GRUCellAttributes
-) -> Fact:
-    _functions(attributes, GRU_ACTIVATIONS)
-    inputs = {"x": x, "initial_hidden_state": initial_hidden_state, "w": w, "r": r, "b": b}
-    return _cell_shapes(inputs, attributes.hidden_size, 3, attributes.bias_count)
+def _gru_cell_3_shapes(*facts: Fact | None, attributes: GRUCellAttributes) -> Fact:
+    return _cell_shapes(gru_cell_3, facts, attributes, GRU_ACTIVATIONS, 3, attributes.bias_count)[0]
 
 
 @op("RNNCell", since=1, widen=True, tolerance=TOLERANCE, ignores=_OLD)
@@ -188,12 +179,8 @@ def rnn_cell_1(
 
 
 @rnn_cell_1.shape_rule
-def _rnn_cell_1_shapes(
-    x: Fact, initial_hidden_state: Fact, w: Fact, r: Fact, b: Fact | None = None, *, attributes: CellAttributes
-) -> Fact:
-    _functions(attributes, RNN_ACTIVATIONS)
-    inputs = {"x": x, "initial_hidden_state": initial_hidden_state, "w": w, "r": r, "b": b}
-    return _cell_shapes(inputs, attributes.hidden_size, 1, 1)
+def _rnn_cell_1_shapes(*facts: Fact | None, attributes: CellAttributes) -> Fact:
+    return _cell_shapes(rnn_cell_1, facts, attributes, RNN_ACTIVATIONS, 1, 1)[0]
 
 
 def _sequence(
@@ -217,11 +204,12 @@ def _sequence(
 
 
 def _sequence_shapes(
-    inputs: Mapping[str, Fact | None], attributes: SequenceAttributes, gates: int, biases: int
-) -> tuple[Fact, Fact]:
+    definition: OpDef, facts: Sequence[Fact | None], attributes: SequenceAttributes, activations: Names, gates: int,
+    biases: int,
+) -> tuple[Fact, Fact]:  # fmt: skip
     """Y [B, D, T, S] and a final state [B, D, S]; ``biases`` is the number of biases of each hidden unit."""
     size, count = attributes.hidden_size, len(attributes.reversed_directions)
-    element = _element({name: fact for name, fact in inputs.items() if name != "sequence_lengths"})
+    inputs, element = _checked(definition, facts, attributes, activations)
     batch, steps, features = _expect(inputs, "x", ANY, ANY, ANY)
     (batch,) = _expect(inputs, "sequence_lengths", batch)
     for state in [name for name in inputs if name.startswith("initial_")]:
@@ -252,14 +240,8 @@ def lstm_sequence_5(
 
 
 @lstm_sequence_5.shape_rule
-def _lstm_sequence_5_shapes(
-    x: Fact, initial_hidden_state: Fact, initial_cell_state: Fact, sequence_lengths: Fact, w: Fact, r: Fact, b: Fact, *,
-    attributes: SequenceAttributes,
-) -> tuple[Fact, Fact, Fact]:  # fmt: skip
-    _functions(attributes, LSTM_ACTIVATIONS)
-    states = {"initial_hidden_state": initial_hidden_state, "initial_cell_state": initial_cell_state}
-    inputs = {"x": x, **states, "sequence_lengths": sequence_lengths, "w": w, "r": r, "b": b}
-    y, state = _sequence_shapes(inputs, attributes, 4, 4)
+def _lstm_sequence_5_shapes(*facts: Fact, attributes: SequenceAttributes) -> tuple[Fact, Fact, Fact]:
+    y, state = _sequence_shapes(lstm_sequence_5, facts, attributes, LSTM_ACTIVATIONS, 4, 4)
     return y, state, state
 
 
@@ -285,26 +267,8 @@ def gru_sequence_5(
 
 
 @gru_sequence_5.shape_rule
-def _gru_sequence_5_shapes(
-    x: Fact,
-    initial_hidden_state: Fact,
-    sequence_lengths: Fact,
-    w: Fact,
-    r: Fact,
-    b: Fact,
-    *,
-    attributes: GRUSequenceAttributes,
-) -> tuple[Fact, Fact]:
-    _functions(attributes, GRU_ACTIVATIONS)
-    inputs = {
-        "x": x,
-        "initial_hidden_state": initial_hidden_state,
-        "sequence_lengths": sequence_lengths,
-        "w": w,
-        "r": r,
-        "b": b,
-    }
-    return _sequence_shapes(inputs, attributes, 3, attributes.bias_count)
+def _gru_sequence_5_shapes(*facts: Fact, attributes: GRUSequenceAttributes) -> tuple[Fact, Fact]:
+    return _sequence_shapes(gru_sequence_5, facts, attributes, GRU_ACTIVATIONS, 3, attributes.bias_count)
 
 
 @op("RNNSequence", since=5, widen=True, tolerance=TOLERANCE)
@@ -331,23 +295,5 @@ def rnn_sequence_5(
 
 
 @rnn_sequence_5.shape_rule
-def _rnn_sequence_5_shapes(
-    x: Fact,
-    initial_hidden_state: Fact,
-    sequence_lengths: Fact,
-    w: Fact,
-    r: Fact,
-    b: Fact,
-    *,
-    attributes: SequenceAttributes,
-) -> tuple[Fact, Fact]:
-    _functions(attributes, RNN_ACTIVATIONS)
-    inputs = {
-        "x": x,
-        "initial_hidden_state": initial_hidden_state,
-        "sequence_lengths": sequence_lengths,
-        "w": w,
-        "r": r,
-        "b": b,
-    }
-    return _sequence_shapes(inputs, attributes, 1, 1)
+def _rnn_sequence_5_shapes(*facts: Fact, attributes: SequenceAttributes) -> tuple[Fact, Fact]:
+    return _sequence_shapes(rnn_sequence_5, facts, attributes, RNN_ACTIVATIONS, 1, 1)
