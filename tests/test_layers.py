@@ -43,6 +43,29 @@ _LAYERS["__main__"] = {"cli"}
 # Objects of any layer display in a notebook: the layer says that they do (records), and the tools say how (display).
 for _name in _LAYERS.keys() - {"startup", "saving", "deprecation", "messages", "records", "display", "errors"}:
     _LAYERS[_name] |= {"records", "messages"}
+# The groups of tools, from the lowest on, and the groups that each may import.
+_TOOLS: dict[str, set[str]] = {
+    "sections": set(),
+    "operations": set(),
+    "demo": set(),
+    "arrays": set(),
+    "images": set(),
+    "trapping": {"arrays"},
+    "run": {"arrays", "images", "sections", "trapping"},
+    "inspect": {"arrays", "operations", "run", "sections"},
+    "engines": {"arrays", "run"},
+    "measure": {"arrays", "engines", "images", "run"},
+    "validation": {"run", "sections"},
+    "finding_formats": {"validation"},
+    "diff": {"finding_formats"},
+    "graph": {"arrays", "images", "inspect", "measure", "run"},
+    "compare": {"arrays", "engines", "images", "run"},
+    "verify": {"arrays", "compare", "engines", "run"},
+    "reduce": {"arrays", "compare", "engines", "run"},
+    "report": {"arrays", "graph", "images", "inspect", "run", "sections"},
+    "batch": {"arrays", "images", "run"},
+    "serving": {"batch"},
+}
 _CONVERTERS = {"records", "messages", "errors", "dtypes", "ir", "schema", "analysis", "io", "__init__"}
 
 # Libraries that only these may import.
@@ -97,6 +120,26 @@ def _imported_layers(module: str, names: tuple[str, ...]) -> set[str]:
     return {name if name in _LAYERS else "__init__" for name in names} or {"__init__"}
 
 
+def _tool(module: str) -> str | None:
+    """The group of a module of tools; None for any other module."""
+    parts = module.split(".")
+    return parts[2] if parts[:2] == ["irexec", "tools"] and len(parts) > 2 else None
+
+
+def _tool_objections(name: str, source: str) -> Iterator[str]:
+    """Wrong imports of other groups in a file of tools."""
+    here = _tool(name.removesuffix(".py").replace("/", "."))
+    if here is None or here == "__init__":
+        return
+    if here not in _TOOLS:
+        yield f"{name}: the group {here} has no place in the order of tools"
+        return
+    for module, names, _ in _imports(source):
+        imported = set(names) if module == "irexec.tools" else {_tool(module)} - {None}
+        for group in sorted(imported - _TOOLS[here] - {here}):
+            yield f"{name} ({here}) imports {module} ({group})"
+
+
 def _objections(name: str, source: str) -> Iterator[str]:
     """What is wrong with the imports of the file of this name."""
     here = "converters" if name.startswith("converters") else _layer(name.removesuffix(".py").replace("/", "."))
@@ -118,7 +161,8 @@ def _objections(name: str, source: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", _FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports(path: Path) -> None:
-    assert list(_objections(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))) == []
+    name, source = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+    assert [*_objections(name, source), *_tool_objections(name, source)] == []
 
 
 def _module_name(path: Path) -> str:
@@ -213,6 +257,28 @@ def test_a_cycle_is_found() -> None:
 )
 def test_a_wrong_import_is_seen(name: str, source: str) -> None:
     assert len(list(_objections(name, source))) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("irexec/tools/arrays/files.py", "from irexec.tools.run.infer import infer"),
+        ("irexec/tools/images/files.py", "def read():\n    from irexec.tools import engines"),
+        ("irexec/tools/batch/run.py", "import irexec.tools.serving.batcher"),
+        ("irexec/tools/compare/pairs.py", "from irexec.tools.reduce import reduce"),
+        ("irexec/tools/helpers.py", "import numpy"),
+    ],
+)
+def test_a_wrong_import_of_another_tool_is_seen(name: str, source: str) -> None:
+    assert list(_objections(name, source)) == []
+    assert len(list(_tool_objections(name, source))) == 1
+
+
+def test_groups_of_tools_have_an_order() -> None:
+    groups = list(_TOOLS)
+    assert [group for i, group in enumerate(groups) if not _TOOLS[group] <= set(groups[:i])] == []
+    existing = {path.stem for path in (ROOT / "irexec" / "tools").iterdir() if not path.name.startswith("__")}
+    assert set(groups) == existing
 
 
 def test_a_converter_may_be_imported_when_it_is_asked_for() -> None:

@@ -17,8 +17,8 @@ from irexec.cli.option_groups import command
 from irexec.cli.options import WEIGHTS, WeightsOptions, json_option
 from irexec.cli.paths import FilePath
 from irexec.errors import InputError
+from irexec.io.output_file import check_file
 from irexec.messages import counted
-from irexec.tools.arrays.result_files import check_file
 from irexec.tools.diff import Diff, diff
 from irexec.tools.diff.patch import diff_sections
 from irexec.tools.run.input_sources import external_files, files_read

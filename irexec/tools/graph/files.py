@@ -9,8 +9,8 @@ from typing import Literal
 
 from irexec.errors import InputError
 from irexec.io.files import new_file
+from irexec.io.output_file import check_file
 from irexec.records import Record
-from irexec.tools.arrays.result_files import check_file
 from irexec.tools.graph.dot import dot
 from irexec.tools.graph.drawing import Drawing
 from irexec.tools.graph.html import graph_page

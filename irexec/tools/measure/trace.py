@@ -12,8 +12,8 @@ from typing import Any
 
 from irexec.errors import InputError
 from irexec.io.files import new_file
+from irexec.io.output_file import check_file
 from irexec.runtime.profile import Profile, ProfileRow
-from irexec.tools.arrays.result_files import check_file
 
 
 def check_trace(path: str, read: Mapping[str, str]) -> None:

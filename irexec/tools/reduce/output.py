@@ -13,9 +13,9 @@ import numpy as np
 from irexec import io
 from irexec.errors import InputError, ModelError
 from irexec.io.json_files import parse_json
+from irexec.io.output_file import check_file
 from irexec.io.regular_files import open_regular
 from irexec.tools.arrays.files import write_npz
-from irexec.tools.arrays.result_files import check_file
 from irexec.tools.reduce.answers import FORMAT
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Files

@@ -17,12 +17,12 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.display import Content, sections_of
 from irexec.errors import InputError
 from irexec.io.files import new_file
+from irexec.io.output_file import check_file
 from irexec.ir.findings import Finding, Findings, counts_of
 from irexec.ir.graph import ModelGraph
 from irexec.messages import amount, counted
 from irexec.records import Report
 from irexec.runtime.profile import Profile
-from irexec.tools.arrays.result_files import check_file
 from irexec.tools.images.files import Notify
 from irexec.tools.inspect.memory import PlannedMemory, planned_memory
 from irexec.tools.report.contents import Contents, contents_of, measure, read_weights

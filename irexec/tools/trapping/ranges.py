@@ -12,7 +12,7 @@ from pathlib import Path
 from irexec.errors import InputError, ModelError
 from irexec.io.files import new_file
 from irexec.io.json_files import read_json
-from irexec.tools.arrays.result_files import check_file
+from irexec.io.output_file import check_file
 
 _FORMAT = "irexec ranges"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from irexec.errors import InputError
-from irexec.io.files import new_file, resolved_target
-from irexec.io.regular_files import NotRegularFileError, is_same_file
+from irexec.io.files import new_file
+from irexec.io.output_file import check_file
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.images.files import Notify, load_pillow, write_png
 from irexec.tools.images.images import ImageOptions, result_pixels
@@ -56,29 +56,6 @@ def check_saved_inputs(path: str, output: str | None, read: Mapping[str, str]) -
     if not path.lower().endswith(".npz"):
         raise InputError(f"--save-inputs {path}: inputs are written to a .npz")
     check_file("--save-inputs", Path(path), {**read, **({output: "the output"} if output is not None else {})})
-
-
-def check_file(option: str, output: Path, read: Mapping[str, str]) -> None:
-    """Raise InputError unless a file can be written without overwriting one that is read.
-
-    Args:
-        option: the option that names the file, for messages.
-        output: the file.
-        read: the files that are read, with what they are.
-    """
-    if not output.parent.is_dir():
-        raise InputError(f"{option} {output}: the folder {output.parent} does not exist")
-    try:
-        resolved = resolved_target(output)
-    except NotRegularFileError as error:
-        raise InputError(f"{option} {output} is {error.kind}, not a regular file") from None
-    except OSError as error:
-        raise InputError(f"{option} {output}: {error.strerror or error}") from None
-    if not resolved.parent.is_dir():
-        raise InputError(f"{option} {output} is a link into the folder {resolved.parent}, which does not exist")
-    for file, what in read.items():
-        if is_same_file(output, file):
-            raise InputError(f"{option} {output} is {what}, which would be overwritten")
 
 
 def write_results(path: str, results: Mapping[str, np.ndarray], image: ImageOptions, notify: Notify) -> None:
