@@ -23,7 +23,7 @@ class Editor:
     outputs. Facts are inferred again only where a step changes something.
 
     Args:
-        model: is changed in place; its layers stay the same objects.
+        model: the model, which is changed in place; its layers stay the same objects.
 
     Raises:
         ModelError: the model is damaged, so that it could not be written.
@@ -182,7 +182,7 @@ class Editor:
 
         Args:
             path: the names that lead to it, such as "model_info/model_type" or ["model_info", "model_type"].
-            value: is written as text.
+            value: the value, which is written as text.
 
         Raises:
             InputError: XML cannot contain a name or the value, or an entry on the path has a value.

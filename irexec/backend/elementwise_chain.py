@@ -105,7 +105,7 @@ def _blocks(shape: _Shape, elements: int) -> Iterator[_Index]:
 
 
 def _fitted(index: _Index, shape: _Shape) -> _Index:
-    """The index for a tensor of which some axes are of size 1."""
+    """The index for a tensor with some axes of size 1."""
     return tuple(
         i if size != 1 else 0 if isinstance(i, int) else slice(None)
         for i, size in zip(index, shape[: len(index)], strict=True)

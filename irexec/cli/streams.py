@@ -71,7 +71,7 @@ def flush() -> None:
 
 
 def close() -> None:
-    """Write what is left, or drop it: the interpreter must find nothing that it could fail on at exit."""
+    """Write or drop the remaining output: the interpreter would fail on it at exit."""
     for file in (sys.stdout, sys.stderr):
         try:
             file.flush()

@@ -248,7 +248,7 @@ class CompileGraph:
 
 
 def constant_value(source: ConstantSource, name: str = "") -> CompileValue:
-    """A value for a constant; a small one is computed now, so that its fact knows it."""
+    """A value for a constant; a small constant is computed at once, for the fact of the value."""
     known = source.small(KNOWN_BYTES)
     fact = source.fact if known is None else Fact(source.element, known.shape, known)
     return CompileValue(fact, constant=source, name=name)

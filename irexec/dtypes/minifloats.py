@@ -1,7 +1,7 @@
 """Float types of 8 bits and fewer: the value of every code, and the code that a float32 is rounded to.
 
-Rounding is that of OpenVINO's Convert (its constant folding and CPU plugin, asked for every code and what lies
-between): to nearest, ties to the even code.
+Rounding follows OpenVINO's Convert (constant folding and CPU plugin, measured at and between all codes): to nearest,
+ties to the even code.
 
 Values: OCP 8-bit Floating Point Specification 1.0 (E4M3, E5M2), OCP Microscaling Formats 1.0 (E8M0, E2M1), Dettmers et
 al. 2023, QLoRA, appendix E (NF4).

@@ -169,8 +169,7 @@ def _layer(context: ReadContext, element: XmlElement, depth: int) -> Node:
 
 
 def _plain_payload(context: ReadContext, element: XmlElement, layout: tuple[str, ...]) -> LayerPayload:
-    """The payload of a layer that has only the elements that every layer has; it is shared unless the file says
-    more."""
+    """The payload of a layer without elements of its own; layers without further attributes share one."""
     attributes, parts = element.without(_KNOWN), attributes_by_tag(element, *_PORTS)
     if attributes or parts:
         return LayerPayload(attributes, parts, (), layout)

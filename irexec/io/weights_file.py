@@ -1,4 +1,4 @@
-"""The .bin with a model's weights: read when the first byte is asked for if it is small, mapped then if it is large."""
+"""The .bin with a model's weights. The first access reads a small file, and maps a large one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding a tensor by its name, or by that of its layer."""
+"""Search for a tensor by its name, or by the name of its layer."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def similar(name: str, names: list[str]) -> str:
 
 
 def values_by_name(graph: Graph) -> dict[str, Value]:
-    """Every value by all that it is called: tensor names come first, then layers, then ``layer:port``.
+    """Every value by all of its names: tensor names come first, then layers, then ``layer:port``.
 
-    A name that several values have means the first of them; a Result stands for what feeds it.
+    A name of several values means the first of them; a Result stands for its input.
     """
     found: dict[str, Value] = {}
     for node in graph.nodes:

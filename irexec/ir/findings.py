@@ -1,4 +1,4 @@
-"""Findings: the one record of what is wrong, or unusual, in a model. The reader makes them, and so does validate."""
+"""Findings: records of faults and oddities of a model, made by the reader and by validate."""
 
 from __future__ import annotations
 

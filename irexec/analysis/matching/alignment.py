@@ -13,8 +13,8 @@ def aligned(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
     """Pairs of positions of equal elements, both increasing: a longest common subsequence, or a shorter one of long
     sequences.
 
-    Equal ends are taken first, then elements that are unique on both sides split the sequences (patience diff), and
-    what is left between two of them is searched as Myers does, within a budget.
+    Equal ends are taken first, then elements that are unique on both sides split the sequences (patience diff). The
+    parts between them are searched by Myers' algorithm, within a budget.
     """
     found: list[tuple[int, int]] = []
     waiting = [(0, len(a), 0, len(b))]

@@ -24,19 +24,18 @@ class SideKeys:
     Attributes:
         type: the type.
         definition: type and attributes.
-        contents: these, the bytes of a constant and the layers of bodies.
-        up: all that the layer is computed from.
-        inner: 0; NO_KEY for a Parameter, and for what only constants are computed into: ``up`` says next to nothing of
-            where they are.
-        read: 0; NO_KEY for a layer that none reads, such as a Result, of which ``down`` says nothing.
-        down: all that is computed from it.
+        contents: type, attributes, the bytes of a constant and the layers of bodies.
+        up: everything that the layer is computed from.
+        inner: 0; NO_KEY for Parameters and layers computed from constants alone, which ``up`` does not locate.
+        read: 0; NO_KEY for a layer without readers, such as a Result, which ``down`` does not describe.
+        down: everything that is computed from the layer.
         computed: 0; NO_KEY for a constant.
-        weights: of a constant with more than a few elements, and of a layer that reads one, the contents of the layer
-            and of its constants; NO_KEY for every other layer.
+        weights: contents of a constant of many elements, or of a layer with the contents of such constants that it
+            reads; NO_KEY for every other layer.
         around: every layer within two edges.
         name: type and name.
-        tensors: type and tensor names; NO_KEY where it has none.
-        neighbours: the names of the layer and of all that an edge connects it to.
+        tensors: type and tensor names; NO_KEY without tensor names.
+        neighbours: the names of the layer and of all layers that an edge connects to it.
     """
 
     type: Keys

@@ -76,7 +76,8 @@ class Judge:
         sources = {value: one for value, one in self._context.sources().items() if value not in unfit}
         for batch in self._context.batches(chosen, self._facts):
             made = self._judged(batch, sources, self._context.observed_a, self._context.pairs.orders)
-            # Layers that do not fit A's tensors stay without a judgement: B's own tensors alone show no difference to A.
+            # Layers that do not fit A's tensors stay without a judgement: B's own tensors alone show no difference to
+            # A.
             own: Sources = {value: value for value in sources if self._context.run_b.gives(value)}
             rest = [replace(pair, a=pair.b, order=()) for pair in batch if pair.b in made]
             for value, judgement in self._judged(rest, own, self._observed_b, {}).items():

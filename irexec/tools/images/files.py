@@ -102,7 +102,7 @@ def _read(
     pillow: Any, path: str, content: bytes | np.ndarray | None, channels: int, size: tuple[int | None, int | None],
     notify: Notify, memory: MemoryLimit,
 ) -> Any:  # fmt: skip
-    """The image upright, in the mode of so many channels, or as 32-bit floats of one channel."""
+    """The upright image, in the mode of ``channels`` channels, or as 32-bit floats of one channel."""
     if isinstance(content, np.ndarray):
         image = _of_pixels(pillow, path, content)
         _check_memory(path, image.size, size, channels, memory)

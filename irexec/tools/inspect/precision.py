@@ -46,7 +46,7 @@ class LayerPrecision(Record):
 
 @dataclass(frozen=True)
 class StorageRow(Record):
-    """The weights that are stored alike.
+    """Weights with the same storage.
 
     Attributes:
         element, scheme, computed: as for StoredWeights.

@@ -54,7 +54,7 @@ class StoredWeights(Record):
 
     @property
     def bits(self) -> float:
-        """Bits that one of them takes, with its part of scales and zero points."""
+        """Bits per weight, with its share of scales and zero points."""
         return 8 * self.bytes / self.elements
 
 

@@ -43,10 +43,10 @@ def profile(
 
     Args:
         path: the .xml or .onnx.
-        sources: where the inputs come from; all are random without any.
-        options: how it is run.
-        notify: called with what the user might not expect.
-        progress: called after each run with its part of all of them.
+        sources: the inputs; random values without any.
+        options: options of the run.
+        notify: called with notes for the user.
+        progress: called after each run with its fraction of all runs.
 
     Raises:
         InputError: a name, shape, type or file does not fit the model, or a file that is read would be overwritten.

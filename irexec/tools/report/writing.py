@@ -188,7 +188,7 @@ def _not_converted(path: str, findings: list[Finding]) -> Contents:
 def _contents(
     model: Model, before: list[Finding], options: ReportOptions, notify: Notify, progress: Progress
 ) -> Contents:
-    """All that can be said of a model, in addition to the findings from reading it."""
+    """The contents of the report of a model; ``before`` are the findings of reading it."""
     with progress("checking", 1) as advance:
         inference = infer_all(model)
         findings = Findings([*before, *validate(model, inference=inference, progress=lambda part: advance(part / 2))])
