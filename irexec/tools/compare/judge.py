@@ -24,6 +24,7 @@ from irexec.tools.compare.isolate import Isolated, Sources
 from irexec.tools.compare.observe import Observed, observe
 from irexec.tools.compare.pairs import FOLDED, TensorPair
 from irexec.tools.compare.rows import Ancestors, Found, Rows, arranged, in_one_shape
+from irexec.tools.compare.tolerances import RTOL
 
 HIDDEN = 0.03
 """The part of the relative tolerance from which on the deviation of one layer, as root mean squares, is a fault within
@@ -32,6 +33,9 @@ the tolerance.
 Of f32 that is 3e-6. Two runtimes differ by up to 7e-7 in a Convolution, and by 1 to 3e-7 in other layers, measured over
 15 networks.
 """
+HIDDEN_COARSE = 0.4
+"""The same of types coarser than f32, whose tolerance is some ten roundings: the inputs that a layer is computed from
+once more are rounded to their types, and those that a runtime computed from, in f32, were not."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,7 @@ def _worse(one: Judgement, other: Judgement) -> Judgement:
 
 def is_more_than_rounding(agreement: Agreement, tolerance: Tolerance) -> bool:
     """Whether what one layer computes differs by more than rounding, although it may be within the tolerance."""
-    return _deviation(agreement) > HIDDEN * tolerance.rtol
+    return _deviation(agreement) > tolerance.rtol * (HIDDEN if tolerance.rtol <= RTOL["f32"] else HIDDEN_COARSE)
 
 
 def _deviation(agreement: Agreement) -> float:
