@@ -3,7 +3,13 @@
 The package declares the differences and imports no NumPy, so that their codes are explained and completed at once.
 """
 
-from irexec.analysis.portability import failures, integers, values, windows  # noqa: F401 - they declare the differences
+from irexec.analysis.portability import (  # noqa: F401 - they declare the differences
+    bodies,
+    failures,
+    integers,
+    values,
+    windows,
+)
 from irexec.analysis.portability.difference import DIFFERENCES, Difference
 
 __all__ = ["DIFFERENCES", "Difference"]

@@ -11,6 +11,7 @@ import numpy as np
 
 from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.shape_inference import UNKNOWN, Inference
+from irexec.ir.constants import constant_value
 from irexec.ir.dims import Size, high, is_static, low
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
@@ -102,6 +103,16 @@ class ExaminedLayer:
         value = self.value(index)
         return None if value is None or value.dtype.kind not in "iu" else value.ravel().tolist()
 
+    def is_constant(self, index: int) -> bool:
+        """Whether an input is computed from constants alone."""
+        return not any(map(_varies, self._ancestors(index, lambda node: False)))
+
+    def constant(self, index: int) -> list[float] | None:
+        """The values of an input that is a Constant; None where it is computed."""
+        value = self.node.inputs[index]
+        constant = None if value is None else value.node.constant
+        return None if constant is None else constant_value(constant).astype(float).ravel().tolist()
+
     def bounds(self, index: int) -> tuple[float, float]:
         """The minimum and maximum of an input of one element, infinite where they are not known."""
         value = self.input(index).value
@@ -125,7 +136,7 @@ class ExaminedLayer:
     def is_gathered_from_constants(self, index: int) -> bool:
         """Whether an input is computed from constants alone, by way of a GatherElements."""
         found = self._ancestors(index, lambda node: False)
-        return not any(map(_varies, found)) and any(node.type == "GatherElements" for node in found)
+        return self.is_constant(index) and any(node.type == "GatherElements" for node in found)
 
     def is_computed_from_sizes(self, index: int) -> bool:
         """Whether an input is computed from constants and sizes of tensors alone."""

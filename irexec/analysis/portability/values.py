@@ -272,23 +272,6 @@ def _gathered_operand(layer: ExaminedLayer) -> bool:
     return any(layer.has(i) and layer.is_gathered_from_constants(i) for i in range(2))
 
 
-@difference(
-    "IR941", "slices that are not read", ("TensorIterator",), "CPU plugin", "values",
-    does="the CPU plugin runs the body once where none of its layers reads a sliced input, whatever the number of "
-    "slices, and gives outputs of other shapes than it infers itself",
-    example='<port_map>\n  <input axis="0" external_port_id="0" internal_layer_id="0" part_size="1"/>\n</port_map>',
-    repair="Let a layer of the body read the sliced input.",
-)  # fmt: skip
-def _unread_slices(layer: ExaminedLayer) -> bool:
-    body = layer.node.bodies.get("body")
-    if body is None:
-        return False
-    read = {value.node.id for node in body.graph.nodes for value in node.inputs if value is not None}
-    sliced = [edge for edge in body.port_maps if "axis" in edge.attributes]
-    internal = {edge.internal for edge in sliced if edge.kind == "input"}
-    return bool(internal) and internal.isdisjoint(read) and any(edge.kind == "output" for edge in sliced)
-
-
 _POOLS = frozenset({"MaxPool", "AvgPool"})
 _AROUND_POOLS = _POOLS | {"FakeQuantize", "Relu", "PRelu", "Clamp", "Add", "Multiply"}
 _CONVOLUTIONS = frozenset({"Convolution", "GroupConvolution"})
@@ -326,3 +309,31 @@ def _before_scales_by_channel(value: Value | None) -> Value | None:
         varies |= counts[0] > 1
         value = value.node.inputs[constants.index(None)]
     return value if varies else None
+
+
+@difference(
+    "IR943", "unsorted values without their indices", ("Unique",), "CPU plugin", "values",
+    does="with sorted=false and without axis the CPU plugin computes the unique values, their first positions and "
+    "their counts only if output 2, the indices into the unique values, is read too",
+    example='<layer type="Unique" version="opset10">\n  <data sorted="false"/>\n</layer>',
+    repair='Write sorted="true", or read output 2 as well.',
+)  # fmt: skip
+def _unsorted_values(layer: ExaminedLayer) -> bool:
+    others = any(layer.is_used(output) for output in (0, 1, 3))
+    return layer["sorted"] is False and not layer.has(1) and others and not layer.is_used(2)
+
+
+@difference(
+    "IR945", "reciprocal rounded to f16", ("Divide",), "CPU plugin", "values",
+    does="the CPU plugin multiplies by the reciprocal of a constant divisor, which it rounds to f16, also where it "
+    "computes in f32",
+    example='<layer name="divisor" type="Const" version="opset1">\n  <data element_type="f16" shape=""/>\n</layer>\n'
+    '<layer name="quotient" type="Divide" version="opset1"/>',
+    repair="Convert the constant to f32 before the division, or multiply by a constant.",
+)  # fmt: skip
+def _rounded_reciprocal(layer: ExaminedLayer) -> bool:
+    if layer.element(1) != "f16" or layer.is_constant(0) or not layer.is_constant(1):
+        return False
+    divisor = layer.constant(1)
+    # Reciprocals of powers of 2 are exact.
+    return divisor is None or any(math.frexp(value)[0] not in (0.0, 0.5, -0.5) for value in divisor)

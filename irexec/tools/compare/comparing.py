@@ -12,6 +12,7 @@ import numpy as np
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
+from irexec.dtypes.elements import BF16, F32, F64, Element
 from irexec.errors import InputError, IrexecError, NodeError
 from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
@@ -36,7 +37,7 @@ from irexec.tools.compare.repairing import Repairing
 from irexec.tools.compare.results import missing_results, result_rows
 from irexec.tools.compare.rows import Ancestors, Found, Rows, positions
 from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide
-from irexec.tools.compare.tolerances import Precision, Tolerances
+from irexec.tools.compare.tolerances import Precision, Tolerances, computed_from_bf16
 from irexec.tools.engines.runtimes import Arrays, Runtime, open_runtime
 from irexec.tools.images.files import Notify
 from irexec.tools.run.given_inputs import GivenInputs
@@ -178,10 +179,17 @@ class Comparing:
         return inputs | {pair.b: pair.a for pair in self.pairs.tensors}
 
     def _no_rows(self, a_facts: Mapping[Value, Fact], b_facts: Mapping[Value, Fact]) -> Rows:
+        is_rounded = "openvino" in (self.options.a_runtime, self.options.b_runtime)
+        rounded = computed_from_bf16(self.b.model) if is_rounded else set()
+
+        def b_element(value: Value) -> Element | None:
+            element = b_facts[value].element if value in b_facts else None
+            return BF16 if value in rounded and element in (F32, F64) else element
+
         return Rows(
             self.tolerances,
             lambda value: a_facts[value].element if value in a_facts else None,
-            lambda value: b_facts[value].element if value in b_facts else None,
+            b_element,
             positions(self.b.order),
         )
 

@@ -125,7 +125,8 @@ class Divergence(Record):
     Attributes:
         row: the tensor.
         suspect: its layer.
-        between: layers whose tensors are not compared, between those that agree and this layer.
+        between: layers in front of this one that may be at fault too: their tensors are not compared, or agree in f16
+            or bf16 alone.
     """
 
     row: TensorRow

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from irexec.analysis.constant_layers import constant_layers
+from irexec.analysis.f32_arithmetic import HALVES
 from irexec.analysis.matching.side import attribute_values
 from irexec.analysis.model import Model
 from irexec.dtypes.elements import I32, I64
@@ -148,13 +149,33 @@ def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancesto
 
 
 def _in_front(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors, context: Context) -> list[Node]:
-    """The layers between the tensors that agree and one that differs, and layers in front of them that moved axes."""
+    """The layers between the tensors that agree and one that differs, and layers in front of them that moved axes.
+
+    Beside a tensor of f32 they include layers whose tensors of f16 or bf16 agree by the tolerance of these types alone.
+    """
     sources, nodes = ancestors.of(first.value)
     nodes += [value.node for value in reordering(sources, ancestors, context.pairs.orders)]
+    nodes += [node for node in _coarser(first.value, sources, ancestors) if node not in nodes]
     if first.row.agreement.largest is not None:
         return _misread(first, context) or nodes
     more = [node for node in _axes_from(first, by_value, context) if node not in nodes]
     return [*nodes, *more[: max(0, _SMALL_SET - 1 - len(nodes))]]
+
+
+def _coarser(value: Value, sources: Sequence[Value], ancestors: Ancestors) -> list[Node]:
+    """The layers of f16 or bf16 in front of a value of another type, as long as these are few."""
+    found: dict[Node, None] = {}
+    waiting = [] if _is_half(value) else [*sources]
+    while waiting and len(found) < _SMALL_SET - 1:
+        source = waiting.pop(0)
+        if _is_half(source) and source.node not in found and source.node.type not in ("Parameter", "Constant"):
+            found[source.node] = None
+            waiting += ancestors.of(source)[0]
+    return list(found)
+
+
+def _is_half(value: Value) -> bool:
+    return value.fact is not None and value.fact.element in HALVES
 
 
 def _axes_from(first: Found, by_value: Mapping[Value, Found], context: Context) -> list[Node]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from irexec.analysis.f32_arithmetic import HALVES
+from irexec.dtypes.elements import BF16, Element
 from irexec.tools.compare.comparison import TensorRow
 from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.rows import Rows
@@ -12,14 +13,14 @@ from irexec.tools.compare.sides import AnySide, ModelSide
 from irexec.tools.compare.tolerances import Tolerances
 
 
-def _computes_in_f16(side: AnySide) -> bool:
-    """Whether a layer of a model declares a result of f16 or bf16 that is computed."""
+def _computes_in(half: Element, side: AnySide) -> bool:
+    """Whether a layer of a model declares a result of this type that is computed."""
     nodes = (
         (node for node in side.order if node.type not in ("Parameter", "Constant", "Result"))
         if isinstance(side, ModelSide)
         else ()
     )
-    return any(value.fact is not None and value.fact.element in HALVES for node in nodes for value in node.outputs)
+    return any(value.fact is not None and value.fact.element is half for node in nodes for value in node.outputs)
 
 
 def notes_on(
@@ -38,8 +39,10 @@ def notes_on(
     names = " and ".join({"openvino": "OpenVINO", "onnxruntime": "ONNX Runtime"}[name] for name in others)
     if others:
         yield f"to observe tensors changes what {names} fuses; results are compared without observation too"
-    if others and options.precision is None and any(_computes_in_f16(side) for side in (a, b)):
+    if others and options.precision is None and any(_computes_in(half, side) for half in HALVES for side in (a, b)):
         yield f"irexec computes f16 and bf16 in f32, as {names} does; --precision as-written rounds every result"
+    if "openvino" in others and _computes_in(BF16, b):
+        yield "OpenVINO rounds every result of bf16 on processors that have it: what is computed from it has its tolerance"
     if tolerances.quantised:
         yield "only one of the models is quantised: its tensors agree in a signal-to-noise ratio, not value by value"
     observed = {found.value: found.row.agreement.agrees for found in rows.found}

@@ -118,14 +118,14 @@ def _divergence(first: Divergence, found: Comparison) -> Iterator[str]:
 
 
 def _between(first: Divergence) -> Iterator[str]:
-    """The preceding layers that are not compared: their differences, and the names of the others."""
+    """The preceding layers that may be at fault: their differences, and the names of the others."""
     described = [suspect for suspect in first.between if _differences(suspect)][:_NAMES]
     for suspect in described:
-        yield f"  in front of it, and not compared: {suspect.layer}"
+        yield f"  in front of it, and not ruled out: {suspect.layer}"
         yield from (f"    {text}" for text in _differences(suspect))
     others = [f"{each.layer.name} ({each.layer.type})" for each in first.between if each not in described]
     if others:
-        yield f"  in front of it, and not compared: {listed(others, _NAMES)}"
+        yield f"  in front of it, and not ruled out: {listed(others, _NAMES)}"
 
 
 def _differences(suspect: Suspect) -> list[str]:

@@ -6,7 +6,9 @@ import functools
 import math
 
 from irexec.analysis.model import Model
-from irexec.dtypes.elements import Element
+from irexec.dtypes.elements import BF16, Element
+from irexec.ir.graph import Graph, Value
+from irexec.ir.order import topological
 from irexec.tools.arrays.agreement import THRESHOLDS, Metric, Tolerance
 from irexec.tools.compare.options import CompareOptions
 
@@ -82,3 +84,29 @@ class Precision:
                 self.rtol = max(self.rtol, RTOL.get(str(element), RTOL["f8e5m2"]))
             elif element.bits <= 8 and element.is_integer and node in converted:
                 self.quantised = True
+
+
+def computed_from_bf16(model: Model) -> set[Value]:
+    """The values that are computed in bf16, and all that are computed from them.
+
+    OpenVINO's CPU plugin leaves bf16 as it is on processors that have it, whatever its precision hint: each layer rounds.
+    """
+    found: set[Value] = set()
+    _add_computed_from_bf16(model, found, is_all=False)
+    return found
+
+
+def _add_computed_from_bf16(graph: Graph, found: set[Value], *, is_all: bool) -> bool:
+    """Add the values of a graph, all of them or those from bf16 on; returns whether there are any."""
+    has_any = is_all
+    for node in topological(graph)[0]:
+        if node.type == "Constant" or (node.type == "Parameter" and not is_all):
+            continue
+        rounds = is_all or any(value.fact is not None and value.fact.element is BF16 for value in node.outputs)
+        rounds |= any(value in found for value in node.inputs)
+        for body in node.bodies.values():
+            rounds |= _add_computed_from_bf16(body.graph, found, is_all=rounds)
+        if rounds:
+            found.update(node.outputs)
+            has_any = True
+    return has_any

@@ -59,9 +59,56 @@ def strided(*, padded: bool) -> Model:
     return builder.model()
 
 
+def unsorted(*, reads_indices: bool) -> Model:
+    """Unique values in the order of their first occurrence, with or without the indices into them."""
+    builder = Builder("m")
+    outputs = builder.emit("Unique", builder.parameter("f32", (64,), "x"), version=10, sorted=False)
+    builder.result(outputs[0])
+    if reads_indices:
+        builder.result(outputs[2])
+    return builder.model()
+
+
+def looped(*, iterations: int, runs: bool = True, reads_state: bool = False) -> Model:
+    """A Loop whose state the body computes from another input; the initial state is 5, -5, 5."""
+    builder = Builder("m")
+    inner = Builder("body", inside=builder)
+    state, other = inner.parameter("f32", (3,), "state"), inner.parameter("f32", (3,), "other")
+    next_state = inner.emit("Add", other, state if reads_state else other)
+    results = [inner.result(inner.constant(np.array(True), "boolean")), inner.result(next_state)]
+    body = Body(
+        inner.model(),
+        port_maps=[
+            PortMap("input", 2, state.node.id, {}),
+            PortMap("input", 3, other.node.id, {}),
+            PortMap("output", -1, results[0].id, {"purpose": "execution_condition"}),
+            PortMap("output", 4, results[1].id, {}),
+        ],
+        back_edges=[BackEdge(results[1].id, state.node.id)],
+    )
+    start = builder.constant(np.float32([5, -5, 5]), "f32")
+    count, condition = builder.constant(np.array(iterations), "i64"), builder.constant(np.array(runs), "boolean")
+    inputs = (count, condition, start, builder.parameter("f32", (3,), "x"))
+    (last,) = builder.emit("Loop", *inputs, bodies={"body": body}, name="looped")
+    builder.result(last)
+    return builder.model()
+
+
+def divided(by: float) -> Model:
+    """A division by a constant in f16, whose quotient is a result in f32."""
+    builder = Builder("m")
+    quotient = builder.emit("Divide", builder.parameter("f16", (8,), "x"), builder.constant(by, "f16"))
+    builder.result(builder.emit("Convert", quotient, destination_type="f32"))
+    return builder.model()
+
+
 SEVERAL_LAYERS = {
     "IR941": (iterated(reads_slices=True), iterated(reads_slices=False)),
     "IR942": (quantised(by_channel=False), quantised(by_channel=True)),
     "IR971": (strided(padded=False), strided(padded=True)),
+    "IR943": (unsorted(reads_indices=True), unsorted(reads_indices=False)),
+    "IR944": (looped(iterations=0, reads_state=True), looped(iterations=0)),
+    "IR945": (divided(4.0), divided(3.0)),
+    "IR974": (looped(iterations=3, reads_state=True), looped(iterations=3, runs=False, reads_state=True)),
 }
 """By code, a model without the difference and a model with it."""

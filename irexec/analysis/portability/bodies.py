@@ -1,0 +1,86 @@
+"""Differences of layers with bodies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irexec.analysis.portability.difference import difference
+from irexec.ir.dims import is_static
+
+if TYPE_CHECKING:
+    from irexec.analysis.portability.layer import ExaminedLayer
+    from irexec.ir.graph import Body, Node
+
+
+@difference(
+    "IR941", "slices that are not read", ("TensorIterator",), "CPU plugin", "values",
+    does="the CPU plugin runs the body once where none of its layers reads a sliced input, whatever the number of "
+    "slices, and gives outputs of other shapes than it infers itself",
+    example='<port_map>\n  <input axis="0" external_port_id="0" internal_layer_id="0" part_size="1"/>\n</port_map>',
+    repair="Let a layer of the body read the sliced input.",
+)  # fmt: skip
+def _unread_slices(layer: ExaminedLayer) -> bool:
+    body = layer.node.bodies.get("body")
+    if body is None:
+        return False
+    read = {value.node.id for node in body.graph.nodes for value in node.inputs if value is not None}
+    sliced = [edge for edge in body.port_maps if "axis" in edge.attributes]
+    internal = {edge.internal for edge in sliced if edge.kind == "input"}
+    return bool(internal) and internal.isdisjoint(read) and any(edge.kind == "output" for edge in sliced)
+
+
+@difference(
+    "IR944", "initial value that the body does not read", ("Loop",), "CPU plugin", "undefined values",
+    does="where the body does not read an input that a back edge updates, the CPU plugin drops its initial value: of "
+    "no iterations the result is what its memory holds",
+    example='<layer type="Loop" version="opset5">\n  <back_edges>\n    <edge from-layer="3" to-layer="0"/>\n'
+    "  </back_edges>\n</layer>",
+    repair="Let the body read the input, or run at least one iteration.",
+)  # fmt: skip
+def _unread_initial_value(layer: ExaminedLayer) -> bool:
+    body = layer.node.bodies.get("body")
+    if body is None or _runs(layer):
+        return False
+    read = _read(layer, body)
+    last = {edge.internal for edge in body.port_maps if edge.kind == "output" and "axis" not in edge.attributes}
+    return any(edge.source in last and edge.target not in read for edge in body.back_edges)
+
+
+def _runs(layer: ExaminedLayer) -> bool:
+    """Whether a Loop is known to have an iteration; a negative number of iterations has no limit."""
+    minimum, maximum = layer.bounds(0)
+    condition = layer.value(1)
+    return (minimum > 0 or maximum < 0) and condition is not None and bool(condition.all())
+
+
+def _read(layer: ExaminedLayer, body: Body) -> set[int]:
+    """Ids of the layers that the Results of a body are computed from. A static shape is computed from nothing."""
+    waiting: list[Node] = list(body.graph.results)
+    seen: set[Node] = set()
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        sources = [value for value in node.inputs if value is not None]
+        if node.type == "ShapeOf":
+            sources = [value for value in sources if not is_static(layer.inference.facts[value].shape)]
+        waiting += [value.node for value in sources]
+    return {node.id for node in seen}
+
+
+@difference(
+    "IR974", "loop that never runs", ("Loop",), "shape inference", "shape",
+    does="where the execution condition is constant and false, every output gets the size 0 along its first axis, and "
+    "in the specification the last value of no iterations is the initial one",
+    example='<layer name="never" type="Const" version="opset1">\n  <data element_type="boolean" shape=""/>\n</layer>\n'
+    '<layer type="Loop" version="opset5"/>',
+    repair="Replace the layer by its initial values.",
+)  # fmt: skip
+def _never_runs(layer: ExaminedLayer) -> bool:
+    condition, body = layer.value(1), layer.node.bodies.get("body")
+    if condition is None or condition.any() or body is None:
+        return False
+    return any(
+        edge.kind == "output" and edge.external >= 0 and "axis" not in edge.attributes for edge in body.port_maps
+    )
