@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.api import ModelLike, as_model
-from irexec.display import Column, Content, Table
+from irexec.display import Column, Content, Table, Text
 from irexec.errors import InputError, UnsupportedError
 from irexec.records import Record, Records, Report
 from irexec.schema.opdef import OpDef
@@ -38,10 +38,8 @@ class Coverage(Report):
 
     def sections(self) -> list[Content]:
         """A sentence."""
-        return [
-            f"{self.supported} of {self.versions} versions of OpenVINO's operations up to opset{self.opset} "
-            f"({self.types} types), {self.extensions} of others"
-        ]
+        text = f"{self.supported} of {self.versions} versions of OpenVINO's operations up to opset{self.opset} "
+        return [Text(f"{text}({self.types} types), {self.extensions} of others", "title")]
 
 
 def operations_table(lines: Sequence[OperationLine], has_details: bool) -> Table:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from irexec.api import save_model
-from irexec.display import Content
+from irexec.display import Content, Text
 from irexec.errors import InputError
 from irexec.io.file_errors import writing
 from irexec.messages import counted, is_address
@@ -98,7 +98,7 @@ class BatchReport(Report):
         before = f", {self.resumed} of them before" if self.resumed else ""
         failed = f", {self.failed} failed" if self.failed else ""
         waiting = f", {self.waiting} are waiting (--resume continues)" if self.waiting else ""
-        return [f"{self.output}: {self.done} of {self.items} items{before}{failed}{waiting}"]
+        return [Text(f"{self.output}: {self.done} of {self.items} items{before}{failed}{waiting}", "title")]
 
 
 @dataclass(frozen=True)

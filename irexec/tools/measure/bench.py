@@ -72,7 +72,7 @@ class EngineResult(Record):
     ratio: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BenchReport(Report):
     """The measurements.
 
@@ -87,6 +87,9 @@ class BenchReport(Report):
     runs: int
     threads: int | None
     engines: tuple[EngineResult, ...]
+
+    def __repr__(self) -> str:
+        return f"<BenchReport {', '.join(f'{one.engine} {one.p50:.3f} ms' for one in self.engines)}>"
 
     def sections(self) -> list[Content]:
         """A column of figures for each engine, the inputs, and the ratios of medians."""

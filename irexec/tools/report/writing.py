@@ -14,7 +14,7 @@ from irexec.analysis.shape_inference import Inference
 from irexec.analysis.validate import infer_all, validate
 from irexec.api import ModelLike, as_model, read_tolerant
 from irexec.compile.memory_limit import MemoryLimit
-from irexec.display import Content, sections_of
+from irexec.display import Content, Text, sections_of
 from irexec.errors import InputError
 from irexec.io.files import new_file
 from irexec.io.output_file import check_file
@@ -90,7 +90,7 @@ def _(written: WrittenReport) -> list[Content]:
     ]
     found = ", ".join(others) or "no findings"
     return [
-        f"{written.path}: {amount(written.bytes)}, {counted(written.layers, 'layer')}, {found}",
+        Text(f"{written.path}: {amount(written.bytes)}, {counted(written.layers, 'layer')}, {found}", "title"),
         [f"not in the report: {note}" for note in written.notes],
     ]
 
