@@ -66,23 +66,30 @@ def _valid(text: str) -> str:
 
 
 def _parts(drawing: Drawing, placed: Placed) -> Iterator[Html]:
-    """Unfolded frames at the back, then lines and boxes."""
-    frames = [one for one in placed.boxes if one.box is None]
+    """Unfolded frames at the back, then lines, titles of frames and boxes."""
+    frames = [(one, _fill(drawing, one)) for one in placed.boxes if one.box is None]
     boxes = [one for one in placed.boxes if one.box is not None]
-    yield from (_frame(drawing, one) for one in frames)
+    yield from (_rectangle(one, fill, "#a9b3bd", rx=8) for one, fill in frames)
     yield from _lines(placed.lines)
+    yield from (_frame_title(one, fill) for one, fill in frames)
     yield from (_box(drawing, one, one.box) for one in boxes if one.box is not None)
     yield from _cut_ends(drawing, boxes)
     yield from (_connector(one) for one in placed.connectors)
 
 
-def _frame(drawing: Drawing, one: PlacedBox) -> Html:
+def _fill(drawing: Drawing, one: PlacedBox) -> str:
+    """The colour of a frame: frames within each other alternate."""
     frame = drawing.frames[~one.item]
     depth = 0
     while frame.parent is not None:
         frame, depth = drawing.frames[frame.parent], depth + 1
-    rectangle = _rectangle(one, _FRAME_FILLS[depth % 2], "#a9b3bd", rx=8)
-    return element("g", rectangle, _text(one.title, one.x + 10, one.y + 16, _LABEL, font_weight="bold"))
+    return _FRAME_FILLS[depth % 2]
+
+
+def _frame_title(one: PlacedBox, fill: str) -> Html:
+    """The title of a frame, with a margin in the colour of the frame: a line may pass behind it."""
+    margin = {"stroke": fill, "stroke_width": 4, "stroke_linejoin": "round", "paint_order": "stroke"}
+    return _text(one.title, one.x + 10, one.y + 16, _LABEL, font_weight="bold", **margin)
 
 
 def _box(drawing: Drawing, one: PlacedBox, box: Box) -> Html:
