@@ -54,7 +54,7 @@ ROWS = {
 @pytest.mark.parametrize("text", ROWS.values(), ids=ROWS)
 def test_is_refused(text: str | bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.xml").write_bytes(text if isinstance(text, bytes) else text.encode())
-    memory, start = peak_kilobytes(), time.perf_counter()
+    memory, start = peak_kilobytes(), time.process_time()
     for command in (["validate"], ["infer"], ["inspect"]):
         assert run([*command, str(tmp_path / "m.xml")]) == 3
         captured = capsys.readouterr()
@@ -62,7 +62,7 @@ def test_is_refused(text: str | bytes, tmp_path: Path, capsys: pytest.CaptureFix
         assert captured.err.startswith("error: ")
         assert captured.err.count("\n") == 1
         assert "root:" not in captured.err
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert peak_kilobytes() - memory < 200_000
 
 
