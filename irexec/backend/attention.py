@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from irexec.backend.kernel import Kernel, KernelContext, Task
+from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
 from irexec.backend.linear import contiguous
 from irexec.backend.product_cost import TRANSPOSED_COPY, UNPACKED_LIMIT, product_cost
 from irexec.backend.registry import kernels
@@ -37,14 +38,18 @@ _F32 = np.dtype(np.float32)
 
 
 @kernels("ScaledDotProductAttention", since=13)
-def _attention_kernels(task: Task) -> list[Kernel]:
+def _attention_kernels(task: Task) -> list[Candidate]:
     """For f32 where scores have the rows of the query and the columns of the key."""
     if task.dtype(0) != _F32:
         return []
     sizes = _Sizes.of(task)
     if sizes is None:
         return []
-    return [RowAttention(task, sizes), TiledAttention(task, sizes)]
+    rows, tiles = _Rows.of(sizes), _Tiles.of(task, sizes)
+    return [
+        Candidate(rows.cost, partial(RowAttention, task, rows), runs_chain=False),
+        Candidate(tiles.cost, partial(TiledAttention, task, tiles), runs_chain=False),
+    ]
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,12 @@ class _Block:
         return (*self.matrices, self.rows)
 
 
+def _count(sizes: _Sizes, together: int, rows: int) -> int:
+    """Number of blocks of so many matrices and rows."""
+    *outer, last = sizes.leading
+    return math.prod(outer) * -(-last // together) * -(-sizes.rows // rows)
+
+
 def _cut(sizes: _Sizes, together: int, rows: int) -> list[_Block]:
     """Blocks of so many matrices and rows."""
     *outer, last = sizes.leading
@@ -140,23 +151,43 @@ def _cut(sizes: _Sizes, together: int, rows: int) -> list[_Block]:
     return [_Block(index, part) for *index_, part in product(*singles, stacks, parts) for index in [tuple(index_)]]
 
 
-class RowAttention(Kernel):
-    """Whole rows of scores, of which the maximum is subtracted: for any values, and for few rows."""
+@dataclass(frozen=True)
+class _Rows:
+    """Blocks of so many whole rows of scores, of so many matrices."""
 
-    def __init__(self, task: Task, sizes: _Sizes) -> None:
-        self.task, self.sizes = task, sizes
+    sizes: _Sizes
+    together: int
+    rows: int
+
+    @staticmethod
+    def of(sizes: _Sizes) -> _Rows:
         row = 4 * sizes.columns
         rows = max(1, min(sizes.rows, _SCORES // row))
         together = max(1, min(sizes.leading[-1], _SCORES // (row * rows))) if rows == sizes.rows else 1
-        self.blocks = _cut(sizes, together, rows)
-        scores = product_cost(rows, sizes.columns, sizes.width) + product_cost(rows, sizes.values, sizes.columns)
-        each = scores - 2000 + 1.5 * rows * sizes.columns + 500
-        super().__init__(
-            "attention by rows",
-            sizes.matrices * each * sizes.rows / rows + len(self.blocks) * _OVERHEAD,
-            workspace=together * (rows * (row + 4 * sizes.width + 8) + row * (sizes.width + sizes.values)) + 1024,
-            splits=len(self.blocks) > 1,
-        )
+        return _Rows(sizes, together, rows)
+
+    @property
+    def cost(self) -> float:
+        """Estimated nanoseconds."""
+        s, rows = self.sizes, self.rows
+        scores = product_cost(rows, s.columns, s.width) + product_cost(rows, s.values, s.columns)
+        each = scores - 2000 + 1.5 * rows * s.columns + 500
+        return s.matrices * each * s.rows / rows + _count(s, self.together, rows) * _OVERHEAD
+
+    @property
+    def workspace(self) -> int:
+        """Bytes of scratch."""
+        s, row = self.sizes, 4 * self.sizes.columns
+        return self.together * (self.rows * (row + 4 * s.width + 8) + row * (s.width + s.values)) + 1024
+
+
+class RowAttention(Kernel):
+    """Whole rows of scores, of which the maximum is subtracted: for any values, and for few rows."""
+
+    def __init__(self, task: Task, rows: _Rows) -> None:
+        self.task, self.sizes = task, rows.sizes
+        self.blocks = _cut(rows.sizes, rows.together, rows.rows)
+        super().__init__("attention by rows", workspace=rows.workspace, splits=len(self.blocks) > 1)
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         operands, out = _Operands.of(self.task, self.sizes, inputs), outputs[0]
@@ -183,45 +214,80 @@ def attend_rows(scratch: Scratch, operands: _Operands, block: _Block, out: np.nd
     np.divide(result, total, out=out[block.part])
 
 
+@dataclass(frozen=True)
+class _Tiles:
+    """Tiles of transposed scores.
+
+    Attributes:
+        rows, tile: rows and columns of a tile.
+        tiles: number of tiles of a row of scores.
+        together, per_block: matrices and rows of a block.
+        group: tiles whose scores are computed at once.
+        one: estimated nanoseconds of a matrix.
+    """
+
+    sizes: _Sizes
+    rows: int
+    tile: int
+    tiles: int
+    together: int
+    per_block: int
+    group: int
+    one: float
+
+    @staticmethod
+    def of(task: Task, sizes: _Sizes) -> _Tiles:
+        limit = UNPACKED_LIMIT // max(sizes.width, sizes.values)
+        row_tiles = -(-sizes.rows // max(16, min(_LONGEST, 2 * math.isqrt(limit // 2))))
+        rows = -(-sizes.rows // row_tiles)
+        tiles = -(-sizes.columns // max(16, min(_LONGEST, limit // rows)))
+        tile = -(-sizes.columns // tiles)
+        one = _cost_of_a_matrix(task, sizes, rows)
+        blocks = max(1, min(int(one * sizes.leading[-1] / _WORTH_A_BLOCK), sizes.leading[-1]))
+        together = max(1, min(-(-sizes.leading[-1] // blocks), _SCORES // (4 * rows * tile)))
+        parts = max(1, min(int(one / (10 * _WORTH_A_BLOCK)), row_tiles)) if together == 1 else 1
+        group = max(1, min(tiles, _SCORES // (4 * rows * tile * together)))
+        return _Tiles(sizes, rows, tile, tiles, together, -(-row_tiles // parts) * rows, group, one)
+
+    @property
+    def cost(self) -> float:
+        """Estimated nanoseconds."""
+        groups = -(-self.tiles // self.group) * (self.per_block // self.rows)
+        blocks = _count(self.sizes, self.together, self.per_block)
+        return self.one * self.sizes.matrices + _OVERHEAD * blocks * groups
+
+    @property
+    def workspace(self) -> int:
+        """Bytes of scratch."""
+        s = self.sizes
+        packed = self.tiles * self.tile * (s.width + s.values)
+        scores = self.group * self.rows * (2 * self.tile + s.values + 1)
+        by_rows = self.rows * (s.columns + s.width + s.values) + s.columns * (s.width + s.values)
+        return 4 * self.together * (packed + scores + self.rows * (s.width + s.values + 2) + by_rows) + 2048
+
+
+def _cost_of_a_matrix(task: Task, sizes: _Sizes, rows: int) -> float:
+    elements = sizes.rows * sizes.columns
+    cost = elements * (2 * (sizes.width + sizes.values) / 105 + 0.85) * (1 + 16 / rows)
+    cost += TRANSPOSED_COPY * (sizes.rows * sizes.width + sizes.columns * (sizes.width + sizes.values) / 2)
+    if task.has_input(3) and not task.attributes["causal"] and math.prod(task.shape(3)) != 1:
+        cost += elements * (0.2 if task.shape(3)[-2:-1] in ((), (1,)) else 1.2)
+    return cost
+
+
 class TiledAttention(Kernel):
     """Tiles of transposed scores, small enough for OpenBLAS to multiply without packing; no maximum is subtracted.
 
     A block whose sums of exponentials show that something should have been subtracted is computed again by rows.
     """
 
-    def __init__(self, task: Task, sizes: _Sizes) -> None:
-        self.task, self.sizes = task, sizes
-        limit = UNPACKED_LIMIT // max(sizes.width, sizes.values)
-        row_tiles = -(-sizes.rows // max(16, min(_LONGEST, 2 * math.isqrt(limit // 2))))
-        self._rows = -(-sizes.rows // row_tiles)
-        self._tiles = -(-sizes.columns // max(16, min(_LONGEST, limit // self._rows)))
-        self._tile = -(-sizes.columns // self._tiles)
-        elements = sizes.rows * sizes.columns
-        one = elements * (2 * (sizes.width + sizes.values) / 105 + 0.85) * (1 + 16 / self._rows)
-        one += TRANSPOSED_COPY * (sizes.rows * sizes.width + sizes.columns * (sizes.width + sizes.values) / 2)
-        if task.has_input(3) and not task.attributes["causal"] and math.prod(task.shape(3)) != 1:
-            one += elements * (0.2 if task.shape(3)[-2:-1] in ((), (1,)) else 1.2)
-        blocks = max(1, min(int(one * sizes.leading[-1] / _WORTH_A_BLOCK), sizes.leading[-1]))
-        together = max(1, min(-(-sizes.leading[-1] // blocks), _SCORES // (4 * self._rows * self._tile)))
-        parts = max(1, min(int(one / (10 * _WORTH_A_BLOCK)), row_tiles)) if together == 1 else 1
-        self.blocks = _cut(sizes, together, -(-row_tiles // parts) * self._rows)
-        self._group = max(1, min(self._tiles, _SCORES // (4 * self._rows * self._tile * together)))
+    def __init__(self, task: Task, tiles: _Tiles) -> None:
+        self.task, self.sizes = task, tiles.sizes
+        self._rows, self._tile, self._tiles, self._group = tiles.rows, tiles.tile, tiles.tiles, tiles.group
+        self.blocks = _cut(tiles.sizes, tiles.together, tiles.per_block)
         self._counted = np.zeros((self._tiles, 1, self._tile), np.float32)
-        self._counted.reshape(-1)[: sizes.columns] = 1
-        groups = len(self.blocks) * -(-self._tiles // self._group) * -(-row_tiles // parts)
-        super().__init__(
-            "attention by tiles",
-            one * sizes.matrices + _OVERHEAD * groups,
-            workspace=self._bytes(together),
-            splits=len(self.blocks) > 1,
-        )
-
-    def _bytes(self, together: int) -> int:
-        s = self.sizes
-        packed = self._tiles * self._tile * (s.width + s.values)
-        scores = self._group * self._rows * (2 * self._tile + s.values + 1)
-        by_rows = self._rows * (s.columns + s.width + s.values) + s.columns * (s.width + s.values)
-        return 4 * together * (packed + scores + self._rows * (s.width + s.values + 2) + by_rows) + 2048
+        self._counted.reshape(-1)[: tiles.sizes.columns] = 1
+        super().__init__("attention by tiles", workspace=tiles.workspace, splits=len(self.blocks) > 1)
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         operands, out = _Operands.of(self.task, self.sizes, inputs), outputs[0]

@@ -4,51 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from irexec.backend.chain import Chain, Instruction
 from irexec.backend.constants import ConstantSource
-from irexec.backend.elementwise_chain import ChainKernel
-from irexec.backend.kernel import KernelContext, Task
+from irexec.backend.elementwise_chain import ChainKernel, chain_cost
+from irexec.backend.kernel import Candidate, KernelContext, Order, Task
 from irexec.backend.registry import BlockOperation
 from irexec.dtypes.elements import F32, Element
 from irexec.dtypes.rounding import round_to
 from irexec.ir.facts import Fact
 
 
+def block_candidate(task: Task, operation: BlockOperation, element: Element) -> Candidate:
+    """The operation as a chain of its own, with its estimate; arguments are those of BlockKernel."""
+    facts = [
+        Fact(task.inputs[i].element, task.shape(i) if shape is None else shape)
+        for i, shape in zip(operation.reads, operation.shapes, strict=True)
+    ]
+    result = task.outputs[0]
+    dtypes = [np.dtype(fact.element.carrier) for fact in (*facts, result) if fact.element is not None]
+    instruction = Instruction(
+        task.definition.type, operation.function, tuple(range(len(facts))), dtypes[-1],
+        operation.in_place, operation.temporaries, operation.passes,
+    )  # fmt: skip
+    orders = [
+        None if shape is not None or i >= len(task.input_orders) else task.input_orders[i]
+        for i, shape in zip(operation.reads, operation.shapes, strict=True)
+    ]
+    chain, order = Chain(len(facts), dtypes[0], (instruction,)), task.output_orders[0] if task.output_orders else None
+    make = partial(BlockKernel, chain, facts, result, task.threads, orders, order, operation, element)
+    return Candidate(chain_cost(chain, facts, result, orders, order), make, runs_chain=False)
+
+
 class BlockKernel(ChainKernel):
     """A chain of one operation.
 
     Args:
+        chain, inputs, output, threads, input_orders, output_order: see ChainKernel.
         element: the type to which results are rounded.
     """
 
-    def __init__(self, task: Task, operation: BlockOperation, element: Element) -> None:
-        facts = [
-            Fact(task.inputs[i].element, task.shape(i) if shape is None else shape)
-            for i, shape in zip(operation.reads, operation.shapes, strict=True)
-        ]
-        arguments = tuple(range(len(facts)))
-        result = task.outputs[0]
-        dtypes = [np.dtype(fact.element.carrier) for fact in (*facts, result) if fact.element is not None]
-        instruction = Instruction(
-            task.definition.type,
-            operation.function,
-            arguments,
-            dtypes[-1],
-            operation.in_place,
-            operation.temporaries,
-            operation.passes,
-        )
-        orders = [
-            None if shape is not None or i >= len(task.input_orders) else task.input_orders[i]
-            for i, shape in zip(operation.reads, operation.shapes, strict=True)
-        ]
-        order = task.output_orders[0] if task.output_orders else None
-        super().__init__(Chain(len(facts), dtypes[0], (instruction,)), facts, result, task.threads, orders, order)
-        self.algorithm, self.runs_chain, self.reads = "element-wise", False, operation.reads
+    def __init__(
+        self,
+        chain: Chain,
+        inputs: Sequence[Fact],
+        output: Fact,
+        threads: int,
+        input_orders: Sequence[Order | None],
+        output_order: Order | None,
+        operation: BlockOperation,
+        element: Element,
+    ) -> None:
+        super().__init__(chain, inputs, output, threads, input_orders, output_order)
+        self.algorithm, self.reads = "element-wise", operation.reads
         self._shapes, self._element = operation.shapes, element
         self.records = element.native
         self.overwrites = tuple(operation.reads[i] for i in self.shared if operation.shapes[i] is None)

@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from irexec.backend.block_kernel import BlockKernel, in_carriers
+from irexec.backend.block_kernel import block_candidate, in_carriers
 from irexec.backend.chain import BlockFunction
 from irexec.backend.constants import ConstantSource
-from irexec.backend.kernel import Kernel, Task
+from irexec.backend.kernel import Candidate, Task
 from irexec.backend.registry import BlockOperation, block_operation, kernels
 from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import F16, F32, Element
@@ -44,11 +44,11 @@ def block_function(type: str, since: int | str, kinds: str = "f") -> Callable[[M
             return made and _with_needed_shapes(made, task)
 
         @kernels(type, since)
-        def candidates(task: Task) -> Iterator[Kernel]:
+        def candidates(task: Task) -> Iterator[Candidate]:
             element, carried = task.outputs[0].element, in_carriers(task)
             made = operation(carried)
             if made is not None and element is not None:
-                yield BlockKernel(carried, made, element)
+                yield block_candidate(carried, made, element)
 
         return make
 

@@ -3,11 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from irexec.backend.chain import Epilogue
 from irexec.backend.scratch import Scratch
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Blocks of (outer, ..., inner): so many rows of the first axis and columns of the last one."""
+
+    outer: int
+    inner: int
+    rows: int
+    columns: int
+
+    @staticmethod
+    def of(outer: int, inner: int, size: int, cached: int, minimum: int, *, cut: bool = True) -> Tiles:
+        """Blocks of at most ``cached`` bytes, where the axes between take ``size``.
+
+        Args:
+            minimum: columns of a block at least, if there are so many.
+            cut: whether a block may have a part of the columns.
+        """
+        columns = inner if not cut or size * inner <= cached else min(inner, max(minimum, cached // size))
+        return Tiles(outer, inner, max(1, min(outer, cached // (size * columns))), columns)
+
+    @property
+    def count(self) -> int:
+        """Number of blocks."""
+        return -(-self.outer // self.rows) * -(-self.inner // self.columns)
+
+    def region(self, index: int) -> tuple[slice, slice]:
+        """The rows and columns of a block."""
+        row, column = divmod(index, -(-self.inner // self.columns))
+        rows = slice(row * self.rows, min(self.outer, (row + 1) * self.rows))
+        return rows, slice(column * self.columns, min(self.inner, (column + 1) * self.columns))
 
 
 def result_block(target: np.ndarray, dtype: np.dtype, axes: int, scratch: Scratch) -> np.ndarray:

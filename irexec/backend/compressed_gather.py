@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from irexec.backend.compressed import CompressedSource
-from irexec.backend.kernel import Kernel, KernelContext, Task
+from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 
@@ -20,7 +21,7 @@ _BLOCK = 16
 @kernels("Gather", since=1)
 @kernels("Gather", since=7)
 @kernels("Gather", since=8)
-def _gather_rows(task: Task) -> Iterator[Kernel]:
+def _gather_rows(task: Task) -> Iterator[Candidate]:
     """For rows of a matrix, by indices of any values."""
     source, axis = task.constants[0], task.inputs[2].known
     if (
@@ -31,7 +32,8 @@ def _gather_rows(task: Task) -> Iterator[Kernel]:
     ):
         return
     if int(axis.reshape(-1)[0]) in (0, -2) and task.outputs[0].element is source.element:
-        yield GatherRows(task, source)
+        # No other kernel is worth holding the whole table unpacked.
+        yield Candidate(0.0, partial(GatherRows, task, source), runs_chain=False)
 
 
 class GatherRows(Kernel):
@@ -40,8 +42,7 @@ class GatherRows(Kernel):
     def __init__(self, task: Task, source: CompressedSource) -> None:
         self._source = source
         self._count = math.prod(task.shape(1))
-        # No other kernel is worth holding the whole table unpacked.
-        super().__init__("decompressed rows", 0.0, reads=(1,), splits=self._count > 2 * _BLOCK)
+        super().__init__("decompressed rows", reads=(1,), splits=self._count > 2 * _BLOCK)
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         source, result = self._source, outputs[0]

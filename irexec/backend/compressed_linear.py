@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from irexec.backend.compressed import CompressedSource
 from irexec.backend.constants import ConstantStore
-from irexec.backend.kernel import Kernel, Task
-from irexec.backend.linear import Block, DirectLinear, LinearGeometry, LinearKernel, MatrixWeights, TransposedLinear
+from irexec.backend.kernel import Candidate, Task
+from irexec.backend.linear import Block, Cut, LinearGeometry, LinearKernel, MatrixWeights, linear_candidates
 from irexec.backend.product_cost import TRANSPOSED_COPY, product_cost
 from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import I4, U4
@@ -45,7 +46,6 @@ class CompressedWeights(MatrixWeights):
     Attributes:
         is_interleaved: True if ``integers`` writes the even elements of each group before the odd ones.
         unpacking: nanoseconds to convert one weight to f32, unscaled.
-        zero_point: the remainder to subtract from ``integers``: f32 (features, groups); None for zeros.
     """
 
     def __init__(self, source: CompressedSource, tokens: int, in_bytes: bool) -> None:
@@ -56,8 +56,13 @@ class CompressedWeights(MatrixWeights):
         self.is_interleaved = source.is_interleaved and not self._in_bytes
         self.unpacking = _UNPACKED if source.packed.element in (U4, I4) and not self._in_bytes else _CONVERTED
         self.cost = _SCALED - _UNPACKED + self.unpacking
-        zero_point = None if source.zero_point is None or self._in_bytes else source.zero_point - source.middle
-        self.zero_point = zero_point if zero_point is not None and zero_point.any() else None
+
+    @cached_property
+    def zero_point(self) -> np.ndarray | None:
+        """The value to subtract from ``integers``: f32 (features, groups); None for zeros."""
+        source = self.compressed
+        found = None if source.zero_point is None or self._in_bytes else source.zero_point - source.middle
+        return found if found is not None and found.any() else None
 
     def pack(self, store: ConstantStore) -> None:
         if self._in_bytes:
@@ -92,13 +97,18 @@ class GroupedLinear(LinearKernel):
         super().__init__(task, geometry, weights)
         source = weights.compressed
         self.compressed, self.source = weights, source
-        features, tokens = self.block_shape[1], self.block_shape[0]
+        tokens, features = self.block_shape
         self.algorithm = "groups of compressed weights @ activations.T, scaled"
         self.workspace += 4 * features * (source.row + tokens * (source.groups + 2)) + 4 * tokens * source.groups + 512
-        one = product_cost(features, tokens, source.group) - 1000
-        per_weight = weights.unpacking + (one * 0.8 + 0.3 * tokens * features) / (features * source.group)
-        self.cost = per_weight * geometry.sheets * geometry.features * geometry.inner
-        self.cost += TRANSPOSED_COPY * geometry.sheets * geometry.features * tokens + 20_000 * len(self.blocks)
+
+    @staticmethod
+    def estimate(geometry: LinearGeometry, weights: MatrixWeights, cut: Cut, itemsize: int) -> float:
+        assert isinstance(weights, CompressedWeights)
+        g, group = geometry, weights.compressed.group
+        one = product_cost(cut.features, cut.tokens, group) - 1000
+        per_weight = weights.unpacking + (one * 0.8 + 0.3 * cut.tokens * cut.features) / (cut.features * group)
+        copy = TRANSPOSED_COPY * g.sheets * g.features * cut.tokens
+        return per_weight * g.sheets * g.features * g.inner + copy + 20_000 * g.sheets * cut.parts
 
     def prepare(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Activations (sheets, groups, group, tokens) in the order of the integers, and their sums over a group."""
@@ -127,12 +137,8 @@ class GroupedLinear(LinearKernel):
         self.transpose(scratch, product, target, block, operands)
 
 
-def compressed_kernels(task: Task, geometry: LinearGeometry, source: CompressedSource) -> list[Kernel]:
+def compressed_kernels(task: Task, geometry: LinearGeometry, source: CompressedSource) -> list[Candidate]:
     """Candidates for a product with a compressed matrix whose rows are features."""
     weights = CompressedWeights(source, geometry.tokens, task.holding == "bytes")
-    kernels: list[Kernel] = [DirectLinear(task, geometry, weights)]
-    if geometry.contiguous != 1 and geometry.tokens > 1:
-        kernels.append(TransposedLinear(task, geometry, weights))
-    if geometry.tokens <= _FEW_TOKENS and source.group >= _SMALLEST_GROUP:
-        kernels.append(GroupedLinear(task, geometry, weights))
-    return kernels
+    by_group = geometry.tokens <= _FEW_TOKENS and source.group >= _SMALLEST_GROUP
+    return linear_candidates(task, geometry, weights, *([GroupedLinear] if by_group else []))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from irexec.backend.convolution.filter_weights import FilterWeights
 from irexec.backend.convolution.geometry import Geometry, is_channels_last, split
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.rows import multiply_groups
-from irexec.backend.kernel import Kernel, KernelContext, Task
+from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
 from irexec.backend.products import pixel_product_cost
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
@@ -25,26 +26,50 @@ _GATHERED = 1 << 20
 
 
 @kernels("DeformableConvolution", since=1)
-def deformable_convolution_1(task: Task) -> Iterator[Kernel]:
+def deformable_convolution_1(task: Task) -> Iterator[Candidate]:
     """Without mask."""
     return _candidates(task)
 
 
 @kernels("DeformableConvolution", since=8)
-def deformable_convolution_8(task: Task) -> Iterator[Kernel]:
+def deformable_convolution_8(task: Task) -> Iterator[Candidate]:
     """With mask."""
     return _candidates(task)
 
 
 @kernels("DeformableConvolution", since="irexec")
-def deformable_convolution(task: Task) -> Iterator[Kernel]:
+def deformable_convolution(task: Task) -> Iterator[Candidate]:
     """In any number of spatial axes."""
     return _candidates(task)
 
 
-def _candidates(task: Task) -> Iterator[Kernel]:
-    if _float_type(task) is not None and 0 not in (*task.shape(0), *task.shape(2), *task.output_shape()):
-        yield Deformable(task)
+def _candidates(task: Task) -> Iterator[Candidate]:
+    dtype = _float_type(task)
+    if dtype is not None and 0 not in (*task.shape(0), *task.shape(2), *task.output_shape()):
+        geometry = _geometry(task, dtype)
+        yield Candidate(_cost(task, geometry), partial(Deformable, task, geometry))
+
+
+def _geometry(task: Task, dtype: np.dtype) -> Geometry:
+    attributes = task.attributes["attributes"]
+    images, _, *sizes = task.shape(0)
+    outputs, inputs, *kernel = task.shape(2)
+    windows, groups = attributes.windows(sizes, kernel), attributes.group
+    return Geometry(dtype, images, groups, outputs // groups, inputs, tuple(sizes), windows)
+
+
+def _positions(g: Geometry) -> list[slice]:
+    """The positions of the result that are computed at once."""
+    per_position = g.points * 2 ** len(g.sizes) * g.groups * g.inputs * g.computed.itemsize
+    return split(g.pixels, max(16, _GATHERED // per_position))
+
+
+def _cost(task: Task, g: Geometry) -> float:
+    channels = g.images * g.groups * g.inputs
+    gathered = channels * g.pixels * g.points * 2 ** len(g.sizes)
+    product = g.groups * pixel_product_cost(g.outputs, g.depth, g.pixels, True)
+    copied = channels * math.prod(g.sizes) * (0.2 if is_channels_last(task.input_orders[0]) else 0.9)
+    return gathered * 0.7 + g.images * product + copied + 100_000 * g.images * len(_positions(g))
 
 
 def _float_type(task: Task) -> np.dtype | None:
@@ -59,35 +84,19 @@ def _float_type(task: Task) -> np.dtype | None:
 class Deformable(Kernel):
     """Blocks of positions of the result."""
 
-    def __init__(self, task: Task) -> None:
-        attributes = task.attributes["attributes"]
-        images, _, *sizes = task.shape(0)
-        outputs, inputs, *kernel = task.shape(2)
-        dtype = _float_type(task)
-        assert dtype is not None
-        windows = attributes.windows(sizes, kernel)
-        g = self.geometry = Geometry(
-            dtype, images, attributes.group, outputs // attributes.group, inputs, tuple(sizes), windows
-        )
-        self.deformable = attributes.deformable_group
+    def __init__(self, task: Task, geometry: Geometry) -> None:
+        attributes, g = task.attributes["attributes"], geometry
+        self.geometry, self.deformable = geometry, attributes.deformable_group
         self.zero_pad: bool = getattr(attributes, "bilinear_interpolation_pad", False)
         self.has_mask = task.has_input(3)
         self.output = Output(task, g.computed)
-        shape = (g.groups, g.outputs, g.inputs, *kernel)
+        shape = (g.groups, g.outputs, g.inputs, *task.shape(2)[2:])
         self.weights = FilterWeights(task.constants[2], "channels last", channels_last_matrix, shape, g.computed)
         own = (0, 1, 3) if self.has_mask else (0, 1)
         self.reads = own if self.weights.is_constant else None
-        self.algorithm, self.runs_chain, self.splits = "gathered pixels", True, True
-        self.corners = 2 ** len(sizes)
-        per_position = g.points * self.corners * g.groups * g.inputs * g.computed.itemsize
-        self.positions = split(g.pixels, max(16, _GATHERED // per_position))
+        self.algorithm, self.splits = "gathered pixels", True
+        self.corners, self.positions = 2 ** len(g.sizes), _positions(g)
         self.workspace = self._workspace()
-        gathered = images * g.pixels * g.points * g.groups * g.inputs * self.corners
-        product = g.groups * pixel_product_cost(g.outputs, g.depth, g.pixels, True)
-        copied = (
-            images * g.groups * g.inputs * math.prod(sizes) * (0.2 if is_channels_last(task.input_orders[0]) else 0.9)
-        )
-        self.cost = gathered * 0.7 + images * product + copied + 100_000 * images * len(self.positions)
 
     def _workspace(self) -> int:
         g = self.geometry

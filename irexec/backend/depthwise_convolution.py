@@ -9,7 +9,7 @@ from irexec.backend.convolution.geometry import sliding_windows
 from irexec.backend.depthwise_products import DepthwiseProducts, DepthwiseTiling
 from irexec.backend.depthwise_windows import DepthwiseWindows
 from irexec.backend.eligibility import chain_keeps_type, has_elements, working_type
-from irexec.backend.kernel import Candidate, Estimate, Task
+from irexec.backend.kernel import Candidate, Task
 from irexec.backend.registry import kernels
 
 
@@ -25,7 +25,7 @@ def depthwise_convolution(task: Task) -> Iterator[Candidate]:
     windows = sliding_windows(task.attributes["attributes"], task.shape(0)[2:], tuple(kernel))
     tiling = DepthwiseTiling.of(dtype, task.shape(0), task.shape(1), windows) if len(kernel) == 2 else None
     if tiling is not None:
-        yield Estimate(tiling.cost(task), functools.partial(DepthwiseProducts, task, tiling))
+        yield Candidate(tiling.cost(task), functools.partial(DepthwiseProducts, task, tiling))
     if outputs == 1:
         arguments = task, windows, dtype
-        yield Estimate(DepthwiseWindows.estimate(*arguments), functools.partial(DepthwiseWindows, *arguments))
+        yield Candidate(DepthwiseWindows.estimate(*arguments), functools.partial(DepthwiseWindows, *arguments))

@@ -203,7 +203,7 @@ class DepthwiseProducts(Kernel):
     """
 
     def __init__(self, task: Task, tiling: DepthwiseTiling) -> None:
-        super().__init__(reads=(0,), runs_chain=True, records=True)
+        super().__init__(reads=(0,), records=True)
         self._dtype, self._rows = tiling.dtype, tiling.rows
         self._images, self._groups, self._outputs = tiling.images, tiling.groups, tiling.outputs
         self._vertical, self._horizontal = tiling.vertical, tiling.horizontal
@@ -212,7 +212,6 @@ class DepthwiseProducts(Kernel):
         self._epilogue = Epilogue(task.chain, task.output_shape(), ((0,), (1,), (2, 3)))
         self._split(task.threads, self._images * self._groups * tiling.group_cost)
         self.algorithm = f"depthwise by products of {self._rows} rows"
-        self.cost = tiling.cost(task)
         self.splits = self._blocks > 1
         self.workspace = self._bytes()
 

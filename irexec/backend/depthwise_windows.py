@@ -47,7 +47,7 @@ class DepthwiseWindows(Kernel):
     """Depthwise convolution of data with the channels last; one input and one output channel in each group."""
 
     def __init__(self, task: Task, windows: SlidingWindows, dtype: np.dtype) -> None:
-        super().__init__("depthwise by windows, channels last", reads=(0,), runs_chain=True, records=True)
+        super().__init__("depthwise by windows, channels last", reads=(0,), records=True)
         self._dtype, self._windows, self._source = dtype, windows, task.constants[1]
         self._images, self._channels, *self._sizes = task.shape(0)
         self._last = (0, *range(2, len(self._sizes) + 2), 1)
@@ -57,7 +57,6 @@ class DepthwiseWindows(Kernel):
         self._blocks = _blocks(task, windows, dtype)
         step = longest(self._blocks)
         self.splits = self._images * len(self._blocks) > 1
-        self.cost = self.estimate(task, windows, dtype)
         covered = math.prod(self._covered(slice(0, step))) * self._channels
         result = step * self._row * self._channels
         self.workspace = (2 * result + covered + math.prod(self._sizes) * self._channels) * dtype.itemsize + 256

@@ -112,6 +112,24 @@ def _fitted(index: _Index, shape: _Shape) -> _Index:
     )
 
 
+def chain_cost(
+    chain: Chain, inputs: Sequence[Fact], output: Fact, input_orders: Sequence[Order | None], output_order: Order | None
+) -> float:
+    """Estimated nanoseconds of a chain; arguments are those of ChainKernel."""
+    full = sum(fact.shape == output.shape for fact in inputs)
+    others = full - sum(_in_order(inputs, output, input_orders, output_order))
+    moved = full * chain.dtype.itemsize + chain.result.itemsize
+    return _OVERHEAD + math.prod(output.static_shape) * (chain.passes * _PASS + moved * _BYTE + others * _REORDERED)
+
+
+def _in_order(
+    inputs: Sequence[Fact], output: Fact, input_orders: Sequence[Order | None], output_order: Order | None
+) -> list[bool]:
+    """For each input whether it has the shape and the order of the output."""
+    orders = [*input_orders, *[None] * (len(inputs) - len(input_orders))]
+    return [fact.shape == output.shape and order == output_order for fact, order in zip(inputs, orders, strict=True)]
+
+
 class ChainKernel(Kernel):
     """A chain on tensors of known shapes.
 
@@ -135,21 +153,14 @@ class ChainKernel(Kernel):
         output_order: Order | None = None,
     ) -> None:
         size = math.prod(output.static_shape)
-        orders = [*input_orders, *[None] * (len(inputs) - len(input_orders))]
-        full = [fact.shape == output.shape for fact in inputs]
-        same = [one and order == output_order for one, order in zip(full, orders, strict=True)]
+        same = _in_order(inputs, output, input_orders, output_order)
         self.shared = tuple(i for i, fact in enumerate(inputs) if same[i] and fact.element is output.element)
-        super().__init__(
-            algorithm="chain of element-wise operations", runs_chain=True, overwrites=self.shared, records=True
-        )
+        super().__init__(algorithm="chain of element-wise operations", overwrites=self.shared, records=True)
         self.chain = chain
         self._elements = block_elements(chain, size, threads)
         self._pieces = _piece_size(chain, size, self._elements)
         self.workspace = chain.workspace(min(size, self._elements)) + (1 << 16)
         self.splits = self._pieces < -(-size // self._elements)
-        moved = sum(one for one in full) * chain.dtype.itemsize + chain.result.itemsize
-        others = sum(one and not in_order for one, in_order in zip(full, same, strict=True))
-        self.cost = _OVERHEAD + size * (chain.passes * _PASS + moved * _BYTE + others * _REORDERED)
 
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: KernelContext) -> None:
         """See Kernel.run; an input may be the very memory of the output if ``overwrites`` names it."""

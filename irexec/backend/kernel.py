@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -199,28 +199,15 @@ class KernelContext:
         return self.scratches[0]
 
 
-class Candidate(Protocol):
-    """A kernel that could compute a task. The selector compares candidates and constructs only the cheapest.
-
-    A kernel whose estimate needs all that its constructor does is its own candidate; others have an Estimate.
+@dataclass(eq=False)
+class Candidate:
+    """A kernel that could compute a task, and its estimated cost; the selector constructs the cheapest one alone.
 
     Attributes:
         cost: estimated nanoseconds on one thread.
-        runs_chain: whether the kernel also computes the task's chain.
-        joins: see Kernel.
+        make: constructs the kernel.
+        runs_chain, joins: see Kernel.
     """
-
-    cost: float
-    runs_chain: bool
-    joins: bool
-
-    def construct(self) -> Kernel:
-        """The kernel."""
-
-
-@dataclass(eq=False)
-class Estimate:
-    """The cost of a kernel that is not constructed yet, and that runs chains."""
 
     cost: float
     make: Callable[[], Kernel]
@@ -228,8 +215,10 @@ class Estimate:
     joins: bool = False
 
     def construct(self) -> Kernel:
-        """The kernel."""
-        return self.make()
+        """The kernel, which has this cost."""
+        kernel = self.make()
+        kernel.cost, kernel.runs_chain, kernel.joins = self.cost, self.runs_chain, self.joins
+        return kernel
 
 
 @dataclass(eq=False)
@@ -238,11 +227,11 @@ class Kernel(ABC):
 
     Attributes:
         algorithm: for ``inspect --plan``, such as "Winograd F(4x4, 3x3)".
-        cost: estimated nanoseconds on one thread; the selector takes the cheapest candidate.
+        cost: estimated nanoseconds on one thread; that of its candidate.
         reads: the indexes of the own inputs that ``run`` reads; None for all. Others may be None when it runs, and a
             constant that no kernel reads is released. The operands of the chain are always read.
-        runs_chain: whether ``run`` also computes the task's chain. Otherwise the chain is computed in a step of its
-            own.
+        runs_chain: whether ``run`` also computes the task's chain, as its candidate says. Otherwise the chain is
+            computed in a step of its own.
         overwrites: own inputs (or operands, counted on) whose memory the first output may take, if they have its shape,
             type and order.
         joins: whether the output is the inputs side by side, of which one may be None: it is in its position already.
@@ -261,10 +250,6 @@ class Kernel(ABC):
     workspace: int = 0
     splits: bool = False
     records: bool = False
-
-    def construct(self) -> Kernel:
-        """The kernel itself."""
-        return self
 
     def pack(self, store: ConstantStore) -> None:  # noqa: B027  a kernel without constants has nothing to pack
         """Pack the constants, once for each compiled model. Called after selection and before the first run."""

@@ -12,13 +12,14 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from irexec.backend.chain import Epilogue, Groups, merged
 from irexec.backend.constants import ConstantSource, ConstantStore
-from irexec.backend.kernel import Kernel, KernelContext, Order, Task
+from irexec.backend.kernel import Candidate, Kernel, KernelContext, Order, Task
 from irexec.backend.product_cost import (
     COPY,
     LONGEST_BLOCK,
@@ -179,17 +180,72 @@ class Block:
     features: slice
 
 
+@dataclass(frozen=True)
+class Cut:
+    """How a product is cut: into blocks of tokens where these are many, else of features.
+
+    Attributes:
+        by_tokens: whether the blocks are of tokens.
+        parts: number of blocks of each sheet.
+        tokens, features: sizes of a block; the last one of a sheet may have fewer.
+    """
+
+    by_tokens: bool
+    parts: int
+    tokens: int
+    features: int
+
+    @staticmethod
+    def of(g: LinearGeometry, weights: MatrixWeights, limit: int, itemsize: int, threads: int) -> Cut:
+        """The cut for blocks whose output has at most ``limit`` bytes."""
+        by_tokens = weights.limit is None and (g.tokens > 512 or g.tokens >= g.features)
+        length, other = (g.tokens, g.features) if by_tokens else (g.features, g.tokens)
+        work = 2 * g.tokens * g.features * g.inner
+        count, worth = max(-(-length * other * itemsize // limit), work // LONGEST_BLOCK), work // 100 // _WORTH_A_BLOCK
+        if threads > 1 and g.sheets < threads:
+            count = max(count, min(-(-threads // g.sheets), worth))
+        size = min(-(-length // max(count, 1) // 16) * 16 or 1, weights.limit or length, length)
+        tokens, features = (size, other) if by_tokens else (other, size)
+        return Cut(by_tokens, -(-length // size), tokens, features)
+
+    def blocks(self, g: LinearGeometry) -> list[Block]:
+        """The blocks of all sheets."""
+        length, size = (g.tokens, self.tokens) if self.by_tokens else (g.features, self.features)
+        parts = [slice(start, min(start + size, length)) for start in range(0, length, size)]
+        whole = slice(0, g.features if self.by_tokens else g.tokens)
+        return [
+            Block(sheet, *((part, whole) if self.by_tokens else (whole, part)))
+            for sheet in range(g.sheets)
+            for part in parts
+        ]
+
+
 class LinearKernel(Kernel):
     """A product with constant weights in blocks of tokens or features, each followed by the chain.
 
-    A subclass computes a block.
+    A subclass estimates its cost and computes a block.
     """
 
     limit = _DIRECT_LIMIT
 
+    @classmethod
+    def candidate(cls, task: Task, geometry: LinearGeometry, weights: MatrixWeights) -> Candidate:
+        """The kernel with its estimate."""
+        dtype = _dtype(task, geometry)
+        cut = Cut.of(geometry, weights, cls.limit, dtype.itemsize, task.threads)
+        return Candidate(
+            cls.estimate(geometry, weights, cut, dtype.itemsize),
+            partial(cls, task, geometry, weights),
+            runs_chain=task.chain is None or task.chain.result == dtype,
+        )
+
+    @staticmethod
+    @abstractmethod
+    def estimate(geometry: LinearGeometry, weights: MatrixWeights, cut: Cut, itemsize: int) -> float:
+        """Estimated nanoseconds on one thread."""
+
     def __init__(self, task: Task, geometry: LinearGeometry, weights: MatrixWeights) -> None:
-        dtype = task.dtype(geometry.activation)
-        assert dtype is not None
+        dtype = _dtype(task, geometry)
         chain = task.chain if task.chain is None or task.chain.result == dtype else None
         self.task, self.geometry, self.weights, self.dtype = task, geometry, weights, dtype
         # The chain works on blocks in the order in which they lie in memory.
@@ -197,15 +253,10 @@ class LinearKernel(Kernel):
         sheets, tokens, features = geometry.groups
         groups = (sheets, features, tokens) if self._by_features else geometry.groups
         self.epilogue = Epilogue(chain, task.output_shape(), groups)
-        self.blocks = self._cut(task.threads)
-        self.weights_cost = (
-            weights.cost * geometry.features * geometry.inner * len({(b.sheet, b.tokens.start) for b in self.blocks})
-        )
-        block = self.blocks[0]
-        self.block_shape = block.tokens.stop - block.tokens.start, block.features.stop - block.features.start
+        cut = Cut.of(geometry, weights, self.limit, dtype.itemsize, task.threads)
+        self.blocks, self.block_shape = cut.blocks(geometry), (cut.tokens, cut.features)
         super().__init__(
             reads=(geometry.activation,),
-            runs_chain=chain is task.chain,
             workspace=self.epilogue.workspace(min(2 * _CHAINED, math.prod(self.block_shape)))
             + weights.workspace(self.block_shape[1]),
             splits=len(self.blocks) > 1,
@@ -213,23 +264,6 @@ class LinearKernel(Kernel):
 
     def pack(self, store: ConstantStore) -> None:
         self.weights.pack(store)
-
-    def _cut(self, threads: int) -> list[Block]:
-        """Blocks of tokens where these are many, else of features."""
-        g = self.geometry
-        by_tokens = self.weights.limit is None and (g.tokens > 512 or g.tokens >= g.features)
-        length, other = (g.tokens, g.features) if by_tokens else (g.features, g.tokens)
-        count = -(-length * other * self.dtype.itemsize // self.limit)
-        work = 2 * g.tokens * g.features * g.inner
-        count, worth = max(count, work // LONGEST_BLOCK), work // 100 // _WORTH_A_BLOCK
-        if threads > 1 and g.sheets < threads:
-            count = max(count, min(-(-threads // g.sheets), worth))
-        size = -(-length // max(count, 1) // 16) * 16 or 1
-        if self.weights.limit is not None:
-            size = min(size, self.weights.limit)
-        slices = [slice(start, min(start + size, length)) for start in range(0, length, size)]
-        whole = slice(0, other)
-        return [Block(s, *((part, whole) if by_tokens else (whole, part))) for s in range(g.sheets) for part in slices]
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         g, out = self.geometry, outputs[0]
@@ -292,12 +326,15 @@ class DirectLinear(LinearKernel):
 
     def __init__(self, task: Task, geometry: LinearGeometry, weights: MatrixWeights) -> None:
         super().__init__(task, geometry, weights)
-        g, (tokens, features) = geometry, self.block_shape
-        self.algorithm = "activations @ weights.T" if g.contiguous == 2 else "weights @ activations.T"
-        rows, columns = (tokens, features) if g.contiguous == 2 else (features, tokens)
-        self.cost = self.weights_cost + len(self.blocks) * product_cost(rows, columns, g.inner, self.dtype.itemsize)
-        if g.contiguous == 0:
-            self.cost += TRANSPOSED_COPY * g.sheets * g.tokens * g.features
+        self.algorithm = "activations @ weights.T" if geometry.contiguous == 2 else "weights @ activations.T"
+
+    @staticmethod
+    def estimate(geometry: LinearGeometry, weights: MatrixWeights, cut: Cut, itemsize: int) -> float:
+        g = geometry
+        rows, columns = (cut.tokens, cut.features) if g.contiguous == 2 else (cut.features, cut.tokens)
+        product = g.sheets * cut.parts * product_cost(rows, columns, g.inner, itemsize)
+        copy = TRANSPOSED_COPY * g.sheets * g.tokens * g.features if g.contiguous == 0 else 0
+        return _weights_cost(g, weights, cut) + product + copy
 
     def compute(
         self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]
@@ -319,12 +356,15 @@ class TransposedLinear(LinearKernel):
 
     def __init__(self, task: Task, geometry: LinearGeometry, weights: MatrixWeights) -> None:
         super().__init__(task, geometry, weights)
-        g, (tokens, features) = geometry, self.block_shape
         self.algorithm = "weights @ activations.T, transposed by blocks"
-        self.workspace += tokens * features * self.dtype.itemsize + 64
-        copy = TRANSPOSED_COPY if g.contiguous != 1 else COPY
-        self.cost = self.weights_cost + len(self.blocks) * product_cost(features, tokens, g.inner, self.dtype.itemsize)
-        self.cost += copy * g.sheets * g.tokens * g.features
+        self.workspace += math.prod(self.block_shape) * self.dtype.itemsize + 64
+
+    @staticmethod
+    def estimate(geometry: LinearGeometry, weights: MatrixWeights, cut: Cut, itemsize: int) -> float:
+        g = geometry
+        product = g.sheets * cut.parts * product_cost(cut.features, cut.tokens, g.inner, itemsize)
+        copy = (TRANSPOSED_COPY if g.contiguous != 1 else COPY) * g.sheets * g.tokens * g.features
+        return _weights_cost(g, weights, cut) + product + copy
 
     def compute(
         self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]
@@ -341,12 +381,13 @@ class NarrowLinear(LinearKernel):
 
     def __init__(self, task: Task, geometry: LinearGeometry, weights: MatrixWeights) -> None:
         super().__init__(task, geometry, weights)
-        g, (tokens, features) = geometry, self.block_shape
         self.algorithm = "activations @ weights.T by unpacked tiles"
-        self._tile = UNPACKED_LIMIT // (tokens * g.inner) // 16 * 16
-        self.cost = len(self.blocks) * unpacked_product_cost(tokens, features, g.inner, self.dtype.itemsize)
-        if self._tile < 16:
-            self.cost = math.inf
+        self._tile = _unpacked_features(geometry)
+
+    @staticmethod
+    def estimate(geometry: LinearGeometry, weights: MatrixWeights, cut: Cut, itemsize: int) -> float:
+        g = geometry
+        return g.sheets * cut.parts * unpacked_product_cost(cut.tokens, cut.features, g.inner, itemsize)
 
     def compute(
         self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]
@@ -365,11 +406,33 @@ class NarrowLinear(LinearKernel):
         self.finish(scratch, target, block, operands)
 
 
-def linear_kernels(task: Task, geometry: LinearGeometry, weights: MatrixWeights) -> list[Kernel]:
-    """Candidates for a product with a constant matrix."""
-    kernels: list[Kernel] = [DirectLinear(task, geometry, weights)]
+def _dtype(task: Task, geometry: LinearGeometry) -> np.dtype:
+    dtype = task.dtype(geometry.activation)
+    assert dtype is not None
+    return dtype
+
+
+def _weights_cost(g: LinearGeometry, weights: MatrixWeights, cut: Cut) -> float:
+    """Nanoseconds in which the weights are made, once for each block of tokens."""
+    return weights.cost * g.features * g.inner * (g.sheets * (cut.parts if cut.by_tokens else 1))
+
+
+def _unpacked_features(g: LinearGeometry) -> int:
+    """The features of a product of all tokens that OpenBLAS does not pack."""
+    return UNPACKED_LIMIT // (g.tokens * g.inner) // 16 * 16
+
+
+def linear_candidates(
+    task: Task, geometry: LinearGeometry, weights: MatrixWeights, *others: type[LinearKernel]
+) -> list[Candidate]:
+    """Candidates for a product with a constant matrix: those for any weights, and the given ones."""
+    kinds: list[type[LinearKernel]] = [DirectLinear]
     if geometry.contiguous != 1 and geometry.tokens > 1:
-        kernels.append(TransposedLinear(task, geometry, weights))
-    if geometry.contiguous == 2 and 1 < geometry.tokens <= 12 and weights.limit is None:
-        kernels.append(NarrowLinear(task, geometry, weights))
-    return kernels
+        kinds.append(TransposedLinear)
+    return [kind.candidate(task, geometry, weights) for kind in (*kinds, *others)]
+
+
+def linear_kernels(task: Task, geometry: LinearGeometry, weights: MatrixWeights) -> list[Candidate]:
+    """Candidates for a product with a matrix that is not compressed."""
+    is_narrow = geometry.contiguous == 2 and 1 < geometry.tokens <= 12 and _unpacked_features(geometry) >= 16
+    return linear_candidates(task, geometry, weights, *([NarrowLinear] if is_narrow else []))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise, product
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy as np
 from irexec.backend.chain import Epilogue
 from irexec.backend.compressed import CompressedSource
 from irexec.backend.compressed_linear import compressed_kernels
-from irexec.backend.kernel import Kernel, KernelContext, Task
+from irexec.backend.kernel import Candidate, Kernel, KernelContext, Order, Task
 from irexec.backend.linear import LinearGeometry, MatrixWeights, contiguous, linear_kernels, suits_blas
 from irexec.backend.product_cost import COPY, LONGEST_BLOCK, product_cost
 from irexec.backend.registry import kernels
@@ -32,7 +34,7 @@ _MINIMUM_ROWS = 128
 
 
 @kernels("MatMul", since=1)
-def _matmul_kernels(task: Task) -> list[Kernel]:
+def _matmul_kernels(task: Task) -> list[Candidate]:
     """With a constant matrix on either side, or of two activations; f32 and f64."""
     if task.dtype(0) not in (np.dtype(np.float32), np.dtype(np.float64)):
         return []
@@ -42,22 +44,62 @@ def _matmul_kernels(task: Task) -> list[Kernel]:
             return _with_constant(task, 1 - constant)
     if not math.prod((*task.output_shape(), *task.shape(0))):
         return []
-    return [MatrixProducts(task)]
+    return [_matrices(task)]
 
 
-def _with_constant(task: Task, activation: int) -> list[Kernel]:
+def _with_constant(task: Task, activation: int) -> list[Candidate]:
     """Candidates where the other input is a constant matrix or vector."""
     source, geometry = task.constants[1 - activation], LinearGeometry.of(task, activation)
     work = geometry.tokens * geometry.features * geometry.inner
     if source is None or not geometry.sheets * work:
         return []
     if geometry.sheets > _MANY and 2 * work < _WORTH_A_BLOCK:
-        return [MatrixProducts(task)]
+        return [_matrices(task)]
     transposed = task.attributes[("transpose_a", "transpose_b")[1 - activation]] != (activation == 0)
     by_feature = not transposed or len(source.shape) == 1
     if task.holding != "unpacked" and by_feature and isinstance(source, CompressedSource) and source.has_rows:
         return compressed_kernels(task, geometry, source)
     return linear_kernels(task, geometry, MatrixWeights(source, geometry.features, geometry.inner, not by_feature))
+
+
+def _matrices(task: Task) -> Candidate:
+    """Products of two stacks of matrices, with their estimate."""
+    sizes, dtype = _Sizes.of(task), task.dtype(0)
+    assert dtype is not None
+    runs_chain = task.chain is None or task.chain.result == dtype
+    return Candidate(sizes.cost(task.input_orders, dtype.itemsize), partial(MatrixProducts, task, sizes), runs_chain)
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """Stacks of matrices (leading..., rows, inner) and (leading..., inner, columns).
+
+    Attributes:
+        vectors: for both operands whether it is a vector.
+    """
+
+    vectors: tuple[bool, bool]
+    leading: tuple[int, ...]
+    rows: int
+    columns: int
+    inner: int
+
+    @staticmethod
+    def of(task: Task) -> _Sizes:
+        a, b = task.shape(0), task.shape(1)
+        vectors = len(a) == 1, len(b) == 1
+        rows, inner = (1, a[0]) if vectors[0] else a[:-3:-1] if task.attributes["transpose_a"] else a[-2:]
+        columns = 1 if vectors[1] else b[-2 if task.attributes["transpose_b"] else -1]
+        out = task.output_shape()
+        return _Sizes(vectors, out[: len(out) - 2 + sum(vectors)], rows, columns, inner)
+
+    def cost(self, orders: Sequence[Order | None], itemsize: int) -> float:
+        """Estimated nanoseconds."""
+        copies = 0.0
+        for order, elements in zip(orders, (self.rows * self.inner, self.inner * self.columns), strict=False):
+            if order is not None and len(order) > 1 and order[-1] < len(order) - 2:
+                copies += COPY * 4 * elements
+        return math.prod(self.leading) * (product_cost(self.rows, self.columns, self.inner, itemsize) + copies)
 
 
 class MatrixProducts(Kernel):
@@ -66,21 +108,18 @@ class MatrixProducts(Kernel):
     Only operands that BLAS cannot read are copied.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, sizes: _Sizes) -> None:
         self.task = task
         dtype = task.dtype(0)
         assert dtype is not None
         chain = task.chain if task.chain is None or task.chain.result == dtype else None
-        self._vectors = [len(task.shape(i)) == 1 for i in (0, 1)]
         self._swapped = task.attributes["transpose_a"], task.attributes["transpose_b"]
-        out = task.output_shape()
-        self._leading = out[: len(out) - 2 + sum(self._vectors)]
-        a, b = (self._matrices(np.broadcast_to(np.empty((), dtype), task.shape(i)), i) for i in (0, 1))
+        self._vectors, self._leading = sizes.vectors, sizes.leading
+        self._rows, self._columns, self._inner = sizes.rows, sizes.columns, sizes.inner
         self._is_right_shared = math.prod(task.shape(1)[:-2]) == 1
-        self._rows, self._columns, self._inner = a.shape[-2], b.shape[-1], a.shape[-1]
         self.blocks = list(self._cut(task.threads))
         # The output's axes, with one of no axis for what a vector lacks.
-        last = len(self._leading)
+        out, last = task.output_shape(), len(self._leading)
         rows, columns = (() if self._vectors[0] else (last,)), (() if self._vectors[1] else (len(out) - 1,))
         self.epilogue = Epilogue(chain, out, (*((axis,) for axis in range(last)), rows, columns))
         in_block = [index.stop - index.start for index in self.blocks[0]]
@@ -88,20 +127,9 @@ class MatrixProducts(Kernel):
         operands = math.prod(in_block[:-1]) * self._inner * (in_block[-1] + self._columns)
         super().__init__(
             "matrices by blocks",
-            self._estimate(dtype.itemsize),
-            runs_chain=chain is task.chain,
             workspace=(elements + operands) * dtype.itemsize + 256 + self.epilogue.workspace(elements),
             splits=len(self.blocks) > 1,
         )
-
-    def _estimate(self, itemsize: int) -> float:
-        copies = 0.0
-        for i, elements in ((0, self._rows * self._inner), (1, self._inner * self._columns)):
-            order = self.task.input_orders[i]
-            if order is not None and len(order) > 1 and order[-1] < len(order) - 2:
-                copies += COPY * 4 * elements
-        one = product_cost(self._rows, self._columns, self._inner, itemsize)
-        return math.prod(self._leading) * (one + copies)
 
     def _cut(self, threads: int) -> Iterator[tuple[slice, ...]]:
         """A slice of each leading axis, and of the rows."""

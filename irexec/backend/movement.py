@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from irexec.backend.chain import Epilogue
 from irexec.backend.eligibility import chain_keeps_type, has_elements
-from irexec.backend.kernel import Kernel, KernelContext, Task
+from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 from irexec.schema.axes import normalize_axis
@@ -32,21 +33,25 @@ def _moves(task: Task) -> bool:
     return element is not None and element.carrier.kind != "O" and has_elements(task) and chain_keeps_type(task)
 
 
+def _candidate(task: Task, regions: int, make: Callable[[], Kernel], *, joins: bool = False) -> Candidate:
+    """A kernel that fills so many regions."""
+    orders = {*task.input_orders[: len(task.inputs)], task.output_orders[0]}
+    copies = math.prod(task.output_shape()) * (_COPY if len(orders) == 1 else _REORDERED)
+    return Candidate(regions * _CALL + copies, make, joins=joins)
+
+
 class _Movement(Kernel):
     """A kernel that fills regions of the output, each followed by the chain on it."""
 
     def __init__(
         self, task: Task, algorithm: str, regions: Sequence[Index], reads: tuple[int, ...] | None = None
     ) -> None:
-        super().__init__(algorithm, reads=reads, runs_chain=True, splits=len(regions) > 1, records=True)
+        super().__init__(algorithm, reads=reads, splits=len(regions) > 1, records=True)
         shape = task.output_shape()
         self._own, self._regions = len(task.inputs), list(regions)
         self._epilogue = Epilogue(task.chain, shape, tuple((axis,) for axis in range(len(shape))))
         largest = max((math.prod(part.stop - part.start for part in region) for region in regions), default=0)
         self.workspace = self._epilogue.workspace(largest) + 256
-        elements = math.prod(shape)
-        orders = {*task.input_orders[: self._own], task.output_orders[0]}
-        self.cost = len(regions) * _CALL + elements * (_COPY if len(orders) == 1 else _REORDERED)
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[np.ndarray], context: KernelContext) -> None:
         out = outputs[0]
@@ -68,10 +73,10 @@ class _Movement(Kernel):
 
 
 @kernels("Concat", since=1)
-def concat(task: Task) -> Iterator[Kernel]:
+def concat(task: Task) -> Iterator[Candidate]:
     """Tensors of any type, each copied to its position."""
     if _moves(task):
-        yield Concat(task)
+        yield _candidate(task, len(task.inputs), partial(Concat, task), joins=True)
 
 
 class Concat(_Movement):
@@ -88,7 +93,6 @@ class Concat(_Movement):
             )
             start = stop
         super().__init__(task, "copies side by side", regions)
-        self.joins = True
 
     def _fill(self, scratch: Scratch, index: int, inputs: Sequence[Any], target: np.ndarray) -> None:
         if inputs[index] is not None:
@@ -97,7 +101,7 @@ class Concat(_Movement):
 
 @kernels("Pad", since=1)
 @kernels("Pad", since=12)
-def pad(task: Task) -> Iterator[Kernel]:
+def pad(task: Task) -> Iterator[Candidate]:
     """Constant pads that remove nothing, or a constant mode."""
     begins, ends = task.constants[1], task.constants[2]
     if begins is None or ends is None or not _moves(task):
@@ -107,34 +111,42 @@ def pad(task: Task) -> Iterator[Kernel]:
     # The reference kernel cuts what takes long into blocks along any axis.
     has_blocks = math.prod(task.output_shape()) <= _LONG or (0, 0) in pairs
     if mode == "constant" or (has_blocks and all(min(pair) >= 0 for pair in pairs)):
-        yield Pad(task, [(int(a), int(b)) for a, b in pairs], mode)
+        pads = [(int(a), int(b)) for a, b in pairs]
+        axis = _cut_axis(task.output_shape(), pads, mode)
+        parts = 1 if axis is None else len(_parts(task.output_shape(), axis))
+        yield _candidate(task, parts, partial(Pad, task, pads, mode, axis))
+
+
+def _cut_axis(shape: Sequence[int], pads: Sequence[tuple[int, int]], mode: str) -> int | None:
+    """The first axis without pads; for what takes long another one, if that makes smaller blocks."""
+    free = [axis for axis, pair in enumerate(pads) if pair == (0, 0) and shape[axis] > 1]
+    # The values of a border come from other blocks, unless they are constant.
+    possible = range(len(shape)) if mode == "constant" else free
+    if math.prod(shape) <= _LONG * (shape[free[0]] if free else 1):
+        return free[0] if free else None
+    return max(possible, key=lambda axis: shape[axis], default=None)
+
+
+def _parts(shape: Sequence[int], axis: int) -> range:
+    """The beginnings of the blocks along an axis."""
+    return range(0, shape[axis], -(-shape[axis] // max(1, math.prod(shape) // _BLOCK)))
 
 
 class Pad(_Movement):
     """The data with borders, in blocks along one axis."""
 
-    def __init__(self, task: Task, pads: Sequence[tuple[int, int]], mode: str) -> None:
+    def __init__(self, task: Task, pads: Sequence[tuple[int, int]], mode: str, axis: int | None) -> None:
         shape = task.output_shape()
-        self._pads, self._mode = pads, mode
-        self._axis = self._cut_axis(shape)
-        regions = [tuple(slice(0, size) for size in shape)]
-        if self._axis is not None:
-            step = -(-shape[self._axis] // max(1, math.prod(shape) // _BLOCK))
-            whole, axis = regions[0], self._axis
-            starts = range(0, shape[axis], step)
+        self._pads, self._mode, self._axis = pads, mode, axis
+        whole = tuple(slice(0, size) for size in shape)
+        regions = [whole]
+        if axis is not None:
+            parts = _parts(shape, axis)
             regions = [
-                (*whole[:axis], slice(start, min(start + step, shape[axis])), *whole[axis + 1 :]) for start in starts
+                (*whole[:axis], slice(start, min(start + parts.step, shape[axis])), *whole[axis + 1 :])
+                for start in parts
             ]
         super().__init__(task, f"copy and {mode} borders", regions)
-
-    def _cut_axis(self, shape: Sequence[int]) -> int | None:
-        """The first axis without pads; for what takes long another one, if that makes smaller blocks."""
-        free = [axis for axis, pair in enumerate(self._pads) if pair == (0, 0) and shape[axis] > 1]
-        # The values of a border come from other blocks, unless they are constant.
-        possible = range(len(shape)) if self._mode == "constant" else free
-        if math.prod(shape) <= _LONG * (shape[free[0]] if free else 1):
-            return free[0] if free else None
-        return max(possible, key=lambda axis: shape[axis], default=None)
 
     def _fill(self, scratch: Scratch, index: int, inputs: Sequence[Any], target: np.ndarray) -> None:
         data, pads = self._part(index, inputs[0])
@@ -187,7 +199,7 @@ class Pad(_Movement):
 @kernels("Gather", since=1)
 @kernels("Gather", since=7)
 @kernels("Gather", since=8)
-def gather(task: Task) -> Iterator[Kernel]:
+def gather(task: Task) -> Iterator[Candidate]:
     """Constant indices that are all in range, and a constant axis."""
     indices, axis = task.constants[1], task.constants[2]
     if indices is None or axis is None or task.attributes.get("batch_dims", 0) or not _moves(task):
@@ -196,7 +208,8 @@ def gather(task: Task) -> Iterator[Kernel]:
     size = task.shape(0)[along]
     values = indices.array()
     if values.min() >= -size and values.max() < size:
-        yield Gather(task, along, np.where(values < 0, values + size, values).astype(np.intp))
+        indices_in_range = np.where(values < 0, values + size, values).astype(np.intp)
+        yield _candidate(task, 1, partial(Gather, task, along, indices_in_range))
 
 
 class Gather(_Movement):

@@ -10,12 +10,13 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from irexec.backend.chain import Epilogue, Groups, merged
-from irexec.backend.kernel import Kernel, KernelContext, Order, Task
+from irexec.backend.kernel import Candidate, Kernel, KernelContext, Order, Task
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 from irexec.schema.axes import normalize_axes
@@ -72,21 +73,21 @@ def _by_length(eps: float, adds: bool) -> Callable[[np.ndarray], np.ndarray]:
 
 
 @kernels("MVN", since=2)
-def _mvn_2(task: Task) -> list[Kernel]:
+def _mvn_2(task: Task) -> list[Candidate]:
     a = task.attributes
     axes = range(1 if a["across_channels"] else 2, len(task.shape(0)))
     return _normalizations(task, axes, Formula(True, _by_variance(a["eps"], True) if a["normalize_variance"] else None))
 
 
 @kernels("MVN", since=6)
-def _mvn_6(task: Task) -> list[Kernel]:
+def _mvn_6(task: Task) -> list[Candidate]:
     a = task.attributes
     factor = _by_variance(a["eps"], a["eps_mode"] == "inside_sqrt") if a["normalize_variance"] else None
     return _normalizations(task, _axes(task), Formula(True, factor))
 
 
 @kernels("NormalizeL2", since=1)
-def _normalize_l2_1(task: Task) -> list[Kernel]:
+def _normalize_l2_1(task: Task) -> list[Candidate]:
     return _normalizations(
         task, _axes(task), Formula(False, _by_length(task.attributes["eps"], task.attributes["eps_mode"] == "add"))
     )
@@ -98,26 +99,26 @@ def _axes(task: Task) -> Collection[int]:
     return () if known is None else set(normalize_axes(map(int, known.ravel().tolist()), len(task.shape(0))))
 
 
-def _normalizations(task: Task, axes: Collection[int], formula: Formula) -> list[Kernel]:
+def _normalizations(task: Task, axes: Collection[int], formula: Formula) -> list[Candidate]:
     shape = task.shape(0)
     if task.dtype(0) not in _FLOATS or not math.prod(shape) or not axes:
         return []
     groups = groups_of(shape, task.input_orders[0], axes)
     if groups is None:
         return []
-    return [RowNormalization(task, groups, formula) if len(groups) == 2 else ColumnNormalization(task, groups, formula)]
+    return [(RowNormalization if len(groups) == 2 else ColumnNormalization).candidate(task, groups, formula)]
 
 
 @kernels("GroupNormalization", since=12)
-def _group_normalization_12(task: Task) -> list[Kernel]:
+def _group_normalization_12(task: Task) -> list[Candidate]:
     shape, order, groups = task.shape(0), task.input_orders[0], task.attributes["num_groups"]
     if task.dtype(0) not in _FLOATS or not math.prod(shape):
         return []
     formula, spatial = Formula(True, _by_variance(task.attributes["epsilon"], True)), tuple(range(2, len(shape)))
     if order is None or order == tuple(range(len(shape))):
-        return [GroupRows(task, ((0,), (1,), spatial), formula, groups)]
+        return [GroupRows.candidate(task, ((0,), (1,), spatial), formula, shape[1] // groups)]
     if order == (0, *spatial, 1):
-        return [ColumnNormalization(task, ((0,), spatial, (1,)), formula, shape[1] // groups)]
+        return [ColumnNormalization.candidate(task, ((0,), spatial, (1,)), formula, shape[1] // groups)]
     return []
 
 
@@ -140,9 +141,33 @@ class _Normalization(Kernel):
     Args:
         groups: axes of the input and the output, in the order in which pieces have them.
         extent: number of elements of each of these groups in a piece.
+        width: so many neighbours of the innermost group, or rows of the one before, are normalized together (the
+            channels of a group).
+
+    Attributes:
+        element_cost: nanoseconds of an element.
     """
 
-    def __init__(self, task: Task, groups: Groups, formula: Formula, extent: Sequence[int], cost: float) -> None:
+    element_cost = _ROW_COST
+
+    @classmethod
+    def candidate(cls, task: Task, groups: Groups, formula: Formula, width: int = 1) -> Candidate:
+        """The kernel with its estimate."""
+        sizes = [math.prod(task.shape(0)[axis] for axis in group) for group in groups]
+        extent = cls.extent(sizes, width)
+        pieces = math.prod(-(-size // part) for size, part in zip(sizes, extent, strict=True))
+        return Candidate(
+            cls.element_cost * math.prod(sizes) + 15_000 * pieces,
+            partial(cls, task, groups, formula, extent, width),
+            runs_chain=task.chain is None or task.chain.result == task.dtype(0),
+        )
+
+    @staticmethod
+    @abstractmethod
+    def extent(sizes: Sequence[int], width: int) -> Sequence[int]:
+        """Number of elements of each group of axes in a piece."""
+
+    def __init__(self, task: Task, groups: Groups, formula: Formula, extent: Sequence[int], width: int) -> None:
         self.task, self.groups, self.formula = task, groups, formula
         shape = task.output_shape()
         dtype = task.dtype(0)
@@ -151,14 +176,12 @@ class _Normalization(Kernel):
         self.dtype, self.epilogue = dtype, Epilogue(chain, shape, groups)
         sizes = [math.prod(shape[axis] for axis in group) for group in groups]
         self.pieces = list(np.ndindex(*(-(-size // part) for size, part in zip(sizes, extent, strict=True))))
-        self._sizes, self._extent = sizes, extent
+        self._sizes, self._extent, self._width = sizes, extent, width
         self._is_affine = len(task.inputs) == 3
         elements = math.prod(map(min, sizes, extent))
         super().__init__(
             "normalization by blocks",
-            cost * math.prod(sizes) + 15_000 * len(self.pieces),
             reads=None if self._is_affine else (0,),
-            runs_chain=chain is task.chain,
             workspace=max(4, dtype.itemsize) * 3 * elements + self.epilogue.workspace(elements) + 4096,
             splits=len(self.pieces) > 1,
             records=True,
@@ -234,9 +257,9 @@ def _normalize_rows(scratch: Scratch, formula: Formula, x: np.ndarray, out: np.n
 class RowNormalization(_Normalization):
     """Normalization over the innermost axes: (others, normalized)."""
 
-    def __init__(self, task: Task, groups: Groups, formula: Formula) -> None:
-        row = math.prod(task.shape(0)[axis] for axis in groups[1])
-        super().__init__(task, groups, formula, (max(1, _CACHED // row), row), _ROW_COST)
+    @staticmethod
+    def extent(sizes: Sequence[int], width: int) -> Sequence[int]:
+        return max(1, _CACHED // sizes[1]), sizes[1]
 
     def normalize(
         self, scratch: Scratch, x: np.ndarray, out: np.ndarray, region: Sequence[slice], inputs: Sequence[Any]
@@ -249,43 +272,36 @@ class RowNormalization(_Normalization):
 class GroupRows(_Normalization):
     """GroupNormalization of (images, channels, pixels) in C order."""
 
-    def __init__(self, task: Task, groups: Groups, formula: Formula, count: int) -> None:
-        channels = task.shape(0)[1] // count
-        pixels = math.prod(task.shape(0)[2:])
-        self._channels = channels
-        together = max(1, min(count, _CACHED // (channels * pixels)))
-        super().__init__(task, groups, formula, (1, together * channels, pixels), _ROW_COST)
+    @staticmethod
+    def extent(sizes: Sequence[int], width: int) -> Sequence[int]:
+        _, channels, pixels = sizes
+        return 1, max(1, min(channels // width, _CACHED // (width * pixels))) * width, pixels
 
     def normalize(
         self, scratch: Scratch, x: np.ndarray, out: np.ndarray, region: Sequence[slice], inputs: Sequence[Any]
     ) -> None:
         _, channels, pixels = x.shape
-        shape = channels // self._channels, self._channels * pixels
+        shape = channels // self._width, self._width * pixels
         rows = scratch.take(shape, x.dtype)
         factor = _normalize_rows(scratch, self.formula, x.reshape(shape), rows)
         assert factor is not None
         scale, bias = (inputs[i][region[1]][:, None] for i in (1, 2))
-        factors = np.repeat(factor, self._channels, 0) * scale
+        factors = np.repeat(factor, self._width, 0) * scale
         np.multiply(rows.reshape(channels, pixels), factors, out=out[0])
         out[0] += bias
 
 
 class ColumnNormalization(_Normalization):
-    """Normalization over axes with others inside of them: (others, normalized, others).
+    """Normalization over axes with others inside of them: (others, normalized, others)."""
 
-    Args:
-        width: so many neighbours of the innermost group are normalized together (the channels of a group).
-    """
+    element_cost = _COLUMN_COST
 
-    def __init__(self, task: Task, groups: Groups, formula: Formula, width: int = 1) -> None:
-        shape = task.shape(0)
-        length, columns = (math.prod(shape[axis] for axis in group) for group in groups[1:])
+    @staticmethod
+    def extent(sizes: Sequence[int], width: int) -> Sequence[int]:
+        _, length, columns = sizes
         # Short pieces of rows cost more than what leaves the nearest cache.
         wanted = max(_SHORTEST, 4 * _CACHED // length)
-        self._width = width
-        super().__init__(
-            task, groups, formula, (1, length, max(width, min(columns, wanted) // width * width)), _COLUMN_COST
-        )
+        return 1, length, max(width, min(columns, wanted) // width * width)
 
     def normalize(
         self, scratch: Scratch, x: np.ndarray, out: np.ndarray, region: Sequence[slice], inputs: Sequence[Any]

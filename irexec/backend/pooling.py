@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ import numpy as np
 from irexec.backend.blocks import finish_block
 from irexec.backend.chain import Epilogue
 from irexec.backend.eligibility import chain_keeps_type, has_elements, working_type
-from irexec.backend.kernel import Kernel, KernelContext, Task
+from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
 from irexec.backend.reduction import reduction_over
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
@@ -32,20 +34,21 @@ _CALL, _PASS, _COPY, _STRIDED = 1200.0, 0.16, 0.3, 0.6
 @kernels("MaxPool", since=1)
 @kernels("MaxPool", since=8)
 @kernels("MaxPool", since=14)
-def max_pool(task: Task) -> Iterator[Kernel]:
+def max_pool(task: Task) -> Iterator[Candidate]:
     """Candidates for any type that NumPy has, if nothing reads the indices."""
     element = task.inputs[0].element
     if element is None or not element.native or element.carrier.kind not in "fiu" or any(task.wanted[1:]):
         return
     if has_elements(task) and chain_keeps_type(task):
         dtype = element.carrier
-        yield Pool(task, _windows(task), dtype, np.fmax if dtype.kind == "f" else np.maximum, lowest(dtype))
+        sizes, function = _Sizes.of(task, _windows(task), dtype), np.fmax if dtype.kind == "f" else np.maximum
+        yield Candidate(sizes.cost, partial(Pool, task, sizes, function, lowest(dtype)))
 
 
 @kernels("AvgPool", since=1)
 @kernels("AvgPool", since=14)
 @kernels("AvgPool", since=16)
-def avg_pool(task: Task) -> Iterator[Kernel]:
+def avg_pool(task: Task) -> Iterator[Candidate]:
     """Candidates for float types; a window over all data is a mean over axes."""
     dtype = working_type(task)
     if dtype is None or not has_elements(task) or not chain_keeps_type(task):
@@ -54,7 +57,8 @@ def avg_pool(task: Task) -> Iterator[Kernel]:
     if windows.kernel == task.shape(0)[2:] and not any(map(any, windows.pads)):
         yield from reduction_over(task, tuple(range(2, len(task.shape(0)))), "ReduceMean", keep=True)
     else:
-        yield Pool(task, windows, dtype, np.add, 0, _factors(task, windows, dtype))
+        sizes = _Sizes.of(task, windows, dtype)
+        yield Candidate(sizes.cost, partial(Pool, task, sizes, np.add, 0, _factors(task, windows, dtype)))
 
 
 def _windows(task: Task) -> SlidingWindows:
@@ -71,68 +75,92 @@ def _factors(task: Task, windows: SlidingWindows, dtype: np.dtype) -> np.ndarray
     return factors if np.ptp(factors) else factors.reshape(-1)[0]
 
 
+@dataclass(frozen=True)
+class _Sizes:
+    """Blocks of channels of an image.
+
+    Attributes:
+        dtype: the type to compute in.
+        padded: the spatial sizes with padding, and with the part of the last windows beyond it (rounding up).
+        axes: of a block (channels, spatial...), from the outermost to the innermost in memory.
+        step: channels of a block.
+    """
+
+    dtype: np.dtype
+    windows: SlidingWindows
+    images: int
+    channels: int
+    sizes: tuple[int, ...]
+    padded: tuple[int, ...]
+    axes: tuple[int, ...]
+    step: int
+
+    @staticmethod
+    def of(task: Task, windows: SlidingWindows, dtype: np.dtype) -> _Sizes:
+        images, channels, *sizes = task.shape(0)
+        rank, order = len(sizes), task.input_orders[0]
+        axes = (*range(1, rank + 1), 0) if order is not None and order[-1] == 1 else tuple(range(rank + 1))
+        padded = _padded(windows, sizes)
+        step = max(1, _CACHED // (math.prod(padded) * dtype.itemsize))
+        # Rows of channels stay long where they are the innermost axis.
+        step = min(channels, max(step, 32 if axes[-1] == 0 else 1))
+        return _Sizes(dtype, windows, images, channels, tuple(sizes), padded, axes, step)
+
+    @property
+    def slices(self) -> int:
+        """Number of blocks of an image."""
+        return -(-self.channels // self.step)
+
+    @property
+    def copies(self) -> bool:
+        """Whether data is copied between its pads."""
+        return self.padded != self.sizes
+
+    @property
+    def cost(self) -> float:
+        """Estimated nanoseconds."""
+        planes, passes = self.images * self.channels, sum(map(_passes, self.windows.kernel))
+        elements, results = planes * math.prod(self.padded), planes * math.prod(self.windows.counts)
+        calls = self.images * self.slices * (passes + 6) * _CALL
+        return calls + elements * (passes * _PASS + _COPY * self.copies) + results * _STRIDED
+
+
+def _padded(w: SlidingWindows, sizes: Sequence[int]) -> tuple[int, ...]:
+    axes = zip(sizes, w.kernel, w.strides, w.dilations, w.pads_begin, w.pads_end, w.counts, strict=True)
+    return tuple(
+        max(begin + size + end, (count - 1) * stride + effective_kernel_size(kernel, dilation))
+        for size, kernel, stride, dilation, begin, end, count in axes
+    )
+
+
 class Pool(Kernel):
     """Windows reduced by a function of two arguments.
 
     Args:
-        dtype: the type to compute in.
         function: combines two points.
         start: the value of padding.
         factors: factors of the results, (counts...).
     """
 
     def __init__(
-        self,
-        task: Task,
-        windows: SlidingWindows,
-        dtype: np.dtype,
-        function: Any,
-        start: float,
-        factors: np.ndarray | None = None,
+        self, task: Task, sizes: _Sizes, function: Any, start: float, factors: np.ndarray | None = None
     ) -> None:
-        super().__init__(algorithm="pooling by shifted rows", reads=(0,), runs_chain=True, records=True)
+        super().__init__(algorithm="pooling by shifted rows", reads=(0,), records=True)
         self._windows, self._dtype, self._function, self._start, self._factors = (
-            windows,
-            dtype,
+            sizes.windows,
+            sizes.dtype,
             function,
             start,
             factors,
         )
-        self._images, self._channels, *self._sizes = task.shape(0)
-        rank = len(self._sizes)
+        self._images, self._channels, self._sizes = sizes.images, sizes.channels, sizes.sizes
+        self._axes, self._step, self._slices = sizes.axes, sizes.step, sizes.slices
+        self._padded, self._copies = sizes.padded, sizes.copies
         self._own = len(task.inputs)
-        order = task.input_orders[0]
-        # The axes of a block (channels, spatial...) from the outermost to the innermost in memory.
-        self._axes = (*range(1, rank + 1), 0) if order is not None and order[-1] == 1 else tuple(range(rank + 1))
         self._epilogue = Epilogue(task.chain, task.output_shape(), ((0,), *((axis + 1,) for axis in self._axes)))
-        self._padded = self._padded_sizes()
-        self._copies = self._padded != tuple(self._sizes)
-        row = math.prod(self._padded) * dtype.itemsize
-        step = max(1, _CACHED // row)
-        # Rows of channels stay long where they are the innermost axis.
-        self._step = min(self._channels, max(step, 32 if self._axes[-1] == 0 else 1))
-        self._slices = -(-self._channels // self._step)
-        self._estimate()
         self.splits = self._images * self._slices > 1
-        results = self._step * math.prod(windows.counts)
-        self.workspace = 5 * self._step * row + results * dtype.itemsize + 512 + self._epilogue.workspace(results)
-
-    def _padded_sizes(self) -> tuple[int, ...]:
-        """The sizes with padding, and with the part of the last windows beyond it (rounding up)."""
-        w = self._windows
-        axes = zip(self._sizes, w.kernel, w.strides, w.dilations, w.pads_begin, w.pads_end, w.counts, strict=True)
-        return tuple(
-            max(begin + size + end, (count - 1) * stride + effective_kernel_size(kernel, dilation))
-            for size, kernel, stride, dilation, begin, end, count in axes
-        )
-
-    def _estimate(self) -> None:
-        blocks, passes = self._images * self._slices, sum(_passes(kernel) for kernel in self._windows.kernel)
-        elements = self._images * self._channels * math.prod(self._padded)
-        results = self._images * self._channels * math.prod(self._windows.counts)
-        self.cost = (
-            blocks * (passes + 6) * _CALL + elements * (passes * _PASS + _COPY * self._copies) + results * _STRIDED
-        )
+        row, results = math.prod(sizes.padded) * sizes.dtype.itemsize, self._step * math.prod(sizes.windows.counts)
+        self.workspace = 5 * self._step * row + results * sizes.dtype.itemsize + 512 + self._epilogue.workspace(results)
 
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: KernelContext) -> None:
         x, out = inputs[0], outputs[0]

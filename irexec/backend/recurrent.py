@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from irexec.backend.constants import ConstantStore
-from irexec.backend.kernel import Kernel, KernelContext, Task
+from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
 from irexec.backend.recurrent_steps import (
     Pack,
     PackedWeights,
@@ -60,14 +61,7 @@ class _Recurrent(Kernel):
         self._weights = [i for i in range(first, first + 3) if task.has_input(i)]
         self._sources = [task.constants[i] for i in self._weights]
         self._packed: PackedWeights | None = None
-        super().__init__(algorithm, self._estimate(), reads=tuple(range(first)) if all(self._sources) else None)
-
-    def _estimate(self) -> float:
-        """Steps of calls, and products of the weights with every step's vectors."""
-        shape = self.task.shape(0)
-        steps = shape[1] if len(shape) == 3 else 1
-        weights = sum(float(np.prod(self.task.shape(i))) for i in self._weights)
-        return steps * (_STEP + _ELEMENT * weights * shape[0])
+        super().__init__(algorithm, reads=tuple(range(first)) if all(self._sources) else None)
 
     def pack(self, store: ConstantStore) -> None:
         sources = [source for source in self._sources if source is not None]
@@ -134,29 +128,37 @@ class _Sequence(_Recurrent):
         run_sequence(self.of_run(inputs), x, states, lengths, directions, outputs, context.scratch())
 
 
+def _candidate(task: Task, make: Callable[[], Kernel], first: int) -> Candidate:
+    """Steps of calls, and products of the weights, whose first input is ``first``, with every step's vectors."""
+    shape = task.shape(0)
+    steps = shape[1] if len(shape) == 3 else 1
+    weights = sum(float(np.prod(task.shape(i))) for i in range(first, first + 3) if task.has_input(i))
+    return Candidate(steps * (_STEP + _ELEMENT * weights * shape[0]), make, runs_chain=False)
+
+
 def _has_work(task: Task) -> bool:
     return all(0 not in task.shape(i) for i in range(len(task.inputs)) if task.has_input(i))
 
 
 @kernels("LSTMCell", since=1)
-def _lstm_cell_1(task: Task) -> list[Kernel]:
+def _lstm_cell_1(task: Task) -> list[Candidate]:
     """Without peepholes and a coupled input gate."""
     attributes: LSTMCell1Attributes = task.attributes["attributes"]
     return [] if task.has_input(6) or attributes.input_forget else _cell(task, LSTM_ACTIVATIONS, pack_lstm, 2, 4)
 
 
 @kernels("LSTMCell", since=4)
-def _lstm_cell_4(task: Task) -> list[Kernel]:
+def _lstm_cell_4(task: Task) -> list[Candidate]:
     return _cell(task, LSTM_ACTIVATIONS, pack_lstm, 2, 4)
 
 
 @kernels("GRUCell", since=3)
-def _gru_cell_3(task: Task) -> list[Kernel]:
+def _gru_cell_3(task: Task) -> list[Candidate]:
     attributes: GRUCellAttributes = task.attributes["attributes"]
     return _cell(task, GRU_ACTIVATIONS, _gru_packing(attributes), 1, attributes.bias_count)
 
 
-def _cell(task: Task, default: Names, pack: Pack, states: int, biases: int) -> list[Kernel]:
+def _cell(task: Task, default: Names, pack: Pack, states: int, biases: int) -> list[Candidate]:
     """With constant weights only: packing them takes longer than a step."""
     weights = [i for i in range(1 + states, 4 + states) if task.has_input(i)]
     if (
@@ -165,27 +167,29 @@ def _cell(task: Task, default: Names, pack: Pack, states: int, biases: int) -> l
         or not _is_default(task.attributes["attributes"], default)
     ):
         return []
-    return [_Cell(task, pack, states, biases)]
+    return [_candidate(task, partial(_Cell, task, pack, states, biases), 1 + states)]
 
 
 @kernels("LSTMSequence", since=5)
-def _lstm_sequence_5(task: Task) -> list[Kernel]:
+def _lstm_sequence_5(task: Task) -> list[Candidate]:
     return _sequence(task, LSTM_ACTIVATIONS, pack_lstm, 2)
 
 
 @kernels("GRUSequence", since=5)
-def _gru_sequence_5(task: Task) -> list[Kernel]:
+def _gru_sequence_5(task: Task) -> list[Candidate]:
     return _sequence(task, GRU_ACTIVATIONS, _gru_packing(task.attributes["attributes"]), 1)
 
 
 @kernels("RNNSequence", since=5)
-def _rnn_sequence_5(task: Task) -> list[Kernel]:
+def _rnn_sequence_5(task: Task) -> list[Candidate]:
     return _sequence(task, RNN_ACTIVATIONS, pack_rnn, 1)
 
 
-def _sequence(task: Task, default: Names, pack: Pack, states: int) -> list[Kernel]:
+def _sequence(task: Task, default: Names, pack: Pack, states: int) -> list[Candidate]:
     attributes: SequenceAttributes = task.attributes["attributes"]
-    return [_Sequence(task, pack, states)] if _has_work(task) and _is_default(attributes, default) else []
+    if not _has_work(task) or not _is_default(attributes, default):
+        return []
+    return [_candidate(task, partial(_Sequence, task, pack, states), 2 + states)]
 
 
 def _gru_packing(attributes: GRUCellAttributes) -> Pack:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
-from irexec.backend.blocks import finish_block
+from irexec.backend.blocks import Tiles, finish_block
 from irexec.backend.chain import Epilogue
 from irexec.backend.eligibility import chain_keeps_type, has_elements, working_type
-from irexec.backend.kernel import Kernel, KernelContext, Order, Task
+from irexec.backend.kernel import Candidate, Kernel, KernelContext, Order, Task
 from irexec.backend.registry import Candidates, kernels
 from irexec.backend.scratch import Scratch
 from irexec.schema.axes import normalize_axes
@@ -34,7 +35,7 @@ _UFUNCS = {"ReduceMax": np.fmax, "ReduceMin": np.fmin, "ReduceProd": np.multiply
 
 def _register(type: str, since: int) -> Candidates:
     @kernels(type, since)
-    def reduce(task: Task) -> Iterator[Kernel]:
+    def reduce(task: Task) -> Iterator[Candidate]:
         source = task.constants[1]
         if working_type(task) is None or source is None or not has_elements(task) or not chain_keeps_type(task):
             return iter(())
@@ -56,7 +57,7 @@ for _type, _since in (
     _register(_type, _since)
 
 
-def reduction_over(task: Task, axes: Sequence[int], type: str, *, keep: bool) -> Iterator[Kernel]:
+def reduction_over(task: Task, axes: Sequence[int], type: str, *, keep: bool) -> Iterator[Candidate]:
     """The reduction ``type`` of input 0 over these axes; with ``keep`` they stay as axes of size 1.
 
     There is none where kept and reduced axes alternate more than once in memory.
@@ -65,7 +66,11 @@ def reduction_over(task: Task, axes: Sequence[int], type: str, *, keep: bool) ->
     order = task.input_orders[0] or tuple(range(len(task.shape(0))))
     merged = _merged(task.shape(0), order, axes)
     if dtype is not None and merged is not None and axes:
-        yield Reduction(task, dtype, order, axes, merged, type, keep)
+        outer, reduced, inner = merged
+        tiles = Tiles.of(outer, inner, reduced * dtype.itemsize, _CACHED, 64, cut=outer == 1)
+        element = _ADDED if type in ("ReduceSum", "ReduceMean") else _COMBINED
+        cost = tiles.count * _CALL * 4 + math.prod(merged) * element
+        yield Candidate(cost, partial(Reduction, task, dtype, order, axes, reduced, tiles, type, keep))
 
 
 def _merged(shape: Sequence[int], order: Order, axes: Sequence[int]) -> tuple[int, int, int] | None:
@@ -88,7 +93,8 @@ class Reduction(Kernel):
 
     Args:
         order: the order in memory in which the data is seen like that.
-        merged: the sizes.
+        reduced: elements of a sum.
+        tiles: the blocks.
     """
 
     def __init__(
@@ -97,58 +103,48 @@ class Reduction(Kernel):
         dtype: np.dtype,
         order: Order,
         axes: Sequence[int],
-        merged: tuple[int, int, int],
+        reduced: int,
+        tiles: Tiles,
         type: str,
         keep: bool,
     ) -> None:
-        algorithm = "reduction of rows" if merged[2] == 1 else "reduction of columns"
-        super().__init__(algorithm, reads=(0,), runs_chain=True, records=True)
+        algorithm = "reduction of rows" if tiles.inner == 1 else "reduction of columns"
+        super().__init__(algorithm, reads=(0,), splits=tiles.count > 1, records=True)
         self._dtype, self._order, self._type = dtype, order, type
-        self._outer, self._reduced, self._inner = merged
+        self._reduced, self._tiles = reduced, tiles
         self._own = len(task.inputs)
         result = task.output_shape()
         kept = [axis for axis in order if axis not in axes]
         numbers = {axis: i for i, axis in enumerate(axis for axis in range(len(order)) if axis not in axes)}
         # The axes of the output, those that are kept in the order of the data's memory.
         self._result = (*axes, *kept) if keep else tuple(numbers[axis] for axis in kept)
-        split = _split(task.shape(0), kept, self._outer)
+        split = _split(task.shape(0), kept, tiles.outer)
         first, second = (
             self._result[: len(self._result) - len(kept) + split],
             self._result[len(self._result) - len(kept) + split :],
         )
         self._epilogue = Epilogue(task.chain, result, (first, second))
-        size = self._reduced * dtype.itemsize
-        if self._outer > 1:
-            self._rows, self._columns = max(1, min(self._outer, _CACHED // (size * self._inner))), self._inner
-        else:
-            self._rows, self._columns = 1, min(self._inner, max(64, _CACHED // size))
-        self._parts = -(-self._inner // self._columns)
-        self._blocks = -(-self._outer // self._rows) * self._parts
-        self.splits = self._blocks > 1
-        elements, results = math.prod(merged), self._rows * self._columns
-        own = type not in ("ReduceSum", "ReduceMean")
-        self.cost = self._blocks * _CALL * 4 + elements * (_COMBINED if own else _ADDED)
-        partial = self._reduced // _LONG_SUM * 2 + 2
+        results = tiles.rows * tiles.columns
+        partial_sums = reduced // _LONG_SUM * 2 + 2
         self.workspace = (
-            (results * (2 + self._reduced + partial)) * dtype.itemsize + 512 + self._epilogue.workspace(results)
+            (results * (2 + reduced + partial_sums)) * dtype.itemsize + 512 + self._epilogue.workspace(results)
         )
 
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: KernelContext) -> None:
-        x = context.view(inputs[0], inputs[0].transpose(self._order).reshape(self._outer, self._reduced, self._inner))
+        outer, inner = self._tiles.outer, self._tiles.inner
+        x = context.view(inputs[0], inputs[0].transpose(self._order).reshape(outer, self._reduced, inner))
         given = outputs[0].transpose(self._result)
-        out = context.view(given, given.reshape(self._outer, self._inner))
+        out = context.view(given, given.reshape(outer, inner))
         operands = context.bind(self._epilogue, inputs[self._own :])
 
         def block(index: int, scratch: Scratch) -> None:
-            row, column = divmod(index, self._parts)
-            rows = slice(row * self._rows, min(self._outer, (row + 1) * self._rows))
-            columns = slice(column * self._columns, min(self._inner, (column + 1) * self._columns))
+            rows, columns = self._tiles.region(index)
             target = out[rows, columns]
             result = scratch.take(target.shape, self._dtype)
             scratch.work(self._reduce, x[rows, :, columns], result)
             finish_block(result, target, self._epilogue, operands, (rows, columns), scratch)
 
-        context.parallel(self._blocks, block)
+        context.parallel(self._tiles.count, block)
         if not np.may_share_memory(out, given):
             np.copyto(given, out.reshape(given.shape))
 

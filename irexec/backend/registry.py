@@ -59,8 +59,8 @@ loader = Loader()
 def kernels(type: str, since: int | str) -> Callable[[Candidates], Candidates]:
     """Decorator: the function yields candidates for the version of ``type`` that appeared in ``since``.
 
-    A kernel may be its own candidate if its constructor is cheap: it reads facts and shapes, and packs nothing before
-    it is selected. Where many kernels are compared, each yields an Estimate instead.
+    The function reads facts and shapes alone: candidates are compared for many orders of axes, and only the selected
+    kernel is constructed.
     """
 
     def register(function: Candidates) -> Candidates:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from irexec.backend.blocks import finish_block
-from irexec.backend.chain import Epilogue
+from irexec.backend.blocks import Tiles, finish_block
+from irexec.backend.chain import Epilogue, Groups
 from irexec.backend.eligibility import chain_keeps_type, has_elements, working_type
-from irexec.backend.kernel import Kernel, KernelContext, Order, Task
+from irexec.backend.kernel import Candidate, Kernel, KernelContext, Order, Task
 from irexec.backend.reduction import reduction_over
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
@@ -37,7 +38,7 @@ _CALL, _COPY, _FLOPS = 1500.0, 0.4, 50.0
 @kernels("Interpolate", since=1)
 @kernels("Interpolate", since=4)
 @kernels("Interpolate", since=11)
-def interpolate(task: Task) -> Iterator[Kernel]:
+def interpolate(task: Task) -> Iterator[Candidate]:
     """Candidates for float types without padding; nearest for any type that NumPy has."""
     attributes, shape, out = task.attributes["attributes"], task.shape(0), task.output_shape()
     since = task.definition.since
@@ -60,7 +61,7 @@ def interpolate(task: Task) -> Iterator[Kernel]:
     if max((*sizes, *(shape[axis] for axis in axes)), default=0) > _LONGEST:
         return
     steps = float_steps(shape, params, axes, sizes, scales_of(shape, axes, sizes) if scales is None else scales)
-    yield Resize(task, dtype, [(axis, taps) for axis, taps in steps if not _is_identity(taps)])
+    yield _resize(task, dtype, [(axis, taps) for axis, taps in steps if not _is_identity(taps)])
 
 
 def _inputs_of(task: Task) -> tuple[Sequence[int], list[float] | None] | None:
@@ -88,7 +89,7 @@ def _is_identity(taps: Taps) -> bool:
 
 
 @kernels("AdaptiveAvgPool", since=8)
-def adaptive_avg_pool(task: Task) -> Iterator[Kernel]:
+def adaptive_avg_pool(task: Task) -> Iterator[Candidate]:
     """Candidates for float types; one mean for each channel is a reduction."""
     dtype, sizes, out = working_type(task), task.shape(0)[2:], task.output_shape()[2:]
     if dtype is None or not has_elements(task) or not chain_keeps_type(task):
@@ -102,7 +103,7 @@ def adaptive_avg_pool(task: Task) -> Iterator[Kernel]:
     for axis, (size, count) in enumerate(zip(sizes, out, strict=True), 2):
         index, inside = adaptive_windows(size, count)
         steps.append((axis, Taps(index, inside / inside.sum(1, keepdims=True), size)))
-    yield Resize(task, dtype, steps)
+    yield _resize(task, dtype, steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,44 +166,67 @@ def _runs(index: np.ndarray) -> Iterator[tuple[slice, slice]]:
         start = stop
 
 
-class Resize(Kernel):
-    """Resizing of one axis after the other, each by its table, in the memory order of the data."""
+def _resize(task: Task, dtype: np.dtype, steps: Sequence[tuple[int, Taps]]) -> Candidate:
+    view = _View.of(task, dtype, steps)
+    return Candidate(view.cost, partial(Resize, task, view))
 
-    def __init__(self, task: Task, dtype: np.dtype, steps: Sequence[tuple[int, Taps]]) -> None:
-        super().__init__(algorithm="resizing by products with matrices", reads=(0,), runs_chain=True, records=True)
-        self._dtype, self._own = dtype, len(task.inputs)
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """Data seen in its order in memory, in blocks of outer positions; of inner ones if there is one outer position.
+
+    Attributes:
+        dtype: the type to compute in.
+        groups: axes before the first and after the last one that is resized are seen as one each.
+        data, sizes: the sizes of these groups in data and result.
+    """
+
+    dtype: np.dtype
+    order: Order
+    groups: Groups
+    data: tuple[int, ...]
+    sizes: tuple[int, ...]
+    steps: tuple[_Step, ...]
+    tiles: Tiles
+
+    @staticmethod
+    def of(task: Task, dtype: np.dtype, steps: Sequence[tuple[int, Taps]]) -> _View:
         shape, out = task.shape(0), task.output_shape()
         order: Order = task.input_orders[0] or tuple(range(len(shape)))
         at = sorted(order.index(axis) for axis, _ in steps) or [len(shape) - 1]
-        # The axes before the first one and after the last one that is resized are seen as one each.
-        self._groups = (order[: at[0]], *((axis,) for axis in order[at[0] : at[-1] + 1]), order[at[-1] + 1 :])
-        self._order = order
-        self._data = [math.prod(shape[axis] for axis in group) for group in self._groups]
-        self._sizes = [math.prod(out[axis] for axis in group) for group in self._groups]
-        self._steps = [_step_of(order.index(axis) - at[0] + 1, taps, dtype) for axis, taps in steps]
-        self._epilogue = Epilogue(task.chain, out, self._groups)
-        self._split()
+        groups = (order[: at[0]], *((axis,) for axis in order[at[0] : at[-1] + 1]), order[at[-1] + 1 :])
+        data, sizes = (tuple(math.prod(each[axis] for axis in group) for group in groups) for each in (shape, out))
+        made = tuple(_step_of(order.index(axis) - at[0] + 1, taps, dtype) for axis, taps in steps)
+        size = max(math.prod(sizes[1:-1]), math.prod(data[1:-1])) * dtype.itemsize
+        tiles = Tiles.of(sizes[0], sizes[-1], size, _CACHED, 16, cut=sizes[0] == 1)
+        return _View(dtype, order, groups, data, sizes, made, tiles)
 
-    def _split(self) -> None:
-        """Blocks of outer positions; of inner ones where there is one outer position only."""
-        outer, *middle, inner = self._sizes
-        largest = max(math.prod(middle), math.prod(self._data[1:-1]))
-        size = largest * self._dtype.itemsize
-        self._columns = inner if outer > 1 or size * inner <= _CACHED else max(16, _CACHED // size)
-        self._rows = max(1, min(outer, _CACHED // (size * self._columns)))
-        self._parts = -(-inner // self._columns)
-        self._blocks = -(-outer // self._rows) * self._parts
-        self.splits = self._blocks > 1
-        flops, calls, sizes = 0.0, 4.0, list(self._data)
-        for step in self._steps:
-            sizes[step.axis] = self._sizes[step.axis]
+    @property
+    def cost(self) -> float:
+        """Estimated nanoseconds."""
+        flops, calls, sizes = 0.0, 4.0, list(self.data)
+        for step in self.steps:
+            sizes[step.axis] = self.sizes[step.axis]
             deepest = max((piece.matrix.shape[0] for piece in step.pieces), default=0)
             flops += math.prod(sizes) * (2 * deepest / _FLOPS + (_COPY if step.copies else 0))
             calls += len(step.pieces) + len(step.copies)
-        self.cost = self._blocks * calls * _CALL + flops + math.prod(self._sizes) * _COPY
-        elements = self._rows * self._columns * largest
-        self.workspace = (len(self._steps) + 2) * (
-            elements * max(4, self._dtype.itemsize) + 64
+        return self.tiles.count * calls * _CALL + flops + math.prod(self.sizes) * _COPY
+
+
+class Resize(Kernel):
+    """Resizing of one axis after the other, each by its table, in the memory order of the data."""
+
+    def __init__(self, task: Task, view: _View) -> None:
+        splits = view.tiles.count > 1
+        super().__init__("resizing by products with matrices", reads=(0,), splits=splits, records=True)
+        self._dtype, self._own, self._order = view.dtype, len(task.inputs), view.order
+        self._groups, self._data, self._sizes = view.groups, view.data, view.sizes
+        self._steps, self._tiles = view.steps, view.tiles
+        self._epilogue = Epilogue(task.chain, task.output_shape(), view.groups)
+        largest = max(math.prod(view.sizes[1:-1]), math.prod(view.data[1:-1]))
+        elements = view.tiles.rows * view.tiles.columns * largest
+        self.workspace = (len(view.steps) + 2) * (
+            elements * max(4, view.dtype.itemsize) + 64
         ) + self._epilogue.workspace(elements)
 
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: KernelContext) -> None:
@@ -212,15 +236,13 @@ class Resize(Kernel):
         operands = context.bind(self._epilogue, inputs[self._own :])
 
         def block(index: int, scratch: Scratch) -> None:
-            row, column = divmod(index, self._parts)
-            rows = slice(row * self._rows, min(self._sizes[0], (row + 1) * self._rows))
-            columns = slice(column * self._columns, min(self._sizes[-1], (column + 1) * self._columns))
+            rows, columns = self._tiles.region(index)
             target = out[rows, ..., columns]
             result = self._resized(x[rows, ..., columns], target, scratch)
             region = (rows, *(slice(0, size) for size in self._sizes[1:-1]), columns)
             finish_block(result, target, self._epilogue, operands, region, scratch)
 
-        context.parallel(self._blocks, block)
+        context.parallel(self._tiles.count, block)
         if not np.may_share_memory(out, given):
             np.copyto(given, out.reshape(given.shape))
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from irexec.backend.blocks import finish_block
-from irexec.backend.chain import Epilogue
+from irexec.backend.blocks import Tiles, finish_block
+from irexec.backend.chain import Epilogue, Groups
 from irexec.backend.eligibility import chain_keeps_type, has_elements, working_type
-from irexec.backend.kernel import Kernel, KernelContext, Task
+from irexec.backend.kernel import Candidate, Kernel, KernelContext, Order, Task
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 from irexec.schema.axes import normalize_axis
@@ -26,46 +28,59 @@ _CALL, _ROW, _ELEMENT, _REORDERED = 1500.0, 60.0, 1.3, 1.0
 @kernels("Softmax", since=1)
 @kernels("Softmax", since=8)
 @kernels("LogSoftmax", since=5)
-def softmax(task: Task) -> Iterator[Kernel]:
+def softmax(task: Task) -> Iterator[Candidate]:
     """Candidates for float types and any axis."""
     dtype = working_type(task)
     if dtype is not None and task.shape(0) and has_elements(task) and chain_keeps_type(task):
-        yield Softmax(task, dtype)
+        view = _View.of(task, dtype)
+        yield Candidate(view.cost, partial(Softmax, task, dtype, view))
+
+
+@dataclass(frozen=True)
+class _View:
+    """Data seen in its order in memory as (outer, elements, inner), in blocks."""
+
+    order: Order
+    groups: Groups
+    elements: int
+    tiles: Tiles
+    is_reordered: bool
+
+    @staticmethod
+    def of(task: Task, dtype: np.dtype) -> _View:
+        shape = task.shape(0)
+        axes = tuple(range(len(shape)))
+        order = task.input_orders[0] or axes
+        at = order.index(normalize_axis(task.attributes["axis"], len(shape)))
+        groups = (order[:at], order[at : at + 1], order[at + 1 :])
+        outer, count, inner = (math.prod(shape[i] for i in group) for group in groups)
+        tiles = Tiles.of(outer, inner, count * dtype.itemsize, _CACHED, 64)
+        return _View(order, groups, count, tiles, (task.output_orders[0] or axes) != order)
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """The sizes of the three axes."""
+        return self.tiles.outer, self.elements, self.tiles.inner
+
+    @property
+    def cost(self) -> float:
+        """Estimated nanoseconds."""
+        calls = self.tiles.count * 6 * _CALL + self.tiles.outer * 4 * _ROW
+        return calls + math.prod(self.sizes) * (_ELEMENT + _REORDERED * self.is_reordered)
 
 
 class Softmax(Kernel):
     """Softmax of data seen in its order in memory as (outer, elements, inner)."""
 
-    def __init__(self, task: Task, dtype: np.dtype) -> None:
-        super().__init__(algorithm="softmax by blocks of rows", runs_chain=True, records=True)
+    def __init__(self, task: Task, dtype: np.dtype, view: _View) -> None:
+        tiles = view.tiles
+        super().__init__(algorithm="softmax by blocks of rows", splits=tiles.count > 1, records=True)
         self._dtype, self._logarithm = dtype, task.definition.type == "LogSoftmax"
-        shape = task.shape(0)
-        axis = normalize_axis(task.attributes["axis"], len(shape))
-        order = task.input_orders[0] or tuple(range(len(shape)))
-        at = order.index(axis)
-        self._groups = (order[:at], order[at : at + 1], order[at + 1 :])
-        self._order = order
-        self._sizes = [math.prod(shape[i] for i in group) for group in self._groups]
-        self._epilogue = Epilogue(task.chain, task.output_shape(), self._groups)
-        self._split((task.output_orders[0] or tuple(range(len(shape)))) != order)
-
-    def _split(self, reordered: bool) -> None:
-        outer, count, inner = self._sizes
-        size = count * self._dtype.itemsize
-        self._columns = inner if size * inner <= _CACHED else min(inner, max(64, _CACHED // size))
-        self._rows = max(1, min(outer, _CACHED // (size * self._columns)))
-        self._parts = -(-inner // self._columns)
-        self._blocks = -(-outer // self._rows) * self._parts
-        self.splits = self._blocks > 1
-        elements = self._rows * self._columns * count
-        self.workspace = (
-            (2 * elements + 4 * self._rows * self._columns + count) * max(4, self._dtype.itemsize)
-            + 512
-            + self._epilogue.workspace(elements)
-        )
-        self.cost = (
-            self._blocks * 6 * _CALL + outer * 4 * _ROW + math.prod(self._sizes) * (_ELEMENT + _REORDERED * reordered)
-        )
+        self._order, self._sizes, self._tiles = view.order, view.sizes, tiles
+        self._epilogue = Epilogue(task.chain, task.output_shape(), view.groups)
+        elements = tiles.rows * tiles.columns * view.elements
+        values = 2 * elements + 4 * tiles.rows * tiles.columns + view.elements
+        self.workspace = values * max(4, dtype.itemsize) + 512 + self._epilogue.workspace(elements)
 
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: KernelContext) -> None:
         x = context.view(inputs[0], inputs[0].transpose(self._order).reshape(self._sizes))
@@ -74,9 +89,7 @@ class Softmax(Kernel):
         operands = context.bind(self._epilogue, inputs[1:])
 
         def block(index: int, scratch: Scratch) -> None:
-            row, column = divmod(index, self._parts)
-            rows = slice(row * self._rows, min(self._sizes[0], (row + 1) * self._rows))
-            columns = slice(column * self._columns, min(self._sizes[2], (column + 1) * self._columns))
+            rows, columns = self._tiles.region(index)
             target = out[rows, :, columns]
             result = (
                 target
@@ -88,7 +101,7 @@ class Softmax(Kernel):
             scratch.release(mark)
             finish_block(result, target, self._epilogue, operands, (rows, slice(0, self._sizes[1]), columns), scratch)
 
-        context.parallel(self._blocks, block)
+        context.parallel(self._tiles.count, block)
         if not np.may_share_memory(out, given):
             np.copyto(given, out.reshape(given.shape))
 

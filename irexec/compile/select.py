@@ -11,7 +11,7 @@ import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.constants import Holding
-from irexec.backend.elementwise_chain import ChainKernel, run_chain_in_place, workspace_of
+from irexec.backend.elementwise_chain import ChainKernel, chain_cost, run_chain_in_place, workspace_of
 from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
 from irexec.backend.registry import offers
 from irexec.compile.graph import Operation
@@ -64,7 +64,7 @@ def select_kernel(operation: Operation, wanted: tuple[bool, ...], threads: int, 
     """The cheapest kernel that writes the outputs of an operation of known shapes; None without a fast kernel."""
     best = cheapest(operation, wanted, threads, holding)
     kernel = None if best is None else best.construct()
-    if operation.definition is None or operation.chain is None or (kernel is not None and kernel.runs_chain):
+    if operation.definition is None or operation.chain is None or (best is not None and best.runs_chain):
         return kernel
     reference = ReferenceInto(operation.definition, operation.attributes)
     return ChainAfter(kernel or reference, task_of(operation, threads, holding, wanted))
@@ -78,8 +78,9 @@ def cheapest(operation: Operation, wanted: tuple[bool, ...], threads: int, holdi
     if operation.chain is None:
         raise AssertionError("an operation without a definition is a chain")
     facts, orders = [value.fact for value in operation.inputs], [value.order for value in operation.inputs]
-    output = operation.output
-    return ChainKernel(operation.chain, facts, output.fact, threads, orders, output.order)
+    chain, output = operation.chain, operation.output
+    make = functools.partial(ChainKernel, chain, facts, output.fact, threads, orders, output.order)
+    return Candidate(chain_cost(chain, facts, output.fact, orders, output.order), make)
 
 
 def _with_chain(candidate: Candidate, task: Task) -> float:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import irexec
-from irexec.backend.convolution.columns import Columns
-from irexec.backend.convolution.pointwise import Pointwise
-from irexec.backend.convolution.winograd import Winograd
-from irexec.backend.depthwise_products import DepthwiseProducts
-from irexec.backend.depthwise_windows import DepthwiseWindows
 from irexec.backend.kernel import Kernel
-from irexec.backend.registry import is_element_wise
+from irexec.backend.registry import is_element_wise, loader
 from irexec.compile.steps import Plan, Step
 from irexec.dtypes.elements import F32
 from irexec.runtime.compiled_model import CompiledModel
@@ -109,28 +105,39 @@ def test_the_arena_is_a_part_of_all_tensors() -> None:
     assert plan.arena <= 7 * size * np.dtype(np.float32).itemsize
 
 
-def test_kernels_are_compared_without_being_constructed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Layouts and kernels are chosen by estimates: each convolution constructs the kernel that its step runs, and no other."""
+@pytest.mark.parametrize("name", ["bert_sdpa", "diffusion_unet", "gpt2_sdpa", "swin", "unet", "whisper_encoder"])
+def test_kernels_are_compared_without_being_constructed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Layouts and kernels are chosen by estimates: each step constructs its kernel, and no other is constructed."""
     constructed: Counter[str] = Counter()
-    for kind in (Columns, Pointwise, Winograd, DepthwiseProducts, DepthwiseWindows):
-        monkeypatch.setattr(kind, "__init__", _counting(kind.__init__, constructed))
-    builder, random = irexec.Builder("convolutions"), np.random.default_rng(0)
-    x = builder.parameter(F32, (1, 3, 64, 64), "x")
-    pads = {"strides": [1, 1], "dilations": [1, 1], "pads_begin": [1, 1], "pads_end": [1, 1]}
-    for filter in ((64, 3, 3, 3), (64, 64, 3, 3), (64, 1, 1, 3, 3), (128, 64, 1, 1), (64, 128, 3, 3)):
-        weights = builder.constant(random.standard_normal(filter, np.float32))
-        operation = "GroupConvolution" if len(filter) == 5 else "Convolution"
-        no_pads = pads | ({"pads_begin": [0, 0], "pads_end": [0, 0]} if filter[-1] == 1 else {})
-        x = builder.emit("Relu", builder.emit(operation, x, weights, **no_pads))
-    builder.result(x)
-    plan = irexec.compile_model(builder.model(), threads=1).program.plan((), None)
-    assert constructed == Counter(type(step.kernel).__name__ for step in plan.steps)
-    assert sum(constructed.values()) == 5
+    loader.load()
+    for kind in _kinds(Kernel):
+        monkeypatch.setattr(kind, "__init__", _counting(kind, kind.__init__, constructed))
+    xml = unpacked(name, tmp_path)
+    model = irexec.compile_model(irexec.read_model(xml), threads=1)
+    shapes = tuple(array.shape for array in feeds(xml, model.inputs)[0])
+    made_before = sum(constructed.values())
+    plan = model.program.plan(shapes, None)
+    kernels = Counter(type(step.kernel).__name__ for step in plan.steps if step.kernel is not None)
+    assert made_before == 0
+    assert kernels.total() >= 9
+    # A Concat whose inputs were written side by side is not a step.
+    others = constructed - kernels
+    assert others.keys() <= {"Concat"}
+    assert others.total() <= 8
+    assert kernels - constructed == Counter()
 
 
-def _counting(construct: Callable[..., None], constructed: Counter[str]) -> Callable[..., None]:
-    def counted(self: Kernel, *arguments: Any) -> None:
-        constructed[type(self).__name__] += 1
-        construct(self, *arguments)
+def _kinds(kind: type[Kernel]) -> Iterator[type[Kernel]]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from _kinds(below)
+
+
+def _counting(kind: type[Kernel], construct: Callable[..., None], constructed: Counter[str]) -> Callable[..., None]:
+    def counted(self: Kernel, *arguments: Any, **named: Any) -> None:
+        constructed[kind.__name__] += type(self) is kind
+        construct(self, *arguments, **named)
 
     return counted

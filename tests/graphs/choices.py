@@ -43,7 +43,6 @@ _BLOCKS: Mapping[str, tuple[str, ...]] = {
     "irexec.backend.resizing": ("_CACHED",),
     "irexec.backend.softmax": ("_CACHED", "_SHORT"),
     "irexec.backend.transposed.phases": ("_COLUMNS",),
-    "irexec.backend.transposed.shared_windows": ("_BLOCK",),
     "irexec.backend.transposed.sums": ("_PARTS",),
     "irexec.compile.passes.recognise_compressed_weights": ("SMALLEST",),
 }
@@ -59,8 +58,7 @@ def any_kernels(seed: int) -> Iterator[None]:
     def shuffled(function: Callable[[Task], Iterable[Candidate]]) -> Callable[[Task], Iterable[Candidate]]:
         def offered(task: Task) -> Iterator[Candidate]:
             for candidate in function(task):
-                # Some are frozen.
-                object.__setattr__(candidate, "cost", float(10 ** rng.uniform(0, 9)))
+                candidate.cost = float(10 ** rng.uniform(0, 9))
                 yield candidate
 
         return offered

@@ -9,7 +9,7 @@ from irexec.backend.convolution import pointwise, winograd
 from irexec.backend.convolution.columns import Columns
 from irexec.backend.convolution.geometry import Geometry, is_channels_last
 from irexec.backend.convolution.output import Output
-from irexec.backend.kernel import Candidate, Estimate, Task
+from irexec.backend.kernel import Candidate, Task
 from irexec.backend.registry import kernels
 
 # Channels up to which copying data to channels last costs next to nothing.
@@ -39,7 +39,7 @@ def _candidates(task: Task, geometry: Geometry) -> Iterator[Candidate]:
     if geometry.is_pointwise:
         for channels_last in [False] * (not (data_last and result_last)) + [True] * (data_last or result_last):
             blocks = pointwise.PointwiseBlocks(geometry, channels_last, result_last, task.threads)
-            yield Estimate(
+            yield Candidate(
                 blocks.cost(data_last, result_last),
                 functools.partial(pointwise.Pointwise, task, geometry, channels_last),
             )
@@ -47,7 +47,7 @@ def _candidates(task: Task, geometry: Geometry) -> Iterator[Candidate]:
     few = geometry.groups * geometry.inputs <= _FEW
     for channels_last in (False, True) if data_last or result_last or few else (False,):
         arguments = task, geometry, channels_last
-        yield Estimate(Columns.estimate(*arguments), functools.partial(Columns, *arguments))
+        yield Candidate(Columns.estimate(*arguments), functools.partial(Columns, *arguments))
     if task.constants[1] is not None:
         yield from _winograd(task, geometry, data_last, result_last)
 
@@ -59,4 +59,4 @@ def _winograd(task: Task, geometry: Geometry, data_last: bool, result_last: bool
         tiling = winograd.Tiling(geometry, tile, task.threads)
         chain = 0 if output is None else output.workspace(geometry.outputs, tiling.block_pixels)
         if tiling.workspace + chain <= _WORKSPACE:
-            yield Estimate(tiling.cost(data_last, result_last), functools.partial(winograd.Winograd, task, tiling))
+            yield Candidate(tiling.cost(data_last, result_last), functools.partial(winograd.Winograd, task, tiling))

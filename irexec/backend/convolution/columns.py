@@ -46,7 +46,6 @@ class Columns(Kernel):
         shape = (g.groups, g.outputs, g.inputs, *g.windows.kernel)
         self.weights = FilterWeights(task.constants[1], make.__name__, make, shape, g.computed)
         self.reads = (0,) if self.weights.is_constant else None
-        self.runs_chain = True
         self.splits = True
         self.records = self.weights.is_constant
         self.algorithm = "columns, channels last" if channels_last else "columns"
@@ -54,7 +53,6 @@ class Columns(Kernel):
         panel = panel_width(g.outputs, g.depth) if channels_last else g.outputs
         # Few pixels: threads share the outputs, and each copies all windows; else they share the pixels.
         self.channels = split_outputs(g.outputs, panel, task.threads if by_outputs else 1)
-        self.cost = self.estimate(task, geometry, channels_last)
         self.workspace = self._workspace()
 
     @staticmethod

@@ -9,7 +9,7 @@ import numpy as np
 
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.filter_weights import FilterWeights, some_panels, split_outputs
-from irexec.backend.convolution.geometry import Geometry, flat_pixels, is_channels_last, longest, split
+from irexec.backend.convolution.geometry import Geometry, flat_pixels, longest, split
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.rows import copied_pixels, multiply_groups
 from irexec.backend.kernel import Kernel, KernelContext, Task
@@ -80,13 +80,11 @@ class Pointwise(Kernel):
             task.constants[1], make.__name__, make, (g.groups, g.outputs, g.inputs), g.computed
         )
         self.reads = (0,) if self.weights.is_constant else None
-        self.runs_chain = True
         self.splits = True
         self.records = self.weights.is_constant
         self.algorithm = "1x1 product, channels last" if channels_last else "1x1 product"
         self.sizes = PointwiseBlocks(g, channels_last, self.output.channels_last, task.threads)
         self.blocks = self.sizes.blocks(g.groups * g.outputs, g.groups > 1)
-        self.cost = self.sizes.cost(is_channels_last(task.input_orders[0]), self.output.channels_last)
         channels, pixels = longest([block[1] for block in self.blocks]), longest([block[2] for block in self.blocks])
         copied = (g.groups * g.inputs + channels) * pixels * g.computed.itemsize
         self.workspace = self.output.workspace(channels, pixels) + copied + 256

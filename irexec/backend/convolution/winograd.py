@@ -20,7 +20,7 @@ import numpy as np
 
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.filter_weights import FilterWeights, some_panels, split_outputs
-from irexec.backend.convolution.geometry import Geometry, is_channels_last, longest, split, strided
+from irexec.backend.convolution.geometry import Geometry, longest, split, strided
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.regions import Region
 from irexec.backend.kernel import Kernel, KernelContext, Task
@@ -125,11 +125,10 @@ class Winograd(Kernel):
         self.weights = FilterWeights(
             task.constants[1], ("winograd", tile), make, (1, g.outputs, g.inputs, 3, 3), g.computed
         )
-        self.reads, self.runs_chain, self.splits, self.records = (0,), True, True, True
+        self.reads, self.splits, self.records = (0,), True, True
         self.algorithm = f"Winograd F({tile}x{tile}, 3x3)"
         self.channels = split_outputs(g.outputs, panel_width(g.outputs, g.inputs), tiling.parts)
         self.workspace = tiling.workspace + self.output.workspace(g.outputs, tiling.block_pixels)
-        self.cost = tiling.cost(is_channels_last(task.input_orders[0]), self.output.channels_last)
 
     @functools.cached_property
     def regions(self) -> list[Region]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from irexec.backend.convolution.geometry import float_type, is_channels_last
-from irexec.backend.kernel import Kernel, Task
+from irexec.backend.convolution.output import Output
+from irexec.backend.kernel import Candidate, Task
 from irexec.backend.registry import kernels
-from irexec.backend.transposed.any_layout import AnyLayout
+from irexec.backend.transposed.any_layout import any_layout
 from irexec.backend.transposed.geometry import TransposedGeometry, backprop_geometry
-from irexec.backend.transposed.phases import PhaseColumns
-from irexec.backend.transposed.shared_windows import SharedWindows, share_windows
-from irexec.backend.transposed.sums import TapSums
+from irexec.backend.transposed.phases import PhaseBlocks, PhaseColumns
+from irexec.backend.transposed.sums import TapBlocks, TapSums
 
 # Bytes of scratch that a kernel may ask for.
 _WORKSPACE = 8 << 20
@@ -22,33 +23,35 @@ _UNROLLED = 1 << 14
 
 
 @kernels("ConvolutionBackpropData", since=1)
-def convolution_backprop_data(task: Task) -> Iterator[Kernel]:
+def convolution_backprop_data(task: Task) -> Iterator[Candidate]:
     """One group."""
     return _candidates(task, None if float_type(task) is None else backprop_geometry(task, grouped=False))
 
 
 @kernels("GroupConvolutionBackpropData", since=1)
-def group_convolution_backprop_data(task: Task) -> Iterator[Kernel]:
+def group_convolution_backprop_data(task: Task) -> Iterator[Candidate]:
     """Several groups."""
     return _candidates(task, None if float_type(task) is None else backprop_geometry(task, grouped=True))
 
 
 @kernels("ConvTranspose", since="onednn")
-def conv_transpose(task: Task) -> Iterator[Kernel]:
+def conv_transpose(task: Task) -> Iterator[Candidate]:
     """Known weights, in any layout. float16 with a bias is left to the reference kernel, which rounds once."""
     dtype = float_type(task)
     if dtype is not None and task.constants[1] is not None and (dtype != np.float16 or not task.has_input(2)):
-        yield AnyLayout(task)
+        yield any_layout(task)
 
 
-def _candidates(task: Task, geometry: TransposedGeometry | None) -> Iterator[Kernel]:
+def _candidates(task: Task, geometry: TransposedGeometry | None) -> Iterator[Candidate]:
     if geometry is None or geometry.unrolled > _UNROLLED:
         return
-    found: list[Kernel] = [PhaseColumns(task, geometry), TapSums(task, geometry)]
-    if share_windows(geometry):
-        found.append(SharedWindows(task, geometry, channels_last=False))
-    if is_channels_last(task.input_orders[0]) or is_channels_last(task.output_orders[0]):
-        found.append(PhaseColumns(task, geometry, channels_last=True))
-        if share_windows(geometry):
-            found.append(SharedWindows(task, geometry, channels_last=True))
-    yield from (kernel for kernel in found if kernel.workspace <= _WORKSPACE)
+    data_last, result_last = is_channels_last(task.input_orders[0]), is_channels_last(task.output_orders[0])
+    output, threads = Output(task, geometry.computed), task.threads
+    taps, phases = TapBlocks(geometry, threads), [PhaseBlocks(geometry, threads)]
+    if data_last or result_last:
+        phases.append(PhaseBlocks(geometry, threads, channels_last=True))
+    for blocks in phases:
+        if blocks.workspace(output) <= _WORKSPACE:
+            yield Candidate(blocks.cost(data_last, output.channels_last), partial(PhaseColumns, task, blocks))
+    if taps.workspace(output) <= _WORKSPACE:
+        yield Candidate(taps.cost(data_last, output.channels_last), partial(TapSums, task, taps))

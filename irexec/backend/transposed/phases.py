@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from irexec.backend.convolution.filter_weights import Arrange, FilterWeights
-from irexec.backend.convolution.geometry import is_channels_last, split
+from irexec.backend.convolution.geometry import split
 from irexec.backend.convolution.regions import Region
 from irexec.backend.convolution.rows import multiply_groups
 from irexec.backend.kernel import Task
 from irexec.backend.products import multiply, panels, pixel_product_cost
 from irexec.backend.scratch import Scratch
 from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry
-from irexec.backend.transposed.row_blocks import RowBlocks
+from irexec.backend.transposed.row_blocks import Blocks, RowBlocks, longest
 from irexec.reference.windows import windows
 
 # Bytes of the columns of a block.
@@ -25,27 +26,66 @@ _COLUMNS = 1 << 20
 Phase = tuple[AxisPhase, ...]
 
 
+class PhaseBlocks(Blocks):
+    """Blocks of the first spatial axis of the phases, or of output channels where the images are small."""
+
+    @cached_property
+    def rows(self) -> list[slice]:
+        g, phases = self.geometry, self.geometry.phases
+        taps = max(math.prod(len(axis.taps) for axis in phase) for phase in phases)
+        inner = max(math.prod(axis.count for axis in phase[1:]) for phase in phases)
+        per_row = g.groups * g.inputs * taps * inner * g.computed.itemsize
+        return split(max(phase[0].count for phase in phases), max(1, _COLUMNS // max(1, per_row)))
+
+    @cached_property
+    def channels(self) -> list[slice]:
+        g = self.geometry
+        if g.groups > 1:
+            return [slice(0, g.groups * g.outputs)]
+        is_whole = self.channels_last or len(self.rows) > 1 or self.threads == 1 or g.macs < 10_000_000
+        parts = 1 if is_whole else min(self.threads, max(1, g.outputs // 32))
+        return split(g.outputs, -(-g.outputs // parts))
+
+    @property
+    def scratch(self) -> int:
+        g, rows = self.geometry, longest(self.rows)
+        columns, read, values = 0, 0, 0
+        for phase in g.phases:
+            taps = math.prod(len(axis.taps) for axis in phase)
+            pixels = rows * math.prod(axis.count for axis in phase[1:])
+            columns, values = max(columns, g.inputs * taps * pixels), max(values, g.outputs * pixels)
+            read = max(read, g.inputs * math.prod(_sizes(phase, min(rows, phase[0].count))))
+        return g.groups * (columns + read + values) * g.computed.itemsize
+
+    def cost(self, data_last: bool, result_last: bool) -> float:
+        g = self.geometry
+        per_input = 0.35 if self.channels_last == data_last else 0.8
+        per_output = 0.5 if self.channels_last == result_last else 1.0
+        cost = 0.0
+        for phase in g.phases:
+            depth = g.inputs * math.prod(len(axis.taps) for axis in phase)
+            pixels = math.prod(axis.count for axis in phase)
+            product = pixel_product_cost(g.outputs, depth, pixels, self.channels_last)
+            cost += g.images * g.groups * (product + depth * pixels * per_input + g.outputs * pixels * per_output)
+        return cost + 5000 * len(g.phases) * len(self.rows) * len(self.channels) * g.images
+
+
 class PhaseColumns(RowBlocks):
-    """Blocks of the first spatial axis of the phases, or of output channels where the images are small.
+    """The convolution of each phase by columns.
 
     Args:
-        channels_last: whether the columns are (pixels, taps, channels), or (channels, taps, pixels).
         arrange: for a filter whose axes are in another order.
     """
 
-    def __init__(
-        self, task: Task, geometry: TransposedGeometry, channels_last: bool = False, arrange: Arrange | None = None
-    ) -> None:
-        g = geometry
-        self.channels_last, self.phases = channels_last, g.phases
-        key = ("phases", channels_last, *self._taps())
+    def __init__(self, task: Task, blocks: PhaseBlocks, arrange: Arrange | None = None) -> None:
+        g = blocks.geometry
+        self.channels_last, self.phases = blocks.channels_last, g.phases
+        key = ("phases", self.channels_last, *self._taps())
         weights = FilterWeights(
             task.constants[1], key, self._matrices, g.weights, g.computed, share=False, arrange=arrange
         )
-        super().__init__(task, g, "phases by columns, channels last" if channels_last else "phases by columns", weights)
-        self.rows, self.channels = self._blocks(task.threads)
-        self.workspace = self._workspace()
-        self.cost = self._cost(is_channels_last(task.input_orders[0]))
+        algorithm = "phases by columns, channels last" if self.channels_last else "phases by columns"
+        super().__init__(task, blocks, algorithm, weights)
 
     def _taps(self) -> list[tuple[tuple[int, ...], ...]]:
         return [tuple(axis.taps for axis in phase) for phase in self.phases]
@@ -64,37 +104,6 @@ class PhaseColumns(RowBlocks):
             matrix = picked.transpose(order).reshape(groups, outputs, -1)
             made.append(panels(matrix) if self.channels_last else np.ascontiguousarray(matrix))
         return made
-
-    def _blocks(self, threads: int) -> tuple[list[slice], list[slice]]:
-        """Ranges of the first axis of the phases, and ranges of output channels."""
-        g = self.geometry
-        maximum = max(phase[0].count for phase in self.phases)
-        taps = max(math.prod(len(axis.taps) for axis in phase) for phase in self.phases)
-        inner = max(math.prod(axis.count for axis in phase[1:]) for phase in self.phases)
-        per_row = g.groups * g.inputs * taps * inner * g.computed.itemsize
-        rows = split(maximum, max(1, _COLUMNS // max(1, per_row)))
-        parts = (
-            1
-            if self.channels_last or g.groups > 1 or len(rows) > 1 or threads == 1 or g.macs < 10_000_000
-            else min(threads, max(1, g.outputs // 32))
-        )
-        return rows, split(g.outputs, -(-g.outputs // parts)) if g.groups == 1 else [slice(0, g.groups * g.outputs)]
-
-    def _workspace(self) -> int:
-        g = self.geometry
-        rows = max(part.stop - part.start for part in self.rows)
-        columns, read, values = 0, 0, 0
-        for phase in self.phases:
-            taps = math.prod(len(axis.taps) for axis in phase)
-            pixels = rows * math.prod(axis.count for axis in phase[1:])
-            columns, values = max(columns, g.inputs * taps * pixels), max(values, g.outputs * pixels)
-            read = max(read, g.inputs * math.prod(_sizes(phase, min(rows, phase[0].count))))
-        whole = min(rows * g.windows.strides[0], g.windows.counts[0]) * math.prod(g.windows.counts[1:])
-        return (
-            g.groups * (columns + read + values) * g.computed.itemsize
-            + self.output.workspace(g.groups * g.outputs, whole)
-            + 512
-        )
 
     def compute(
         self, scratch: Scratch, image: np.ndarray, matrices: Any, rows: slice, channels: slice, result: np.ndarray
@@ -133,19 +142,6 @@ class PhaseColumns(RowBlocks):
             else:
                 scratch.do(np.matmul, matrix, columns, out=values.reshape(g.groups, -1, columns.shape[2]))
         scratch.do(np.copyto, target, values.reshape(target.shape))
-
-    def _cost(self, data_last: bool) -> float:
-        g = self.geometry
-        cost = 0.0
-        for phase in self.phases:
-            depth = g.inputs * math.prod(len(axis.taps) for axis in phase)
-            pixels = math.prod(axis.count for axis in phase)
-            product = pixel_product_cost(g.outputs, depth, pixels, self.channels_last)
-            per_input = 0.35 if self.channels_last == data_last else 0.8
-            per_output = 0.5 if self.channels_last == self.output.channels_last else 1.0
-            product += depth * pixels * per_input + g.outputs * pixels * per_output
-            cost += g.images * g.groups * product
-        return cost + 5000 * len(self.phases) * len(self.rows) * len(self.channels) * g.images
 
 
 def columns_of(

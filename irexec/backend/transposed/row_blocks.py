@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,21 +18,58 @@ from irexec.backend.scratch import Scratch
 from irexec.backend.transposed.geometry import TransposedGeometry
 
 
-class RowBlocks(Kernel):
-    """A subclass sets ``rows`` and ``channels``, and computes a block.
+@dataclass(frozen=True)
+class Blocks(ABC):
+    """How a transposed convolution is cut, and its estimated cost.
 
-    Attributes:
-        rows: ranges of the first spatial axis, each of which gives as many rows times the stride.
-        channels: ranges of the output channels of all groups.
+    Args:
+        channels_last: whether columns are (pixels, taps, channels), or (channels, taps, pixels).
     """
 
-    rows: list[slice]
-    channels: list[slice]
+    geometry: TransposedGeometry
+    threads: int
+    channels_last: bool = False
 
-    def __init__(self, task: Task, geometry: TransposedGeometry, algorithm: str, weights: FilterWeights) -> None:
-        super().__init__(algorithm, runs_chain=True, splits=True, records=weights.is_constant)
+    @property
+    @abstractmethod
+    def rows(self) -> list[slice]:
+        """Ranges of the first spatial axis, each of which gives as many rows times the stride."""
+
+    @property
+    @abstractmethod
+    def channels(self) -> list[slice]:
+        """Ranges of the output channels of all groups."""
+
+    @property
+    @abstractmethod
+    def scratch(self) -> int:
+        """Bytes of scratch of a block without the chain."""
+
+    @abstractmethod
+    def cost(self, data_last: bool, result_last: bool) -> float:
+        """Estimated nanoseconds for data and a result in C order or channels last."""
+
+    def workspace(self, output: Output) -> int:
+        """Bytes of scratch of a block."""
+        g, rows = self.geometry, longest(self.rows)
+        pixels = min(rows * g.windows.strides[0], g.windows.counts[0]) * math.prod(g.windows.counts[1:])
+        return self.scratch + output.workspace(longest(self.channels), pixels) + 512
+
+
+def longest(parts: Sequence[slice]) -> int:
+    """The length of the longest range."""
+    return max(part.stop - part.start for part in parts)
+
+
+class RowBlocks(Kernel):
+    """A subclass computes a block."""
+
+    def __init__(self, task: Task, blocks: Blocks, algorithm: str, weights: FilterWeights) -> None:
+        super().__init__(algorithm, splits=True, records=weights.is_constant)
         self.reads = (0,) if weights.is_constant else None
-        self.geometry, self.weights, self.output = geometry, weights, Output(task, geometry.computed)
+        self.geometry, self.weights, self.rows, self.channels = blocks.geometry, weights, blocks.rows, blocks.channels
+        self.output = Output(task, blocks.geometry.computed)
+        self.workspace = blocks.workspace(self.output)
 
     def pack(self, store: ConstantStore) -> None:
         self.weights.pack(store)

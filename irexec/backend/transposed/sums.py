@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from irexec.backend.convolution.filter_weights import Arrange, FilterWeights
-from irexec.backend.convolution.geometry import is_channels_last, split
+from irexec.backend.convolution.geometry import split
 from irexec.backend.convolution.regions import Region
 from irexec.backend.kernel import Task
 from irexec.backend.products import multiply, pixel_product_cost
 from irexec.backend.scratch import Scratch
-from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry
-from irexec.backend.transposed.row_blocks import RowBlocks
+from irexec.backend.transposed.geometry import AxisPhase
+from irexec.backend.transposed.row_blocks import Blocks, RowBlocks, longest
 
 # Bytes of the values of all taps of a block.
 _PARTS = 1 << 20
@@ -28,27 +29,17 @@ _PARTS = 1 << 20
 Phase = tuple[AxisPhase, ...]
 
 
-class TapSums(RowBlocks):
+class TapBlocks(Blocks):
     """Blocks of output channels, and of the first spatial axis of the phases where the images are large."""
 
-    def __init__(self, task: Task, geometry: TransposedGeometry, arrange: Arrange | None = None) -> None:
-        g = geometry
-        weights = FilterWeights(task.constants[1], "taps", _matrix, g.weights, g.computed, share=False, arrange=arrange)
-        super().__init__(task, g, "product and sums of taps", weights)
-        self.phases = [phase for phase in g.phases if all(axis.taps for axis in phase)]
-        self.empty = [phase for phase in g.phases if not all(axis.taps for axis in phase)]
-        self.low, self.high = self._margins()
-        self.rows, self.parts = self._blocks(task.threads)
-        self.channels = [
-            slice(k + part.start, k + part.stop)
-            for k in range(0, g.groups * g.outputs, g.outputs)
-            for part in self.parts
-        ]
-        self.workspace = self._workspace()
-        self.cost = self._cost(is_channels_last(task.input_orders[0]))
+    @cached_property
+    def phases(self) -> list[Phase]:
+        """The phases that have taps."""
+        return [phase for phase in self.geometry.phases if all(axis.taps for axis in phase)]
 
-    def _margins(self) -> tuple[list[int], list[int]]:
-        """The pixel of a phase's value 0 along each axis, and the number of further pixels beyond its values."""
+    @cached_property
+    def margins(self) -> tuple[list[int], list[int]]:
+        """For each axis the pixel of a phase's value 0, and the number of further pixels beyond its values."""
         low, high = [], []
         for axis in range(len(self.geometry.kernel)):
             phases = [phase[axis] for phase in self.phases]
@@ -57,37 +48,64 @@ class TapSums(RowBlocks):
             high.append(max((p.first + p.step * (len(p.taps) - 1) for p in phases), default=0) - first)
         return low, high
 
-    @property
+    @cached_property
     def _counts(self) -> list[int]:
-        """Maximum size of a phase along each axis."""
-        return [
-            -(-count // stride)
-            for count, stride in zip(self.geometry.windows.counts, self.geometry.windows.strides, strict=True)
-        ]
+        """The maximum number of values of a phase, along each axis."""
+        windows = self.geometry.windows
+        return [-(-count // stride) for count, stride in zip(windows.counts, windows.strides, strict=True)]
 
-    def _read(self, rows: int) -> list[int]:
+    def read(self, rows: int) -> list[int]:
         """The sizes of the padded data for so many rows of the phases."""
-        return [size + more for size, more in zip((rows, *self._counts[1:]), self.high, strict=True)]
+        return [size + more for size, more in zip((rows, *self._counts[1:]), self.margins[1], strict=True)]
 
-    def _blocks(self, threads: int) -> tuple[list[slice], list[slice]]:
-        g, maximum = self.geometry, self._counts[0]
-        per_channel = g.points * math.prod(self._read(maximum)) * g.computed.itemsize
-        rows = split(maximum, maximum)
-        if per_channel > _PARTS // 2:
-            rows = split(maximum, max(1, 4 * self.high[0], maximum * (_PARTS // 2) // per_channel))
-            per_channel = g.points * math.prod(self._read(rows[0].stop)) * g.computed.itemsize
-        parts = 1 if threads == 1 or g.macs < 10_000_000 else threads
-        wanted = min(max(1, _PARTS // per_channel), -(-g.outputs // parts))
-        return rows, split(g.outputs, wanted)
+    def _channel(self, rows: int) -> int:
+        """Bytes of the values of all taps of a channel."""
+        return self.geometry.points * math.prod(self.read(rows)) * self.geometry.computed.itemsize
 
-    def _workspace(self) -> int:
+    @cached_property
+    def rows(self) -> list[slice]:
+        maximum = self._counts[0]
+        bytes = self._channel(maximum)
+        is_whole = bytes <= _PARTS // 2
+        return split(maximum, maximum if is_whole else max(1, 4 * self.margins[1][0], maximum * (_PARTS // 2) // bytes))
+
+    @cached_property
+    def parts(self) -> list[slice]:
+        """Ranges of the output channels of one group."""
         g = self.geometry
-        rows = max(part.stop - part.start for part in self.rows)
-        channels = max(part.stop - part.start for part in self.parts)
-        read = math.prod(self._read(rows))
-        elements = g.inputs * read + channels * (g.points + 2) * read
-        whole = min(rows * g.windows.strides[0], g.windows.counts[0]) * math.prod(g.windows.counts[1:])
-        return elements * g.computed.itemsize + self.output.workspace(channels, whole) + 512
+        parts = 1 if self.threads == 1 or g.macs < 10_000_000 else self.threads
+        return split(g.outputs, min(max(1, _PARTS // self._channel(self.rows[0].stop)), -(-g.outputs // parts)))
+
+    @property
+    def channels(self) -> list[slice]:
+        starts = range(0, self.geometry.groups * self.geometry.outputs, self.geometry.outputs)
+        return [slice(start + part.start, start + part.stop) for start in starts for part in self.parts]
+
+    @property
+    def scratch(self) -> int:
+        g, read = self.geometry, math.prod(self.read(longest(self.rows)))
+        return (g.inputs + longest(self.parts) * (g.points + 2)) * read * g.computed.itemsize
+
+    def cost(self, data_last: bool, result_last: bool) -> float:
+        g, parts = self.geometry, len(self.parts)
+        pixels = math.prod(self.read(self.rows[0].stop)) * len(self.rows)
+        product = pixel_product_cost(g.outputs * g.points, g.inputs, pixels) + (parts - 1) * g.inputs * pixels * 0.3
+        written = g.outputs * math.prod(g.windows.counts) * (2.5 if result_last else 0.6)
+        summed = g.outputs * g.points * pixels * 0.4 + written
+        read = g.inputs * pixels * parts * (0.8 if data_last else 0.2)
+        blocks = g.images * g.groups * len(self.rows) * parts
+        return g.images * g.groups * (product + summed + read) + blocks * 3000 * (len(self.phases) + 1)
+
+
+class TapSums(RowBlocks):
+    """One product of every pixel with every tap of some channels, and sums of the taps of each phase."""
+
+    def __init__(self, task: Task, blocks: TapBlocks, arrange: Arrange | None = None) -> None:
+        g = blocks.geometry
+        weights = FilterWeights(task.constants[1], "taps", _matrix, g.weights, g.computed, share=False, arrange=arrange)
+        super().__init__(task, blocks, "product and sums of taps", weights)
+        self.phases, self._read, self.low = blocks.phases, blocks.read, blocks.margins[0]
+        self.empty = [phase for phase in g.phases if not all(axis.taps for axis in phase)]
 
     def compute(
         self, scratch: Scratch, image: np.ndarray, matrices: Any, rows: slice, channels: slice, result: np.ndarray
@@ -148,19 +166,6 @@ class TapSums(RowBlocks):
         for offset, b in others[1:]:
             scratch.do(np.add, summed, b[:, offset : offset + length], out=summed)
         return whole.reshape(len(parts), *read)
-
-    def _cost(self, data_last: bool) -> float:
-        g = self.geometry
-        pixels = math.prod(self._read(self.rows[0].stop)) * len(self.rows)
-        product = (
-            pixel_product_cost(g.outputs * g.points, g.inputs, pixels) + (len(self.parts) - 1) * g.inputs * pixels * 0.3
-        )
-        summed = g.outputs * g.points * pixels * 0.4 + g.outputs * math.prod(g.windows.counts) * (
-            2.5 if self.output.channels_last else 0.6
-        )
-        blocks = g.images * g.groups * len(self.rows) * len(self.parts)
-        read = g.inputs * pixels * len(self.parts) * (0.8 if data_last else 0.2)
-        return g.images * g.groups * (product + summed + read) + blocks * 3000 * (len(self.phases) + 1)
 
 
 def _matrix(weights: np.ndarray) -> np.ndarray:
