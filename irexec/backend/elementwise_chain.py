@@ -125,7 +125,7 @@ def chain_cost(
 def _in_order(
     inputs: Sequence[Fact], output: Fact, input_orders: Sequence[Order | None], output_order: Order | None
 ) -> list[bool]:
-    """For each input whether it has the shape and the order of the output."""
+    """Whether each input has the shape and the order of the output."""
     orders = [*input_orders, *[None] * (len(inputs) - len(input_orders))]
     return [fact.shape == output.shape and order == output_order for fact, order in zip(inputs, orders, strict=True)]
 

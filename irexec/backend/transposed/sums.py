@@ -39,7 +39,7 @@ class TapBlocks(Blocks):
 
     @cached_property
     def margins(self) -> tuple[list[int], list[int]]:
-        """For each axis the pixel of a phase's value 0, and the number of further pixels beyond its values."""
+        """The pixel of a phase's value 0 along each axis, and the number of further pixels beyond its values."""
         low, high = [], []
         for axis in range(len(self.geometry.kernel)):
             phases = [phase[axis] for phase in self.phases]
