@@ -126,13 +126,14 @@ class Growth:
         node = made[0].node
         definition = resolve(node.type, node.version)
         arguments = typed_attributes(node, definition).require()
+        # The builder refuses an absent input before the last.
         given = [x for x in inputs if x is not None]
         if definition.elements_parameter is not None:
             arguments[definition.elements_parameter] = ElementTypes([x.element for x in given])
         # Shapes that are not known in the graph may not fit for these arrays.
         definition.infer([Fact(x.element, x.shape, x.array) for x in given], arguments)
         facts = [self.builder.fact(value) for value in made]
-        arrays = evaluate(definition, _arguments(inputs), arguments, facts)
+        arrays = evaluate(definition, [x.array for x in given], arguments, facts)
         return [self._tensor(value, array) for value, array in zip(made, arrays, strict=True)]
 
     def one(self, type: str, *inputs: Tensor | None, since: int | str | None = None, **attributes: Any) -> Tensor:
@@ -219,10 +220,3 @@ class Growth:
         if not values.size or (np.isfinite(values).all() and values.min() >= low and values.max() <= high):
             return x
         return self.one("Clamp", x, min=float(low), max=float(high))
-
-
-def _arguments(inputs: Sequence[Tensor | None]) -> list[Any]:
-    trailing = [None if x is None else x.array for x in inputs]
-    while trailing and trailing[-1] is None:
-        trailing.pop()
-    return trailing
