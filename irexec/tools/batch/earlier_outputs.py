@@ -13,6 +13,9 @@ APPLICATION = 0x69724261
 """The application id in the header of each manifest, which can be read while another process has the manifest open."""
 
 _MAGIC, _APPLICATION_AT = b"SQLite format 3\0", 68
+_PAGE = 4096
+_TABLES = (b"CREATE TABLE job (key TEXT PRIMARY KEY, value TEXT)", b"CREATE TABLE parts (number INTEGER PRIMARY KEY)")
+"""Tables that the first page of a manifest declares; the first manifests had no application id."""
 
 
 class EarlierOutputs:
@@ -58,7 +61,8 @@ def _outputs_in(folder: str) -> frozenset[str]:
 def _is_manifest(path: str) -> bool:
     try:
         with open_regular(path) as file:
-            header = file.read(_APPLICATION_AT + 4)
+            page = file.read(_PAGE)
     except OSError:
         return False
-    return header.startswith(_MAGIC) and header[_APPLICATION_AT:] == APPLICATION.to_bytes(4, "big")
+    has_id = page[_APPLICATION_AT : _APPLICATION_AT + 4] == APPLICATION.to_bytes(4, "big")
+    return page.startswith(_MAGIC) and (has_id or all(table in page for table in _TABLES))

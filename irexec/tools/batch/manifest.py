@@ -29,6 +29,8 @@ CREATE TABLE items (
 );
 """
 _VERSION, _MANIFEST = "1", "irexec batch"
+_OWN = {"what", "version", "items", "part_size"}
+"""Keys of the manifest itself."""
 
 
 class Manifest:
@@ -108,6 +110,10 @@ class Manifest:
         if found.get("what") != _MANIFEST or found.get("version") != _VERSION:
             raise InputError(f"{self.path}: is not a manifest that this irexec batch has written")
         return found
+
+    def options(self) -> set[str]:
+        """Names of the options with which the job was begun."""
+        return self.description().keys() - _OWN
 
     def part_size(self) -> int:
         """Number of items of a part.

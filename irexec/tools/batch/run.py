@@ -202,6 +202,12 @@ def _begun(manifest: Manifest, items: Items, job: BatchJob, model: Described, op
         manifest.begin(description, items, part_size)
         return part_size
     before = manifest.description()
+    others = sorted(manifest.options() ^ description.keys())
+    if others:
+        raise InputError(
+            f"{manifest.path}: was written by another version of irexec, with other options ({', '.join(others)}): "
+            "name another output"
+        )
     differs = difference(before, description) or manifest.same_items(items)
     if differs:
         raise InputError(f"{options.output} was begun as another job: {differs}; name another output")

@@ -15,6 +15,7 @@ import pytest
 
 from irexec import InputError, IrexecError, ModelError
 from irexec.tools.batch import pool
+from irexec.tools.batch.earlier_outputs import EarlierOutputs
 from irexec.tools.batch.items import Item
 from irexec.tools.batch.job import FORMATS, BatchJob
 from irexec.tools.batch.part import PartRunner, PartTask
@@ -307,6 +308,39 @@ def test_nothing_of_the_user_is_overwritten(tmp_path: Path, model: str, source: 
     (tmp_path / "x.npz.sqlite").write_bytes(b"SQLite format 3\0 not at all" * 100)
     with pytest.raises(InputError, match="is not a manifest"):
         run(model, [source], tmp_path / "x.npz", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "option"),
+    [("DELETE FROM job WHERE key = 'softmax'", "softmax"), ("INSERT INTO job VALUES ('top', '5')", "top")],
+)
+def test_a_manifest_with_options_of_another_version_is_refused(
+    change: str, option: str, tmp_path: Path, model: str, source: str
+) -> None:
+    run(model, [source], tmp_path / "x.npz")
+    with closing(sqlite3.connect(tmp_path / "x.npz.sqlite")) as database:
+        database.execute(change)
+        database.commit()
+    text = (
+        rf"x.npz.sqlite: was written by another version of irexec, with other options \({option}\): name another output"
+    )
+    with pytest.raises(InputError, match=text):
+        run(model, [source], tmp_path / "x.npz", resume=True)
+
+
+def test_the_output_of_a_manifest_without_an_id_is_no_item(tmp_path: Path, model: str, source: str) -> None:
+    """The first manifests had no application id."""
+    run(model, [source], tmp_path / "x.npy")
+    assert EarlierOutputs(str(tmp_path)).has(str(tmp_path / "x.npy"))
+    with closing(sqlite3.connect(tmp_path / "x.npy.sqlite")) as database:
+        database.execute("PRAGMA application_id=0")
+        database.commit()
+        database.execute("PRAGMA journal_mode=DELETE")
+    assert EarlierOutputs(str(tmp_path)).has(str(tmp_path / "x.npy"))
+    with closing(sqlite3.connect(tmp_path / "items.npy.sqlite")) as database:
+        database.execute("CREATE TABLE items (name TEXT)")
+        database.commit()
+    assert not EarlierOutputs(str(tmp_path)).has(source)
 
 
 def test_a_database_of_another_program_is_not_written_to(tmp_path: Path, model: str, source: str) -> None:
