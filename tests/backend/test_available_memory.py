@@ -42,6 +42,15 @@ KB = 1 << 10
             },
             2900,
         ),
+        (
+            {
+                "proc/self/cgroup": "2:memory:/a",
+                "proc/self/mountinfo": V1,
+                f"{_GROUP}/memory/a/memory.limit_in_bytes": "9223372036854771712",
+                f"{_GROUP}/memory/a/memory.usage_in_bytes": "9223372036854771700",
+            },
+            4000 * KB,
+        ),
     ],
     ids=[
         "the system",
@@ -51,10 +60,23 @@ KB = 1 << 10
         "above the limit",
         "cached files",
         "version 1",
+        "version 1 without a limit",
     ],
 )
 def test_available_memory(files: dict[str, str], expected: int, tmp_path: Path) -> None:
     assert available_memory(write_tree(tmp_path, {**MEMINFO, "proc/self/mountinfo": V2, **files})) == expected
+
+
+def test_limits_that_are_set_later_and_another_group_count(tmp_path: Path) -> None:
+    """The folders of groups are found once, their limits are read each time."""
+    group = {f"{_GROUP}/a/memory.max": "max", f"{_GROUP}/a/memory.current": "1000", "proc/self/cgroup": "0::/a"}
+    write_tree(tmp_path, {**MEMINFO, "proc/self/mountinfo": V2, **group})
+    assert available_memory(tmp_path) == 4000 * KB
+    (tmp_path / _GROUP / "a" / "memory.max").write_text("3000")
+    assert available_memory(tmp_path) == 2000
+    other = {f"{_GROUP}/b/memory.max": "1500", f"{_GROUP}/b/memory.current": "1000", "proc/self/cgroup": "0::/b"}
+    write_tree(tmp_path, other)
+    assert available_memory(tmp_path) == 500
 
 
 def test_a_system_that_does_not_say(tmp_path: Path) -> None:

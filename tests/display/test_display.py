@@ -15,6 +15,7 @@ from irexec.analysis.execution_graph import executed_layers, times_by_type
 from irexec.records import ROWS, Records
 from irexec.tools import operations
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
+from irexec.tools.batch.run import BatchReport
 from irexec.tools.compare import Comparison, compare
 from irexec.tools.diff import diff
 from irexec.tools.graph import draw
@@ -193,6 +194,11 @@ SHOWN: dict[str, tuple[Callable[[], Any], str, list[str]]] = {
         lambda: WrittenReport("r.html", 123456, 2, {"error": 1}, ("summary",), ()),
         "WrittenReport(",
         ["123 kB", "1 error"],
+    ),
+    "job": (
+        lambda: BatchReport("out.npz", "out.npz.sqlite", 20, 18, 2, 0, 5, 8),
+        "BatchReport(",
+        ["out.npz: 18 of 20 items, 5 of them before, 2 failed"],
     ),
     "tensor": (lambda: results.describe("a", np.arange(4)), "TensorLine(name='a'", ["int64"]),
     "predictions": (lambda: results.predictions({"a": np.arange(4.0)}, 2), "[Prediction(", ["2 Predictions"]),
