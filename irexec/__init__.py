@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from irexec.tools.batch.predictor import Predictor, PredictorOptions
     from irexec.tools.batch.run import BatchReport, BatchWatch, PartDone
     from irexec.tools.compare import (
+        ComparedLayer,
         CompareOptions,
         Comparison,
         Divergence,
@@ -94,7 +95,6 @@ if TYPE_CHECKING:
         Uncompared,
         compare,
     )
-    from irexec.tools.compare import Layer as ComparedLayer
     from irexec.tools.diff import Change, Diff, Following, LayerDiff, LayerRef, ValueChange, diff
     from irexec.tools.engines.engine import EngineJob
     from irexec.tools.engines.runtimes import Runtime, Worker, open_runtime
@@ -125,7 +125,7 @@ if TYPE_CHECKING:
         reduce,
     )
     from irexec.tools.reduce.checks.check import Files as CheckFiles
-    from irexec.tools.reduce.reduction import Layer as ReducedLayer
+    from irexec.tools.reduce.reduction import ReducedLayer
     from irexec.tools.reduce.search import Step as ReduceStep
     from irexec.tools.report import ReportOptions, WrittenReport, report
     from irexec.tools.report import page_of as report_page
@@ -339,8 +339,7 @@ _MODULES: dict[str, str] = {
     "irexec.tools.batch.predictor": "Predictor, PredictorOptions",
     "irexec.tools.batch.run": "BatchReport, PartDone, BatchWatch",
     "irexec.tools.compare": (
-        "CompareOptions, Comparison, Divergence, InputRow, Layer as ComparedLayer, Suspect, TensorRow, "
-        "Uncompared, compare"
+        "CompareOptions, Comparison, Divergence, InputRow, ComparedLayer, Suspect, TensorRow, Uncompared, compare"
     ),
     "irexec.tools.diff": "Change, Diff, Following, LayerDiff, LayerRef, ValueChange, diff",
     "irexec.tools.engines.engine": "EngineJob",
@@ -360,7 +359,7 @@ _MODULES: dict[str, str] = {
         "ReduceOptions, Reduction, RuntimeCheck, ValuesCheck, check_against, reduce"
     ),
     "irexec.tools.reduce.checks.check": "Files as CheckFiles",
-    "irexec.tools.reduce.reduction": "Layer as ReducedLayer",
+    "irexec.tools.reduce.reduction": "ReducedLayer",
     "irexec.tools.reduce.search": "Step as ReduceStep",
     "irexec.tools.report": "ReportOptions, WrittenReport, page_of as report_page, report",
     "irexec.tools.run.input_sources": "InputSource",

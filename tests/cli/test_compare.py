@@ -91,7 +91,7 @@ def test_recorded_layers(faulty: Path, tmp_path: Path, capsys: Capture) -> None:
         (
             ["{tmp}/t.npz", MODEL],
             2,
-            "does not hold the inputs that its tensors were computed from (image: f32[1,1,8,8])",
+            "does not hold the inputs of its tensors (image: f32[1,1,8,8])",
         ),
     ],
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 import irexec
 from irexec import IrexecError, Model
-from irexec.tools.compare import CompareOptions, Comparison, Layer, compare
+from irexec.tools.compare import ComparedLayer, CompareOptions, Comparison, compare
 from tests.compare_sweep.changes import Change, attribute, rename, weight
 from tests.compare_sweep.truth import Feeds, Record, first_layers, record
 from tests.support.networks import feeds, unpacked
@@ -112,7 +112,7 @@ def index_of(found: Comparison, model: Model, nodes: list[irexec.ir.graph.Node])
     return place_of(found.first.row.b, model, nodes)
 
 
-def place_of(layer: Layer, model: Model, nodes: list[irexec.ir.graph.Node]) -> int:
+def place_of(layer: ComparedLayer, model: Model, nodes: list[irexec.ir.graph.Node]) -> int:
     """The index of a layer of a comparison."""
     return nodes.index(dict(_paths(model, ""))[layer.name, layer.id])
 

@@ -1,8 +1,8 @@
-"""Pairs found from the results backwards: a tensor of A that makes the layers of B after it compute what A has there.
+"""Pairs found from the results backwards, by running layers of B with tensors of A.
 
-Equal values tell the pairs in front of a fault. After it all values differ: a tensor of B is the same one as a tensor
-of A if the next layers of B compute from A's tensor what A has there. Results are certain pairs, and each new pair
-leads to others in front of it, up to the layer at fault.
+Equal values show the pairs in front of a fault. All values after the fault differ: two tensors are a pair if the next
+layers of B compute A's next tensor from A's tensor. Results are certain pairs, and each new pair leads to others in
+front of it, up to the layer at fault.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ import numpy as np
 
 from irexec.analysis.constant_layers import constant_layers
 from irexec.ir.graph import Node, Value
-from irexec.tools.compare.context import Context, Facts
 from irexec.tools.compare.isolate import Isolated
-from irexec.tools.compare.observe import Observed
+from irexec.tools.compare.observe import Facts, Observed
+from irexec.tools.compare.open_sides import OpenSides
 from irexec.tools.compare.pairs import VALUES, TensorPair
 from irexec.tools.compare.rows import Rows, arranged
 
 REASON = VALUES[1]
 _CANDIDATES = 6
-"""Tensors of A that are tried for one of B, nearest first."""
+"""Maximum number of tensors of A that are tried for one of B, nearest first."""
 _LAYERS = 8
-"""Layers of A that are gone back from the tensor that is known, to find candidates."""
+"""Maximum number of layers of A between a known tensor and its candidates."""
 _EXPANSIONS = 4
-"""Layers of B without a counterpart that are run together."""
+"""Maximum number of layers of B without a counterpart that run together."""
 _TRIALS = 240
-"""Trials in all."""
+"""Maximum number of trials."""
 _GIVEN = ("Parameter", "Constant")
 _SPATIAL = 2
-"""Axes whose sizes a pad or stride changes."""
+"""Number of axes with sizes that a pad or stride changes."""
 _VARIED = 8
-"""Different values that a tensor has at least, if it is to confirm a trial."""
+"""Minimum number of different elements of a tensor that confirms a trial."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A pair that is known, and a part of B in front of it.
+    """A known pair, and a part of B in front of it.
 
     Attributes:
         a, b: the pair.
-        open: the tensors of B that the part reads and that have no known partner.
-        inside: other tensors inside of the part, which are computed.
+        open: inputs of the part without a known partner.
+        inside: other tensors inside the part.
     """
 
     a: Value
@@ -55,7 +55,7 @@ class Target:
 
 
 Trial = tuple[Target, tuple[Value, ...]]
-"""A target, and for each of its open tensors one of A."""
+"""A target, and a tensor of A for each of its open tensors."""
 
 
 class Backwards:
@@ -64,11 +64,11 @@ class Backwards:
     Args:
         context: the comparison.
         rows: its rows.
-        facts: of the values of A, and of those of B.
-        known: the values of B that have the right partner.
+        facts: facts of the values of A, and of the values of B.
+        known: values of B with the right partner.
     """
 
-    def __init__(self, context: Context, rows: Rows, facts: tuple[Facts, Facts], known: Set[Value]) -> None:
+    def __init__(self, context: OpenSides, rows: Rows, facts: tuple[Facts, Facts], known: Set[Value]) -> None:
         self._context, self._rows = context, rows
         self._facts_a, self._facts_b = facts
         self._partners = {value: context.pairs.by_b[value] for value in known if value in context.pairs.by_b}
@@ -77,7 +77,7 @@ class Backwards:
         self._left = _TRIALS
 
     def pairs(self) -> list[TensorPair]:
-        """The pairs that are new, or were only guessed."""
+        """Pairs that are new or were only guessed."""
         waiting = [
             target for value in self._partners if value not in self._agreeing and (target := self._target(value))
         ]
@@ -99,7 +99,8 @@ class Backwards:
         return [TensorPair(partner, value, REASON) for value, partner in found.items()]
 
     def _target(self, value: Value) -> Target | None:
-        """The layer of a value that has a known partner; None if all that it reads is known, or it has bodies."""
+        """The target of a value with a known partner; None if its layer has bodies, or inputs with known partners
+        alone."""
         node = value.node
         if node.bodies or node.type in ("Parameter", "ReadValue"):
             return None
@@ -107,7 +108,7 @@ class Backwards:
         return Target(self._partners[value], value, opened) if 0 < len(opened) <= 2 else None
 
     def _open(self, node: Node) -> Iterator[Value]:
-        """The tensors that a layer reads and that have no known partner."""
+        """Inputs of a layer without a known partner."""
         for value in dict.fromkeys(node.inputs):
             if value is None or value.node.constant is not None or value.node in self._constant:
                 continue
@@ -115,7 +116,7 @@ class Backwards:
                 yield value
 
     def _expanded(self, target: Target) -> Iterator[Target]:
-        """The same target with a larger part, since the tensors that it reads have no counterpart."""
+        """The same target with a larger part, if its inputs have no counterpart."""
         if len(target.inside) >= _EXPANSIONS:
             return
         for value in target.open:
@@ -127,12 +128,12 @@ class Backwards:
                 return
 
     def _candidates(self, target: Target, value: Value) -> list[Value]:
-        """The tensors of A in front of a target that may be this one of B, the nearest first."""
+        """Tensors of A in front of a target that may be the partner of a tensor of B, the nearest first."""
         wanted = _type_and_shape(value, self._facts_b)
         mine, theirs = _type_and_shape(target.a, self._facts_a), _type_and_shape(target.b, self._facts_b)
         if wanted is None:
             return []
-        # A pad that is another changes the sizes of all that follows.
+        # Another pad changes the sizes of all later tensors.
         is_resized = mine is not None and theirs is not None and not _fit(mine, theirs, is_resized=False)
         taken = {one for other, one in self._partners.items() if other in self._agreeing}
         found: list[Value] = []
@@ -148,7 +149,7 @@ class Backwards:
         return found[:_CANDIDATES]
 
     def _tried(self, targets: Sequence[Target]) -> dict[Target, tuple[Value, ...]]:
-        """For the targets that A's tensors reproduce, these tensors."""
+        """Tensors of A that reproduce targets, by target."""
         trials: list[Trial] = []
         for target in targets:
             choices = itertools.product(*(self._candidates(target, value) for value in target.open))
@@ -163,8 +164,7 @@ class Backwards:
         return found
 
     def _reproduced(self, batch: Sequence[Trial]) -> set[Target]:
-        """The targets that come out as in A; of a batch in which no two trials give one tensor of B different
-        values."""
+        """The targets with A's values, of a batch with one value for each tensor of B."""
         sources: dict[Value, Value | str] = dict(self._partners)
         inside: set[Value] = set()
         for target, chosen in batch:
@@ -199,8 +199,8 @@ class Backwards:
 
 
 def _disjoint(trials: Sequence[Trial]) -> Iterator[list[Trial]]:
-    """The trials in batches, in each of which a tensor of B has one partner, and what is computed in one is given in
-    none."""
+    """Batches of trials, with one partner for each tensor of B, and without a tensor that is both computed and
+    given."""
     waiting = list(trials)
     while waiting:
         chosen: dict[Value, Value] = {}
@@ -226,7 +226,7 @@ _TypeAndShape = tuple[bool, tuple[int, ...]]
 
 
 def _type_and_shape(value: Value, facts: Facts) -> _TypeAndShape | None:
-    """Whether a value is floating-point, and its shape; None where that is not known."""
+    """Whether a value is floating-point, and its shape; None if unknown."""
     fact = facts.get(value)
     if fact is None or fact.element is None or not fact.is_static:
         return None
@@ -234,8 +234,8 @@ def _type_and_shape(value: Value, facts: Facts) -> _TypeAndShape | None:
 
 
 def _fit(one: _TypeAndShape, other: _TypeAndShape, *, is_resized: bool) -> bool:
-    """Whether two tensors may be the same one: as many elements, or if sizes have changed as many axes, of which two
-    may be others."""
+    """Whether two tensors may be a pair: as many elements or, if sizes changed, as many axes with at most two other
+    sizes."""
     if one[0] is not other[0]:
         return False
     if math.prod(one[1]) == math.prod(other[1]):

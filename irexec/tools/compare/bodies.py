@@ -1,4 +1,4 @@
-"""Comparing the tensors inside bodies, iteration by iteration."""
+"""Comparison of tensors inside bodies, iteration by iteration."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from irexec.analysis.model import Model
 from irexec.errors import EngineError, NodeError
 from irexec.ir.graph import Value
 from irexec.tools.compare.comparison import Uncompared
-from irexec.tools.compare.context import Context, Facts
 from irexec.tools.compare.exposed import Inner, expose
-from irexec.tools.compare.observe import Observed, observe
+from irexec.tools.compare.observe import Facts, Observed, observe
+from irexec.tools.compare.open_sides import OpenSides
 from irexec.tools.compare.pairs import inner_uncompared
 from irexec.tools.compare.random_layers import random_layers
 from irexec.tools.compare.rows import Rows
@@ -21,7 +21,7 @@ from irexec.tools.compare.sides import AnySide, RecordedSide
 from irexec.tools.engines.runtimes import Arrays, Runtime
 
 
-def add_inner(context: Context, rows: Rows, uncompared: list[Uncompared], a_facts: Facts, b_facts: Facts) -> None:
+def add_inner(context: OpenSides, rows: Rows, uncompared: list[Uncompared], a_facts: Facts, b_facts: Facts) -> None:
     """Add the rows of tensors inside bodies."""
     random = random_layers(context.b.order, seeded=context.seeded)
     pairs = [pair for pair in context.pairs.inner if pair.b.levels[0][0] not in random]
@@ -40,15 +40,15 @@ def add_inner(context: Context, rows: Rows, uncompared: list[Uncompared], a_fact
 
 
 def _observed(
-    context: Context, name: str, side: AnySide, tensors: Sequence[Inner], runs: Sequence[Arrays], facts: Facts
+    context: OpenSides, name: str, side: AnySide, tensors: Sequence[Inner], runs: Sequence[Arrays], facts: Facts
 ) -> Observed:
-    """The arrays of tensors inside bodies, with an axis for each body in front; see ``_Bodies``."""
+    """Arrays of tensors inside bodies, with an axis for each body in front; see ``_Bodies``."""
     found = Observed()
     if name in ("onnx", "onnxruntime") or isinstance(side, RecordedSide) or not tensors:
         found.failures = {tensor.value: f"{name} gives no tensors inside bodies" for tensor in tensors}
         return found
     bodies = _Bodies(lambda model: context.opened(name, model), side.model, runs, facts, found)
-    # An inner loop whose number of iterations changes fails, and with it the whole layer.
+    # An inner loop with a changing number of iterations fails, and so does the whole layer.
     for is_in_inner_loop in (False, True):
         group = [tensor for tensor in tensors if tensor.is_in_inner_loop is is_in_inner_loop]
         changing = [tensor for tensor in group if tensor.value not in facts or not facts[tensor.value].is_static]
@@ -63,12 +63,12 @@ def _observed(
 
 @dataclass(frozen=True)
 class _Bodies:
-    """Gives what copies of a model compute in their bodies.
+    """Runs copies of a model that return tensors of their bodies.
 
     Attributes:
         opened: opens a copy in the runtime.
-        model, runs, facts: of the side.
-        found: takes the failures.
+        model, runs, facts: model, inputs and facts of the side.
+        found: receives the failures.
     """
 
     opened: Callable[[Model], Runtime]
@@ -97,7 +97,7 @@ class _Bodies:
 
 
 def _differ(shapes: Sequence[np.ndarray]) -> bool:
-    """Whether iterations give several shapes, which are along the last axis."""
+    """Whether the shapes of iterations differ; a shape is along the last axis."""
     return any(len(np.unique(each.reshape(-1, each.shape[-1]), axis=0)) > 1 for each in shapes)
 
 

@@ -1,72 +1,58 @@
-"""A comparison while it is made: both sides run, their tensors paired, paired again and judged."""
+"""The steps of a comparison: both sides run, and their tensors are paired, paired again and judged."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import NoReturn
 
-import numpy as np
-
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import BF16, F32, F64, Element
-from irexec.errors import InputError, IrexecError, NodeError
-from irexec.ir.constants import constant_value
+from irexec.errors import InputError, NodeError
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Node, Value
+from irexec.ir.graph import Value
 from irexec.messages import counted
 from irexec.tools.compare.bodies import add_inner
 from irexec.tools.compare.comparison import Comparison, Uncompared
-from irexec.tools.compare.constants import KnownConstants
-from irexec.tools.compare.context import Facts
 from irexec.tools.compare.divergence import blame_reordering, describe_first, independent
 from irexec.tools.compare.feeding import feed
-from irexec.tools.compare.inputs import Inputs, shapes_of_b
 from irexec.tools.compare.isolate import Isolated
 from irexec.tools.compare.judge import Judge, judge_rows
 from irexec.tools.compare.known import known_reasons
 from irexec.tools.compare.notes import notes_on
-from irexec.tools.compare.observe import Observed, observe
+from irexec.tools.compare.observe import Facts
+from irexec.tools.compare.open_sides import Advance, OpenSides
 from irexec.tools.compare.options import CompareOptions, Side
-from irexec.tools.compare.pairs import Pairs, TensorPair, pair_models, pair_recorded
+from irexec.tools.compare.pairs import TensorPair
 from irexec.tools.compare.random_layers import random_layers
 from irexec.tools.compare.repairing import Repairing
 from irexec.tools.compare.results import missing_results, result_rows
 from irexec.tools.compare.rows import Ancestors, Found, Rows, positions
-from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide
-from irexec.tools.compare.tolerances import Precision, Tolerances, computed_from_bf16
-from irexec.tools.engines.runtimes import Arrays, Runtime, open_runtime
+from irexec.tools.compare.sides import AnySide, ModelSide
+from irexec.tools.compare.tolerances import computed_from_bf16
+from irexec.tools.engines.runtimes import Arrays, Runtime
 from irexec.tools.images.files import Notify
 from irexec.tools.run.given_inputs import GivenInputs
-from irexec.tools.run.shapes import refused, reshape
-
-Advance = Callable[[float], None]
-"""Called with each part of the work that is done, as a fraction of it."""
+from irexec.tools.run.shapes import refused
 
 _PART = 0.7
 """Fraction of the work for the tensors outside of bodies; bodies and results are the rest."""
-_BUDGET = 1 << 30
-"""Bytes of tensors that both sides give at once, unless there is less memory."""
-_UNKNOWN = 1 << 20
-"""Bytes that a tensor of unknown shape is taken for."""
 
 
-class Comparing:
+class Comparing(OpenSides):
     """A comparison while it is made.
 
     Args:
         a, b: the sides.
-        given: the inputs that are given for each run, and where others come from.
-        options: as asked for.
-        stack: closes runtimes.
+        given: the given inputs of each run, and the sources of others.
+        options: the options.
+        stack: closes the runtimes.
         notify, advance: see ``compare``.
 
     Attributes:
-        rows: the tensors that ``compared`` has found.
-        whole: the side of which the other is a part.
+        rows: the rows of ``compared``.
+        whole: the side that has the other one as a part.
     """
 
     rows: Rows
@@ -81,54 +67,17 @@ class Comparing:
         notify: Notify,
         advance: Advance,
     ) -> None:
-        self.a, self.b, self.options, self._given, self._notify, self._advance = a, b, options, given, notify, advance
-        self._errors: list[IrexecError] = []
+        super().__init__(a, b, options, stack, advance)
+        self._given, self._notify = given, notify
         self.whole: Side | None = None
-        _check_runtimes(a, options)
-        self.pairs = _pairs(a, b, options)
-        model_a = a.model if isinstance(a, ModelSide) else None
-        self._reshape()
-        self.run_a = None if model_a is None else stack.enter_context(self.opened(options.a_runtime, model_a))
-        self.run_b = stack.enter_context(self.opened(options.b_runtime, b.model))
-        self.tolerances = Tolerances(
-            options, Precision(model_a), Precision(b.model) if model_a is not None else Precision(None)
-        )
-        self.inputs = Inputs(a if isinstance(a, ModelSide) else None, b, self.pairs)
-        has_state = b.has_state or (isinstance(a, ModelSide) and a.has_state)
-        self.runs = options.runs or (2 if has_state and isinstance(a, ModelSide) else 1)
-        if isinstance(a, RecordedSide) and self.runs > 1:
-            raise InputError("recorded tensors are of one run")
 
     @property
     def independent(self) -> list[Found]:
-        """The tensors that differ by themselves, in the order in which they come to differ."""
+        """Tensors that differ by themselves, in the order of their computation."""
         return independent(self.rows, self)
 
-    @property
-    def isolates(self) -> bool:
-        """Whether each layer is run alone."""
-        return self.options.isolate
-
-    @functools.cached_property
-    def unknown_constants(self) -> Mapping[Node, tuple[Node, ...]]:
-        """For layers of B the constants that A has not; of two models that are paired by structure."""
-        if isinstance(self.a, RecordedSide) or self.a.model is self.b.model:
-            return {}
-        return KnownConstants(self.a.model).unknown(self.b.model)
-
-    def _reshape(self) -> None:
-        shapes = self.options.shapes or {}
-        if not shapes:
-            return
-        if isinstance(self.a, ModelSide) and self.a.model is not self.b.model:
-            of_b = shapes_of_b(shapes, self.a, self.b, self.pairs)
-            reshape(self.a.model, shapes, tolerant=True)
-            reshape(self.b.model, of_b, tolerant=True)
-        else:
-            reshape(self.b.model, shapes, tolerant=True)
-
     def compared(self) -> Comparison:
-        """The comparison; to be asked for once."""
+        """Run both sides and compare them; called once."""
         given = list(self._given.arrays)
         if len(given) > 1:
             if self.options.runs not in (None, len(given)):
@@ -163,20 +112,9 @@ class Comparing:
             if judge is not None and not rows.agree:
                 judge_rows(rows, judge, self._ancestors(rows))
                 blame_reordering(rows, self)
-        self._advance((1 - _PART) / 2)
+        self.advance((1 - _PART) / 2)
         rows.sort()
         return self._summary(rows, uncompared, is_isolated=isolated is not None)
-
-    def sources(self) -> dict[Value, Value | str]:
-        """For the values of B those of A that can be had, of recorded tensors and their inputs the names."""
-        if self.run_a is not None:
-            return {
-                value: one
-                for value, one in self.pairs.by_b.items()
-                if value.node.type != "Constant" and (one.node.type == "Constant" or self.run_a.gives(one))
-            }
-        inputs: dict[Value, Value | str] = {port.node.outputs[0]: port.name for port in self.b.model.inputs}
-        return inputs | {pair.b: pair.a for pair in self.pairs.tensors}
 
     def _no_rows(self, a_facts: Mapping[Value, Fact], b_facts: Mapping[Value, Fact]) -> Rows:
         is_rounded = "openvino" in (self.options.a_runtime, self.options.b_runtime)
@@ -214,34 +152,14 @@ class Comparing:
             known=known_reasons(self, first, layers, results),
         )
 
-    def opened(self, name: str, model: Model) -> Runtime:
-        """A model in a runtime, with what the user gives it."""
-        options = self.options
-        return open_runtime(
-            name,
-            model,
-            threads=options.threads,
-            precision=options.own_precision,
-            max_memory=options.max_memory,
-            timeout=options.timeout,
-        )
-
-    @property
-    def seeded(self) -> bool:
-        """Whether layers with seeds give other values on the two sides: runtimes of ONNX have generators of their
-        own."""
-        runtimes = {self.options.a_runtime, self.options.b_runtime}
-        return len(runtimes) > 1 and not runtimes.isdisjoint(("onnx", "onnxruntime"))
-
     def _refuse_empty(self) -> None:
-        """Raise InputError for a B of inputs and results alone, beside an A of layers: its results are no tensors of
-        A."""
+        """Raise InputError for a B of inputs and results alone beside an A with layers."""
         if _is_empty(self.b.model) and not (isinstance(self.a, ModelSide) and _is_empty(self.a.model)):
             raise InputError(f"{self.b.label} has no layers but inputs and results: there is nothing to compare")
 
     def _raise_nothing(self, uncompared: Sequence[Uncompared]) -> NoReturn:
-        """Raise why there is nothing to compare."""
-        error = next(iter(self._errors), None)
+        """Raise the reason for a comparison without rows."""
+        error = next(iter(self.errors), None)
         if isinstance(error, NodeError) and self.options.shapes:
             raise refused(self.options.shapes, error)
         if error is not None:
@@ -270,49 +188,8 @@ class Comparing:
                 uncompared.append(Uncompared("B", pair.b.name, pair.b.node.type, reason))
         return tensors
 
-    def batches(self, tensors: Sequence[TensorPair], facts: Facts) -> Iterator[list[TensorPair]]:
-        """The tensors in batches that fit into the memory."""
-        budget = min(_BUDGET, MemoryLimit(self.options.max_memory).left() // 6) // (2 * self.runs)
-        batch: list[TensorPair] = []
-        size = 0
-        for pair in tensors:
-            fact = facts.get(pair.b)
-            own = fact.nbytes if fact is not None and fact.is_static and fact.element is not None else _UNKNOWN
-            if batch and size + own > budget:
-                yield batch
-                batch, size = [], 0
-            batch.append(pair)
-            size += own
-        if batch:
-            yield batch
-
-    def add(
-        self,
-        batch: Sequence[TensorPair],
-        rows: Rows,
-        uncompared: list[Uncompared],
-        isolated: Isolated | None = None,
-        part: float = 0.0,
-    ) -> None:
-        """Compare some tensors; each is ``part`` of the work."""
-        of_a = self.observed_a([*(pair.a for pair in batch), *(isolated.needed(batch) if isolated else [])])
-        self._advance(part * len(batch) / 2)
-        if isolated:
-            of_b = isolated.observed(batch, of_a, self.options.b_runtime, self.runs)
-        else:
-            of_b = observe(self.run_b, self.inputs.b, [pair.b for pair in batch])
-        self._advance(part * len(batch) / 2)
-        self._errors += [*of_a.errors, *of_b.errors]
-        for pair in batch:
-            if pair.a in of_a.failures:
-                uncompared.append(Uncompared("A", pair.b.name, pair.b.node.type, of_a.failures[pair.a]))
-            elif pair.b in of_b.failures:
-                uncompared.append(Uncompared("B", pair.b.name, pair.b.node.type, of_b.failures[pair.b]))
-            else:
-                rows.add(pair, of_a.arrays[pair.a], of_b.arrays[pair.b])
-
     def _judge(self, rows: Rows, facts: Facts) -> Judge | None:
-        """The judge of layers; None where tensors need not be near."""
+        """The judge of layers; None for one model in one runtime, and for metrics of whole tensors."""
         is_one = (
             isinstance(self.a, ModelSide)
             and self.a.model is self.b.model
@@ -323,51 +200,13 @@ class Comparing:
     def _ancestors(self, rows: Rows) -> Ancestors:
         return Ancestors([one.value for one in rows.found], self.b.model)
 
-    def observed_a(self, sources: Sequence[Value | str]) -> Observed:
-        """Tensors of A: its values, or the names of recorded ones."""
-        if isinstance(self.a, RecordedSide):
-            found = Observed()
-            found.arrays = {name: [self._recorded(self.a, name)] for name in sources if isinstance(name, str)}
-            return found
-        if self.run_a is None:
-            raise AssertionError("a model has a runtime")
-        position = {node: i for i, node in enumerate(self.a.order)}
-        values = {value for value in sources if isinstance(value, Value)}
-        computed = {value for value in values if value.node.constant is None}
-        found = observe(
-            self.run_a, self.inputs.a, sorted(computed, key=lambda value: (position.get(value.node, -1), value.index))
-        )
-        for value in values - computed:
-            if value.node.constant is not None:
-                found.arrays[value] = [constant_value(value.node.constant)] * self.runs
-        return found
-
-    def _recorded(self, a: RecordedSide, name: str) -> np.ndarray:
-        return a.read(name) if name in a.names else self.inputs.b[0][name]
-
-
-def _check_runtimes(a: AnySide, options: CompareOptions) -> None:
-    if isinstance(a, RecordedSide):
-        if options.a_runtime != "irexec":
-            raise InputError(f"{a.label} holds recorded tensors, which nothing runs: --a-runtime is for a model")
-        if options.inputs_of is not None or options.isolate:
-            raise InputError(f"{a.label} holds recorded tensors: --from-inputs-of and --isolate need two models")
-    if options.isolate and options.b_runtime in ("onnx", "onnxruntime"):
-        raise InputError(
-            f"--isolate runs each layer of B as a model of its own, and {options.b_runtime} runs whole .onnx files"
-        )
-
-
-def _pairs(a: AnySide, b: ModelSide, options: CompareOptions) -> Pairs:
-    return pair_recorded(a, b, options.maps) if isinstance(a, RecordedSide) else pair_models(a, b, options.maps)
-
 
 def _is_empty(model: Model) -> bool:
     return all(node.type in ("Parameter", "Result") for node in model.nodes)
 
 
 def _facts(model: Model, runs: Sequence[Arrays]) -> dict[Value, Fact]:
-    """Facts of every value with the inputs of the first run."""
+    """Facts of every value for the inputs of the first run."""
     given = {}
     for port in model.inputs:
         value = port.node.outputs[0]

@@ -1,4 +1,4 @@
-"""What came of a comparison."""
+"""The result of a comparison."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from irexec.tools.arrays.agreement import Agreement
 
 
 @dataclass(frozen=True)
-class Layer(Record):
+class ComparedLayer(Record):
     """A layer of one of the two models.
 
     Attributes:
-        name: with the path of the layers and bodies that it is in, each followed by a slash.
+        name: the name, after the path of its layers and bodies, each followed by a slash.
         type, id: as in the model.
-        line: of the .xml; None for a model that was not read from one.
-        tensor: the name of its output that is meant.
+        line: the line of the .xml; None for a model that was not read from one.
+        tensor: the name of the compared output.
     """
 
     name: str
@@ -35,29 +35,28 @@ class Layer(Record):
 
 
 _ROUNDING = 40.0
-"""Decibels that are left of a tensor whose rounding grew on its way; with less the results are others for those who use
-them."""
+"""Minimum SNR in decibels of a difference by grown rounding; results below it are different results for a user."""
 
 
 @dataclass(frozen=True)
 class TensorRow(Record):
-    """A tensor that both have.
+    """A tensor of both models.
 
     Attributes:
-        a, b: where it comes from; a is None where A is a file of tensors.
-        how: why both are taken for the same: "tensor name", "name", "map", "folded" for a Constant of A that B
-            computes, or what structure says.
-        type, shape: of B, with NumPy's name of the type.
-        agreement: of B with A, of the first run and iteration in which they differ.
-        run: the run, from 1 on.
-        iteration: of a tensor inside a loop, from 0 on, one for each loop; () outside.
-        follows: whether it differs only because the inputs of its layer do: the layers of A and B give the same for the
-            same inputs. None where it agrees, or where the layer could not be run alone.
-        is_blind: it agrees, but has one value alone, zero say: another layer would give the same.
+        a, b: its layers; a is None for recorded tensors.
+        how: the reason for the pair: "tensor name", "name", "map", "folded" for a Constant of A that B computes, or a
+            reason of structure.
+        type, shape: type and shape in B, with NumPy's name of the type.
+        agreement: agreement of B with A, in the first run and iteration with a difference.
+        run: the run, from 1.
+        iteration: the iteration of each loop around the tensor, from 0; () outside of loops.
+        follows: whether the tensor differs only because the inputs of its layer do: both layers return the same for
+            equal inputs. None if it agrees, or if the layer could not be run alone.
+        is_blind: whether it agrees but all its elements are equal, such as zeros: other layers could return the same.
     """
 
-    a: Layer | None
-    b: Layer
+    a: ComparedLayer | None
+    b: ComparedLayer
     how: str
     type: str
     shape: tuple[int, ...]
@@ -69,17 +68,17 @@ class TensorRow(Record):
 
     @property
     def state(self) -> str:
-        """In one word."""
+        """The state in one word."""
         return "agrees" if self.agreement.agrees else "follows" if self.follows else "differs"
 
     @property
     def is_fault(self) -> bool:
-        """Whether it differs, and not only because the inputs of its layer do."""
+        """Whether the tensor differs, and not only because the inputs of its layer do."""
         return not self.agreement.agrees and not self.follows
 
     @property
     def is_rounding(self) -> bool:
-        """Whether it differs by no more than rounding that grew on its way."""
+        """Whether the difference is only rounding that grew."""
         return bool(self.follows) and (self.agreement.snr or 0.0) >= _ROUNDING
 
 
@@ -89,9 +88,9 @@ class InputRow(Record):
 
     Attributes:
         index: its position.
-        name: of the tensor in B.
-        agrees: whether the tensor that arrives is the same; None where that is not known.
-        message: what differs, or why it is not known.
+        name: the name of the tensor in B.
+        agrees: whether the tensor is that of A; None if unknown.
+        message: the difference, or the reason for None.
     """
 
     index: int
@@ -102,17 +101,16 @@ class InputRow(Record):
 
 @dataclass(frozen=True)
 class Suspect(Record):
-    """A layer that may be why a tensor differs.
+    """A layer that may be at fault.
 
     Attributes:
-        layer: of B.
-        inputs: of the layer.
-        attributes: those that differ, with their values in A and in B; None where one has none. Of layers of two types,
-            the types.
-        unknown_constants: the names of constants that it reads and whose values no constant of A has.
+        layer: the layer of B.
+        inputs: its inputs.
+        attributes: differing attributes, with their values in A and in B; None if absent. The types, if these differ.
+        unknown_constants: names of the constants that it reads and that A does not have.
     """
 
-    layer: Layer
+    layer: ComparedLayer
     inputs: tuple[InputRow, ...]
     attributes: Mapping[str, tuple[str | None, str | None]]
     unknown_constants: tuple[str, ...] = ()
@@ -120,7 +118,7 @@ class Suspect(Record):
 
 @dataclass(frozen=True)
 class Divergence(Record):
-    """The first tensor that differs, and what is known of its layer.
+    """The first tensor that differs, and the layers that may be at fault.
 
     Attributes:
         row: the tensor.
@@ -134,7 +132,7 @@ class Divergence(Record):
     between: tuple[Suspect, ...]
 
     @property
-    def likely(self) -> tuple[Layer, ...]:
+    def likely(self) -> tuple[ComparedLayer, ...]:
         """The layers that may be at fault.
 
         If some read constants that A does not have, these layers and the first one, unless all its inputs agree.
@@ -147,7 +145,7 @@ class Divergence(Record):
 
     @property
     def inputs_agree(self) -> bool | None:
-        """Whether every input agrees; None where that is not known of all."""
+        """Whether every input agrees; None if unknown."""
         inputs = self.suspect.inputs
         if any(one.agrees is False for one in inputs):
             return False
@@ -156,22 +154,22 @@ class Divergence(Record):
 
 @dataclass(frozen=True)
 class Known(Record):
-    """A known reason for which a runtime has other values.
+    """A known reason for other values in a runtime.
 
     Attributes:
-        code: of the finding of ``validate --portability``; "" for what was found with the values of this comparison.
-        layer: where.
+        code: code of the finding of ``validate --portability``; "" for a reason found from the values themselves.
+        layer: the layer.
         message: one sentence without a full stop.
-        right: the runtime that agrees with the specification; "" where none of the two is known to.
+        right: the runtime that agrees with the specification; "" if unknown.
     """
 
     code: str
-    layer: Layer
+    layer: ComparedLayer
     message: str
     right: str
 
     def __str__(self) -> str:
-        """The sentence, with the code and who is right."""
+        """The sentence, with the code and the right runtime."""
         right = f"; {self.right} agrees with the specification" if self.right else ""
         return f"{self.code} {self.message}{right}".strip()
 
@@ -182,8 +180,8 @@ class Uncompared(Record):
 
     Attributes:
         side: "A" or "B".
-        name, type: of the tensor and of its layer.
-        reason: why.
+        name, type: name of the tensor and type of its layer.
+        reason: the reason.
     """
 
     side: str
@@ -201,20 +199,20 @@ class Comparison(Record):
     """Two models, tensor by tensor. A is the reference.
 
     Attributes:
-        a, b: what was compared, with the runtimes.
-        tolerance: what counts as equal, for people.
-        rows: every tensor that both have and that could be observed, in the order in which B computes them.
+        a, b: names of both models, with their runtimes.
+        tolerance: the tolerance as text.
+        rows: the observed tensors of both models, in the order in which B computes them.
         first: the first divergence; None if every row agrees.
-        independent: all layers that differ although what they are computed from agrees; the first among them.
-        results: the results, from runs in which nothing else was observed, so that layers are fused as usual.
-        missing_results: the results that both have and that could not be had from one of them.
-        uncompared: all tensors that are not in ``rows``.
-        notes: what one has to know to read this.
+        independent: all layers that differ although their inputs agree, the first divergence among them.
+        results: the results, from runs without other observed tensors, with layers fused as usual.
+        missing_results: results of both models that one runtime did not return.
+        uncompared: all tensors without a row.
+        notes: facts that a reader has to know.
         inputs: the shapes of the inputs of B.
-        runs: how many.
+        runs: number of runs.
         isolated: whether each layer was run alone.
-        whole: "A" or "B" where the other one is a part of it, whose inputs are its tensors.
-        known: known reasons for the first divergence, or for results that differ.
+        whole: "A" or "B" if the other model is a part of it.
+        known: known reasons for the first divergence, or for differing results.
     """
 
     a: str
@@ -222,7 +220,7 @@ class Comparison(Record):
     tolerance: str
     rows: tuple[TensorRow, ...]
     first: Divergence | None
-    independent: tuple[Layer, ...]
+    independent: tuple[ComparedLayer, ...]
     results: tuple[TensorRow, ...]
     missing_results: tuple[str, ...]
     uncompared: tuple[Uncompared, ...]
@@ -235,15 +233,14 @@ class Comparison(Record):
 
     @property
     def agrees(self) -> bool:
-        """Whether no layer is at fault, every result agrees but for rounding that grew on its way, and no result is
-        missing."""
+        """Whether no layer is at fault, no result is missing, and all results agree up to grown rounding."""
         if self.missing_results or any(row.is_fault for row in self.rows):
             return False
         return all(row.agreement.agrees or row.is_rounding for row in self.results)
 
     @property
     def verdict(self) -> str:
-        """The sentence for two without a fault; "" if there is one, or layers were run alone."""
+        """The verdict without a fault; "" if there is a fault, or if layers were run alone."""
         if (
             self.isolated
             or not self.results
@@ -252,7 +249,10 @@ class Comparison(Record):
         ):
             return ""
         if not self.agrees:
-            return f"every layer of both computes the same from the same inputs: the results differ by what rounding makes of {self._grown}"
+            return (
+                "every layer of both computes the same from the same inputs: "
+                f"the results differ by rounding, which grows from {self._grown}"
+            )
         count = sum(one.side == "B" and one.reason == ONLY_B for one in self.uncompared)
         without = (
             f"; {counted(count, 'intermediate tensor')} {'has' if count == 1 else 'have'} no counterpart"
@@ -269,13 +269,13 @@ class Comparison(Record):
 
     @property
     def _grown(self) -> str:
-        """Where rounding first grows beyond the tolerance."""
+        """The first layer with rounding beyond the tolerance."""
         first = next((row for row in (*self.rows, *self.results) if not row.agreement.agrees), None)
         return "" if first is None else str(first.b)
 
     @property
     def blind(self) -> tuple[TensorRow, ...]:
-        """The tensors that cannot show a fault with these inputs."""
+        """Tensors that can show no fault with these inputs."""
         return tuple(row for row in self.rows if row.is_blind)
 
     @property
@@ -295,7 +295,7 @@ class Comparison(Record):
         return f"<Comparison of {self.a} and {self.b}: {counted(len(self.rows), 'tensor')}, {said}>"
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """The comparison as plain values."""
         from dataclasses import asdict
 
         found = asdict(self)

@@ -1,4 +1,4 @@
-"""Which constants of B are those of A, whatever their axes: exporters transpose weights, but keep their values."""
+"""Constants of B that A has too, with any axes: exporters transpose weights, but keep their values."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node
 
 _NEAR = 1e-6
-"""The relative difference of sums over equal values, one of which may have been folded with a factor."""
+"""Maximum relative difference of sums over equal values."""
 
 
 _MANY, _ROW = 16, 4
-"""Elements from which on a constant, and one of its channels, is recognised as a multiple of another."""
+"""Minimum number of elements of a constant, and of one of its channels, that is recognised as a multiple."""
 _SCALED = 1e-5
-"""The relative difference of what does not depend on factors of channels."""
+"""Maximum relative difference of sums without the factors of channels."""
 _OUTLIERS = 0.1
-"""The part of the elements that may differ where all others are multiples."""
+"""Maximum fraction of elements that may differ if all others are multiples."""
 
 
 class KnownConstants:
-    """The constants of A, identified by what does not depend on the order of their elements or on factors of channels.
+    """The constants of A, identified by sums that depend neither on the order of elements nor on factors of channels.
 
     Args:
         a: a model.
@@ -39,10 +39,10 @@ class KnownConstants:
                 self._scaled.setdefault(values.size, []).extend(_unscaled(values))
 
     def unknown(self, b: Model) -> dict[Node, tuple[Node, ...]]:
-        """For layers of B the constants that they read and that A has not, although it has another one of as many
-        elements.
+        """Constants of B without a counterpart in A, by the layers that read them.
 
-        Nothing if A lacks most of all, and nothing of constants that A may have folded into others.
+        A must have another constant of as many elements. Empty if A lacks most constants of B; constants that A may
+        have folded into others are left out.
         """
         looked = {node: values for node in b.walk() if (values := _values(node)) is not None}
         partners = {node: self._partner(_sums(values)) for node, values in looked.items()}
@@ -64,19 +64,18 @@ class KnownConstants:
         return found
 
     def _partner(self, sums: np.ndarray) -> np.ndarray | None:
-        """The sums of a constant of A with the same values."""
+        """Sums of a constant of A with the same values."""
         near = _NEAR * np.maximum(np.abs(sums), np.abs(sums[1]))
         return next((other for other in self._sums.get(int(sums[0]), ()) if np.all(np.abs(other - sums) <= near)), None)
 
     def _is_scaled(self, values: np.ndarray) -> bool:
-        """Whether A has a constant of which every channel is multiplied by a factor, as by a scale that was folded into
-        it."""
+        """Whether A has a constant with every channel multiplied by a factor, such as a folded scale."""
         others = self._scaled.get(values.size, [])
         return any(np.allclose(one, other, rtol=_SCALED, atol=0) for one in _unscaled(values) for other in others)
 
 
 def is_scaled(node: Node, other: Node) -> bool:
-    """Whether a constant is another one whose channels are multiplied by factors, but for a few elements."""
+    """Whether a constant is another one with its channels multiplied by factors, except for a few elements."""
     values, theirs = _values(node), _values(other)
     if values is None or theirs is None or values.size < _MANY or values.size != theirs.size:
         return False
@@ -115,7 +114,7 @@ def _unscaled(values: np.ndarray) -> list[np.ndarray]:
 
 
 def _values(node: Node) -> np.ndarray | None:
-    """The elements of a Constant of numbers as f64."""
+    """Elements of a numeric Constant as f64."""
     constant = node.constant
     if constant is None or not constant.count or not (constant.element.is_float or constant.element.is_integer):
         return None
@@ -126,7 +125,6 @@ def _values(node: Node) -> np.ndarray | None:
 
 
 def _sums(array: np.ndarray) -> np.ndarray:
-    """The number of elements, and sums that do not depend on their order: the root of that of squares, the sum, the
-    extremes."""
+    """Figures without the order of elements: their number, norm, sum, maximum and minimum."""
     values = array.ravel()
     return np.array([values.size, np.sqrt(values @ values), values.sum(), values.max(), values.min()])

@@ -1,4 +1,4 @@
-"""The first tensor that differs: its layer, what arrives there, and what differs in the layer itself."""
+"""The first tensor that differs: its layer, the inputs of the layer, and differences of the layer itself."""
 
 from __future__ import annotations
 
@@ -19,27 +19,26 @@ from irexec.ir.graph import Node, Value
 from irexec.ir.order import topological
 from irexec.messages import counted
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
-from irexec.tools.compare.comparison import Divergence, InputRow, Layer, Suspect
-from irexec.tools.compare.context import Context
+from irexec.tools.compare.comparison import ComparedLayer, Divergence, InputRow, Suspect
+from irexec.tools.compare.open_sides import OpenSides
 from irexec.tools.compare.pairs import FOLDED
 from irexec.tools.compare.reordering import MOVES, reordering
 from irexec.tools.compare.rows import Ancestors, Found, Rows, layer, paths_of
 
 _TELLING = 8
-"""Elements from which on a constant that A has not tells a layer from others; exporters fold smaller ones in many
-ways."""
+"""Minimum number of elements of an unknown constant that is named; exporters fold smaller ones in many ways."""
 _SMALL_SET = 5
-"""Layers at most that are named together, if those that compute shapes are to be among them."""
+"""Maximum number of layers that are named together with layers that compute shapes or move axes."""
 _FAR = 100
-"""Tensors in front of a divergence that are looked at."""
+"""Maximum number of tensors in front of a divergence that are examined."""
 _EXACT = Tolerance(rtol=0.0, atol=0.0)
 _FOLDED = Tolerance(rtol=1e-6, atol=1e-6, scaled=True)
-"""The tolerance of constants that two exporters have folded in different orders."""
+"""Tolerance of constants that two exporters folded in different orders."""
 
 
-def describe_first(rows: Rows, context: Context) -> tuple[Divergence | None, tuple[Layer, ...]]:
-    """The first divergence, and all layers that differ by themselves: their inputs agree, or they compute otherwise
-    from the same."""
+def describe_first(rows: Rows, context: OpenSides) -> tuple[Divergence | None, tuple[ComparedLayer, ...]]:
+    """The first divergence, and all layers that differ by themselves: their inputs agree, or equal inputs have another
+    result."""
     differing = [found for found in rows.found if found.row.is_fault]
     if not differing:
         return None, ()
@@ -50,20 +49,24 @@ def describe_first(rows: Rows, context: Context) -> tuple[Divergence | None, tup
     return _described(first, by_value, Ancestors(by_value, context.b.model), context), tuple(layers.values())
 
 
-def independent(rows: Rows, context: Context) -> list[Found]:
-    """The tensors that differ by themselves, in the order in which they come to differ; see ``describe_first``."""
+def independent(rows: Rows, context: OpenSides) -> list[Found]:
+    """Tensors that differ by themselves, in the order of their computation; see ``describe_first``."""
     by_value = {found.value: found for found in rows.found}
     ancestors = Ancestors(by_value, context.b.model)
     differing = [found for found in rows.found if found.row.is_fault]
-    found = [one for one in differing if context.isolates or _is_told(one) or _is_independent(one, by_value, ancestors)]
+    found = [
+        one
+        for one in differing
+        if context.options.isolate or _is_told(one) or _is_independent(one, by_value, ancestors)
+    ]
     return sorted(found, key=lambda one: one.order)
 
 
-def blame_reordering(rows: Rows, context: Context) -> None:
-    """Move a fault from a layer that computes what A's layer does to the layer that changed the order of its axes.
+def blame_reordering(rows: Rows, context: OpenSides) -> None:
+    """Name the layer that changed an order of axes, in place of the layer that reads the tensor.
 
-    The layer reads the values of A with axes in another order, as A's layer reads them in A's order. The layer that
-    changed the order is at fault only if it differs from A's layer by itself; else both may be.
+    The reading layer computes the same function as A's layer, but on A's values with axes in another order. The layer
+    that changed the order is at fault if it also differs from A's layer by itself; else both may be at fault.
     """
     by_value = {found.value: found for found in rows.found}
     ancestors = Ancestors(by_value, context.b.model)
@@ -101,7 +104,7 @@ def blame_reordering(rows: Rows, context: Context) -> None:
 
 
 def _reordered(one: Found, reader: Found, order: Sequence[int]) -> Found:
-    text = f"values of A with its axes in the order {list(order)}, which {reader.row.b.name!r} reads in A's order"
+    text = f"values of A with axes in the order {list(order)}, which {reader.row.b.name!r} reads in A's order"
     agreement = replace(one.row.agreement, agrees=False, message=text)
     return replace(one, row=replace(one.row, agreement=agreement, follows=False))
 
@@ -111,23 +114,23 @@ def _differs(one: Suspect) -> bool:
     return bool(one.attributes or one.unknown_constants) or any(row.agrees is False for row in one.inputs)
 
 
-def suspect(node: Node, first: Found, rows: Rows, context: Context) -> Suspect:
-    """What is known of a layer of B, up to the first tensor that differs."""
+def suspect(node: Node, first: Found, rows: Rows, context: OpenSides) -> Suspect:
+    """A layer of B as a suspect, with inputs as they are up to the first tensor that differs."""
     return _suspect(node.outputs[0], first, {found.value: found for found in rows.found}, context)
 
 
 def _is_told(found: Found) -> bool:
-    """Whether a layer computes otherwise; of one with bodies its layers tell more."""
+    """Whether equal inputs have another result in the layer; layers inside its bodies are named in its place."""
     return found.row.follows is False and not found.value.node.bodies
 
 
 def _is_independent(found: Found, by_value: Mapping[Value, Found], ancestors: Ancestors) -> bool:
-    """Whether all that a tensor is computed from agrees, in the run in which it first differs."""
+    """Whether all inputs of a tensor agree, in the run in which it first differs."""
     sources = [by_value[value] for value in ancestors.of(found.value)[0]]
     return all(source.row.agreement.agrees or source.order >= found.order for source in sources)
 
 
-def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors, context: Context) -> Divergence:
+def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors, context: OpenSides) -> Divergence:
     nodes = _in_front(first, by_value, ancestors, context)
     if first.is_other_values:
         nodes = _computing(first.value.node, nodes)
@@ -148,8 +151,8 @@ def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancesto
     )
 
 
-def _in_front(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors, context: Context) -> list[Node]:
-    """The layers between the tensors that agree and one that differs, and layers in front of them that moved axes.
+def _in_front(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors, context: OpenSides) -> list[Node]:
+    """Layers between the agreeing tensors and one that differs, and layers that moved axes in front of them.
 
     Beside a tensor of f32 they include layers whose tensors of f16 or bf16 agree by the tolerance of these types alone.
     """
@@ -178,11 +181,11 @@ def _is_half(value: Value) -> bool:
     return value.fact is not None and value.fact.element in HALVES
 
 
-def _axes_from(first: Found, by_value: Mapping[Value, Found], context: Context) -> list[Node]:
-    """The layers from which a tensor of another shape may have its axes, the nearest first.
+def _axes_from(first: Found, by_value: Mapping[Value, Found], context: OpenSides) -> list[Node]:
+    """Layers that may have given a tensor its shape, which is another one in A; the nearest first.
 
-    These are layers that move axes, and layers unlike those of A. Others pass axes on. Layers whose tensors have A's
-    shape come last; the search ends at such a layer if the first layer has a difference of its own.
+    These are layers that move axes, and layers unlike those of A. Other layers pass axes on. Layers whose tensors have
+    A's shape come last; the search ends at such a layer if the first layer has a difference of its own.
     """
     inputs, own = first.value.node.inputs, _suspect(first.value, first, by_value, context)
     constants = {i for i, value in enumerate(inputs) if value is not None and value.node.constant is not None}
@@ -211,11 +214,10 @@ def _axes_from(first: Found, by_value: Mapping[Value, Found], context: Context) 
     return [*near, *far]
 
 
-def _misread(first: Found, context: Context) -> list[Node]:
-    """The layers that give what the layer reads where A's layer reads a tensor that B does not have.
+def _misread(first: Found, context: OpenSides) -> list[Node]:
+    """Layers in front of an input at which A's layer reads a tensor that B does not have.
 
-    One of them may be at fault: B lacks a layer there, or one that moves elements, such as a Transpose, moves them
-    otherwise.
+    One of them may be at fault: B lacks a layer after it, or a layer such as a Transpose moves elements otherwise.
     """
     node, of_a = first.value.node, context.pairs.layer_of_a(first.value.node)
     if of_a is None or of_a.type != node.type:
@@ -240,7 +242,7 @@ def _has_right_shape(one: Found) -> bool:
     return one.value.node.type in ("Reshape", "Broadcast") and one.row.agreement.largest is not None
 
 
-def _are_equal_in_a(one: Value, other: Value, context: Context) -> bool:
+def _are_equal_in_a(one: Value, other: Value, context: OpenSides) -> bool:
     """Whether two tensors of A have the same elements in one order, as those in front of and after a Reshape."""
     arrays = context.observed_a([one, other]).arrays
     if one not in arrays or other not in arrays:
@@ -250,7 +252,7 @@ def _are_equal_in_a(one: Value, other: Value, context: Context) -> bool:
 
 
 def _computing(first: Node, nodes: Sequence[Node]) -> list[Node]:
-    """The layers without those that only move or copy elements, up to a layer that does so itself."""
+    """The layers without innocent ones: layers that only move or copy elements, up to a layer that does the same."""
     moving = (*MOVES, "Concat", "Broadcast", "Tile")
     innocent: set[Node] = set()
     waiting = [first] if first.type in moving else []
@@ -264,8 +266,8 @@ def _computing(first: Node, nodes: Sequence[Node]) -> list[Node]:
 
 
 def _few(shapes: Mapping[Node, Suspect], chosen: set[Node]) -> dict[Node, Suspect]:
-    """Layers that compute shapes or weights for the chosen layers, as long as all of them are a small set: else those
-    read directly."""
+    """Layers that compute shapes or weights for the chosen layers, if all of them are a small set; else the layers that
+    are read directly."""
     read = {value.node for node in chosen for value in node.inputs if value is not None}
     for few in (dict(shapes), {node: one for node, one in shapes.items() if node in read}):
         if len(few) + len(chosen) <= _SMALL_SET:
@@ -279,8 +281,7 @@ def _is_float(node: Node) -> bool:
 
 
 def _computed_from_shapes(model: Model) -> set[Node]:
-    """The layers whose results depend on constants alone, or are integers that depend on shapes, those of bodies
-    included."""
+    """Layers with results from constants alone, and layers of integers from shapes, layers of bodies included."""
     graphs = [model, *(body.graph for node in model.walk() for body in node.bodies.values())]
     found = {node for graph in graphs for node in constant_layers(graph)}
     for graph in graphs:
@@ -292,13 +293,13 @@ def _computed_from_shapes(model: Model) -> set[Node]:
     return found
 
 
-def _suspect(value: Value, first: Found, by_value: Mapping[Value, Found], context: Context) -> Suspect:
+def _suspect(value: Value, first: Found, by_value: Mapping[Value, Found], context: OpenSides) -> Suspect:
     node = value.node
     of_a = context.pairs.layer_of_a(node)
     inputs = (
         _input(i, source, of_a, first, by_value, context) for i, source in enumerate(node.inputs) if source is not None
     )
-    # Where A has one Constant for many layers, it has none of the constants that were folded into it.
+    # A Constant of A in place of many layers has the constants of these layers folded into it.
     unknown = () if first.row.how == FOLDED else context.unknown_constants.get(node, ())
     constants = (one for one in unknown if one.constant is not None and one.constant.count >= _TELLING)
     return Suspect(
@@ -310,9 +311,9 @@ def _suspect(value: Value, first: Found, by_value: Mapping[Value, Found], contex
 
 
 def _input(
-    i: int, value: Value, of_a: Node | None, first: Found, by_value: Mapping[Value, Found], context: Context
+    i: int, value: Value, of_a: Node | None, first: Found, by_value: Mapping[Value, Found], context: OpenSides
 ) -> InputRow:
-    """What arrives at an input of the layer, against what arrives there in A."""
+    """An input of a layer beside the same input of A's layer."""
     name = value.name
     source = of_a.inputs[i] if of_a is not None and i < len(of_a.inputs) else None
     if value.node.constant is not None and source is not None and source.node.constant is not None:
@@ -323,9 +324,9 @@ def _input(
         return InputRow(i, name, False, f"A reads {source.name!r} here")
     if value.node.type == "Parameter":
         outer = value.node in context.b.model.nodes
-        # That of a body is given what is compared outside of it.
+        # The input of a body is a tensor outside of the body.
         return InputRow(i, name, True if outer else None, "an input of the model" if outer else "an input of the body")
-    if context.isolates and partner is not None:
+    if context.options.isolate and partner is not None:
         return InputRow(i, name, True, "as in A")
     found = by_value.get(value)
     if found is None:
@@ -363,7 +364,7 @@ def _without_leading_ones(array: np.ndarray) -> np.ndarray:
 
 
 def differing_attributes(of_a: Node | None, node: Node) -> dict[str, tuple[str | None, str | None]]:
-    """The attributes that differ; of layers of two types, the types."""
+    """Differing attributes; the types, for layers of two types."""
     if of_a is None:
         return {}
     if of_a.type != node.type:

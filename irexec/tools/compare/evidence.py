@@ -1,10 +1,9 @@
-"""Which pairs of tensors that differ are evidence against a layer, and which were paired wrongly.
+"""Evidence for and against pairs of tensors that differ.
 
-Names make a pair certain. A pair that was guessed from structure is a guess: if its tensors differ, the guess may be
-wrong. Where all results agree, it is, unless the layer itself tells another fault that no result shows: it reads what
-its partner reads, and an attribute or a constant is another. Otherwise it is kept if something confirms it: a layer
-that is computed from A's tensor and then gives what A has, or that both layers have the same type and rank and read
-tensors that are pairs themselves.
+Names make a pair certain. A pair from structure is a guess: if its tensors differ, the guess may be wrong. It is wrong
+if all results agree, unless both layers read the same and an attribute or a constant differs: such a fault reaches no
+result. If results differ, the pair is kept with a confirmation: a later layer computes A's tensor from A's inputs, or
+both layers have one type and rank and read tensors that are pairs themselves.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from irexec.tools.compare.pairs import GUESSES, Pairs, TensorPair
 from irexec.tools.compare.rows import Ancestors, Found
 
 _DISTINCTIVE = 8
-"""Elements that a tensor has at least that is found again by its values."""
+"""Minimum number of different elements of a tensor that is paired by its values."""
 _AXES = 5
-"""Axes of a tensor up to which their orders are tried."""
+"""Maximum number of axes of a tensor whose orders are tried."""
 _EQUAL = 1e-4
-"""The relative difference of two fingerprints of the same tensor."""
+"""Maximum relative difference of two fingerprints of the same tensor."""
 
 
 def wrong_pairs(
@@ -39,17 +38,17 @@ def wrong_pairs(
     *,
     results_agree: bool,
 ) -> set[Value]:
-    """The values of B whose partner was guessed, although their tensors and those around them say otherwise.
+    """Values of B with a wrongly guessed partner.
 
     Args:
         found: all rows outside of bodies, in the order in which B computes them.
-        pairs: what is paired.
-        ancestors: of the values of the rows.
-        follows: for what differs, and for what is computed from that, whether its layer gives what A has from what A
-            has; see Judge.
+        pairs: the pairs.
+        ancestors: ancestors of the values of the rows.
+        follows: the judgement of layers that differ or read a difference: whether they compute A's tensor from A's
+            inputs; see Judge.
         has_other_attributes: whether the layer of a tensor of B has other attributes than that of its partner in A.
         has_unknown_constants: whether the layer of a tensor of B reads constants that A does not have.
-        results_agree: whether all results do.
+        results_agree: whether all results agree.
     """
     rows = {one.value: one for one in found}
     readers: dict[Value, list[Value]] = {}
@@ -67,7 +66,7 @@ def wrong_pairs(
             and has_other_attributes(pairs.by_b[one.value], one.value)
         )
         if results_agree:
-            # A scale that was folded into weights: the next layer agrees, but would not if it were given A's tensor.
+            # A scale folded into weights: the next layer agrees, but would not if it read A's tensor.
             is_refuted = any(follows.get(reader) is False for reader in readers.get(one.value, ()))
             is_told = is_other_function or (
                 not _is_another_shape(one)
@@ -89,7 +88,7 @@ def wrong_pairs(
 
 
 def _is_another_size(one: Found) -> bool:
-    """Whether a tensor of integers has another shape in A: sizes that two exporters compute in different layers."""
+    """Whether a tensor of integers has another shape in A: two exporters compute sizes in different layers."""
     return one.row.type.startswith("int") and _is_another_shape(one)
 
 
@@ -99,8 +98,8 @@ def _is_another_shape(one: Found) -> bool:
 
 
 def is_suspicious(one: Found) -> bool:
-    """Whether a pair differs that was guessed, or that has nothing in common but a tensor name: exporters use numbers
-    and "x" for many."""
+    """Whether a differing pair is a guess, or has only a common tensor name: exporters use numbers and "x" for many
+    tensors."""
     if one.row.agreement.agrees:
         return False
     return one.row.how in GUESSES or (one.row.how == "tensor name" and _is_chance(one))
@@ -112,8 +111,7 @@ def _is_chance(one: Found) -> bool:
 
 
 def _reads_the_same(one: Found, rows: Mapping[Value, Found], pairs: Pairs, wrong: set[Value]) -> bool:
-    """Whether a layer and its partner are of one type and rank, and every input that is computed is a pair that is not
-    wrong."""
+    """Whether a layer and its partner have one type and rank, and all computed inputs are right pairs."""
     partner = pairs.by_b.get(one.value)
     if (
         partner is None
@@ -128,7 +126,7 @@ def _reads_the_same(one: Found, rows: Mapping[Value, Found], pairs: Pairs, wrong
             return mine is theirs
         if mine.node.constant is not None and theirs.node.constant is not None:
             if is_scaled(mine.node, theirs.node):
-                # A scale after the layer of A is folded into the weights of B, or the other way round.
+                # A scale after the layer of one model is folded into the weights of the other.
                 return False
             continue
         if pairs.by_b.get(mine) is not theirs or mine in wrong:
@@ -145,7 +143,7 @@ def _rank(value: Value) -> int | None:
 def _is_contradicted(
     value: Value, readers: Mapping[Value, list[Value]], rows: Mapping[Value, Found], wrong: set[Value]
 ) -> bool:
-    """Whether something is computed from the value, and all of it agrees."""
+    """Whether other tensors are computed from the value, and all of them agree."""
     found: list[bool] = []
     waiting, seen = [value], {value}
     while waiting:
@@ -164,10 +162,10 @@ class Fingerprint:
     """Figures that are equal for two tensors of the same values.
 
     Attributes:
-        shape: of the tensor.
-        kind: of its type.
-        sums: for each run the largest magnitude, and sums with weights that depend on the position.
-        moments: for each run the largest magnitude, and sums that do not depend on the order.
+        shape: shape of the tensor.
+        kind: kind of its type.
+        sums: the maximum magnitude of each run, and sums with weights by position.
+        moments: the maximum magnitude of each run, and sums without an order.
     """
 
     shape: tuple[int, ...]
@@ -182,10 +180,10 @@ class Fingerprint:
 
 
 def fingerprint(arrays: Sequence[np.ndarray]) -> Fingerprint | None:
-    """The fingerprint of a tensor; None for one that others could equal.
+    """The fingerprint of a tensor; None without distinctive elements.
 
     Args:
-        arrays: of each run.
+        arrays: the tensor in each run.
     """
     first = arrays[0]
     if first.dtype.kind not in "fiu" or first.size < _DISTINCTIVE:
@@ -210,14 +208,13 @@ def pair_by_value(
     taken: Mapping[Value, Value],
     order: Mapping[Node, int],
 ) -> list[TensorPair]:
-    """The tensors of B that have the values of one of A, each once; of several the first in the order of A.
+    """Pairs of tensors with equal values, each tensor once; of several the first in the order of A.
 
-    Of tensors of one model with the same values (a Reshape and what it reads, or an Add of zeros) values tell the first
-    one alone.
+    Several tensors of one model may have the same values, such as a Reshape and its input: only the first is paired.
 
     Args:
-        a, b: of the tensors.
-        taken: for values of B the partners that they keep.
+        a, b: fingerprints of the tensors.
+        taken: partners that values of B keep.
         order: the positions of the layers of A.
     """
     by_size: dict[tuple[int, str], list[Value]] = {}
@@ -247,11 +244,11 @@ def pair_by_value(
 def permuted_candidates(
     a: Mapping[Value, Fingerprint], b: Mapping[Value, Fingerprint], taken: Mapping[Value, Value]
 ) -> list[tuple[Value, Value]]:
-    """The tensors of B and of A that may have the same values in another order of axes: no third one has these values.
+    """Tensors of A and B that may have the same values in another order of axes, if no third tensor has these values.
 
     Args:
-        a, b: of the tensors.
-        taken: for values of B their partners.
+        a, b: fingerprints of the tensors.
+        taken: partners of values of B.
     """
     partners = set(taken.values())
     left_a = [value for value in a if value not in partners]
@@ -284,12 +281,12 @@ def order_of_axes(a: np.ndarray, b: np.ndarray) -> tuple[int, ...] | None:
 
 
 def _have_one_shape(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether two shapes are the same, or would be if exporters had not kept, merged or split axes."""
+    """Whether two shapes are equal, or of different ranks: exporters keep, merge and split axes."""
     return one == other or len(one) != len(other)
 
 
 def _are_equal(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    """Whether two fingerprints are of the same values, up to rounding; each run has its scale first, then sums."""
+    """Whether two fingerprints are equal up to rounding; each run has its scale first, then sums."""
     if len(one) != len(other):
         return False
     return all(

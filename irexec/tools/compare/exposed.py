@@ -1,10 +1,9 @@
-"""Tensors inside bodies as outputs of a copy of the model: those of all iterations, one after the other.
+"""Tensors inside bodies as outputs of a copy of the model, all iterations one after the other.
 
-For each tensor the body gets an Unsqueeze and a Result, and the layer with the body an output in which the iterations
-are concatenated along a new axis 0, for which they have to give one shape. The shapes of a tensor can be had in the
-same way, and then the tensor itself as vectors of one length. The branch of an If that does not compute the tensor
-gives none of it: the output then has length 0. In a loop that branch gives zeros. Tensors of bodies inside bodies
-become outputs level by level, and have one such axis for each.
+For each tensor the body gets an Unsqueeze and a Result. The layer around the body gets an output with the iterations
+concatenated along a new axis 0, for which all iterations need one shape. Shapes of a tensor are exposed in the same
+way, and then the tensor itself as vectors of one length. The other branch of an If has an output of length 0, or of
+zeros in a loop. Tensors of bodies inside bodies become outputs level by level, with one such axis for each level.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Inner:
 
     Attributes:
         value: the tensor, of the graph of the innermost body.
-        levels: the layers whose bodies it is in, from the outermost on, each with the name of its body.
+        levels: the layers around its bodies, from the outermost on, each with the name of the body.
     """
 
     value: Value
@@ -40,7 +39,7 @@ class Inner:
 
     @property
     def is_in_inner_loop(self) -> bool:
-        """Whether it is in a loop inside another, whose number of iterations may change with those of the outer one."""
+        """Whether the tensor is in a loop inside another loop: the number of inner iterations may change."""
         return sum(len(node.bodies) == 1 for node, _ in self.levels) > 1
 
     @property
@@ -57,16 +56,16 @@ def expose(
     shapes: bool = False,
     lengths: Mapping[Value, int] | None = None,
 ) -> tuple[Model, dict[Value, Value]]:
-    """A copy of a model that gives tensors of its bodies, and for each of them the value of the copy.
+    """A copy of a model with tensors of its bodies as outputs, and the value of the copy for each tensor.
 
-    Tensors of an If are left out where their type or rank is not known, since the other branch has to give the same.
+    Tensors of an If without a known type or rank are left out: both branches need the same.
 
     Args:
-        model: a model, which is not changed.
+        model: the model, which is not changed.
         tensors: the tensors to expose.
         facts: facts of the values of the model.
-        shapes: give the shape of each tensor in place of it.
-        lengths: give these tensors as vectors, which are filled up with zeros to this length.
+        shapes: expose the shape of each tensor in place of the tensor.
+        lengths: lengths of tensors that are exposed as vectors, filled up with zeros.
     """
     made = copy.copy(model)
     exposing = _Exposing(dict(zip(model.walk(), made.walk(), strict=True)), facts)
@@ -83,8 +82,8 @@ class _Exposing:
     """Outputs that are added to a copy.
 
     Args:
-        copies: the layers of the copy by those of the model.
-        facts: of the values of the model.
+        copies: the layers of the copy by layers of the model.
+        facts: facts of the values of the model.
     """
 
     def __init__(self, copies: Mapping[Node, Node], facts: Mapping[Value, Fact]) -> None:
@@ -113,7 +112,7 @@ class _Exposing:
         return value
 
     def _level(self, node: Node, name: str, value: Value, fact: Fact, *, in_loop: bool) -> Value:
-        """The output of a layer that gives a tensor of one of its bodies."""
+        """A new output of a layer with a tensor of one of its bodies."""
         index = len(node.outputs)
         ids = [port.port for port in node.ports if port.port is not None] + [
             one.port for one in node.outputs if one.port is not None
@@ -140,7 +139,7 @@ class _Exposing:
         return self._emitted(graph, "Unsqueeze", [value, self._integer(graph, 0)], fact)
 
     def _filled_up(self, graph: Graph, value: Value, fact: Fact) -> Value:
-        """The elements of a tensor with zeros after them, as a vector of a type and length."""
+        """The elements of a tensor as a vector, with zeros after them."""
         vector = self._emitted(
             graph, "Reshape", [value, self._integer(graph, -1)], Fact(fact.element, (Dim(),)), special_zero="false"
         )
@@ -160,7 +159,7 @@ class _Exposing:
         return self._constant(graph, np.array([value]), Fact(I64, (1,)))
 
     def _nothing(self, graph: Graph, fact: Fact, counts: tuple[int, ...]) -> Value:
-        """Zeros of a type and shape, with such sizes in front; unknown sizes are 0."""
+        """Zeros of a type and shape, with ``counts`` in front of the shape; unknown sizes are 0."""
         if fact.element is None or fact.shape is None:
             raise AssertionError("the type and the rank are known")
         shape = (*counts, *(size if isinstance(size, int) else 0 for size in fact.shape))

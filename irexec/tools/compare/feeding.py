@@ -1,12 +1,10 @@
-"""The inputs of both sides: those that are given, random ones, or the tensors of the model that the other one is a part
-of."""
+"""Inputs of both sides: given arrays, random arrays, or tensors of the whole model for a part of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from irexec.errors import InputError
-from irexec.tools.compare.context import Context
 from irexec.tools.compare.inputs import (
     Given,
     Inputs,
@@ -17,6 +15,7 @@ from irexec.tools.compare.inputs import (
     whole_side,
 )
 from irexec.tools.compare.observe import observe
+from irexec.tools.compare.open_sides import OpenSides
 from irexec.tools.compare.options import Side
 from irexec.tools.compare.sides import ModelSide, RecordedSide
 from irexec.tools.engines.runtimes import Arrays
@@ -24,19 +23,19 @@ from irexec.tools.images.files import Notify
 from irexec.tools.run.input_sources import InputSource
 
 
-def feed(context: Context, given: Sequence[Given], sources: Sequence[InputSource], notify: Notify) -> Side | None:
-    """Add the inputs of all runs to those of the comparison.
+def feed(context: OpenSides, given: Sequence[Given], sources: Sequence[InputSource], notify: Notify) -> Side | None:
+    """Add the inputs of all runs to the comparison.
 
     Args:
         context: the comparison.
         given, sources: as for ``compare``.
-        notify: takes what the user might not expect.
+        notify: receives unexpected facts.
 
     Returns:
-        The side of which the other one is a part; None if neither is.
+        The side that has the other one as a part; None without such a side.
 
     Raises:
-        InputError: an input is missing, or what is given does not fit.
+        InputError: an input is missing, or a given array does not fit.
     """
     a, b, options = context.a, context.b, context.options
     if isinstance(a, RecordedSide):
@@ -44,7 +43,7 @@ def feed(context: Context, given: Sequence[Given], sources: Sequence[InputSource
         missing = [str(port) for port in b.model.inputs if port.name not in known]
         if missing and not sources:
             raise InputError(
-                f"{a.label} does not hold the inputs that its tensors were computed from ({', '.join(missing)}): give them with -i"
+                f"{a.label} does not hold the inputs of its tensors ({', '.join(missing)}): give them with -i"
             )
         random_or_given(context.inputs, sources, options, 1, notify, [known])
         return None
@@ -62,7 +61,7 @@ def feed(context: Context, given: Sequence[Given], sources: Sequence[InputSource
 
 
 def _feed_part(
-    context: Context,
+    context: OpenSides,
     a: ModelSide,
     given: Sequence[Given],
     sources: Sequence[InputSource],
@@ -70,7 +69,7 @@ def _feed_part(
     *,
     of_a: bool,
 ) -> None:
-    """Give a part the tensors of the other model, which are its inputs."""
+    """Add the tensors of the whole model as inputs of a part."""
     whole, part, runtime = (a, context.b, context.run_a) if of_a else (context.b, a, context.run_b)
     if runtime is None:
         raise AssertionError("both sides are models")

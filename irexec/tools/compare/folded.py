@@ -1,5 +1,5 @@
-"""Tensors that B computes and that A has as Constants: one exporter writes positions and masks as layers, the other one
-their values."""
+"""Tensors that B computes and A has as Constants: one exporter writes positions and masks as layers, the other their
+values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence, Set
 
 from irexec.analysis.constant_layers import constant_layers
 from irexec.ir.graph import Node, Value
-from irexec.tools.compare.context import Facts
+from irexec.tools.compare.observe import Facts
 from irexec.tools.compare.pairs import FOLDED, Pairs, TensorPair
 from irexec.tools.compare.sides import ModelSide
 
@@ -19,20 +19,19 @@ _COMMUTATIVE = ("Add", "Multiply", "Maximum", "Minimum", "Equal", "NotEqual", "L
 def pair_with_constants(
     a: ModelSide, b: ModelSide, pairs: Pairs, facts: tuple[Facts, Facts], agree: Set[Value]
 ) -> list[TensorPair]:
-    """Pairs of tensors of B with Constants of A, or with layers of constants, found from the paired layers that read
-    them.
+    """Pairs of tensors of B with Constants of A, or with tensors from constants, found from the layers that read them.
 
     Args:
         a, b: both sides.
         pairs: the pairs so far.
         facts: facts of the values of A, and of the values of B.
-        agree: the values of B that agree with their partners; these partners stay.
+        agree: values of B that agree with their partners, and keep them.
     """
     of_a, of_b = constant_layers(a.model), constant_layers(b.model)
     found: dict[Value, Value] = {}
     for value, partner in pairs.by_b.items():
         if value.node.type == "Reshape" or value.node.type != partner.node.type:
-            # A Reshape may infer a size, -1, that the other exporter has written.
+            # A Reshape may infer a size, -1, that the other exporter writes out.
             continue
         mine, theirs = _operands(value.node, partner.node, pairs) or (None, None)
         if mine is None or theirs is None or mine in agree or mine.node in of_b or mine.node.type in _GIVEN:
@@ -43,7 +42,7 @@ def pair_with_constants(
 
 
 def _operands(node: Node, of_a: Node, pairs: Pairs) -> tuple[Value, Value] | None:
-    """The one input of a layer of B that is not paired with the input of A's layer, and that input of A."""
+    """The only input of a layer of B that is not paired with the input of A's layer, and this input of A."""
     if len(node.inputs) != len(of_a.inputs):
         return None
     if node.type in _COMMUTATIVE:
@@ -69,15 +68,14 @@ def _left_over(
 
 
 def _is_pair(mine: Value | None, theirs: Value | None, pairs: Pairs) -> bool:
-    """Whether two inputs are the same; Constants on both sides are."""
+    """Whether two inputs are a pair; two Constants count as one."""
     if mine is None or theirs is None:
         return mine is theirs
     return pairs.by_b.get(mine) is theirs or (mine.node.constant is not None and theirs.node.constant is not None)
 
 
 def _fit(theirs: Value, mine: Value, facts: tuple[Facts, Facts]) -> bool:
-    """Whether both have floating-point values, or both do not, and as many elements, or as many once they are
-    broadcast."""
+    """Whether two tensors are both floating-point or both not, and have as many elements, or shapes that broadcast."""
     one, other = facts[0].get(theirs), facts[1].get(mine)
     if one is None or other is None or not one.is_static or not other.is_static:
         return False

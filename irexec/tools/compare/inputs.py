@@ -1,4 +1,4 @@
-"""The inputs of both sides, run by run."""
+"""Inputs of both sides, run by run."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ Given = Mapping[str, np.ndarray]
 
 
 def shapes_of_b(shapes: Shapes | None, a: ModelSide, b: ModelSide, pairs: Pairs) -> Shapes:
-    """The shapes that are given by names of A, by those of the inputs of B that are paired with them, without those of
-    A alone."""
+    """Shapes under the names of B's inputs, from shapes under the names of their partners in A."""
     names = {port.name: other.name for port, other in paired_inputs(a.model.inputs, b.model.inputs, pairs)}
     found: dict[str | None, PartialShape] = {}
     for name, shape in (shapes or {}).items():
@@ -43,8 +42,7 @@ def shapes_of_b(shapes: Shapes | None, a: ModelSide, b: ModelSide, pairs: Pairs)
 
 
 def paired_inputs(a: Sequence[Port], b: Sequence[Port], pairs: Pairs) -> list[tuple[Port, Port]]:
-    """The inputs of both that are the same one: paired by matching, or of one name, or in one position where none is
-    left over."""
+    """Inputs that both models share: by pairs, by name, or by position if none is left over."""
     by_node = {port.node: port for port in a}
     found: dict[str, tuple[Port, Port]] = {}
     for port in b:
@@ -65,7 +63,7 @@ class Inputs:
     """The inputs of all runs.
 
     Attributes:
-        a, b: for each run the arrays by the names of the inputs of that model.
+        a, b: arrays of each run, by the names of the inputs of this model.
     """
 
     def __init__(self, a: ModelSide | None, b: ModelSide, pairs: Pairs) -> None:
@@ -75,10 +73,11 @@ class Inputs:
         self.b: list[Arrays] = []
 
     def ports(self) -> list[Port]:
-        """Those to give arrays for: each input of A with what its partner in B takes, then those that only B has.
+        """Inputs that need arrays: each input of A with the shape that its partner accepts too, then the inputs of B
+        alone.
 
         Raises:
-            InputError: partners have no shape in common.
+            InputError: partners have no common shape.
         """
         partner = {port.name: other for port, other in self._paired}
         common = {other.name for _, other in self._paired}
@@ -86,7 +85,7 @@ class Inputs:
         return [*merged, *(port for port in self._b_ports if port.name not in common)]
 
     def require_partners(self, named: Collection[str]) -> None:
-        """Refuse to make up values for an input that one side alone has and reads, unless the user names it.
+        """Refuse random values for an input of one side alone, unless the user names it.
 
         Raises:
             InputError: there is such an input.
@@ -97,12 +96,13 @@ class Inputs:
             if lone:
                 names = ", ".join(repr(port.name) for port in lone)
                 raise InputError(
-                    f"{side} has inputs that are neither inputs nor tensors of {other} ({names}), and random values would not be the same: "
+                    f"{side} has inputs that are neither inputs nor tensors of {other} ({names}), "
+                    "and random values would not be the same: "
                     f"-i {lone[0].name}=SOURCE gives one of them values, -i random gives all of them random ones"
                 )
 
     def add(self, arrays: Given) -> None:
-        """The inputs of one run, by the names of ``ports``."""
+        """Add the inputs of one run, by the names of ``ports``."""
         own = {port.name: arrays[port.name] for port in self._a_ports if port.name in arrays}
         names = {other.name: port.name for port, other in self._paired}
         of_b = {
@@ -114,7 +114,7 @@ class Inputs:
         self.b.append(_bound(self._b_ports, of_b, "B"))
 
     def others(self, seed: int) -> list[Given]:
-        """Random arrays in the shapes of those of each run, by the names of ``ports``."""
+        """Random arrays with the shapes of each run, by the names of ``ports``."""
         found: list[Given] = []
         for run, (of_a, of_b) in enumerate(zip(self.a, self.b, strict=True)):
             known = {**of_b, **of_a}
@@ -152,15 +152,15 @@ def random_or_given(
     notify: Notify,
     given: Sequence[Given],
 ) -> None:
-    """Add the inputs of so many runs; random ones differ from run to run.
+    """Add the inputs of ``count`` runs; random ones differ from run to run.
 
     Args:
-        inputs: to add to.
-        sources: where arrays come from.
-        options: with the seed.
-        count: of runs.
-        notify: takes what the user might not expect.
-        given: arrays by the names of inputs that need no source, for each run, or for all.
+        inputs: the inputs to add to.
+        sources: sources of arrays.
+        options: options with the seed.
+        count: number of runs.
+        notify: receives unexpected facts.
+        given: arrays by the names of inputs, for each run, or one mapping for all runs.
     """
     ports = inputs.ports()
     for run in range(count):
@@ -179,7 +179,7 @@ def random_or_given(
 
 
 def recorded_inputs(a: RecordedSide, b: ModelSide) -> dict[str, np.ndarray]:
-    """The recorded tensors that have the names of inputs of B."""
+    """Recorded tensors with the names of B's inputs."""
     return {
         port.name: a.read(next(n for n in port.names if n in a.names))
         for port in b.model.inputs
@@ -188,7 +188,7 @@ def recorded_inputs(a: RecordedSide, b: ModelSide) -> dict[str, np.ndarray]:
 
 
 def named_inputs(given: Sequence[Given], sources: Sequence[InputSource]) -> set[str]:
-    """The names of inputs that the user gives values for, one by one."""
+    """Names of the inputs with values from the user, one by one."""
     names = {name for arrays in given for name in arrays} | {
         source.name for source in sources if source.name is not None
     }
@@ -200,14 +200,12 @@ def named_inputs(given: Sequence[Given], sources: Sequence[InputSource]) -> set[
 
 
 def whole_side(a: ModelSide, b: ModelSide, named: Collection[str], notify: Notify) -> Side | None:
-    """The side of which the other one is a part: an input of the part is a tensor in the middle of the whole, and has
-    its name.
+    """The side that has the other one as a part: an input of the part has the name of an inner tensor of the whole.
 
     Args:
-        a, b: what is compared.
-        named: the inputs for which the user gives values.
-        notify: is told what is found.
-
+        a, b: both sides.
+        named: inputs with values from the user.
+        notify: receives the finding.
     """
     sides: tuple[tuple[Side, ModelSide, Side, ModelSide], ...] = (("A", a, "B", b), ("B", b, "A", a))
     for side, whole, other, part in sides:
@@ -219,11 +217,10 @@ def whole_side(a: ModelSide, b: ModelSide, named: Collection[str], notify: Notif
 
 
 def same_tensors(whole: ModelSide, part: ModelSide, pairs: Pairs) -> dict[str, Value]:
-    """For each input of a model the tensor of another one that it is a part of: that of the same name, or the input
-    paired with it.
+    """The tensor of the whole model for each input of a part: the tensor of the same name, or the paired input.
 
     Raises:
-        InputError: there is none.
+        InputError: an input has no such tensor.
     """
     named = values_by_name(whole.model)
     partners = {one: other for both in pairs.by_b.items() for one, other in (both, both[::-1])}

@@ -1,8 +1,8 @@
-"""Products of 8-bit integers where a runtime has other values: exact arithmetic says who is wrong.
+"""Products of 8-bit integers with other values in a runtime: exact arithmetic shows the wrong side.
 
-ONNX Runtime computes QLinearConv, QLinearMatMul, MatMulInteger, and what it fuses of DequantizeLinear and
-QuantizeLinear to them, with integer instructions that saturate on some processors. The layers are found in the graph
-that irexec has made of the model: a product of which both operands come from 8-bit integers.
+ONNX Runtime computes QLinearConv, QLinearMatMul, MatMulInteger and fused DequantizeLinear and QuantizeLinear with
+integer instructions that saturate on some processors. The layers are found in irexec's graph of the model: both
+operands of such a product come from 8-bit integers.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from irexec.tools.engines.runtimes import Arrays, Runtime
 
 _BYTES = (U8, I8)
 _MOST_TERMS = 1 << 22
-"""Products that are looked at one by one."""
+"""Maximum number of products that are examined one by one."""
 _RTOL = 1e-4
-"""Of floats that come of an exact product of integers. Bytes may differ by 1: scales are multiplied in several
-orders."""
+"""Relative tolerance of floats from an exact product of integers. Bytes may differ by 1: libraries multiply scales in
+several orders."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class _Product:
     Attributes:
         node: the Convolution, GroupConvolution or MatMul.
         operands: activations and weights.
-        target: the tensor that is compared: the next one of bytes, else the first that the runtime gives.
+        target: the compared tensor: the next one of bytes, else the first observable one.
     """
 
     node: Node
@@ -70,17 +70,16 @@ class _Product:
 
 
 def explain(model: Model, runtime: Runtime, inputs: Arrays, options: CompareOptions) -> Known | None:
-    """The first product of bytes that irexec and the runtime compute differently from the same integers, and who is
-    right.
+    """The first product of bytes with different values in irexec and the runtime, and the right side.
 
     Args:
-        model: what the runtime runs.
+        model: the model of the runtime.
         runtime: ONNX Runtime.
-        inputs: of one run.
-        options: with what irexec may use.
+        inputs: the inputs of one run.
+        options: threads, memory and time of irexec.
 
     Returns:
-        None where there is no such product, or neither of the two is right.
+        None without such a product, or if neither side is right.
 
     Raises:
         RunTimeoutError: a run takes longer than the timeout.
@@ -146,7 +145,7 @@ def _operand(value: Value, facts: Mapping[Value, Fact]) -> _Operand | None:
 
 
 def _before(value: Value, type: str) -> Value:
-    """What a layer of that type is given, and ``value`` itself where its layer is of another."""
+    """The input of a layer of this type; ``value`` itself if its layer is of another type."""
     source = value.node.inputs[0] if value.node.type == type else None
     return value if source is None else source
 
@@ -154,7 +153,7 @@ def _before(value: Value, type: str) -> Value:
 def _target(
     node: Node, readers: Mapping[Value, Sequence[Node]], runtime: Runtime, facts: Mapping[Value, Fact]
 ) -> Value | None:
-    """See _Product; only one layer reads each tensor in between."""
+    """The target of a product, see _Product; only one layer reads each tensor in between."""
     value, first = node.outputs[0], None
     while True:
         if runtime.gives(value):
@@ -168,11 +167,11 @@ def _target(
 
 
 class _Irexec:
-    """irexec computing parts of a model.
+    """irexec as a runtime for parts of a model.
 
     Args:
         side: the model.
-        options: what it may use.
+        options: threads, memory and time.
     """
 
     def __init__(self, side: ModelSide, options: CompareOptions) -> None:
@@ -189,7 +188,7 @@ class _Irexec:
         return {value: arrays[0] for value, arrays in computed.arrays.items() if isinstance(value, Value)}
 
     def value(self, wanted: Value, known: Mapping[Value, np.ndarray]) -> np.ndarray | None:
-        """One value: a constant, a known one, or what its layer computes."""
+        """One value: a constant, a known value, or the result of its layer."""
         if wanted.node.constant is not None:
             return constant_value(wanted.node.constant)
         return known[wanted] if wanted in known else self.values([wanted], known).get(wanted)
@@ -197,14 +196,14 @@ class _Irexec:
 
 @dataclass(frozen=True)
 class _Trial:
-    """A product that the two compute differently.
+    """A product with different values in irexec and the runtime.
 
     Attributes:
-        product: it.
-        irexec: what computes parts of its model.
-        known: the tensors that it is computed from, as the runtime had them.
-        theirs, own: what the runtime and irexec have.
-        name: of the runtime.
+        product: the product.
+        irexec: irexec for parts of its model.
+        known: tensors in front of the product, as the runtime had them.
+        theirs, own: the target in the runtime and in irexec.
+        name: the name of the runtime.
     """
 
     product: _Product
@@ -215,7 +214,7 @@ class _Trial:
     name: str
 
     def verdict(self) -> Known | None:
-        """Who is right; None where neither is, or nothing can be said."""
+        """The right side; None if neither is right, or if this is unknown."""
         sums = self._exact_sums()
         exact = None if sums is None else self._after(sums)
         if sums is None or exact is None or exact.shape != self.theirs.shape:
@@ -227,16 +226,16 @@ class _Trial:
         count = f"{int(wrong.sum()):,} of {counted(wrong.size, 'value')} of {target.name!r}"
         if own_is_wrong:
             count = f"{int(_wrong(self.own, exact).sum()):,} of {counted(wrong.size, 'value')} of {target.name!r}"
-            text = f"irexec rounds sums of products of bytes: {count} are not those of the exact product, which {self.name} has"
+            text = f"irexec rounds sums of products of bytes: {count} differ from the exact product of {self.name}"
             return Known("", layer(target), text, self.name)
         if self._saturates(sums, wrong):
-            text = f"{self.name} saturates: it cuts sums of two products of bytes off at 16 bits, which makes {count} wrong"
+            text = f"{self.name} saturates sums of two products of bytes at 16 bits: {count} are wrong"
         else:
             text = f"{count} are not those of the exact product of integers in {self.name}"
         return Known("", layer(target), f"{text}; irexec's product is exact", "irexec")
 
     def _exact_sums(self) -> np.ndarray | None:
-        """The product in f64, which holds the sums of integers exactly."""
+        """The product in f64, where sums of integers are exact."""
         node = self.product.node
         arrays = [None if value is None else self.irexec.value(value, self.known) for value in node.inputs]
         definition = resolve(node.type, node.version)
@@ -247,7 +246,7 @@ class _Trial:
         return found
 
     def _after(self, sums: np.ndarray) -> np.ndarray | None:
-        """The compared tensor for these sums."""
+        """The target for these sums."""
         result, target = self.product.node.outputs[0], self.product.target
         product = sums.astype(np.float64 if result.fact is not None and result.fact.element is F64 else np.float32)
         return (
@@ -255,7 +254,7 @@ class _Trial:
         )
 
     def _saturates(self, sums: np.ndarray, wrong: np.ndarray) -> bool:
-        """Whether saturated sums give what the runtime has, in one of the orders in which they may be added."""
+        """Whether saturated sums lead to the values of the runtime, in one of the orders of libraries."""
         weights, scale = self._array(1), self._scale(sums.shape)
         if wrong.shape != sums.shape or weights is None or weights.dtype != np.int8 or scale is None:
             return False
@@ -271,7 +270,7 @@ class _Trial:
         return False
 
     def _terms(self, weights: np.ndarray, at: tuple[np.ndarray, ...]) -> Terms | None:
-        """The factors of some sums. Signed activations are 128 higher, as ONNX Runtime makes unsigned ones of them."""
+        """The factors of some sums. ONNX Runtime adds 128 to signed activations, which makes them unsigned."""
         x, node = self._array(0), self.product.node
         zero = self.product.operands[0].zero
         zeros = np.zeros(1) if zero is None else self.irexec.value(zero, self.known)
@@ -293,15 +292,14 @@ class _Trial:
         return terms_of_windows(x, weights, int(zeros.flat[0]) + higher, at, taken)
 
     def _array(self, index: int) -> np.ndarray | None:
-        """The integers of an operand, in the shape that the product takes."""
+        """The integers of an operand, in the shape of the product's input."""
         value = self.product.node.inputs[index]
         integers = self.irexec.value(self.product.operands[index].integers, self.known)
         made = None if value is None else self.irexec.value(value, self.known)
         return None if integers is None or made is None else integers.reshape(made.shape)
 
     def _scale(self, shape: tuple[int, ...]) -> np.ndarray | None:
-        """What a sum of integers is multiplied by, for each element of the product; None where that depends on its
-        terms."""
+        """The factor of each sum of integers; None if it depends on the terms of the sum."""
         found = np.ones(shape)
         is_matrix = self.product.node.type == "MatMul"
         for index, operand in enumerate(self.product.operands):
@@ -316,7 +314,7 @@ class _Trial:
 
 
 def _wrong(values: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Which values are not the others: bytes may differ by 1, 32-bit integers not at all, floats by their rounding."""
+    """Mask of unequal values: bytes may differ by 1, 32-bit integers not at all, floats by rounding."""
     a, b = values.astype(np.float64), others.astype(np.float64)
     if values.dtype.kind != "f":
         return np.asarray(np.abs(a - b) > (1 if values.dtype.itemsize == 1 else 0))

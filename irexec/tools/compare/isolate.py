@@ -1,7 +1,6 @@
-"""Each layer of B alone: its inputs are the tensors of A, so that differences do not add up.
+"""Single layers of B with the tensors of A as inputs: differences do not add up.
 
-All layers that are compared at once are one model, in which nothing connects them: it takes as long to compile and to
-run as B itself.
+All layers of a batch form one model without connections between them, which compiles and runs in the time of B itself.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from irexec.tools.compare.sides import ModelSide
 from irexec.tools.engines.runtimes import open_runtime
 
 Sources = Mapping[Value, Value | str]
-"""For values of B what can be given for them: a value, or the name of a recorded tensor."""
+"""Replacements of values of B as inputs of layers: a value, or the name of a recorded tensor."""
 
 _STATE = ("ReadValue", "Assign")
 
@@ -37,11 +36,11 @@ class Isolated:
 
     Args:
         b: the side.
-        sources: for values of B those that can be given for them, of A say. Layers whose outputs have none run along
-            with the layer that reads them.
-        options: with what the runtimes may use.
-        shapes: those of B's tensors; what is given has as many elements.
-        orders: the orders of axes that make what is given B's tensors; see Pairs.
+        sources: replacements of values of B, such as values of A. Layers without a replacement of their outputs run
+            together with the layer that reads them.
+        options: threads, memory and time of the runtimes.
+        shapes: shapes of B's tensors; replacements have as many elements.
+        orders: orders of axes that turn replacements into B's tensors; see Pairs.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class Isolated:
         self._facts = infer_shapes(b.model, tolerant=True).facts
 
     def chosen(self, tensors: Sequence[TensorPair], uncompared: list[Uncompared]) -> list[TensorPair]:
-        """The tensors of layers that can be run alone; for the others, why not."""
+        """The tensors of layers that can be run alone; the others are added to ``uncompared`` with the reason."""
         found = []
         for pair in tensors:
             nodes, cuts = self._part(pair.b.node)
@@ -72,12 +71,12 @@ class Isolated:
         return found
 
     def needed(self, batch: Sequence[TensorPair]) -> list[Value | str]:
-        """The tensors of A that are inputs of the layers of a batch."""
+        """Tensors of A that the layers of a batch read."""
         cuts = (value for pair in batch for value in self._part(pair.b.node)[1])
         return list(dict.fromkeys(self._by_b[value] for value in cuts))
 
     def observed(self, batch: Sequence[TensorPair], of_a: Observed, runtime: str, runs: int) -> Observed:
-        """What the layers give, for each run."""
+        """The results of the layers in each run."""
         found = Observed()
         good = []
         for pair in batch:
@@ -115,15 +114,15 @@ class Isolated:
         return found
 
     def _shaped(self, value: Value, array: np.ndarray) -> np.ndarray:
-        """An array as B has it: two exporters may differ in axes of size 1, and in the order of axes."""
+        """An array in B's shape: two exporters may differ in axes of size 1 and in the order of axes."""
         return arranged(array, self._shapes.get(value, array.shape), self._orders.get(value, ()))
 
     def _run(self, batch: Sequence[TensorPair], arrays: dict[Value, np.ndarray], runtime: str, found: Observed) -> None:
         made = _Apart(batch, arrays, self)
         options = self._options
         with open_runtime(
-            runtime, made.model, threads=options.threads, precision=options.own_precision, max_memory=options.max_memory,
-            timeout=options.timeout,
+            runtime, made.model, threads=options.threads, precision=options.own_precision,
+            max_memory=options.max_memory, timeout=options.timeout,
         ) as opened:  # fmt: skip
             ports = opened.inputs
             bound = bind_inputs(
@@ -139,8 +138,7 @@ class Isolated:
                 found.arrays.setdefault(pair.b, []).extend(seen.arrays[value])
 
     def _part(self, node: Node) -> tuple[list[Node], list[Value]]:
-        """The layers that run with a layer, itself included, and the values that they are given; of a Parameter its
-        value alone."""
+        """The layers that run with a layer, itself included, and their inputs; only the value for a Parameter."""
         if node.type == "Parameter":
             return [], list(node.outputs)
         nodes: dict[Node, None] = {node: None}
@@ -171,9 +169,9 @@ class _Apart:
     """The model of a batch.
 
     Attributes:
-        model: the layers, each on Parameters and Constants.
-        arrays: for its Parameters, in order.
-        values: for each value of B that of the model.
+        model: the layers, each with Parameters and Constants as inputs.
+        arrays: arrays of its Parameters, in order.
+        values: values of the model by values of B.
     """
 
     def __init__(self, batch: Sequence[TensorPair], given: dict[Value, np.ndarray], isolated: Isolated) -> None:
@@ -187,7 +185,7 @@ class _Apart:
         results = [Node(0, "", "Result", "opset1") for _ in batch]
         for node, pair in zip(results, batch, strict=True):
             if pair.b not in self.values:
-                # An input that is a result too.
+                # An input may be a result too.
                 self.values[pair.b] = self._parameter(pair.b)
             node.ports = [_input(self.values[pair.b])]
         self.model = Model.of(ModelGraph("layers", [*self._nodes, *results]))

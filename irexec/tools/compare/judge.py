@@ -1,11 +1,9 @@
-"""Each layer judged from the tensors that it was given: whether it computes otherwise, or only carries on what reaches
-it.
+"""Judgements of single layers: a layer computes something else, or passes on the difference of its inputs.
 
-A difference within the tolerance may grow on its way: a Softmax of large values, or a division by a small variance,
-makes much of the rounding of others. The layer where it leaves the tolerance is not at fault. To tell, irexec computes
-every layer of B from the tensors that A had, and what comes out is compared with what A had there: where they agree,
-A's layer and B's layer are the same function. Then the same with the tensors that B had, since what runs B may be at
-fault itself, irexec's own plans included.
+A difference within the tolerance may grow: a Softmax of large values, or a division by a small variance, enlarges the
+rounding of earlier layers. The layer at which it leaves the tolerance is not at fault. irexec therefore computes each
+layer of B from A's inputs of this layer. If the result agrees with A's tensor, both layers are the same function. The
+same is done with B's inputs and B's tensor: the runtime of B may be at fault, irexec's own plans included.
 """
 
 from __future__ import annotations
@@ -19,19 +17,18 @@ import numpy as np
 
 from irexec.ir.graph import Value
 from irexec.tools.arrays.agreement import Agreement, Tolerance
-from irexec.tools.compare.context import Context, Facts
 from irexec.tools.compare.isolate import Isolated, Sources
-from irexec.tools.compare.observe import Observed, observe
+from irexec.tools.compare.observe import Facts, Observed
+from irexec.tools.compare.open_sides import OpenSides
 from irexec.tools.compare.pairs import FOLDED, TensorPair
 from irexec.tools.compare.rows import Ancestors, Found, Rows, arranged, in_one_shape
 from irexec.tools.compare.tolerances import RTOL
 
 HIDDEN = 0.03
-"""The part of the relative tolerance from which on the deviation of one layer, as root mean squares, is a fault within
-the tolerance.
+"""Fraction of the relative tolerance above which the deviation of one layer is a fault within the tolerance.
 
-Of f32 that is 3e-6. Two runtimes differ by up to 7e-7 in a Convolution, and by 1 to 3e-7 in other layers, measured over
-15 networks.
+For f32 this is a deviation of 3e-6, of root mean squares. Two runtimes differ by up to 7e-7 in a Convolution and by 1
+to 3e-7 in other layers, measured over 15 networks.
 """
 HIDDEN_COARSE = 0.4
 """The same of types coarser than f32, whose tolerance is some ten roundings: the inputs that a layer is computed from
@@ -40,12 +37,12 @@ once more are rounded to their types, and those that a runtime computed from, in
 
 @dataclass(frozen=True)
 class Judgement:
-    """One layer, computed from the tensors that it was given.
+    """The judgement of one layer.
 
     Attributes:
-        agreement: of what a runtime has with what irexec computes; of the first side that differs.
-        deviation: the largest root of the mean square of the difference, over that of the tensor.
-        is_fault: whether that is more than rounding.
+        agreement: agreement of the runtime's tensor with irexec's result, for the first side that differs.
+        deviation: root mean square of the difference divided by that of the tensor, the larger one of both sides.
+        is_fault: whether the deviation is more than rounding.
     """
 
     agreement: Agreement
@@ -62,7 +59,7 @@ class Judge:
         facts: of the values of B.
     """
 
-    def __init__(self, context: Context, rows: Rows, facts: Facts) -> None:
+    def __init__(self, context: OpenSides, rows: Rows, facts: Facts) -> None:
         self._context, self._rows, self._facts = context, rows, facts
         self._made: dict[Value, Judgement] = {}
         self._results = {value for node in context.b.model.results for value in node.inputs if value is not None}
@@ -84,7 +81,7 @@ class Judge:
             # A.
             own: Sources = {value: value for value in sources if self._context.run_b.gives(value)}
             rest = [replace(pair, a=pair.b, order=()) for pair in batch if pair.b in made]
-            for value, judgement in self._judged(rest, own, self._observed_b, {}).items():
+            for value, judgement in self._judged(rest, own, self._context.observed_b, {}).items():
                 made[value] = _worse(made[value], judgement)
             self._made |= made
         return {one.value: self._made[one.value] for one in found if one.value in self._made}
@@ -111,11 +108,6 @@ class Judge:
             waiting += [source for source in sources if source not in seen]
             seen.update(sources)
         return found
-
-    def _observed_b(self, sources: Sequence[Value | str]) -> Observed:
-        return observe(
-            self._context.run_b, self._context.inputs.b, [value for value in sources if isinstance(value, Value)]
-        )
 
     def _judged(
         self,
@@ -154,7 +146,7 @@ def _worse(one: Judgement, other: Judgement) -> Judgement:
 
 
 def is_more_than_rounding(agreement: Agreement, tolerance: Tolerance) -> bool:
-    """Whether what one layer computes differs by more than rounding, although it may be within the tolerance."""
+    """Whether the result of one layer differs by more than rounding, although it may be within the tolerance."""
     return _deviation(agreement) > tolerance.rtol * (HIDDEN if tolerance.rtol <= RTOL["f32"] else HIDDEN_COARSE)
 
 
@@ -165,11 +157,10 @@ def _deviation(agreement: Agreement) -> float:
 
 
 def judge_rows(rows: Rows, judge: Judge, ancestors: Ancestors) -> None:
-    """Mark the rows that differ only since what reaches their layers does; where that is all of them, look for what is
-    hidden.
+    """Mark the rows of innocent layers: these differ only because the inputs of their layers do.
 
-    Where no layer that differs is at fault, one may be whose own tensor is within the tolerance. It counts as
-    differing.
+    If all differing layers are innocent, a layer whose own tensor is within the tolerance may be at fault. Its row then
+    counts as differing.
     """
     outer = [one for one in rows.found if not one.path]
     differing = [one for one in outer if not one.row.agreement.agrees]
@@ -192,7 +183,7 @@ def judge_rows(rows: Rows, judge: Judge, ancestors: Ancestors) -> None:
 def _following(
     differing: Sequence[Found], innocent: set[Value], judgements: Mapping[Value, Judgement], ancestors: Ancestors
 ) -> set[Value]:
-    """The rows that could not be judged and that follow from others that are innocent: a ReadValue, say."""
+    """Values without a judgement whose differing inputs all belong to innocent layers, such as a ReadValue."""
     differ = {one.value for one in differing}
     found: set[Value] = set()
     for one in differing:
@@ -203,12 +194,12 @@ def _following(
 
 
 def _is_inside(one: Found, innocent: set[Value]) -> bool:
-    """Whether a tensor is of a body of a layer that is innocent."""
+    """Whether a tensor belongs to a body of an innocent layer."""
     return bool(one.path) and any(one.path.startswith(f"{value.node.name}/") for value in innocent if value.node.bodies)
 
 
 def _told(one: Found, innocent: set[Value], guilty: set[Value]) -> Found:
-    """A row with what is known of its layer."""
+    """A row with the judgement of its layer."""
     if one.row.agreement.agrees:
         return one
     follows = True if one.value in innocent or _is_inside(one, innocent) else False if one.value in guilty else None
@@ -218,5 +209,8 @@ def _told(one: Found, innocent: set[Value], guilty: set[Value]) -> Found:
 def _uncovered(one: Found) -> Found:
     """A row within the tolerance whose layer is at fault."""
     agreement = one.row.agreement
-    text = f"values differ by up to {agreement.largest:g}, within the tolerance, and not by rounding; what follows makes more of it"
+    text = (
+        f"values differ by up to {agreement.largest:g}, within the tolerance, and not by rounding; "
+        "later layers enlarge the difference"
+    )
     return replace(one, row=replace(one.row, agreement=replace(agreement, agrees=False, message=text), follows=False))

@@ -1,5 +1,5 @@
-"""What is known of the layers that differ: of OpenVINO from the table of portability, of ONNX Runtime from exact
-products of bytes."""
+"""Known reasons for differing layers: the table of portability for OpenVINO, exact products of bytes for ONNX
+Runtime."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from irexec.analysis.portability.difference_findings import differences
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import IrexecError, RunTimeoutError
 from irexec.ir.graph import Node
-from irexec.tools.compare.comparison import Divergence, Known, Layer, TensorRow
-from irexec.tools.compare.context import Context
+from irexec.tools.compare.comparison import ComparedLayer, Divergence, Known, TensorRow
 from irexec.tools.compare.int8 import explain
+from irexec.tools.compare.open_sides import OpenSides
 from irexec.tools.compare.rows import layer, paths_of
 from irexec.tools.compare.sides import ModelSide, RecordedSide
 from irexec.tools.engines.runtimes import OWN
 
 _VISIBLE = [row for row in DIFFERENCES.values() if row.effect != "fails"]
-"""The differences that show in tensors."""
+"""Differences that change tensors."""
 
 
 def known_reasons(
-    context: Context, first: Divergence | None, independent: Sequence[Layer], results: Sequence[TensorRow]
+    context: OpenSides, first: Divergence | None, independent: Sequence[ComparedLayer], results: Sequence[TensorRow]
 ) -> tuple[Known, ...]:
-    """What is known of a difference.
+    """Known reasons for a difference.
 
     Args:
         context: the comparison.
@@ -43,15 +43,15 @@ def known_reasons(
 
 
 def _suspects(
-    model: Model, first: Divergence | None, independent: Sequence[Layer], results: Sequence[TensorRow]
+    model: Model, first: Divergence | None, independent: Sequence[ComparedLayer], results: Sequence[TensorRow]
 ) -> dict[Node, str]:
-    """The layers of B that may be the reason, with the paths of the bodies that they are in."""
+    """Layers of B that may be the reason, with the paths of their bodies."""
     paths = paths_of(model)
     by_name = {(f"{path}{node.name}", node.id): node for node, path in paths.items()}
     if first is not None:
         layers = [first.suspect.layer, *(one.layer for one in first.between), *independent]
         named = {by_name[key]: paths[by_name[key]] for one in layers if (key := (one.name, one.id)) in by_name}
-        # What differs in a body may do so because of how its layer runs it.
+        # A difference inside a body may be a fault of the layer that runs the body.
         around = (
             node
             for node in paths
@@ -60,7 +60,7 @@ def _suspects(
             if path.startswith(f"{paths[node]}{node.name}/")
         )
         return named | {node: paths[node] for node in around}
-    # Nothing differs when every tensor is observed: it may be any layer that the results are computed from.
+    # No observed tensor differs: any layer in front of the results may be the reason.
     waiting = [by_name[key] for row in results if (key := (row.b.name, row.b.id)) in by_name]
     found: dict[Node, str] = {}
     while waiting:
@@ -71,8 +71,8 @@ def _suspects(
     return found
 
 
-def _of_openvino(context: Context, suspects: Mapping[Node, str]) -> Iterator[Known]:
-    """Of the differences that OpenVINO is known for those of these layers."""
+def _of_openvino(context: OpenSides, suspects: Mapping[Node, str]) -> Iterator[Known]:
+    """Known differences of OpenVINO at these layers."""
     options, is_recorded = context.options, isinstance(context.a, RecordedSide)
     right = next((name for name in (options.b_runtime, options.a_runtime) if name in OWN), "")
     if options.b_runtime == "openvino" or (is_recorded and options.b_runtime in OWN):
@@ -89,8 +89,8 @@ def _of_openvino(context: Context, suspects: Mapping[Node, str]) -> Iterator[Kno
             yield Known(row.code, layer(known.outputs[0], suspects[known]), f"{condition}{row.does}", right)
 
 
-def _of_onnxruntime(context: Context, run: int) -> Known | None:
-    """The first product of bytes that ONNX Runtime and irexec compute differently."""
+def _of_onnxruntime(context: OpenSides, run: int) -> Known | None:
+    """The first product of bytes with different values in ONNX Runtime and irexec."""
     options, a = context.options, context.a
     if options.b_runtime == "onnxruntime" and options.a_runtime in OWN:
         model, runtime, inputs = context.b.model, context.run_b, context.inputs.b
@@ -108,5 +108,5 @@ def _of_onnxruntime(context: Context, run: int) -> Known | None:
     except RunTimeoutError:
         raise
     except IrexecError:
-        # What ONNX Runtime does not run once more, or irexec not in parts, stays unexplained.
+        # The reason stays unknown if ONNX Runtime does not run the model again, or irexec not in parts.
         return None

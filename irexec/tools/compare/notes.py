@@ -1,4 +1,4 @@
-"""What one has to know to read a comparison."""
+"""Notes for a reader of a comparison."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from irexec.tools.compare.tolerances import Tolerances
 
 
 def _computes_in(half: Element, side: AnySide) -> bool:
-    """Whether a layer of a model declares a result of this type that is computed."""
+    """Whether a computed result of a model is declared as this type."""
     nodes = (
         (node for node in side.order if node.type not in ("Parameter", "Constant", "Result"))
         if isinstance(side, ModelSide)
@@ -32,13 +32,13 @@ def notes_on(
     results: Sequence[TensorRow],
     runs: int,
 ) -> Iterator[str]:
-    """Sentences."""
+    """The notes of a comparison."""
     others = [
         name for name in dict.fromkeys((options.a_runtime, options.b_runtime)) if name in ("openvino", "onnxruntime")
     ]
     names = " and ".join({"openvino": "OpenVINO", "onnxruntime": "ONNX Runtime"}[name] for name in others)
     if others:
-        yield f"to observe tensors changes what {names} fuses; results are compared without observation too"
+        yield f"observed tensors change the layers that {names} fuses; results are compared without observation too"
     if others and options.precision is None and any(_computes_in(half, side) for half in HALVES for side in (a, b)):
         yield f"irexec computes f16 and bf16 in f32, as {names} does; --precision as-written rounds every result"
     if "openvino" in others and _computes_in(BF16, b):
@@ -49,7 +49,10 @@ def notes_on(
     by_name = {found.row.b.tensor: observed[found.value] for found in rows.found}
     hidden = [row for row in results if not row.agreement.agrees and by_name.get(row.b.tensor)]
     for row in hidden:
-        yield f"result {row.b.tensor!r} agrees when every tensor is observed and differs when none is: fused layers are the reason"
+        yield (
+            f"result {row.b.tensor!r} agrees when every tensor is observed and differs when none is: "
+            "fused layers are the reason"
+        )
     if results and all(row.agreement.agrees for row in results) and not all(observed.values()):
         yield "the results agree: the difference does not reach any of them"
     for found in rows.found:
@@ -59,7 +62,10 @@ def notes_on(
             else []
         )
         if inner and not found.row.agreement.agrees and all(other.row.agreement.agrees for other in inner):
-            yield f"the tensors inside {found.value.node.name!r} agree when they are observed, and what it gives when they are not differs"
+            yield (
+                f"the tensors inside {found.value.node.name!r} agree when they are observed; "
+                "its result without observation differs"
+            )
             break
     if runs > 1:
         yield f"{runs} runs, one after the other: state goes from run to run"

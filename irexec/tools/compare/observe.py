@@ -1,28 +1,31 @@
-"""Running a side for many tensors: what a runtime cannot give is found and left out, with its reason."""
+"""Runs of a side for many tensors: a tensor that its runtime cannot return is left out, with the reason."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from irexec.errors import InputError, IrexecError, RunTimeoutError
 from irexec.ir.constants import constant_value
+from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
 from irexec.tools.engines.runtimes import Arrays, Runtime
 
+Facts = Mapping[Value, Fact]
+
 _MAX_FAILURES = 8
-"""Tensors that may each be the first that fails; each takes some ten runs to find."""
+"""Maximum number of failing tensors that are searched; each search takes about ten runs."""
 
 
 class Observed:
     """The tensors of several runs.
 
     Attributes:
-        arrays: for each value one array for each run.
-        failures: why others could not be had.
-        errors: the errors raised for them.
+        arrays: the arrays of each value, one for each run.
+        failures: reasons for missing values.
+        errors: the errors of these values.
     """
 
     def __init__(self) -> None:
@@ -32,10 +35,10 @@ class Observed:
 
 
 def observe(runtime: Runtime, runs: Sequence[Arrays], values: Iterable[Value]) -> Observed:
-    """Run a model for values of its graph, which are in topological order.
+    """Run a model for values of its graph, in topological order.
 
     Raises:
-        IrexecError: nothing can be had.
+        IrexecError: no value can be computed.
     """
     found = Observed()
     waiting: list[Value] = []
@@ -87,8 +90,7 @@ def _take(runtime: Runtime, runs: Sequence[Arrays], values: list[Value], found: 
 def _first_failing(
     runtime: Runtime, runs: Sequence[Arrays], values: list[Value], found: Observed
 ) -> tuple[Value, str] | None:
-    """The first value with which those before it cannot be had any more, and why; None if all of them can be had after
-    all."""
+    """The first value that fails together with all values before it, and the reason; None if no value fails."""
     low, high = 0, len(values)
     reason = ""
     while low < high:
@@ -104,7 +106,7 @@ def _first_failing(
 
 
 def _after(node: Node, graph: Graph) -> set[Node]:
-    """The layers that depend on a layer, and itself."""
+    """A layer and all layers that depend on it."""
     after = {node}
     for other in topological(graph)[0]:
         if any(value is not None and value.node in after for value in other.inputs):

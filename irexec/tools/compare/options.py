@@ -1,4 +1,4 @@
-"""What a comparison is asked for."""
+"""Options of a comparison."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Literal
 
 from irexec.analysis.precision import Precision
 from irexec.errors import InputError
-from irexec.ir.dims import shape_text
 from irexec.tools.arrays.agreement import THRESHOLDS, Metric
 from irexec.tools.engines.runtimes import OWN, precision_beside
 from irexec.tools.run.shapes import Shapes
@@ -20,21 +19,19 @@ class CompareOptions:
     """How two models are run and compared. A is the reference.
 
     Attributes:
-        a_runtime, b_runtime: what runs each, of irexec.tools.engines.runtimes.RUNTIMES.
-        a_weights, b_weights: the .bin of each; None is the file of the model's name.
+        a_runtime, b_runtime: runtimes of A and B, of irexec.tools.engines.runtimes.RUNTIMES.
+        a_weights, b_weights: the .bin of A and B; None is the file of the model's name.
         shapes: new shapes of inputs by name, for both; None is the only input.
-        seed: for random inputs.
-        runs: how many times both are run one after the other, with state from run to run; None is 2 for models with
-            state, else 1.
-        metric, threshold, rtol, atol: see Tolerance; None is what suits the element types: see
-            irexec.tools.compare.tolerances.
-        maps: names of tensors of A and B that are the same, whatever else speaks against it.
-        inputs_of: the side whose tensors are the inputs of the same name of the other, which is a part of it.
+        seed: seed of random inputs.
+        runs: number of runs one after the other, with state from run to run; None is 2 for models with state, else 1.
+        metric, threshold, rtol, atol: see Tolerance; by default by element type: see irexec.tools.compare.tolerances.
+        maps: pairs of names of tensors of A and B, which overrule all other pairs.
+        inputs_of: the side with tensors that are inputs of the other side, which is a part of it.
         isolate: run each layer of B alone, with the tensors of A as inputs.
-        precision: how irexec computes f16 and bf16; None is as the other runtime does.
+        precision: precision of f16 and bf16 in irexec; by default as in the other runtime.
         threads, max_memory, timeout: as for open_runtime.
-        tries: how many comparisons are made, all but the first with random inputs, until one finds a fault.
-        strict: tensors that were paired by structure count even if what is computed from them agrees.
+        tries: maximum number of comparisons until one finds a fault, all but the first with random inputs.
+        strict: differing pairs from structure count even if later tensors agree.
     """
 
     a_runtime: str = "irexec"
@@ -71,10 +68,6 @@ class CompareOptions:
 
     @property
     def own_precision(self) -> Precision:
-        """How irexec computes f16 and bf16."""
+        """The precision of f16 and bf16 in irexec."""
         other = next((name for name in (self.a_runtime, self.b_runtime) if name not in OWN), self.b_runtime)
         return self.precision or precision_beside(other)
-
-    def said(self) -> str:
-        """The shapes, for messages."""
-        return " ".join(f"{name or ''}{shape_text(shape)}" for name, shape in (self.shapes or {}).items())

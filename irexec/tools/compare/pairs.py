@@ -1,4 +1,4 @@
-"""Which tensor of A is which of B."""
+"""Pairs of tensors of A and B."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from irexec.tools.compare.parts import inner_inputs
 from irexec.tools.compare.sides import ModelSide, RecordedSide, computed, ordered
 
 FOLDED = "folded"
-"""Reason for a pair of a tensor that B computes and a Constant of A."""
+"""Reason of a pair of a computed tensor of B and a Constant of A."""
 GUESSES = frozenset({"structure", "contents", "neighbours", "order", "through", "replaced", "value", FOLDED})
-"""Reasons for a pair that are not a name."""
+"""Reasons of a guessed pair."""
 VALUES = ("value", "what follows", FOLDED)
-"""Reasons for a pair whose values come in one order, whatever the axes are."""
+"""Reasons of a pair with values in one order, whatever the axes are."""
 RESULT = ("name of the result", "position of the result")
-"""Reasons for a pair that is certain, since both models are asked for the same."""
+"""Reasons of a certain pair: both models are asked for the same result."""
 
 Levels = tuple[tuple[Node, str], ...]
 
 
 @dataclass(frozen=True)
 class TensorPair:
-    """A tensor of B and the same of A.
+    """A tensor of B and the same tensor of A.
 
     Attributes:
-        a: a value, or the name of a recorded tensor.
+        a: the value of A, or the name of a recorded tensor.
         b: the value of B.
         how: the reason.
-        order: the order of A's axes that makes them those of B; () where it is the same.
+        order: the order of A's axes that gives those of B; () for equal axes.
     """
 
     a: Value | str
@@ -49,7 +49,7 @@ class TensorPair:
 
 @dataclass(frozen=True)
 class InnerPair:
-    """A tensor inside bodies of B and the same of A."""
+    """A tensor inside bodies of B and the same tensor of A."""
 
     a: Inner
     b: Inner
@@ -61,12 +61,12 @@ class Pairs:
     """The pairs of one comparison.
 
     Attributes:
-        tensors: those to compare, in the order in which B computes them.
-        inner: those inside bodies.
-        by_b: for every value of B, Parameters and Constants included, the value of A.
-        orders: for values of B that A has in another order of axes, this order.
-        layers: for layers of B those of A, bodies included.
-        uncompared: what has no partner.
+        tensors: the pairs to compare, in the order in which B computes them.
+        inner: the pairs inside bodies.
+        by_b: the values of A by values of B, Parameters and Constants included.
+        orders: the orders of A's axes by values of B, for tensors with other axes.
+        layers: the layers of A by layers of B, bodies included.
+        uncompared: tensors without a partner.
     """
 
     tensors: list[TensorPair] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Pairs:
     uncompared: list[Uncompared] = field(default_factory=list)
 
     def layer_of_a(self, node: Node) -> Node | None:
-        """The layer of A that is this one of B."""
+        """The partner of a layer of B."""
         if node in self.layers:
             return self.layers[node]
         value = next((self.by_b[value] for value in node.outputs if value in self.by_b), None)
@@ -88,9 +88,9 @@ def pair_models(a: ModelSide, b: ModelSide, maps: Sequence[tuple[str, str]], kno
     """The pairs of two models.
 
     Args:
-        a, b: both.
-        maps: the names of tensors that are the same.
-        known: tensors that have the same values.
+        a, b: both models.
+        maps: pairs of names of tensors.
+        known: pairs of tensors with equal values.
 
     Raises:
         InputError: a tensor of ``maps`` does not exist, or is given twice.
@@ -131,7 +131,7 @@ def pair_models(a: ModelSide, b: ModelSide, maps: Sequence[tuple[str, str]], kno
 
 
 def _pair_readers(a: ModelSide, b: ModelSide, by_b: dict[Value, Value], how: dict[Value, str]) -> None:
-    """Pair the layers without a partner that read the same tensors and have the same type, where there is one alone."""
+    """Pair layers without a partner that have one type and read the same tensors, if A has only one such layer."""
     constant = constant_layers(a.model) | constant_layers(b.model)
     users: dict[Value, dict[Node, None]] = {}
     for node in a.order:
@@ -163,10 +163,10 @@ def _is_constant(value: Value, constant: set[Node]) -> bool:
 
 
 def _pair_results(a: ModelSide, b: ModelSide, by_b: dict[Value, Value], how: dict[Value, str]) -> None:
-    """Pair what the results are computed from.
+    """Pair the tensors of results.
 
-    What structure says of these is overruled: where the last layer is missing in B, the one in front of it has a
-    partner of its own.
+    These pairs overrule structure: if the last layer is missing in B, structure pairs the layer in front of it with its
+    own partner.
     """
     for theirs, mine in _same_results(a, b):
         source, other = mine.inputs[0], theirs.inputs[0]
@@ -182,9 +182,9 @@ def _pair_results(a: ModelSide, b: ModelSide, by_b: dict[Value, Value], how: dic
 
 
 def _same_inputs(a: ModelSide, b: ModelSide) -> list[tuple[Node, Node]]:
-    """Parameters that are the same input: by a common name, the others by position where types and shapes fit.
+    """Parameters of the same input: by a common name, the others by position if types and shapes fit.
 
-    Structure does not decide: of ``x - y`` and ``y - x`` it would say that two inputs have changed their names.
+    Structure does not decide: ``x - y`` and ``y - x`` would have two renamed inputs.
     """
     if inner_inputs(a.model, b.model) or inner_inputs(b.model, a.model):
         return []
@@ -201,7 +201,7 @@ def _same_inputs(a: ModelSide, b: ModelSide) -> list[tuple[Node, Node]]:
 
 
 def _fit(one: Port, other: Port) -> bool:
-    """Whether two inputs have one element type, and a shape in common."""
+    """Whether two inputs have one element type and a common shape."""
     try:
         meet_shapes(one.shape, other.shape)
     except OpError:
@@ -210,9 +210,9 @@ def _fit(one: Port, other: Port) -> bool:
 
 
 def _same_results(a: ModelSide, b: ModelSide) -> list[tuple[Node, Node]]:
-    """The Results that are the same: by their names, or by their positions where both models have as many.
+    """Pairs of Results: by their names, or by their positions if both models have as many.
 
-    Those of a part, whose inputs are tensors in the middle of the other, are others.
+    The results of a part of the other model are inner tensors of it: they have no pair.
     """
     if inner_inputs(a.model, b.model) or inner_inputs(b.model, a.model):
         return []
@@ -224,7 +224,7 @@ def _same_results(a: ModelSide, b: ModelSide) -> list[tuple[Node, Node]]:
 
 
 def _by_names(results_a: Sequence[Node], results_b: Sequence[Node]) -> list[tuple[Node, Node]] | None:
-    """The Results that have a name in common; None unless that is one of A for each of B, and each time another one."""
+    """Pairs of Results with a common name; None unless each Result of B has another single one of A."""
     named = {name: node for node in results_a for value in node.inputs if value is not None for name in value.names}
     found = [
         (mine, {named[name] for value in mine.inputs if value for name in value.names if name in named})
@@ -264,12 +264,12 @@ def _pair_bodies(matching: Matching, levels_a: Levels, levels_b: Levels, found: 
 
 
 def inner_uncompared(side: str, tensor: Inner, reason: str) -> Uncompared:
-    """A tensor inside bodies that is not compared."""
+    """The entry of a tensor inside bodies without a comparison."""
     return Uncompared(side, f"{tensor.path}{tensor.value.name}", tensor.value.node.type, reason)
 
 
 def _inner_tensors(order: Sequence[Node], levels: Levels) -> Iterator[Inner]:
-    """The tensors of all bodies."""
+    """Tensors of all bodies."""
     for node in order:
         for name, body in node.bodies.items():
             inside = (*levels, (node, name))
@@ -280,7 +280,7 @@ def _inner_tensors(order: Sequence[Node], levels: Levels) -> Iterator[Inner]:
 
 
 def _map(by_b: dict[Value, Value], how: dict[Value, str], one: Value, other: Value) -> None:
-    """Make a pair of two values, which end others that they are part of."""
+    """Make a pair of two values, and end other pairs of them."""
     if how.get(other) == "map":
         raise InputError(f"--map gives two tensors for {other.name!r} of B")
     for value in [value for value, partner in by_b.items() if partner is one]:
@@ -324,7 +324,7 @@ def pair_recorded(a: RecordedSide, b: ModelSide, maps: Sequence[tuple[str, str]]
 
 
 def _only(side: str, model: ModelSide, matched: set[Value]) -> Iterator[Uncompared]:
-    """The tensors of one side that have no partner; last those of weights that are unpacked, say."""
+    """Tensors of one side without a partner; tensors from constants alone, such as unpacked weights, come last."""
     constant = constant_layers(model.model) | {node for node in model.order if node.type == "Constant"}
     alone = [value for value in computed(model.order) if value not in matched]
     yield from _without(side, (value for value in alone if value.node not in constant), f"only {side} has it")

@@ -1,4 +1,4 @@
-"""Whether one of two models is a part of the other: its inputs are tensors in the middle of the other."""
+"""Parts of models: their inputs are inner tensors of the whole model."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ _BOUNDARY = ("Parameter", "Constant", "Result")
 
 
 def inner_inputs(whole: Model, part: Model) -> list[Port]:
-    """The inputs of a part that are computed in the other model, under a name, type and shape that fit; none unless it
-    is a part.
+    """Inputs of a part that the whole model computes, with a fitting name, type and shape; none unless it is a part.
 
-    The names of tensors alone say little: exporters call many tensors "x". At least half of the layers of a part have
-    to be in the other model under their names and types, and what computes its inputs must not be in the part.
+    Names of tensors alone are little evidence: exporters call many tensors "x". At least half of the layers of a part
+    have names and types of layers of the whole model, and the layers that compute its inputs are not in the part.
     """
     named = values_by_name(whole)
     common = {name for port in whole.inputs for name in port.names}
@@ -47,7 +46,7 @@ def _names(node: Node) -> list[str]:
 
 
 def _inner(port: Port, named: dict[str, Value]) -> Value | None:
-    """The tensor in the middle of a model that an input may be."""
+    """The inner tensor of a model that an input may be."""
     for name in port.names:
         value = named.get(name)
         if value is not None and value.node.type not in _BOUNDARY and _fits(value, port):

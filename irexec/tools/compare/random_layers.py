@@ -1,4 +1,4 @@
-"""Layers whose values are random, and what depends on them: two runs do not give the same."""
+"""Layers with random values, and the layers that depend on them: two runs differ."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SEEDS = {"RandomUniform": ("global_seed", "op_seed"), "Multinomial": ("global_s
 
 
 def is_random(node: Node) -> bool:
-    """Whether a layer gives other values in each run: its seeds are 0. A body counts as its layer."""
+    """Whether a layer has other values in each run: its seeds are 0. A body counts as its layer."""
     names = _SEEDS.get(node.type)
     if names is not None:
         return all(node.attributes.get(name, "0").strip() == "0" for name in names)
@@ -18,14 +18,14 @@ def is_random(node: Node) -> bool:
 
 
 def is_generator(node: Node) -> bool:
-    """Whether a layer gives random values, with seeds or not: runtimes of ONNX have generators of their own."""
+    """Whether a layer has random values, with or without seeds: runtimes of ONNX have their own generators."""
     return node.type in _SEEDS or any(
         is_generator(inner) for body in node.bodies.values() for inner in body.graph.walk()
     )
 
 
 def random_layers(order: Sequence[Node], *, seeded: bool) -> dict[Node, Node]:
-    """The layers whose values are random, each with the layer that makes them so.
+    """The layers with random values, each with the layer that generates them.
 
     Args:
         order: the graph in topological order.
@@ -36,7 +36,7 @@ def random_layers(order: Sequence[Node], *, seeded: bool) -> dict[Node, Node]:
         if is_generator(node) if seeded else is_random(node):
             found[node] = node
             continue
-        # A shape is what it is, whatever the values.
+        # A shape does not depend on values.
         if node.type == "ShapeOf":
             continue
         source = next((found[value.node] for value in node.inputs if value is not None and value.node in found), None)

@@ -1,4 +1,4 @@
-"""Pairing again what differs: by values, by what reads the same, and without the guesses that were wrong."""
+"""Correction of pairs that differ: by equal values, by equal readers, and without wrong guesses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from irexec.analysis.constant_layers import constant_layers
 from irexec.ir.graph import Value
 from irexec.tools.compare.backwards import Backwards
 from irexec.tools.compare.comparison import ONLY_B, Uncompared
-from irexec.tools.compare.context import Context, Facts
 from irexec.tools.compare.divergence import differing_attributes
 from irexec.tools.compare.evidence import (
     Fingerprint,
@@ -22,7 +21,8 @@ from irexec.tools.compare.evidence import (
 )
 from irexec.tools.compare.folded import pair_with_constants
 from irexec.tools.compare.judge import Judge
-from irexec.tools.compare.observe import observe
+from irexec.tools.compare.observe import Facts, observe
+from irexec.tools.compare.open_sides import OpenSides
 from irexec.tools.compare.pairs import TensorPair, pair_models
 from irexec.tools.compare.random_layers import random_layers
 from irexec.tools.compare.rows import Ancestors, Rows
@@ -30,27 +30,27 @@ from irexec.tools.compare.sides import ModelSide, computed
 from irexec.tools.engines.runtimes import Arrays, Runtime
 
 _MAX_ROUNDS = 20
-"""The rounds in which wrong pairs are looked for: those of a round show others."""
+"""Maximum number of rounds in which wrong pairs are dropped: dropped pairs reveal other wrong ones."""
 
 
 class Repairing:
-    """The pairs of a comparison, put right.
+    """The pairs of a comparison, corrected.
 
     Args:
         context: the comparison, whose pairs are changed.
         a: its first side.
-        rows: those of the pairs so far; they are changed, too.
-        facts: of the values of A, and of those of B.
-        judge: tells what differs only because its inputs do; None where tensors need not be near.
+        rows: the rows of the pairs, which are changed as well.
+        facts: facts of the values of A, and of the values of B.
+        judge: the judge of single layers; None if the metric does not compare values.
     """
 
     def __init__(
-        self, context: Context, a: ModelSide, rows: Rows, facts: tuple[Facts, Facts], judge: Judge | None
+        self, context: OpenSides, a: ModelSide, rows: Rows, facts: tuple[Facts, Facts], judge: Judge | None
     ) -> None:
         self._context, self._a, self._rows, self._facts, self._judge = context, a, rows, facts, judge
 
     def repaired(self, uncompared: list[Uncompared]) -> list[Uncompared]:
-        """Pair again by values what differs, and leave out the pairs that were guessed wrongly; returns what is not
+        """Pair differing tensors again, and drop pairs that were guessed wrongly; returns the tensors that are not
         compared."""
         added = self._paired_by_value()
         self._replace(added)
@@ -75,7 +75,7 @@ class Repairing:
         ]
 
     def _drop_wrong(self) -> set[Value]:
-        """Leave out the pairs that were guessed wrongly, until none is found; returns their values of B."""
+        """Drop wrongly guessed pairs until none is found; returns their values of B."""
         dropped: set[Value] = set()
         for _ in range(_MAX_ROUNDS):
             wrong = self._wrong_pairs()
@@ -87,7 +87,7 @@ class Repairing:
         return dropped
 
     def _forget_readers(self, values: set[Value]) -> None:
-        """Judge the layers once more that are computed from these values of B."""
+        """Drop the judgements of the layers that read these values of B."""
         if self._judge is not None:
             ancestors = self._ancestors()
             self._judge.forget(
@@ -95,8 +95,7 @@ class Repairing:
             )
 
     def _paired_with_constants(self, uncompared: list[Uncompared]) -> list[TensorPair]:
-        """Pair the tensors of B that A has as Constants: A's exporter has computed them, positions and masks say,
-        before."""
+        """Pair tensors of B with Constants into which A's exporter has folded them, such as positions and masks."""
         if self._results_agree():
             return []
         agree = {one.value for one in self._rows.found if one.row.agreement.agrees}
@@ -107,8 +106,7 @@ class Repairing:
         return added
 
     def _paired_by_value(self) -> list[TensorPair]:
-        """The tensors that have no partner, or one that was guessed and differs, and that another tensor of A
-        equals."""
+        """Pairs by equal values, for tensors without a partner and for guessed pairs that differ."""
         doubtful = {one.value for one in self._rows.found if is_suspicious(one)}
         constant = constant_layers(self._context.b.model)
         random = random_layers(self._context.b.order, seeded=self._context.seeded)
@@ -123,13 +121,13 @@ class Repairing:
         return [*found, *self._permuted(permuted_candidates(prints_a, prints_b, taken))]
 
     def _permuted(self, candidates: Sequence[tuple[Value, Value]]) -> list[TensorPair]:
-        """The candidates that have the same values in another order of axes."""
+        """The candidates with the same values in another order of axes."""
         found: list[TensorPair] = []
         for batch in self._context.batches(
             [TensorPair(one, other, "value") for one, other in candidates], self._facts[1]
         ):
             of_a = self._context.observed_a([pair.a for pair in batch])
-            of_b = observe(self._context.run_b, self._context.inputs.b, [pair.b for pair in batch])
+            of_b = self._context.observed_b(pair.b for pair in batch)
             for pair in batch:
                 if pair.a in of_a.arrays and pair.b in of_b.arrays:
                     order = order_of_axes(of_a.arrays[pair.a][0], of_b.arrays[pair.b][0])
@@ -137,7 +135,7 @@ class Repairing:
         return found
 
     def _paired_again(self) -> list[TensorPair]:
-        """Pair the models once more, now that it is known which tensors are the same; the pairs that are new."""
+        """Match the models again, starting from the tensors that agree; returns the new pairs."""
         # Tensors of zeros, which have no angle between them, say nothing.
         agree = {
             one.value for one in self._rows.found if one.row.agreement.agrees and one.row.agreement.cosine is not None
@@ -153,7 +151,7 @@ class Repairing:
         return added
 
     def _paired_backwards(self, uncompared: list[Uncompared]) -> list[TensorPair]:
-        """Pair what differs by what follows from it, from the results on; the pairs that are new."""
+        """Pair differing tensors by the layers that read them, from the results backwards; returns the new pairs."""
         if self._judge is None or self._results_agree():
             return []
         outer = [one for one in self._rows.found if not one.path]
@@ -171,13 +169,13 @@ class Repairing:
         return added
 
     def _add(self, pairs: Sequence[TensorPair], uncompared: list[Uncompared]) -> None:
-        """Add the rows of pairs that were found late."""
+        """Add the rows of late pairs."""
         for batch in self._context.batches(pairs, self._facts[1]):
             self._context.add(batch, self._rows, uncompared)
         self._rows.sort()
 
     def _replace(self, added: Sequence[TensorPair]) -> None:
-        """Put pairs in the place of others of the same tensors."""
+        """Replace other pairs of the same tensors."""
         new = {pair.b: pair.a for pair in added if isinstance(pair.a, Value)}
         partners = set(new.values())
         self._drop({value for value, one in self._context.pairs.by_b.items() if value in new or one in partners})
@@ -189,7 +187,7 @@ class Repairing:
         )
 
     def _wrong_pairs(self) -> set[Value]:
-        """The values of B that were paired wrongly, as far as the pairs that are left tell."""
+        """Values of B with a wrong partner, judged by the remaining pairs."""
         found = [one for one in self._rows.found if not one.path]
         ancestors, agree = self._ancestors(), self._results_agree()
         doubtful = {one.value for one in found if is_suspicious(one)} if agree else set()
@@ -212,14 +210,14 @@ class Repairing:
         return Ancestors([one.value for one in self._rows.found], self._context.b.model)
 
     def _results_agree(self) -> bool:
-        """Whether all results are compared that are computed, and agree."""
+        """Whether all computed results are compared and agree."""
         results = {value for node in self._context.b.model.results for value in node.inputs if value is not None}
         asked = {value for value in results if value.node.type not in ("Parameter", "Constant")}
         found = {one.value: one.row.agreement.agrees for one in self._rows.found}
         return bool(asked) and all(found.get(value, False) for value in asked)
 
     def _drop(self, values: set[Value]) -> None:
-        """Leave out the pairs of these values of B."""
+        """Drop the pairs of these values of B."""
         self._rows.found = [one for one in self._rows.found if one.value not in values]
         for value in values:
             self._context.pairs.by_b.pop(value, None)
@@ -236,7 +234,7 @@ class Repairing:
     def _fingerprints(
         self, runtime: Runtime | None, runs: Sequence[Arrays], values: Sequence[Value], facts: Facts
     ) -> dict[Value, Fingerprint]:
-        """The fingerprints of the values that have one."""
+        """Fingerprints of the values with distinctive elements."""
         if runtime is None:
             return {}
         found: dict[Value, Fingerprint] = {}

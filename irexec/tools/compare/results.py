@@ -5,25 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from irexec.tools.compare.comparison import TensorRow
-from irexec.tools.compare.context import Context
-from irexec.tools.compare.observe import observe
+from irexec.tools.compare.open_sides import OpenSides
 from irexec.tools.compare.random_layers import random_layers
 from irexec.tools.compare.rows import Found, Rows
 
 _FUSED = 80.0
-"""Decibels from which on a result that agrees while tensors are observed, and differs while none is, differs by
-rounding: layers that are fused round less often."""
+"""Minimum SNR in decibels of a difference by rounding, for a result that agrees if all tensors are observed: fused
+layers round less often."""
 
 
-def result_rows(context: Context, rows: Rows) -> tuple[TensorRow, ...]:
-    """The row of each result that both have."""
+def result_rows(context: OpenSides, rows: Rows) -> tuple[TensorRow, ...]:
+    """A row for each result of both models."""
     wanted = {value for node in context.b.model.results for value in node.inputs if value is not None}
     compared = {found.value: found for found in rows.found}
     batch = [pair for pair in context.pairs.tensors if pair.b in wanted and pair.b in compared]
     if not batch:
         return ()
     of_a = context.observed_a([pair.a for pair in batch])
-    of_b = observe(context.run_b, context.inputs.b, [pair.b for pair in batch])
+    of_b = context.observed_b(pair.b for pair in batch)
     found = []
     for pair in batch:
         if pair.a in of_a.arrays and pair.b in of_b.arrays:
@@ -33,14 +32,14 @@ def result_rows(context: Context, rows: Rows) -> tuple[TensorRow, ...]:
 
 
 def _follows(row: TensorRow, observed: Found) -> bool | None:
-    """Whether a result that differs only follows, by its row among the observed tensors."""
+    """Whether a differing result only follows, judged by its row among the observed tensors."""
     if not observed.row.agreement.agrees:
         return observed.row.follows
     return True if (row.agreement.snr or 0.0) >= _FUSED else None
 
 
-def missing_results(context: Context, rows: Rows) -> tuple[str, ...]:
-    """The names of the results that both have and that could not be had."""
+def missing_results(context: OpenSides, rows: Rows) -> tuple[str, ...]:
+    """Names of the results of both models that no run returned."""
     compared = {found.value for found in rows.found}
     random = random_layers(context.b.order, seeded=context.seeded)
     paired = {pair.b for pair in context.pairs.tensors}

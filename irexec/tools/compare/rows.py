@@ -1,4 +1,4 @@
-"""Rows of a comparison from arrays, and what the rows say about each other."""
+"""Rows of a comparison, made of arrays, and the order between them."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ import numpy as np
 from irexec.dtypes.elements import Element
 from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
-from irexec.tools.compare.comparison import Layer, TensorRow
+from irexec.tools.compare.comparison import ComparedLayer, TensorRow
 from irexec.tools.compare.pairs import FOLDED, VALUES, InnerPair, TensorPair
 from irexec.tools.compare.sides import ordered
 from irexec.tools.compare.tolerances import Tolerances
 
 _SHAPED = ("Broadcast", "ReadValue")
-"""Layers whose results are often filled with one value, as they should be."""
+"""Layers with results that are often filled with one value."""
 
 ElementOf = Callable[[Value], Element | None]
 
 
-def layer(value: Value, path: str = "") -> Layer:
-    """The layer of a value, as it is reported."""
+def layer(value: Value, path: str = "") -> ComparedLayer:
+    """The layer of a value, for reports."""
     node = value.node
-    return Layer(f"{path}{node.name}", node.type, node.id, node.line, f"{path}{value.name}")
+    return ComparedLayer(f"{path}{node.name}", node.type, node.id, node.line, f"{path}{value.name}")
 
 
 @dataclass(frozen=True)
 class Found:
-    """A row with the value of B that it is about.
+    """A row with its value of B.
 
     Attributes:
-        row, value: these.
-        positions: the positions of the layers whose bodies it is in, from the outermost on, and of its own layer.
-        path: of the bodies.
-        is_reshaped: whether A has the values in another shape, which then is not compared.
-        is_other_values: whether the values differ as a set, of a tensor that A has as a Constant: moved elements alone
-            cannot be the reason.
+        row, value: the row and the value.
+        positions: positions of the layers around its bodies, from the outermost on, and of its own layer.
+        path: the path of the bodies.
+        is_reshaped: whether A has the values in another shape.
+        is_other_values: whether a tensor that A has as a Constant has other values in any order: moved elements alone
+            are not the reason.
     """
 
     row: TensorRow
@@ -50,13 +50,13 @@ class Found:
 
     @property
     def position(self) -> tuple[int, ...]:
-        """What sorts rows as B computes them, those of a body in front of the layer that has it."""
+        """Sort key by the order of computation in B; rows of a body come before its layer."""
         *outer, own = self.positions
         return (*(part for position in outer for part in (position, -1)), own, self.value.index)
 
     @property
     def order(self) -> tuple[int, ...]:
-        """What sorts rows by the time at which their difference comes to be: by run, and in a loop by iteration."""
+        """Sort key by the time of the difference: by run, and by iteration in a loop."""
         *outer, own = self.positions
         iterations = (*self.row.iteration, *([0] * len(outer)))
         inside = (
@@ -66,12 +66,12 @@ class Found:
 
 
 class Rows:
-    """All rows, as they are found.
+    """All rows found so far.
 
     Args:
-        tolerances: of pairs.
-        a_element, b_element: the element types of values.
-        position: for each layer of B, those of bodies included, its position in the topological order of its graph.
+        tolerances: tolerances of pairs.
+        a_element, b_element: the element types of values of A and B.
+        position: position of each layer of B in the topological order of its graph, bodies included.
     """
 
     def __init__(
@@ -82,14 +82,14 @@ class Rows:
         self.found: list[Found] = []
 
     def add(self, pair: TensorPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> None:
-        """Add the row of a pair: of the first run in which it differs, else of the one with the largest difference."""
+        """Add the row of a pair: of the first run with a difference, else of the run with the largest one."""
         is_reshaped = any(one.shape != other.shape for one, other in zip(a, b, strict=True))
         row = self.row(pair, a, b)
         is_other = pair.how == FOLDED and not row.agreement.agrees and _are_other_values(a[row.run - 1], b[row.run - 1])
         self.found.append(Found(row, pair.b, (self._position[pair.b.node],), "", is_reshaped, is_other))
 
     def row(self, pair: TensorPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> TensorRow:
-        """The row of a pair that is not one of all."""
+        """The row of a pair, without adding it."""
         a, b = zip(*(in_one_shape(pair, one, other) for one, other in zip(a, b, strict=True)), strict=True)
         agreements = [self.agreement(pair.a, pair.b, *arrays) for arrays in zip(a, b, strict=True)]
         run, agreement = worst(agreements)
@@ -100,10 +100,10 @@ class Rows:
         )
 
     def add_inner(self, pair: InnerPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> bool:
-        """Add the row of a tensor inside bodies; False if no iteration gave it.
+        """Add the row of a tensor inside bodies; False if no iteration computed it.
 
-        The arrays have one axis for each body in front; their elements are arrays where the shape changes from
-        iteration to iteration.
+        The arrays have one axis for each body in front. Their elements are arrays if the shape changes with the
+        iteration.
         """
         depth = len(pair.b.levels)
         found: list[tuple[int, tuple[int, ...], Agreement, np.ndarray]] = []
@@ -134,17 +134,17 @@ class Rows:
         return True
 
     def agreement(self, one: Value | str, other: Value, a: np.ndarray, b: np.ndarray) -> Agreement:
-        """Of two arrays of a pair, within the tolerance of their types."""
+        """The agreement of two arrays of a pair, within the tolerance of their types."""
         return agreement_of(other.name, b, a, self.tolerance(one, other), "A")
 
     def tolerance(self, one: Value | str, other: Value) -> Tolerance:
-        """That of a pair."""
+        """The tolerance of a pair."""
         elements = [self._b_element(other), *([self._a_element(one)] if isinstance(one, Value) else [])]
         return self._tolerances.of(*elements)
 
     @property
     def agree(self) -> bool:
-        """Whether all of them do."""
+        """Whether all rows agree."""
         return all(one.row.agreement.agrees for one in self.found)
 
     def sort(self) -> None:
@@ -159,7 +159,7 @@ def _are_other_values(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _broadcast(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two arrays in one shape; as they are where that cannot be."""
+    """Two arrays in one shape; unchanged if they have none."""
     try:
         shape = np.broadcast_shapes(one.shape, other.shape)
     except ValueError:
@@ -176,18 +176,17 @@ def in_one_shape(pair: TensorPair, a: np.ndarray, b: np.ndarray) -> tuple[np.nda
 
 
 def in_shape(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """An array in the shape of its partner, where exporters have kept, merged or split axes; of as many axes it is
-    another tensor."""
+    """An array in the shape of its partner: exporters keep, merge and split axes. Unchanged for as many axes."""
     return array.reshape(shape) if array.ndim != len(shape) and array.size == math.prod(shape) else array
 
 
 def arranged(array: np.ndarray, shape: tuple[int, ...], order: tuple[int, ...]) -> np.ndarray:
-    """An array of A as B has it: with its axes in another order, or in the shape of its partner."""
+    """An array of A in B's form: with its axes in another order, or in the shape of its partner."""
     return array.transpose(order) if order and array.ndim == len(order) else in_shape(array, shape)
 
 
 def _is_constant(array: np.ndarray) -> bool:
-    """Whether a tensor of floating-point values has one value alone."""
+    """Whether all elements of a floating-point tensor are equal."""
     return array.dtype.kind == "f" and array.size > 1 and bool((array == array.flat[0]).all())
 
 
@@ -196,7 +195,7 @@ def _times(counts: Sequence[int]) -> str:
 
 
 def positions(order: Sequence[Node]) -> dict[Node, int]:
-    """For each layer, those of bodies included, its position in the topological order of its graph."""
+    """Position of each layer in the topological order of its graph, bodies included."""
     found = {node: i for i, node in enumerate(order)}
     for node in order:
         for body in node.bodies.values():
@@ -205,7 +204,7 @@ def positions(order: Sequence[Node]) -> dict[Node, int]:
 
 
 def paths_of(graph: Graph, path: str = "") -> dict[Node, str]:
-    """For each layer, those of bodies included, the path of the bodies that it is in."""
+    """Path of the bodies around each layer, layers of bodies included."""
     found = dict.fromkeys(graph.nodes, path)
     for node in graph.nodes:
         for name, body in node.bodies.items():
@@ -214,7 +213,7 @@ def paths_of(graph: Graph, path: str = "") -> dict[Node, str]:
 
 
 def worst(agreements: Sequence[Agreement]) -> tuple[int, Agreement]:
-    """The first that does not agree, else the one with the largest difference, and its index."""
+    """The first agreement that is a difference, else the one with the largest difference, and its index."""
     for i, agreement in enumerate(agreements):
         if not agreement.agrees:
             return i, agreement
@@ -228,11 +227,11 @@ def type_name(array: np.ndarray) -> str:
 
 
 class Ancestors:
-    """Which compared tensors a tensor is computed from, with none that is compared between them.
+    """The nearest compared tensors in front of a tensor.
 
     Args:
-        compared: the values of B that are compared.
-        graph: B.
+        compared: the compared values of B.
+        graph: the graph of B.
     """
 
     def __init__(self, compared: Iterable[Value], graph: Graph) -> None:
@@ -246,8 +245,7 @@ class Ancestors:
                 self._bodies |= dict.fromkeys(body.graph.parameters, (node, body))
 
     def of(self, value: Value) -> tuple[list[Value], list[Node]]:
-        """The compared tensors, and the layers between, whose tensors are not compared. What only gives its shape does
-        not count."""
+        """The compared tensors, and the layers between without a compared tensor. Inputs of a ShapeOf do not count."""
         found: dict[Value, None] = {}
         between: dict[Node, None] = {}
         waiting = self._read(value)[::-1]
@@ -264,8 +262,8 @@ class Ancestors:
         return list(found), list(between)
 
     def _read(self, value: Value) -> list[Value]:
-        """What a value is computed from: of a layer with bodies what they give, of their Parameters what they are
-        given."""
+        """The values in front of a value: for a layer with bodies the results of these, for a Parameter of a body its
+        arguments."""
         node = value.node
         if node in self._bodies:
             return self._given(node)
@@ -283,7 +281,7 @@ class Ancestors:
         return sources
 
     def _given(self, parameter: Node) -> list[Value]:
-        """What a Parameter of a body is given: an input of the layer, and what the iteration before leaves."""
+        """Arguments of a Parameter of a body: an input of the layer, and a result of the iteration before."""
         node, body = self._bodies[parameter]
         inputs = [
             node.input_index(e.external) for e in body.port_maps if e.kind == "input" and e.internal == parameter.id

@@ -1,4 +1,4 @@
-"""Comparing two models, tensor by tensor."""
+"""The comparison of two models, tensor by tensor."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from dataclasses import replace
 from irexec.api import ModelLike
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError
-from irexec.tools.compare.comparing import Advance, Comparing
+from irexec.tools.compare.comparing import Comparing
 from irexec.tools.compare.comparison import Comparison
 from irexec.tools.compare.inputs import Given
+from irexec.tools.compare.open_sides import Advance
 from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.sides import ModelSide, RecordedSide, open_side
 from irexec.tools.compare.tries import tried
@@ -34,20 +35,20 @@ def compare(
     """Compare two models, or one model in two runtimes, tensor by tensor.
 
     Args:
-        a: the reference: a model, what read_model takes, or the path of a .npz or of a folder that ``infer
-            --dump-layers`` wrote.
-        b: a model, or what read_model takes; by default the same as ``a``.
-        inputs: arrays by the names of inputs, those of A or else of B; of several runs one mapping for each. What is
-            not given comes from ``sources``.
-        options: how they are run and compared.
-        sources: where other inputs come from; random ones without any.
-        notify: takes what the user might not expect.
+        a: the reference: a model, a path that read_model accepts, or the path of a .npz or of a folder of ``infer
+            --dump-layers``.
+        b: a model, or a path that read_model accepts; by default the same as ``a``.
+        inputs: arrays by the names of inputs of A or else of B; one mapping for each of several runs. Other inputs come
+            from ``sources``.
+        options: the options of runs and comparison.
+        sources: sources of other inputs; by default random ones.
+        notify: receives unexpected facts.
         advance: see Advance.
 
     Raises:
         InputError: the options, inputs or shapes do not fit the models, or both sides are the same.
         UnsupportedError: a runtime is not installed.
-        ModelError, NodeError, ConversionError: a model cannot be read, or not run at all.
+        ModelError, NodeError, ConversionError: a model cannot be read, or cannot run at all.
         RunTimeoutError: a run takes longer than the timeout.
     """
     options = options or CompareOptions()
@@ -76,8 +77,7 @@ def comparing(
     notify: Notify = lambda text: None,
     advance: Advance = lambda part: None,
 ) -> Comparing:
-    """Both sides, open until the stack is closed, so that more can be asked than ``compare`` returns; errors are the
-    same."""
+    """A comparison with both sides open until the stack is closed; errors are those of ``compare``."""
     if b is None and options.a_runtime == options.b_runtime:
         raise InputError(
             "one model in one runtime has nothing to be compared with: give a second model, or another runtime"

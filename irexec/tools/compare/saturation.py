@@ -1,8 +1,8 @@
-"""Products of bytes as processors without VNNI compute them, if told to: sums of two products cut off at 16 bits.
+"""Products of bytes on processors without VNNI: sums of two products saturate at 16 bits.
 
 The instruction vpmaddubsw multiplies unsigned by signed bytes, and adds neighbouring products in 16 bits with
-saturation: 255 * 127 twice is 64,770, and 32,767 comes out. Which products are neighbours depends on the order in which
-a library goes over channels and taps.
+saturation: 255 * 127 twice is 64,770, and the sum is 32,767. The order of channels and taps in a library decides about
+neighbours.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from irexec.reference.windows import SlidingWindows, pad, windows
 _LOWEST, _HIGHEST = -(1 << 15), (1 << 15) - 1
 
 Terms = tuple[np.ndarray, np.ndarray]
-"""Activations, as unsigned bytes, and weights: for each element of the result that is looked at the factors of its
-products."""
+"""Factors of the products of each examined element: activations as unsigned bytes, and weights."""
 
 
 def terms_of_matrices(x: np.ndarray, w: np.ndarray, at: tuple[np.ndarray, ...]) -> Terms:
@@ -49,16 +48,16 @@ def terms_of_windows(
     outputs, channels = w.shape[1:3]
     group, output = np.divmod(at[1], outputs)
     chosen = group[:, None] * channels + np.arange(channels)
-    places = (at[0][:, None], chosen, *(axis[:, None] for axis in at[2:]))
-    return view[places], w[group, output]
+    positions = (at[0][:, None], chosen, *(axis[:, None] for axis in at[2:]))
+    return view[positions], w[group, output]
 
 
 def lost(terms: Terms) -> Iterator[np.ndarray]:
-    """How much saturation adds to each sum, for each order in which libraries go over channels and taps."""
+    """The amount that saturation adds to each sum, for each order of channels and taps in libraries."""
     x, w = (array.astype(np.int32) for array in terms)
     yield _lost(x, w)
     if x.ndim > 2:
-        # Channels are the innermost axis: all terms one after the other, or those of each tap.
+        # Channels are the innermost axis: all terms one after the other, or the terms of each tap.
         yield _lost(np.moveaxis(x, 1, -1), np.moveaxis(w, 1, -1))
         last_x, last_w = (np.moveaxis(array, 1, -1).reshape(-1, array.shape[1]) for array in (x, w))
         yield _lost(last_x, last_w).reshape(len(x), -1).sum(axis=1)

@@ -152,7 +152,8 @@ def _ending(found: Comparison) -> Iterator[str]:
     alone = ", each layer alone with the tensors of A" if found.isolated else ""
     follow = sum(bool(row.follows) for row in found.differing)
     only = f", {follow} of them only because their inputs do" if follow else ""
-    yield f"{counted(len(found.rows), 'tensor')} compared{alone}: {agree} agree, {count} differ{only}; {found.tolerance}"
+    compared = f"{counted(len(found.rows), 'tensor')} compared{alone}"
+    yield f"{compared}: {agree} agree, {count} differ{only}; {found.tolerance}"
     bad = [row.b.tensor for row in found.results if not row.agreement.agrees]
     if bad:
         yield f"results that differ: {listed(bad, _NAMES)}"
@@ -160,7 +161,8 @@ def _ending(found: Comparison) -> Iterator[str]:
         yield f"results that could not be compared: {listed(found.missing_results, _NAMES)}"
     if found.blind:
         blind = listed([row.b.tensor for row in found.blind], _NAMES)
-        yield f"blind, since all their values are the same with these inputs: {blind}; --tries 5 compares with others too"
+        text = "blind, since all their values are the same with these inputs"
+        yield f"{text}: {blind}; --tries 5 compares with others too"
     by_reason: dict[str, list[str]] = {}
     for one in found.uncompared:
         by_reason.setdefault(one.reason, []).append(one.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,10 +29,10 @@ class ModelSide:
     """A model.
 
     Attributes:
-        label: what messages call it.
+        label: its name in messages.
         model: the model.
-        runtime: the name of what runs it.
-        order: its layers, every one after those that it depends on.
+        runtime: the name of its runtime.
+        order: its layers in topological order.
     """
 
     label: str
@@ -45,7 +45,7 @@ class ModelSide:
 
     @property
     def has_state(self) -> bool:
-        """Whether it has variables."""
+        """Whether the model has variables."""
         return any(node.type == "ReadValue" for node in self.order)
 
 
@@ -53,8 +53,8 @@ class RecordedSide:
     """Tensors in a .npz, or in a folder that ``infer --dump-layers`` wrote.
 
     Attributes:
-        label: what messages call it.
-        names: every name of a tensor; one may have several.
+        label: the name of the file in messages.
+        names: all names of tensors; a tensor may have several.
     """
 
     def __init__(self, path: Path, memory: MemoryLimit, stack: ExitStack) -> None:
@@ -103,6 +103,11 @@ def _of_folder(folder: Path) -> Iterator[tuple[str, Path]]:
         ) from None
 
 
+def is_recorded(path: Path) -> bool:
+    """Whether a path is that of recorded tensors."""
+    return path.is_dir() or path.suffix.lower() in (".npz", ".npy")
+
+
 def open_side(
     stack: ExitStack,
     source: ModelLike,
@@ -113,14 +118,14 @@ def open_side(
     given: GivenInputs,
     of: AnySide | None = None,
 ) -> AnySide:
-    """A side from a model or what read_model takes, or from the path of recorded tensors.
+    """A side from a model, from a path that read_model accepts, or from the path of recorded tensors.
 
     Args:
-        stack: closes what is open.
-        source, weights, runtime: what it is.
-        memory: for recorded tensors.
+        stack: closes open files.
+        source, weights, runtime: the model, its .bin and its runtime.
+        memory: the limit for recorded tensors.
         shapes, given: see ``read_with_shapes``.
-        of: the other side, if that is a model, whose inputs ``shapes`` and ``given`` name.
+        of: the other side, if ``shapes`` and ``given`` name its inputs.
 
     Raises:
         ModelError: a file cannot be read.
@@ -130,30 +135,20 @@ def open_side(
         model = as_model(source)
         return ModelSide(str(model.path or model.name or "the model"), model, runtime)
     path = Path(source)
-    if path.is_dir() or path.suffix.lower() in (".npz", ".npy"):
+    if is_recorded(path):
         return RecordedSide(path, memory, stack)
     ports = of.model.inputs if isinstance(of, ModelSide) else None
     return ModelSide(str(source), read_with_shapes(str(source), weights, shapes, of=ports, given=given), runtime)
 
 
 def ordered(graph: Graph) -> list[Node]:
-    """The layers of a graph, every one after those that it depends on; those on cycles at the end."""
+    """The layers of a graph in topological order; layers on cycles come last."""
     order, stuck = topological(graph)
     return order + stuck
 
 
-def body_layers(node: Node) -> list[Node]:
-    """The layers inside of a layer, in topological order within each graph."""
-    found = []
-    for body in node.bodies.values():
-        for inner in ordered(body.graph):
-            found += [inner, *body_layers(inner)]
-    return found
-
-
 def computed(order: Sequence[Node]) -> Iterator[Value]:
-    """What a graph computes and reads: every tensor but Constants, Parameters, what an Assign passes on and what nobody
-    reads.
+    """Computed tensors of a graph: without Constants, Parameters, outputs of an Assign, and outputs without a reader.
 
     A Constant that is a Result counts, and so does the first output of a layer.
     """
@@ -165,6 +160,3 @@ def computed(order: Sequence[Node]) -> Iterator[Value]:
                 node.type not in ("Parameter", "Constant", "Assign") and (value in read or value.index == 0)
             ):
                 yield value
-
-
-Recorded = Mapping[str, np.ndarray]

@@ -1,4 +1,4 @@
-"""Which tolerance suits two tensors, where the user gives none."""
+"""Default tolerances of pairs of tensors."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from irexec.tools.arrays.agreement import THRESHOLDS, Metric, Tolerance
 from irexec.tools.compare.options import CompareOptions
 
 RTOL = {"f64": 1e-4, "f32": 1e-4, "f16": 1e-2, "bf16": 5e-2, "f8e4m3": 0.25, "f8e5m2": 0.5}
-"""The relative tolerance by the coarser element type of the two: some ten times the rounding of a value, as sums of
-products have."""
+"""Relative tolerance by the coarser element type of a pair: about ten times the rounding of a value, for sums of
+products."""
 QUANTISED_SNR = 20.0
-"""Decibels that are left of a tensor of a well quantised network."""
+"""Minimum SNR in decibels of a tensor of a well quantised network."""
 _WEIGHTS = 16
-"""Elements from which on a constant counts as weights."""
+"""Minimum number of elements of weights."""
 
 
 class Tolerances:
     """The tolerance for each pair of tensors.
 
     Args:
-        options: what the user asks for.
-        stored: the types of weights that only one of the models has: see ``precision``.
+        options: the options of the user.
+        a, b: the precision of the weights of both models.
     """
 
     def __init__(self, options: CompareOptions, a: Precision, b: Precision) -> None:
@@ -35,11 +35,11 @@ class Tolerances:
         self.metric: Metric = options.metric or (
             "snr" if self.quantised and options.rtol is None and options.atol is None else "max"
         )
-        # Weights of another precision are other values, and all that is computed from them is.
+        # Weights of another precision have other values, and so have all tensors after them.
         self._coarsest = max((a.rtol, b.rtol)) if a.rtol != b.rtol else 0.0
 
     def of(self, *elements: Element | None) -> Tolerance:
-        """For tensors of these element types."""
+        """The tolerance for tensors of these element types."""
         options = self._options
         if self.metric != "max":
             default = QUANTISED_SNR if self.quantised and self.metric == "snr" else THRESHOLDS[self.metric]
@@ -53,15 +53,15 @@ class Tolerances:
 
     @functools.cached_property
     def text(self) -> str:
-        """The tolerance of f32 values, for people."""
+        """The tolerance of f32 values as text."""
         return str(self.of())
 
 
 class Precision:
-    """In which precision a model holds its weights.
+    """The precision of the weights of a model.
 
     Attributes:
-        rtol: of the coarsest type of floating-point weights.
+        rtol: relative tolerance for the coarsest floating-point type of weights.
         quantised: whether it has FakeQuantize, or weights of small integers that are converted.
     """
 

@@ -1,4 +1,4 @@
-"""The same comparison with other inputs, since some do not show a fault."""
+"""The same comparison with other inputs: some inputs show no fault."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from irexec.tools.compare.comparison import Comparison
 
 
 def tried(first: Comparison, again: Callable[[int], Comparison], tries: int) -> Comparison:
-    """The first comparison that finds a fault; if none does, the first of all, with what is blind in each of them.
+    """The first comparison with a fault; without a fault the first of all, with the tensors that are blind in each.
 
     Args:
-        first: the comparison with the inputs that were asked for.
-        again: the comparison with random inputs, from 1 on.
-        tries: their number.
+        first: the comparison with the inputs of the user.
+        again: makes a comparison with random inputs, by its number from 1 on.
+        tries: number of comparisons.
     """
     if tries == 1 or not first.agrees:
         return first

@@ -13,7 +13,6 @@ from irexec.tools.reduce.checks.values import ValuesCheck
 from irexec.tools.reduce.reduction import DoesNotFail, ReduceOptions, Reduction, reduce
 
 __all__ = [
-    "Blame", "Candidate", "Check", "CommandCheck", "DoesNotFail", "Failure", "FindingCheck", "OtherModelCheck", "ReduceOptions",
-    "Reduction", "RuntimeCheck", "ValuesCheck", "check_against",
-    "reduce",
+    "Blame", "Candidate", "Check", "CommandCheck", "DoesNotFail", "Failure", "FindingCheck", "OtherModelCheck",
+    "ReduceOptions", "Reduction", "RuntimeCheck", "ValuesCheck", "check_against", "reduce",
 ]  # fmt: skip

@@ -1,8 +1,7 @@
-"""What has been tried, kept in a file, so that an interrupted reduction goes on without trying it again.
+"""Answers of a check, kept in a file: an interrupted reduction resumes without checking candidates again.
 
-The first line of the file is JSON that says what is reduced and how; each other line is the answer for one candidate. A
-reduction is deterministic: when it is begun again and every candidate that was tried has its answer from the file, it
-comes to where it was.
+The first line of the file is JSON about the model and the check; each other line is the answer for one candidate. A
+reduction is deterministic: with the answers from the file it repeats its steps up to the interruption.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 from irexec.errors import InputError, ModelError
 
 FORMAT = "irexec reduce 1"
-"""What the first line of the file says that it is."""
+"""Name of the format in the first line of the file."""
 
 
 class Answers:
@@ -24,12 +23,12 @@ class Answers:
 
     Args:
         path: the file; None keeps nothing.
-        about: what is reduced and how.
-        resume: whether to take over what the file has; otherwise it is begun anew.
+        about: the model, its inputs and the check.
+        resume: whether to take over the answers of the file; otherwise the file begins anew.
 
     Attributes:
         known: the answers.
-        resumed: how many of them come from the file.
+        resumed: number of answers from the file.
 
     Raises:
         InputError: the file is of another reduction.
@@ -54,13 +53,13 @@ class Answers:
             raise InputError(
                 f"{path} is of another model, check or set of options: without --resume the reduction begins anew"
             )
-        # What follows the last line break was not written to its end.
+        # A text after the last line break is an unfinished line.
         for line in lines[1:-1]:
             key, _, answer = line.partition(" ")
             self.known[key] = answer == "fails"
 
     def add(self, key: str, fails: bool) -> None:
-        """Keep an answer, which is in the file when this returns; raises ModelError if it cannot be written."""
+        """Keep an answer in memory and in the file; raises ModelError if it cannot be written."""
         self.known[key] = fails
         if self.path is None:
             return
@@ -73,7 +72,7 @@ class Answers:
             raise ModelError(f"{self.path}: cannot be written: {error.strerror or error}") from None
 
     def _begin(self, path: Path) -> None:
-        """Leave what has been taken over from the file, without an unfinished line; otherwise write its first line."""
+        """Cut an unfinished line off a file that is taken over; otherwise write the first line."""
         if self._is_taken_over:
             os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
         else:

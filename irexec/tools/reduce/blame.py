@@ -1,4 +1,4 @@
-"""Which layers are at fault where a model gives other values than another version of it."""
+"""Layers at fault, if a model has other values than another version of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from irexec.ir.graph import Node, Value
 from irexec.records import Record
 from irexec.tools.compare.comparing import Comparing
-from irexec.tools.compare.comparison import Layer, Suspect
+from irexec.tools.compare.comparison import ComparedLayer, Suspect
 from irexec.tools.compare.divergence import suspect
 from irexec.tools.compare.rows import Found, layer
 from irexec.tools.compare.sides import ModelSide
@@ -16,30 +16,30 @@ from irexec.tools.compare.sides import ModelSide
 
 @dataclass(frozen=True)
 class Blame(Record):
-    """What is at fault.
+    """Layers at fault.
 
     Attributes:
-        other: what the model is compared with.
-        suspects: the layers that may be at fault, one where it is certain, each with what differs in it.
-        inner: the layers in the bodies of a suspect at which values begin to differ.
-        absent: layers that only the other version has, between the inputs and the results of the smallest model.
+        other: name of the other version.
+        suspects: layers that may be at fault, with their differences; one layer if it is certain.
+        inner: the first differing layers in the bodies of a suspect.
+        absent: layers of the other version alone, between the inputs and the results of the smallest model.
     """
 
     other: str
     suspects: tuple[Suspect, ...]
-    inner: tuple[Layer, ...]
-    absent: tuple[Layer, ...]
+    inner: tuple[ComparedLayer, ...]
+    absent: tuple[ComparedLayer, ...]
 
 
 def blame(
     kept: Sequence[Node], results: Sequence[Value], agreeing: Collection[Value], first: Found, made: Comparing
 ) -> Blame:
-    """What is at fault among the layers of the smallest model.
+    """The layers at fault in the smallest model.
 
     Args:
-        kept: its layers, of B.
-        results: the values of B that it gives.
-        agreeing: the values of B at which it may be cut.
+        kept: the layers of B in it.
+        results: the values of B of its results.
+        agreeing: values of B at which it may be cut.
         first: the tensor that differs.
         made: the comparison.
     """
@@ -64,19 +64,19 @@ def blame(
 
 
 def _outer(found: Found, made: Comparing) -> Node:
-    """The layer of the model itself that a tensor is in."""
+    """The layer of the model itself around a tensor."""
     return made.b.order[found.positions[0]]
 
 
 def _differs_itself(one: Suspect) -> bool:
-    """Whether a layer has other attributes, or reads another constant or tensor than that of the other version."""
+    """Whether a layer has other attributes, or reads another constant or tensor than its partner."""
     return bool(one.attributes or one.unknown_constants) or any(row.agrees is False for row in one.inputs)
 
 
 def _absent(
     kept: Sequence[Node], results: Sequence[Value], agreeing: Collection[Value], made: Comparing
-) -> list[Layer]:
-    """The layers of A without a partner, from which what the results are paired with is computed."""
+) -> list[ComparedLayer]:
+    """Layers of A without a partner, in front of the partners of the results."""
     by_b = made.pairs.by_b
     known = {by_b[value] for value in agreeing if value in by_b}
     partners = {made.pairs.layer_of_a(node) for node in kept} | set(made.pairs.layers.values())

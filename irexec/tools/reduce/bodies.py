@@ -1,4 +1,4 @@
-"""The bodies of a layer as models of their own, with the inputs that its iterations give them."""
+"""Bodies of a layer as models of their own, with the inputs of iterations."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from irexec.tools.reduce.candidate import Whole
 from irexec.tools.reduce.recording import Recording
 
 _ITERATIONS = 8
-"""How many iterations are looked into: the first ones, and the last."""
+"""Number of examined iterations: the first ones, and the last."""
 
 
 def inner_wholes(whole: Whole, node: Node) -> Iterator[Whole]:
-    """Each body of a layer as a model to take apart, once for each of some iterations: the first, the last, and those
-    after the first."""
+    """Each body of a layer as a model to take apart, with the inputs of the first iteration, of the last, and of the
+    ones after the first."""
     calls = _calls(whole.recording, node)
     for name, body in node.bodies.items():
         for number, arrays in _chosen(calls.get(name) or _unknown(whole.recording, body)):
@@ -63,7 +63,7 @@ def _whole(whole: Whole, body: Body, arrays: Sequence[np.ndarray], path: str) ->
 
 @dataclass
 class _RecordingRunner:
-    """A body that keeps what it is called with."""
+    """A body that keeps the inputs of its calls."""
 
     node: Node
     body: Body
@@ -76,14 +76,14 @@ class _RecordingRunner:
 
     def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
         if len(self.calls) >= _ITERATIONS:
-            # Of the later iterations only the last is kept.
+            # Only the last one of the later iterations is kept.
             self.calls.pop()
         self.calls.append([array.copy() for array in inputs])
         return list(self._compiled(list(inputs)).values())
 
 
 def _calls(recording: Recording, node: Node) -> Mapping[str, list[list[np.ndarray]]]:
-    """The inputs of each body in each iteration; none where the layer cannot be run."""
+    """The inputs of each body in each iteration; empty if the layer cannot run."""
     calls: dict[str, list[list[np.ndarray]]] = {name: [] for name in node.bodies}
     try:
         definition = resolve(node.type, node.version)
@@ -102,7 +102,7 @@ def _calls(recording: Recording, node: Node) -> Mapping[str, list[list[np.ndarra
 
 
 def _unknown(recording: Recording, body: Body) -> list[list[np.ndarray]]:
-    """Random inputs of the types and shapes that are inferred for a body; none where they are not known."""
+    """Random inputs of the types and shapes inferred for a body; empty if these are unknown."""
     try:
         return [[recording.array(node.outputs[0]) for node in body.graph.parameters]]
     except InputError:

@@ -1,4 +1,4 @@
-"""Parts of a model that are tried: which layers they have, and the models that are made of them."""
+"""Parts of a model: their layers, and the models made of them."""
 
 from __future__ import annotations
 
@@ -10,26 +10,28 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from irexec.analysis.model import Model
+from irexec.analysis.precision import Precision
 from irexec.analysis.submodel import SubModel, extract, frontier, resolved
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError, IrexecError
 from irexec.ir.dims import PartialShape
 from irexec.ir.graph import Node, Value
 from irexec.ir.order import topological
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.reduce.recording import Recording
 
 BOUNDARY = ("Parameter", "Constant", "Result")
-"""What does not count as a layer of a part."""
+"""Types that do not count as layers of a part."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model that is tried.
+    """A model for the check.
 
     Attributes:
         model: the model.
         inputs: an array for each of its inputs, by name.
-        expected: what another runtime gives for some of its results, by the names of the outputs.
+        expected: values of another runtime for some of its results, by the names of the outputs.
     """
 
     model: Model
@@ -38,20 +40,23 @@ class Candidate:
 
     @property
     def layers(self) -> list[Node]:
-        """The layers that count."""
+        """The layers, without Parameters, Constants and Results."""
         return [node for node in self.model.nodes if node.type not in BOUNDARY]
+
+    def results(self, precision: Precision, timeout: float | None) -> Mapping[str, np.ndarray]:
+        """Results of irexec, by name; raises IrexecError or MemoryError if the model does not run."""
+        return CompiledModel(self.model, precision=precision).session().run(self.inputs, timeout=timeout)
 
 
 @dataclass(frozen=True)
 class Part:
-    """Which layers of a model a candidate has.
+    """The layers of a candidate, as positions in a model.
 
     Attributes:
         units: positions among the units of ``Whole``, in order.
-        bypassed: units that are left out, and the input whose value the readers of their output get.
+        bypassed: units that are left out, each with the index of the input that replaces its output.
         results: positions among the frontier of the part; None for all of it.
-        loose: positions among the Parameters and Constants of ``Whole`` that are kept although no layer of the part may
-            read them.
+        loose: positions among the loose layers of ``Whole``, which are kept even if no layer reads them.
     """
 
     units: tuple[int, ...]
@@ -60,7 +65,7 @@ class Part:
     loose: tuple[int, ...] = ()
 
     def key(self, inside: str) -> str:
-        """A digest of the part; ``inside`` says of which model it is."""
+        """A digest of the part; ``inside`` identifies its model."""
         return hashlib.sha256(
             json.dumps([inside, self.units, self.bypassed, self.results, self.loose]).encode()
         ).hexdigest()[:32]
@@ -72,10 +77,10 @@ class Whole:
 
     Attributes:
         recording: its values.
-        path: the names of the layers in whose bodies the model is; "" for the model itself.
-        units: the layers that are kept or left out together, in topological order: one each, but for those of a
-            variable.
-        loose: the Parameters, and the Constants that nothing reads.
+        path: the names of the layers around a body; "" for the model itself.
+        units: groups of layers that are kept or left out together, in topological order: one layer each, or all layers
+            of a variable.
+        loose: the Parameters, and the Constants without a reader.
     """
 
     recording: Recording
@@ -102,12 +107,12 @@ class Whole:
 
     @property
     def identity(self) -> str:
-        """What distinguishes the model from others of the same reduction."""
+        """Identity of the model among all models of a reduction."""
         return f"{self.path} {'declared' if self.recording.keep_shapes else 'recorded'} shapes"
 
     @property
     def everything(self) -> Part:
-        """The part that is the whole model, what nothing reads included."""
+        """The whole model as a part, loose layers included."""
         return Part(tuple(range(len(self.units))), loose=tuple(range(len(self.loose))))
 
     def part_of(self, positions: Collection[int]) -> Part:
@@ -142,7 +147,7 @@ class Whole:
         return [node for i in part.units for node in self.units[i]]
 
     def bypass(self, part: Part) -> dict[Value, Value]:
-        """For outputs of layers that are bypassed, the values in their place."""
+        """Replacements of the outputs of bypassed layers."""
         found = {}
         for unit, index in part.bypassed:
             (node,) = self.units[unit]
@@ -152,11 +157,11 @@ class Whole:
         return found
 
     def frontier(self, part: Part) -> list[Value]:
-        """The values that a part gives to the rest of the model."""
+        """Values of a part that the rest of the model reads."""
         return frontier(self.model, self.kept(part), self.bypass(part))
 
     def bypasses(self, part: Part, unit: int) -> list[int]:
-        """The inputs of a layer that may stand for its only output: those of its type and shape."""
+        """Inputs of a layer that may replace its only output: they have its type and shape."""
         if len(self.units[unit]) != 1 or self.units[unit][0].bodies or self.recording.reference:
             return []
         (node,) = self.units[unit]
@@ -173,7 +178,7 @@ class Whole:
         return None if fact is None else (fact.element, fact.shape)
 
     def without(self, part: Part, unit: int, index: int) -> Part:
-        """The part in which the readers of a layer read its input ``index``."""
+        """The part without a layer, whose readers read its input ``index``."""
         rest = tuple(i for i in part.units if i != unit)
         return replace(part, units=rest, bypassed=(*part.bypassed, (unit, index)))
 
@@ -187,13 +192,13 @@ def _units(model: Model) -> list[tuple[Node, ...]]:
             continue
         variable = node.attributes.get("variable_id") if node.type in ("ReadValue", "Assign") else None
         key = node if variable is None else variable
-        # Where the last of them is: before it, what is assigned would be a value of layers after the part.
+        # At the position of the last one: earlier, the assigned value would come from layers after the part.
         found[key] = [*found.pop(key, []), node]
     return [tuple(nodes) for nodes in found.values()]
 
 
 def named_inputs(model: Model, arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """Arrays, one for each Parameter, by names that find its input, in the types in which the inputs are given.
+    """Arrays of the Parameters by unambiguous names of inputs, in the carrier types of the inputs.
 
     Raises:
         InputError: an input has no type.
@@ -210,8 +215,7 @@ def named_inputs(model: Model, arrays: Sequence[np.ndarray]) -> dict[str, np.nda
 def named_results(
     model: Model, values: Sequence[Value | None], reference: Mapping[Value, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """The reference values of the Results of a model, each of which gives one of ``values``, by the names of its
-    outputs."""
+    """The reference values of ``values``, one for each Result of a model, by the names of its outputs."""
     if not reference:
         return {}
     return {
@@ -222,7 +226,7 @@ def named_results(
 
 
 def made(whole: Whole, part: Part) -> Candidate | None:
-    """The candidate of a part; None if no model can be made of it."""
+    """The candidate of a part; None if it is not a valid model."""
     try:
         return whole.candidate(part)
     except IrexecError:

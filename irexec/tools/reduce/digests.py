@@ -1,4 +1,4 @@
-"""Digests of what a reduction depends on, for the file from which it is resumed."""
+"""Digests of the model, the inputs and the reference of a reduction, for its file of answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def model_digest(model: Model, path: str) -> str:
 
 
 def source_digest(source: str | os.PathLike[str] | Model) -> str:
-    """A digest of what a model is compared with: a model, a file, or a folder of arrays."""
+    """A digest of the other version: a model, a file, or a folder of arrays."""
     if isinstance(source, Model):
         return model_digest(source, "")
     path = Path(source)

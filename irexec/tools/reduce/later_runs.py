@@ -1,5 +1,4 @@
-"""Models in the state that a run leaves: a fault that only a later run shows is a fault of the first run of such a
-model."""
+"""Models in the state after a run: a fault of a later run is a fault of the first run of such a model."""
 
 from __future__ import annotations
 
@@ -19,20 +18,20 @@ from irexec.ir.shape_text import write_shape
 from irexec.runtime.compiled_model import CompiledModel
 
 RUNS = 8
-"""Runs of a model with variables; a fault that shows in none of them is not found."""
+"""Maximum number of runs of a model with variables."""
 
 
 def after_run(
     model: Model, inputs: Mapping[str, np.ndarray], precision: Precision, timeout: float | None
 ) -> Model | None:
-    """The model with variables that begin with what a run leaves; None for a model without variables, and where the run
-    is refused.
+    """The model with the state after a run as the initial values of its variables; None without variables, or if the
+    run fails.
 
     Args:
-        model: stays as it is.
-        inputs: of the run, by name.
-        precision: how irexec computes f16 and bf16.
-        timeout: seconds that the run may take.
+        model: the model, which is not changed.
+        inputs: the inputs of the run, by name.
+        precision: precision of f16 and bf16.
+        timeout: maximum time of the run in seconds.
     """
     if not any(node.type == "Assign" for node in model.walk()):
         return None
@@ -61,7 +60,7 @@ def _begin_with(graph: Graph, state: Mapping[str, np.ndarray]) -> None:
 
 
 def _constant(read: Node, number: int, name: str, array: np.ndarray) -> Node:
-    """A Constant for a ReadValue, of the element type that it declares."""
+    """A Constant for a ReadValue, of its declared element type."""
     fact = read.outputs[0].fact
     if fact is None or fact.element is None:
         raise IrexecError(f"the element type of {read.name!r} is not declared")

@@ -1,4 +1,4 @@
-"""The smallest part of a sequence that still fails: bisection and delta debugging as functions of a predicate.
+"""Smallest failing parts of a sequence: bisection and delta debugging as functions of a predicate.
 
 Source: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002: ddmin.
 """
@@ -11,17 +11,16 @@ from typing import TypeVar
 
 T = TypeVar("T")
 Fails = Callable[[tuple[T, ...]], bool]
-"""Whether a part, in the order of the whole, still fails."""
+"""Whether a part fails; its items have the order of the whole."""
 
 
 def shortest_prefix(items: Sequence[T], fails: Fails[T]) -> tuple[T, ...]:
     """A prefix that fails, found by bisection in at most log2(n) + 1 tests.
 
-    It is the shortest one where longer prefixes of a failing one fail too; otherwise it is one that fails while the
-    bisection saw a shorter one that does not.
+    It is the shortest one if all longer prefixes fail too; otherwise the bisection saw a shorter one that passes.
 
     Args:
-        items: fail as a whole, which is not tested, and the empty prefix does not.
+        items: all items, which fail; the empty prefix passes. Both are not tested.
         fails: the predicate.
     """
     passing, failing = 0, len(items)
@@ -35,20 +34,20 @@ def shortest_prefix(items: Sequence[T], fails: Fails[T]) -> tuple[T, ...]:
 
 
 def shortest_suffix(items: Sequence[T], fails: Fails[T]) -> tuple[T, ...]:
-    """A suffix that fails; see ``shortest_prefix``."""
+    """A failing suffix; see ``shortest_prefix``."""
     found = shortest_prefix(items[::-1], lambda part: fails(part[::-1]))
     return found[::-1]
 
 
 def ddmin(items: Sequence[T], fails: Fails[T]) -> tuple[T, ...]:
-    """A part that fails, and of which no single item can be left out without that it stops failing.
+    """A failing part that passes without any single one of its items.
 
-    Chunks of neighbours are left out, half of all first and then ever smaller ones. There are at most n * n + 3 * n
-    tests, and in the order of log n where one item is what makes the others fail.
+    Chunks of neighbours are left out, first halves and then smaller ones. The number of tests is at most n * n + 3 * n,
+    and in the order of log n if one item alone is at fault.
 
     Args:
-        items: fail as a whole, which is not tested, and the empty part does not.
-        fails: the predicate; it is not asked twice about a part that has just been tested.
+        items: all items, which fail; the empty part passes. Both are not tested.
+        fails: the predicate; it is not called twice in a row for one part.
     """
     kept = tuple(items)
     count = 2

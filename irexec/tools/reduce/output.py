@@ -1,4 +1,4 @@
-"""The files of a reduction: the smallest model, its inputs, and what is needed to go on after an interruption."""
+"""The files of a reduction: the smallest model, its inputs, and the answers for a resumption."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Files
 
 _PART_OF_TIME = 5
-"""Writing results that are not the last one takes at most one part of so many of the time."""
+"""Intermediate results take at most this fraction of the time, as a divisor."""
 
 
 class Output:
-    """The files that a reduction writes.
+    """The files of a reduction.
 
     Args:
-        path: the .xml; the .bin and the .npz have its name.
+        path: the .xml; the .bin and the .npz have the same name.
 
     Attributes:
         state: the file of answers.
@@ -43,8 +43,7 @@ class Output:
         self._ended, self._took = time.monotonic(), 0.0
 
     def check(self, read: Mapping[str, str]) -> None:
-        """Raise InputError before the work if the files cannot be written, or not without overwriting something of the
-        user's."""
+        """Raise InputError before the work if files cannot be written, or would overwrite files of the user."""
         if self.model.suffix != ".xml":
             raise InputError(f"-o {self.model} does not end in .xml")
         for path in (self.model, self.model.with_suffix(".bin"), self.inputs, self.expected, self.state):
@@ -56,21 +55,21 @@ class Output:
             )
         if self.state.exists() and not _is_state(self.state):
             raise InputError(
-                f"-o {self.model}: what has been tried would be written to {self.state}, which exists and is something else"
+                f"-o {self.model}: answers would be written to {self.state}, which exists and is something else"
             )
 
     def files(self, candidate: Candidate) -> Files:
-        """The files of a candidate, as commands name them."""
+        """Names of the files of a candidate, for commands."""
         expected = str(self.expected) if candidate.expected else None
         return Files(str(self.model), str(self.inputs) if candidate.inputs else None, expected)
 
     def offer(self, candidate: Candidate) -> None:
-        """Write a candidate that may not be the last one, unless writing takes too much of the time."""
+        """Write an intermediate candidate, unless writing takes too much of the time."""
         if time.monotonic() - self._ended >= _PART_OF_TIME * self._took:
             self.write(candidate)
 
     def complete(self, candidate: Candidate) -> None:
-        """Write a candidate, unless it is what has been written last."""
+        """Write a candidate, unless it was written last."""
         if candidate is not self._written:
             self.write(candidate)
 
@@ -78,7 +77,7 @@ class Output:
         """Write a candidate: all of its files or none.
 
         Raises:
-            ModelError: they cannot be written; what was there before is as it was.
+            ModelError: they cannot be written; earlier files are unchanged.
         """
         start = time.monotonic()
         beside = {self.inputs: candidate.inputs} | ({self.expected: candidate.expected} if candidate.expected else {})

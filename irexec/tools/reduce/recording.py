@@ -1,4 +1,4 @@
-"""What a model computes, value by value: the inputs of a part that is cut out of it."""
+"""Values of a run of a model: inputs of the parts that are cut out of it."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.run.input_sources import generated_array
 
 _DETERMINING = 1024
-"""The maximum number of elements of a tensor that can decide about the shapes after it."""
+"""Maximum number of elements of a tensor that may determine later shapes."""
 _FAILURES = 8
-"""After so many layers that a run stops at, what is after them is taken to be unknown."""
+"""Maximum number of failing layers; values after more of them are unknown."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """The values of one run of a model on given inputs, computed when they are asked for.
+    """The values of one run of a model, computed on demand.
 
     Attributes:
-        model: the model; layers that cannot be run, and those after them, have no recorded values.
+        model: the model; layers that cannot run, and layers after them, have no recorded values.
         inputs: an array for each Parameter, by its layer.
-        facts: what shape inference says of every value.
-        seed: of random values where nothing is recorded.
-        keep_shapes: whether what is cut keeps sizes that are not known before a run.
-        timeout: seconds of a run.
-        precision: how irexec computes f16 and bf16.
-        reference: what another runtime gives for some of the values. Only these, and what is constant, are cut then:
-            after a fault the values of irexec are wrong.
-        holds_all: whether all values of the run fit into memory; otherwise a run is made for those that a part needs.
+        inference: the result of shape inference.
+        seed: seed of random values in place of unknown ones.
+        keep_shapes: whether cut values keep sizes that are unknown before a run.
+        timeout: maximum time of a run in seconds.
+        precision: precision of f16 and bf16.
+        reference: values of another runtime. If there are any, only these values and constants are cut: after a fault
+            the values of irexec are wrong.
+        holds_all: whether all values of the run fit into memory; otherwise a run computes the values for one part.
     """
 
     model: Model
@@ -67,7 +67,7 @@ class Recording:
         precision: Precision = DEFAULT_PRECISION,
         reference: Mapping[Value, np.ndarray] | None = None,
     ) -> Recording:
-        """Run the model; all that it computes is kept if that takes at most a quarter of the memory that is left."""
+        """Run the model; all values are kept if they take at most a quarter of the available memory."""
         inference = infer_shapes(model, tolerant=True)
         values = [
             value
@@ -86,7 +86,7 @@ class Recording:
         return recording
 
     def require(self, values: Collection[Value]) -> None:
-        """Record values in one run, unless all are recorded already; what else is held is given up."""
+        """Record values in one run, unless all are recorded already; other values are dropped."""
         if self.holds_all:
             return
         for value in [value for value in self._held if value not in values and value not in self.reference]:
@@ -94,10 +94,10 @@ class Recording:
         self._record([value for value in values if value.node not in self.inputs])
 
     def array(self, value: Value) -> np.ndarray:
-        """The recorded value; where there is none, a random one of the type and shape that are known.
+        """The recorded value, or a random one of the known type and shape.
 
         Raises:
-            InputError: not even these are known.
+            InputError: type or rank are unknown.
         """
         given = self.inputs.get(value.node)
         if given is not None:
@@ -114,11 +114,11 @@ class Recording:
         return generated_array("random", port, shape, self.seed + max(0, value.node.id))
 
     def is_recorded(self, value: Value) -> bool:
-        """Whether the value is that of a run."""
+        """Whether the value comes from a run."""
         return value in self._held or value.node in self.inputs
 
     def fact(self, value: Value) -> Fact | None:
-        """Type and shape of what stands for a value that is cut; None if they are not known."""
+        """Type and shape of the replacement of a cut value; None if unknown."""
         found = self.inference.facts.get(value) or value.fact
         if found is None or found.element is None:
             found = value.fact
@@ -140,8 +140,8 @@ class Recording:
         )
 
     def boundary(self, value: Value) -> Fact | None:
-        """See irexec.analysis.submodel.Boundary: what follows from Constants alone, or decides about shapes, becomes a
-        Constant."""
+        """See irexec.analysis.submodel.Boundary: values from Constants alone, or that determine shapes, become
+        Constants."""
         if value not in self._boundaries:
             self._boundaries[value] = self._boundary(value)
         return self._boundaries[value]
@@ -171,7 +171,7 @@ class Recording:
         return any(self._determines(node, i, array) for node, i in readers)
 
     def _determines(self, node: Node, index: int, array: np.ndarray) -> bool:
-        """Whether more is known of the outputs of a layer where the value of one of its inputs is known."""
+        """Whether the value of an input adds to the known shapes of a layer's outputs."""
         if node.bodies or node.type in ("Result", "Assign"):
             return False
         facts = [self.inference.facts.get(source) if source is not None else None for source in node.inputs]
@@ -182,7 +182,7 @@ class Recording:
         return without != given
 
     def _record(self, values: Iterable[Value]) -> None:
-        """Run for the values; what a layer that cannot be run takes part in is absent from then on."""
+        """Record values in one run; values after a layer that cannot run are absent from then on."""
         for _ in range(_FAILURES):
             wanted = [value for value in values if value.node not in self._absent and value not in self._held]
             if not wanted:
@@ -205,7 +205,7 @@ class Recording:
         return compiled.values(arrays, values, timeout=self.timeout)
 
     def _leave_out(self, name: str) -> bool:
-        """Take a layer, and what depends on it, for absent; False if there is none of that name."""
+        """Mark a layer and its dependents as absent; False without a layer of this name."""
         named = {node.name: node for node in self.model.nodes}
         steps = name.split("/")
         paths = ("/".join(steps[:count]) for count in range(len(steps), 0, -1))
@@ -220,7 +220,7 @@ class Recording:
 
 
 def _constant_nodes(model: Model) -> set[Node]:
-    """The layers whose values follow from Constants alone."""
+    """Layers with values from Constants alone."""
     found: set[Node] = set()
     for node in topological(model)[0]:
         if node.type == "Constant" or (
@@ -235,7 +235,7 @@ def _varies(node: Node) -> bool:
 
 
 def _shapes(node: Node, inputs: Collection[Fact]) -> list[Fact] | None:
-    """Types and shapes of the outputs of a layer for these facts of its inputs; None if they do not fit."""
+    """Types and shapes of the outputs of a layer for facts of its inputs; None if they do not fit."""
     alone = node.detached()
     parameters = [Node(-1 - i, f"input {i}", "Parameter", "opset1") for i in range(len(node.ports))]
     for parameter, port in zip(parameters, alone.ports, strict=True):
@@ -250,5 +250,5 @@ def _shapes(node: Node, inputs: Collection[Fact]) -> list[Fact] | None:
 
 
 def _plain(size: Size) -> Size:
-    """The size without a symbol, which a file cannot hold."""
+    """The size without a symbol: files have no symbols."""
     return size if isinstance(size, int) else Dim(size.lo, size.hi)

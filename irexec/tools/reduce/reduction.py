@@ -1,4 +1,4 @@
-"""The smallest part of a model that still fails."""
+"""The reduction of a model to its smallest failing part."""
 
 from __future__ import annotations
 
@@ -37,20 +37,23 @@ from irexec.tools.run.input_sources import InputSource, files_read, sample_input
 from irexec.tools.run.run_options import RunOptions
 from irexec.tools.run.shapes import read_with_shapes, reshape
 
+_Source = str | os.PathLike[str] | Model
+_Inputs = Sequence[InputSource] | Mapping[str | int, Any]
+
 
 class DoesNotFail(InputError):
-    """The model itself does not fail, so that there is nothing to reduce."""
+    """The model itself does not fail: there is nothing to reduce."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReduceOptions(RunOptions):
-    """How a model is reduced.
+    """Options of a reduction.
 
     Attributes:
         output: the .xml to write; None writes nothing.
-        keep_shapes: what is cut keeps the sizes that the model leaves open, in place of those of the run.
-        resume: go on from where an interrupted reduction of the same output was.
-        timeout: seconds of the run that records the values.
+        keep_shapes: whether parts keep unknown sizes of the model, in place of the sizes of the run.
+        resume: resume an interrupted reduction of the same output.
+        timeout: maximum time in seconds of the run that records values.
     """
 
     output: str | None = None
@@ -60,13 +63,13 @@ class ReduceOptions(RunOptions):
 
 
 @dataclass(frozen=True)
-class Layer(Record):
+class ReducedLayer(Record):
     """A layer of the smallest model.
 
     Attributes:
-        id, name, type: as in the model that was reduced.
-        inner: how many layers its bodies have.
-        line: of the .xml; None for a model that was not read from one.
+        id, name, type: as in the original model.
+        inner: number of layers in its bodies.
+        line: the line of the .xml; None for a model that was not read from one.
     """
 
     id: int
@@ -78,24 +81,24 @@ class Layer(Record):
 
 @dataclass(frozen=True)
 class Reduction(Record):
-    """What came of a reduction.
+    """The result of a reduction.
 
     Attributes:
-        model: the path of the model that was reduced; "" where it is not from a file.
-        output: the .xml of the smallest model that fails; None where nothing is written.
-        inputs: the .npz of its inputs; None where it has none, or nothing is written.
-        failure: how it fails, in one sentence.
-        kind: what the failures of all candidates that were accepted have in common.
-        command: the arguments of the command that shows it; empty where nothing is written.
-        before, after: how many layers the model had and has, but for Parameters, Constants and Results; those of bodies
-            count.
-        layers: those of the smallest model.
-        parameters, constants: how many of them it has.
-        checks: how many candidates were checked.
-        recalled: how many were known from before, in this run or an interrupted one.
-        seconds: of this run.
-        notes: what the user may not expect.
-        blame: what is known of the layers, where the model was compared with another version of it.
+        model: the path of the original model; "" without a file.
+        output: the .xml of the smallest failing model; None without a file.
+        inputs: the .npz of its inputs; None without inputs or a file.
+        failure: the failure in one sentence.
+        kind: the kind of failure of all accepted candidates.
+        command: the arguments of the command that shows the failure; empty without a file.
+        before, after: number of layers before and after, layers of bodies included, without Parameters, Constants and
+            Results.
+        layers: the layers of the smallest model.
+        parameters, constants: number of its inputs and constants.
+        checks: number of checked candidates.
+        recalled: number of answers from earlier checks, of this run or an interrupted one.
+        seconds: time of this run.
+        notes: unexpected facts.
+        blame: the layers at fault, for a model beside another version of it.
         found: the smallest model itself, with its inputs.
     """
 
@@ -107,7 +110,7 @@ class Reduction(Record):
     command: tuple[str, ...]
     before: int
     after: int
-    layers: tuple[Layer, ...]
+    layers: tuple[ReducedLayer, ...]
     parameters: int
     constants: int
     checks: int
@@ -118,9 +121,10 @@ class Reduction(Record):
     found: Candidate = field(repr=False, metadata={"json": False})
 
     def __repr__(self) -> str:
-        """The layers and how they fail."""
+        """The layers and their failure."""
         names = listed([f"{layer.name} ({layer.type})" for layer in self.layers], 3)
-        return f"<Reduction {self.before} -> {self.after} layers, {counted(self.checks, 'check')}: {names or 'no layer'}; {self.failure}>"
+        layers = f"{self.before} -> {self.after} layers, {counted(self.checks, 'check')}"
+        return f"<Reduction {layers}: {names or 'no layer'}; {self.failure}>"
 
 
 def reduce(
@@ -136,13 +140,13 @@ def reduce(
     """Find the smallest part of a model that fails as the model does.
 
     Args:
-        model: a model, or what read_model takes; it is not changed.
-        check: decides whether a candidate fails, and how. It is not closed.
-        inputs: arrays for its inputs, or where they come from; random ones unless given.
-        options: what is written, and how parts are cut out.
+        model: a model, or a path that read_model accepts; it is not changed.
+        check: decides about the failure of a candidate. It is not closed.
+        inputs: arrays for its inputs, or their sources; by default random ones.
+        options: the output, and options of parts.
         against: in place of ``check``, a runtime ("openvino", "onnxruntime", "onnx", "reference"), or the right version
-            of the model: a candidate fails where its values differ. ``check_against`` has more arguments.
-        notify: takes what the user may not expect.
+            of the model: a candidate fails if its values differ. ``check_against`` has more arguments.
+        notify: receives unexpected facts.
         progress: called after each check.
 
     Raises:
@@ -163,9 +167,9 @@ def reduce(
 
 
 def _reduction(
-    model: str | os.PathLike[str] | Model,
+    model: _Source,
     check: Check,
-    inputs: Sequence[InputSource] | Mapping[str | int, Any],
+    inputs: _Inputs,
     options: ReduceOptions,
     notify: Callable[[str], None],
     progress: Callable[[Step], None],
@@ -179,15 +183,14 @@ def _reduction(
     arrays = _inputs(read, check, inputs, options.seed, notify)
     answers = _answers(model, read, arrays, check, options, output)
     trials = Trials(check, answers, progress, _nowhere if output is None else output.offer)
-    failing, run = _failing_run(read, arrays, check, trials)
+    failing, reference, run = _failing_run(read, arrays, check, trials)
     try:
-        notes = _reduced(failing.model, arrays, failing.reference, trials, check, options)
+        notes = _reduced(failing, arrays, reference, trials, check, options)
     except BaseException:
-        if output is not None and trials.smallest.model is not failing.model:
+        if output is not None and trials.smallest.model is not failing:
             output.complete(trials.smallest)
-            notify(
-                f"{output.model} has the smallest part so far, of {count_layers(trials.smallest.model)} layers; --resume goes on"
-            )
+            count = count_layers(trials.smallest.model)
+            notify(f"{output.model} has the smallest part so far, of {count} layers; --resume continues")
         raise
     if output is not None:
         output.complete(trials.smallest)
@@ -197,16 +200,11 @@ def _reduction(
     return _report(read, check, trials, output, notes, time.monotonic() - start)
 
 
-@dataclass(frozen=True)
-class _Failing:
-    """A model that fails, and what another runtime gives for its values."""
-
-    model: Model
-    reference: Mapping[Value, np.ndarray]
-
-
-def _failing_run(model: Model, arrays: Sequence[np.ndarray], check: Check, trials: Trials) -> tuple[_Failing, int]:
-    """The model in the state before the first of its runs that fails, and the number of this run.
+def _failing_run(
+    model: Model, arrays: Sequence[np.ndarray], check: Check, trials: Trials
+) -> tuple[Model, Mapping[Value, np.ndarray], int]:
+    """The model in the state before its first failing run, values of another runtime for it, and the number of this
+    run.
 
     Raises:
         DoesNotFail: no run fails.
@@ -218,7 +216,7 @@ def _failing_run(model: Model, arrays: Sequence[np.ndarray], check: Check, trial
         reference, inputs = check.reference(model, arrays), named_inputs(model, arrays)
         results = named_results(model, [node.inputs[0] if node.inputs else None for node in model.results], reference)
         if trials.first(Candidate(model, inputs, results)) is not None:
-            return _Failing(model, reference), run
+            return model, reference, run
         later = check.after_run(model, inputs)
     runs = f" in any of {run} runs" if run > 1 else ""
     raise DoesNotFail(f"the model does not fail this check{runs}, so that there is nothing to reduce")
@@ -229,9 +227,9 @@ def _nowhere(candidate: Candidate) -> None:
 
 
 def _files_read(
-    model: str | os.PathLike[str] | Model,
+    model: _Source,
     options: ReduceOptions,
-    inputs: Sequence[InputSource] | Mapping[str | int, Any],
+    inputs: _Inputs,
 ) -> Mapping[str, str]:
     sources = () if isinstance(inputs, Mapping) else inputs
     if not isinstance(model, Model):
@@ -242,8 +240,8 @@ def _files_read(
 
 
 def _read(
-    model: str | os.PathLike[str] | Model,
-    inputs: Sequence[InputSource] | Mapping[str | int, Any],
+    model: _Source,
+    inputs: _Inputs,
     options: ReduceOptions,
 ) -> Model:
     """The model with the shapes of the options."""
@@ -258,42 +256,40 @@ def _read(
 
 
 def _refuse_damage(model: Model, check: Check) -> None:
-    """Raise ModelError for what only a finding can be about: a damaged model can neither be run nor written."""
+    """Raise ModelError for a damaged model, which can be reduced to a finding only: it can neither run nor be
+    written."""
     damage = next((problem for problem in model.problems if problem.severity == "error"), None)
     if damage is not None and not check.takes_damage:
-        raise ModelError(
-            f"{damage.at(str(model.path or 'the model'))}: {damage.message}; a damaged model can be reduced only to a finding"
-        )
+        where = damage.at(str(model.path or "the model"))
+        raise ModelError(f"{where}: {damage.message}; a damaged model can be reduced only to a finding")
 
 
 def _inputs(
     model: Model,
     check: Check,
-    inputs: Sequence[InputSource] | Mapping[str | int, Any],
+    inputs: _Inputs,
     seed: int,
     notify: Callable[[str], None],
 ) -> list[np.ndarray]:
-    """An array for each input of a model, in order; for a finding, of one element where the rank is not known."""
+    """An array for each input of a model, in order; of one element for a finding if the rank is unknown."""
     ports = [replace(port, shape=(1,)) if port.shape is None and check.takes_damage else port for port in model.inputs]
     known = check.inputs(model, others=bool(inputs))
     if isinstance(inputs, Mapping):
-        return bind_inputs(
-            ports,
-            {**known, **{find_port(ports, key).name: array for key, array in inputs.items()}} if known else inputs,
-        )
+        named = {find_port(ports, key).name: array for key, array in inputs.items()} if known else inputs
+        return bind_inputs(ports, {**known, **named})
     left = [port for port in ports if port.name not in known]
     return bind_inputs(ports, {**known, **(sample_inputs(inputs, left, seed, notify) if left or not known else {})})
 
 
 def _answers(
-    model: str | os.PathLike[str] | Model,
+    model: _Source,
     read: Model,
     arrays: Sequence[np.ndarray],
     check: Check,
     options: ReduceOptions,
     output: Output | None,
 ) -> Answers:
-    """What is known from before; kept in a file if the model is from one, and something is written."""
+    """Answers of earlier checks; kept in a file if the model comes from a file and output is written."""
     if output is None or isinstance(model, Model):
         if options.resume:
             raise InputError("only a reduction of a file that is written to a file can be resumed")
@@ -310,7 +306,7 @@ def _reduced(
     check: Check,
     options: ReduceOptions,
 ) -> list[str]:
-    """Find the smallest candidate; gives notes about it."""
+    """Find the smallest candidate; returns notes about it."""
     position = {node: i for i, node in enumerate(model.nodes)}
     starts = [[position[node] for node in nodes] for nodes in check.starts(reference)]
     found, notes = _taken_apart(model, arrays, reference, starts, trials, options)
@@ -321,7 +317,7 @@ def _reduced(
         found = None if inner is None else (inner, inner.everything)
     if not trials.smallest.layers:
         notes.append(
-            "it fails without any layer: what fails is a Parameter or a Result, or the check does not depend on the model"
+            "it fails without any layer: a Parameter or a Result fails, or the check does not depend on the model"
         )
     return notes
 
@@ -334,11 +330,11 @@ def _taken_apart(
     trials: Trials,
     options: ReduceOptions,
 ) -> tuple[tuple[Whole, Part] | None, list[str]]:
-    """The model with the shapes of its inputs, or with those that it declares where it fails only so, and a part that
-    fails.
+    """The model with the shapes of its inputs, or with its declared shapes if it fails only with these, and a failing
+    part.
 
     Args:
-        starts: the positions of the layers of parts that are tried before all of it.
+        starts: positions of the layers of parts that are checked before the whole model.
     """
     for keep in (True,) if options.keep_shapes else (False, True):
         shapes = {} if keep else {node.id: array.shape for node, array in zip(model.parameters, arrays, strict=True)}
@@ -370,7 +366,7 @@ def _taken_apart(
 
 
 def _failing_body(whole: Whole, kept: Sequence[Node], trials: Trials) -> Whole | None:
-    """A body that fails as a model of its own, of the layers that are left; None if there is none."""
+    """A body of the remaining layers that fails as a model of its own; None without one."""
     bodies = (inner for node in kept if node.bodies for inner in inner_wholes(whole, node))
     return next((inner for inner in bodies if trials(inner, inner.everything)), None)
 
@@ -382,10 +378,11 @@ def _report(
     files = None if output is None else output.files(best)
     types = [node.type for node in best.model.nodes]
     return Reduction(
-        model=str(model.path or ""), output=None if files is None else files.model, inputs=None if files is None else files.inputs,
+        model=str(model.path or ""), output=None if files is None else files.model,
+        inputs=None if files is None else files.inputs,
         failure=failure.text, kind=failure.kind, command=() if files is None else tuple(check.command(files)),
         before=count_layers(model), after=count_layers(best.model),
-        layers=tuple(Layer(node.id, node.name, node.type, _inner(node), node.line) for node in best.layers),
+        layers=tuple(ReducedLayer(node.id, node.name, node.type, _inner(node), node.line) for node in best.layers),
         parameters=types.count("Parameter"), constants=types.count("Constant"),
         checks=trials.checks, recalled=trials.recalled, seconds=seconds, notes=tuple(notes),
         blame=check.blame(best), found=best,
@@ -393,7 +390,7 @@ def _report(
 
 
 def count_layers(model: Model) -> int:
-    """How many layers a model has, those of bodies included, but for Parameters, Constants and Results."""
+    """Number of layers of a model, layers of bodies included, without Parameters, Constants and Results."""
     return sum(node.type not in BOUNDARY for node in model.walk())
 
 

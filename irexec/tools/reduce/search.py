@@ -1,4 +1,4 @@
-"""The search for the smallest part that still fails."""
+"""The search for the smallest failing part."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from irexec.tools.reduce.minimize import ddmin, shortest_prefix, shortest_suffix
 
 @dataclass(frozen=True)
 class Step:
-    """How far a reduction has come.
+    """Progress of a reduction.
 
     Attributes:
-        layers: how many layers the smallest part that fails has, those of bodies included.
-        of: how many the model has.
-        checks: how many candidates have been checked.
+        layers: number of layers of the smallest failing part, layers of bodies included.
+        of: number of layers of the model.
+        checks: number of checked candidates.
     """
 
     layers: int
@@ -32,14 +32,14 @@ class Trials:
     """Checks candidates, each of them once.
 
     Args:
-        check: decides whether a candidate fails.
-        answers: what is known from before; takes what is found.
+        check: decides about the failure of a candidate.
+        answers: answers of earlier checks; receives new ones.
         progress: called after each check.
         found: called with each smaller candidate that fails as the model does.
 
     Attributes:
-        checks: how many candidates have been checked.
-        recalled: how many times an answer was known.
+        checks: number of checked candidates.
+        recalled: number of known answers.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class Trials:
 
     @property
     def failure(self) -> Failure:
-        """How the smallest candidate fails."""
+        """The failure of the smallest candidate."""
         return self._known()[1]
 
     def first(self, candidate: Candidate) -> Failure | None:
-        """How the model itself fails: what other candidates are compared with."""
+        """The failure of the model itself, with which failures of candidates are compared."""
         failure = self._checked(candidate)
         if failure is not None:
             self._best = candidate, failure
@@ -118,12 +118,12 @@ def _is_writable(candidate: Candidate) -> bool:
 
 
 def _size(candidate: Candidate) -> tuple[int, int]:
-    """Layers, those of bodies included, and all nodes."""
+    """Number of layers, layers of bodies included, and number of nodes."""
     return sum(node.type not in BOUNDARY for node in candidate.model.walk()), len(candidate.model.nodes)
 
 
 def smallest(whole: Whole, part: Part, fails: Trials) -> Part:
-    """The smallest part of a part that fails, which is not checked again."""
+    """The smallest failing part of a failing part, which is not checked again."""
     bare = replace(part, units=())
     if part == whole.everything and fails(whole, bare):
         return _without_parameters(whole, bare, fails)
@@ -140,8 +140,8 @@ def smallest(whole: Whole, part: Part, fails: Trials) -> Part:
 
 
 def _bisected(whole: Whole, part: Part, fails: Trials) -> Part:
-    """By cut points in topological order: first what is after the last layer that is needed goes, then what is before
-    the first."""
+    """Cut in topological order: first the layers after the last layer that the failure needs, then the layers before
+    the first one."""
     units = shortest_prefix(part.units, lambda units: fails(whole, replace(part, units=units)))
     units = shortest_suffix(units, lambda units: fails(whole, replace(part, units=units)))
     return replace(part, units=units)
@@ -152,7 +152,7 @@ def _fewer_units(whole: Whole, part: Part, fails: Trials) -> Part:
 
 
 def _bypassed(whole: Whole, part: Part, fails: Trials) -> Part:
-    """Layers are replaced by one of their inputs, the last of them first."""
+    """Replace layers by one of their inputs, the last layer first."""
     for unit in reversed(part.units):
         attempts = (whole.without(part, unit, index) for index in whole.bypasses(part, unit))
         part = next((attempt for attempt in attempts if attempt.units and fails(whole, attempt)), part)
@@ -167,12 +167,12 @@ def _fewer_results(whole: Whole, part: Part, fails: Trials) -> Part:
 
 
 def _without_parameters(whole: Whole, part: Part, fails: Trials) -> Part:
-    """Parameters that nothing reads are left out, as far as it fails without them."""
+    """Leave out loose Parameters and Constants, if the part fails without them."""
     return replace(part, loose=_least(part.loose, lambda loose: fails(whole, replace(part, loose=loose))))
 
 
 def _least(items: Iterable[int], fails: Callable[[tuple[int, ...]], bool]) -> tuple[int, ...]:
-    """As ddmin, where nothing at all may fail as well."""
+    """See ddmin; here the empty part may fail as well."""
     everything = tuple(items)
     if not everything or fails(()):
         return ()

@@ -1,1 +1,1 @@
-"""What decides whether a candidate still fails."""
+"""Checks, which decide whether a candidate fails."""

@@ -26,15 +26,15 @@ def check_against(
     precision: Precision | None = None,
     timeout: float | None = None,
 ) -> Check:
-    """The check that fails where a candidate differs from a runtime, or from the right version of the model.
+    """The check that fails if a candidate differs from a runtime, or from the right version of the model.
 
     Args:
-        other: one of RUNTIMES; or the right version: a model, what read_model takes, or the path of recorded tensors;
-            see OtherModelCheck.
-        shapes: of inputs of a model that cannot be read without them.
+        other: one of RUNTIMES; or the right version: a model, a path that read_model accepts, or the path of recorded
+            tensors; see OtherModelCheck.
+        shapes: shapes of inputs, for a model that cannot be read without them.
         rtol, atol: the tolerances; by default those of ``irexec compare``.
-        precision: how irexec computes f16 and bf16; by default as the runtime does.
-        timeout: seconds that each run may take.
+        precision: precision of f16 and bf16; by default that of the runtime.
+        timeout: maximum time of each run in seconds.
 
     Raises:
         InputError: ``other`` is neither a runtime nor a file.

@@ -17,10 +17,10 @@ from irexec.tools.reduce.candidate import Candidate
 
 @dataclass(frozen=True)
 class Failure:
-    """How a candidate fails.
+    """The failure of a candidate.
 
     Attributes:
-        kind: what two candidates that fail in the same way have in common, such as "exit code 3".
+        kind: the kind of failure, such as "exit code 3"; equal for candidates that fail in the same way.
         text: one sentence for people.
     """
 
@@ -30,27 +30,36 @@ class Failure:
 
 @dataclass(frozen=True)
 class Files:
-    """Where a candidate is written.
+    """The files of a candidate.
 
     Attributes:
         model: the .xml.
-        inputs: the .npz of its inputs; None where it has none.
-        expected: the .npz of the results that another runtime gives; None where there are none.
+        inputs: the .npz of its inputs; None without inputs.
+        expected: the .npz with results of another runtime; None without such results.
     """
 
     model: str
     inputs: str | None
     expected: str | None = None
 
+    @property
+    def input_options(self) -> list[str]:
+        """The options of a command that reads the inputs."""
+        return [] if self.inputs is None else ["-i", self.inputs]
+
+
+def given_options(**values: float | None) -> list[str]:
+    """Options of a command for the given values, by their names."""
+    return [f"--{name}={value:g}" for name, value in values.items() if value is not None]
+
 
 class Check(ABC):
     """Decides whether a candidate fails, and how.
 
-    A check that needs a process or files of its own has them from the first call to ``close``.
+    A check may own a process or files from its first call to ``close``.
 
     Attributes:
-        takes_damage: whether the model itself may have damage that the reader found. Candidates that are made of it
-            have none.
+        takes_damage: whether the model itself may have damage found by the reader. Its candidates have none.
     """
 
     takes_damage = False
@@ -58,11 +67,11 @@ class Check(ABC):
     @property
     @abstractmethod
     def identity(self) -> Sequence[object]:
-        """What distinguishes this check from others, for the file of an interrupted reduction."""
+        """Identity of the check, for the file of an interrupted reduction."""
 
     @abstractmethod
     def __call__(self, candidate: Candidate) -> Failure | None:
-        """How the candidate fails; None if it does not, or if it cannot be tested.
+        """The failure of the candidate; None if it passes or cannot be tested.
 
         Raises:
             InputError: nothing can be tested in this way.
@@ -71,50 +80,48 @@ class Check(ABC):
 
     @abstractmethod
     def command(self, files: Files) -> list[str]:
-        """The arguments of a command that shows the failure of a candidate that is written to these files."""
+        """The arguments of a command that shows the failure of the candidate in these files."""
 
     def reference(self, model: Model, inputs: Sequence[np.ndarray]) -> Mapping[Value, np.ndarray]:
-        """What another runtime gives for values of the model itself; parts are then cut at these values only, and get
-        them as inputs.
+        """Values of the model itself in another runtime; parts are cut at these values only, and have them as inputs.
 
-        Empty for a check that asks about each candidate by itself.
+        Empty for a check of single candidates.
 
         Args:
-            model: the model that is reduced.
+            model: the original model.
             inputs: an array for each of its inputs, in order.
 
         Raises:
             EngineError: the runtime cannot run the model.
-            InputError: the model is not of the kind that it runs.
+            InputError: the runtime does not run this kind of model.
         """
         return {}
 
     def inputs(self, model: Model, *, others: bool) -> Mapping[str, np.ndarray]:
-        """Arrays that the check has for inputs of the model itself, by their names.
+        """Arrays of the check for inputs of the model itself, by their names.
 
         Args:
-            model: the model that is reduced.
-            others: whether the user gives arrays for the others.
+            model: the original model.
+            others: whether the user gives arrays for the other inputs.
 
         Raises:
-            InputError: it has arrays, but not for all inputs, and the user gives none.
+            InputError: the check has arrays for some inputs only, and the user gives none.
         """
         return {}
 
     def after_run(self, model: Model, inputs: Mapping[str, np.ndarray]) -> Model | None:
-        """The model in the state that a run of it leaves, for a fault that only a later run shows.
+        """The model in the state after a run, for a fault of a later run.
 
-        None where there is no state, or where the check asks nothing about a run of irexec.
+        None without state, or if the check does not run irexec.
         """
         return None
 
     def starts(self, reference: Collection[Value]) -> Sequence[Sequence[Node]]:
-        """Layers of the model itself that are tried first as parts of their own; called after ``reference``, with its
-        values."""
+        """Groups of layers that are checked first as parts; called after ``reference``, with its values."""
         return ()
 
     def blame(self, candidate: Candidate) -> Blame | None:
-        """What is known of the layers of the smallest candidate; None if no more than that it fails."""
+        """Layers at fault in the smallest candidate; None if unknown."""
         return None
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A command of the user's."""
+"""A command of the user as a check."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ UNTESTED = {
     126: "which a shell gives for a command that it cannot start",
     127: "which a shell gives for a command that it does not find",
 }
-"""The exit codes of a command that has not tested a candidate. 2 is that of irexec compare where there is nothing to
-compare, and of argparse; 125 that of git bisect run."""
+"""Exit codes of a command that could not test a candidate: 2 of argparse, and of irexec compare without a tensor to
+compare; 125 of git bisect run."""
 _MODEL, _INPUTS = "{}", "{inputs}"
 _READ = 4 << 20
 
 
 def split_command(command: str) -> list[str]:
-    """The arguments of a command: quoted as for a POSIX shell, but on Windows a backslash separates folders and quotes
-    nothing.
+    """The arguments of a command, with quotes of a POSIX shell; on Windows a backslash separates folders.
 
     Raises:
         ValueError: a quote is not closed.
@@ -45,13 +44,13 @@ def split_command(command: str) -> list[str]:
 
 
 class CommandCheck(Check):
-    """Whether a command fails, in the same way as for the model itself.
+    """Whether a command fails in the same way as for the model itself.
 
     Args:
-        command: the command, see ``split_command``; no shell runs it. ``{}`` in it stands for the path of the .xml, and
-            ``{inputs}`` for that of the .npz.
-        timeout: seconds that it may take; one that takes longer fails, in a way of its own.
-        expect_text: a text in its output, stdout or stderr, if it fails; its exit code means nothing then.
+        command: the command, see ``split_command``; no shell runs it. ``{}`` stands for the path of the .xml, and
+            ``{inputs}`` for the path of the .npz.
+        timeout: maximum time in seconds; a longer run is a failure of its own kind.
+        expect_text: text on stdout or stderr that means a failure; the exit code is then ignored.
 
     Raises:
         InputError: the command is empty, has unbalanced quotes or no ``{}``.
@@ -100,7 +99,7 @@ class CommandCheck(Check):
             self._folder = None
 
     def _run(self, arguments: Sequence[str]) -> tuple[int | None, str]:
-        """The exit code, None for one that took too long, and the output."""
+        """The exit code, None after a timeout, and the output."""
         with tempfile.TemporaryFile() as output:
             try:
                 process = subprocess.Popen(
@@ -136,7 +135,7 @@ class CommandCheck(Check):
 
 
 def write_candidate(candidate: Candidate, files: Files) -> None:
-    """Write a candidate for a check; what it overwrites is not kept.
+    """Write a candidate for a check, over earlier files.
 
     Raises:
         ModelError: the model cannot be written.
@@ -153,7 +152,7 @@ def write_candidate(candidate: Candidate, files: Files) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command that is still running, and what it has started."""
+    """End a running command and its child processes."""
     if process.poll() is None:
         with suppress(OSError):
             if os.name == "posix":
@@ -164,7 +163,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _text(output: IO[bytes]) -> str:
-    """The end of what was written."""
+    """The end of the output."""
     size = output.seek(0, os.SEEK_END)
     output.seek(max(0, size - _READ))
     return output.read().decode(errors="replace")

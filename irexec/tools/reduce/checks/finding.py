@@ -1,4 +1,4 @@
-"""A finding of validate."""
+"""A finding of validate as a check."""
 
 from __future__ import annotations
 
@@ -14,22 +14,20 @@ from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 
 _OF_FILES, _OF_ONNX = "IR0", "ON"
-"""The findings of the readers: they are of the file, which is written anew."""
+"""Findings of the readers about the file itself; a candidate is a new file."""
 _OF_RELEASES = "IR90"
-"""What a release of OpenVINO does not read."""
+"""Findings about layers that a release of OpenVINO does not read."""
 
 
 class FindingCheck(Check):
-    """Whether validate has a finding of a code, at one of the layers at which the first candidate has it.
+    """Whether validate has a finding of a code, at one of the layers of this finding in the first candidate.
 
     Args:
-        code: of the finding, such as "IR107"; also one of ``validate --portability``, such as "IR911".
-        release: of OpenVINO, such as "2023.3": what it does not read is a finding, IR901 to IR903, and a finding of
-            portability holds for it.
+        code: the code, such as "IR107"; also one of ``validate --portability``, such as "IR911".
+        release: a release of OpenVINO, such as "2023.3", for IR901 to IR903 and for findings of portability.
 
     Raises:
-        InputError: there is no such code or release, its findings are not those of a graph, or depend on a release that
-            is not given.
+        InputError: the code or release does not exist, the finding is not about a graph, or a release is missing.
     """
 
     def __init__(self, code: str, release: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""A model that was converted from ONNX, against what another runtime makes of the .onnx file."""
+"""A model converted from ONNX, against another runtime on the .onnx file."""
 
 from __future__ import annotations
 
@@ -10,26 +10,25 @@ from irexec.analysis.model import Model
 from irexec.analysis.precision import Precision, precision_argument
 from irexec.errors import IrexecError
 from irexec.ir.graph import Value
-from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.engines.runtimes import open_runtime, precision_beside, require_runtime
 from irexec.tools.reduce.candidate import Candidate
-from irexec.tools.reduce.checks.check import Check, Failure, Files
+from irexec.tools.reduce.checks.check import Check, Failure, Files, given_options
 from irexec.tools.reduce.checks.runtime import difference
 
 RTOL, ATOL = 1e-4, 1e-5
 
 
 class OnnxFileCheck(Check):
-    """Whether irexec gives other results than a runtime of ONNX gave for the same tensors.
+    """Whether results of irexec differ from tensors of a runtime of ONNX.
 
-    The runtime runs the whole file once. Parts have its tensors as inputs, so that what is left is the translation of
-    few nodes.
+    The runtime runs the whole file once. Parts have its tensors as inputs: the smallest part is the translation of few
+    nodes.
 
     Args:
         name: "onnxruntime", or "onnx" for the reference evaluator of the package onnx.
-        rtol, atol: the tolerances; those of ``irexec infer --assert`` unless given.
-        precision: how irexec computes f16 and bf16; as the runtime does unless given.
-        timeout: seconds that each runtime may take.
+        rtol, atol: the tolerances; by default those of ``irexec infer --assert``.
+        precision: precision of f16 and bf16; by default that of the runtime.
+        timeout: maximum time of each runtime in seconds.
 
     Raises:
         UnsupportedError: the runtime is not installed.
@@ -72,11 +71,7 @@ class OnnxFileCheck(Check):
         if not candidate.expected:
             return None
         try:
-            results = (
-                CompiledModel(candidate.model, precision=self.precision)
-                .session()
-                .run(candidate.inputs, timeout=self.timeout)
-            )
+            results = candidate.results(self.precision, self.timeout)
         except (IrexecError, MemoryError):
             return None
         for port in candidate.model.outputs:
@@ -96,10 +91,9 @@ class OnnxFileCheck(Check):
 
     def command(self, files: Files) -> list[str]:
         """See Check."""
-        inputs = [] if files.inputs is None else ["-i", files.inputs]
         expected = [] if files.expected is None else ["--assert", files.expected]
-        tolerances = [f"--{name}={value:g}" for name, value, usual in self._tolerances() if value != usual]
-        return ["irexec", "infer", files.model, *inputs, *expected, *tolerances, *precision_argument(self.precision)]
-
-    def _tolerances(self) -> tuple[tuple[str, float, float], ...]:
-        return ("rtol", self.rtol, RTOL), ("atol", self.atol, ATOL)
+        tolerances = given_options(
+            rtol=None if self.rtol == RTOL else self.rtol, atol=None if self.atol == ATOL else self.atol
+        )
+        precision = precision_argument(self.precision)
+        return ["irexec", "infer", files.model, *files.input_options, *expected, *tolerances, *precision]

@@ -1,4 +1,4 @@
-"""A model against another version of it that is right, or against what was recorded of a right run."""
+"""A model against a right version of it, or against tensors of a right run."""
 
 from __future__ import annotations
 
@@ -16,21 +16,19 @@ from irexec.analysis.precision import DEFAULT_PRECISION, Precision, precision_ar
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError
 from irexec.ir.graph import Node, Value
-from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.compare.comparing import Comparing
 from irexec.tools.compare.comparison import TensorRow
 from irexec.tools.compare.inputs import recorded_inputs
 from irexec.tools.compare.judge import is_more_than_rounding
-from irexec.tools.compare.observe import observe
 from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.pairs import TensorPair
 from irexec.tools.compare.parts import inner_inputs
 from irexec.tools.compare.rows import Found
 from irexec.tools.compare.run import comparing
-from irexec.tools.compare.sides import ModelSide, RecordedSide
+from irexec.tools.compare.sides import ModelSide, RecordedSide, is_recorded
 from irexec.tools.reduce.blame import Blame, blame
 from irexec.tools.reduce.candidate import Candidate
-from irexec.tools.reduce.checks.check import Check, Failure, Files
+from irexec.tools.reduce.checks.check import Check, Failure, Files, given_options
 from irexec.tools.reduce.digests import source_digest
 from irexec.tools.reduce.later_runs import after_run
 from irexec.tools.run.given_inputs import GivenInputs
@@ -38,23 +36,23 @@ from irexec.tools.run.input_sources import InputSource
 from irexec.tools.run.shapes import Shapes
 
 _PART_OF_MEMORY = 4
-"""The tensors of the other version take at most one part of so many of the memory that is left."""
+"""Tensors of the other version take at most this fraction of the available memory, as a divisor."""
 _STARTS = 8
-"""The layers that are tried, of those that differ although all that they read agrees."""
+"""Maximum number of differing layers with agreeing inputs that are checked first."""
 
 
 class OtherModelCheck(Check):
-    """Whether a part gives other values than the same tensors of another version of the model have.
+    """Whether results of a part differ from the same tensors of another version of the model.
 
-    Both are run once and compared tensor by tensor. Parts are cut at tensors that both have, and get those of the other
-    version as inputs, so that only a part with a fault of its own differs.
+    Both run once and are compared tensor by tensor. Parts are cut at common tensors and have the tensors of the other
+    version as inputs: only a part with a fault of its own differs.
 
     Args:
-        other: what is right: a model, its path, or that of a .npz or of a folder that ``infer --dump-layers`` wrote.
-        shapes: of inputs of a model that cannot be read without them.
-        rtol, atol: the tolerances; those of ``irexec compare`` unless given.
-        precision: how irexec computes f16 and bf16.
-        timeout: seconds that each run may take.
+        other: the right version: a model, its path, or the path of a .npz or of a folder of ``infer --dump-layers``.
+        shapes: shapes of inputs, for a model that cannot be read without them.
+        rtol, atol: the tolerances; by default those of ``irexec compare``.
+        precision: precision of f16 and bf16.
+        timeout: maximum time of each run in seconds.
     """
 
     def __init__(
@@ -84,18 +82,16 @@ class OtherModelCheck(Check):
         return ("against", source_digest(self.other), self._options.rtol, self._options.atol, self.precision)
 
     def inputs(self, model: Model, *, others: bool) -> Mapping[str, np.ndarray]:
-        """See Check: what is recorded."""
+        """See Check: recorded inputs."""
         with ExitStack() as stack:
-            if isinstance(self.other, Model) or not _is_recorded(Path(self.other)):
+            if isinstance(self.other, Model) or not is_recorded(Path(self.other)):
                 return {}
             found = recorded_inputs(
                 RecordedSide(Path(self.other), MemoryLimit(), stack), ModelSide("the model", model, "irexec")
             )
         missing = [str(port) for port in model.inputs if port.name not in found]
         if missing and not others:
-            raise InputError(
-                f"{self.other} does not hold the inputs that its tensors were computed from ({', '.join(missing)}): give them"
-            )
+            raise InputError(f"{self.other} does not hold the inputs of its tensors ({', '.join(missing)}): give them")
         return found
 
     def reference(self, model: Model, inputs: Sequence[np.ndarray]) -> Mapping[Value, np.ndarray]:
@@ -113,7 +109,7 @@ class OtherModelCheck(Check):
             return self._values(made)
 
     def after_run(self, model: Model, inputs: Mapping[str, np.ndarray]) -> Model | None:
-        """See Check: the other version goes on from the state that its own run leaves."""
+        """See Check: the other version continues from the state after its own run."""
         side, later = self._made.a, after_run(model, inputs, self.precision, self._options.timeout)
         if later is None or not isinstance(side, ModelSide):
             return None
@@ -121,8 +117,7 @@ class OtherModelCheck(Check):
         return later
 
     def _values(self, made: Comparing) -> dict[Value, np.ndarray]:
-        """What the other version has for each value that is compared; where axes may be others, what the model has that
-        is equal."""
+        """Tensors of the other version for all compared values; the equal tensor of the model if axes may differ."""
         rows = {found.value: found.row for found in made.rows.found if not found.path}
         near = self._near(made, rows) if _size(rows.values()) > MemoryLimit().left() // _PART_OF_MEMORY else rows.keys()
         pairs = [pair for pair in made.pairs.tensors if pair.b in near]
@@ -145,18 +140,17 @@ class OtherModelCheck(Check):
                 equal.append(pair.b)
             elif arrays is not None:
                 found[pair.b] = arrays[0]
-        own = observe(made.run_b, made.inputs.b, equal)
+        own = made.observed_b(equal)
         return found | {value: own.arrays[value][0] for value in equal if value in own.arrays}
 
     def _near(self, made: Comparing, rows: Mapping[Value, TensorRow]) -> set[Value]:
-        """The values that the parts of ``starts`` read and give: those that are needed where not all fit into
-        memory."""
+        """Inputs and outputs of the parts of ``starts``, which are needed if not all values fit into memory."""
         nodes = {node for part in self._starts(made, rows) for node in part}
         values = {value for node in nodes for value in (*node.inputs, *node.outputs) if value is not None}
         return values & rows.keys()
 
     def starts(self, reference: Collection[Value]) -> Sequence[Sequence[Node]]:
-        """See Check: each layer that differs although all that it reads agrees, with those in front of it that are not
+        """See Check: each differing layer with agreeing inputs, with the layers in front of it that are not
         compared."""
         return self._starts(self._made, reference)
 
@@ -168,14 +162,10 @@ class OtherModelCheck(Check):
     def __call__(self, candidate: Candidate) -> Failure | None:
         """See Check."""
         if candidate.model is self._model:
-            return (
-                None
-                if not self._independent
-                else self._failure(self._independent[0].row.b.tensor, self._independent[0].row.agreement.message)
-            )
+            first = self._independent[0].row if self._independent else None
+            return None if first is None else self._failure(first.b.tensor, first.agreement.message)
         try:
-            compiled = CompiledModel(candidate.model, precision=self.precision)
-            results = compiled.session().run(candidate.inputs, timeout=self._options.timeout)
+            results = candidate.results(self.precision, self._options.timeout)
         except (IrexecError, MemoryError):
             return None
         for port, value in _given(candidate):
@@ -206,31 +196,24 @@ class OtherModelCheck(Check):
 
     def command(self, files: Files) -> list[str]:
         """See Check."""
-        inputs = [] if files.inputs is None else ["-i", files.inputs]
-        given = (("rtol", self._options.rtol), ("atol", self._options.atol))
-        tolerances = [f"--{name}={value:g}" for name, value in given if value is not None]
-        return [
-            "irexec", "compare", files.expected or "", files.model, *inputs, *tolerances, *precision_argument(self.precision),
-        ]  # fmt: skip
+        options = [*files.input_options, *given_options(rtol=self._options.rtol, atol=self._options.atol)]
+        precision = precision_argument(self.precision)
+        return ["irexec", "compare", files.expected or "", files.model, *options, *precision]
 
 
 def _size(rows: Iterable[TensorRow]) -> int:
-    """About how many bytes the tensors of rows take."""
+    """Approximate number of bytes of the tensors of rows."""
     return sum(8 * math.prod(row.shape) for row in rows)
 
 
-def _is_recorded(path: Path) -> bool:
-    return path.is_dir() or path.suffix.lower() in (".npz", ".npy")
-
-
 def _given(candidate: Candidate) -> list[tuple[str, Value]]:
-    """The results of a candidate, each with the value of a layer that it gives."""
+    """The results of a candidate, each with its value."""
     found = [(port.name, port.node.inputs[0]) for port in candidate.model.outputs if port.node.inputs]
     return [(name, value) for name, value in found if value is not None]
 
 
 def _part(target: Node, reference: Collection[Value], constant: Collection[Node]) -> list[Node]:
-    """A layer, and those in front of it whose values are not known."""
+    """A layer, and the layers in front of it with unknown values."""
     found = {target: None}
     waiting = [target]
     while waiting:

@@ -1,4 +1,4 @@
-"""irexec against another runtime: it refuses the model, ends, takes too long, or gives other results."""
+"""irexec against another runtime, which refuses the model, crashes, takes too long, or has other results."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.compare.tolerances import RTOL
 from irexec.tools.engines.runtimes import Worker, open_runtime, precision_beside, require_runtime
 from irexec.tools.reduce.candidate import Candidate
-from irexec.tools.reduce.checks.check import Check, Failure, Files
+from irexec.tools.reduce.checks.check import Check, Failure, Files, given_options
 from irexec.tools.reduce.later_runs import after_run
 
 
 class RuntimeCheck(Check):
-    """Whether a runtime and irexec part on a candidate.
+    """Whether a runtime and irexec differ on a candidate.
 
     Args:
         name: "openvino", or "reference" for irexec's reference kernels.
-        rtol, atol: the tolerances; those of ``irexec compare`` unless given.
-        precision: how irexec computes f16 and bf16; as the runtime does unless given.
-        timeout: seconds that each runtime may take.
+        rtol, atol: the tolerances; by default those of ``irexec compare``.
+        precision: precision of f16 and bf16; by default that of the runtime.
+        timeout: maximum time of each runtime in seconds.
 
     Raises:
         UnsupportedError: the runtime is not installed.
@@ -65,13 +65,13 @@ class RuntimeCheck(Check):
         try:
             theirs = self._theirs(candidate, values)
         except InputError:
-            # An input of a part may be of a type that the runtime cannot be given.
+            # An input of a part may have a type that the runtime does not accept.
             if self._is_first:
                 raise
             return None
         self._is_first = False
         if isinstance(theirs, Failure):
-            # Where a runtime of the same shape rules refuses what irexec refuses, they agree.
+            # The reference kernels have the shape rules of irexec: if both refuse a model, they agree.
             return None if isinstance(ours, Failure) and self.name == "reference" else theirs
         if ours is None or isinstance(ours, Failure):
             return ours
@@ -88,12 +88,9 @@ class RuntimeCheck(Check):
 
     def command(self, files: Files) -> list[str]:
         """See Check."""
-        inputs = [] if files.inputs is None else ["-i", files.inputs]
-        tolerances = [
-            f"--{name}={value:g}" for name, value in (("rtol", self.rtol), ("atol", self.atol)) if value is not None
-        ]
+        options = [*files.input_options, *given_options(rtol=self.rtol, atol=self.atol)]
         precision = [f"--precision={self.precision}"] if self.precision != precision_beside(self.name) else []
-        return ["irexec", "compare", files.model, "--b-runtime", self.name, *inputs, *tolerances, *precision]
+        return ["irexec", "compare", files.model, "--b-runtime", self.name, *options, *precision]
 
     def close(self) -> None:
         """See Check."""
@@ -101,7 +98,7 @@ class RuntimeCheck(Check):
             self._worker.close()
 
     def _ours(self, candidate: Candidate, values: Sequence[Value]) -> list[np.ndarray] | Failure | None:
-        """What irexec gives for the values, or how it refuses the candidate; None where it takes too long."""
+        """Values of irexec, or its refusal of the candidate; None after a timeout."""
         try:
             return (
                 CompiledModel(candidate.model, precision=self.precision)
@@ -134,8 +131,7 @@ class RuntimeCheck(Check):
 
 
 def _given(model: Model) -> dict[str, Value]:
-    """The values that a run gives, by what messages call them: those of Results, and those that are assigned to
-    variables."""
+    """Values of Results and values assigned to variables, by their names in messages."""
     results = {f"result {port.name!r}": port.node for port in model.outputs}
     assigned = {
         f"variable {node.attributes.get('variable_id')!r}": node for node in model.nodes if node.type == "Assign"
@@ -153,13 +149,13 @@ def difference(
     rtol: float | None,
     atol: float | None,
 ) -> Failure | None:
-    """How a result of irexec differs from that of a runtime; None if it does not."""
+    """The difference of a result between irexec and a runtime; None if they agree."""
     usual = RTOL.get(str(element), RTOL["f32"]) if rtol is None else rtol
     tolerance = Tolerance(rtol=usual, atol=usual if atol is None else atol, scaled=atol is None)
     found = agreement_of(result, theirs, ours, tolerance, "irexec")
     if found.agrees:
         return None
-    # One kind: where values decide how many there are, such as boxes, other values become other shapes.
+    # One kind for values and shapes: other values may lead to another number of boxes.
     return Failure("results differ", f"{result} of {runtime}: {found.message}")
 
 
@@ -174,8 +170,7 @@ _NAMED = (
 
 
 def essence(message: str) -> str:
-    """What an error says, without names, locations and values: equal for the same error about other layers and
-    shapes."""
+    """The text of an error without names, locations and values: equal for one error about several layers and shapes."""
     for pattern in _NAMED:
         message = re.sub(pattern, "_", message)
     return re.sub(r"[\s_]+", " ", message).strip()[:300]

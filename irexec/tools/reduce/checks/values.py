@@ -1,4 +1,4 @@
-"""NaN and infinities that a part makes of inputs without them."""
+"""NaN and infinities from inputs without them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from irexec.analysis.model import Model
 from irexec.analysis.precision import DEFAULT_PRECISION, Precision, precision_argument
 from irexec.errors import IrexecError
-from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 from irexec.tools.reduce.later_runs import after_run
@@ -22,9 +21,9 @@ class ValuesCheck(Check):
     """Whether a result that irexec computes has NaN or infinities, and no input has them.
 
     Args:
-        kinds: of KINDS.
-        timeout: seconds of a run.
-        precision: how f16 and bf16 are computed.
+        kinds: names of KINDS.
+        timeout: maximum time of a run in seconds.
+        precision: precision of f16 and bf16.
     """
 
     def __init__(
@@ -45,19 +44,18 @@ class ValuesCheck(Check):
             kind for kind in self.kinds if any(_count(array, kind) for array in candidate.inputs.values())
         )
         if self._of_inputs is None:
-            # An input of the model itself may have what its results are searched for.
+            # An input of the model itself may have such elements.
             self._of_inputs = given
         if given - self._of_inputs:
             return None
         try:
-            compiled = CompiledModel(candidate.model, precision=self.precision)
-            results = compiled.session().run(candidate.inputs, timeout=self.timeout)
+            results = candidate.results(self.precision, self.timeout)
         except (IrexecError, MemoryError):
             return None
         for kind in self.kinds:
-            for port, array in zip(compiled.outputs, results.values(), strict=True):
+            for name, array in results.items():
                 if count := _count(array, kind):
-                    return Failure(kind, f"{count} of {array.size} elements of result {port.name!r} are {_WORDS[kind]}")
+                    return Failure(kind, f"{count} of {array.size} elements of result {name!r} are {_WORDS[kind]}")
         return None
 
     def after_run(self, model: Model, inputs: Mapping[str, np.ndarray]) -> Model | None:
@@ -66,16 +64,8 @@ class ValuesCheck(Check):
 
     def command(self, files: Files) -> list[str]:
         """See Check."""
-        inputs = [] if files.inputs is None else ["-i", files.inputs]
-        return [
-            "irexec",
-            "infer",
-            files.model,
-            *inputs,
-            "--trap",
-            ",".join(self.kinds),
-            *precision_argument(self.precision),
-        ]
+        precision = precision_argument(self.precision)
+        return ["irexec", "infer", files.model, *files.input_options, "--trap", ",".join(self.kinds), *precision]
 
 
 def _count(array: np.ndarray, kind: str) -> int:
