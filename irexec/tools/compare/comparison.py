@@ -241,12 +241,11 @@ class Comparison(Record):
     @property
     def verdict(self) -> str:
         """The verdict without a fault; "" if there is a fault, or if layers were run alone."""
-        if (
-            self.isolated
-            or not self.results
-            or self.missing_results
-            or any(row.is_fault for row in (*self.rows, *self.results))
-        ):
+        rows = (*self.rows, *self.results)
+        if self.isolated or not self.results or self.missing_results or any(row.is_fault for row in rows):
+            return ""
+        if any(not row.agreement.agrees and row.agreement.largest is None for row in self.results):
+            # Rounding changes no shape.
             return ""
         if not self.agrees:
             return (
@@ -254,18 +253,12 @@ class Comparison(Record):
                 f"the results differ by rounding, which grows from {self._grown}"
             )
         count = sum(one.side == "B" and one.reason == ONLY_B for one in self.uncompared)
-        without = (
-            f"; {counted(count, 'intermediate tensor')} {'has' if count == 1 else 'have'} no counterpart"
-            if count
-            else ""
-        )
-        follow = len(self.differing)
-        rounding = (
-            f"; rounding grows beyond the tolerance in {counted(follow, 'tensor')}, first in {self._grown}"
-            if follow
-            else ""
-        )
-        return f"the models agree{without}{rounding}"
+        found = "the models agree"
+        if count:
+            found += f"; {counted(count, 'intermediate tensor')} {'has' if count == 1 else 'have'} no counterpart"
+        if follow := len(self.differing):
+            found += f"; rounding grows beyond the tolerance in {counted(follow, 'tensor')}, first in {self._grown}"
+        return found
 
     @property
     def _grown(self) -> str:
