@@ -84,7 +84,7 @@ def blame_reordering(rows: Rows, context: OpenSides) -> None:
         is_direct = not between or (
             has_right_shape and of_shapes.issuperset(node for node in between if node.type != "ShapeOf")
         )
-        are_known = all(by_value[source].row.agreement.agrees for source in sources)
+        are_known = all(by_value[one].row.agreement.agrees for one in (*sources, *first))
         if (
             is_direct
             and are_known
@@ -92,7 +92,7 @@ def blame_reordering(rows: Rows, context: OpenSides) -> None:
             and all(_differs(_suspect(one, found, by_value, context)) for one in first)
         ):
             innocent.add(found.value)
-            moved |= {one: found for one in first if by_value[one].row.agreement.agrees}
+            moved |= dict.fromkeys(first, found)
     rows.found = [
         _reordered(one, moved[one.value], context.pairs.orders[one.value])
         if one.value in moved
@@ -380,6 +380,8 @@ def differing_attributes(of_a: Node | None, node: Node) -> dict[str, tuple[str |
 def _is_one_axis(node: Node, one: str | None, other: str | None) -> bool:
     """Whether two texts are an axis of a layer, counted from the first axis and from the last."""
     fact = node.inputs[0].fact if node.inputs and node.inputs[0] is not None else None
-    if not one or not other or fact is None or fact.shape is None:
+    if not one or not other or fact is None or not fact.shape:
         return False
-    return {int(one), int(other)} == {max(int(one), int(other)), max(int(one), int(other)) - len(fact.shape)}
+    if not one.lstrip("-").isdigit() or not other.lstrip("-").isdigit():
+        return False
+    return int(one) % len(fact.shape) == int(other) % len(fact.shape)
