@@ -130,6 +130,7 @@ if TYPE_CHECKING:
     from irexec.tools.report import ReportOptions, WrittenReport, report
     from irexec.tools.report import page_of as report_page
     from irexec.tools.run.input_sources import InputSource
+    from irexec.tools.script import Script, script
     from irexec.tools.trapping.ranges import Ranges
     from irexec.tools.trapping.report import Trap, TrappedTensor, TrapReport
     from irexec.tools.trapping.trapped_run import record_ranges, trap
@@ -218,6 +219,7 @@ __all__ = [
     "RunTimeoutError",
     "Runtime",
     "RuntimeCheck",
+    "Script",
     "Session",
     "Statistics",
     "StepRow",
@@ -281,6 +283,7 @@ __all__ = [
     "report",
     "report_page",
     "save_model",
+    "script",
     "string",
     "trap",
     "tree",
@@ -363,6 +366,7 @@ _MODULES: dict[str, str] = {
     "irexec.tools.reduce.search": "Step as ReduceStep",
     "irexec.tools.report": "ReportOptions, WrittenReport, page_of as report_page, report",
     "irexec.tools.run.input_sources": "InputSource",
+    "irexec.tools.script": "Script, script",
     "irexec.tools.trapping.ranges": "Ranges",
     "irexec.tools.trapping.report": "TrappedTensor, Trap, TrapReport",
     "irexec.tools.trapping.trapped_run": "record_ranges, trap",

@@ -23,14 +23,18 @@ from typing import Any
 
 from irexec.authoring.bodies import Iteration, Slices, if_, loop, tensor_iterator
 from irexec.authoring.embedding import embed
-from irexec.authoring.ends import constant, parameter, result
+from irexec.authoring.ends import constant, packed, parameter, result
 from irexec.authoring.operations import functions, newest_functions
+from irexec.authoring.raw_layers import body, declared, layer
 from irexec.schema.registry import NEWEST_OPSET
 
 _WRITTEN: Mapping[str, Callable[..., Any]] = {
     function.__name__: function
-    for function in (Iteration, Slices, constant, embed, if_, loop, parameter, result, tensor_iterator)
-}
+    for function in (
+        Iteration, Slices, body, constant, declared, embed, if_, layer, loop, packed, parameter, result,
+        tensor_iterator,
+    )
+}  # fmt: skip
 
 
 class Opset:

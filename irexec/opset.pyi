@@ -13,8 +13,12 @@ from irexec.authoring.bodies import loop as loop
 from irexec.authoring.bodies import tensor_iterator as tensor_iterator
 from irexec.authoring.embedding import embed as embed
 from irexec.authoring.ends import constant as constant
+from irexec.authoring.ends import packed as packed
 from irexec.authoring.ends import parameter as parameter
 from irexec.authoring.ends import result as result
+from irexec.authoring.raw_layers import body as body
+from irexec.authoring.raw_layers import declared as declared
+from irexec.authoring.raw_layers import layer as layer
 from irexec.authoring.tensor import Operand, Tensor
 from irexec.dtypes.elements import ElementLike
 from irexec.ir.shape_text import ShapeLike
@@ -317,9 +321,9 @@ class Opset1:
         names: Sequence[str] = (),
     ) -> Tensor:
         """DeformableConvolution of opset1. Convolution of data [N, C, Y, X] with filter [O, C / group, Y, X] whose
-        points ``offsets`` move.
+        points are moved by ``offsets``.
 
-        As DeformableConvolution-8 without mask and with ``bilinear_interpolation_pad`` false. Source:
+        It is DeformableConvolution-8 without mask and with ``bilinear_interpolation_pad`` false. Source:
         DeformableConvolution-1.
 
         Args:
@@ -1477,8 +1481,8 @@ class Opset1:
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
-        """ReverseSequence of opset1. For each index along ``batch_axis`` the first ``seq_lengths[index]`` elements
-        along ``seq_axis`` reversed.
+        """ReverseSequence of opset1. The first ``seq_lengths[index]`` elements along ``seq_axis`` reversed, at each
+        index along ``batch_axis``.
 
         Source: ReverseSequence-1.
 
@@ -2004,7 +2008,7 @@ class Opset3(Opset2):
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
-        """EmbeddingBagOffsetsSum of opset3. For each bag the sum of the rows of ``emb_table`` at its ``indices``, each
+        """EmbeddingBagOffsetsSum of opset3. The sum of the rows of ``emb_table`` at the ``indices`` of each bag, each
         times its weight.
 
         A bag is the indices from its offset to the next. An empty one has the row ``default_index``; zeros if it is
@@ -2027,8 +2031,8 @@ class Opset3(Opset2):
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
-        """EmbeddingBagPackedSum of opset3. For each row of ``indices`` [bags, rows] the sum of those rows of
-        ``emb_table``, each times its weight.
+        """EmbeddingBagPackedSum of opset3. The sum of the rows of ``emb_table`` at each row of ``indices`` [bags,
+        rows], each times its weight.
 
         Source: EmbeddingBagPackedSum-3.
 
@@ -2050,8 +2054,8 @@ class Opset3(Opset2):
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
-        """EmbeddingSegmentsSum of opset3. For each segment the sum of the rows of ``emb_table`` at its ``indices``,
-        each times its weight.
+        """EmbeddingSegmentsSum of opset3. The sum of the rows of ``emb_table`` at the ``indices`` of each segment, each
+        times its weight.
 
         An empty segment has the row ``default_index``; zeros if it is -1 or not given. Ids of num_segments and above
         are ignored, as in OpenVINO. Source: EmbeddingSegmentsSum-3.
@@ -2190,8 +2194,8 @@ class Opset3(Opset2):
     ) -> Tensor:
         """ReadValue of opset3. The variable's value; ``init_value`` before anything was assigned in this session.
 
-        The shape of ``init_value`` may be another one in each run; a value that was assigned in a run of another
-        shape is refused. Source: ReadValue-3 and Assign-3, by which a variable has the shape of ``init_value``.
+        ``init_value`` may have another shape in each run; a value assigned under another shape is refused. Source:
+        ReadValue-3 and Assign-3, where a variable has the shape of ``init_value``.
 
         Args:
             init_value: any element type.
@@ -2941,8 +2945,8 @@ class Opset6(Opset5):
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
-        """GatherElements of opset6. For each position of ``indices`` the element of ``data`` at that position, but at
-        the given index along ``axis``.
+        """GatherElements of opset6. Elements of ``data`` at the positions of ``indices``, but at the given index along
+        ``axis``.
 
         Negative indices are counted from the end. Source: GatherElements-6.
 

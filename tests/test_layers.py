@@ -34,7 +34,7 @@ _LAYERS["compile"] = {*_LAYERS["analysis"], "analysis", "backend"}
 _LAYERS["runtime"] = {*_LAYERS["compile"], "compile"}
 # The public functions over io and runtime, which tools call as users do.
 _LAYERS["api"] = {"errors", "dtypes", "ir", "io", "analysis", "runtime"}
-_LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api", "authoring", "display"}
+_LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api", "authoring", "opset", "display"}
 _LAYERS["integrations"] = {*_LAYERS["tools"], "tools"}
 _LAYERS["ray"] = {"tools"}
 _LAYERS["cli"] = {*_LAYERS["tools"], "tools", "integrations", "startup", "__init__"}
@@ -58,6 +58,7 @@ _TOOLS: dict[str, set[str]] = {
     "validation": {"run", "sections"},
     "finding_formats": {"validation"},
     "diff": {"finding_formats"},
+    "script": {"diff"},
     "graph": {"arrays", "images", "inspect", "measure", "run"},
     "compare": {"arrays", "engines", "images", "run"},
     "verify": {"arrays", "compare", "engines", "run"},

@@ -100,6 +100,10 @@ _COMMANDS: list[tuple[list[str], tuple[str, ...]]] = [
         ["edit", _XML, "--dry-run", "--batch", "2"],
         ("irexec.runtime", "irexec.tools.reduce", "irexec.tools.compare", *_HEAVY),
     ),
+    (
+        ["script", _XML, "-o", "m.py"],
+        ("irexec.tools.reduce", "irexec.tools.compare", "irexec.tools.graph", "onnx", "rich.console"),
+    ),
     (["demo"], ("onnx", "irexec.tools.graph")),
 ]
 
@@ -119,7 +123,7 @@ def test_every_command_is_looked_at() -> None:
         *(
             (
                 f"from irexec.cli.main import run; run({line!r})",
-                (*absent, *(() if line[0] == "edit" else ("irexec.authoring",))),
+                (*absent, *(() if line[0] in ("edit", "script") else ("irexec.authoring",))),
             )
             for line, absent in _COMMANDS
         ),

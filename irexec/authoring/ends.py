@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from irexec.authoring.tensor import LooseBuilder, Tensor
-from irexec.dtypes.elements import ElementLike
+from irexec.dtypes.elements import ElementLike, as_element
+from irexec.errors import ModelError
+from irexec.ir.constants import BytesInMemory, Constant, size_problem
 from irexec.ir.graph import Value
 from irexec.ir.shape_text import ShapeLike
 
@@ -39,6 +43,32 @@ def constant(
     """
     builder = LooseBuilder()
     value = builder.constant(array, element, name, names)
+    return Tensor(value, builder.fact(value))
+
+
+def packed(
+    data: bytes | np.ndarray, element: ElementLike, shape: Sequence[int], *, name: str | None = None,
+    names: Sequence[str] = (),
+) -> Tensor:  # fmt: skip
+    """A constant of bytes as a .bin has them.
+
+    Args:
+        data: the bytes.
+        element: the element type.
+        shape: the sizes.
+        name: the layer's name.
+        names: the tensor names.
+
+    Raises:
+        ModelError: type and shape take another number of bytes.
+    """
+    raw = np.frombuffer(bytes(data), np.uint8)
+    made = Constant(as_element(element), tuple(shape), BytesInMemory(raw), raw.nbytes)
+    problem = size_problem(made)
+    if problem is not None:
+        raise ModelError(problem)
+    builder = LooseBuilder()
+    value = builder.raw_constant(made, name, names)
     return Tensor(value, builder.fact(value))
 
 

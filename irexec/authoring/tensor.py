@@ -227,6 +227,10 @@ class LooseBuilder(Builder):
         check_numbers(operand, element)
         return constant
 
+    def layer(self, type: str, version: str, name: str, attributes: dict[str, str]) -> Node:
+        """A node without inputs and outputs."""
+        return self._node(type, version, name, attributes)
+
     def _node(self, type: str, version: str, name: str, attributes: dict[str, str]) -> Node:
         node = super()._node(type, version, name, attributes)
         node.id, node.name = -next(_SERIAL), name

@@ -34,6 +34,7 @@ GROUPS = {
     "Make": {
         "convert": "Convert an ONNX model to IR.",
         "edit": "Change a model step by step, and write it as IR.",
+        "script": "Write a model as a Python script that makes it again.",
     },
     "Scale": {
         "batch": "Run a model over many images or arrays, on all cores; resumes.",

@@ -6,11 +6,13 @@ be copied and pickled; child elements are kept as XML text. Nothing outside of i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from irexec.io.record import RECORD_ATTRIBUTES
 from irexec.io.xml import element_rows
+from irexec.ir.graph import Graph, Input, Node, Value
 
 Attributes = Mapping[str, str]
 
@@ -82,6 +84,45 @@ class GraphPayload:
     attributes: Attributes = field(default_factory=dict)
     parts: Mapping[str, Attributes] = field(default_factory=dict)
     elements: tuple[str, ...] = ()
+
+
+def set_metadata(
+    of: Graph | Node | Value | Input,
+    *,
+    attributes: Attributes | None = None,
+    parts: Mapping[str, Attributes] | None = None,
+    elements: Sequence[str] = (),
+) -> None:
+    """Give a model, a body, a layer or a port what a file says of it beside the graph, in place of what it has.
+
+    Args:
+        of: the graph, the layer, or an output or input of a layer.
+        attributes: further attributes of its element.
+        parts: attributes of its child elements, by tag; of graphs and layers.
+        elements: child elements as XML text, such as "<rt_info>...</rt_info>".
+    """
+    if isinstance(of, Graph | Node):
+        kind = GraphPayload if isinstance(of, Graph) else LayerPayload
+        of.payload = kind(attributes=dict(attributes or {}), parts=dict(parts or {}), elements=tuple(elements))
+    else:
+        port = PortPayload if isinstance(of, Value) else InputPayload
+        of.payload = port(attributes=dict(attributes or {}), elements=tuple(elements))
+
+
+def metadata(of: Graph | Node | Value | Input) -> dict[str, Any]:
+    """Contents of a file beside the graph, of a model, a body, a layer or a port: the arguments of ``set_metadata``.
+
+    The attributes of ports, which a writer fills in, and the record of the .bin are left out.
+    """
+    said = {} if of.payload is None else {each.name: getattr(of.payload, each.name) for each in fields(of.payload)}
+    found = {name: said[name] for name in ("attributes", "parts", "elements") if said.get(name)}
+    if isinstance(of.payload, PortPayload):
+        found.pop("attributes", None)
+    if "attributes" in found:
+        found["attributes"] = {
+            name: text for name, text in found["attributes"].items() if name not in RECORD_ATTRIBUTES
+        }
+    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in found.items() if value}
 
 
 # Defaults of the writer: the order of elements and edges never makes a model another one.

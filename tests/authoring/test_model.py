@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec import Model, TrappedTensor, opset
+from irexec import Model, Tensor, opset
 from irexec.errors import OpError
 
 
@@ -52,8 +52,8 @@ def test_a_part_of_a_model_that_was_read() -> None:
     """A tensor may be one of a model: what its results need is copied."""
     x = opset.parameter([2], "f32", "x")
     model = Model([opset.exp(opset.relu(x, name="middle"))], [x])
-    middle = TrappedTensor(model["middle"].outputs[0], irexec.Fact(irexec.f32, (2,)))
-    source = TrappedTensor(model["x"].outputs[0], irexec.Fact(irexec.f32, (2,)))
+    middle = Tensor(model["middle"].outputs[0], irexec.Fact(irexec.f32, (2,)))
+    source = Tensor(model["x"].outputs[0], irexec.Fact(irexec.f32, (2,)))
     part = Model([middle * 3], [source])
     assert [node.name for node in part.nodes] == ["x", "middle", "Constant", "Multiply", "Multiply/sink_port_0"]
     assert irexec.compile_model(part)([[-1, 2]])[0].tolist() == [0, 6]

@@ -92,6 +92,8 @@ ROWS = (
     Row("bench {digits}/classifier.xml --runs 1 --threads 1 --against openvino", needs=("openvino",)),
     Row("convert {digits}/classifier.onnx -o {tmp}/a.xml", needs=("onnx",)),
     Row("convert {digits}/classifier.onnx -o {tmp}/a.xml --verify", needs=("onnx",)),
+    Row("script {digits}/classifier.xml -o {tmp}/a.py"),
+    Row("script {digits}/damaged.xml -o {tmp}/a.py", 3),
     Row("edit {digits}/classifier.xml -o {tmp}/a.xml --cut-to relu1 --batch 2"),
     Row("edit {digits}/classifier.xml --dry-run --rename *=n/*"),
     Row("edit {digits}/classifier.xml --dry-run --remove nowhere", 2),

@@ -36,8 +36,12 @@ from irexec.authoring.bodies import loop as loop
 from irexec.authoring.bodies import tensor_iterator as tensor_iterator
 from irexec.authoring.embedding import embed as embed
 from irexec.authoring.ends import constant as constant
+from irexec.authoring.ends import packed as packed
 from irexec.authoring.ends import parameter as parameter
 from irexec.authoring.ends import result as result
+from irexec.authoring.raw_layers import body as body
+from irexec.authoring.raw_layers import declared as declared
+from irexec.authoring.raw_layers import layer as layer
 from irexec.authoring.tensor import Operand, Tensor
 from irexec.dtypes.elements import ElementLike
 from irexec.ir.shape_text import ShapeLike
