@@ -55,8 +55,8 @@ class Judge:
 
     Args:
         context: the comparison; A is a model.
-        rows: those of the comparison.
-        facts: of the values of B.
+        rows: the rows of the comparison.
+        facts: facts of the values of B.
     """
 
     def __init__(self, context: OpenSides, rows: Rows, facts: Facts) -> None:
