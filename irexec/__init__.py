@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from irexec.analysis.cost import Cost
     from irexec.analysis.model import Model, Port
     from irexec.analysis.shape_inference import Inference
-    from irexec.api import compile_model, convert, infer, read_model, save_model, validate
+    from irexec.api import Core, compile_model, convert, infer, read_model, save_model, validate
     from irexec.authoring.editor import Editor
     from irexec.authoring.tensor import Tensor
     from irexec.compile.plan_report import PlanReport, StepRow
@@ -159,6 +159,7 @@ __all__ = [
     "Constant",
     "ConversionError",
     "ConversionWarning",
+    "Core",
     "Cost",
     "CostReport",
     "Diff",
@@ -309,7 +310,7 @@ _MODULES: dict[str, str] = {
     "irexec.analysis.model": "Model, Port",
     "irexec.analysis.shape_inference": "Inference",
     "irexec.authoring.editor": "Editor",
-    "irexec.api": "compile_model, convert, infer, read_model, save_model, validate",
+    "irexec.api": "Core, compile_model, convert, infer, read_model, save_model, validate",
     "irexec.authoring.tensor": "Tensor",
     "irexec.compile.plan_report": "PlanReport, Reason as PlanReason, StepRow",
     "irexec.dtypes.elements": (

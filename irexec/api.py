@@ -339,3 +339,27 @@ def infer(
         model, threads=threads, optimize=optimize, weights=weights, precision=precision, max_memory=max_memory
     )
     return compiled.run(inputs, outputs, allow_cast=allow_cast, timeout=timeout)
+
+
+class Core:
+    """The entry point of OpenVINO's Python, for code that was written for it; the devices are names of this CPU."""
+
+    available_devices = ("CPU",)
+
+    def read_model(self, model: io.ModelSource, weights: io.WeightsSource = None) -> Model:
+        """Read a model; see ``read_model``."""
+        return read_model(model, weights)
+
+    def compile_model(self, model: ModelLike, device_name: str = "CPU") -> CompiledModel:
+        """Make a model ready to run; see ``compile_model``.
+
+        Args:
+            model: a model, or what read_model takes.
+            device_name: "CPU" or "AUTO".
+
+        Raises:
+            InputError: the device is another.
+        """
+        if device_name not in ("CPU", "AUTO"):
+            raise InputError(f"there is no device {device_name!r}: irexec runs models on the CPU")
+        return compile_model(model)

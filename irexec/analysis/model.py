@@ -44,6 +44,11 @@ class Port(Record):
     shape: PartialShape
     node: Node
 
+    @property
+    def any_name(self) -> str:
+        """The name, as OpenVINO's Python calls it."""
+        return self.name
+
     def __str__(self) -> str:
         return f"{self.name}: {self.element or '?'}{shape_text(self.shape)}"
 
@@ -138,6 +143,14 @@ class Model(ir.ModelGraph):
         """The Results, in order; what cannot be inferred is as declared."""
         facts = infer_shapes(self, tolerant=True).facts
         return output_ports(self, facts)
+
+    def input(self, key: str | int = 0) -> Port:
+        """The input of a name or position; InputError if there is none."""
+        return find_port(self.inputs, key)
+
+    def output(self, key: str | int = 0) -> Port:
+        """The output of a name or position; InputError if there is none."""
+        return find_port(self.outputs, key, "output")
 
     def reshape(
         self, shapes: Mapping[str | int, ShapeLike] | Mapping[Port, ShapeLike] | ShapeLike, *, tolerant: bool = False

@@ -165,6 +165,10 @@ class CompiledModel(Session):
             if value.node in blocked:
                 raise blocked[value.node]
 
+    def create_infer_request(self) -> Session:
+        """A session, under the name of OpenVINO's Python."""
+        return self.session()
+
     def session(self) -> Session:
         """A new, independent state of the model's variables."""
         return Session(self.program)

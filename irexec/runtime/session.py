@@ -46,6 +46,10 @@ class Session(Shown):
         """
         return Outputs(self.program.outputs, self._run(inputs, None, allow_cast))
 
+    def infer(self, inputs: Inputs = None) -> Outputs:
+        """The same as a call of the session, under the name of OpenVINO's infer requests."""
+        return self(inputs)
+
     def run(
         self,
         inputs: Inputs = None,
