@@ -31,8 +31,8 @@ For f32 this is a deviation of 3e-6, of root mean squares. Two runtimes differ b
 to 3e-7 in other layers, measured over 15 networks.
 """
 HIDDEN_COARSE = 0.4
-"""The same fraction for types coarser than f32, with a tolerance of about ten roundings: the judge reads inputs rounded to
-their types, and a runtime in f32 read inputs without this rounding."""
+"""The same fraction for types coarser than f32, with a tolerance of about ten roundings: the judge reads inputs
+rounded to their types, and a runtime in f32 read inputs without this rounding."""
 
 
 @dataclass(frozen=True)

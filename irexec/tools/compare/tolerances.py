@@ -89,7 +89,8 @@ class Precision:
 def computed_from_bf16(model: Model) -> set[Value]:
     """The values that are computed in bf16, and all that are computed from them.
 
-    OpenVINO's CPU plugin leaves bf16 as it is on processors that have it, whatever its precision hint: each layer rounds.
+    OpenVINO's CPU plugin leaves bf16 as it is on processors that have it, whatever its precision hint:
+    each layer rounds.
     """
     found: set[Value] = set()
     _add_computed_from_bf16(model, found, is_all=False)
