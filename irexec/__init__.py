@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from irexec.analysis.shape_inference import Inference
     from irexec.api import Core, compile_model, convert, infer, read_model, save_model, validate
     from irexec.authoring.editor import Editor
+    from irexec.authoring.joining import join
     from irexec.authoring.tensor import Tensor
     from irexec.compile.plan_report import PlanReport, StepRow
     from irexec.compile.plan_report import Reason as PlanReason
@@ -273,6 +274,7 @@ __all__ = [
     "i32",
     "i64",
     "infer",
+    "join",
     "memory",
     "nf4",
     "open_runtime",
@@ -310,6 +312,7 @@ _MODULES: dict[str, str] = {
     "irexec.analysis.model": "Model, Port",
     "irexec.analysis.shape_inference": "Inference",
     "irexec.authoring.editor": "Editor",
+    "irexec.authoring.joining": "join",
     "irexec.api": "Core, compile_model, convert, infer, read_model, save_model, validate",
     "irexec.authoring.tensor": "Tensor",
     "irexec.compile.plan_report": "PlanReport, Reason as PlanReason, StepRow",

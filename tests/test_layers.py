@@ -28,9 +28,10 @@ _LAYERS: dict[str, set[str]] = {
     "backend": {"errors", "dtypes", "ir", "reference", "schema"},
 }
 _LAYERS["analysis"] = {"saving", "errors", "dtypes", "ir", "reference", "schema", "ops"}
-_LAYERS["authoring"] = {*_LAYERS["analysis"], "analysis", "io"}
 _LAYERS["opset"] = {"authoring", "schema"}
 _LAYERS["compile"] = {*_LAYERS["analysis"], "analysis", "backend"}
+# The editor writes back what the compiler has rewritten.
+_LAYERS["authoring"] = {*_LAYERS["compile"], "compile", "io"}
 _LAYERS["runtime"] = {*_LAYERS["compile"], "compile"}
 # The public functions over io and runtime, which tools call as users do.
 _LAYERS["api"] = {"errors", "dtypes", "ir", "io", "analysis", "runtime"}

@@ -30,6 +30,8 @@ _LINES: dict[str, tuple[int, Sequence[str]]] = {
     "compare": (0, [XML, "--b-runtime", "reference"]),
     "script": (0, [XML, "-o", "script.py"]),
     "edit": (0, [XML, "-o", "edited.xml", "--batch", "2"]),
+    "extract": (0, [XML, "--layers", "relu1", "-o", "part.xml"]),
+    "join": (0, [str(DIGITS / "denoiser.xml"), XML, "--map", "cleaned=image", "-o", "joined.xml"]),
     "convert": (0, [ONNX, "-o", "m.xml"]),
     "demo": (0, []),
     "diff": (1, [XML, str(DIGITS / "denoiser.xml")]),

@@ -8,7 +8,6 @@ from irexec.authoring.editing import Editing, needed
 from irexec.errors import InputError
 from irexec.ir.find import find_value
 from irexec.ir.graph import Node, Value
-from irexec.ir.names import Names
 
 
 def cut_from(editing: Editing, tensors: Sequence[str]) -> None:
@@ -40,7 +39,7 @@ def _parameter(editing: Editing, value: Value) -> Value:
     made = editing.add.parameter(fact.element, fact.shape, value.name)
     editing.move_names(value, made)
     if not made.names:
-        made.names = [_free_name(editing, value.label)]
+        made.names = [editing.free_tensor_name(value.label)]
     return made
 
 
@@ -74,13 +73,8 @@ def add_output(editing: Editing, tensor: str, name: str | None) -> None:
 def add_result(editing: Editing, value: Value) -> Node:
     """A Result of a value, which gets a tensor name if it has none."""
     if not value.names:
-        value.names = [_free_name(editing, value.label)]
+        value.names = [editing.free_tensor_name(value.label)]
     return editing.add.result(value)
-
-
-def _free_name(editing: Editing, wanted: str) -> str:
-    """A tensor name that no tensor has."""
-    return Names(name for node in editing.model.nodes for value in node.outputs for name in value.names).free(wanted)
 
 
 def _values(editing: Editing, tensors: Sequence[str], kind: str) -> list[Value]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,10 +15,12 @@ from irexec.authoring.facts import Facts, Saved, with_bodies
 from irexec.authoring.snapshot import Snapshot
 from irexec.errors import ModelError, NodeError, OpError
 from irexec.io.annotations import output_names, set_output_names
+from irexec.ir.dims import contradict, join_shapes
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.names import Names
+from irexec.ir.shape_text import parse_shape, write_shape
 from irexec.ir.writable import unwritable
 
 
@@ -116,6 +119,23 @@ class Editing:
         gone, where = set(nodes), graph or self.model
         where.nodes = [node for node in where.nodes if node not in gone]
 
+    def adopt(self, nodes: Sequence[Node]) -> None:
+        """Make nodes layers of the model: ids are new, layers whose name is taken get another, and tensors lose it."""
+        taken = {name for node in self.model.nodes for value in node.outputs for name in value.names}
+        names = Names(node.name for node in self.model.nodes)
+        number = max((node.id for node in self.model.nodes), default=-1) + 1
+        for offset, node in enumerate(nodes):
+            node.id, node.name = number + offset, names.free(node.name)
+            for value in node.outputs:
+                value.names = [name for name in value.names if name not in taken]
+        self.model.nodes = [*self.model.nodes, *nodes]
+        self._builder = None
+        self.settle_facts(*nodes)
+
+    def free_tensor_name(self, wanted: str) -> str:
+        """A tensor name that no tensor has."""
+        return Names(name for node in self.model.nodes for value in node.outputs for name in value.names).free(wanted)
+
     def settle_facts(self, *nodes: Node) -> None:
         """Infer layers that this step has changed, before new layers are added on their outputs."""
         for node in nodes:
@@ -129,6 +149,7 @@ class Editing:
             raise ModelError(_text(wrong))
         changed = before.snapshot.changed(self.model)
         self.facts.update(changed)
+        changed |= self._keep_variables()
         _declare(self.model, before.facts[0], self.facts, {inner for node in changed for inner in with_bodies(node)})
         for result in self.model.results:
             _keep_output_names(result)
@@ -137,6 +158,24 @@ class Editing:
         if new is not None:
             raise NodeError(_text(new), node=new.layer_name or "", reason=new.message)
         self._errors = errors
+
+    def _keep_variables(self) -> set[Node]:
+        """Declare for variables the shapes that they have now, where these contradict what is declared; the changed
+        layers."""
+        changed: set[Node] = set()
+        assigned = {node.attributes.get("variable_id"): node for node in self.model.sinks}
+        for node in self.model.nodes:
+            if node.type != "ReadValue" or "variable_shape" not in node.attributes:
+                continue
+            sinks = [assigned[name] for name in (node.attributes.get("variable_id"),) if name in assigned]
+            shapes = [self.facts[value].shape for each in (node, *sinks) for value in each.inputs if value is not None]
+            declared = parse_shape(node.attributes["variable_shape"])
+            if any(contradict(declared, shape) for shape in shapes):
+                node.attributes["variable_shape"] = write_shape(functools.reduce(join_shapes, shapes))
+                changed.add(node)
+        if changed:
+            self.facts.update(changed)
+        return changed
 
     def _error_findings(self) -> Counter[Finding]:
         found = validate(self.model, inference=self.facts.inference)

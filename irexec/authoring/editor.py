@@ -7,7 +7,19 @@ from types import TracebackType
 from typing import Any
 
 from irexec.analysis.model import Model, Port, check_model
-from irexec.authoring import contents, cutting, layers, metadata, naming
+from irexec.authoring import (
+    compression,
+    contents,
+    cutting,
+    folding,
+    grafting,
+    layers,
+    metadata,
+    naming,
+    postprocessing,
+    preprocessing,
+    unfreezing,
+)
 from irexec.authoring.editing import Editing
 from irexec.dtypes.elements import ElementLike
 from irexec.ir.shape_text import ShapeLike
@@ -189,3 +201,160 @@ class Editor:
         """
         with self._editing.step(f"rt_info {path}"):
             metadata.set_rt_info(self._editing, path, value)
+
+    def insert_after(self, tensor: str, function: grafting.Function) -> None:
+        """Give the readers of a tensor what a function makes of it: ``g.insert_after("conv1", irexec.opset.relu)``.
+
+        Args:
+            tensor: the tensor. An output of the model keeps its names.
+            function: is called with an ``irexec.Tensor`` and returns one.
+
+        Raises:
+            InputError: there is no such tensor, or the function returns something else.
+            NodeError: a reader cannot take the new tensor.
+        """
+        with self._editing.step(f"insert after {tensor}"):
+            grafting.insert_after(self._editing, tensor, function)
+
+    def replace(self, layer: str, replacement: grafting.Function | Model) -> None:
+        """Put a function or a model in the place of a layer, whose name and tensor names it gets.
+
+        Args:
+            layer: a layer outside of bodies.
+            replacement: a function of as many tensors as the layer has inputs, which returns as many as are read; or a
+                model, whose inputs are the first inputs of the layer, and whose layers are copied.
+
+        Raises:
+            InputError: there is no such layer, or the replacement has too many inputs or too few outputs.
+            NodeError: a layer cannot take its inputs.
+        """
+        with self._editing.step(f"replace {layer}"):
+            grafting.replace(self._editing, layer, replacement)
+
+    def embed_preprocessing(
+        self,
+        input: str | int,
+        *,
+        element: ElementLike | None = None,
+        size: tuple[int | None, int | None] = (None, None),
+        resize: preprocessing.ResizeMode | None = None,
+        reverse_channels: bool = False,
+        mean: float | Sequence[float] | None = None,
+        scale: float | Sequence[float] | None = None,
+        layout: str | None = None,
+        model_layout: str | None = None,
+    ) -> None:
+        """Compute the preprocessing of an input in the model, in the order of the arguments.
+
+        Args:
+            input: a name or position.
+            element: the element type in which the input will be given, such as "u8".
+            size: height and width in which images will be given, where they are resized; None is any.
+            resize: resize images to the size that the model has: "linear", "cubic" or "nearest".
+            reverse_channels: reverse the order of the channels, as for BGR images and a model of RGB.
+            mean: subtract this: one number, or one for each channel in the order of the model.
+            scale: divide by this, as ``mean``.
+            layout: the layout in which the input will be given, such as "NHWC".
+            model_layout: the layout of the model; unless given the one that the input declares, or else channels are
+                the axis of 1, 3 or 4.
+
+        Raises:
+            InputError: there is no such input, or its type, shape or layout does not allow a step.
+        """
+        wanted = preprocessing.Preprocessing(
+            element=element, size=size, resize=resize, reverse_channels=reverse_channels, mean=mean, scale=scale,
+            layout=layout, model_layout=model_layout,
+        )  # fmt: skip
+        with self._editing.step(f"preprocessing of {input}"):
+            preprocessing.embed_preprocessing(self._editing, input, wanted)
+
+    def set_element(self, port: str, element: ElementLike) -> None:
+        """Give an input or output of the model another element type, by a Convert.
+
+        Raises:
+            InputError: there is no such input or output.
+        """
+        with self._editing.step(f"element {port}"):
+            postprocessing.set_element(self._editing, port, element)
+
+    def append(self, kind: str, output: str | int | None = None, **options: Any) -> None:
+        """Compute postprocessing of an output in the model. The first result takes its place and its names.
+
+        Args:
+            kind: "softmax" and "sigmoid"; "argmax": the index of the first maximum; "topk": the ``k`` largest values,
+                and their indices as a further output; "nms": further outputs with the boxes that are kept, of the
+                outputs that ``boxes`` and ``scores`` name.
+            output: a name or position; the only output unless given.
+            options: ``axis`` of the classes (the last, or axis 1 of images, unless given), ``k`` (5), and for nms
+                ``iou`` (0.5), ``score`` (0), ``max`` (100) and ``center``.
+
+        Raises:
+            InputError: there is no such kind, output or option.
+            NodeError: the output does not fit.
+        """
+        with self._editing.step(f"append {kind}"):
+            postprocessing.append(self._editing, kind, output, options)
+
+    def compress(self, mode: str, *, group: int = compression.DEFAULT_GROUP) -> None:
+        """Store weights in fewer bits: each becomes a constant and the layers that compute the weights of it.
+
+        Args:
+            mode: "f16"; "int8": u8 with a scale and a zero point for each channel; "int4": weights of products in
+                groups of i4 with a scale, all but the last product, and everything else as "int8". Integers are those
+                of NNCF's data-free modes.
+            group: number of weights that share a scale.
+
+        Raises:
+            InputError: there is no such mode, nothing to compress, or the groups do not divide an axis.
+        """
+        with self._editing.step(f"compress {mode}"):
+            compression.compress(self._editing, mode, group)
+
+    def decompress(self) -> None:
+        """Compute weights that are stored in fewer bits, and store them in the element type in which they are used.
+
+        Raises:
+            InputError: the model has no such weights.
+        """
+        with self._editing.step("decompress"):
+            folding.decompress(self._editing)
+
+    def fold(self) -> None:
+        """Replace layers that depend on constants alone, and values that the shapes decide, by constants.
+
+        Weights stay compressed, and so does a result that is 1 MiB larger than what it is computed from.
+        """
+        with self._editing.step("fold"):
+            folding.fold(self._editing)
+
+    def optimize(self) -> None:
+        """Rewrite layers outside of bodies so that fewer remain, with the same results bit by bit.
+
+        No-ops are left out, equal layers are merged, and a Transpose or Reshape becomes one with another one before it,
+        or with a MatMul after it.
+
+        Raises:
+            NodeError, UnsupportedError: a layer cannot be inferred or is not known.
+        """
+        # Not before: no other step needs the compiler.
+        from irexec.authoring import optimizing
+
+        with self._editing.step("optimize"):
+            optimizing.optimize(self._editing)
+
+    def unfreeze(self, input: str | int, axis: int | None = None) -> None:
+        """Let an axis of an input have any size, where the constant pattern of a Reshape allows only one.
+
+        The pattern gets 0 or -1 in the place of the size. The shape of the input stays as it is: ``reshape`` or
+        ``set_batch`` may change it afterwards.
+
+        Args:
+            input: a name or position.
+            axis: the axis; that of the batch unless given.
+
+        Raises:
+            InputError: there is no such input or axis, or nothing blocks it.
+            NodeError: a layer blocks it that cannot be repaired.
+        """
+        with self._editing.step(f"unfreeze {input}"):
+            unfreezing.unfreeze(self._editing, input, axis)

@@ -35,6 +35,8 @@ GROUPS = {
         "convert": "Convert an ONNX model to IR.",
         "edit": "Change a model step by step, and write it as IR.",
         "script": "Write a model as a Python script that makes it again.",
+        "join": "Join two models: outputs of one become inputs of the other.",
+        "extract": "Write layers as a model of their own, with their inputs.",
     },
     "Scale": {
         "batch": "Run a model over many images or arrays, on all cores; resumes.",

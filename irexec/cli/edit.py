@@ -50,7 +50,7 @@ def edit(
     _check_usage(output, dry_run, bool(steps))
     read = files_read(model, files.weights)
     if output is not None:
-        _check_target(output, read)
+        check_target(output, read)
     with render.progress(f"reading {model}"):
         edited = read_with_shapes(model, files.weights, {}, mmap=files.mmap)
     before = edited.clone()
@@ -58,7 +58,7 @@ def edit(
         made = _make(edited, steps)
         found = diff(before, edited)
     if output is not None and not dry_run:
-        _check_target(output, read | external_files(edited))
+        check_target(output, read | external_files(edited))
         with render.progress(f"writing {output}"):
             save_model(edited, output)
     _show(edited, None if dry_run else output, made, found, as_json)
@@ -72,7 +72,8 @@ def _check_usage(output: str | None, dry_run: bool, has_steps: bool) -> None:
         raise click.UsageError("no step is given, such as --rename OLD=NEW")
 
 
-def _check_target(output: str, read: Mapping[str, str]) -> None:
+def check_target(output: str, read: Mapping[str, str]) -> None:
+    """Raise InputError unless an .xml and the .bin beside it can be written without overwriting what is read."""
     target = Path(output)
     if target.suffix.lower() != ".xml":
         raise InputError(f"-o {output} does not end in .xml")

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import click
 
+from irexec.api import read_model
 from irexec.authoring.editor import Editor
+from irexec.cli.edit_values import AttributeValue, Compression, KindWithOptions, NamedValue, Pair, numbers, resizing
 from irexec.cli.option_groups import GroupedCommand, Option, OptionGroup, option
 from irexec.cli.shape_option import METAVAR, ShapeType, shapes_by_input
-from irexec.errors import ModelError
+from irexec.errors import InputError, ModelError
 from irexec.ir.shape_text import ShapeLike
 
 _ORDER = "irexec.order"
+
+
+Given = Sequence[tuple[str, Any]]
+"""Options with their values, in the order given."""
 
 
 @dataclass(frozen=True)
@@ -24,58 +31,32 @@ class Step:
     Attributes:
         heading: its group in --help.
         option: its flags and settings.
-        make: makes the step, or the steps, of the values given.
-        joined: whether all values of the command line are one step, at the place of the first.
+        make: makes the step, or several, of the options given.
+        group: options with the same group are one step, at the place of the first; "" for a step of its own.
     """
 
     heading: str
     option: Option
-    make: Callable[[Editor, list[Any]], None]
-    joined: bool = False
+    make: Callable[[Editor, Given], None]
+    group: str = ""
 
 
-class Pair(click.ParamType):
-    """A text of the form LEFT=RIGHT: the last equals sign separates the two."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Returns the two parts, neither of which is empty."""
-        if isinstance(value, tuple):
-            return value
-        left, _, right = str(value).rpartition("=")
-        if not left or not right:
-            self.fail(f"{str(value)!r} is not of the form {self.name}", param, ctx)
-        return left, right
-
-
-class AttributeValue(Pair):
-    """LAYER.ATTRIBUTE=VALUE, where the layer's name may have dots, and the value may be empty."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Returns the layer, the attribute and the text of the value."""
-        if isinstance(value, tuple):
-            return value
-        left, equals, text = str(value).rpartition("=")
-        layer, _, name = left.rpartition(".")
-        if not (equals and layer and name):
-            self.fail(f"{str(value)!r} is not of the form {self.name}", param, ctx)
-        return layer, name, text
-
-
-def _each(make: Callable[..., None]) -> Callable[[Editor, list[Any]], None]:
+def _each(make: Callable[..., None]) -> Callable[[Editor, Given], None]:
     """Make a step of each value, of which a tuple is several arguments."""
 
-    def steps(editor: Editor, values: list[Any]) -> None:
-        for value in values:
+    def steps(editor: Editor, given: Given) -> None:
+        for _, value in given:
             make(editor, *(value if isinstance(value, tuple) else (value,)))
 
     return steps
 
 
-def _reshape(editor: Editor, values: list[Any]) -> None:
-    shapes = shapes_by_input(values, "--shape")
+def _flag(make: Callable[[Editor], None]) -> Callable[[Editor, Given], None]:
+    return lambda editor, given: make(editor)
+
+
+def _reshape(editor: Editor, given: Given) -> None:
+    shapes = shapes_by_input([value for _, value in given], "--shape")
     named: dict[str | int, ShapeLike] = {name: shape for name, shape in shapes.items() if name is not None}
     if None in shapes:
         editor.reshape(shapes[None])
@@ -92,27 +73,64 @@ def _constant(editor: Editor, layer: str, path: str) -> None:
         editor.set_constant(layer, file.read(""))
 
 
-def _step(
-    heading: str, flag: str, make: Callable[..., None], help: str, *, joined: bool = False, **settings: Any
-) -> Step:
-    return Step(heading, option(flag, multiple=True, help=help, **settings), make, joined)
+def _replace(editor: Editor, layer: str, path: str) -> None:
+    editor.replace(layer, read_model(path))
 
 
+def _preprocess(editor: Editor, given: Given) -> None:
+    """All preprocessing of an input is one step; what names no input is for the one that is named, or the only one."""
+    named = {value[0] for name, value in given if name != "reverse_channels" and value[0] is not None}
+    wanted: dict[str | None, dict[str, Any]] = {}
+    for name, value in given:
+        key, content = (None, True) if name == "reverse_channels" else value
+        key = next(iter(named)) if key is None and len(named) == 1 else key
+        entry = wanted.setdefault(key, {})
+        entry |= content if isinstance(content, dict) else {name: content}
+    for key, options in wanted.items():
+        if key is None and len(editor.model.inputs) != 1:
+            names = ", ".join(repr(port.name) for port in editor.model.inputs)
+            raise InputError(f"preprocessing names no input, and the model has {names}: NAME=VALUE is for one of them")
+        outputs = {name for port in editor.model.outputs for name in port.names}
+        if set(options) == {"element"} and key in outputs:
+            editor.set_element(str(key), options["element"])
+        else:
+            editor.embed_preprocessing(0 if key is None else key, **options)
+
+
+def _append(editor: Editor, output: str | None, kind: str, options: dict[str, Any]) -> None:
+    editor.append(kind, output, **options)
+
+
+def _compress(editor: Editor, given: Given) -> None:
+    for _, (mode, options) in given:
+        unknown = next((name for name in options if name != "group"), None)
+        if unknown is not None or not isinstance(options.get("group", 1), int):
+            raise InputError(f"--compress {mode}: {unknown or 'group'} is not an option with a whole number; group is")
+        editor.compress(mode, **options)
+
+
+def _step(heading: str, flag: str, make: Callable[..., None], help: str, *, group: str = "", **settings: Any) -> Step:
+    if not settings.get("is_flag"):
+        settings["multiple"] = True
+    return Step(heading, option(flag, help=help, **settings), make, group)
+
+
+_PREPROCESSING = "preprocessing"
 STEPS: Mapping[str, Step] = {
     "cut_from": _step(
         "Cut",
         "--cut-from",
-        lambda g, v: g.cut_from(*v),
+        lambda g, given: g.cut_from(*(value for _, value in given)),
         "Make this tensor an input, and leave out what only it depended on. All tensors given are one step.",
-        joined=True,
+        group="cut_from",
         metavar="TENSOR",
     ),
     "cut_to": _step(
         "Cut",
         "--cut-to",
-        lambda g, v: g.cut_to(*v),
+        lambda g, given: g.cut_to(*(value for _, value in given)),
         "Make this tensor an output, and leave out what no such tensor depends on. All tensors given are one step.",
-        joined=True,
+        group="cut_to",
         metavar="TENSOR",
     ),
     "add_output": _step(
@@ -132,7 +150,7 @@ STEPS: Mapping[str, Step] = {
         "--shape",
         _reshape,
         "Set the shape of an input; all shapes given are one step.",
-        joined=True,
+        group="shapes",
         type=ShapeType(),
         metavar=METAVAR,
     ),
@@ -162,6 +180,120 @@ STEPS: Mapping[str, Step] = {
         "Take a layer out: its readers read the input that has the type and shape of its output.",
         metavar="LAYER",
     ),
+    "replace": _step(
+        "Layers",
+        "--replace",
+        _each(_replace),
+        "Put the layers of a model in the place of a layer.",
+        type=Pair("LAYER=MODEL.xml"),
+        metavar="LAYER=MODEL.xml",
+    ),
+    "element": _step(
+        "Preprocessing",
+        "--element",
+        _preprocess,
+        "Take an input, or give an output, in another element type.",
+        group=_PREPROCESSING,
+        type=NamedValue("NAME=TYPE", str),
+        metavar="NAME=u8",
+    ),
+    "layout": _step(
+        "Preprocessing",
+        "--layout",
+        _preprocess,
+        "Take an input in another layout, by a Transpose.",
+        group=_PREPROCESSING,
+        type=NamedValue("[NAME=]LAYOUT", str),
+        metavar="[NAME=]NHWC",
+    ),
+    "model_layout": _step(
+        "Preprocessing",
+        "--model-layout",
+        _preprocess,
+        "The layout that the model has; default: what the model declares, or else by the axis of 1, 3 or 4 channels.",
+        group=_PREPROCESSING,
+        type=NamedValue("[NAME=]LAYOUT", str),
+        metavar="[NAME=]NCHW",
+    ),
+    "resize": _step(
+        "Preprocessing",
+        "--resize",
+        _preprocess,
+        "Take images of any size, or of this size, and resize them: linear, cubic or nearest.",
+        group=_PREPROCESSING,
+        type=NamedValue("[NAME=]MODE[:HxW]", resizing),
+        metavar="[NAME=]linear[:HxW]",
+    ),
+    "reverse_channels": _step(
+        "Preprocessing",
+        "--reverse-channels",
+        _preprocess,
+        "Reverse the order of the channels, such as BGR to RGB.",
+        group=_PREPROCESSING,
+        is_flag=True,
+    ),
+    "mean": _step(
+        "Preprocessing",
+        "--mean",
+        _preprocess,
+        "Subtract a number, or one for each channel in the order of the model.",
+        group=_PREPROCESSING,
+        type=NamedValue("[NAME=]1,2,3", numbers),
+        metavar="[NAME=]1,2,3",
+    ),
+    "scale": _step(
+        "Preprocessing",
+        "--scale",
+        _preprocess,
+        "Divide by a number, or by one for each channel, after the mean.",
+        group=_PREPROCESSING,
+        type=NamedValue("[NAME=]1,2,3", numbers),
+        metavar="[NAME=]1,2,3",
+    ),
+    "append": _step(
+        "Postprocessing",
+        "--append",
+        _each(_append),
+        "Append softmax, sigmoid, argmax, topk or nms to an output, with options such as topk:k=5 or softmax:axis=1.",
+        type=KindWithOptions(),
+        metavar="[OUTPUT=]softmax|...",
+    ),
+    "compress": _step(
+        "Weights in fewer bits",
+        "--compress",
+        _compress,
+        "Store weights as f16, as integers of 8 bits, or of 4 bits in groups, as OpenVINO and NNCF do.",
+        type=Compression(),
+        metavar="f16|int8|int4[:group=128]",
+    ),
+    "decompress": _step(
+        "Weights in fewer bits",
+        "--decompress",
+        _flag(Editor.decompress),
+        "Store compressed weights in the element type in which they are used.",
+        is_flag=True,
+    ),
+    "fold": _step(
+        "Rewriting",
+        "--fold",
+        _flag(Editor.fold),
+        "Replace what depends on constants alone, or on known shapes, by constants.",
+        is_flag=True,
+    ),
+    "optimize": _step(
+        "Rewriting",
+        "--optimize",
+        _flag(Editor.optimize),
+        "Leave out and merge layers where the results stay the same bit by bit.",
+        is_flag=True,
+    ),
+    "unfreeze": _step(
+        "Rewriting",
+        "--unfreeze",
+        _each(Editor.unfreeze),
+        "Let the batch of an input have any size: patterns of Reshape that keep it get 0 or -1.",
+        metavar="INPUT",
+    ),
     "rt_info": _step(
         "Metadata",
         "--rt-info",
@@ -189,19 +321,28 @@ def step_options(command: Callable[..., Any]) -> Callable[..., Any]:
     headings = dict.fromkeys(step.heading for step in STEPS.values())
     for heading in reversed(headings):
         options = {name: step.option for name, step in STEPS.items() if step.heading == heading}
-        command = OptionGroup(heading, dict, options)(heading.lower())(command)
+        command = OptionGroup(heading, dict, options)(f"{heading.lower().replace(' ', '_')}_steps")(command)
     return command
 
 
-def given_steps(groups: Mapping[str, tuple[Any, ...]]) -> Iterator[Callable[[Editor], None]]:
+def given_steps(groups: Mapping[str, Any]) -> Iterator[Callable[[Editor], None]]:
     """The steps of the running command line, in the order given.
 
     Args:
         groups: the values of each option, in the order given.
     """
-    waiting = {name: list(values) for name, values in groups.items()}
-    for name in click.get_current_context().meta[_ORDER]:
-        if name in STEPS and waiting[name]:
-            step = STEPS[name]
-            values = [waiting[name].pop(0) for _ in range(len(waiting[name]) if step.joined else 1)]
-            yield lambda editor, step=step, values=values: step.make(editor, values)  # type: ignore[misc]
+    waiting = {name: list(values) if isinstance(values, tuple) else [values] for name, values in groups.items()}
+    order = [name for name in click.get_current_context().meta[_ORDER] if name in STEPS]
+    given = [(name, waiting[name].pop(0)) for name in order if waiting[name]]
+    done: set[str] = set()
+    for name, value in given:
+        step = STEPS[name]
+        if step.group in done:
+            continue
+        done |= {step.group} - {""}
+        together = [(n, v) for n, v in given if STEPS[n].group == step.group] if step.group else [(name, value)]
+        yield partial(_make, step, together)
+
+
+def _make(step: Step, given: Given, editor: Editor) -> None:
+    step.make(editor, given)

@@ -119,3 +119,16 @@ def set_output_names(result: Node, names: Sequence[str]) -> None:
     if names:
         attributes[_OUTPUT_NAMES] = encode_names(list(names))
     result.payload = replace(payload, attributes=attributes)
+
+
+def mark_layer(node: Node, name: str) -> None:
+    """Add an attribute without a value to the rt_info of a layer, such as OpenVINO's "decompression"."""
+    payload = node.payload if isinstance(node.payload, LayerPayload) else LayerPayload()
+    elements = list(parsed_elements(payload.elements))
+    info = next((element for element in elements if element.tag == _RT_INFO), None)
+    if info is None:
+        info = Element(_RT_INFO, {})
+        elements.append(info)
+    if all(child.attributes.get("name") != name for child in info.children):
+        info.children.append(Element("attribute", {"name": name, "version": "0"}))
+    node.payload = replace(payload, elements=element_texts(elements))

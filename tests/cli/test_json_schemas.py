@@ -97,6 +97,8 @@ ROWS = (
     Row("edit {digits}/classifier.xml -o {tmp}/a.xml --cut-to relu1 --batch 2"),
     Row("edit {digits}/classifier.xml --dry-run --rename *=n/*"),
     Row("edit {digits}/classifier.xml --dry-run --remove nowhere", 2),
+    Row("join {digits}/denoiser.xml {digits}/classifier.xml --map cleaned=image -o {tmp}/a.xml"),
+    Row("extract {digits}/classifier.xml --layers conv3,relu4 -o {tmp}/a.xml"),
     Row("reduce {digits}/damaged.xml -o {tmp}/min.xml --finding IR107"),
     Row("reduce {digits}/damaged.xml -o {tmp}/min.xml --finding IR302"),
     Row("reduce {digits}/classifier.xml -o {tmp}/min.xml --finding IR107", 1),

@@ -15,6 +15,10 @@ from tests.support.networks import difference, feeds, unpacked
 NAMES = (
     "resnet18", "mobilenet_v3", "unet", "yolo", "convnext", "swin", "vit_sdpa", "bert_sdpa", "gpt2_sdpa", "t5", "rnn_tagger", "whisper_encoder", "segformer",
 )  # fmt: skip
+IMAGES = (
+    "resnet18", "mobilenet_v3", "unet", "yolo", "convnext", "swin", "vit_sdpa", "segformer", "ssd", "super_resolution", "resnet50",
+)  # fmt: skip
+"""Networks of images, NCHW."""
 TOLERANCE = 3e-5
 
 

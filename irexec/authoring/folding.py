@@ -1,0 +1,131 @@
+"""Computing layers that depend on constants alone: folding, and the decompression of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from irexec.analysis.builder import packed
+from irexec.analysis.constant_layers import constant_layers, leaves
+from irexec.analysis.evaluate import evaluate
+from irexec.authoring.editing import Editing, needed
+from irexec.errors import InputError, UnsupportedError
+from irexec.ir.constants import constant_value
+from irexec.ir.graph import Node, Value
+from irexec.schema.registry import resolve
+
+_LARGEST_GROWTH = 1 << 20
+"""Number of bytes by which a folded constant may be larger than the constants that it is computed from."""
+
+
+def fold(editing: Editing) -> None:
+    """Compute what depends on constants alone, and what shape inference knows; see Editor.fold."""
+    computed = constant_layers(editing.model)
+    values = [value for value in _frontier(editing, computed) if _is_small(editing, value, computed)]
+    _replace_all(editing, values, _Evaluation(editing).array)
+    known = [value for value in _known(editing) if editing.facts[value].known is not None]
+    _replace_all(editing, known, lambda value: np.asarray(editing.facts[value].known))
+
+
+def decompress(editing: Editing) -> None:
+    """Compute weights that are stored in fewer bits; see Editor.decompress."""
+    computed = constant_layers(editing.model)
+    values = [value for value in _frontier(editing, computed) if _is_compressed(editing, value, computed)]
+    if not _replace_all(editing, values, _Evaluation(editing).array):
+        raise InputError("the model has no compressed weights")
+
+
+def _frontier(editing: Editing, computed: set[Node]) -> list[Value]:
+    """The values of computed layers that others read."""
+    read = [value for node in editing.model.nodes if node not in computed for value in node.inputs]
+    return list(dict.fromkeys(value for value in read if value is not None and value.node in computed))
+
+
+def _known(editing: Editing) -> list[Value]:
+    """Values known from shape inference, and read by layers whose outputs are not known."""
+    found: dict[Value, None] = {}
+    for node in editing.model.nodes:
+        if node.outputs and all(editing.facts[value].known is not None for value in node.outputs):
+            continue
+        found |= dict.fromkeys(value for value in node.inputs if value is not None and _may_fold(value.node))
+    return list(found)
+
+
+def _may_fold(node: Node) -> bool:
+    if node.type in ("Parameter", "Result") or node.constant is not None or node.bodies:
+        return False
+    try:
+        definition = resolve(node.type, node.version)
+    except UnsupportedError:
+        return False
+    return definition.deterministic and not definition.stateful
+
+
+def _is_compressed(editing: Editing, value: Value, computed: set[Node]) -> bool:
+    """Whether a value of floats is computed from constants of fewer bits."""
+    element = editing.facts[value].element
+    if element is None or not element.is_float:
+        return False
+    held = [node.constant for node in leaves(value, computed)]
+    return any(c is not None and c.element.bits < element.bits for c in held)
+
+
+def _is_small(editing: Editing, value: Value, computed: set[Node]) -> bool:
+    fact = editing.facts[value]
+    held = [node.constant.size for node in leaves(value, computed) if node.constant is not None]
+    if not fact.is_static or fact.element is None:
+        return True
+    return not _is_compressed(editing, value, computed) and fact.nbytes - sum(held) <= _LARGEST_GROWTH
+
+
+def _replace_all(editing: Editing, values: list[Value], array: Callable[[Value], np.ndarray]) -> int:
+    """Put constants in the place of values; the number of values."""
+    before = needed(editing.model)
+    made: list[Node] = []
+    for value in values:
+        element = editing.facts[value].element
+        assert element is not None
+        constant = editing.add.raw_constant(packed(array(value).copy(), element), f"{value.label}/folded")
+        editing.replace_uses(value, constant)
+        editing.move_names(value, constant)
+        made.append(constant.node)
+    now = needed(editing.model)
+    gone = {node for node in before - now if node.type != "Parameter"}
+    editing.drop(gone)
+    for value, node in zip(values, made, strict=True):
+        if value.node in gone and len(value.node.outputs) == 1:
+            node.name = value.node.name
+    return len(values)
+
+
+class _Evaluation:
+    """Evaluates layers of constants, each once."""
+
+    def __init__(self, editing: Editing) -> None:
+        self._editing = editing
+        self._done: dict[Value, np.ndarray] = {}
+
+    def array(self, value: Value) -> np.ndarray:
+        """The array of a value that depends on constants alone."""
+        waiting = [value.node]
+        while waiting:
+            node = waiting[-1]
+            missing = [v.node for v in node.inputs if v is not None and v not in self._done]
+            if missing:
+                waiting += missing
+                continue
+            waiting.pop()
+            if node.outputs and node.outputs[0] not in self._done:
+                self._done |= dict(zip(node.outputs, self._computed(node), strict=False))
+        return self._done[value]
+
+    def _computed(self, node: Node) -> tuple[np.ndarray, ...]:
+        if node.constant is not None:
+            return (constant_value(node.constant),)
+        sources = [value for value in node.inputs if value is not None]
+        facts = self._editing.facts
+        definition = resolve(node.type, node.version)
+        arguments = definition.read_attributes(node.attributes, [facts[value].element for value in sources])
+        inputs = [self._done[value] for value in sources]
+        return evaluate(definition, inputs, arguments, [facts[value] for value in node.outputs])

@@ -1,0 +1,57 @@
+"""Joining two models: outputs of one are inputs of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from irexec.analysis.model import Model, find_port
+from irexec.authoring.cutting import add_result
+from irexec.authoring.editing import Editing
+from irexec.authoring.grafting import graft
+from irexec.errors import InputError
+from irexec.ir.graph import Value
+
+
+def join(a: Model, b: Model, mapping: Mapping[str, str]) -> Model:
+    """A model of the layers of two others, which stay as they are.
+
+    Args:
+        a: the model whose outputs are used. Its other outputs are outputs of the new model.
+        b: the model that uses them. Its other inputs are inputs of the new model, and its outputs are its last outputs.
+        mapping: names of inputs of ``b`` by names of outputs of ``a``. An output may be named once only; names of
+            layers and tensors that both models have are those of ``a``.
+
+    Raises:
+        InputError: there is no such output or input, or one is named twice.
+        NodeError: an input does not take the type or shape of the output.
+        ModelError: a model is damaged.
+    """
+    made = a.clone()
+    made.path = made.bin_path = made.check_bin = None
+    editing = Editing(made)
+    with editing.step("join"):
+        _join(editing, b, mapping)
+    return made
+
+
+def _join(editing: Editing, b: Model, mapping: Mapping[str, str]) -> None:
+    if not mapping:
+        raise InputError("no output of the first model is an input of the second")
+    outputs, inputs = editing.model.outputs, b.inputs
+    sources: dict[str, Value] = {}
+    for output, given in mapping.items():
+        port, target = find_port(outputs, output, "output"), find_port(inputs, given)
+        source = port.node.inputs[0]
+        if target.name in sources or source is None:
+            raise InputError(f"input {target.name!r} is given twice")
+        sources[target.name] = source
+        editing.drop([port.node])
+    for port in inputs:
+        if port.name not in sources:
+            if port.element is None:
+                raise InputError(f"the element type of input {port.name!r} is not known")
+            sources[port.name] = editing.add.parameter(
+                port.element, port.shape, port.node.name, [editing.free_tensor_name(port.name)]
+            )
+    for value in graft(editing, b, sources):
+        add_result(editing, value)

@@ -1,0 +1,219 @@
+"""Preprocessing of an input as layers of the model: what OpenVINO's PrePostProcessor embeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from irexec.analysis.builder import Operand
+from irexec.analysis.model import Port, find_port
+from irexec.authoring.editing import Editing
+from irexec.dtypes.elements import F32, Element, ElementLike, as_element
+from irexec.errors import InputError
+from irexec.io.annotations import layout_of, parse_layout, set_layout
+from irexec.ir.dims import ANY, PartialShape, Shape, Size, shape_text
+from irexec.ir.shape_text import write_shape
+
+ResizeMode = Literal["linear", "cubic", "nearest"]
+_LAYOUTS = {"NHWC": "NCHW", "NCHW": "NHWC", "HWC": "CHW", "CHW": "HWC"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preprocessing:
+    """Preprocessing of one input, in the order in which it is computed.
+
+    Attributes:
+        element: the element type in which the input is given; None is the one that it has.
+        size: height and width in which images are given, where they are resized; None for a size is any.
+        resize: how images are resized to the size that the model has; None if they are not.
+        reverse_channels: whether the channels are in reverse order, such as BGR for a model of RGB.
+        mean: is subtracted: one number, or one for each channel in the order of the model.
+        scale: what follows the mean is divided by it: as ``mean``.
+        layout: the layout in which the input is given, such as "NHWC"; None is that of the model.
+        model_layout: the layout of the model; None is the one that the model declares, or else NCHW or NHWC, whichever
+            has 1, 3 or 4 channels.
+    """
+
+    element: ElementLike | None = None
+    size: tuple[int | None, int | None] = (None, None)
+    resize: ResizeMode | None = None
+    reverse_channels: bool = False
+    mean: float | Sequence[float] | None = None
+    scale: float | Sequence[float] | None = None
+    layout: str | None = None
+    model_layout: str | None = None
+
+
+def embed_preprocessing(editing: Editing, key: str | int, wanted: Preprocessing) -> None:
+    """Embed preprocessing at an input; see Editor.embed_preprocessing."""
+    port = find_port(editing.model.inputs, key)
+    if port.element is None:
+        raise InputError(f"the element type of input {port.name!r} is not known")
+    _Embedding(editing, port, wanted).run()
+
+
+class _Embedding:
+    """The layers between one input and its readers."""
+
+    def __init__(self, editing: Editing, port: Port, wanted: Preprocessing) -> None:
+        self._editing, self._port, self._wanted = editing, port, wanted
+        value = port.node.outputs[0]
+        declared = layout_of(value) if wanted.model_layout is None else _parsed(wanted.model_layout)
+        self._needs_layout = bool(
+            wanted.layout or wanted.resize or wanted.reverse_channels or _many(wanted.mean) or _many(wanted.scale)
+        )
+        self._inner = declared or (_guessed(port, wanted.layout) if self._needs_layout else None)
+        self._outer = _parsed(wanted.layout) if wanted.layout else self._inner
+        self._check_layouts()
+        self._value = value
+
+    def run(self) -> None:
+        node, readers = self._port.node, self._editing.readers(self._value)
+        given = self._given_element()
+        node.attributes |= {"element_type": given.name, "shape": write_shape(self._given_shape())}
+        self._editing.settle_facts(node)
+        if self._outer is not None:
+            set_layout(node.outputs[0], self._outer)
+        self._convert(self._computed_in(given))
+        self._resize()
+        self._reverse()
+        for type, numbers in (("Subtract", self._wanted.mean), ("Divide", self._wanted.scale)):
+            if numbers is not None:
+                self._add(type, self._per_channel(numbers))
+        self._transpose()
+        self._convert(self._element)
+        for reader, index in readers:
+            reader.ports[index].source = self._value
+
+    @property
+    def _element(self) -> Element:
+        assert self._port.element is not None
+        return self._port.element
+
+    def _given_element(self) -> Element:
+        return self._element if self._wanted.element is None else as_element(self._wanted.element)
+
+    def _computed_in(self, given: Element) -> Element:
+        """The element type of the arithmetic: that of the model, if it is one of floats."""
+        wanted = self._wanted
+        if wanted.mean is None and wanted.scale is None and wanted.resize is None:
+            return self._element
+        return self._element if self._element.is_float else given if given.is_float else F32
+
+    def _check_layouts(self) -> None:
+        inner, outer, shape = self._inner, self._outer, self._port.shape
+        if inner is None or outer is None:
+            return
+        name = self._port.name
+        if shape is not None and len(shape) != len(inner):
+            raise InputError(f"input {name!r} has the shape {shape_text(shape)}, which the layout {inner} does not fit")
+        if sorted(inner) != sorted(outer):
+            raise InputError(f"input {name!r}: the layout {outer} has not the axes of the model's layout {inner}")
+
+    def _given_shape(self) -> PartialShape:
+        """The shape in which the input is given."""
+        shape, inner, outer = self._port.shape, self._inner, self._outer
+        if shape is None or inner is None or outer is None:
+            return shape
+        sizes: dict[str, Size] = dict(zip(inner, shape, strict=True))
+        if self._wanted.resize is not None:
+            for letter, size in zip("HW", self._wanted.size, strict=True):
+                sizes[letter] = ANY if size is None else size
+        return tuple(sizes[letter] for letter in outer)
+
+    def _add(self, type: str, *inputs: Operand, **attributes: Any) -> None:
+        name = f"{self._port.node.name}/{type.lower()}"
+        self._value = self._editing.add.emit(type, self._value, *inputs, name=name, **attributes)
+
+    def _convert(self, element: Element) -> None:
+        if self._editing.facts[self._value].element is not element:
+            self._add("Convert", destination_type=element)
+
+    def _axis(self, letter: str) -> int:
+        layout = self._outer
+        if layout is None or letter not in layout:
+            raise InputError(f"the layout of input {self._port.name!r}, {layout}, has no axis {letter}")
+        return layout.index(letter)
+
+    def _size(self, letter: str) -> int:
+        """The size of an axis of the model, which must be known."""
+        shape = _ranked(self._port)
+        if self._inner is None or letter not in self._inner:
+            raise InputError(f"the layout of input {self._port.name!r}, {self._inner}, has no axis {letter}")
+        size = shape[self._inner.index(letter)]
+        if not isinstance(size, int):
+            raise InputError(
+                f"input {self._port.name!r} has the shape {shape_text(shape)}: the size of axis {letter} is not known"
+            )
+        return size
+
+    def _resize(self) -> None:
+        mode = self._wanted.resize
+        if mode is None:
+            return
+        if mode not in get_args(ResizeMode):
+            raise InputError(f"{mode!r} is not one of {', '.join(get_args(ResizeMode))}")
+        axes = np.array([self._axis("H"), self._axis("W")], np.int64)
+        sizes = np.array([self._size("H"), self._size("W")], np.int64)
+        rank = len(_ranked(self._port))
+        self._add(
+            "Interpolate", sizes, axes, mode=mode, shape_calculation_mode="sizes", pads_begin=(0,) * rank,
+            pads_end=(0,) * rank, coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_floor",
+        )  # fmt: skip
+
+    def _reverse(self) -> None:
+        if self._wanted.reverse_channels:
+            order = np.arange(self._size("C"), dtype=np.int64)[::-1].copy()
+            self._add("Gather", order, np.int64(self._axis("C")))
+
+    def _per_channel(self, numbers: float | Sequence[float]) -> np.ndarray:
+        element = self._editing.facts[self._value].element
+        values = np.asarray(numbers, np.float32 if element is None else element.carrier).reshape(-1)
+        rank = len(_ranked(self._port))
+        if values.size == 1:
+            return values.reshape((1,) * rank)
+        if values.size != self._size("C"):
+            raise InputError(
+                f"{values.size} numbers are given for the {self._size('C')} channels of {self._port.name!r}"
+            )
+        shape = [1] * rank
+        shape[self._axis("C")] = values.size
+        return values.reshape(shape)
+
+    def _transpose(self) -> None:
+        if self._inner is not None and self._outer is not None and self._inner != self._outer:
+            self._add("Transpose", np.array([self._outer.index(letter) for letter in self._inner], np.int64))
+
+
+def _many(numbers: float | Sequence[float] | None) -> bool:
+    return numbers is not None and np.size(np.asarray(numbers)) > 1
+
+
+def _ranked(port: Port) -> Shape:
+    if port.shape is None:
+        raise InputError(f"the rank of input {port.name!r} is not known")
+    return port.shape
+
+
+def _parsed(layout: str) -> str:
+    found = parse_layout(layout)
+    if found is None or len(set(found)) != len(found):
+        raise InputError(f"{layout!r} is not a layout such as NHWC")
+    return found
+
+
+def _guessed(port: Port, outer: str | None) -> str:
+    """The layout of a model that declares none."""
+    shape = _ranked(port)
+    if outer is not None and _parsed(outer) not in _LAYOUTS:
+        raise InputError(f"the layout of the model is not known for the layout {outer} of input {port.name!r}")
+    candidates = [layout for layout in _LAYOUTS if len(layout) == len(shape)]
+    fitting = [layout for layout in candidates if shape[layout.index("C")] in (1, 3, 4)]
+    if len(fitting) != 1:
+        raise InputError(
+            f"the layout of input {port.name!r} with the shape {shape_text(shape)} is not known: it must be given"
+        )
+    return fitting[0]

@@ -1,0 +1,77 @@
+"""irexec extract"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from irexec.cli import render
+from irexec.cli.option_groups import command
+from irexec.cli.options import INPUTS, WEIGHTS, InputOptions, WeightsOptions, json_option
+from irexec.cli.paths import FilePath
+from irexec.messages import counted
+
+
+class Layers(click.ParamType):
+    """Names or ids of layers between commas; a name with a comma is an option of its own."""
+
+    name = "A,B"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """Returns the names."""
+        return value if isinstance(value, tuple) else tuple(part.strip() for part in str(value).split(","))
+
+
+@command()
+@click.argument("model", type=FilePath())
+@click.option("--layers", multiple=True, required=True, type=Layers(), help="Layers by name or id; may be repeated.")
+@click.option("-o", "--output", required=True, type=FilePath(), help="The .xml to write; .bin and .npz are beside it.")
+@click.option(
+    "--keep-shapes", is_flag=True, help="Leave sizes open that are not known before a run; default: those of the run."
+)
+@json_option
+@WEIGHTS("files")
+@INPUTS("inputs")
+def extract(
+    model: str,
+    layers: tuple[tuple[str, ...], ...],
+    output: str,
+    keep_shapes: bool,
+    as_json: bool,
+    files: WeightsOptions,
+    inputs: InputOptions,
+) -> int:
+    """Write layers of MODEL as a model of their own, with the inputs that they have in a run.
+
+    What other layers give to the chosen ones becomes inputs, whose values of a run of the whole model are written to
+    the .npz; constants come along.
+
+    \b
+    irexec extract model.xml --layers conv1,relu1 -o part.xml -i cat.png
+    irexec infer part.xml -i part.npz
+    """
+    # Not before: these run models.
+    from irexec.tools.extracting import extract_files
+
+    with render.progress(f"extracting from {model}"):
+        made = extract_files(
+            model,
+            [name for several in layers for name in several],
+            output,
+            weights=files.weights,
+            mmap=files.mmap,
+            sources=inputs.sources,
+            shapes=inputs.shapes,
+            seed=inputs.seed,
+            keep_shapes=keep_shapes,
+            notify=render.note_line,
+        )
+    written = str(made.files.inputs) if made.files.inputs else None
+    if as_json:
+        ports = {"inputs": list(map(str, made.model.inputs)), "outputs": list(map(str, made.model.outputs))}
+        render.as_json({"model": output, "arrays": written, "layers": len(made.model.nodes), **ports})
+    else:
+        beside = f"; its inputs are in {written}" if written else ""
+        render.show(f"{output}: {counted(len(made.model.nodes), 'layer')}{beside}")
+    return 0

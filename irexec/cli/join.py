@@ -1,0 +1,55 @@
+"""irexec join"""
+
+from __future__ import annotations
+
+import click
+
+from irexec.api import read_model, save_model
+from irexec.authoring.joining import join as join_models
+from irexec.cli import render
+from irexec.cli.edit import check_target
+from irexec.cli.edit_values import Pair
+from irexec.cli.option_groups import command
+from irexec.cli.options import json_option
+from irexec.cli.paths import FilePath
+from irexec.messages import counted
+from irexec.tools.run.input_sources import external_files, files_read
+
+
+@command()
+@click.argument("a", type=FilePath())
+@click.argument("b", type=FilePath())
+@click.option(
+    "--map",
+    "mapping",
+    multiple=True,
+    required=True,
+    type=Pair("OUTPUT=INPUT"),
+    metavar="OUTPUT=INPUT",
+    help="An output of A that becomes an input of B; may be repeated.",
+)
+@click.option("-o", "--output", required=True, type=FilePath(), help="The .xml to write; the .bin is beside it.")
+@json_option
+def join(a: str, b: str, mapping: tuple[tuple[str, str], ...], output: str, as_json: bool) -> int:
+    """Join two models: outputs of A become inputs of B.
+
+    Other outputs of A, and all of B's, are outputs of the new model; other inputs of B are further inputs. Names that
+    both models have are those of A.
+
+    \b
+    irexec join encoder.xml decoder.xml --map features=hidden -o both.xml
+    """
+    read = files_read(a, None) | files_read(b, None)
+    check_target(output, read)
+    with render.progress(f"reading {a} and {b}"):
+        one, other = read_model(a), read_model(b)
+    check_target(output, read | external_files(one) | external_files(other))
+    joined = join_models(one, other, dict(mapping))
+    with render.progress(f"writing {output}"):
+        save_model(joined, output)
+    if as_json:
+        ports = {"inputs": list(map(str, joined.inputs)), "outputs": list(map(str, joined.outputs))}
+        render.as_json({"model": output, "layers": len(joined.nodes), **ports})
+    else:
+        render.show(f"{output}: {counted(len(joined.nodes), 'layer')}")
+    return 0

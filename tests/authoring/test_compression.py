@@ -1,0 +1,88 @@
+"""Weights in fewer bits: f16 as OpenVINO stores them, integers as NNCF's data-free modes make them, byte for byte."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+
+import irexec
+from irexec.authoring.compression import asymmetric, symmetric
+from irexec.dtypes.packing import pack
+from irexec.ir.constants import constant_value
+from tests.support.edited import NAMES, Original, by_openvino, check_values, content, saved
+from tests.support.networks import difference
+from tests.support.paths import DATA
+
+RECORDED = np.load(DATA / "nncf_weights.npz")
+"""Weights, and what nncf.compress_weights of NNCF 3.4.0 made of them: int8_asym, and int4_sym in groups of 16."""
+AXES = {"conv": (1, 2, 3), "group": (2, 3, 4), "deconv": (0, 2, 3), "groupdeconv": (1, 3, 4)}
+CASES = sorted(name for name in RECORDED.files if name.count(".") == 3 and name.endswith(".w"))
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def original(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Original:
+    return Original(request.param, tmp_path_factory.mktemp("network"))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_integers_and_scales_are_those_of_nncf(case: str) -> None:
+    name, mode, order, _ = case.split(".")
+    weights = RECORDED[f"{name}.w"] if order == "t" else RECORDED[f"{name}.w"].T
+    axes = AXES.get(name, (1,) if order == "t" else (0,))
+    made = asymmetric(weights, axes) if mode == "int8" else symmetric(np.ascontiguousarray(weights), axes[0], 16)
+    assert np.array_equal(pack(made.element, made.values), RECORDED[case].view(np.uint8).ravel())
+    scale = RECORDED[f"{case}_scale"]
+    assert np.array_equal(made.scale.astype(np.float16).ravel(), scale.ravel())
+    if made.zero_point is not None:
+        assert np.array_equal(made.zero_point.ravel(), RECORDED[f"{case}_zero_point"].ravel())
+
+
+def _floats(model: irexec.Model) -> Counter[tuple[str, tuple[int, ...], bytes]]:
+    constants = [node.constant for node in model.walk() if node.constant is not None]
+    return Counter((str(c.element), c.shape, bytes(c.raw)) for c in constants if c.element.is_float)
+
+
+def test_f16_is_what_openvino_stores(original: Original, tmp_path: Path) -> None:
+    model = original.model()
+    with model.edit() as g:
+        g.compress("f16")
+    ov.save_model(ov.Core().read_model(original.path), tmp_path / "theirs.xml", compress_to_fp16=True)
+    path = saved(model, tmp_path)
+    assert _floats(irexec.read_model(path)) == _floats(irexec.read_model(tmp_path / "theirs.xml"))
+    feed = list(original.feed.values())
+    check_values(by_openvino(path, feed), by_openvino(tmp_path / "theirs.xml", feed))
+
+
+@pytest.mark.parametrize(("mode", "group"), [("int8", 128), ("int4", 4)])
+def test_integers_stand_for_the_weights(mode: str, group: int, original: Original, tmp_path: Path) -> None:
+    """Every weight is at most half a step, and the rounding of its scale to f16, from what it was."""
+    model, before = original.model(), original.model()
+    try:
+        with model.edit() as g:
+            g.compress(mode, group=group)
+    except irexec.InputError as error:
+        assert "do not divide" in str(error) or "no weights" in str(error)
+        assert content(model) == content(before)
+        return
+    path = saved(model, tmp_path)
+    sizes = [sum(node.constant.size for node in m.nodes if node.constant is not None) for m in (model, before)]
+    assert sizes[0] < sizes[1]
+    folded = irexec.read_model(path)
+    with folded.edit() as g:
+        g.decompress()
+    for node in before.nodes:
+        held = node.constant
+        if held is None or not held.element.is_float or len(held.shape) < 2:
+            continue
+        found = constant_value(folded[node.name].constant)
+        step = np.ptp(constant_value(held)) / (255 if mode == "int8" else 15)
+        assert found.shape == held.shape
+        assert np.abs(found - constant_value(held)).max() <= 1.2 * step + 1e-6
+    found, expected = by_openvino(path, list(original.feed.values())), original.values()
+    assert [array.shape for array in found] == [array.shape for array in expected] or original.name == "yolo"
+    if mode == "int8" and original.name not in ("yolo", "rnn_tagger"):
+        assert difference(found[0], expected[0]) < 0.2
