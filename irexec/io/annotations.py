@@ -127,8 +127,8 @@ def mark_layer(node: Node, name: str) -> None:
     elements = list(parsed_elements(payload.elements))
     info = next((element for element in elements if element.tag == _RT_INFO), None)
     if info is None:
-        info = Element(_RT_INFO, {})
+        info = XmlElement(_RT_INFO, {})
         elements.append(info)
     if all(child.attributes.get("name") != name for child in info.children):
-        info.children.append(Element("attribute", {"name": name, "version": "0"}))
+        info.children.append(XmlElement("attribute", {"name": name, "version": "0"}))
     node.payload = replace(payload, elements=element_texts(elements))
