@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.builder import packed
 from irexec.analysis.constant_layers import constant_layers, leaves
 from irexec.analysis.evaluate import evaluate
@@ -13,6 +14,7 @@ from irexec.authoring.editing import Editing, needed
 from irexec.errors import InputError, UnsupportedError
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node, Value
+from irexec.schema.injected import ElementTypes
 from irexec.schema.registry import resolve
 
 _LARGEST_GROWTH = 1 << 20
@@ -126,6 +128,8 @@ class _Evaluation:
         sources = [value for value in node.inputs if value is not None]
         facts = self._editing.facts
         definition = resolve(node.type, node.version)
-        arguments = definition.read_attributes(node.attributes, [facts[value].element for value in sources])
+        arguments = typed_attributes(node, definition).require()
+        if definition.elements_parameter is not None:
+            arguments[definition.elements_parameter] = ElementTypes(facts[value].element for value in sources)
         inputs = [self._done[value] for value in sources]
         return evaluate(definition, inputs, arguments, [facts[value] for value in node.outputs])
