@@ -104,6 +104,7 @@ _COMMANDS: list[tuple[list[str], tuple[str, ...]]] = [
         ["script", _XML, "-o", "m.py"],
         ("irexec.tools.reduce", "irexec.tools.compare", "irexec.tools.graph", "onnx", "rich.console"),
     ),
+    (
         ["join", str(DIGITS / "denoiser.xml"), _XML, "--map", "cleaned=image", "-o", "m.xml"],
         ("irexec.tools.graph", *_HEAVY),
     ),
@@ -127,8 +128,7 @@ def test_every_command_is_looked_at() -> None:
         *(
             (
                 f"from irexec.cli.main import run; run({line!r})",
-                (*absent, *(() if line[0] in ("edit", "script") else ("irexec.authoring",))),
-                (*absent, *(() if line[0] in ("edit", "join") else ("irexec.authoring",))),
+                (*absent, *(() if line[0] in ("edit", "join", "script") else ("irexec.authoring",))),
             )
             for line, absent in _COMMANDS
         ),
