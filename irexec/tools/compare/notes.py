@@ -42,7 +42,7 @@ def notes_on(
     if others and options.precision is None and any(_computes_in(half, side) for half in HALVES for side in (a, b)):
         yield f"irexec computes f16 and bf16 in f32, as {names} does; --precision as-written rounds every result"
     if "openvino" in others and _computes_in(BF16, b):
-        yield "OpenVINO rounds every bf16 result on processors that have it: its tolerance is that of what follows"
+        yield "OpenVINO rounds every bf16 result where the processor can: tensors computed from it have its tolerance"
     if tolerances.quantised:
         yield "only one of the models is quantised: its tensors agree in a signal-to-noise ratio, not value by value"
     observed = {found.value: found.row.agreement.agrees for found in rows.found}
