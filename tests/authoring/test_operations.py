@@ -16,6 +16,7 @@ from irexec.authoring.tensor import Tensor
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import NEWEST_OPSET, definitions, newest
 from tests.support import opset_stub
+from tests.support.attributes import read_attributes
 from tests.support.cases import Case, families
 from tests.support.laws import build
 
@@ -45,7 +46,7 @@ def _model(row: Case) -> irexec.Model:
     """The model of a row as tests.support.laws.build makes it with Builder."""
     inputs = [opset.parameter(x.array.shape, x.element, f"input{i}") for i, x in enumerate(row.inputs)]
     made = _function(row.definition)(
-        *inputs, **row.definition.ungrouped(row.definition.read_attributes(row.attributes))
+        *inputs, **row.definition.ungrouped(read_attributes(row.definition, row.attributes))
     )  # type: ignore[operator]
     return irexec.Model(made if isinstance(made, tuple) else [made], inputs, name="case")
 
@@ -118,7 +119,7 @@ def test_the_annotation_of_the_outputs_is_what_is_returned() -> None:
             continue
         row = rows[0]
         inputs = [opset.constant(x.array, x.element) for x in row.inputs]
-        attributes = definition.ungrouped(definition.read_attributes(row.attributes))
+        attributes = definition.ungrouped(read_attributes(definition, row.attributes))
         made = function_of(definition)(*inputs, **attributes)
         annotation = str(inspect.signature(function_of(definition)).return_annotation)
         if annotation == "Any":
