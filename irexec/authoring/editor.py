@@ -203,11 +203,11 @@ class Editor:
             metadata.set_rt_info(self._editing, path, value)
 
     def insert_after(self, tensor: str, function: grafting.Function) -> None:
-        """Give the readers of a tensor what a function makes of it: ``g.insert_after("conv1", irexec.opset.relu)``.
+        """Insert a function between a tensor and its readers: ``g.insert_after("conv1", irexec.opset.relu)``.
 
         Args:
             tensor: the tensor. An output of the model keeps its names.
-            function: is called with an ``irexec.Tensor`` and returns one.
+            function: a function of an ``irexec.Tensor`` that returns one.
 
         Raises:
             InputError: there is no such tensor, or the function returns something else.
