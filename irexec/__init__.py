@@ -16,7 +16,7 @@ import irexec.records
 import irexec.saving
 
 if TYPE_CHECKING:
-    from irexec import opset
+    from irexec import opset, plugins
     from irexec.analysis.builder import Builder
     from irexec.analysis.codes import explain, findings
     from irexec.analysis.cost import Cost
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         ModelError,
         NodeError,
         OpError,
+        PluginError,
         RunTimeoutError,
         UnsupportedError,
     )
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from irexec.runtime.outputs import Outputs
     from irexec.runtime.profile import Profile, ProfileRow
     from irexec.runtime.session import Session
+    from irexec.schema.extension import operation, translates
     from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
     from irexec.tools.arrays.histogram import Histogram, constant_histogram, histogram
     from irexec.tools.arrays.statistics import Statistics
@@ -206,6 +208,7 @@ __all__ = [
     "PlanReason",
     "PlanReport",
     "PlannedMemory",
+    "PluginError",
     "Port",
     "PrecisionReport",
     "Predictor",
@@ -278,7 +281,9 @@ __all__ = [
     "memory",
     "nf4",
     "open_runtime",
+    "operation",
     "opset",
+    "plugins",
     "precision",
     "read_model",
     "record_ranges",
@@ -288,6 +293,7 @@ __all__ = [
     "save_model",
     "script",
     "string",
+    "translates",
     "trap",
     "tree",
     "u1",
@@ -324,7 +330,7 @@ _MODULES: dict[str, str] = {
     ),
     "irexec.errors": (
         "ConversionError, ConversionWarning, EngineError, InputError, IrexecError, ModelError, NodeError, "
-        "OpError, RunTimeoutError, UnsupportedError"
+        "OpError, PluginError, RunTimeoutError, UnsupportedError"
     ),
     "irexec.ir.code_table": "Code",
     "irexec.ir.dims": "Dim",
@@ -337,6 +343,7 @@ _MODULES: dict[str, str] = {
     "irexec.runtime.outputs": "Outputs",
     "irexec.runtime.profile": "Profile, ProfileRow",
     "irexec.runtime.session": "Session",
+    "irexec.schema.extension": "operation, translates",
     "irexec.tools.arrays.agreement": "Agreement, Tolerance, agreement_of",
     "irexec.tools.arrays.histogram": "Histogram, constant_histogram, histogram",
     "irexec.tools.arrays.statistics": "Statistics",
@@ -380,7 +387,7 @@ _PUBLIC: dict[str, tuple[str, str]] = {
     for module, names in _MODULES.items()
     for entry in names.split(", ")
 }
-_SUBMODULES = ("opset",)
+_SUBMODULES = ("opset", "plugins")
 
 
 # The tools draw the displays of objects of any layer, the API writes models, and the editor changes them; no layer

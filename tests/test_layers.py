@@ -29,6 +29,7 @@ _LAYERS: dict[str, set[str]] = {
 }
 _LAYERS["analysis"] = {"saving", "errors", "dtypes", "ir", "reference", "schema", "ops"}
 _LAYERS["opset"] = {"authoring", "schema"}
+_LAYERS["plugins"] = {"ir", "schema"}
 _LAYERS["compile"] = {*_LAYERS["analysis"], "analysis", "backend"}
 # The editor writes back what the compiler has rewritten.
 _LAYERS["authoring"] = {*_LAYERS["compile"], "compile", "io"}
@@ -39,7 +40,7 @@ _LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api", "authoring", "o
 _LAYERS["integrations"] = {*_LAYERS["tools"], "tools"}
 _LAYERS["ray"] = {"tools"}
 _LAYERS["cli"] = {*_LAYERS["tools"], "tools", "integrations", "startup", "__init__"}
-_LAYERS["__init__"] = {*_LAYERS["tools"], "tools", "startup", "saving", "authoring", "opset"}
+_LAYERS["__init__"] = {*_LAYERS["tools"], "tools", "startup", "saving", "authoring", "opset", "plugins"}
 _LAYERS["__main__"] = {"cli"}
 # Objects of any layer display in a notebook: the layer says that they do (records), and the tools say how (display).
 for _name in _LAYERS.keys() - {"startup", "saving", "deprecation", "messages", "records", "display", "errors"}:

@@ -22,10 +22,13 @@ from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto, TypeProt
 
 from converters.onnx.graphs import domain_of
 from converters.onnx.onnx_values import OnnxValue
+from irexec.errors import PluginError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
+from irexec.schema.extension import TRANSLATORS
 from irexec.schema.inputs import InputSpec, input_spec
 from irexec.schema.loader import Loader
+from irexec.schema.plugins import plugins
 
 AI_ONNX_ML, COM_MICROSOFT, NHWC = "ai.onnx.ml", "com.microsoft", "com.ms.internal.nhwc"
 
@@ -80,6 +83,7 @@ class Translation:
 
 # By domain and operator, then by the first opset.
 _TRANSLATIONS: dict[tuple[str, str], dict[int, Translation]] = {}
+_OF_PLUGINS: set[tuple[str, str, int]] = set()
 
 
 def translates(
@@ -204,8 +208,7 @@ def translation_of(node: NodeProto, opsets: Mapping[str, int]) -> Translation | 
 
 def find(type: str, domain: str, opset: int) -> Translation | None:
     """The translator of an operator in an opset; None if there is none."""
-    _loader().load_for(type)
-    versions = _TRANSLATIONS.get((domain, type), {})
+    versions = _versions(type, domain)
     known = [since for since in versions if since <= opset]
     return versions[max(known)] if known else None
 
@@ -213,10 +216,43 @@ def find(type: str, domain: str, opset: int) -> Translation | None:
 def operators() -> list[tuple[str, str]]:
     """Every (domain, operator) that can be translated."""
     _loader().load()
+    plugins.load()
+    _add_those_of_plugins()
     return sorted(_TRANSLATIONS)
 
 
 def first_opset(type: str, domain: str) -> int | None:
     """The first opset for which an operator has a translator; None if there is none."""
+    return min(_versions(type, domain), default=None)
+
+
+def _versions(type: str, domain: str) -> Mapping[int, Translation]:
+    """The translators of an operator by their first opset; those of plug-ins where irexec has none."""
     _loader().load_for(type)
-    return min(_TRANSLATIONS.get((domain, type), ()), default=None)
+    if (domain, type) not in _TRANSLATIONS:
+        plugins.load()
+    _add_those_of_plugins()
+    return _TRANSLATIONS.get((domain, type), {})
+
+
+def _add_those_of_plugins() -> None:
+    """Register the translators that plug-ins have added since the last call.
+
+    Raises:
+        PluginError: the operator has a translator, or the translator is not valid.
+    """
+    while TRANSLATORS:
+        translator = TRANSLATORS[0]
+        domain, type = translator.domain, translator.type
+        _loader().load_for(type)
+        own = [since for since in _TRANSLATIONS.get((domain, type), {}) if (domain, type, since) not in _OF_PLUGINS]
+        if own:
+            raise PluginError(
+                f"{translator.plugin}: irexec translates {domain or 'ai.onnx'}.{type}, a plug-in cannot replace it"
+            )
+        try:
+            add(type, translator.since, domain, translator.function)
+        except (ValueError, TypeError, NameError) as error:
+            raise PluginError(f"{translator.plugin}: {error}") from error
+        _OF_PLUGINS.add((domain, type, translator.since))
+        TRANSLATORS.pop(0)

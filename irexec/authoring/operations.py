@@ -15,7 +15,7 @@ from irexec.ir.facts import Fact
 from irexec.schema.attributes import Attribute, PartialShapeText
 from irexec.schema.inputs import InputSpec
 from irexec.schema.opdef import OpDef
-from irexec.schema.registry import NEWEST_OPSET, definitions
+from irexec.schema.registry import NEWEST_OPSET, clear_on_change, definitions
 
 # Types whose name in Python is not their words in lower case: as OpenVINO's Python names them.
 _SPELLED = {
@@ -72,6 +72,10 @@ def newest_functions() -> Mapping[str, Callable[..., Any]]:
         if isinstance(definition.since, str):
             found.setdefault(function_name(definition.type), function_of(definition))
     return found
+
+
+# A plug-in that is loaded later has functions too.
+clear_on_change(functions, newest_functions)
 
 
 @functools.cache

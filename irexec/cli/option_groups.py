@@ -106,8 +106,32 @@ class GroupedCommand(click.Command):
 def command(
     name: str | None = None, kind: type[GroupedCommand] = GroupedCommand
 ) -> Callable[[Callable[..., Any]], GroupedCommand]:
-    """Decorator that makes a command of irexec from a function."""
-    return click.command(name, cls=kind)
+    """Decorator that makes a command of irexec from a function. Every command has --plugin."""
+
+    def make(function: Callable[..., Any]) -> GroupedCommand:
+        made = click.command(name, cls=kind)(function)
+        made.params.append(
+            click.Option(
+                ["--plugin"],
+                multiple=True,
+                metavar="FILE|MODULE",
+                expose_value=False,
+                is_eager=True,
+                callback=_use_plugins,
+                help="Load a plug-in, which adds operations: a .py or a module; may be repeated.",
+            )
+        )
+        return made
+
+    return make
+
+
+def _use_plugins(ctx: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> None:
+    if names:
+        # Not before: a command without plug-ins needs none of it.
+        from irexec.schema.plugins import plugins
+
+        plugins.use(names)
 
 
 def settings(kind: type[T], *groups: Any, **more: Any) -> T:

@@ -66,6 +66,7 @@ class OpDef:
         stateful: it reads or writes variables.
         tolerance: the relative error allowed in f32 against the reference kernel or a recorded answer.
         ignores: attributes without a meaning, which other writers add.
+        plugin: the plug-in of the operation in messages; empty for an operation of irexec.
         shape_function: the shape rule: the kernel's signature on Facts.
         first_output_kernel: the kernel's signature; gives the first output alone, where nobody reads the others.
     """
@@ -81,6 +82,7 @@ class OpDef:
     stateful: bool = False
     tolerance: float = 1e-6
     ignores: tuple[str, ...] = ()
+    plugin: str = ""
     shape_function: Callable[..., Any] = field(init=False, repr=False)
     first_output_kernel: Callable[..., Any] | None = None
 

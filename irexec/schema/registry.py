@@ -26,11 +26,13 @@ from typing import Any
 from irexec.errors import UnsupportedError
 from irexec.schema import loader
 from irexec.schema.opdef import OpDef
+from irexec.schema.plugins import plugins
 
 NEWEST_OPSET = 17
 """The newest opset whose operations are known; what a later one means by a name cannot be known."""
 
 _REGISTRY: dict[str, dict[int | str, OpDef]] = {}
+_CACHED: list[Any] = []
 
 
 def op(type: str, since: int | str, **flags: Any) -> Callable[[Callable[..., Any]], OpDef]:
@@ -41,14 +43,43 @@ def op(type: str, since: int | str, **flags: Any) -> Callable[[Callable[..., Any
     """
 
     def register(kernel: Callable[..., Any]) -> OpDef:
-        versions = _REGISTRY.setdefault(type, {})
-        if since in versions:
-            raise ValueError(f"{type} of {since} is registered twice")
-        versions[since] = OpDef(type, since, kernel, **flags)
-        resolve.cache_clear()
-        return versions[since]
+        return add(OpDef(type, since, kernel, **flags))
 
     return register
+
+
+def add(definition: OpDef, replace: bool = False) -> OpDef:
+    """Register a definition.
+
+    Raises:
+        ValueError: the version is registered already, and ``replace`` is false or the other is not of the same plug-in.
+    """
+    other = _REGISTRY.get(definition.type, {}).get(definition.since)
+    if other is not None and not (replace and other.plugin == definition.plugin):
+        of_plugin = f", by {other.plugin} too" if other.plugin else ""
+        raise ValueError(f"{definition.type} of {definition.since} is registered twice{of_plugin}")
+    _REGISTRY.setdefault(definition.type, {})[definition.since] = definition
+    _clear_caches()
+    return definition
+
+
+def discard(definition: OpDef) -> None:
+    """Remove a definition that was added."""
+    versions = _REGISTRY[definition.type]
+    del versions[definition.since]
+    if not versions:
+        del _REGISTRY[definition.type]
+    _clear_caches()
+
+
+def clear_on_change(*functions: Any) -> None:
+    """The caches of these functions are cleared whenever a definition is added or removed."""
+    _CACHED.extend(functions)
+
+
+def _clear_caches() -> None:
+    for function in (resolve, *_CACHED):
+        function.cache_clear()
 
 
 @functools.lru_cache(maxsize=1024)
@@ -65,7 +96,7 @@ def resolve(type: str, version: str) -> OpDef:
         return versions[version]
     opsets = sorted(since for since in versions if isinstance(since, int))
     if not opsets:
-        return next(iter(versions.values()))
+        return _of_extension(type, version, versions)
     number = opset_number(version)
     if number is not None and number > NEWEST_OPSET:
         raise UnsupportedError(f"{type} of {version} is not supported (the newest opset known is {NEWEST_OPSET})")
@@ -77,11 +108,23 @@ def resolve(type: str, version: str) -> OpDef:
     return versions[fitting[-1]]
 
 
+def _of_extension(type: str, version: str, versions: dict[int | str, OpDef]) -> OpDef:
+    """The definition of a type that no opset has. Those of irexec stand for every version, as its names are its own."""
+    plugins.load()
+    found = versions.get(version) or next(iter(versions.values()))
+    if found.plugin and found.version != version:
+        known = ", ".join(map(str, versions))
+        raise UnsupportedError(f"{type} of {version or 'no version'} is not supported (known of {known})")
+    return found
+
+
 def _versions(type: str) -> dict[int | str, OpDef] | None:
     """The definitions of a type; None if there are none."""
     loader.operations.load_for(type)
     if type not in _REGISTRY:
         loader.operations.load()
+    if type not in _REGISTRY:
+        plugins.load()
     return _REGISTRY.get(type)
 
 
@@ -100,9 +143,17 @@ def is_known_type(type: str) -> bool:
     return _versions(type) is not None
 
 
+def is_own_type(type: str) -> bool:
+    """Whether irexec or an opset of OpenVINO has the type; operations of plug-ins are not looked at."""
+    loader.operations.load_for(type)
+    own = any(not definition.plugin for definition in _REGISTRY.get(type, {}).values())
+    return own or any(type == known for known, _ in opset_versions())
+
+
 def definitions() -> list[OpDef]:
     """Every definition, by type and then by version."""
     loader.operations.load()
+    plugins.load()
     return [
         d
         for _, versions in sorted(_REGISTRY.items())
@@ -123,6 +174,9 @@ def newest(type: str) -> OpDef:
     """The newest definition of a type; an extension's only where there is no other.
 
     Raises:
-        UnsupportedError: the type is not known.
+        UnsupportedError: the type is not known, or several plug-ins have it.
     """
+    of_plugins = [definition for definition in (_versions(type) or {}).values() if definition.plugin]
+    if of_plugins and len({definition.plugin for definition in of_plugins}) == 1:
+        return of_plugins[-1]
     return resolve(type, f"opset{NEWEST_OPSET}")

@@ -67,14 +67,17 @@ def supported() -> Records[OperationLine]:
 def matching(words: tuple[str, ...]) -> Records[OperationLine]:
     """The operations whose type contains one of the words, in any letter case; a word that is a type stands for itself.
 
+    A type may follow its version and a dot, as in "my.ops.SoftTopK".
+
     Raises:
         InputError: no type contains one of the words; the message offers similar ones.
     """
     lines = supported()
     types = {line.type.lower(): line.type for line in lines}
     chosen: set[str] = set()
+    qualified = {f"{line.version}.{line.type}".lower(): line.type.lower() for line in lines}
     for word in words:
-        part = word.lower()
+        part = qualified.get(word.lower(), word.lower())
         found = {part} if part in types else {type for type in types if part in type}
         if not found:
             near = difflib.get_close_matches(part, types, 3)

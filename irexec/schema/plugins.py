@@ -1,0 +1,200 @@
+"""Plug-ins: modules outside of irexec that add operations, found by entry points and by name.
+
+A plug-in is a file (``ops.py``), a module (``my_package.ops``), or an entry point of the group ``irexec.plugins``. Each
+is loaded once, when an operation is looked up that irexec does not have. The environment variable IREXEC_PLUGINS lists
+files and modules; processes that irexec starts inherit it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from irexec.errors import IrexecError, PluginError
+
+VARIABLE, GROUP = "IREXEC_PLUGINS", "irexec.plugins"
+
+
+@dataclass(eq=False)
+class Plugin:
+    """One plug-in.
+
+    Attributes:
+        name: the file name, the module or the name of the entry point.
+        place: the path of the file, or the module.
+        run: imports the module.
+        checks: checks of what the plug-in has registered, called when its module is imported.
+        undo: removals of what the plug-in has registered, called when it fails.
+    """
+
+    name: str
+    place: str
+    run: Callable[[], Any]
+    checks: list[Callable[[], object]] = field(default_factory=list)
+    undo: list[Callable[[], object]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return f"plug-in {self.name!r} ({self.place})"
+
+    def load(self) -> None:
+        """Import the module and check what it registers.
+
+        Raises:
+            PluginError: the module cannot be imported, or registers something that is not valid; nothing of the plug-in
+                stays registered.
+        """
+        try:
+            self.run()
+            for check in self.checks:
+                check()
+        except (Exception, SystemExit) as error:
+            for undo in self.undo:
+                undo()
+            raise PluginError(f"{self}{self._line(error)}: {_reason(error)}") from error
+
+    def _line(self, error: BaseException) -> str:
+        """The line of the plug-in's file at which an error was raised."""
+        if isinstance(error, SyntaxError):
+            return f", line {error.lineno}"
+        lines = [line for file, line in _frames(error.__traceback__) if file == self.place]
+        return f", line {lines[-1]}" if lines else ""
+
+
+class Plugins:
+    """All plug-ins of the process.
+
+    Attributes:
+        current: the plug-in that is being loaded.
+    """
+
+    def __init__(self) -> None:
+        self.current: Plugin | None = None
+        self._loaded: dict[str, PluginError | None] = {}
+        self._entry_points: list[Plugin] | None = None
+        self._lock = threading.RLock()
+
+    def load(self) -> None:
+        """Load the plug-ins that are not loaded yet. Other threads wait until it is done; plug-ins being loaded do not.
+
+        Raises:
+            PluginError: a plug-in cannot be loaded; raised again by every later call.
+        """
+        with self._lock:
+            if self.current is not None:
+                return
+            for plugin in self._found():
+                if plugin.place not in self._loaded:
+                    self._load(plugin)
+                error = self._loaded[plugin.place]
+                if error is not None:
+                    raise error
+
+    def use(self, names: Sequence[str]) -> None:
+        """Load these files and modules now; processes that are started later load them, too.
+
+        Raises:
+            PluginError: one of them cannot be loaded.
+        """
+        added = [_absolute(name) for name in names]
+        for name in added:
+            if os.pathsep in name:
+                raise PluginError(f"plug-in {name!r}: its path contains {os.pathsep!r}, which separates plug-ins")
+        os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys([*_listed(), *added]))
+        self.load()
+
+    def _load(self, plugin: Plugin) -> None:
+        self.current = plugin
+        try:
+            plugin.load()
+            self._loaded[plugin.place] = None
+        except PluginError as error:
+            self._loaded[plugin.place] = error
+        finally:
+            self.current = None
+
+    def _found(self) -> Iterator[Plugin]:
+        for name in _listed():
+            yield _file(Path(_absolute(name))) if _is_file(name) else _module(name, name)
+        if self._entry_points is None:
+            self._entry_points = list(_entry_points())
+        yield from self._entry_points
+
+
+plugins = Plugins()
+"""The plug-ins of this process."""
+
+
+def _listed() -> list[str]:
+    return [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith(".py") or name.startswith(".") or os.sep in name or "/" in name
+
+
+def _absolute(name: str) -> str:
+    return os.path.abspath(name) if _is_file(name) else name
+
+
+def _file(path: Path) -> Plugin:
+    def run() -> None:
+        from importlib import util
+
+        if not path.is_file():
+            raise PluginError("is not a file" if path.exists() else "does not exist")
+        module_name = f"irexec_plugin_{path.stem}_{zlib.crc32(os.fsencode(path)):08x}"
+        spec = util.spec_from_file_location(module_name, path)
+        if spec is None or spec.loader is None:
+            raise PluginError("is not a Python file")
+        sys.modules[module_name] = module = util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[module_name]
+            raise
+
+    return Plugin(path.name, str(path), run)
+
+
+def _module(name: str, module: str) -> Plugin:
+    return Plugin(name, module, lambda: importlib.import_module(module))
+
+
+def _entry_points() -> Iterator[Plugin]:
+    if any(_has_group(Path(folder)) for folder in sys.path):
+        # Not before: importlib.metadata takes longer to import than most commands need.
+        from importlib import metadata
+
+        for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: entry.name):
+            yield _module(entry.name, entry.value.partition(":")[0].strip())
+
+
+def _has_group(folder: Path) -> bool:
+    """Whether a distribution in a folder of sys.path has an entry point of the group."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return False
+    files = [folder / name / "entry_points.txt" for name in names if name.endswith((".dist-info", ".egg-info"))]
+    return any(GROUP.encode() in file.read_bytes() for file in files if file.is_file())
+
+
+def _frames(traceback: TracebackType | None) -> Iterator[tuple[str, int]]:
+    while traceback is not None:
+        yield traceback.tb_frame.f_code.co_filename, traceback.tb_lineno
+        traceback = traceback.tb_next
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, IrexecError):
+        return str(error)
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,217 @@
+"""Plug-ins: found by option, variable and entry point; loaded once; every fault is one sentence."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec.errors import PluginError
+from irexec.schema import plugins as module
+from irexec.schema.plugins import Plugins
+from tests.support.paths import DIGITS, ROOT
+
+OPERATION = """
+from irexec.plugins import Fact, FloatTensor, operation, translates
+
+@operation("Half", domain="test.ops")
+def half(data: FloatTensor, *, times: int = 1):
+    '''The data divided by two, ``times`` times.'''
+    return (data / 2**times).astype(data.dtype)
+
+@half.shape_rule
+def _(data: Fact, *, times: int = 1) -> Fact:
+    return Fact(data.element, data.shape)
+
+@translates("test.domain", "Halve")
+def _halve(ctx, data, *, times: int = 1):
+    return ctx.emit("Half", data, times=times)
+"""
+MODEL = """
+import numpy as np
+import irexec
+from irexec import opset
+x = opset.parameter([3], "f32", "x")
+irexec.save_model(irexec.Model([opset.half(x, times=2, name="y")], [x]), "m.xml")
+np.save("x.npy", np.array([4, 8, 0], np.float32))
+"""
+
+
+def _call(folder: Path, *arguments: str, code: int = 0, **variables: str) -> tuple[str, str]:
+    environment = {key: value for key, value in os.environ.items() if key != module.VARIABLE} | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment | variables, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout, done.stderr
+
+
+def _irexec(folder: Path, *arguments: str, code: int = 0, **variables: str) -> tuple[str, str]:
+    return _call(folder, "-m", "irexec", *arguments, code=code, **variables)
+
+
+def _result(folder: Path) -> np.ndarray:
+    with np.load(folder / "y.npz") as results:
+        (name,) = results
+        return results[name]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a plug-in, and a model that needs it."""
+    (tmp_path / "ops.py").write_text(OPERATION)
+    (tmp_path / "make.py").write_text(MODEL)
+    _call(tmp_path, "make.py", IREXEC_PLUGINS="ops.py")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["validate", "m.xml"],
+        ["infer", "m.xml", "-i", "x.npy"],
+        ["inspect", "m.xml", "--plan", "--cost"],
+        ["compare", "m.xml", "m.xml"],
+        ["compare", "m.xml", "--b-runtime", "reference", "--isolate"],
+        ["diff", "m.xml", "m.xml"],
+        ["profile", "m.xml", "--runs", "1"],
+        ["graph", "m.xml", "-o", "m.svg"],
+        ["report", "m.xml", "-o", "m.html"],
+        ["batch", "m.xml", "x.npy", "-o", "results.npz"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_takes_a_plugin(folder: Path, arguments: list[str]) -> None:
+    _irexec(folder, *arguments, "--plugin", "ops.py")
+
+
+def test_values_and_documentation(folder: Path) -> None:
+    _irexec(folder, "infer", "m.xml", "-i", "x.npy", "-o", "y.npz", "--plugin", "ops.py")
+    np.testing.assert_array_equal(_result(folder), np.array([1, 2, 0], np.float32))
+    for words in ("Half", "test.ops.Half"):
+        shown, _ = _irexec(folder, "ops", words, "--plugin", "ops.py")
+        assert "test.ops" in shown
+        assert "The data divided by two, times times." in shown
+
+
+def test_a_translator_of_an_onnx_operator(folder: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    h = onnx.helper
+    x, y = (h.make_tensor_value_info(name, 1, [3]) for name in "xy")
+    node = h.make_node("Halve", ["x"], ["y"], domain="test.domain", times=1)
+    imports = [h.make_opsetid("", 18), h.make_opsetid("test.domain", 1)]
+    onnx.save(h.make_model(h.make_graph([node], "g", [x], [y]), opset_imports=imports), folder / "m.onnx")
+    _irexec(folder, "convert", "m.onnx", "-o", "c.xml", "--plugin", "ops.py")
+    _irexec(folder, "infer", "c.xml", "-i", "x.npy", "-o", "y.npz", IREXEC_PLUGINS="ops.py")
+    np.testing.assert_array_equal(_result(folder), np.array([2, 4, 0], np.float32))
+    assert "test.domain.Halve" in _irexec(folder, "convert", "m.onnx", "-o", "d.xml", code=4)[1]
+
+
+def test_without_the_plugin_the_layer_is_a_finding(folder: Path) -> None:
+    assert "extension 'test.ops'" in _irexec(folder, "validate", "m.xml", code=1)[0]
+    (folder / "m.xml").write_text((folder / "m.xml").read_text().replace("test.ops", "other.ops"))
+    assert "IR1" in _irexec(folder, "validate", "m.xml", code=1, IREXEC_PLUGINS="ops.py")[0]
+
+
+def test_an_entry_point_of_an_installed_distribution(folder: Path) -> None:
+    """What pip writes for a distribution, in a folder of sys.path."""
+    site = folder / "site"
+    (site / "half_ops-1.0.dist-info").mkdir(parents=True)
+    (site / "half_ops-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: half-ops\nVersion: 1.0\n")
+    (site / "half_ops-1.0.dist-info" / "entry_points.txt").write_text("[irexec.plugins]\nhalf = half_ops\n")
+    (site / "half_ops.py").write_text(OPERATION)
+    path = os.pathsep.join([str(ROOT), str(site)])
+    assert _irexec(folder, "validate", "m.xml", PYTHONPATH=path)[0] == "m.xml: no findings\n"
+    (site / "half_ops.py").write_text("import no_such_module")
+    error = _irexec(folder, "validate", "m.xml", code=3, PYTHONPATH=path)[1]
+    assert error == "error: plug-in 'half' (half_ops): ModuleNotFoundError: No module named 'no_such_module'\n"
+
+
+def _registers(type: str, domain: str = "test.ops", rule: str = "-> Fact", parameter: str = "data: FloatTensor") -> str:
+    return textwrap.dedent(f"""
+        from irexec.plugins import Fact, FloatTensor, operation
+        @operation({type!r}, domain={domain!r})
+        def kernel({parameter}):
+            return data
+        @kernel.shape_rule
+        def _(data){rule}:
+            return data
+        """)
+
+
+_FAULTS = {
+    "import no_such_module": ", line 1: ModuleNotFoundError: No module named 'no_such_module'",
+    "x = 1\ndef (": ", line 2: SyntaxError: invalid syntax",
+    "import sys\nsys.exit(3)": ", line 2: SystemExit: 3",
+    _registers("Relu"): ", line 3: Relu is an operation of irexec, a plug-in cannot replace it; use another type",
+    _registers("Third", "opset4"): ", line 3: domain 'opset4' of Third is reserved; use another domain",
+    _registers("Third", "irexec"): ", line 3: domain 'irexec' of Third is reserved; use another domain",
+    _registers("Third", rule=""): ": the shape rule of Third has no annotation of its result",
+    _registers("Third", parameter="data"): ": parameter 'data' of the kernel of Third has no annotation",
+    _registers("Third").partition("@kernel")[0]: ": Third of test.ops has no shape rule",
+    OPERATION: ", line 4: Half of test.ops is registered twice, by plug-in 'ops.py' ({folder}/ops.py) too",
+}
+
+
+@pytest.mark.parametrize("source", _FAULTS)
+def test_a_fault_of_a_plugin_is_one_sentence(folder: Path, source: str) -> None:
+    (folder / "bad.py").write_text(source)
+    error = _irexec(folder, "validate", "m.xml", "--plugin", "ops.py", "--plugin", "bad.py", code=3)[1]
+    expected = _FAULTS[source].format(folder=folder)
+    assert error == f"error: plug-in 'bad.py' ({folder / 'bad.py'}){expected}\n"
+
+
+def test_a_plugin_that_does_not_exist(folder: Path) -> None:
+    error = _irexec(folder, "explain", "IR103", "--plugin", "none.py", code=3)[1]
+    assert error == f"error: plug-in 'none.py' ({folder / 'none.py'}): does not exist\n"
+    assert "is not a file" in _irexec(folder, "explain", "IR103", "--plugin", ".", code=3)[1]
+    assert "No module named 'none'" in _irexec(folder, "explain", "IR103", "--plugin", "none", code=3)[1]
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        ("data.no", "the kernel of Half of test.ops (plug-in 'ops.py' ({folder}/ops.py)) raises AttributeError"),
+        ("data.tolist()", "returns list, expected an array"),
+        ("data[:2]", "returns float32[2], its shape rule f32[3]"),
+        ("data.astype('i8')", "returns int64[3], its shape rule f32[3]"),
+        ("(data, data)", "returns 2 outputs, its shape rule 1"),
+    ],
+)
+def test_a_fault_of_a_kernel_is_located(folder: Path, result: str, message: str) -> None:
+    (folder / "ops.py").write_text(OPERATION.replace("(data / 2**times).astype(data.dtype)", result))
+    error = _irexec(folder, "infer", "m.xml", "-i", "x.npy", "--plugin", "ops.py", code=3)[1]
+    assert error.startswith("error: layer 1 'y' (Half of test.ops, line ")
+    assert message.format(folder=folder) in error
+
+
+def test_a_plugin_does_not_replace_a_translator_of_irexec(folder: Path) -> None:
+    pytest.importorskip("onnx")
+    (folder / "bad.py").write_text(OPERATION.replace('"test.domain", "Halve"', '"ai.onnx", "Relu"'))
+    error = _irexec(folder, "validate", str(DIGITS / "classifier.onnx"), "--plugin", "bad.py", code=3)[1]
+    assert error.endswith("irexec translates ai.onnx.Relu, a plug-in cannot replace it\n")
+
+
+def test_a_failed_plugin_leaves_nothing_registered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(module.VARIABLE, str(folder / "bad.py"))
+    (folder / "bad.py").write_text(OPERATION.replace("test.ops", "failed.ops") + "\nraise ValueError('no')")
+    failing = Plugins()
+    monkeypatch.setattr("irexec.schema.extension.plugins", failing)
+    for _ in range(2):
+        with pytest.raises(PluginError, match="line 17: ValueError: no"):
+            failing.load()
+    monkeypatch.delenv(module.VARIABLE)
+    with pytest.raises(AttributeError, match=r"failed\.ops"):
+        irexec.opset.extension("failed.ops")
+
+
+def test_nothing_is_imported_where_there_is_no_plugin(folder: Path) -> None:
+    program = "import sys; from irexec.schema.plugins import plugins; plugins.load(); print('importlib.metadata' in sys.modules)"
+    assert _call(folder, "-c", program)[0] == "False\n"
