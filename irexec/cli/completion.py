@@ -240,7 +240,7 @@ _OPTIONS: dict[tuple[str, str], Values] = {
     ("", "--bin"): _files(".bin"), ("", "--a-bin"): _files(".bin"), ("", "--b-bin"): _files(".bin"),
     ("", "--assert"): _files(*_ARRAYS), ("", "--onnx"): _files(".onnx"), ("", "--check"): _files(*_MODELS),
     ("", "--labels"): _any_file, ("", "-o"): _any_file, ("", "--output"): _any_file, ("", "--trace"): _any_file,
-    ("", "--dump-layers"): _folder,
+    ("", "--dump-layers"): _folder, ("", "--plugin"): _files(".py"),
     ("validate", "--ignore"): _codes, ("reduce", "--finding"): _codes, ("reduce", "--check"): _any_file,
     ("edit", "--cut-from"): _tensors, ("edit", "--cut-to"): _tensors, ("edit", "--add-output"): _tensors,
     ("edit", "--remove"): _layers,

@@ -15,6 +15,7 @@ from tests.support.paths import ROOT, SAMPLES
 # Guides for developers of irexec change its insides, and so does the extension of Sphinx that generates the reference.
 _INTERNAL = "docs/development/"
 _SUBMODULES = {"irexec.ray", "converters"}
+_EXPORTED = {"irexec": irexec.__all__, "irexec.plugins": irexec.plugins.__all__, "converters": ["convert"]}
 _PAGES = [path for path in pages() if not path.relative_to(ROOT).as_posix().startswith(_INTERNAL)]
 _PROGRAMS = sorted(SAMPLES.rglob("*.py"))
 
@@ -26,7 +27,7 @@ def _internal(source: str) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if not _is_public(alias.name))
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("irexec", "converters"):
-            public = irexec.__all__ if node.module == "irexec" else ["convert"] if node.module == "converters" else []
+            public = _EXPORTED.get(node.module or "", [])
             yield from (f"{node.module}.{alias.name}" for alias in node.names if alias.name not in public)
         elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "irexec":
             yield from {f"irexec.{node.attr}"} - attributes

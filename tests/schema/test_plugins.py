@@ -44,9 +44,16 @@ np.save("x.npy", np.array([4, 8, 0], np.float32))
 
 
 def _call(folder: Path, *arguments: str, code: int = 0, **variables: str) -> tuple[str, str]:
-    environment = {key: value for key, value in os.environ.items() if key != module.VARIABLE} | {"PYTHONPATH": str(ROOT)}
+    environment = {key: value for key, value in os.environ.items() if key != module.VARIABLE} | {
+        "PYTHONPATH": str(ROOT)
+    }
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment | variables, capture_output=True, text=True, timeout=120
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment | variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
