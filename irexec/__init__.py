@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from irexec.runtime.outputs import Outputs
     from irexec.runtime.profile import Profile, ProfileRow
     from irexec.runtime.session import Session
-    from irexec.schema.extension import operation, translates
+    from irexec.schema.extension import Operation, operation, translates
     from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
     from irexec.tools.arrays.histogram import Histogram, constant_histogram, histogram
     from irexec.tools.arrays.statistics import Statistics
@@ -202,6 +202,7 @@ __all__ = [
     "Node",
     "NodeError",
     "OpError",
+    "Operation",
     "OtherModelCheck",
     "Outputs",
     "PartDone",
@@ -343,7 +344,7 @@ _MODULES: dict[str, str] = {
     "irexec.runtime.outputs": "Outputs",
     "irexec.runtime.profile": "Profile, ProfileRow",
     "irexec.runtime.session": "Session",
-    "irexec.schema.extension": "operation, translates",
+    "irexec.schema.extension": "Operation, operation, translates",
     "irexec.tools.arrays.agreement": "Agreement, Tolerance, agreement_of",
     "irexec.tools.arrays.histogram": "Histogram, constant_histogram, histogram",
     "irexec.tools.arrays.statistics": "Statistics",

@@ -9,7 +9,7 @@
       OpError             what a rule or kernel objects to; it does not know where it is
         RangeError        a value of the right type that is outside of what is allowed
         NodeError         the same, with its location: raised where that is known
-      PluginError         a plug-in that cannot be loaded, or that registers what it may not
+      PluginError         a plug-in cannot be loaded
       InputError          what the caller passed to a compiled model
       RunTimeoutError     a run took longer than the caller allows; also a TimeoutError
       ConversionError     an ONNX node that has no translation, or a wrong one
@@ -75,7 +75,7 @@ class NodeError(OpError):
 
 
 class PluginError(IrexecError):
-    """A plug-in that cannot be loaded, or that registers an operation that exists or is not valid."""
+    """A plug-in that cannot be loaded."""
 
 
 class InputError(IrexecError):

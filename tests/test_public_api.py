@@ -152,7 +152,7 @@ def test_nothing_is_imported_before_it_is_needed(program: str, absent: tuple[str
 @pytest.mark.parametrize(
     ("line", "most"),
     [
-        (["validate", _XML], 155),
+        (["validate", _XML], 156),
         (["inspect", _XML], 160),
         (["diff", _XML, _XML], 165),
         (["convert", _ONNX, "-o", "m.xml"], 185),

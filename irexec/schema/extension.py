@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from typing import Any, Protocol, get_type_hints
 
 import numpy as np
 
@@ -31,16 +31,26 @@ from irexec.schema.registry import add, discard, is_own_type, opset_number
 _OWN_DOMAINS = ("irexec", "onednn", "extension")
 
 
+class Operation(Protocol):
+    """An operation of a plug-in."""
+
+    def shape_rule(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: ``rule`` is the shape rule of this operation. It has the signature of the kernel, on facts."""
+
+    def __call__(self, *inputs: Any, **attributes: Any) -> Any:
+        """The results of the kernel."""
+
+
 @dataclass(eq=False)
 class Extension(OpDef):
-    """An operation of a plug-in; see irexec.operation."""
+    """The definition of an Operation."""
 
     def __post_init__(self) -> None:
         self.shape_function = _missing
         self.kernel = self._checked(self.kernel)
 
     def shape_rule(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorator: ``rule`` is the shape rule of this operation. It has the signature of the kernel, on facts."""
+        """See Operation.shape_rule."""
         return super().shape_rule(_guarded(rule, f"the shape rule of {self}"))
 
     def first_output_only(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -99,7 +109,7 @@ def _missing(*inputs: Any, **attributes: Any) -> Any:
 def operation(
     type: str, *, domain: str, since: int = 1, widen: bool = False, view: bool = False, deterministic: bool = True,
     tolerance: float = 1e-6,
-) -> Callable[[Callable[..., Any]], Extension]:  # fmt: skip
+) -> Callable[[Callable[..., Any]], Operation]:  # fmt: skip
     """Decorator of a kernel: it becomes an operation that every function and command knows.
 
     Positional parameters are the inputs, annotated by a type of ``irexec.plugins``; ``= None`` is an optional input,
@@ -126,7 +136,7 @@ def operation(
         raise PluginError(f"{type} of {domain}: since is {since}, expected 1 or more")
     version = domain if since == 1 else f"{domain}.{since}"
 
-    def register(kernel: Callable[..., Any]) -> Extension:
+    def register(kernel: Callable[..., Any]) -> Operation:
         plugin = _origin(kernel)
         definition = Extension(
             type, version, kernel, widen=widen, view=view, deterministic=deterministic, tolerance=tolerance,
