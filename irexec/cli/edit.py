@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -12,7 +11,7 @@ from irexec.analysis.model import Model
 from irexec.api import save_model
 from irexec.authoring.editor import Editor
 from irexec.cli import render
-from irexec.cli.edit_options import EditCommand, given_steps, step_options
+from irexec.cli.edit_options import EditCommand, Steps, step_options
 from irexec.cli.option_groups import command
 from irexec.cli.options import WEIGHTS, WeightsOptions, json_option
 from irexec.cli.paths import FilePath
@@ -32,9 +31,7 @@ from irexec.tools.run.shapes import read_with_shapes
 @json_option
 @WEIGHTS("files")
 @step_options
-def edit(
-    model: str, output: str | None, dry_run: bool, as_json: bool, files: WeightsOptions, **groups: Mapping[str, Any]
-) -> int:
+def edit(model: str, output: str | None, dry_run: bool, as_json: bool, files: WeightsOptions, steps: Steps) -> int:
     """Change MODEL, an .xml or .onnx, and write it as IR.
 
     Every option below "Weights" is a step. Steps are made in the order in which they are given, each is checked when
@@ -46,7 +43,6 @@ def edit(
     irexec edit model.xml -o fixed.xml --batch 1 --rename 'x=image'
     irexec edit model.xml --set conv1.strides=2,2 --dry-run
     """
-    steps = list(given_steps({name: values for group in groups.values() for name, values in group.items()}))
     _check_usage(output, dry_run, bool(steps))
     read = files_read(model, files.weights)
     if output is not None:
@@ -81,7 +77,7 @@ def check_target(output: str, read: Mapping[str, str]) -> None:
         check_file("-o", path, read)
 
 
-def _make(model: Model, steps: Iterable[Callable[[Editor], None]]) -> list[str]:
+def _make(model: Model, steps: Steps) -> list[str]:
     """Make all steps or none; their texts."""
     editor = Editor(model)
     with editor:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import click
@@ -22,6 +22,8 @@ _ORDER = "irexec.order"
 
 Given = Sequence[tuple[str, Any]]
 """Options with their values, in the order given."""
+Steps = Sequence[Callable[[Editor], None]]
+"""Steps of a command line, in the order given."""
 
 
 @dataclass(frozen=True)
@@ -317,12 +319,18 @@ class EditCommand(GroupedCommand):
 
 
 def step_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator that adds the options of all steps to a command."""
+    """Decorator that adds the options of all steps to a command, whose ``steps`` receives those given, in order."""
     headings = dict.fromkeys(step.heading for step in STEPS.values())
+
+    @functools.wraps(command)
+    def run(**values: Any) -> Any:
+        groups = [values.pop(heading) for heading in headings]
+        return command(**values, steps=list(given_steps({name: group[name] for group in groups for name in group})))
+
     for heading in reversed(headings):
         options = {name: step.option for name, step in STEPS.items() if step.heading == heading}
-        command = OptionGroup(heading, dict, options)(f"{heading.lower().replace(' ', '_')}_steps")(command)
-    return command
+        run = OptionGroup(heading, dict, options)(heading)(run)
+    return run
 
 
 def given_steps(groups: Mapping[str, Any]) -> Iterator[Callable[[Editor], None]]:
@@ -341,7 +349,7 @@ def given_steps(groups: Mapping[str, Any]) -> Iterator[Callable[[Editor], None]]
             continue
         done |= {step.group} - {""}
         together = [(n, v) for n, v in given if STEPS[n].group == step.group] if step.group else [(name, value)]
-        yield partial(_make, step, together)
+        yield functools.partial(_make, step, together)
 
 
 def _make(step: Step, given: Given, editor: Editor) -> None:
