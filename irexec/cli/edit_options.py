@@ -319,7 +319,7 @@ class EditCommand(GroupedCommand):
 
 
 def step_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator that adds the options of all steps to a command, whose ``steps`` receives those given, in order."""
+    """Decorator: add the options of all steps to a command; its parameter ``steps`` receives the given steps in order."""
     headings = dict.fromkeys(step.heading for step in STEPS.values())
 
     @functools.wraps(command)
