@@ -319,7 +319,7 @@ class EditCommand(GroupedCommand):
 
 
 def step_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: add the options of all steps to a command; its parameter ``steps`` receives the given steps in order."""
+    """Decorator: add the options of all steps to a command; its parameter ``steps`` receives the given steps."""
     headings = dict.fromkeys(step.heading for step in STEPS.values())
 
     @functools.wraps(command)
