@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from irexec.analysis.shape_inference import Inference
     from irexec.api import Core, compile_model, convert, infer, read_model, save_model, validate
     from irexec.authoring.editor import Editor
-    from irexec.authoring.joining import join
     from irexec.authoring.tensor import Tensor
     from irexec.compile.plan_report import PlanReport, StepRow
     from irexec.compile.plan_report import Reason as PlanReason
@@ -111,6 +110,7 @@ if TYPE_CHECKING:
     from irexec.tools.inspect.precision import LayerPrecision, PrecisionReport, precision
     from irexec.tools.inspect.tree import TreeBranch, TreeReport, tree
     from irexec.tools.inspect.weight_storage import StoredWeights
+    from irexec.tools.joining import join
     from irexec.tools.reduce import (
         Blame,
         Candidate,
@@ -319,7 +319,7 @@ _MODULES: dict[str, str] = {
     "irexec.analysis.model": "Model, Port",
     "irexec.analysis.shape_inference": "Inference",
     "irexec.authoring.editor": "Editor",
-    "irexec.authoring.joining": "join",
+    "irexec.tools.joining": "join",
     "irexec.api": "Core, compile_model, convert, infer, read_model, save_model, validate",
     "irexec.authoring.tensor": "Tensor",
     "irexec.compile.plan_report": "PlanReport, Reason as PlanReason, StepRow",

@@ -65,6 +65,7 @@ _TOOLS: dict[str, set[str]] = {
     "compare": {"arrays", "engines", "images", "run"},
     "verify": {"arrays", "compare", "engines", "run"},
     "reduce": {"arrays", "compare", "engines", "run"},
+    "joining": set(),
     "extracting": {"arrays", "reduce", "run"},
     "report": {"arrays", "graph", "images", "inspect", "run", "sections"},
     "batch": {"arrays", "images", "run"},

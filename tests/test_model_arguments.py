@@ -32,6 +32,16 @@ X = np.ones((1, 1, 8, 8), np.float32)
 NO_GRAPH = irexec.ReportOptions(has_graph=False)
 REFERENCE = CompareOptions(b_runtime="reference")
 
+
+def _relu(*shape: int) -> irexec.Model:
+    x = irexec.opset.parameter(shape, "f32", "x")
+    return irexec.Model([irexec.opset.relu(x, name="y", names=["y"])], [x])
+
+
+def _ports(model: irexec.Model) -> list[str]:
+    return [str(port) for port in (*model.inputs, *model.outputs)]
+
+
 FUNCTIONS: dict[str, Callable[[Any, Path], Any]] = {
     "validate": lambda model, folder: irexec.validate(model),
     "compile_model": lambda model, folder: irexec.compile_model(model)([X])[0].tolist(),
@@ -55,6 +65,9 @@ FUNCTIONS: dict[str, Callable[[Any, Path], Any]] = {
     "open_runtime": lambda model, folder: open_runtime("irexec", model).model.name,
     "trap": lambda model, folder: trap(model, [X]).trap,
     "record_ranges": lambda model, folder: record_ranges(model, [[X]], str(folder / "ranges.json")).model,
+    "join, as a": lambda model, folder: _ports(irexec.join(model, _relu(1, 10), {"probabilities": "x"})),
+    "join, as b": lambda model, folder: _ports(irexec.join(_relu(1, 1, 8, 8), model, {"y": "image"})),
+    "script": lambda model, folder: irexec.script(model, folder / "m.py", overwrite=True).layers,
     "reduce": lambda model, folder: reduce(model, CommandCheck("test ! -e {}", 60)).before,
     "check_against": lambda model, folder: irexec.check_against(model).identity,
 }

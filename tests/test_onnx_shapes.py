@@ -243,10 +243,14 @@ def test_shapes_are_for_a_single_model(fill: Callable[[str, Row], list[str]], co
     assert "--shape is for a single model, here are 2" in capsys.readouterr().err
 
 
+_WITHOUT_SHAPES = ("convert", "ops", "explain", "demo", "edit", "extract", "join", "script")
+
+
 def test_every_command_that_reads_a_model_is_in_the_table() -> None:
-    """But for those that read no values of it: convert has --input in place of --shape, ops looks at the types of nodes alone."""
+    """convert has --input in place of --shape, ops looks at the types of nodes alone, and what is changed, joined, cut out or scripted
+    is the model as it converts."""
     tested = {command.split()[0] for command in COMMANDS.values()}
-    names = {name for name in commands.COMMANDS if name not in ("convert", "ops", "explain", "demo")}
+    names = {name for name in commands.COMMANDS if name not in _WITHOUT_SHAPES}
     assert tested == names
     for name in names:
         command = getattr(importlib.import_module(f"irexec.cli.{name}"), name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from irexec.api import read_model, save_model
-from irexec.authoring.joining import join as join_models
 from irexec.cli import render
 from irexec.cli.edit import check_target
 from irexec.cli.edit_values import Pair
@@ -13,6 +12,7 @@ from irexec.cli.option_groups import command
 from irexec.cli.options import json_option
 from irexec.cli.paths import FilePath
 from irexec.messages import counted
+from irexec.tools.joining import join as join_models
 from irexec.tools.run.input_sources import external_files, files_read
 
 

@@ -143,6 +143,7 @@ def _is_unary(node: irexec.Node) -> bool:
         "Parameter",
         "Convert",
         "ReadValue",
+        "Assign",
     )
 
 

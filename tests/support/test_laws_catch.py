@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from irexec.backend import registry as fast_kernels
-from irexec.backend.kernel import Kernel, KernelContext
+from irexec.backend.kernel import Candidate, Kernel, KernelContext
 from irexec.dtypes.elements import F32
 from irexec.errors import OpError, check
 from irexec.ir.dims import Dim
@@ -222,7 +223,7 @@ def define() -> Iterator[Callable[[Broken], Case]]:
         definition = registry.op("Broken", "test", symbolic=broken.symbolic)(broken.kernel)
         definition.shape_rule(broken.facts)
         if broken.bind is not None:
-            fast_kernels.kernels("Broken", "test")(lambda task: [_Bound(broken.bind)])
+            fast_kernels.kernels("Broken", "test")(lambda task: [Candidate(0.0, partial(_Bound, broken.bind))])
         return _row(broken.dtype)
 
     yield register

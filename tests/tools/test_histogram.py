@@ -138,7 +138,7 @@ def test_wrong_bins(bins: int) -> None:
 @pytest.mark.parametrize("ascii", [False, True])
 def test_lines_fit_and_bars_show_the_largest(width: int, ascii: bool) -> None:
     values = np.concatenate([np.zeros(5000), np.random.default_rng(0).normal(size=1000), [np.nan, np.inf]])
-    drawn = display.lines(histogram(values, name="x").sections(), display.Frame(width, ascii=ascii))
+    drawn = display.lines(histogram(values, name="x").sections(), display.TextFormat(width, ascii=ascii))
     lines = ["".join(text for _, text in pieces) for pieces in drawn]
     bars = [line for line in lines if " .. " in line]
     assert len(bars) == 20

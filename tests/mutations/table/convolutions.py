@@ -139,8 +139,8 @@ CONVOLUTIONS = (
     Mutation(
         "the maximum of a padded window is at least 0",
         "irexec/backend/pooling.py",
-        'np.fmax if dtype.kind == "f" else np.maximum, lowest(dtype))',
-        'np.fmax if dtype.kind == "f" else np.maximum, 0)',
+        "partial(Pool, task, sizes, function, lowest(dtype))",
+        "partial(Pool, task, sizes, function, 0)",
         (_POOLING,),
         graphs=100,
     ),

@@ -54,8 +54,8 @@ KERNELS = (
     Mutation(
         "softmax along the axis before",
         f"{_BACKEND}/softmax.py",
-        "at = order.index(axis)",
-        "at = max(order.index(axis) - (len(order) > 3), 0)",
+        'at = order.index(normalize_axis(task.attributes["axis"], len(shape)))',
+        'at = max(order.index(normalize_axis(task.attributes["axis"], len(shape))) - (len(order) > 3), 0)',
         ("tests/backend/test_softmax.py",),
         graphs=100,
     ),

@@ -52,7 +52,7 @@ def _sums(factor: float) -> dict[str, np.ndarray]:
 def test_what_is_computed_from_bf16_has_its_tolerance(monkeypatch: pytest.MonkeyPatch) -> None:
     found = _beside_openvino(monkeypatch, summed(), _sums(2))
     assert found.agrees and found.first is None
-    assert any("OpenVINO rounds every result of bf16" in note for note in found.notes)
+    assert any("OpenVINO rounds every bf16 result" in note for note in found.notes)
     found = _beside_openvino(monkeypatch, summed(), _sums(2.5))
     assert found.first is not None and found.first.row.b.name == "doubled"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from irexec.analysis.model import Model, find_port
+from irexec.api import ModelLike, as_model
 from irexec.authoring.cutting import add_result
 from irexec.authoring.editing import Editing
 from irexec.authoring.grafting import graft
@@ -12,11 +13,11 @@ from irexec.errors import InputError
 from irexec.ir.graph import Value
 
 
-def join(a: Model, b: Model, mapping: Mapping[str, str]) -> Model:
+def join(a: ModelLike, b: ModelLike, mapping: Mapping[str, str]) -> Model:
     """A model of the layers of two others, which stay as they are.
 
     Args:
-        a: the model whose outputs are used. Its other outputs are outputs of the new model.
+        a: the model, or what read_model takes, whose outputs are used. Its other outputs are outputs of the new model.
         b: the model that uses them. Its other inputs are inputs of the new model, and its outputs are its last outputs.
         mapping: names of inputs of ``b`` by names of outputs of ``a``. An output may be named once only; names of
             layers and tensors that both models have are those of ``a``.
@@ -26,11 +27,11 @@ def join(a: Model, b: Model, mapping: Mapping[str, str]) -> Model:
         NodeError: an input does not take the type or shape of the output.
         ModelError: a model is damaged.
     """
-    made = a.clone()
+    second, made = as_model(b), as_model(a).clone()
     made.path = made.bin_path = made.check_bin = None
     editing = Editing(made)
     with editing.step("join"):
-        _join(editing, b, mapping)
+        _join(editing, second, mapping)
     return made
 
 
