@@ -152,9 +152,15 @@ class _Written:
         if len(self._weights):
             head += ["", f"weights = np.load(Path(__file__).with_name({quoted(data)}))"]
             head += [text for name, text in _HELPER.items() if f"{name}(" in source]
-        end = ['if __name__ == "__main__":', "    model().save(sys.argv[1])"]
-        return "\n".join([*head, "", "", source, "", *end]) + "\n"
+        return "\n".join([*head, "", "", source, "", *_MAIN]) + "\n"
 
+
+_MAIN = (
+    'if __name__ == "__main__":',
+    "    if len(sys.argv) != 2:",
+    '        sys.exit("usage: python SCRIPT.py OUTPUT.xml")',
+    "    model().save(sys.argv[1])",
+)
 
 _MADE, _RETURN = "    made = Model(", "    return Model("
 

@@ -43,6 +43,14 @@ def _again(model: irexec.Model | Path, folder: Path) -> irexec.Script:
     return made
 
 
+def test_a_script_without_an_output_says_how_it_is_used(tmp_path: Path) -> None:
+    irexec.script(DIGITS / "classifier.xml", tmp_path / "made.py")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["made.py"])
+        with pytest.raises(SystemExit, match=r"^usage: python SCRIPT\.py OUTPUT\.xml$"):
+            runpy.run_path(str(tmp_path / "made.py"), run_name="__main__")
+
+
 @pytest.mark.parametrize("name", _NETWORKS)
 def test_the_script_of_a_network_makes_the_same_network(name: str, tmp_path: Path) -> None:
     made = _again(unpacked(name, tmp_path), tmp_path)
