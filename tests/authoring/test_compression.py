@@ -6,7 +6,6 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-import openvino as ov
 import pytest
 
 import irexec
@@ -16,6 +15,8 @@ from irexec.ir.constants import constant_value
 from tests.support.edited import NAMES, Original, by_openvino, check_values, content, saved
 from tests.support.networks import difference
 from tests.support.paths import DATA
+
+ov = pytest.importorskip("openvino")
 
 RECORDED = np.load(DATA / "nncf_weights.npz")
 """Weights, and what nncf.compress_weights of NNCF 3.4.0 made of them: int8_asym, and int4_sym in groups of 16."""

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import openvino as ov
 import pytest
-from openvino.preprocess import PrePostProcessor, ResizeAlgorithm
 
 import irexec
 from tests.support.edited import IMAGES, Original, by_openvino, check_values, content, saved
+
+ov = pytest.importorskip("openvino")
+preprocess = pytest.importorskip("openvino.preprocess")
+PrePostProcessor, ResizeAlgorithm = preprocess.PrePostProcessor, preprocess.ResizeAlgorithm
 
 Setup = Callable[[PrePostProcessor], None]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import openvino as ov
 import pytest
 
 import irexec
 from tests.support.edited import NAMES, Original, by_openvino, check_values, content, saved
+
+ov = pytest.importorskip("openvino")
 
 
 @pytest.fixture(scope="module", params=NAMES)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import openvino as ov
+import pytest
 
 import irexec
 from irexec import io
@@ -68,6 +68,7 @@ def saved(model: irexec.Model, folder: Path, name: str = "edited") -> Path:
 
 def by_openvino(path: Path, feed: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The outputs that OpenVINO computes of a saved model at f32, with inputs in order."""
+    ov = pytest.importorskip("openvino")
     core = ov.Core()
     compiled = core.compile_model(
         core.read_model(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
+from irexec.analysis.f32_arithmetic import HALVES
 from irexec.analysis.model import Model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError
@@ -146,6 +147,10 @@ class OpenSides:
         self.advance(part * len(batch) / 2)
         if isolated:
             of_b = isolated.observed(batch, of_a, self.options.b_runtime, self.runs)
+            if self._is_one_model_of_halves(batch):
+                # Tensors of f16 are rounded as B's inputs; inside of a run in f32 they are not.
+                again = isolated.observed_each(batch, of_a, self.options.a_runtime, self.runs)
+                of_a.arrays |= {pair.a: again.arrays[pair.b] for pair in batch if pair.b in again.arrays}
         else:
             of_b = self.observed_b(pair.b for pair in batch)
         self.advance(part * len(batch) / 2)
@@ -157,6 +162,13 @@ class OpenSides:
                 uncompared.append(Uncompared("B", pair.b.name, pair.b.node.type, of_b.failures[pair.b]))
             else:
                 rows.add(pair, of_a.arrays[pair.a], of_b.arrays[pair.b])
+
+    def _is_one_model_of_halves(self, batch: Sequence[TensorPair]) -> bool:
+        """Whether both sides are one model, in which layers of a batch read f16 or bf16."""
+        if not isinstance(self.a, ModelSide) or self.a.model is not self.b.model:
+            return False
+        read = (value for pair in batch for value in pair.b.node.inputs if value is not None)
+        return any(value.fact is not None and value.fact.element in HALVES for value in read)
 
     def observed_a(self, sources: Sequence[Value | str]) -> Observed:
         """Tensors of A, by value or by recorded name."""

@@ -91,3 +91,15 @@ def test_layers_of_f16_in_front_of_f32_are_not_ruled_out(monkeypatch: pytest.Mon
 def test_more_than_rounding(rtol: float, snr: float, expected: bool) -> None:
     agreement = Agreement("x", True, 1e-3, "", snr=snr)
     assert is_more_than_rounding(agreement, Tolerance(rtol=rtol)) is expected
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+def test_isolated_layers_of_one_model_read_the_same_rounded_tensors(element: str) -> None:
+    """In a run in f32 the difference is computed from a product that is not rounded."""
+    builder = Builder("m")
+    x = builder.parameter(element, (64,), "x")
+    product = builder.emit("Multiply", x, builder.constant(1.01, element), name="product")
+    builder.result(builder.emit("Subtract", product, x, name="difference"))
+    options = CompareOptions(b_runtime="reference", precision="f32", isolate=True)
+    values = typed(element, np.linspace(0.5, 3, 64)).array
+    assert compare(builder.model(), options=options, inputs={"x": values}).agrees
