@@ -101,14 +101,19 @@ class Plugins:
         """Load these files and modules now; processes that are started later load them, too.
 
         Raises:
-            PluginError: one of them cannot be loaded.
+            PluginError: one of them cannot be loaded; IREXEC_PLUGINS then stays as it was.
         """
         added = [_absolute(name) for name in names]
         for name in added:
             if os.pathsep in name:
                 raise PluginError(f"plug-in {name!r}: its path contains {os.pathsep!r}, which separates plug-ins")
+        before = os.environ.get(VARIABLE, "")
         os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys([*_listed(), *added]))
-        self.load()
+        try:
+            self.load()
+        except PluginError:
+            os.environ[VARIABLE] = before
+            raise
 
     def _load(self, plugin: Plugin) -> None:
         self.current = plugin

@@ -219,6 +219,15 @@ def test_a_failed_plugin_leaves_nothing_registered(folder: Path, monkeypatch: py
         irexec.opset.extension("failed.ops")
 
 
+def test_a_plugin_that_fails_is_not_used_later(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(module.VARIABLE, "json")
+    failing = Plugins()
+    with pytest.raises(PluginError, match=r"does not exist$"):
+        failing.use([str(folder / "none.py")])
+    assert os.environ[module.VARIABLE] == "json"
+    failing.load()
+
+
 def test_nothing_is_imported_where_there_is_no_plugin(folder: Path) -> None:
     program = "import sys; from irexec.schema.plugins import plugins; plugins.load(); print('importlib.metadata' in sys.modules)"
     assert _call(folder, "-c", program)[0] == "False\n"
