@@ -15,7 +15,7 @@ from irexec.authoring.facts import Facts, Saved, with_bodies
 from irexec.authoring.snapshot import Snapshot
 from irexec.errors import ModelError, NodeError, OpError
 from irexec.io.annotations import output_names, set_output_names
-from irexec.ir.dims import contradict, join_shapes
+from irexec.ir.dims import join_shapes
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Graph, Node, Value
@@ -160,8 +160,8 @@ class Editing:
         self._errors = errors
 
     def _keep_variables(self) -> set[Node]:
-        """Declare for variables the shapes that they have now, where these contradict what is declared; the changed
-        layers."""
+        """Declare for variables the shapes that they have now, where the declared ones do not admit them and OpenVINO
+        refuses the model; the changed layers."""
         changed: set[Node] = set()
         assigned = {node.attributes.get("variable_id"): node for node in self.model.sinks}
         for node in self.model.nodes:
@@ -170,7 +170,7 @@ class Editing:
             sinks = [assigned[name] for name in (node.attributes.get("variable_id"),) if name in assigned]
             shapes = [self.facts[value].shape for each in (node, *sinks) for value in each.inputs if value is not None]
             declared = parse_shape(node.attributes["variable_shape"])
-            if any(contradict(declared, shape) for shape in shapes):
+            if any(write_shape(join_shapes(declared, shape)) != write_shape(declared) for shape in shapes):
                 node.attributes["variable_shape"] = write_shape(functools.reduce(join_shapes, shapes))
                 changed.add(node)
         if changed:
