@@ -129,3 +129,31 @@ def test_a_mask_that_is_a_constant_of_scores() -> None:
     b.result(b.emit("MatMul", weights, values, transpose_a=False, transpose_b=False))
     assert planned_types(b.model(), PASS) == ["ScaledDotProductAttention"]
     agrees(b.model(), 1e-5)
+
+
+@pytest.mark.parametrize("vector", ["query", "key", "value"])
+def test_a_product_with_a_vector_is_not_attention(vector: str) -> None:
+    """MatMul ignores that a vector is transposed."""
+    shapes = {"query": (ROWS, WIDTH), "key": (COLUMNS, WIDTH), "value": (COLUMNS, VALUES)}
+    shapes[vector] = (COLUMNS,) if vector == "value" else (WIDTH,)
+    if vector == "key":
+        shapes["value"] = (ROWS, VALUES)
+    b = Builder("vectors")
+    query, key, value = (b.parameter(F32, shape, name) for name, shape in shapes.items())
+    scores = b.emit("MatMul", query, key, transpose_a=vector == "query", transpose_b=True)
+    b.result(
+        b.emit("MatMul", b.emit("Softmax", scores, axis=-1), value, transpose_a=False, transpose_b=vector == "value")
+    )
+    model = b.model()
+    assert "attention: a product has a vector" in reasons(model, PASS)
+    agrees(model, 1e-5)
+
+
+def test_a_key_in_a_transpose_without_an_order() -> None:
+    b = Builder("reversed")
+    query, key = b.parameter(F32, (ROWS, WIDTH), "query"), b.parameter(F32, (COLUMNS, WIDTH), "key")
+    columns = b.emit("Transpose", key, b.constant(np.zeros(0, np.int64)))
+    scores = b.emit("MatMul", query, columns, transpose_a=False, transpose_b=False)
+    value = b.parameter(F32, (COLUMNS, VALUES), "value")
+    b.result(b.emit("MatMul", b.emit("Softmax", scores, axis=-1), value, transpose_a=False, transpose_b=False))
+    agrees(b.model(), 1e-5)

@@ -33,6 +33,8 @@ def _attention(found: Replacement) -> CompileValue | str:
     reason = _obstacle(product, softmax, last)
     if reason is not None:
         return reason
+    if any((match[name].fact.rank or 0) < 2 for name in ("query", "key", "value")):
+        return "a product has a vector"
     query = _oriented(found, match["query"], product.attributes["transpose_a"])
     key = _oriented(found, match["key"], not product.attributes["transpose_b"])
     values = _oriented(found, match["value"], last.attributes["transpose_b"])
@@ -73,5 +75,7 @@ def _oriented(found: Replacement, data: CompileValue, swapped: bool) -> CompileV
     source, order = data, np.arange(data.fact.rank or 0)
     transpose = data.producer
     if transpose is not None and transpose.type == "Transpose" and transpose.inputs[1].known is not None:
-        source, order = transpose.inputs[0], transpose.inputs[1].known
+        # A Transpose without an order reverses the axes.
+        source, known = transpose.inputs[0], transpose.inputs[1].known
+        order = known if known.size else order[::-1]
     return found.emit("Transpose", "opset1", source, found.indexes(*map(int, [*order[:-2], order[-1], order[-2]])))
