@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from irexec.errors import UnsupportedError
 from irexec.ir.graph import Node
 from irexec.ir.writable import attribute_problems
 from irexec.schema.opdef import AttributeProblem, OpDef, ParsedAttributes
+from irexec.schema.registry import resolve
 
 Texts = tuple[tuple[str, str], ...]
 _LONGEST_SHARED = 512
@@ -33,6 +35,16 @@ def typed_attributes(node: Node, definition: OpDef) -> ParsedAttributes:
         is_short = sum(len(text) for _, text in texts) <= _LONGEST_SHARED
         kept = node.typed = _shared(definition, texts) if is_short else _typed(definition, texts)
     return kept.parsed
+
+
+def typed_attribute(node: Node, name: str) -> Any:
+    """The typed value of an attribute by the kernel's name for it; None where it is missing or wrong, or the layer is
+    not known."""
+    try:
+        definition = resolve(node.type, node.version)
+    except UnsupportedError:
+        return None
+    return typed_attributes(node, definition).values.get(name)
 
 
 def seed_attributes(node: Node, definition: OpDef, values: Mapping[str, Any]) -> None:

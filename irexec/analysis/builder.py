@@ -20,6 +20,7 @@ from irexec.ir.constants import BytesInMemory, Constant, constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Input, ModelGraph, Node, Value
 from irexec.ir.names import Names
+from irexec.ir.order import needed
 from irexec.ir.shape_text import ShapeLike, write_shape
 from irexec.messages import counted
 from irexec.schema.attributes import REQUIRED, UNKNOWN_ELEMENT, Attribute, write_attribute
@@ -179,14 +180,8 @@ class Builder:
 
     def drop_unused(self) -> None:
         """Leave out the layers, Parameters apart, on which no Result and no Assign depends; ids are given anew."""
-        needed: set[Node] = set()
-        waiting = [*self.graph.results, *self.graph.sinks]
-        while waiting:
-            node = waiting.pop()
-            if node not in needed:
-                needed.add(node)
-                waiting += [value.node for value in node.inputs if value is not None]
-        self.graph.nodes = [node for node in self.graph.nodes if node in needed or node.type == "Parameter"]
+        kept = needed(self.graph)
+        self.graph.nodes = [node for node in self.graph.nodes if node in kept or node.type == "Parameter"]
         self._made.intersection_update(self.graph.nodes)
         for number, node in enumerate(self.graph.nodes):
             node.id = number

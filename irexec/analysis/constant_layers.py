@@ -18,7 +18,7 @@ def constant_layers(graph: Graph) -> set[Node]:
             node.outputs
             and sources
             and all(s.constant is not None or s in found for s in sources)
-            and _gives_the_same(node)
+            and gives_the_same(node)
         ):
             found.add(node)
     return found
@@ -44,7 +44,8 @@ def leaves(value: Value, computed: set[Node]) -> list[Node]:
     return list(found)
 
 
-def _gives_the_same(node: Node) -> bool:
+def gives_the_same(node: Node) -> bool:
+    """Whether the outputs of a layer depend on its inputs alone; False for layers with bodies and unknown ones."""
     if node.bodies:
         return False
     try:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from irexec.analysis.collection import arranged, connected_copies, in_order, name_nodes
 from irexec.authoring.ends import constant, parameter
-from irexec.authoring.tensor import LooseBuilder, Operand, Scope, Tensor, apply
+from irexec.authoring.tensor import BodyScope, LooseBuilder, Operand, Tensor, apply
 from irexec.dtypes.elements import I64
 from irexec.errors import OpError, check
 from irexec.ir.dims import widen_shapes
@@ -153,14 +153,14 @@ class _Made:
 
 
 def _branch(function: Callable[[], Results]) -> _Made:
-    with Scope() as scope:
+    with BodyScope() as scope:
         returned = function()
         made = _closed(scope, [], [returned] if isinstance(returned, Tensor) else returned)
     made.is_single = isinstance(returned, Tensor)
     return made
 
 
-def _closed(scope: Scope, parameters: Sequence[Tensor], results: Sequence[Tensor]) -> _Made:
+def _closed(scope: BodyScope, parameters: Sequence[Tensor], results: Sequence[Tensor]) -> _Made:
     """The graph of a body: its Parameters, a Parameter for each tensor that it captures, the layers, the Results.
 
     A constant of the graph around the body is copied into the body.
@@ -217,7 +217,7 @@ def _iterated(
     states = [state if isinstance(state, Tensor) else constant(state) for state in carried]
     facts = [Fact(state.element, state.shape) for state in states]
     for attempt in itertools.count():
-        with Scope() as scope:
+        with BodyScope() as scope:
             index = [_parameter("index", Fact(I64, ()))] if controls else []
             given = [_parameter(state.name, fact) for state, fact in zip(states, facts, strict=True)]
             rows = [_parameter(part.tensor.name, _slice_fact(part)) for part in parts]

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.analysis.builder import packed
-from irexec.authoring.editing import Editing, needed
+from irexec.authoring.editing import Editing
 from irexec.authoring.weights import Weight, weights
 from irexec.dtypes.elements import F16, F32, I4, U8, Element
 from irexec.errors import InputError
 from irexec.io.annotations import mark_layer
 from irexec.ir.constants import Constant, constant_value
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import needed
 
 DEFAULT_GROUP = 128
 _LARGEST_F16 = float(np.finfo(np.float16).max)
@@ -191,9 +192,7 @@ def _replace(editing: Editing, old: Value, new: Value, constant: Node) -> None:
     before = needed(editing.model)
     editing.replace_uses(old, new)
     editing.move_names(old, new)
-    now = needed(editing.model)
-    editing.drop([node for node in before - now if node.type != "Parameter"])
-    if constant in before - now:
+    if constant in editing.drop_unneeded(before):
         new.node.name = constant.name
 
 

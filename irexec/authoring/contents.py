@@ -1,7 +1,8 @@
-"""Changing what layers are made of: attributes, constants, shapes of inputs."""
+"""Changing attributes, constants, shapes of inputs, and metadata."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from irexec.dtypes.elements import Element, ElementLike, as_element
 from irexec.dtypes.rounding import round_to
 from irexec.errors import InputError, UnsupportedError
 from irexec.io.annotations import layout_of
+from irexec.io.annotations import set_rt_info as set_entry
 from irexec.ir.dims import ANY, Size
 from irexec.ir.find import find_layer, similar
 from irexec.ir.graph import Node
@@ -93,3 +95,9 @@ def _cast(array: np.ndarray, element: Element, layer: str) -> np.ndarray:
         if wrong.size:
             raise InputError(f"constant {layer!r}: {array.ravel()[wrong[0]]} is not a value of type {element}")
     return found
+
+
+def set_rt_info(editing: Editing, path: str | Sequence[str], value: object) -> None:
+    """Set an entry of rt_info; see Editor.set_rt_info."""
+    names = path.split("/") if isinstance(path, str) else list(path)
+    set_entry(editing.model, names, str(value))

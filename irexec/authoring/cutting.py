@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irexec.authoring.editing import Editing, needed
+from irexec.authoring.editing import Editing
 from irexec.errors import InputError
 from irexec.ir.find import find_value
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import needed
 
 
 def cut_from(editing: Editing, tensors: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -20,6 +20,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.names import Names
+from irexec.ir.order import needed
 from irexec.ir.shape_text import parse_shape, write_shape
 from irexec.ir.writable import unwritable
 
@@ -118,6 +119,12 @@ class Editing:
         """Take layers out of a graph."""
         gone, where = set(nodes), graph or self.model
         where.nodes = [node for node in where.nodes if node not in gone]
+
+    def drop_unneeded(self, before: Set[Node], graph: Graph | None = None) -> set[Node]:
+        """Take out layers, Parameters apart, that were needed before and are not needed any more; these layers."""
+        gone = {node for node in before - needed(graph or self.model) if node.type != "Parameter"}
+        self.drop(gone, graph)
+        return gone
 
     def adopt(self, nodes: Sequence[Node]) -> None:
         """Make nodes layers of the model: ids are new, layers whose name is taken get another, and tensors lose it."""
@@ -258,22 +265,6 @@ def _keep_output_names(result: Node) -> None:
 def _text(finding: Finding) -> str:
     where = finding.at()
     return f"{where}{': ' if where else ''}{finding.message}"
-
-
-def needed(graph: Graph, *, sinks: bool = True) -> set[Node]:
-    """The layers on which a Result or an Assign depends; without ``sinks``, an Assign counts only if what is needed
-    reads its variable."""
-    found: set[Node] = set()
-    waiting = [*graph.results, *(graph.sinks if sinks else ())]
-    while waiting:
-        while waiting:
-            node = waiting.pop()
-            if node not in found:
-                found.add(node)
-                waiting += [value.node for value in node.inputs if value is not None]
-        read = {node.attributes.get("variable_id") for node in found if node.type == "ReadValue"}
-        waiting = [sink for sink in graph.sinks if sink not in found and sink.attributes.get("variable_id") in read]
-    return found
 
 
 def names_in(nodes: Iterable[Node]) -> str:

@@ -14,7 +14,6 @@ from irexec.authoring import (
     folding,
     grafting,
     layers,
-    metadata,
     naming,
     postprocessing,
     preprocessing,
@@ -200,7 +199,7 @@ class Editor:
             InputError: XML cannot contain a name or the value, or an entry on the path has a value.
         """
         with self._editing.step(f"rt_info {path}"):
-            metadata.set_rt_info(self._editing, path, value)
+            contents.set_rt_info(self._editing, path, value)
 
     def insert_after(self, tensor: str, function: grafting.Function) -> None:
         """Insert a function between a tensor and its readers: ``g.insert_after("conv1", irexec.opset.relu)``.

@@ -8,12 +8,13 @@ import numpy as np
 
 from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.builder import packed
-from irexec.analysis.constant_layers import constant_layers, leaves
+from irexec.analysis.constant_layers import constant_layers, gives_the_same, leaves
 from irexec.analysis.evaluate import evaluate
-from irexec.authoring.editing import Editing, needed
-from irexec.errors import InputError, UnsupportedError
+from irexec.authoring.editing import Editing
+from irexec.errors import InputError
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import needed
 from irexec.schema.injected import ElementTypes
 from irexec.schema.registry import resolve
 
@@ -55,13 +56,7 @@ def _known(editing: Editing) -> list[Value]:
 
 
 def _may_fold(node: Node) -> bool:
-    if node.type in ("Parameter", "Result") or node.constant is not None or node.bodies:
-        return False
-    try:
-        definition = resolve(node.type, node.version)
-    except UnsupportedError:
-        return False
-    return definition.deterministic and not definition.stateful
+    return node.type not in ("Parameter", "Result") and node.constant is None and gives_the_same(node)
 
 
 def _is_compressed(editing: Editing, value: Value, computed: set[Node]) -> bool:
@@ -92,9 +87,7 @@ def _replace_all(editing: Editing, values: list[Value], array: Callable[[Value],
         editing.replace_uses(value, constant)
         editing.move_names(value, constant)
         made.append(constant.node)
-    now = needed(editing.model)
-    gone = {node for node in before - now if node.type != "Parameter"}
-    editing.drop(gone)
+    gone = editing.drop_unneeded(before)
     for value, node in zip(values, made, strict=True):
         if value.node in gone and len(value.node.outputs) == 1:
             node.name = value.node.name

@@ -7,12 +7,13 @@ from typing import TypeAlias
 
 from irexec.analysis.collection import in_order
 from irexec.analysis.model import Model
-from irexec.authoring.editing import Editing, needed
+from irexec.authoring.editing import Editing
 from irexec.authoring.embedding import embed
 from irexec.authoring.tensor import Tensor
 from irexec.errors import InputError
 from irexec.ir.find import find_layer, find_value
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import needed
 from irexec.messages import counted
 
 Function: TypeAlias = Callable[..., Tensor | Sequence[Tensor]]
@@ -53,9 +54,8 @@ def replace(editing: Editing, layer: str, replacement: Function | Model) -> None
         editing.replace_uses(value, made[value.index])
         editing.move_names(value, made[value.index])
     editing.drop([node])
-    now = needed(editing.model)
-    editing.drop([other for other in before - now if other.type != "Parameter"])
-    if made[0].node in now and made[0].node not in before:
+    editing.drop_unneeded(before)
+    if made[0].node not in before:
         made[0].node.name = node.name
 
 

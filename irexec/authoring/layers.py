@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from irexec.authoring.editing import Editing, needed
+from irexec.authoring.editing import Editing
 from irexec.errors import InputError
 from irexec.ir.dims import contradict
 from irexec.ir.facts import Fact
 from irexec.ir.find import find_layer
 from irexec.ir.graph import Graph, Node, Value
+from irexec.ir.order import needed
 
 
 def remove(editing: Editing, layer: str, through: int | None) -> None:
@@ -24,8 +25,7 @@ def remove(editing: Editing, layer: str, through: int | None) -> None:
     else:
         _bypass(editing, graph, node, through)
     editing.drop([node], graph)
-    now = needed(graph)
-    editing.drop([other for other in before - now if other.type != "Parameter"], graph)
+    editing.drop_unneeded(before, graph)
 
 
 def _check_other_results(graph: Graph, node: Node) -> None:

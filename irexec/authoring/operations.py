@@ -83,7 +83,7 @@ def function_of(definition: OpDef) -> Callable[..., Any]:
     """The function that makes nodes of a version of an operation."""
     signature, name = _signature(definition), function_name(definition.type)
 
-    def function(*args: Any, **kwargs: Any) -> Any:
+    def made(*args: Any, **kwargs: Any) -> Any:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError as error:
@@ -93,10 +93,13 @@ def function_of(definition: OpDef) -> Callable[..., Any]:
             operands += given.pop(spec.name, ()) if spec.variadic else [given.pop(spec.name, None)]
         return apply(definition, operands, given, name=given.pop("name", None), names=given.pop("names", ()))
 
+    # A function has no declared signature, which documentation and editors read.
+    function: Any = made
     function.__name__ = function.__qualname__ = name
     function.__module__, function.__doc__ = "irexec.opset", _docstring(definition)
-    function.__signature__ = signature  # type: ignore[attr-defined]
-    return function
+    function.__signature__ = signature
+    found: Callable[..., Any] = function
+    return found
 
 
 def _signature(definition: OpDef) -> inspect.Signature:

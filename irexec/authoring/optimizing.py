@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from irexec.analysis.builder import packed
-from irexec.authoring.editing import Editing, needed
+from irexec.authoring.editing import Editing
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.lower import Sources, lower
 from irexec.compile.passes import optimize as run_passes
 from irexec.compile.rewriting import Rewriting
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import needed
 
 EXACT = ("remove no-ops", "merge duplicates", "merge transposes")
 """The passes whose results are the same bit by bit, and are operations of IR."""
@@ -18,7 +19,7 @@ def optimize(editing: Editing) -> None:
     """Rewrite the layers outside of bodies; see Editor.optimize."""
     before = needed(editing.model)
     _Rewritten(editing).write_back()
-    editing.drop([node for node in before - needed(editing.model) if node.type != "Parameter"])
+    editing.drop_unneeded(before)
 
 
 class _Rewritten:

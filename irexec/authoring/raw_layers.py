@@ -12,7 +12,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import BackEdge, Body, Graph, Input, PortMap, Value
 from irexec.ir.shape_text import parse_shape
 
-Port: TypeAlias = tuple[int, Tensor] | tuple[int, Tensor, Mapping[str, str]]
+PortEntry: TypeAlias = tuple[int, Tensor] | tuple[int, Tensor, Mapping[str, str]]
 """The index of an input or output of a layer, or -1; a Parameter or Result of its body; attributes of the port map."""
 
 
@@ -47,8 +47,9 @@ def declared(text: str) -> Fact:
 
 
 def body(
-    results: Sequence[Tensor], parameters: Sequence[Tensor], *, inputs: Sequence[Port], outputs: Sequence[Port],
-    back_edges: Sequence[tuple[Tensor, Tensor]] = (), sinks: Sequence[Tensor] = (), name: str = "",
+    results: Sequence[Tensor], parameters: Sequence[Tensor], *, inputs: Sequence[PortEntry],
+    outputs: Sequence[PortEntry], back_edges: Sequence[tuple[Tensor, Tensor]] = (), sinks: Sequence[Tensor] = (),
+    name: str = "",
 ) -> Body:  # fmt: skip
     """A body with its port maps, for ``layer``.
 

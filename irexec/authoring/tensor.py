@@ -240,7 +240,7 @@ class LooseBuilder(Builder):
         return node
 
 
-class Scope:
+class BodyScope:
     """A body that is being made by a function of Python.
 
     Attributes:
@@ -254,24 +254,24 @@ class Scope:
         self.nodes: set[Node] = set()
         self.captured: dict[Value, Tensor] = {}
 
-    def __enter__(self) -> Scope:
+    def __enter__(self) -> BodyScope:
         self._token = _SCOPE.set(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         _SCOPE.reset(self._token)
 
-    def surrounds(self, scope: Scope | None) -> bool:
+    def surrounds(self, scope: BodyScope | None) -> bool:
         """Whether a body is this one or inside it."""
         while scope is not None and scope is not self:
             scope = scope.outer
         return scope is self
 
 
-_SCOPE: ContextVar[Scope | None] = ContextVar("scope", default=None)
+_SCOPE: ContextVar[BodyScope | None] = ContextVar("scope", default=None)
 
 
-def current_scope() -> Scope | None:
+def current_scope() -> BodyScope | None:
     """The body that is being made; None outside of bodies."""
     return _SCOPE.get()
 

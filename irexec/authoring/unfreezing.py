@@ -6,15 +6,16 @@ import math
 
 import numpy as np
 
+from irexec.analysis.attributes import typed_attribute
 from irexec.analysis.model import find_port
 from irexec.analysis.shape_inference import ShapeInference
-from irexec.authoring.editing import Editing, needed
+from irexec.authoring.editing import Editing
 from irexec.errors import InputError, NodeError
 from irexec.io.annotations import layout_of
 from irexec.ir.dims import PartialShape, is_static, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node
-from irexec.ir.order import topological
+from irexec.ir.order import needed, topological
 
 _FACTOR = 7
 """The size of the axis is tried with this many times what it is."""
@@ -38,7 +39,7 @@ def unfreeze(editing: Editing, key: str | int, axis: int | None) -> None:
     before = needed(editing.model)
     if not _repaired(editing, port.node, Fact(port.element, tuple(tried))):
         raise InputError(f"no constant blocks another size of axis {where} of input {port.name!r}")
-    editing.drop(before - needed(editing.model))
+    editing.drop_unneeded(before)
 
 
 def _repaired(editing: Editing, parameter: Node, tried: Fact) -> int:
@@ -80,11 +81,7 @@ def _repair(editing: Editing, node: Node, walk: ShapeInference) -> bool:
     if place is None:
         return False
     found = list(target)
-    keeps = (
-        place == axis
-        and target[place] == source[axis]
-        and node.attributes.get("special_zero", "false").lower() in ("true", "1")
-    )
+    keeps = place == axis and target[place] == source[axis] and typed_attribute(node, "special_zero") is True
     found[place] = 0 if keeps else -1
     known = editing.facts[pattern].ints("the pattern")
     if known is None or known[place] in (0, -1):

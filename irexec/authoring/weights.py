@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from irexec.analysis.attributes import typed_attribute
 from irexec.dtypes.elements import BF16, F16, F32, F64
 from irexec.ir.graph import Graph, Node, Value
 
@@ -61,9 +62,7 @@ def _of(node: Node) -> Weight | None:
 
 
 def _of_product(node: Node) -> Weight | None:
-    transposed = [
-        node.attributes.get(name, "false").lower() in ("true", "1") for name in ("transpose_a", "transpose_b")
-    ]
+    transposed = [typed_attribute(node, name) is True for name in ("transpose_a", "transpose_b")]
     sides = [
         _weight(node, 0, lambda rank: [rank - (2 if transposed[0] else 1)]),
         _weight(node, 1, lambda rank: [rank - (1 if transposed[1] else 2)]),
@@ -73,7 +72,7 @@ def _of_product(node: Node) -> Weight | None:
     return found[0] if len(found) == 1 else None
 
 
-def _weight(node: Node, index: int, axes: object) -> Weight | None:
+def _weight(node: Node, index: int, axes: Callable[[int], Sequence[int]]) -> Weight | None:
     value = node.inputs[index] if index < len(node.inputs) else None
     if value is None:
         return None
@@ -83,4 +82,4 @@ def _weight(node: Node, index: int, axes: object) -> Weight | None:
     held = constant.constant
     if held is None or held.element not in _FLOATS or len(held.shape) < 2 or held.count == 0 or not held.is_readable:
         return None
-    return Weight(node, value, constant, tuple(axes(len(held.shape))))  # type: ignore[operator]
+    return Weight(node, value, constant, tuple(axes(len(held.shape))))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import click
 
 from irexec.analysis.model import Model
@@ -15,8 +12,7 @@ from irexec.cli.edit_options import EditCommand, Steps, step_options
 from irexec.cli.option_groups import command
 from irexec.cli.options import WEIGHTS, WeightsOptions, json_option
 from irexec.cli.paths import FilePath
-from irexec.errors import InputError
-from irexec.io.output_file import check_file
+from irexec.io.output_file import check_model_files
 from irexec.messages import counted
 from irexec.tools.diff import Diff, diff
 from irexec.tools.diff.patch import diff_sections
@@ -46,7 +42,7 @@ def edit(model: str, output: str | None, dry_run: bool, as_json: bool, files: We
     _check_usage(output, dry_run, bool(steps))
     read = files_read(model, files.weights)
     if output is not None:
-        check_target(output, read)
+        check_model_files(output, read)
     with render.progress(f"reading {model}"):
         edited = read_with_shapes(model, files.weights, {}, mmap=files.mmap)
     before = edited.clone()
@@ -54,7 +50,7 @@ def edit(model: str, output: str | None, dry_run: bool, as_json: bool, files: We
         made = _make(edited, steps)
         found = diff(before, edited)
     if output is not None and not dry_run:
-        check_target(output, read | external_files(edited))
+        check_model_files(output, read | external_files(edited))
         with render.progress(f"writing {output}"):
             save_model(edited, output)
     _show(edited, None if dry_run else output, made, found, as_json)
@@ -66,15 +62,6 @@ def _check_usage(output: str | None, dry_run: bool, has_steps: bool) -> None:
         raise click.UsageError("-o names the .xml to write, and --dry-run writes nothing: neither is given")
     if not has_steps:
         raise click.UsageError("no step is given, such as --rename OLD=NEW")
-
-
-def check_target(output: str, read: Mapping[str, str]) -> None:
-    """Raise InputError unless an .xml and the .bin beside it can be written without overwriting what is read."""
-    target = Path(output)
-    if target.suffix.lower() != ".xml":
-        raise InputError(f"-o {output} does not end in .xml")
-    for path in (target, target.with_suffix(".bin")):
-        check_file("-o", path, read)
 
 
 def _make(model: Model, steps: Steps) -> list[str]:

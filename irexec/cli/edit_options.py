@@ -27,7 +27,7 @@ Steps = Sequence[Callable[[Editor], None]]
 
 
 @dataclass(frozen=True)
-class Step:
+class StepOption:
     """An option of the command line that is a step.
 
     Attributes:
@@ -111,14 +111,16 @@ def _compress(editor: Editor, given: Given) -> None:
         editor.compress(mode, **options)
 
 
-def _step(heading: str, flag: str, make: Callable[..., None], help: str, *, group: str = "", **settings: Any) -> Step:
+def _step(
+    heading: str, flag: str, make: Callable[..., None], help: str, *, group: str = "", **settings: Any
+) -> StepOption:
     if not settings.get("is_flag"):
         settings["multiple"] = True
-    return Step(heading, option(flag, help=help, **settings), make, group)
+    return StepOption(heading, option(flag, help=help, **settings), make, group)
 
 
 _PREPROCESSING = "preprocessing"
-STEPS: Mapping[str, Step] = {
+STEPS: Mapping[str, StepOption] = {
     "cut_from": _step(
         "Cut",
         "--cut-from",
@@ -352,5 +354,5 @@ def given_steps(groups: Mapping[str, Any]) -> Iterator[Callable[[Editor], None]]
         yield functools.partial(_make, step, together)
 
 
-def _make(step: Step, given: Given, editor: Editor) -> None:
+def _make(step: StepOption, given: Given, editor: Editor) -> None:
     step.make(editor, given)

@@ -6,11 +6,12 @@ import click
 
 from irexec.api import read_model, save_model
 from irexec.cli import render
-from irexec.cli.edit import check_target
 from irexec.cli.edit_values import Pair
 from irexec.cli.option_groups import command
 from irexec.cli.options import json_option
 from irexec.cli.paths import FilePath
+from irexec.errors import InputError
+from irexec.io.output_file import check_model_files
 from irexec.messages import counted
 from irexec.tools.joining import join as join_models
 from irexec.tools.run.input_sources import external_files, files_read
@@ -26,7 +27,7 @@ from irexec.tools.run.input_sources import external_files, files_read
     required=True,
     type=Pair("OUTPUT=INPUT"),
     metavar="OUTPUT=INPUT",
-    help="An output of A that becomes an input of B; may be repeated.",
+    help="An output of A that becomes an input of B; may be repeated, with one output for several inputs.",
 )
 @click.option("-o", "--output", required=True, type=FilePath(), help="The .xml to write; the .bin is beside it.")
 @json_option
@@ -40,11 +41,11 @@ def join(a: str, b: str, mapping: tuple[tuple[str, str], ...], output: str, as_j
     irexec join encoder.xml decoder.xml --map features=hidden -o both.xml
     """
     read = files_read(a, None) | files_read(b, None)
-    check_target(output, read)
+    check_model_files(output, read)
     with render.progress(f"reading {a} and {b}"):
         one, other = read_model(a), read_model(b)
-    check_target(output, read | external_files(one) | external_files(other))
-    joined = join_models(one, other, dict(mapping))
+    check_model_files(output, read | external_files(one) | external_files(other))
+    joined = join_models(one, other, _sources(mapping))
     with render.progress(f"writing {output}"):
         save_model(joined, output)
     if as_json:
@@ -53,3 +54,13 @@ def join(a: str, b: str, mapping: tuple[tuple[str, str], ...], output: str, as_j
     else:
         render.show(f"{output}: {counted(len(joined.nodes), 'layer')}")
     return 0
+
+
+def _sources(mapping: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """The outputs by inputs; InputError for an input that is given twice."""
+    found: dict[str, str] = {}
+    for source, given in mapping:
+        if given in found:
+            raise InputError(f"--map gives input {given!r} twice: {found[given]!r} and {source!r}")
+        found[given] = source
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeVar
@@ -136,7 +137,7 @@ def _use_plugins(ctx: click.Context, parameter: click.Parameter, names: tuple[st
 
 def settings(kind: type[T], *groups: Any, **more: Any) -> T:
     """An object of ``kind``: its fields from the groups that have them, and from ``more``."""
-    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    names = inspect.signature(kind).parameters
     found = {
         field.name: getattr(group, field.name) for group in groups for field in fields(group) if field.name in names
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeGuard
 
 from irexec.messages import amount, metric
 
@@ -271,6 +271,12 @@ def sections_of(value: Any) -> Iterable[Content]:
     return found
 
 
-def has_sections(value: Any) -> bool:
+class HasSections(Protocol):
+    """A value that says how it is shown."""
+
+    def sections(self) -> Iterable[Content]: ...
+
+
+def has_sections(value: Any) -> TypeGuard[HasSections]:
     """Whether the type of a value has a method ``sections()``."""
     return callable(getattr(type(value), "sections", None))

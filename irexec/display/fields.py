@@ -18,8 +18,7 @@ _MEMBERS = 8
 def record(value: Record) -> Iterable[Content]:
     """The sections of a record; without any, its fields as definitions and its lists of dataclasses as tables."""
     if has_sections(value):
-        own: Iterable[Content] = value.sections()  # type: ignore[attr-defined]
-        return own
+        return value.sections()
     return [Text(type(value).__name__, "title"), *_fields_as_contents(value)]
 
 

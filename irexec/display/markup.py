@@ -85,8 +85,8 @@ def _add(pieces: list[str], content: Iterable[Content]) -> None:
     """Add the markup of a content to pieces of markup."""
     for piece in content:
         kind = type(piece)
-        if kind is Html:
-            pieces.append(piece)  # type: ignore[arg-type]  # mypy does not follow type()
+        if isinstance(piece, Html):
+            pieces.append(piece)
         elif kind is str or kind is int:
             pieces.append(_escaped(str(piece)))
         elif piece is None:

@@ -35,12 +35,7 @@ def set_rt_info(model: ModelGraph, path: Sequence[str], value: str) -> None:
     """
     _check_path(path, value)
     payload = model.payload if isinstance(model.payload, GraphPayload) else GraphPayload()
-    elements = list(parsed_elements(payload.elements))
-    root = next((element for element in elements if element.tag == _RT_INFO), None)
-    if root is None:
-        root = XmlElement(_RT_INFO, {})
-        elements.append(root)
-    here = root
+    elements, here = _with_rt_info(payload.elements)
     for name in path[:-1]:
         here = _child(here, name)
         if "value" in here.attributes:
@@ -50,6 +45,16 @@ def set_rt_info(model: ModelGraph, path: Sequence[str], value: str) -> None:
         raise InputError(f"rt_info: {'/'.join(path)!r} has entries and cannot have a value")
     entry.attributes["value"] = value
     model.payload = replace(payload, elements=element_texts(elements))
+
+
+def _with_rt_info(texts: tuple[str, ...]) -> tuple[list[XmlElement], XmlElement]:
+    """The elements of a payload, and the rt_info among them, which is made if there is none."""
+    elements = list(parsed_elements(texts))
+    info = next((element for element in elements if element.tag == _RT_INFO), None)
+    if info is None:
+        info = XmlElement(_RT_INFO, {})
+        elements.append(info)
+    return elements, info
 
 
 def _check_path(path: Sequence[str], value: str) -> None:
@@ -91,11 +96,7 @@ def parse_layout(text: str) -> str | None:
 def set_layout(value: Value, layout: str | None) -> None:
     """Declare the layout of a tensor; None takes the declaration away."""
     payload = value.payload if isinstance(value.payload, PortPayload) else PortPayload()
-    elements = list(parsed_elements(payload.elements))
-    info = next((element for element in elements if element.tag == _RT_INFO), None)
-    if info is None:
-        info = XmlElement(_RT_INFO, {})
-        elements.append(info)
+    elements, info = _with_rt_info(payload.elements)
     info.children = [child for child in info.children if child.attributes.get("name") != _LAYOUT]
     if layout is not None:
         texts = {"name": _LAYOUT, "version": "0", "layout": f"[{','.join(layout)}]"}
@@ -124,11 +125,7 @@ def set_output_names(result: Node, names: Sequence[str]) -> None:
 def mark_layer(node: Node, name: str) -> None:
     """Add an attribute without a value to the rt_info of a layer, such as OpenVINO's "decompression"."""
     payload = node.payload if isinstance(node.payload, LayerPayload) else LayerPayload()
-    elements = list(parsed_elements(payload.elements))
-    info = next((element for element in elements if element.tag == _RT_INFO), None)
-    if info is None:
-        info = XmlElement(_RT_INFO, {})
-        elements.append(info)
+    elements, info = _with_rt_info(payload.elements)
     if all(child.attributes.get("name") != name for child in info.children):
         info.children.append(XmlElement("attribute", {"name": name, "version": "0"}))
     node.payload = replace(payload, elements=element_texts(elements))

@@ -31,3 +31,17 @@ def check_file(option: str, output: Path, read: Mapping[str, str]) -> None:
     for file, what in read.items():
         if is_same_file(output, file):
             raise InputError(f"{option} {output} is {what}, which would be overwritten")
+
+
+def check_model_files(output: str, read: Mapping[str, str]) -> None:
+    """Raise InputError unless an .xml and the .bin beside it can be written without overwriting a file that is read.
+
+    Args:
+        output: the .xml, as -o names it.
+        read: the files that are read, with what they are.
+    """
+    target = Path(output)
+    if target.suffix.lower() != ".xml":
+        raise InputError(f"-o {output} does not end in .xml")
+    for path in (target, target.with_suffix(".bin")):
+        check_file("-o", path, read)

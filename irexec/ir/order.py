@@ -1,4 +1,4 @@
-"""The order in which the nodes of a graph can be computed."""
+"""The order in which the nodes of a graph can be computed, and the nodes that its outputs need."""
 
 from __future__ import annotations
 
@@ -39,3 +39,23 @@ def sort_by_producers(producers: Sequence[Collection[int]]) -> tuple[list[int], 
             if waiting[consumer] == 0:
                 order.append(consumer)
     return order, [i for i, count in enumerate(waiting) if count > 0]
+
+
+def needed(graph: Graph, *, sinks: bool = True) -> set[Node]:
+    """The nodes on which a Result or an Assign depends, these included.
+
+    Args:
+        graph: the graph.
+        sinks: whether every Assign counts; otherwise one counts only if a needed node reads its variable.
+    """
+    found: set[Node] = set()
+    waiting = [*graph.results, *(graph.sinks if sinks else ())]
+    while waiting:
+        while waiting:
+            node = waiting.pop()
+            if node not in found:
+                found.add(node)
+                waiting += [value.node for value in node.inputs if value is not None]
+        read = {node.attributes.get("variable_id") for node in found if node.type == "ReadValue"}
+        waiting = [sink for sink in graph.sinks if sink not in found and sink.attributes.get("variable_id") in read]
+    return found

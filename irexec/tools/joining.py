@@ -19,11 +19,11 @@ def join(a: ModelLike, b: ModelLike, mapping: Mapping[str, str]) -> Model:
     Args:
         a: the model, or what read_model takes, whose outputs are used. Its other outputs are outputs of the new model.
         b: the model that uses them. Its other inputs are inputs of the new model, and its outputs are its last outputs.
-        mapping: names of inputs of ``b`` by names of outputs of ``a``. An output may be named once only; names of
-            layers and tensors that both models have are those of ``a``.
+        mapping: names of outputs of ``a`` by names of inputs of ``b``; an output may be the source of several inputs.
+            Names of layers and tensors that both models have are those of ``a``.
 
     Raises:
-        InputError: there is no such output or input, or one is named twice.
+        InputError: there is no such output or input, or an input is named twice.
         NodeError: an input does not take the type or shape of the output.
         ModelError: a model is damaged.
     """
@@ -40,11 +40,13 @@ def _join(editing: Editing, b: Model, mapping: Mapping[str, str]) -> None:
         raise InputError("no output of the first model is an input of the second")
     outputs, inputs = editing.model.outputs, b.inputs
     sources: dict[str, Value] = {}
-    for output, given in mapping.items():
+    for given, output in mapping.items():
         port, target = find_port(outputs, output, "output"), find_port(inputs, given)
-        source = port.node.inputs[0]
-        if target.name in sources or source is None:
+        if target.name in sources:
             raise InputError(f"input {target.name!r} is given twice")
+        (source,) = port.node.inputs
+        if source is None:
+            raise InputError(f"no value arrives at output {port.name!r}")
         sources[target.name] = source
         editing.drop([port.node])
     for port in inputs:

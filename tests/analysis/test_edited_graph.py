@@ -73,7 +73,7 @@ ROWS = {
     "half a pair": Row(lambda m, n: setattr(n["softmax"], "name", "\udcff"), "IR306", "the name, '", "\udcff"),
     "a name that is a number": Row(
         lambda m, n: setattr(n["softmax"], "name", 5), "IR305", "the name is 5 of type int", 5
-    ),  # type: ignore[arg-type]
+    ),
     "a type": Row(lambda m, n: setattr(n["softmax"], "type", "a\x01"), "IR306", "the type, 'a"),
     "no type": Row(lambda m, n: setattr(n["softmax"], "type", None), "IR305", "the type is None"),
     "a version that is a number": Row(
@@ -150,9 +150,9 @@ def test_bodies_are_looked_at_too(what: str, tmp_path: Path) -> None:
     if what == "name":
         body.graph.name = "\0"
     elif what == "attribute":
-        node.attributes["x"] = 3  # type: ignore[assignment]
+        node.attributes["x"] = 3
     elif what == "port map":
-        body.port_maps[0].attributes["axis"] = 1  # type: ignore[assignment]
+        body.port_maps[0].attributes["axis"] = 1
     else:
         node.ports[0].source = None
     assert [finding.code for finding in irexec.validate(model) if finding.severity == "error"] == [
@@ -193,7 +193,7 @@ def test_what_is_no_graph_any_more_is_not_run() -> None:
         with pytest.raises(ModelError, match=ROWS[name].says):
             irexec.compile_model(model)
     model = _model()
-    model.nodes[1].attributes["axis"] = 1  # type: ignore[assignment]
+    model.nodes[1].attributes["axis"] = 1
     with pytest.raises(irexec.NodeError, match="attribute 'axis' is 1 of type int, expected text"):
         irexec.compile_model(model)
     assert cost(model).layers
@@ -202,6 +202,6 @@ def test_what_is_no_graph_any_more_is_not_run() -> None:
 def test_inputs_cannot_be_assigned_to_in_vain() -> None:
     model = _model()
     with pytest.raises(TypeError):
-        model.nodes[1].inputs[0] = model.nodes[0].outputs[0]  # type: ignore[index]
+        model.nodes[1].inputs[0] = model.nodes[0].outputs[0]
     model.nodes[1].ports[0].source = model.nodes[0].outputs[0]
     assert model.nodes[1].inputs == (model.nodes[0].outputs[0],)

@@ -92,7 +92,7 @@ def test_a_network_cut_in_two_is_joined_again(original: Original, tmp_path: Path
         g.cut_from(middle.name)
     given = next(port for port in second.inputs if middle.name in port.names or middle.name in (port.node.name,))
     shared = {port.name for port in first.inputs} & {port.name for port in second.inputs}
-    mapping = {first.outputs[0].name: given.name}
+    mapping = {given.name: first.outputs[0].name}
     if second.sinks:
         with pytest.raises(irexec.UnsupportedError, match="has variables, which cannot be embedded"):
             irexec.join(first, second, mapping)

@@ -17,14 +17,8 @@ from functools import cache
 from pathlib import Path
 
 from irexec_pictures.colours import darkened
-from irexec_pictures.terminal import terminal_svg
+from irexec_pictures.terminal import size_of, terminal_svg
 from irexec_pictures.timeline import timeline
-
-try:
-    import pty
-except ImportError:
-    # Windows has no terminals that a program can open.
-    pty = None  # type: ignore[assignment]
 
 _ROOT = Path(__file__).parents[3]
 _SOURCES = ("irexec", "converters", "samples", "docs/_extensions/irexec_pictures")
@@ -119,8 +113,7 @@ class Studio:
     def _keep(self, name: str, kind: str, light: str, dark: str) -> Picture:
         for theme, text in (("light", light), ("dark", dark)):
             (self._folder / f"{name}-{theme}.svg").write_text(text, "utf-8")
-        width, height = (float(size) for size in _SIZE.search(light).groups())  # type: ignore[union-attr]
-        return Picture(name, kind, width, height)
+        return Picture(name, kind, *size_of(light, _SIZE))
 
 
 def _run(words: Sequence[str], room: Path, columns: int) -> str:
@@ -144,10 +137,11 @@ def _run(words: Sequence[str], room: Path, columns: int) -> str:
 
 def _on_a_terminal(words: Sequence[str], room: Path, environment: dict[str, str]) -> tuple[str, int]:
     """The output, without stderr, and the exit code of a command that writes to a simulated terminal."""
-    if pty is None:
+    if not hasattr(os, "openpty"):
+        # Windows has no terminals that a program can open.
         done = subprocess.run(words, cwd=room, env=environment, capture_output=True, encoding="utf-8", check=False)
         return done.stdout, done.returncode
-    ours, theirs = pty.openpty()
+    ours, theirs = os.openpty()
     with subprocess.Popen(words, cwd=room, env=environment, stdout=theirs, stderr=subprocess.PIPE) as process:
         os.close(theirs)
         parts = []

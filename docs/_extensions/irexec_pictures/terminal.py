@@ -23,7 +23,16 @@ _DARK = TerminalTheme(
     [(110, 118, 129), (255, 123, 114), (99, 200, 112), (227, 179, 65), (121, 184, 255), (210, 168, 255), (97, 207, 213),
     (240, 246, 252)],
 )  # fmt: skip
+_VIEW_BOX = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 _FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+
+
+def size_of(svg: str, pattern: re.Pattern[str]) -> tuple[float, float]:
+    """The width and height that a pattern finds in an image; raises ValueError for an image without."""
+    found = pattern.search(svg)
+    if found is None:
+        raise ValueError(f"an image begins with {svg[:80]!r} and has no size")
+    return float(found[1]), float(found[2])
 
 
 def terminal_svg(line: str, output: str, columns: int, most: int, *, is_dark: bool) -> str:
@@ -48,9 +57,9 @@ def terminal_svg(line: str, output: str, columns: int, most: int, *, is_dark: bo
     console.print()
     text = console.export_svg(title="", theme=_DARK if is_dark else _LIGHT, unique_id="t")
     text = re.sub(r"@font-face \{.*?\}", "", text, flags=re.DOTALL).replace("Fira Code, monospace", _FONT)
-    width, height = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text).groups()  # type: ignore[union-attr]
+    width, height = size_of(text, _VIEW_BOX)
     # Rich draws at 20 pixels a line; text of a page has 13.
-    size = f' width="{float(width) * 0.62:.0f}" height="{float(height) * 0.62:.0f}"'
+    size = f' width="{width * 0.62:.0f}" height="{height * 0.62:.0f}"'
     return text.replace("<svg ", f"<svg{size} ", 1).replace(
         'class="rich-terminal"', 'class="rich-terminal" role="img"', 1
     )

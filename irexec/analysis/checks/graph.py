@@ -8,7 +8,7 @@ from irexec.analysis.shape_inference import Inference
 from irexec.ir import codes
 from irexec.ir.findings import Finding, in_model
 from irexec.ir.graph import Graph, ModelGraph, Node, Value
-from irexec.ir.order import topological
+from irexec.ir.order import needed, topological
 
 
 def graphs(model: Graph) -> Iterator[Graph]:
@@ -54,15 +54,9 @@ def cycles(stuck: list[Node]) -> Iterator[list[Node]]:
 
 
 def _unreachable(graph: Graph) -> Iterator[Finding]:
-    needed: set[Node] = set()
-    waiting = [*graph.results, *graph.sinks]
-    while waiting:
-        node = waiting.pop()
-        if node not in needed:
-            needed.add(node)
-            waiting += [value.node for value in node.inputs if value is not None]
+    reached = needed(graph)
     for node in graph.nodes:
-        if node not in needed and node.type != "Parameter":
+        if node not in reached and node.type != "Parameter":
             yield node.finding(codes.UNREACHABLE, "no Result and no Assign depends on it")
 
 

@@ -116,8 +116,8 @@ class Identities:
 
 
 def attribute_values(node: Node) -> Mapping[str, str]:
-    """The attributes by name in one spelling each: ``1, 1`` is ``1,1``, ``TRUE`` is ``true``, and what is left out has
-    its default.
+    """The attributes by name, each as the ``repr`` of its value, to be compared: ``1, 1`` is as ``1,1``, ``TRUE`` as
+    ``true``, and an attribute that is left out as its default.
 
     Of a layer whose type is not known, the text without spaces around it. Those that a constant's bytes follow from are
     left out.

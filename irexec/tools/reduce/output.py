@@ -13,7 +13,7 @@ import numpy as np
 from irexec import io
 from irexec.errors import InputError, ModelError
 from irexec.io.json_files import parse_json
-from irexec.io.output_file import check_file
+from irexec.io.output_file import check_file, check_model_files
 from irexec.io.regular_files import open_regular
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.reduce.answers import FORMAT
@@ -44,9 +44,8 @@ class Output:
 
     def check(self, read: Mapping[str, str]) -> None:
         """Raise InputError before the work if files cannot be written, or would overwrite files of the user."""
-        if self.model.suffix != ".xml":
-            raise InputError(f"-o {self.model} does not end in .xml")
-        for path in (self.model, self.model.with_suffix(".bin"), self.inputs, self.expected, self.state):
+        check_model_files(str(self.model), read)
+        for path in (self.inputs, self.expected, self.state):
             check_file("-o", path, read)
         taken = next((path for path in (self.inputs, self.expected) if path.exists()), None)
         if taken is not None and not self.model.exists():

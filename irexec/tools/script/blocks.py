@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irexec.ir.graph import Value
-from irexec.tools.script.expressions import Leaf, Names, Ref, Statement, Text, leaves, literal, quoted, shape_of
+from irexec.tools.script.expressions import Leaf, Ref, Statement, TensorNames, Text, leaves, literal, quoted, shape_of
 
 _SHORTEST, _MOST_BLOCKS, _LEAST_SAVING, _LINES = 3, 8, 6, 1.5
 """The minimum number of statements of a block, the maximum number of blocks, the lines that a block must save, and the
@@ -207,7 +207,7 @@ class _Parameters:
             return None
         if all(isinstance(leaf, Text) for leaf in site):
             return self._string([leaf.text for leaf in site if isinstance(leaf, Text)])
-        names = [leaf.names for leaf in site if isinstance(leaf, Names)]
+        names = [leaf.names for leaf in site if isinstance(leaf, TensorNames)]
         if len(names) == len(site) and len({len(one) for one in names}) == 1:
             return f"[{', '.join(self._string(column) for column in zip(*names, strict=True))}]"
         return self._source(sources)

@@ -24,7 +24,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Names:
+class TensorNames:
     """Tensor names, an argument that is left out where there are none."""
 
     names: tuple[str, ...]
@@ -37,7 +37,7 @@ class Ref:
     value: Value
 
 
-Leaf: TypeAlias = "Text | Source | Names | Ref"
+Leaf: TypeAlias = "Text | Source | TensorNames | Ref"
 Expression: TypeAlias = "Leaf | Call | Many"
 
 
@@ -70,7 +70,7 @@ class Statement:
 
     node: Node
     call: Call
-    more: tuple[Names, ...] = ()
+    more: tuple[TensorNames, ...] = ()
     is_tuple: bool = False
 
 
@@ -112,7 +112,7 @@ def written(expression: Expression, texts: Mapping[int, str], refs: Mapping[Valu
     if isinstance(expression, Call):
         parts = [written(part, texts, refs) for part in expression.arguments]
         for name, value in expression.keywords:
-            if not isinstance(value, Names) or value.names or id(value) in texts:
+            if not isinstance(value, TensorNames) or value.names or id(value) in texts:
                 parts.append(f"{name}={written(value, texts, refs)}")
         return f"{expression.function}({', '.join(parts)})"
     if isinstance(expression, Many):
@@ -126,7 +126,7 @@ def literal(leaf: Leaf) -> str:
     """The source of a leaf that is not a tensor."""
     if isinstance(leaf, Text):
         return quoted(leaf.text)
-    if isinstance(leaf, Names):
+    if isinstance(leaf, TensorNames):
         return f"[{', '.join(map(quoted, leaf.names))}]"
     assert isinstance(leaf, Source)
     return leaf.source

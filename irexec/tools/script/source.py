@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irexec.ir.graph import Body, Graph, Node, Value
-from irexec.ir.names import Names as UniqueNames
+from irexec.ir.names import Names
 from irexec.tools.script.blocks import Block, Row, find_blocks
 from irexec.tools.script.expressions import Statement, quoted, written
 from irexec.tools.script.statements import Statements, ends
@@ -37,7 +37,7 @@ class Functions:
 
     weights: Weights
     failures: frozenset[Node]
-    names: UniqueNames = field(default_factory=lambda: UniqueNames((*_TAKEN, *keyword.kwlist)))
+    names: Names = field(default_factory=lambda: Names((*_TAKEN, *keyword.kwlist)))
     bodies: list[str] = field(default_factory=list)
     blocks: list[str] = field(default_factory=list)
 
@@ -233,7 +233,7 @@ def _loop_inputs(rows: list[Row], refs: Mapping[Value, str]) -> list[int | None]
 
 def _function(block: Block, name: str) -> Iterator[str]:
     """The lines of the function of a repeated block."""
-    variables = UniqueNames((*_TAKEN, *keyword.kwlist, *block.parameters))
+    variables = Names((*_TAKEN, *keyword.kwlist, *block.parameters))
     refs = {value: variables.free("x") for value in block.rows[0].inputs}
     yield from in_lines(0, f"def {name}({', '.join([*refs.values(), *block.parameters])}):")
     for statement in block.statements:

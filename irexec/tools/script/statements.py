@@ -18,7 +18,7 @@ from irexec.ir.shape_text import write_shape
 from irexec.schema.attributes import Attribute, PartialShapeText
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import newest, resolve
-from irexec.tools.script.expressions import Call, Expression, Many, Names, Ref, Source, Statement, Text, quoted
+from irexec.tools.script.expressions import Call, Expression, Many, Ref, Source, Statement, TensorNames, Text, quoted
 from irexec.tools.script.weights import Weights
 
 _MANY = 4
@@ -55,7 +55,7 @@ class Statements:
             for value in node.inputs
             if value is not None
         ]
-        more = tuple(Names(tuple(value.names)) for value in node.outputs[1:])
+        more = tuple(TensorNames(tuple(value.names)) for value in node.outputs[1:])
         if node.constant is not None:
             return Statement(node, self._weights.expression(node), more)
         if node.type == "Result" and not node.outputs and len(inputs) == 1:
@@ -201,8 +201,8 @@ def _number(value: float) -> str:
     return repr(value) if value - value == 0 else f'float("{value}")'
 
 
-def _names(node: Node) -> Names:
-    return Names(tuple(node.outputs[0].names) if node.outputs else ())
+def _names(node: Node) -> TensorNames:
+    return TensorNames(tuple(node.outputs[0].names) if node.outputs else ())
 
 
 def _fact_text(fact: Fact) -> str:

@@ -14,8 +14,8 @@ from irexec.dtypes.packing import pack
 from irexec.errors import IrexecError
 from irexec.ir.constants import constant_value, release
 from irexec.ir.graph import Node
-from irexec.ir.names import Names as UniqueNames
-from irexec.tools.script.expressions import Call, Expression, Names, Source, Text, quoted
+from irexec.ir.names import Names
+from irexec.tools.script.expressions import Call, Expression, Source, TensorNames, Text, quoted
 
 _INLINE = 8
 """Maximum number of elements of a constant that is written in the source."""
@@ -27,7 +27,7 @@ class Weights:
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
-        self._keys = UniqueNames()
+        self._keys = Names()
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -37,7 +37,7 @@ class Weights:
 
     def expression(self, node: Node) -> Call:
         """The call that makes a constant."""
-        named = (("name", Text(node.name)), ("names", Names(tuple(node.outputs[0].names))))
+        named = (("name", Text(node.name)), ("names", TensorNames(tuple(node.outputs[0].names))))
         inline = _inline(node)
         if inline is not None:
             return Call("opset.constant", inline, named)

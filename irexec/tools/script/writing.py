@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,11 +120,10 @@ class _Written:
 
     def _made(self, source: str) -> Model:
         """The model that the script makes."""
-        weights: Mapping[str, Any] = self._weights  # type: ignore[assignment]
         scope: dict[str, Any] = {
             "opset": functions_of_operations,
             "Model": Model,
-            "weights": weights,
+            "weights": self._weights,
             "set_metadata": io.set_metadata,
         }
         exec(compile(_HELPERS, "<helpers>", "exec"), scope)
