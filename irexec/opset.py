@@ -68,7 +68,7 @@ def extension(namespace: str) -> Opset:
         AttributeError: no operation has the namespace.
     """
     if not functions(namespace):
-        raise AttributeError(f"no operation has the namespace {namespace!r}")
+        raise AttributeError(f"no operation has the namespace {namespace!r}: no plug-in with it is in IREXEC_PLUGINS")
     return Opset(namespace)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from irexec.analysis.model import Model
 from irexec.errors import InputError
 from irexec.ir.find import find_layer
+from irexec.ir.graph import Node
 from irexec.tools.reduce.candidate import BOUNDARY, Candidate, Whole
 from irexec.tools.reduce.checks.check import Files
 from irexec.tools.reduce.output import Output
@@ -49,17 +50,23 @@ def extract(
     Raises:
         InputError: there is no such layer, it is an input, output or constant, or nothing is named.
     """
-    wanted = [find_layer(model, name) for name in layers]
-    for graph, node in wanted:
-        if graph is not model or node.type in BOUNDARY:
-            where = "is in a body" if graph is not model else f"is a {node.type}"
-            raise InputError(f"layer {node.name!r} {where}: only layers that compute, outside of bodies, are extracted")
-    if not wanted:
-        raise InputError("no layer is named")
+    wanted = _wanted(model, layers)
     arrays = {port.node: inputs[port.name] for port in model.inputs}
     whole = Whole.of(Recording.of(model, arrays, seed=seed, keep_shapes=keep_shapes))
     positions = {node: i for i, node in enumerate(model.nodes)}
-    return whole.candidate(whole.part_of([positions[node] for _, node in wanted]))
+    return whole.candidate(whole.part_of([positions[node] for node in wanted]))
+
+
+def _wanted(model: Model, layers: Sequence[str]) -> list[Node]:
+    """The named layers; raises InputError for one that cannot be extracted."""
+    found = [find_layer(model, name) for name in layers]
+    for graph, node in found:
+        if graph is not model or node.type in BOUNDARY:
+            where = "is in a body" if graph is not model else f"is a {node.type}"
+            raise InputError(f"layer {node.name!r} {where}: only layers that compute, outside of bodies, are extracted")
+    if not found:
+        raise InputError("no layer is named")
+    return [node for _, node in found]
 
 
 def extract_files(
@@ -76,6 +83,8 @@ def extract_files(
     target.check(read)
     model = read_with_shapes(path, weights, shapes, mmap=mmap, given=GivenInputs(sources))
     target.check(read | external_files(model))
+    # Before inputs are made.
+    _wanted(model, layers)
     reshape(model, shapes)
     arrays = sample_inputs(sources, model.inputs, seed, notify)
     made = extract(model, layers, arrays, seed=seed, keep_shapes=keep_shapes)

@@ -121,6 +121,13 @@ def test_a_translator_of_an_onnx_operator(folder: Path) -> None:
     assert "test.domain.Halve" in _irexec(folder, "convert", "m.onnx", "-o", "d.xml", code=4)[1]
 
 
+def test_a_script_names_the_namespace_of_the_plugin(folder: Path) -> None:
+    _irexec(folder, "script", "m.xml", "-o", "again.py", "--plugin", "ops.py")
+    assert 'opset.extension("test.ops").half(' in (folder / "again.py").read_text()
+    _call(folder, "again.py", "again.xml", IREXEC_PLUGINS="ops.py")
+    assert _irexec(folder, "diff", "m.xml", "again.xml", "--plugin", "ops.py")[0].startswith("no differences")
+
+
 def test_without_the_plugin_the_layer_is_a_finding(folder: Path) -> None:
     assert "extension 'test.ops'" in _irexec(folder, "validate", "m.xml", code=1)[0]
     (folder / "m.xml").write_text((folder / "m.xml").read_text().replace("test.ops", "other.ops"))

@@ -144,12 +144,10 @@ def _operation(definition: OpDef, node: Node, inputs: list[Expression]) -> Call:
     ]
     keywords += [("name", Text(node.name)), ("names", _names(node))]
     name = function_name(definition.type)
-    if definition is newest(definition.type):
-        owner = "opset"
-    elif isinstance(definition.since, int):
-        owner = f"opset.opset{definition.since}"
-    else:
+    if isinstance(definition.since, str):
         owner = f"opset.extension({quoted(definition.since)})"
+    else:
+        owner = "opset" if definition is newest(definition.type) else f"opset.opset{definition.since}"
     return Call(f"{owner}.{name}", tuple(inputs), tuple(keywords))
 
 
