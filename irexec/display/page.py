@@ -26,7 +26,7 @@ def notebook(value: object) -> str:
     """
     contents = list(sections_of(value))
     if isinstance(value, Report) and not (contents and isinstance(contents[0], Text) and contents[0].style == "title"):
-        contents.insert(0, Text(repr(value), "title"))
+        contents.insert(0, Text(repr(value).strip("<>"), "title"))
     return str(element("div", element("style", style("base")), html(contents, ROWS), class_="irexec"))
 
 
