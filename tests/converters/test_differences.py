@@ -69,18 +69,6 @@ def test_output_padding_of_a_stride_is_refused() -> None:
         converters.convert(model)
 
 
-def test_output_shape_needs_sizes() -> None:
-    """Sizes that the model does not have can be given."""
-    model = model_of(
-        "(float[1,1,n] x) => (float y) { y = ConvTranspose <strides = [2], output_shape = [4]> (x, w) }",
-        w=np.float32([[[1, 2, 3]]]),
-    )
-    with pytest.raises(irexec.ConversionError, match="output_shape needs known spatial sizes"):
-        converters.convert(model)
-    converted = converters.convert(model, inputs={"x": (1, 1, 2)})
-    np.testing.assert_array_equal(irexec.compile_model(converted)([X])[0], [[[2, 13, 20, 30]]])
-
-
 DATA = np.float32([[1, 2, 3], [4, 5, 6]])
 
 

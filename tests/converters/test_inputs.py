@@ -63,7 +63,6 @@ _ROWS = {
     ),
     "RNN": ("(float[2,1,2] x, float[1,0,2] w, float[1,0,0] r) => (float y) { y = RNN (x, w, r) }", "hidden_size is 0, expected 1 or more"),
     "Concat": (f"(float[2] x, float[{_SIDE}] z) => (float y) {{ y = Concat <axis = 0> (x, z) }}", r"of which size 9223372036854775809 is larger than 2\*\*63 - 1"),
-    "Det": ("(float[100000,100000] x) => (float y) { y = Det (x) }", "the steps of the elimination would be 100000, expected 0 to 10000"),
     "Split": ("(float[6] x) => (float y) { y = Split <num_outputs = 4611686018427387904> (x) }", "the parts would be 4611686018427387904"),
     "SplitToSequence": (
         "(float[4611686018427387904] x) => (float y) { s = SplitToSequence (x) y = ConcatFromSequence <axis = 0> (s) }",

@@ -143,15 +143,12 @@ def test_transposed_convolution_is_resolved() -> None:
 
 
 def test_transposed_convolution_of_unknown_size() -> None:
-    """auto_pad needs no size of the data; output_shape does."""
+    """auto_pad needs no size of the data; output_shape is reached with the size of the run."""
     weights = np.ones((1, 1, 3), np.float32)
     same = '(float[1,1,?] x) => (float[1,1,?] y) { y = ConvTranspose <auto_pad: string = "SAME_LOWER", strides: ints = [2]> (x, w) }'
     np.testing.assert_array_equal(run(model_of(same, 11, w=weights), f32([[1, 1]]))[0].shape, (1, 1, 4))
     asked = "(float[1,1,?] x) => (float[1,1,5] y) { y = ConvTranspose <output_shape: ints = [5]> (x, w) }"
-    with pytest.raises(
-        irexec.ConversionError, match=r"output_shape needs known spatial sizes of the data, .*: give the input a shape"
-    ):
-        converters.convert(model_of(asked, 11, w=weights))
+    np.testing.assert_array_equal(run(model_of(asked, 11, w=weights), f32([[1, 2]]))[0], [[[1, 3, 3, 2, 0]]])
 
 
 def test_fused_convolution_adds_z_before_its_activation() -> None:

@@ -131,8 +131,8 @@ def test_quantized_mean() -> None:
             "activation 'Swish'",
         ),
         (
-            "(float[2,32] x, uint8[3,2,8] w, float[6] s) => (float y) { y = com.microsoft.MatMulNBits <K: int = 32, N: int = 3, block_size: int = 16> (x, w, s) }",
-            "not a constant",
+            "(float[2,32] x, float[3,2,8] w, float[6] s) => (float y) { y = com.microsoft.MatMulNBits <K: int = 32, N: int = 3, block_size: int = 16> (x, w, s) }",
+            r"the packed values are f32\[3,2,8\], expected u8",
         ),
     ],
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 import converters
 import irexec
@@ -62,3 +63,87 @@ def test_sizes_may_be_unknown(graph: str, shapes: list[tuple[int, ...]]) -> None
     np.testing.assert_allclose(
         irexec.compile_model(converters.convert(model))(given)[0], expected, rtol=1e-4, atol=1e-5
     )
+
+
+AT_RUN_TIME = {
+    "ConvTranspose": (
+        "(float[N,4,A] x, float[4,M,K] w) => (float y)"
+        " { y = ConvTranspose <strides = [2], pads = [1, 0], output_padding = [1]> (x, w) }",
+        [[(1, 4, 5), (4, 2, 3)], [(2, 4, 1), (4, 3, 4)]],
+    ),
+    "ConvTranspose of groups, SAME_UPPER": (
+        "(float[N,4,A,B] x, float[4,M,K,L] w, float[C] b) => (float y)"
+        ' { y = ConvTranspose <group = 2, strides = [2, 3], auto_pad = "SAME_UPPER"> (x, w, b) }',
+        [[(1, 4, 5, 2), (4, 2, 3, 4), (4,)], [(2, 4, 1, 3), (4, 3, 4, 2), (6,)], [(1, 4, 3, 3), (4, 1, 1, 5), (2,)]],
+    ),
+    "ConvTranspose, SAME_LOWER": (
+        '(float[N,4,A] x, float[4,M,K] w) => (float y) { y = ConvTranspose <strides = [3], auto_pad = "SAME_LOWER"> (x, w) }',
+        [[(1, 4, 5), (4, 2, 4)], [(2, 4, 2), (4, 3, 1)], [(1, 4, 2), (4, 1, 6)]],
+    ),
+    "ConvTranspose, output_shape": (
+        "(float[N,4,A] x, float[4,M,K] w) => (float y) { y = ConvTranspose <strides = [2], output_shape = [9]> (x, w) }",
+        [[(1, 4, 5), (4, 2, 2)], [(2, 4, 4), (4, 3, 3)], [(1, 4, 7), (4, 1, 4)]],
+    ),
+    "ConvTranspose, output_shape, weights of a known size": (
+        "(float[N,4,A] x, float[4,2,3] w) => (float y)"
+        ' { y = ConvTranspose <strides = [2], output_shape = [8], auto_pad = "SAME_UPPER"> (x, w) }',
+        [[(1, 4, 5), (4, 2, 3)], [(2, 4, 4), (4, 2, 3)], [(1, 4, 3), (4, 2, 3)]],
+    ),
+    "ConvInteger": (
+        "(uint8[1,2,A,B] w, uint8[M,2,K,L] z) => (int32[1,M,C,D] y) { y = ConvInteger <pads = [1, 0, 0, 1]> (w, z) }",
+        [[(1, 2, 4, 5), (3, 2, 2, 3)], [(1, 2, 3, 3), (1, 2, 1, 1)]],
+    ),
+    "Det": ("(float[N,N] x) => (float y) { y = Det (x) }", [[(1, 1)], [(2, 2)], [(5, 5)]]),
+    "Det of stacks": (
+        "(float[A,B,M,N] x) => (float[A,B] y) { y = Det (x) }",
+        [[(2, 1, 3, 3)], [(1, 2, 4, 4)], [(2, 1, 0, 0)], [(0, 1, 2, 2)]],
+    ),
+    "DequantizeLinear of blocks": (
+        "(uint8[A,B] w, float[A,C] s) => (float[A,B] y) { y = DequantizeLinear <axis = 1, block_size = 4> (w, s) }",
+        [[(2, 8), (2, 2)], [(3, 12), (3, 3)]],
+    ),
+    "MatMulNBits": (
+        "(float[A,B] x, uint8[C,D,E] w, float[F] s) => (float y)"
+        " { y = com.microsoft.MatMulNBits <K = 32, N = 3, bits = 4, block_size = 16> (x, w, s) }",
+        [[(2, 32), (3, 2, 8), (6,)], [(5, 32), (3, 2, 8), (6,)]],
+    ),
+    "MatMulNBits with zero points": (
+        "(float[A,B,C] x, uint8[D,E,F] w, float[G] s, uint8[H] z) => (float y)"
+        " { y = com.microsoft.MatMulNBits <K = 40, N = 3, bits = 4, block_size = 16> (x, w, s, z) }",
+        [[(2, 1, 40), (3, 3, 8), (9,), (6,)]],
+    ),
+    "MatMulNBits of two bits": (
+        "(float[A,B] x, uint8[3,2,4] w, float[6] s) => (float y)"
+        " { y = com.microsoft.MatMulNBits <K = 32, N = 3, bits = 2, block_size = 16> (x, w, s) }",
+        [[(2, 32), (3, 2, 4), (6,)]],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("graph", "runs"), AT_RUN_TIME.values(), ids=AT_RUN_TIME)
+def test_one_model_runs_with_several_sizes(graph: str, runs: list[list[tuple[int, ...]]]) -> None:
+    """ONNX Runtime gives the same for each of them."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model = model_of(graph, 21)
+    converted = converters.convert(model)
+    assert [str(finding) for finding in irexec.validate(converted) if finding.severity == "error"] == []
+    compiled, session = irexec.compile_model(converted), onnxruntime.InferenceSession(model.SerializeToString())
+    rng = np.random.default_rng(0)
+    for shapes in runs:
+        arrays = {
+            info.name: rng.integers(0, 256, shape, np.uint8) if info.type.tensor_type.elem_type == TensorProto.UINT8
+            else rng.standard_normal(shape).astype(np.float32)
+            for info, shape in zip(model.graph.input, shapes, strict=True)
+        }  # fmt: skip
+        (expected,) = session.run(None, arrays)
+        result = compiled(arrays)[0]
+        assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_stack_of_matrices_that_are_not_square_is_refused() -> None:
+    with pytest.raises(irexec.ConversionError, match="does not consist of square matrices"):
+        converters.convert(model_of("(float[2,3,4] x) => (float[2] y) { y = Det (x) }"))
+    model = converters.convert(model_of("(float[B,M,N] x) => (float[B] y) { y = Det (x) }"))
+    with pytest.raises(irexec.IrexecError, match=r"\[2,3,4\] cannot be reshaped to \[2, 4, 4\]"):
+        irexec.compile_model(model)([np.zeros((2, 3, 4), np.float32)])

@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from converters.onnx.algorithms.expression import Expression
+from converters.onnx.algorithms.expression import Expression, positions
+from converters.onnx.body_builder import BodyBuilder, IterationResult, build_loop
 from converters.onnx.context import TranslationContext
-from converters.onnx.limits import check_unrolled
 from converters.onnx.ops.ai_onnx.sorting import first_extreme
 from converters.onnx.registry import translates
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
+_END = (1 << 63) - 1
+
 
 @translates("Det", since=11)
 def det(ctx: TranslationContext, x: Value) -> Value:
-    """Gaussian elimination with partial pivoting, unrolled over a known number of columns."""
+    """Gaussian elimination with partial pivoting: a Loop that eliminates one column per iteration.
+
+    The matrices keep their size: after each iteration the remaining rows and columns are followed by those of an
+    identity matrix.
+    """
     rank = ctx.rank(x)
-    sizes = ctx.sizes(x)[-2:]
-    if rank < 2 or not isinstance(sizes[-1], int) or not isinstance(sizes[0], int) or sizes[0] != sizes[-1]:
-        raise OpError(f"the input {ctx.fact(x)} does not consist of square matrices of a known size")
-    check_unrolled(sizes[0], "the steps of the elimination")
-    result = ctx.full(ctx.constant(1, x), ctx.emit("Slice", ctx.shape_of(x), [0], [rank - 2], [1], [0]))
-    for size in range(sizes[0], 0, -1):
-        x, factor = _eliminated(ctx, x, size)
-        result = ctx.emit("Multiply", result, factor)
-    return result
+    rows, columns = ctx.sizes(x)[-2:] if rank >= 2 else (0, 1)
+    if isinstance(rows, int) and isinstance(columns, int) and rows != columns:
+        raise OpError(f"the input {ctx.fact(x)} does not consist of square matrices")
+    shape, size = ctx.shape_of(x), ctx.size(x, rank - 1)
+    leading = ctx.emit("Slice", shape, [0], [rank - 2], [1], [0])
+    if ctx.shape_if_known(x) is None:
+        # A matrix that is not square fails here.
+        square = ctx.emit("Concat", leading, *[ctx.reshape(size, [1])] * 2, axis=0)
+        x = ctx.emit("Reshape", x, square, special_zero=False)
+    if not isinstance(columns, int) or columns == 0:
+        # The body needs a column, even if there is no iteration.
+        x = _enlarged(Expression(ctx, x))
+
+    def iteration(builder: BodyBuilder, states: list[Value], _: list[Value]) -> IterationResult:
+        smaller, factor = _eliminated(builder.inner, states[0])
+        return IterationResult([_enlarged(smaller), builder.inner.emit("Multiply", states[1], factor)])
+
+    states = [x, ctx.full(ctx.constant(1, x), leading)]
+    return build_loop(ctx, states, [], iteration, bounds=(size, ctx.constant(True)))[1]
 
 
-def _eliminated(ctx: TranslationContext, x: Value, size: int) -> tuple[Value, Value]:
+def _eliminated(ctx: TranslationContext, x: Value) -> tuple[Expression, Value]:
     """The matrices without the row and column of the pivot; and the pivot, negated if rows were exchanged."""
     rank = ctx.rank(x)
     column = ctx.emit("Slice", x, [0], [1], [1], [rank - 1])
@@ -37,12 +51,28 @@ def _eliminated(ctx: TranslationContext, x: Value, size: int) -> tuple[Value, Va
     pivot_row = Expression(
         ctx, ctx.emit("GatherND", x, ctx.emit("Squeeze", pivot_index, [rank - 1]), batch_dims=rank - 2)
     ).unsqueeze(rank - 2)
-    rest = ctx.emit("Slice", x, [1], [size], [1], [rank - 2])
-    is_pivot = Expression(ctx, pivot_index).equals(Expression(ctx, ctx.constant(np.arange(1, size).reshape(-1, 1))))
+    rest = _without_first(ctx, x, rank - 2)
+    is_pivot = Expression(ctx, pivot_index).equals((positions(ctx, rest, rank - 2) + 1).column())
     rows = is_pivot.select(Expression(ctx, first), Expression(ctx, rest)).value
     pivot = Expression(ctx, ctx.emit("Slice", pivot_row.value, [0], [1], [1], [rank - 1]))
     factor = Expression(ctx, ctx.emit("Slice", rows, [0], [1], [1], [rank - 1])) / pivot.equals(0).select(1, pivot)
-    smaller = Expression(ctx, ctx.emit("Slice", rows, [1], [size], [1], [rank - 1]))
-    pivot_tail = Expression(ctx, ctx.emit("Slice", pivot_row.value, [1], [size], [1], [rank - 1]))
+    smaller = Expression(ctx, _without_first(ctx, rows, rank - 1))
+    pivot_tail = Expression(ctx, _without_first(ctx, pivot_row.value, rank - 1))
     signed = Expression(ctx, pivot_index).equals(0).select(pivot, -pivot)
-    return (smaller - factor * pivot_tail).value, ctx.emit("Squeeze", signed.value, [rank - 2, rank - 1])
+    return smaller - factor * pivot_tail, ctx.emit("Squeeze", signed.value, [rank - 2, rank - 1])
+
+
+def _without_first(ctx: TranslationContext, x: Value, axis: int) -> Value:
+    return ctx.emit("Slice", x, [1], [_END], [1], [axis])
+
+
+def _enlarged(matrices: Expression) -> Value:
+    """The matrices with a row and a column more, those of an identity matrix."""
+    ctx = matrices.ctx
+    rank = ctx.rank(matrices.value)
+    ends = [0] * (rank - 2) + [1, 1]
+    padded = ctx.emit("Pad", matrices.value, [0] * rank, ends, ctx.constant(0, matrices.value), pad_mode="constant")
+    index = positions(ctx, padded, rank - 1)
+    last = Expression(ctx, ctx.size(matrices.value, rank - 1))
+    at_corner = index.column().equals(last) & index.equals(last)
+    return at_corner.select(1, Expression(ctx, padded)).value

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from converters.onnx.algorithms.convolution import add_bias, conv_windows, convolve
+from converters.onnx.algorithms.expression import positions
 from converters.onnx.algorithms.windows import WindowAttributes
 from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_generated
@@ -28,9 +29,7 @@ def _broadcastable(ctx: TranslationContext, parameter: Value, x: Value, axis: in
         raise OpError(f"block_size is {block}, expected 0 or more")
     if block:
         normal_axis = ctx.axis(axis, rank)
-        size = ctx.static(x, "the data")[normal_axis]
-        check_generated((size,), I64, "the indices of blocks")
-        return ctx.emit("Gather", parameter, ctx.constant(np.arange(size) // block), ctx.constant(normal_axis))
+        return ctx.emit("Gather", parameter, block_indices(ctx, x, normal_axis, block), ctx.constant(normal_axis))
     if ctx.rank(parameter) != 1:
         found = f"the scale or zero point {ctx.fact(parameter)}"
         raise OpError(f"{found} is neither a scalar nor a vector, and block_size is not given")
@@ -38,6 +37,15 @@ def _broadcastable(ctx: TranslationContext, parameter: Value, x: Value, axis: in
         return parameter
     normal_axis = ctx.axis(axis, rank)
     return ctx.unsqueeze(parameter, [i for i in range(rank) if i != normal_axis])
+
+
+def block_indices(ctx: TranslationContext, x: Value, axis: int, block: int) -> Value:
+    """Index of the block of each element along an axis of ``x``: a constant if the size of the axis is known."""
+    size = ctx.sizes(x, "the data")[axis]
+    if isinstance(size, int):
+        check_generated((size,), I64, "the indices of blocks")
+        return ctx.constant(np.arange(size) // block)
+    return (positions(ctx, x, axis) / block).value
 
 
 def _limits(kind: Element) -> tuple[float, float]:
@@ -136,7 +144,8 @@ def _integer_conv(
     given: WindowAttributes,
 ) -> Value:  # fmt: skip
     """The convolution of integers minus their zero points, in floats that represent the sums exactly."""
-    windows, kind = conv_windows(ctx, w, given), _exact_float(math.prod(ctx.static(w, "the weights")[1:]))
+    sizes = ctx.shape_if_known(w)
+    windows, kind = conv_windows(ctx, w, given), _exact_float(None if sizes is None else math.prod(sizes[1:]))
     levels = _minus_zero_point(ctx, x, x_zero, kind, 1), _minus_zero_point(ctx, w, w_zero, kind, 0)
     return convolve(ctx, *levels, group, windows)
 

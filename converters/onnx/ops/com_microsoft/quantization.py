@@ -13,10 +13,10 @@ import numpy as np
 
 from converters.onnx.algorithms.windows import PoolAttributes
 from converters.onnx.context import TranslationContext
-from converters.onnx.limits import check_generated
 from converters.onnx.ops.ai_onnx.activation import leaky_relu
 from converters.onnx.ops.ai_onnx.pooling import average_pool, global_average_pool, max_pool
 from converters.onnx.ops.ai_onnx.quantization import (
+    block_indices,
     dequantize_linear,
     dequantized,
     dynamic_quantize_linear,
@@ -26,7 +26,7 @@ from converters.onnx.ops.ai_onnx.quantization import (
     quantized,
 )
 from converters.onnx.registry import COM_MICROSOFT, add, translates
-from irexec.dtypes.elements import F32, F64, I32, I64, U8, U32, Element, element
+from irexec.dtypes.elements import F32, F64, I32, U8, U32, Element, element
 from irexec.errors import ConversionError, OpError
 from irexec.ir.constants import Constant
 from irexec.ir.graph import Value
@@ -165,7 +165,7 @@ def matmul_n_bits(
     g_idx: Value | None = None, bias: Value | None = None, *, K: int, N: int, bits: int = 4, block_size: int,
     accuracy_level: int = 0, weight_prepacked: int = 0,
 ) -> Value:  # fmt: skip
-    """Weights (N, blocks of K, block) of 2, 4 or 8 bits stay packed: IR's u2, u4 and u8 have the same layout."""
+    """Weights (N, blocks, block) of 2, 4 or 8 bits. A constant stays packed: IR's u2, u4 and u8 have its layout."""
     if bits not in (2, 4, 8) or weight_prepacked:
         raise ConversionError(f"weights of {bits} bits, or prepacked, cannot be converted", unsupported=True)
     if min(K, N, block_size) < 1:
@@ -188,13 +188,22 @@ def matmul_n_bits(
 
 
 def _packed(ctx: TranslationContext, value: Value, kind: Element, shape: tuple[int, ...]) -> Value:
-    """The bytes of a constant as values of fewer bits, lowest bits first."""
+    """Bytes as values of fewer bits, lowest bits first: packed if the bytes are a constant, else computed as u8."""
+    if ctx.element(value) is not U8:
+        raise OpError(f"the packed values are {ctx.fact(value)}, expected u8")
     constant = value.node.constant
-    if constant is None or ctx.element(value) is not U8:
-        raise ConversionError("packed weights that are not a constant cannot be converted", unsupported=True)
+    if constant is None:
+        return _computed_bits(ctx, value, kind.bits, shape)
     if constant.size * 8 != math.prod(shape) * kind.bits:
         raise OpError(f"{constant.size} bytes are not {kind}{list(shape)}")
     return ctx.builder.raw_constant(Constant(kind, shape, constant.fetch, constant.size), value.node.name)
+
+
+def _computed_bits(ctx: TranslationContext, value: Value, bits: int, shape: tuple[int, ...]) -> Value:
+    shifts = ctx.constant(np.arange(0, 8, bits), U8)
+    column = ctx.reshape(value, [math.prod(shape) * bits // 8, 1])
+    values = ctx.emit("BitwiseAnd", ctx.emit("BitwiseRightShift", column, shifts), ctx.constant((1 << bits) - 1, U8))
+    return ctx.reshape(values, shape)
 
 
 def _zero_points(
@@ -241,10 +250,8 @@ def gather_block_quantized(
         zero_points = (
             None if zero_points is None else _unpacked(ctx, zero_points, bits, ctx.static(scales, "the scales"))
         )
-    size = ctx.static(data, "the data")[normal_quantize_axis]
     block_axis = normal_quantize_axis if normal_quantize_axis < first else normal_quantize_axis + ctx.rank(indices) - 1
-    check_generated((size,), I64, "the indices of blocks")
-    block = ctx.constant(np.arange(size) // block_size)
+    block = block_indices(ctx, data, normal_quantize_axis, block_size)
 
     def gathered(part: Value) -> Value:
         chosen = ctx.convert(ctx.emit("Gather", part, indices, ctx.constant(first)), ctx.element(scales))
