@@ -94,12 +94,23 @@ class Extension(OpDef):
         return run
 
     def _output(self, array: Any, fact: Fact) -> np.ndarray:
-        """A result of the kernel; NumPy returns scalars in place of arrays of rank 0."""
-        if not isinstance(array, np.ndarray | np.generic):
+        """A result of the kernel as an array in the carrier of its element type.
+
+        NumPy returns scalars in place of arrays of rank 0, and arrays of str for texts.
+        """
+        if not isinstance(array, np.ndarray | np.generic | str):
             raise OpError(f"the kernel of {self} returns {type(array).__name__}, expected an array")
-        if not Fact(fact.element, fact.shape).admits(np.asarray(array)):
+        array = np.asarray(array)
+        if array.dtype.kind in "UT":
+            array = array.astype(object)
+        if (
+            array.dtype == object
+            and (wrong := next((x for x in array.flat if not isinstance(x, str)), None)) is not None
+        ):
+            raise OpError(f"the kernel of {self} returns an array of objects with {wrong!r}, expected str")
+        if not Fact(fact.element, fact.shape).admits(array):
             raise OpError(f"the kernel of {self} returns {array.dtype}{list(array.shape)}, its shape rule {fact}")
-        return np.asarray(array)
+        return array
 
 
 def _missing(*inputs: Any, **attributes: Any) -> Any:

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec.errors import PluginError
+from irexec.errors import OpError, PluginError
+from irexec.plugins import Fact, StringTensor
 from irexec.schema import plugins as module
 from irexec.schema.plugins import Plugins
+from irexec.schema.registry import discard
 from tests.support.paths import DIGITS, ROOT
 
 OPERATION = """
@@ -119,6 +121,86 @@ def test_a_translator_of_an_onnx_operator(folder: Path) -> None:
     _irexec(folder, "infer", "c.xml", "-i", "x.npy", "-o", "y.npz", IREXEC_PLUGINS="ops.py")
     np.testing.assert_array_equal(_result(folder), np.array([2, 4, 0], np.float32))
     assert "test.domain.Halve" in _irexec(folder, "convert", "m.onnx", "-o", "d.xml", code=4)[1]
+
+
+STRINGS = """
+import numpy as np
+from irexec.plugins import Fact, IntegerTensor, NumericTensor, StringTensor, operation
+from irexec.dtypes.elements import I64, STRING, U8
+from irexec.ir.dims import Dim
+
+@operation("Upper", domain="text.ops")
+def upper(text: StringTensor, *, suffix: str = ""):
+    return np.array([each.upper() + suffix for each in text.flat], {dtype}).reshape(text.shape)
+
+@upper.shape_rule
+def _(text: Fact, *, suffix: str = "") -> Fact:
+    return Fact(STRING, text.shape)
+
+@operation("Bytes", domain="text.ops")
+def to_bytes(text: StringTensor):
+    encoded = [each.encode() for each in text]
+    return np.array([len(each) for each in encoded], np.int64), np.frombuffer(b"".join(encoded), np.uint8)
+
+@to_bytes.shape_rule
+def _(text: Fact) -> tuple[Fact, Fact]:
+    return Fact(I64, text.shape), Fact(U8, (Dim(0),))
+
+@operation("Texts", domain="text.ops")
+def texts(lengths: IntegerTensor, codes: NumericTensor):
+    parts = np.split(codes, np.cumsum(lengths)[:-1])
+    return np.array([part.tobytes().decode() for part in parts])
+
+@texts.shape_rule
+def _(lengths: Fact, codes: Fact) -> Fact:
+    return Fact(STRING, lengths.shape)
+
+import irexec
+if __name__ == "__main__":
+    from irexec import opset
+    ops, x = opset.extension("text.ops"), opset.parameter([-1], "string", "x")
+    known = ops.upper(opset.constant(np.array(["ß", "été"])), name="known")
+    again = ops.texts(*ops.bytes(ops.upper(x, suffix="!")), name="again")
+    irexec.save_model(irexec.Model([known, again], [x]), "s.xml")
+    np.save("s.npy", np.array(["a", "béta", "日本", ""]))
+"""
+
+
+@pytest.mark.parametrize("dtype", ["object", "str"])
+def test_tensors_of_strings(tmp_path: Path, dtype: str) -> None:
+    """A kernel returns texts as objects or as NumPy's str; they are the same to the next kernel and in every file."""
+    (tmp_path / "ops.py").write_text(STRINGS.replace("{dtype}", dtype))
+    _call(tmp_path, "ops.py")
+    for arguments in (
+        ["validate", "s.xml"],
+        ["compare", "s.xml", "-i", "s.npy", "--b-runtime", "reference", "--isolate"],
+        ["profile", "s.xml", "-i", "s.npy", "--runs", "1"],
+        ["batch", "s.xml", "s.npy", "-o", "results.npz"],
+        ["script", "s.xml", "-o", "again.py"],
+        ["infer", "s.xml", "-i", "s.npy", "-o", "y.npz"],
+    ):
+        _irexec(tmp_path, *arguments, "--plugin", "ops.py")
+    _call(tmp_path, "again.py", "again.xml", IREXEC_PLUGINS="ops.py")
+    assert _irexec(tmp_path, "diff", "s.xml", "again.xml", "--plugin", "ops.py")[0] == "no differences\n"
+    with np.load(tmp_path / "y.npz", allow_pickle=True) as results:
+        assert results["known"].tolist() == ["SS", "ÉTÉ"]
+        assert results["again"].tolist() == ["A!", "BÉTA!", "日本!", "!"]
+
+
+def test_objects_that_are_not_strings_are_refused() -> None:
+    @irexec.operation("Objects", domain="text.ops")
+    def objects(text: StringTensor) -> np.ndarray:
+        return np.array([len(each) for each in text], object)
+
+    @objects.shape_rule
+    def _(text: Fact) -> Fact:
+        return Fact(text.element, text.shape)
+
+    try:
+        with pytest.raises(OpError, match=r"returns an array of objects with 3, expected str"):
+            objects(np.array(["abc"], object))
+    finally:
+        discard(objects)  # type: ignore[arg-type]
 
 
 def test_a_script_names_the_namespace_of_the_plugin(folder: Path) -> None:
