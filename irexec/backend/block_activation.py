@@ -65,26 +65,29 @@ def _sigmoid(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
 @block_function("Swish", since=4)
 def _swish_4(task: Task) -> BlockOperation | None:
     if task.has_input(1):
-        return BlockOperation(_swish_with_beta, (0, 1), (None, ()), temporaries=2, passes=8)
-    return BlockOperation(_swish, (0,), (None,), temporaries=2, passes=7)
+        return BlockOperation(_swish_with_beta, (0, 1), (None, ()), temporaries=1, passes=10)
+    return BlockOperation(_swish, (0,), (None,), temporaries=1, passes=9)
 
 
 def _swish(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
-    """h + h * tanh(h) for h = x / 2: an error below 5e-7, in three quarters of the time of x / (1 + exp(-x))."""
-    h, t = scratch.take(x.shape, x.dtype), scratch.take(x.shape, x.dtype)
-    np.multiply(x, 0.5, out=h)
-    np.tanh(h, out=t)
-    np.multiply(t, h, out=t)
-    np.add(h, t, out=out)
+    """x / (1 + exp(-x)). The form with tanh takes three quarters of the time, but cancels below -4: twenty times the
+    value at -20."""
+    t = scratch.take(x.shape, x.dtype)
+    negative(x, t)
+    _divide_by_one_and_exp(t, out, x)
 
 
 def _swish_with_beta(scratch: Scratch, out: np.ndarray, x: np.ndarray, beta: np.ndarray) -> None:
-    h, t = scratch.take(x.shape, x.dtype), scratch.take(x.shape, x.dtype)
-    np.multiply(x, 0.5, out=h)
-    np.multiply(h, beta, out=t)
-    np.tanh(t, out=t)
-    np.multiply(t, h, out=t)
-    np.add(h, t, out=out)
+    t = scratch.take(x.shape, x.dtype)
+    np.multiply(x, -beta, out=t)
+    _divide_by_one_and_exp(t, out, x)
+
+
+def _divide_by_one_and_exp(t: np.ndarray, out: np.ndarray, x: np.ndarray) -> None:
+    """x / (1 + exp(t)), with t overwritten."""
+    np.exp(t, out=t)
+    np.add(t, 1, out=t)
+    np.divide(x, t, out=out)
 
 
 @block_function("Elu", since=1, kinds="fiu")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
+import irexec
+from irexec import opset
 from irexec.backend import registry
 from irexec.backend.chain import Chain, Instruction
 from irexec.backend.constants import ConstantSource
@@ -106,6 +108,27 @@ def _strided(array: np.ndarray) -> np.ndarray:
     inside = (..., slice(1, 2 * array.shape[-1] + 1, 2)) if array.ndim else ()
     wide[inside] = array
     return wide[inside] if array.ndim else wide
+
+
+_EXACT: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "swish": lambda x: x / (1 + np.exp(-x)),
+    "hswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
+    "softplus": lambda x: np.log1p(np.exp(x)),
+    "elu": lambda x: np.where(x > 0, x, np.expm1(x)),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+}
+
+
+@pytest.mark.parametrize("name", _EXACT)
+def test_an_activation_is_as_exact_where_it_is_small(name: str) -> None:
+    """A formula that cancels below zero is off by a multiple of the value, and within any absolute tolerance."""
+    x = np.linspace(-30, 30, 4001, dtype=np.float32)
+    data = opset.parameter(x.shape, "f32", "x")
+    more = {"alpha": 1.0} if name == "elu" else {}
+    model = irexec.Model([opset.result(getattr(opset, name)(data, **more))], [data])
+    (result,) = irexec.compile_model(model)({"x": x}).values()
+    np.testing.assert_allclose(result, _EXACT[name](x.astype(np.float64)), rtol=1e-6, atol=1e-30)
 
 
 def test_every_block_operation_has_a_row() -> None:

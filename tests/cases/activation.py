@@ -56,6 +56,8 @@ ROWS = [
     case("Swish", 4, X, id="without beta"),
     case("Swish", 4, X, np.float32(0.6), id="beta"),
     case("Swish", 4, XH, id="f16"),
+    case("Swish", 4, [-20.0, -15.9, -8.0, -87.0], id="far below zero"),
+    case("Swish", 4, [-20.0, -15.9, -8.0], np.float32(0.9), id="far below zero, beta"),
     facts_case("Swish", 4, "f32[?,3]", id="dynamic"),
     refuses("Swish", 4, "f32[3]", "f32[2]", says="beta has 2 elements, expected 1", id="vector of betas"),
     case("Gelu", 2, X, id="f32"),
