@@ -10,6 +10,7 @@ from pathlib import Path
 
 import onnx
 
+from converters.onnx.blocked_layout import without_blocks
 from converters.onnx.checker import checker_findings, objection
 from converters.onnx.declared import fact_of, fact_of_tensor
 from converters.onnx.graphs import own_names
@@ -64,6 +65,7 @@ def examine(source: Source, inputs: Shapes | None = None) -> Examination:
     inlined = prepared(model, where, newer.append)
     findings += [in_model(codes.NEW_OPSET, text) for text in newer]
     findings += operator_findings(inlined)
+    inlined = without_blocks(inlined, folder, lambda text: findings.append(in_model(codes.UNKNOWN_BLOCKS, text)))
     converted, found = _translated(inlined, folder, inputs or {}, is_checked=reason is None)
     findings += found
     findings += checker_findings(model, reason, findings)

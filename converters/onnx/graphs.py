@@ -21,7 +21,7 @@ def domain_of(node: onnx.NodeProto | onnx.FunctionProto | onnx.OperatorSetIdProt
 def opsets_of(model: onnx.ModelProto) -> dict[str, int]:
     """The opset of each domain. Models often use the domains of ONNX Runtime without importing them."""
     found = {_ALIASES.get(opset.domain, opset.domain): opset.version for opset in model.opset_import}
-    return {"": 1, "com.microsoft": 1, "com.ms.internal.nhwc": found.get("", 1)} | found
+    return {"": 1, "com.microsoft": 1, "com.microsoft.nchwc": 1, "com.ms.internal.nhwc": found.get("", 1)} | found
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:

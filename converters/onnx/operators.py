@@ -32,15 +32,10 @@ _REASONS: dict[tuple[str, str], str] = {
     ("", "StringSplit"): _TEXTS,
 }
 
-_OF_DOMAINS = {
-    "com.microsoft.nchwc": "ONNX Runtime writes these operators for the processor it runs on; "
-    "save the optimized model with ORT_ENABLE_EXTENDED in place of ORT_ENABLE_ALL",
-}
-
 
 def because(domain: str, operator: str) -> str:
     """A colon and the reason, to append to a message; empty if no reason is known."""
-    reason = _REASONS.get((domain, operator), _OF_DOMAINS.get(domain))
+    reason = _REASONS.get((domain, operator))
     return "" if reason is None else f": {reason}"
 
 

@@ -30,7 +30,8 @@ from irexec.schema.inputs import InputSpec, input_spec
 from irexec.schema.loader import Loader
 from irexec.schema.plugins import plugins
 
-AI_ONNX_ML, COM_MICROSOFT, NHWC = "ai.onnx.ml", "com.microsoft", "com.ms.internal.nhwc"
+AI_ONNX_ML, COM_MICROSOFT = "ai.onnx.ml", "com.microsoft"
+NHWC, NCHWC = "com.ms.internal.nhwc", "com.microsoft.nchwc"
 
 # ONNX's name of the type of an attribute, by type hint.
 _ATTRIBUTE_TYPES: dict[Any, str] = {

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import onnx
 
+from converters.onnx.blocked_layout import without_blocks
 from converters.onnx.declared import contradictions, declared_shape
 from converters.onnx.graphs import opsets_of
 from converters.onnx.load import Source, external_files_of, load
@@ -32,6 +33,7 @@ def translate(source: Source, inputs: Shapes, strict: bool, warn: Warn) -> Model
     refused = refusal(model)
     if refused is not None:
         raise ConversionError(refused, unsupported=True)
+    model = without_blocks(model, folder, warn)
     return with_path(MainGraph(model, folder, inputs, warn).model(strict), source, model)
 
 

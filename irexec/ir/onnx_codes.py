@@ -67,6 +67,13 @@ NEW_OPSET = add(
     "Export the model with an older opset, or update irexec; the nodes are converted by the rules of the newest known "
     "opset.",
 )
+UNKNOWN_BLOCKS = add(
+    "ON011", "warning", "blocks of channels of unknown size",
+    "weights of com.microsoft.nchwc are in blocks of 8 or of 16 channels, and all channels of the model fit both",
+    'opset_import: ["com.microsoft.nchwc" : 1]\ny = com.microsoft.nchwc.Conv (x, w)',
+    "Convert the file on the kind of processor that ONNX Runtime wrote it on, or save the optimized model with "
+    "ORT_ENABLE_EXTENDED, which is the same on all processors.",
+)
 
 UNKNOWN_OPERATOR = add(
     "ON101", "error", "unknown operator", "there is no such operator: its domain or its name is not known",

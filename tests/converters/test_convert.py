@@ -112,14 +112,12 @@ def test_every_unsupported_node_is_named_at_once() -> None:
     )
 
 
-def test_nodes_of_one_operator_are_counted_and_the_cure_is_named() -> None:
-    """As in a file that ONNX Runtime saves with ORT_ENABLE_ALL."""
-    chain = "r = com.microsoft.nchwc.ReorderInput(x) a = com.microsoft.nchwc.Conv(r) b = com.microsoft.nchwc.Conv(a)"
+def test_nodes_of_one_operator_are_counted_and_the_reason_is_named() -> None:
+    chain = "r = ai.onnx.ml.CastMap(x) a = com.example.Bar(r) b = ai.onnx.ml.CastMap(a)"
     error = refused(model_of(f"(float[2] x) => (float[2] y) {{ {chain} [foo] y = com.example.Foo(b) }}"))
     assert str(error) == (
-        "4 nodes cannot be converted: node 'r' (com.microsoft.nchwc.ReorderInput of opset ?), com.microsoft.nchwc.Conv x 2"
-        ": ONNX Runtime writes these operators for the processor it runs on; save the optimized model with "
-        "ORT_ENABLE_EXTENDED in place of ORT_ENABLE_ALL; node 'foo' (com.example.Foo of opset ?)"
+        "4 nodes cannot be converted: ai.onnx.ml.CastMap x 2: it works on maps, which IR does not have; "
+        "node 'a' (com.example.Bar of opset ?); node 'foo' (com.example.Foo of opset ?)"
     )
 
 

@@ -79,6 +79,14 @@ WITH_W = "(float[2] x) => (float[2] y) { y = Add (x, w) }"
 BODY = "(bool c, float[2,3] x) => (float[2,3] y) {{ [choice] y = If (c) <then_branch = one () => (float[2,3] a) {{ {} }}, else_branch = two () => (float[2,3] b) {{ b = Neg (x) }}> }}"
 FUNCTION = 'agraph (float[2,3] x) => (float[2,3] y) {{ t = local.Twice (x) y = local.Twice (t) }} <domain: "local", opset_import: ["" : 20, "com.example" : 1]> Twice (x) => (y) {{ u = Neg (x) {} }}'
 
+
+def blocked(channels: int) -> str:
+    """A convolution of com.microsoft.nchwc with weights of ones."""
+    weights = f"<float[{channels},4,1,1] w = {{{', '.join(['1'] * channels * 4)}}}>"
+    nodes = f"t = com.microsoft.nchwc.Conv (x, w) y = com.microsoft.nchwc.ReorderOutput <channels = {channels}> (t)"
+    return f"(float[1,4,2,2] x) => (float[1,{channels},2,2] y) {weights} {{ {nodes} }}"
+
+
 ROWS = [
     Row("ON001", 0, "up", "Upsample", "(float[1,1,2,2] x) => (float[1,1,4,4] y) <float[4] s = {1, 1, 2, 2}> { [up] y = Upsample (x, s) }",
         "(float[1,1,2,2] x) => (float[1,1,4,4] y) <float[4] s = {1, 1, 2, 2}> { [up] y = Resize (x, , s) }", "deprecated"),
@@ -95,6 +103,8 @@ ROWS = [
     Row("ON008", 0, "choice/then_branch/t", "Neg", BODY.format("t = Neg (x) a = Relu (x)"), BODY.format("a = Relu (x)"), "depends on it"),
     Row("ON009", None, "agraph", "graph", "(float[2] x) => () { [act] y = Relu (x) }", RELU, "no output"),
     Row("ON010", None, None, None, RELU, RELU, "opset 99 is newer than", header='ir_version: 10, opset_import: ["" : 99]'),
+    Row("ON011", None, None, None, blocked(16), blocked(8), "fit blocks of 8 and of 16",
+        header='ir_version: 10, opset_import: ["" : 20, "com.microsoft.nchwc" : 1]'),
     Row("ON101", 0, "act", "com.example.Swish", "(float[2] x) => (float[2] y) { [act] y = com.example.Swish (x) }", RELU, "the domain 'com.example' of operator 'Swish' is not known"),
     Row("ON101", 0, "act", "Relv", "(float[2] x) => (float[2] y) { [act] y = Relv (x) }", RELU, "similar operators are PRelu, Relu"),
     Row("ON101", 1, "local.Twice/act", "com.example.Swish", FUNCTION.format("[act] y = com.example.Swish (u)"), FUNCTION.format("[act] y = Relu (u)"), "com.example"),

@@ -11,7 +11,10 @@ from irexec.errors import OpError
 from irexec.ir.graph import Value
 from irexec.messages import counted
 
-_PARAMETERS = {"Relu": 0, "Tanh": 0, "Sigmoid": 0, "Silu": 0, "LeakyRelu": 1, "Clip": 2, "HardSigmoid": 2}
+_PARAMETERS = {
+    "Relu": 0, "Tanh": 0, "Sigmoid": 0, "Silu": 0, "HardSwish": 0, "LeakyRelu": 1, "Clip": 2, "HardSigmoid": 2
+}  # fmt: skip
+_NAMES_IN_IR = {"Silu": "Swish", "HardSwish": "HSwish"}
 
 
 def fused_activation(ctx: TranslationContext, x: Value, name: str, parameters: Sequence[float] | None) -> Value:
@@ -33,7 +36,7 @@ def fused_activation(ctx: TranslationContext, x: Value, name: str, parameters: S
         return clip_1(ctx, x, min=values[0], max=values[1])
     if name == "HardSigmoid":
         return hard_sigmoid(ctx, x, alpha=values[0], beta=values[1])
-    return ctx.emit({"Silu": "Swish"}.get(name, name), x)
+    return ctx.emit(_NAMES_IN_IR.get(name, name), x)
 
 
 @translates("Gelu", domain=COM_MICROSOFT)
