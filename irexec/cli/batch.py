@@ -11,7 +11,7 @@ import click
 
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, IMAGE
-from irexec.cli.option_groups import OptionGroup, command, option, settings
+from irexec.cli.option_groups import OptionGroup, command, flag, option, settings
 from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
@@ -35,30 +35,24 @@ _JOB = OptionGroup(
         "output": option(
             "-o",
             "--output",
+            "A new .npz, .npy, .parquet, .jsonl or .csv, or a new folder/.",
             required=True,
             type=FilePath(),
-            help="A new .npz, .npy, .parquet, .jsonl or .csv, or a new folder/.",
         ),
-        "resume": option("--resume", is_flag=True, help="Resume the job that writes this output, if it was started."),
-        "restart": option(
-            "--restart", is_flag=True, help="Delete what an earlier job has written to this output, and start anew."
-        ),
+        "resume": flag("--resume", "Resume the job that writes this output, if it was started."),
+        "restart": flag("--restart", "Delete what an earlier job has written to this output, and start anew."),
         "errors": option(
-            "--errors",
-            type=click.Choice(["skip", "stop"]),
-            default="skip",
-            show_default=True,
-            help="After an item that cannot be read or run.",
+            "--errors", "After an item that cannot be read or run.", choices=["skip", "stop"], default="skip"
         ),
-        "limit": option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N items."),
+        "limit": option("--limit", "Only the first N items.", type=click.IntRange(1), metavar="N"),
         "shuffle_seed": option(
             "--shuffle-seed",
+            "Take the items in a random order, before --limit.",
             type=click.IntRange(0),
             metavar="SEED",
-            help="Take the items in a random order, before --limit.",
         ),
         "jobs": option(
-            "--jobs", type=click.IntRange(1, 4096), help="Number of processes; default: number of available cores."
+            "--jobs", "Number of processes; default: number of available cores.", type=click.IntRange(1, 4096)
         ),
     },
 )
@@ -80,15 +74,9 @@ _ENGINE = OptionGroup(
     "Items and output",
     _engine,
     {
-        "engine": option(
-            "--engine",
-            type=click.Choice(["local", "ray"]),
-            default="local",
-            show_default=True,
-            help="Processes here, or of a Ray cluster.",
-        ),
+        "engine": option("--engine", "Processes here, or of a Ray cluster.", choices=["local", "ray"], default="local"),
         "address": option(
-            "--address", help="The Ray cluster: auto, or HOST:PORT of its head; default: a new one on this machine."
+            "--address", "The Ray cluster: auto, or HOST:PORT of its head; default: a new one on this machine."
         ),
     },
 )
@@ -117,24 +105,20 @@ _RESULTS = OptionGroup(
     "Results",
     _results,
     {
-        "form": option("--format", type=click.Choice(FORMATS), help="Of the files in a folder; default: npz."),
-        "column": option("--column", help="The column of a .parquet that has the items; default: the only one."),
+        "form": option("--format", "Of the files in a folder; default: npz.", choices=FORMATS),
+        "column": option("--column", "The column of a .parquet that has the items; default: the only one."),
         "batch_size": option(
-            "--batch-size",
-            type=click.IntRange(1),
-            help="Items of a run, if the model takes any number; default: 8.",
+            "--batch-size", "Items of a run, if the model takes any number; default: 8.", type=click.IntRange(1)
         ),
         "topk": option(
             "--topk",
+            "Write the K classes with the largest scores of each result instead of its values.",
             type=click.IntRange(1),
             metavar="K",
-            help="Write the K classes with the largest scores of each result instead of its values.",
         ),
-        "class_axis": option("--axis", type=int, help="The axis of the classes for --topk, of a result of all items."),
-        "softmax": option(
-            "--softmax", is_flag=True, help="For --topk: scores are softmax of the values, for results that are logits."
-        ),
-        "labels": option("--labels", type=FilePath(), help="Names of the classes of --topk, one per line."),
+        "class_axis": option("--axis", "The axis of the classes for --topk, of a result of all items.", type=int),
+        "softmax": flag("--softmax", "For --topk: scores are softmax of the values, for results that are logits."),
+        "labels": option("--labels", "Names of the classes of --topk, one per line.", type=FilePath()),
     },
 )
 _PREDICTOR = OptionGroup(
@@ -142,19 +126,10 @@ _PREDICTOR = OptionGroup(
     PredictorOptions,
     {
         "tensors": option(
-            "--tensor",
-            multiple=True,
-            metavar="NAME",
-            help="Write this tensor instead of the results; may be repeated.",
+            "--tensor", "Write this tensor instead of the results; may be repeated.", multiple=True, metavar="NAME"
         ),
-        "rebatch": option("--rebatch", is_flag=True, help="Let a model of a fixed batch take any number of items."),
-        "weights": option(
-            "--weights",
-            type=click.Choice(["auto", "packed", "unpacked"]),
-            default="auto",
-            show_default=True,
-            help="As for irexec infer.",
-        ),
+        "rebatch": flag("--rebatch", "Let a model of a fixed batch take any number of items."),
+        "weights": option("--weights", "As for irexec infer.", choices=["auto", "packed", "unpacked"], default="auto"),
         "bin": WEIGHTS.options["weights"],
         "mmap": WEIGHTS.options["mmap"],
         "precision": COMPUTE.options["precision"],
@@ -171,10 +146,8 @@ _PREDICTOR = OptionGroup(
 @_RESULTS("results")
 @SHAPES("inputs")
 @IMAGE("image")
-@_PREDICTOR("predictor", max_memory={"help": "Memory that each process may use, such as 2G; default: all available."})
-@click.option(
-    "--json", "as_json", is_flag=True, help="A line of versioned JSON for each part that is done, and one at the end."
-)
+@_PREDICTOR("predictor", max_memory="Memory that each process may use, such as 2G; default: all available.")
+@flag("--json", "as_json", "A line of versioned JSON for each part that is done, and one at the end.")
 def batch(
     model: str,
     sources: tuple[str, ...],

@@ -6,7 +6,7 @@ import click
 
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions
-from irexec.cli.option_groups import command, settings
+from irexec.cli.option_groups import command, json_option, option, settings
 from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
@@ -22,19 +22,12 @@ from irexec.tools.measure.bench import bench as measure
 @LIMITS(
     "limits",
     only=("threads", "max_memory"),
-    threads={"help": "Number of threads of each engine; default: the engine's own."},
-    max_memory={"help": "Refuse tensors with which irexec's process would exceed this memory; default: all available."},
+    threads="Number of threads of each engine; default: the engine's own.",
+    max_memory="Refuse tensors with which irexec's process would exceed this memory; default: all available.",
 )
-@click.option(
-    "--against",
-    multiple=True,
-    type=click.Choice(OTHERS),
-    help="Measure this runtime too, if it is installed; may be repeated.",
-)
-@click.option(
-    "--onnx", type=FilePath(), help="The ONNX model for --against onnxruntime; default: MODEL with the suffix .onnx."
-)
-@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of a table.")
+@option("--against", "Measure this runtime too, if it is installed; may be repeated.", choices=OTHERS, multiple=True)
+@option("--onnx", "The ONNX model for --against onnxruntime; default: MODEL with the suffix .onnx.", type=FilePath())
+@json_option
 def bench(
     model: str,
     inputs: InputOptions,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions, precision_as
 from irexec.cli.next_steps import after_compare, as_given, reads_stdin
-from irexec.cli.option_groups import Option, OptionGroup, command, option, settings
+from irexec.cli.option_groups import Option, OptionGroup, command, flag, option, settings
 from irexec.cli.options import LIMITS, MEASURING, InputOptions, LimitOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
+from irexec.cli.values import Parsed
 from irexec.tools.arrays.agreement import METRICS
 from irexec.tools.compare import CompareOptions, Comparison
 from irexec.tools.compare import compare as compare_models
@@ -20,26 +19,19 @@ from irexec.tools.compare.sections import comparison_sections
 from irexec.tools.engines.runtimes import RUNTIMES
 
 
-class PairOfNames(click.ParamType):
-    """``A=B``: the names of two tensors."""
-
-    name = "pair"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Both names."""
-        one, _, other = str(value).partition("=")
-        if not one or not other or "=" in other:
-            return self.fail(f"{value!r} is not a pair of names, expected A=B", param, ctx)
-        return one, other
+def _pair_of_names(text: str) -> tuple[str, str]:
+    one, _, other = text.partition("=")
+    if not one or not other or "=" in other:
+        raise ValueError(f"{text!r} is not a pair of names, expected A=B")
+    return one, other
 
 
 def _runtime(side: str) -> Option:
     return option(
         f"--{side.lower()}-runtime",
-        type=click.Choice(RUNTIMES),
+        f"The runtime of {side}. reference: irexec's reference kernels; onnx: the reference evaluator of onnx.",
+        choices=RUNTIMES,
         default="irexec",
-        show_default=True,
-        help=f"The runtime of {side}. reference: irexec's reference kernels; onnx: the reference evaluator of onnx.",
     )
 
 
@@ -49,8 +41,8 @@ _RUNTIMES = OptionGroup(
     {
         "a_runtime": _runtime("A"),
         "b_runtime": _runtime("B"),
-        "a_weights": option("--a-bin", type=FilePath(), help="The weights of A; default: the .bin beside it."),
-        "b_weights": option("--b-bin", type=FilePath(), help="The weights of B; default: the .bin beside it."),
+        "a_weights": option("--a-bin", "The weights of A; default: the .bin beside it.", type=FilePath()),
+        "b_weights": option("--b-bin", "The weights of B; default: the .bin beside it.", type=FilePath()),
     },
 )
 _COMPARISON = OptionGroup(
@@ -58,47 +50,38 @@ _COMPARISON = OptionGroup(
     CompareOptions,
     {
         "metric": option(
-            "--metric",
-            type=click.Choice(METRICS),
-            help="Decides whether tensors agree; default: max, or snr after quantisation.",
+            "--metric", "Decides whether tensors agree; default: max, or snr after quantisation.", choices=METRICS
         ),
         "rtol": option(
-            "--rtol", type=float, help="Relative tolerance of max; default: 1e-4 for f32, 0.01 for f16, 0.05 for bf16."
+            "--rtol", "Relative tolerance of max; default: 1e-4 for f32, 0.01 for f16, 0.05 for bf16.", type=float
         ),
         "atol": option(
-            "--atol",
-            type=float,
-            help="Absolute tolerance of max; default: rtol times the root mean square of A's tensor.",
+            "--atol", "Absolute tolerance of max; default: rtol times the root mean square of A's tensor.", type=float
         ),
         "threshold": option(
             "--threshold",
+            "Of the other metrics: at most 0.001 (rel), at least 0.999 (cosine) or 30 dB (snr).",
             type=float,
-            help="Of the other metrics: at most 0.001 (rel), at least 0.999 (cosine) or 30 dB (snr).",
         ),
         "maps": option(
-            "--map", multiple=True, type=PairOfNames(), metavar="A=B", help="Pair these two tensors; may be repeated."
+            "--map",
+            "Pair these two tensors; may be repeated.",
+            multiple=True,
+            type=Parsed("pair", _pair_of_names),
+            metavar="A=B",
         ),
         "inputs_of": option(
-            "--from-inputs-of",
-            type=click.Choice(["A", "B"]),
-            help="The inputs of the other model are tensors of this one.",
+            "--from-inputs-of", "The inputs of the other model are tensors of this one.", choices=["A", "B"]
         ),
-        "isolate": option(
-            "--isolate",
-            is_flag=True,
-            help="Run each layer of B alone, with the tensors of A as inputs: errors do not add up.",
+        "isolate": flag(
+            "--isolate", "Run each layer of B alone, with the tensors of A as inputs: errors do not add up."
         ),
         "tries": option(
-            "--tries",
-            type=click.IntRange(1, 1000),
-            default=1,
-            show_default=True,
-            help="Compare with so many inputs, until a fault is found.",
+            "--tries", "Compare with so many inputs, until a fault is found.", type=click.IntRange(1, 1000), default=1
         ),
-        "strict": option(
+        "strict": flag(
             "--strict",
-            is_flag=True,
-            help="Count tensors that are paired by structure alone, even if everything computed from them agrees.",
+            "Count tensors that are paired by structure alone, even if everything computed from them agrees.",
         ),
     },
 )
@@ -110,8 +93,8 @@ _COMPARISON = OptionGroup(
 @_RUNTIMES("sides")
 @MEASURING(
     "inputs",
-    given={"help": "As for infer: a file, or random, zeros or ones."},
-    shapes={"help": "Set the shape of an input of both; may be repeated."},
+    given="As for infer: a file, or random, zeros or ones.",
+    shapes="Set the shape of an input of both; may be repeated.",
     runs={
         "type": click.IntRange(1, 1000),
         "default": None,
@@ -123,13 +106,11 @@ _COMPARISON = OptionGroup(
 @COMPUTE("compute", only=("precision",), precision=precision_as("as the other runtime does, or f32"))
 @LIMITS(
     "limits",
-    threads={"help": "Number of threads of each runtime; default: the runtime's own."},
-    timeout={"help": "Stop a run that takes longer; exit code 124."},
+    threads="Number of threads of each runtime; default: the runtime's own.",
+    timeout="Stop a run that takes longer; exit code 124.",
 )
-@click.option(
-    "--all", "shows_all", is_flag=True, help="Show every tensor, not only those around the first that differs."
-)
-@click.option("--json", "as_json", is_flag=True, help="Versioned JSON, with every tensor.")
+@flag("--all", "shows_all", "Show every tensor, not only those around the first that differs.")
+@flag("--json", "as_json", "Versioned JSON, with every tensor.")
 def compare(
     a: str,
     b: str | None,

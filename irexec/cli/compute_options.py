@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-import click
-
 from irexec.analysis.precision import DEFAULT_PRECISION, Precision
-from irexec.cli.option_groups import OptionGroup, option
-from irexec.cli.quantities import Values
+from irexec.cli.option_groups import OptionGroup, flag, option
+from irexec.cli.values import finite_values
 from irexec.tools.images.images import ImageOptions
 
 
@@ -32,14 +30,11 @@ COMPUTE = OptionGroup(
     {
         "precision": option(
             "--precision",
-            type=click.Choice(get_args(Precision)),
+            "Compute f16 and bf16 in f32, or as-written: every result is rounded to its type.",
+            choices=get_args(Precision),
             default=DEFAULT_PRECISION,
-            show_default=True,
-            help="Compute f16 and bf16 in f32, or as-written: every result is rounded to its type.",
         ),
-        "optimize": option(
-            "--no-optimize", is_flag=True, flag_value=False, default=True, help="Run only the reference kernels."
-        ),
+        "optimize": flag("--no-optimize", "Run only the reference kernels.", value=False),
     },
 )
 
@@ -54,20 +49,25 @@ IMAGE = OptionGroup(
     "Images",
     ImageOptions,
     {
-        "layout": option("--layout", help="Axes of the input that takes an image, such as NCHW."),
+        "layout": option("--layout", "Axes of the input that takes an image, such as NCHW."),
         "mean": option(
             "--mean",
-            type=Values(),
+            "Subtracted from every pixel (0..255): one value, or one per channel.",
+            type=finite_values(),
             default="0",
-            help="Subtracted from every pixel (0..255): one value, or one per channel.",
         ),
-        "scale": option("--scale", type=Values(zero=False), default="1", help="Divisor of every pixel, after --mean."),
-        "bgr": option("--bgr", is_flag=True, help="The model's channels are in BGR order."),
+        "scale": option(
+            "--scale",
+            "Divisor of every pixel, after --mean.",
+            type=finite_values(zero=False),
+            default="1",
+        ),
+        "bgr": flag("--bgr", "The model's channels are in BGR order."),
         "resize": option(
             "--resize",
-            type=click.Choice(["stretch", "fit", "crop", "none"]),
-            help="An image of another size: stretch it (default), fit it in and pad with black, crop the middle, or "
+            "An image of another size: stretch it (default), fit it in and pad with black, crop the middle, or "
             "refuse it.",
+            choices=["stretch", "fit", "crop", "none"],
         ),
     },
 )

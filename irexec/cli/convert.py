@@ -15,10 +15,10 @@ from irexec.analysis.model import Model
 from irexec.api import save_model
 from irexec.cli import render
 from irexec.cli.next_steps import as_given, go_on
-from irexec.cli.option_groups import OptionGroup, command, option
+from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option
 from irexec.cli.options import tolerance
 from irexec.cli.paths import FilePath
-from irexec.cli.shape_option import ALTERNATIVE, METAVAR, ShapeOptions, ShapeType, shapes_by_name
+from irexec.cli.shape_option import ALTERNATIVE, SHAPES_GIVEN, ShapeOptions, shapes_by_name
 from irexec.cli.usage import refuse_without
 from irexec.errors import ConversionError, EngineError, InputError, OpError
 from irexec.ir.dims import PartialShape, shape_text
@@ -47,27 +47,18 @@ _VERIFY = OptionGroup(
     "Verification",
     _verify_options,
     {
-        "verify": option(
+        "verify": flag(
             "--verify",
-            is_flag=True,
-            help="Run the ONNX model (by ONNX Runtime if installed, else by the reference evaluator of onnx) and the "
+            "Run the ONNX model (by ONNX Runtime if installed, else by the reference evaluator of onnx) and the "
             "IR on the same random inputs, and compare the results. Dynamic dimensions stay dynamic in the IR and get "
             "random sizes here.",
         ),
         "verify_shapes": option(
             "--verify-shape",
-            multiple=True,
-            type=ShapeType(),
-            metavar=METAVAR,
-            help="The shape of an input for --verify only; the IR is not changed. Implies --verify; may be repeated.",
+            "The shape of an input for --verify only; the IR is not changed. Implies --verify; may be repeated.",
+            **SHAPES_GIVEN,
         ),
-        "seed": option(
-            "--seed",
-            type=click.IntRange(0),
-            default=0,
-            show_default=True,
-            help="For the random inputs and sizes of --verify.",
-        ),
+        "seed": option("--seed", "For the random inputs and sizes of --verify.", type=click.IntRange(0), default=0),
         **tolerance("--verify", rtol=1e-3, atol=1e-4).options,
     },
 )
@@ -75,21 +66,10 @@ _VERIFY = OptionGroup(
 
 @command()
 @click.argument("model", type=FilePath())
-@click.option("-o", "--output", type=FilePath(), help="The .xml to write; default: MODEL with the suffix .xml.")
-@click.option(
-    "--input",
-    "shapes",
-    multiple=True,
-    type=ShapeType(),
-    metavar=METAVAR,
-    help=f"Set the shape of an input of the IR; may be repeated. {ALTERNATIVE}",
-)
-@click.option(
-    "--strict",
-    is_flag=True,
-    help="Refuse a model that declares types or shapes which its nodes contradict; default: warn.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of a table.")
+@option("-o", "--output", "The .xml to write; default: MODEL with the suffix .xml.", type=FilePath())
+@option("--input", "shapes", f"Set the shape of an input of the IR; may be repeated. {ALTERNATIVE}", **SHAPES_GIVEN)
+@flag("--strict", "Refuse a model that declares types or shapes which its nodes contradict; default: warn.")
+@json_option
 @_VERIFY("verification")
 def convert(
     model: str,

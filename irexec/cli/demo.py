@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import click
 
 from irexec.cli import render
-from irexec.cli.option_groups import command
+from irexec.cli.option_groups import command, flag
 from irexec.cli.paths import FilePath
 from irexec.display import Text
 from irexec.messages import counted
@@ -25,7 +25,7 @@ _NEXT = (
 
 @command()
 @click.argument("folder", type=FilePath(), default="irexec-demo")
-@click.option("--json", "as_json", is_flag=True, help="Versioned JSON: the files and the commands, which are not run.")
+@flag("--json", "as_json", "Versioned JSON: the files and the commands, which are not run.")
 def demo(folder: str, as_json: bool) -> None:
     """Write a small sample into FOLDER (default: irexec-demo), run validate, infer and compare on it, and print
     what comes next.

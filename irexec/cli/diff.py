@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import click
 
 from irexec.cli import render
 from irexec.cli.next_steps import as_given, go_on
-from irexec.cli.option_groups import OptionGroup, command, option
+from irexec.cli.option_groups import OptionGroup, command, flag, option
 from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.usage import is_given
-from irexec.errors import InputError
+from irexec.cli.values import Parsed
 from irexec.messages import counted
 from irexec.tools.diff import KINDS, Diff
 from irexec.tools.diff import diff as find_differences
@@ -26,22 +25,12 @@ FORMATS = ("text", "json", "markdown", "github")
 _EQUAL, _DIFFERENT = 0, 1
 
 
-class Entries(click.ParamType):
+def _entries(text: str) -> tuple[str, ...]:
     """Entries of --ignore, separated by commas; a name of a layer, which may have commas, is an option of its own."""
-
-    name = "kinds"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """Returns the entries."""
-        if isinstance(value, tuple):
-            return value
-        text = str(value).strip()
-        entries = (text,) if text.startswith("layer=") else tuple(part.strip() for part in text.split(","))
-        try:
-            Ignored.parsed(entries)
-        except InputError as error:
-            self.fail(str(error), param, ctx)
-        return entries
+    text = text.strip()
+    entries = (text,) if text.startswith("layer=") else tuple(part.strip() for part in text.split(","))
+    Ignored.parsed(entries)
+    return entries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,16 +58,13 @@ _OUTPUT = OptionGroup(
     {
         "form": option(
             "--format",
-            type=click.Choice(FORMATS),
+            "Text like a patch; or versioned JSON, a table for a pull request, annotations of GitHub Actions.",
+            choices=FORMATS,
             default="text",
-            show_default=True,
-            help="Text like a patch; or versioned JSON, a table for a pull request, annotations of GitHub Actions.",
         ),
-        "as_json": option("--json", is_flag=True, help="Same as --format json."),
-        "weights": option(
-            "--weights", is_flag=True, help="Also a table of the constants whose values changed, with statistics."
-        ),
-        "verbose": option("-v", "--verbose", is_flag=True, help="Every layer, also where the same happened to many."),
+        "as_json": flag("--json", "Same as --format json."),
+        "weights": flag("--weights", "Also a table of the constants whose values changed, with statistics."),
+        "verbose": flag("-v", "--verbose", "Every layer, also where the same happened to many."),
     },
 )
 
@@ -86,17 +72,17 @@ _OUTPUT = OptionGroup(
 @command()
 @click.argument("a", type=FilePath())
 @click.argument("b", type=FilePath())
-@click.option("--a-bin", type=FilePath(), help="The weights of A; default: the .bin beside it.")
-@click.option("--b-bin", type=FilePath(), help="The weights of B; default: the .bin beside it.")
+@option("--a-bin", "The weights of A; default: the .bin beside it.", type=FilePath())
+@option("--b-bin", "The weights of B; default: the .bin beside it.", type=FilePath())
 @WEIGHTS("files", only=("mmap",))
-@SHAPES("inputs", shapes={"help": "Set the shape of an input of both; may be repeated."})
-@click.option(
+@SHAPES("inputs", shapes="Set the shape of an input of both; may be repeated.")
+@option(
     "--ignore",
-    multiple=True,
-    type=Entries(),
-    metavar="KINDS|values=1e-6|layer=NAME",
-    help=f"Leave out changes of these kinds, separated by commas ({', '.join(KINDS)}), values with at most this "
+    f"Leave out changes of these kinds, separated by commas ({', '.join(KINDS)}), values with at most this "
     "relative norm of their differences, or a layer by name or id (an asterisk matches any text); may be repeated.",
+    multiple=True,
+    type=Parsed("kinds", _entries),
+    metavar="KINDS|values=1e-6|layer=NAME",
 )
 @_OUTPUT("shown")
 def diff(

@@ -9,8 +9,8 @@ from irexec.api import save_model
 from irexec.authoring.editor import Editor
 from irexec.cli import render
 from irexec.cli.edit_options import EditCommand, Steps, step_options
-from irexec.cli.option_groups import command
-from irexec.cli.options import WEIGHTS, WeightsOptions, json_option
+from irexec.cli.option_groups import command, flag, json_option, option
+from irexec.cli.options import WEIGHTS, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.io.output_file import check_model_files
 from irexec.messages import counted
@@ -22,8 +22,8 @@ from irexec.tools.run.shapes import read_with_shapes
 
 @command(kind=EditCommand)
 @click.argument("model", type=FilePath())
-@click.option("-o", "--output", type=FilePath(), help="The .xml to write; the .bin is written beside it.")
-@click.option("--dry-run", is_flag=True, help="Make all steps and show the changes, but write nothing.")
+@option("-o", "--output", "The .xml to write; the .bin is written beside it.", type=FilePath())
+@flag("--dry-run", "Make all steps and show the changes, but write nothing.")
 @json_option
 @WEIGHTS("files")
 @step_options

@@ -11,9 +11,10 @@ import click
 
 from irexec.api import read_model
 from irexec.authoring.editor import Editor
-from irexec.cli.edit_values import AttributeValue, Compression, KindWithOptions, NamedValue, Pair, numbers, resizing
-from irexec.cli.option_groups import GroupedCommand, Option, OptionGroup, option
-from irexec.cli.shape_option import METAVAR, ShapeType, shapes_by_input
+from irexec.cli.edit_values import attribute_value, kind_for_output, kind_with_options, named, numbers, pair, resizing
+from irexec.cli.option_groups import GroupedCommand, Option, OptionGroup, flag, option
+from irexec.cli.shape_option import SHAPES_GIVEN, shapes_by_input
+from irexec.cli.values import Parsed
 from irexec.errors import InputError, ModelError
 from irexec.ir.shape_text import ShapeLike
 
@@ -51,6 +52,10 @@ def _each(make: Callable[..., None]) -> Callable[[Editor, Given], None]:
             make(editor, *(value if isinstance(value, tuple) else (value,)))
 
     return steps
+
+
+def _together(make: Callable[..., None]) -> Callable[[Editor, Given], None]:
+    return lambda editor, given: make(editor, *(value for _, value in given))
 
 
 def _flag(make: Callable[[Editor], None]) -> Callable[[Editor, Given], None]:
@@ -112,201 +117,125 @@ def _compress(editor: Editor, given: Given) -> None:
 
 
 def _step(
-    heading: str, flag: str, make: Callable[..., None], help: str, *, group: str = "", **settings: Any
-) -> StepOption:
-    if not settings.get("is_flag"):
-        settings["multiple"] = True
-    return StepOption(heading, option(flag, help=help, **settings), make, group)
+    heading: str, flag: str, metavar: str, make: Callable[[Editor, Given], None], help: str, *,
+    group: str = "", parse: Callable[[str], Any] = str,
+) -> StepOption:  # fmt: skip
+    """A step of an option that may be repeated; ``parse`` makes its value from a text of the form ``metavar``."""
+    kind = Parsed(metavar, parse, of_form=True)
+    return StepOption(heading, option(flag, help, multiple=True, type=kind, metavar=metavar), make, group)
 
 
-_PREPROCESSING = "preprocessing"
+def _switch(heading: str, flags: str, make: Callable[[Editor, Given], None], help: str, group: str = "") -> StepOption:
+    """A step of an option without a value."""
+    return StepOption(heading, flag(flags, help), make, group)
+
+
+_INPUT, _BITS = "Preprocessing", "Weights in fewer bits"
+
 STEPS: Mapping[str, StepOption] = {
     "cut_from": _step(
-        "Cut",
-        "--cut-from",
-        lambda g, given: g.cut_from(*(value for _, value in given)),
+        "Cut", "--cut-from", "TENSOR", _together(Editor.cut_from),
         "Make this tensor an input, and leave out what only it depended on. All tensors given are one step.",
         group="cut_from",
-        metavar="TENSOR",
     ),
     "cut_to": _step(
-        "Cut",
-        "--cut-to",
-        lambda g, given: g.cut_to(*(value for _, value in given)),
+        "Cut", "--cut-to", "TENSOR", _together(Editor.cut_to),
         "Make this tensor an output, and leave out what no such tensor depends on. All tensors given are one step.",
         group="cut_to",
-        metavar="TENSOR",
     ),
     "add_output": _step(
-        "Cut", "--add-output", _each(Editor.add_output), "Make this tensor a further output.", metavar="TENSOR"
+        "Cut", "--add-output", "TENSOR", _each(Editor.add_output), "Make this tensor a further output."
     ),
     "rename": _step(
-        "Names",
-        "--rename",
-        _each(Editor.rename),
+        "Names", "--rename", "OLD=NEW", _each(Editor.rename),
         "Rename layers and tensors. OLD may have asterisks, whose texts "
         r"those of NEW stand for, or be re: and a regular expression: 're:^model/(.*)=\1'.",
-        type=Pair("OLD=NEW"),
-        metavar="OLD=NEW",
+        parse=pair,
     ),
-    "shapes": _step(
+    "shapes": StepOption(
         "Inputs",
-        "--shape",
-        _reshape,
-        "Set the shape of an input; all shapes given are one step.",
-        group="shapes",
-        type=ShapeType(),
-        metavar=METAVAR,
+        option("--shape", "Set the shape of an input; all shapes given are one step.", **SHAPES_GIVEN),
+        _reshape, "shapes",
     ),
     "batch": _step(
-        "Inputs", "--batch", _each(Editor.set_batch), "Set the batch size of all inputs; ? is any size.", metavar="8|?"
+        "Inputs", "--batch", "8|?", _each(Editor.set_batch), "Set the batch size of all inputs; ? is any size."
     ),
     "set": _step(
-        "Layers",
-        "--set",
-        _each(Editor.set_attribute),
-        "Set an attribute of a layer.",
-        type=AttributeValue("LAYER.ATTRIBUTE=VALUE"),
-        metavar="LAYER.ATTRIBUTE=VALUE",
+        "Layers", "--set", "LAYER.ATTRIBUTE=VALUE", _each(Editor.set_attribute), "Set an attribute of a layer.",
+        parse=attribute_value,
     ),
     "const": _step(
-        "Layers",
-        "--const",
-        _each(_constant),
-        "Replace the values of a Constant by those of a file.",
-        type=Pair("LAYER=FILE.npy"),
-        metavar="LAYER=FILE.npy",
+        "Layers", "--const", "LAYER=FILE.npy", _each(_constant),
+        "Replace the values of a Constant by those of a file.", parse=pair,
     ),
     "remove": _step(
-        "Layers",
-        "--remove",
-        _each(Editor.remove),
+        "Layers", "--remove", "LAYER", _each(Editor.remove),
         "Take a layer out: its readers read the input that has the type and shape of its output.",
-        metavar="LAYER",
     ),
     "replace": _step(
-        "Layers",
-        "--replace",
-        _each(_replace),
-        "Put the layers of a model in the place of a layer.",
-        type=Pair("LAYER=MODEL.xml"),
-        metavar="LAYER=MODEL.xml",
+        "Layers", "--replace", "LAYER=MODEL.xml", _each(_replace),
+        "Put the layers of a model in the place of a layer.", parse=pair,
     ),
     "element": _step(
-        "Preprocessing",
-        "--element",
-        _preprocess,
-        "Take an input, or give an output, in another element type.",
-        group=_PREPROCESSING,
-        type=NamedValue("NAME=TYPE", str),
-        metavar="NAME=u8",
+        _INPUT, "--element", "NAME=u8", _preprocess, "Take an input, or give an output, in another element type.",
+        group=_INPUT, parse=named(),
     ),
     "layout": _step(
-        "Preprocessing",
-        "--layout",
-        _preprocess,
-        "Take an input in another layout, by a Transpose.",
-        group=_PREPROCESSING,
-        type=NamedValue("[NAME=]LAYOUT", str),
-        metavar="[NAME=]NHWC",
+        _INPUT, "--layout", "[NAME=]NHWC", _preprocess, "Take an input in another layout, by a Transpose.",
+        group=_INPUT, parse=named(),
     ),
     "model_layout": _step(
-        "Preprocessing",
-        "--model-layout",
-        _preprocess,
+        _INPUT, "--model-layout", "[NAME=]NCHW", _preprocess,
         "The layout that the model has; default: what the model declares, or else by the axis of 1, 3 or 4 channels.",
-        group=_PREPROCESSING,
-        type=NamedValue("[NAME=]LAYOUT", str),
-        metavar="[NAME=]NCHW",
+        group=_INPUT, parse=named(),
     ),
     "resize": _step(
-        "Preprocessing",
-        "--resize",
-        _preprocess,
+        _INPUT, "--resize", "[NAME=]linear[:HxW]", _preprocess,
         "Take images of any size, or of this size, and resize them: linear, cubic or nearest.",
-        group=_PREPROCESSING,
-        type=NamedValue("[NAME=]MODE[:HxW]", resizing),
-        metavar="[NAME=]linear[:HxW]",
+        group=_INPUT, parse=named(resizing),
     ),
-    "reverse_channels": _step(
-        "Preprocessing",
-        "--reverse-channels",
-        _preprocess,
-        "Reverse the order of the channels, such as BGR to RGB.",
-        group=_PREPROCESSING,
-        is_flag=True,
+    "reverse_channels": _switch(
+        _INPUT, "--reverse-channels", _preprocess, "Reverse the order of the channels, such as BGR to RGB.", _INPUT
     ),
     "mean": _step(
-        "Preprocessing",
-        "--mean",
-        _preprocess,
-        "Subtract a number, or one for each channel in the order of the model.",
-        group=_PREPROCESSING,
-        type=NamedValue("[NAME=]1,2,3", numbers),
-        metavar="[NAME=]1,2,3",
+        _INPUT, "--mean", "[NAME=]1,2,3", _preprocess,
+        "Subtract a number, or one for each channel in the order of the model.", group=_INPUT, parse=named(numbers),
     ),
     "scale": _step(
-        "Preprocessing",
-        "--scale",
-        _preprocess,
-        "Divide by a number, or by one for each channel, after the mean.",
-        group=_PREPROCESSING,
-        type=NamedValue("[NAME=]1,2,3", numbers),
-        metavar="[NAME=]1,2,3",
+        _INPUT, "--scale", "[NAME=]1,2,3", _preprocess,
+        "Divide by a number, or by one for each channel, after the mean.", group=_INPUT, parse=named(numbers),
     ),
     "append": _step(
-        "Postprocessing",
-        "--append",
-        _each(_append),
+        "Postprocessing", "--append", "[OUTPUT=]softmax|...", _each(_append),
         "Append softmax, sigmoid, argmax, topk or nms to an output, with options such as topk:k=5 or softmax:axis=1.",
-        type=KindWithOptions(),
-        metavar="[OUTPUT=]softmax|...",
+        parse=kind_for_output,
     ),
     "compress": _step(
-        "Weights in fewer bits",
-        "--compress",
-        _compress,
+        _BITS, "--compress", "f16|int8|int4[:group=128]", _compress,
         "Store weights as f16, as integers of 8 bits, or of 4 bits in groups, as OpenVINO and NNCF do.",
-        type=Compression(),
-        metavar="f16|int8|int4[:group=128]",
+        parse=kind_with_options,
     ),
-    "decompress": _step(
-        "Weights in fewer bits",
-        "--decompress",
-        _flag(Editor.decompress),
+    "decompress": _switch(
+        _BITS, "--decompress", _flag(Editor.decompress),
         "Store compressed weights in the element type in which they are used.",
-        is_flag=True,
     ),
-    "fold": _step(
-        "Rewriting",
-        "--fold",
-        _flag(Editor.fold),
+    "fold": _switch(
+        "Rewriting", "--fold", _flag(Editor.fold),
         "Replace what depends on constants alone, or on known shapes, by constants.",
-        is_flag=True,
     ),
-    "optimize": _step(
-        "Rewriting",
-        "--optimize",
-        _flag(Editor.optimize),
+    "optimize": _switch(
+        "Rewriting", "--optimize", _flag(Editor.optimize),
         "Leave out and merge layers where the results stay the same bit by bit.",
-        is_flag=True,
     ),
     "unfreeze": _step(
-        "Rewriting",
-        "--unfreeze",
-        _each(Editor.unfreeze),
+        "Rewriting", "--unfreeze", "INPUT", _each(Editor.unfreeze),
         "Let the batch of an input have any size: patterns of Reshape that keep it get 0 or -1.",
-        metavar="INPUT",
     ),
     "rt_info": _step(
-        "Metadata",
-        "--rt-info",
-        _each(Editor.set_rt_info),
-        "Set an entry of the model's rt_info; KEY may be a path such as model_info/model_type.",
-        type=Pair("KEY=VALUE"),
-        metavar="KEY=VALUE",
+        "Metadata", "--rt-info", "KEY=VALUE", _each(Editor.set_rt_info),
+        "Set an entry of the model's rt_info; KEY may be a path such as model_info/model_type.", parse=pair,
     ),
-}
+}  # fmt: skip
 """The steps by the names of their parameters, in the order of --help."""
 
 

@@ -5,54 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import click
+
+def pair(text: str) -> tuple[str, str]:
+    """The parts of LEFT=RIGHT, both of which are not empty: the last equals sign separates the two."""
+    left, _, right = text.rpartition("=")
+    if not left or not right:
+        raise ValueError
+    return left, right
 
 
-class Pair(click.ParamType):
-    """A text of the form LEFT=RIGHT: the last equals sign separates the two."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Returns the two parts, neither of which is empty."""
-        if isinstance(value, tuple):
-            return value
-        left, _, right = str(value).rpartition("=")
-        if not left or not right:
-            self.fail(f"{str(value)!r} is not of the form {self.name}", param, ctx)
-        return left, right
+def attribute_value(text: str) -> tuple[str, str, str]:
+    """The parts of LAYER.ATTRIBUTE=VALUE, where the layer's name may have dots, and the value may be empty."""
+    left, equals, value = text.rpartition("=")
+    layer, _, name = left.rpartition(".")
+    if not (equals and layer and name):
+        raise ValueError
+    return layer, name, value
 
 
-class AttributeValue(Pair):
-    """LAYER.ATTRIBUTE=VALUE, where the layer's name may have dots, and the value may be empty."""
+def named(parse: Callable[[str], Any] = str) -> Callable[[str], tuple[str | None, Any]]:
+    """A parser of NAME=VALUE for an input or output, or of VALUE alone for the only one, which has the name None."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Returns the layer, the attribute and the text of the value."""
-        if isinstance(value, tuple):
-            return value
-        left, equals, text = str(value).rpartition("=")
-        layer, _, name = left.rpartition(".")
-        if not (equals and layer and name):
-            self.fail(f"{str(value)!r} is not of the form {self.name}", param, ctx)
-        return layer, name, text
+    def parse_named(text: str) -> tuple[str | None, Any]:
+        name, equals, value = text.rpartition("=")
+        return name if equals else None, parse(value)
 
-
-class NamedValue(click.ParamType):
-    """A value for an input or output: NAME=VALUE, or VALUE alone for the only one."""
-
-    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
-        self.name, self._parse = name, parse
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str | None, Any]:
-        """Returns the name, None without one, and the value."""
-        if isinstance(value, tuple):
-            return value
-        name, equals, text = str(value).rpartition("=")
-        try:
-            return name if equals else None, self._parse(text)
-        except ValueError as error:
-            self.fail(f"{str(value)!r} is not of the form {self.name}: {error}", param, ctx)
+    return parse_named
 
 
 def numbers(text: str) -> list[float]:
@@ -91,33 +69,8 @@ def _value(text: str) -> Any:
     return text
 
 
-class KindWithOptions(click.ParamType):
-    """[OUTPUT=]KIND[:OPTION=VALUE,...]"""
-
-    name = "[OUTPUT=]KIND[:OPTIONS]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Returns the output, None without one, the kind and its options."""
-        if isinstance(value, tuple):
-            return value
-        start, colon, rest = str(value).partition(":")
-        output, equals, kind = start.rpartition("=")
-        try:
-            return (output if equals else None, *kind_with_options(f"{kind}{colon}{rest}"))
-        except ValueError as error:
-            self.fail(f"{str(value)!r} is not of the form {self.name}: {error}", param, ctx)
-
-
-class Compression(click.ParamType):
-    """MODE or MODE:group=N"""
-
-    name = "f16|int8|int4[:group=128]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Returns the mode and its options."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            return kind_with_options(str(value))
-        except ValueError as error:
-            self.fail(f"{str(value)!r} is not of the form {self.name}: {error}", param, ctx)
+def kind_for_output(text: str) -> tuple[str | None, str, dict[str, Any]]:
+    """[OUTPUT=]KIND[:OPTION=VALUE,...]: the output, None without one, the kind and its options."""
+    start, colon, rest = text.partition(":")
+    output, equals, kind = start.rpartition("=")
+    return (output if equals else None, *kind_with_options(f"{kind}{colon}{rest}"))

@@ -7,13 +7,13 @@ import click
 from irexec.analysis.codes import explain as explained
 from irexec.analysis.codes import findings
 from irexec.cli import render
-from irexec.cli.option_groups import command
+from irexec.cli.option_groups import command, json_option
 from irexec.tools.sections.codes import code_sections, codes_table
 
 
 @command()
 @click.argument("names", metavar="[CODE]...", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
+@json_option
 def explain(names: tuple[str, ...], as_json: bool) -> None:
     """Explain each finding CODE of validate: its meaning, an example and how to repair it; without a CODE,
     list all of them.

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from irexec.cli import render
-from irexec.cli.option_groups import command
-from irexec.cli.options import INPUTS, WEIGHTS, InputOptions, WeightsOptions, json_option
+from irexec.cli.option_groups import command, flag, json_option, option
+from irexec.cli.options import INPUTS, WEIGHTS, InputOptions, WeightsOptions
 from irexec.cli.paths import FilePath
+from irexec.cli.values import Parsed
 from irexec.messages import counted
 
 
-class Layers(click.ParamType):
+def _names(text: str) -> tuple[str, ...]:
     """Names or ids of layers between commas; a name with a comma is an option of its own."""
-
-    name = "A,B"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """Returns the names."""
-        return value if isinstance(value, tuple) else tuple(part.strip() for part in str(value).split(","))
+    return tuple(part.strip() for part in text.split(","))
 
 
 @command()
 @click.argument("model", type=FilePath())
-@click.option("--layers", multiple=True, required=True, type=Layers(), help="Layers by name or id; may be repeated.")
-@click.option("-o", "--output", required=True, type=FilePath(), help="The .xml to write; .bin and .npz are beside it.")
-@click.option(
-    "--keep-shapes", is_flag=True, help="Leave sizes open that are not known before a run; default: those of the run."
-)
+@option("--layers", "Layers by name or id; may be repeated.", multiple=True, required=True, type=Parsed("A,B", _names))
+@option("-o", "--output", "The .xml to write; .bin and .npz are beside it.", required=True, type=FilePath())
+@flag("--keep-shapes", "Leave sizes open that are not known before a run; default: those of the run.")
 @json_option
 @WEIGHTS("files")
 @INPUTS("inputs")

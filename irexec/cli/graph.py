@@ -8,7 +8,7 @@ import click
 
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions
-from irexec.cli.option_groups import OptionGroup, command, option, settings
+from irexec.cli.option_groups import OptionGroup, command, flag, option, settings
 from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.usage import is_given, refuse_without
@@ -43,45 +43,26 @@ _DRAWN = OptionGroup(
     _drawn,
     {
         "around": option(
-            "--around",
-            multiple=True,
-            metavar="LAYER",
-            help="Draw only what is near this layer or tensor; may be repeated.",
+            "--around", "Draw only what is near this layer or tensor; may be repeated.", multiple=True, metavar="LAYER"
         ),
-        "hops": option(
-            "--hops",
-            type=click.IntRange(0),
-            default=3,
-            show_default=True,
-            help="For --around: at most so many edges away.",
-        ),
+        "hops": option("--hops", "For --around: at most so many edges away.", type=click.IntRange(0), default=3),
         "from_": option(
-            "--from",
-            multiple=True,
-            metavar="LAYER",
-            help="Draw only what depends on this layer or tensor; may be repeated.",
+            "--from", "Draw only what depends on this layer or tensor; may be repeated.", multiple=True, metavar="LAYER"
         ),
         "to": option(
-            "--to",
-            multiple=True,
-            metavar="LAYER",
-            help="Draw only what this layer or tensor depends on; may be repeated.",
+            "--to", "Draw only what this layer or tensor depends on; may be repeated.", multiple=True, metavar="LAYER"
         ),
-        "bodies": option("--bodies", is_flag=True, help="Draw the bodies of loops and branches in their layers."),
+        "bodies": flag("--bodies", "Draw the bodies of loops and branches in their layers."),
         "cluster": option(
             "--cluster/--no-cluster",
-            default=None,
-            help="Fold layers of a common name, such as encoder/layer.3, into a block; images and pages of more "
+            "Fold layers of a common name, such as encoder/layer.3, into a block; images and pages of more "
             "than 60 boxes do.",
+            default=None,
         ),
-        "findings": option("--findings", is_flag=True, help="Mark what irexec validate finds."),
-        "times": option("--profile", is_flag=True, help="Run the model and mark the time of each layer."),
-        "statistics": option(
-            "--no-statistics",
-            is_flag=True,
-            flag_value=False,
-            default=True,
-            help="For .html: do not read constants for minimum, maximum, mean and deviation.",
+        "findings": flag("--findings", "Mark what irexec validate finds."),
+        "times": flag("--profile", "Run the model and mark the time of each layer."),
+        "statistics": flag(
+            "--no-statistics", "For .html: do not read constants for minimum, maximum, mean and deviation.", value=False
         ),
     },
 )
@@ -89,17 +70,15 @@ _DRAWN = OptionGroup(
 
 @command()
 @click.argument("model", type=FilePath())
-@click.option("-o", "--output", type=FilePath(), help="The file: .svg, .html, .png, .mmd (Mermaid) or .dot (Graphviz).")
-@click.option(
-    "--format", "form", type=click.Choice(_TEXT_FORMATS), help="What is printed without -o.", show_default="mmd"
-)
-@click.option(
+@option("-o", "--output", "The file: .svg, .html, .png, .mmd (Mermaid) or .dot (Graphviz).", type=FilePath())
+@option("--format", "form", "What is printed without -o.", choices=_TEXT_FORMATS, show_default="mmd")
+@option(
     "--columns",
+    "For .svg and .png: divide a long graph between so many columns.  [default: as many as fit its length]",
     type=click.IntRange(1, 100),
-    help="For .svg and .png: divide a long graph between so many columns.  [default: as many as fit its length]",
 )
-@click.option("--scale", type=click.FloatRange(0.01, 10), default=1.0, show_default=True, help="For .png: its size.")
-@click.option("--json", "as_json", is_flag=True, help="Versioned JSON: what is drawn, and what was written.")
+@option("--scale", "For .png: its size.", type=click.FloatRange(0.01, 10), default=1.0)
+@flag("--json", "as_json", "Versioned JSON: what is drawn, and what was written.")
 @_DRAWN("drawn")
 @MEASURING("inputs", runs={"default": 5, "help": "For --profile: number of measured runs."})
 @WEIGHTS("files")

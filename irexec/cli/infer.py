@@ -11,7 +11,7 @@ from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, IMAGE, ComputeOptions
 from irexec.cli.mapping_note import note_mapping
 from irexec.cli.next_steps import as_given, go_on, reads_stdin
-from irexec.cli.option_groups import OptionGroup, command, option, settings
+from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option, settings
 from irexec.cli.options import (
     INPUTS,
     LIMITS,
@@ -54,36 +54,29 @@ _RESULTS = OptionGroup(
     _results,
     {
         "output": option(
-            "-o",
-            "--output",
-            type=FilePath(),
-            help="Write the results to a .npz, or a result that is an image to a .png.",
+            "-o", "--output", "Write the results to a .npz, or a result that is an image to a .png.", type=FilePath()
         ),
         "tensors": option(
             "--tensor",
+            "Show this tensor instead of the results, by tensor name, layer, id or layer:port; may be repeated.",
             multiple=True,
             metavar="NAME",
-            help="Show this tensor instead of the results, by tensor name, layer, id or layer:port; may be repeated.",
         ),
-        "every_tensor": option("--all", is_flag=True, help="Show every tensor instead of the results."),
-        "topk": option(
-            "--topk", type=click.IntRange(1), help="Show the classes with the largest scores of each result."
-        ),
-        "class_axis": option("--axis", type=int, help="The axis of the classes for --topk; default: from the shape."),
-        "softmax": option(
-            "--softmax", is_flag=True, help="For --topk: scores are softmax of the values, for results that are logits."
-        ),
-        "labels": option("--labels", type=FilePath(), help="Names of the classes of --topk, one per line."),
+        "every_tensor": flag("--all", "Show every tensor instead of the results."),
+        "topk": option("--topk", "Show the classes with the largest scores of each result.", type=click.IntRange(1)),
+        "class_axis": option("--axis", "The axis of the classes for --topk; default: from the shape.", type=int),
+        "softmax": flag("--softmax", "For --topk: scores are softmax of the values, for results that are logits."),
+        "labels": option("--labels", "Names of the classes of --topk, one per line.", type=FilePath()),
         "dump_folder": option(
-            "--dump-layers", type=FilePath(), help="Write every tensor, inputs too, to a .npy in this folder."
+            "--dump-layers", "Write every tensor, inputs too, to a .npy in this folder.", type=FilePath()
         ),
         "save_inputs": option(
-            "--save-inputs", type=FilePath(), help="Write the inputs to a .npz, with which -i repeats the run."
+            "--save-inputs", "Write the inputs to a .npz, with which -i repeats the run.", type=FilePath()
         ),
         "reference": option(
             "--assert",
+            "Compare with the arrays of a .npz by tensor or layer name; exit code 1 if they differ.",
             type=FilePath(),
-            help="Compare with the arrays of a .npz by tensor or layer name; exit code 1 if they differ.",
         ),
     },
 )
@@ -100,13 +93,9 @@ _BARS = OptionGroup(
     "Results",
     _bars,
     {
-        "show_histograms": option("--histogram", is_flag=True, help="Show the values of each tensor as bars."),
+        "show_histograms": flag("--histogram", "Show the values of each tensor as bars."),
         "bins": option(
-            "--bins",
-            type=click.IntRange(1, 10_000),
-            default=BINS,
-            show_default=True,
-            help="For --histogram: maximum number of bars.",
+            "--bins", "For --histogram: maximum number of bars.", type=click.IntRange(1, 10_000), default=BINS
         ),
     },
 )
@@ -120,7 +109,7 @@ _BARS = OptionGroup(
         "help": "A .npy, .npz or image, - for a .npy or .npz on standard input, or random, zeros or ones; may be "
         "repeated."
     },
-    shapes={"help": f"Set the shape of an input; may be repeated. {ALTERNATIVE}"},
+    shapes=f"Set the shape of an input; may be repeated. {ALTERNATIVE}",
 )
 @WEIGHTS("files")
 @IMAGE("image")
@@ -131,19 +120,18 @@ _BARS = OptionGroup(
 @COMPUTE("compute")
 @LIMITS(
     "limits",
-    timeout={"help": "Stop the run after this time, between two layers or two iterations of a loop; exit code 124."},
+    timeout="Stop the run after this time, between two layers or two iterations of a loop; exit code 124.",
 )
-@click.option(
+@option(
     "--weights",
     "compressed",
-    type=click.Choice(["auto", "packed", "unpacked"]),
-    default="auto",
-    show_default=True,
-    help="How to hold 4-bit and 8-bit weights: as stored (packed), as f32 (unpacked), or, if memory allows, in "
+    "How to hold 4-bit and 8-bit weights: as stored (packed), as f32 (unpacked), or, if memory allows, in "
     "bytes (auto).",
+    choices=["auto", "packed", "unpacked"],
+    default="auto",
 )
-@click.option("--strict", is_flag=True, help="Refuse a model in which validate finds any error.")
-@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of tables.")
+@flag("--strict", "Refuse a model in which validate finds any error.")
+@json_option
 def infer(
     model: str,
     inputs: InputOptions,

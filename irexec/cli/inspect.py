@@ -12,7 +12,7 @@ from irexec.analysis.execution_graph import executed_layers, is_execution_graph,
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.cli import render
-from irexec.cli.option_groups import OptionGroup, command, option
+from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option
 from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
@@ -65,55 +65,25 @@ _REPORTS = OptionGroup(
     "Reports",
     _asked,
     {
-        "show_layers": option(
-            "--layers", is_flag=True, help="Every layer: inputs and where they come from, outputs, attributes."
-        ),
-        "show_ops": option("--ops", is_flag=True, help="The number of layers of each operation."),
-        "show_weights": option("--weights", is_flag=True, help="Statistics of every constant."),
-        "show_cost": option(
-            "--cost", is_flag=True, help="MACs, parameters, bytes and arithmetic intensity of layers and types."
-        ),
-        "show_tree": option(
-            "--tree", is_flag=True, help="The same for each branch of the layers' names, which / and . separate."
-        ),
-        "depth": option(
-            "--depth",
-            type=click.IntRange(1),
-            default=3,
-            show_default=True,
-            help="For --tree: number of levels of branches.",
-        ),
-        "show_precision": option(
-            "--precision", is_flag=True, help="The element types of weights and activations, and bits per weight."
-        ),
-        "show_memory": option(
-            "--memory",
-            is_flag=True,
-            help="Peak of the tensors between layers, where it is, and what is then in memory.",
-        ),
+        "show_layers": flag("--layers", "Every layer: inputs and where they come from, outputs, attributes."),
+        "show_ops": flag("--ops", "The number of layers of each operation."),
+        "show_weights": flag("--weights", "Statistics of every constant."),
+        "show_cost": flag("--cost", "MACs, parameters, bytes and arithmetic intensity of layers and types."),
+        "show_tree": flag("--tree", "The same for each branch of the layers' names, which / and . separate."),
+        "depth": option("--depth", "For --tree: number of levels of branches.", type=click.IntRange(1), default=3),
+        "show_precision": flag("--precision", "The element types of weights and activations, and bits per weight."),
+        "show_memory": flag("--memory", "Peak of the tensors between layers, where it is, and what is then in memory."),
         "histograms": option(
-            "--histogram",
-            multiple=True,
-            metavar="NAME",
-            help="The values of this constant as bars; may be repeated.",
+            "--histogram", "The values of this constant as bars; may be repeated.", multiple=True, metavar="NAME"
         ),
         "bins": option(
-            "--bins",
-            type=click.IntRange(1, 10_000),
-            default=BINS,
-            show_default=True,
-            help="For --histogram: maximum number of bars.",
+            "--bins", "For --histogram: maximum number of bars.", type=click.IntRange(1, 10_000), default=BINS
         ),
-        "show_plan": option(
-            "--plan",
-            is_flag=True,
-            help="The plan of a run: every step with its layers, kernel and memory, and what the passes did.",
+        "show_plan": flag(
+            "--plan", "The plan of a run: every step with its layers, kernel and memory, and what the passes did."
         ),
-        "verbose": option(
-            "-v",
-            "--verbose",
-            is_flag=True,
-            help="For --plan: also all layers of each step, and why passes left layers as they are.",
+        "verbose": flag(
+            "-v", "--verbose", "For --plan: also all layers of each step, and why passes left layers as they are."
         ),
     },
 )
@@ -122,16 +92,16 @@ _REPORTS = OptionGroup(
 @command()
 @click.argument("model", type=FilePath())
 @_REPORTS("asked")
-@SHAPES("inputs", shapes={"help": "Set the shape of an input first; may be repeated."})
+@SHAPES("inputs", shapes="Set the shape of an input first; may be repeated.")
 @WEIGHTS("files")
 @LIMITS(
     "limits",
     only=("threads", "max_memory"),
     prefix="For --plan and --memory: ",
-    threads={"help": "number of threads of a step."},
-    max_memory={"help": "refuse a model that takes more memory, such as 2G; default: all available."},
+    threads="number of threads of a step.",
+    max_memory="refuse a model that takes more memory, such as 2G; default: all available.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
+@json_option
 def inspect(
     model: str, asked: _Asked, inputs: InputOptions, files: WeightsOptions, limits: LimitOptions, as_json: bool
 ) -> None:

@@ -6,10 +6,10 @@ import click
 
 from irexec.api import read_model, save_model
 from irexec.cli import render
-from irexec.cli.edit_values import Pair
-from irexec.cli.option_groups import command
-from irexec.cli.options import json_option
+from irexec.cli.edit_values import pair
+from irexec.cli.option_groups import command, json_option, option
 from irexec.cli.paths import FilePath
+from irexec.cli.values import Parsed
 from irexec.errors import InputError
 from irexec.io.output_file import check_model_files
 from irexec.messages import counted
@@ -20,16 +20,16 @@ from irexec.tools.run.input_sources import external_files, files_read
 @command()
 @click.argument("a", type=FilePath())
 @click.argument("b", type=FilePath())
-@click.option(
+@option(
     "--map",
     "mapping",
+    "An output of A that becomes an input of B; may be repeated, with one output for several inputs.",
     multiple=True,
     required=True,
-    type=Pair("OUTPUT=INPUT"),
+    type=Parsed("OUTPUT=INPUT", pair, of_form=True),
     metavar="OUTPUT=INPUT",
-    help="An output of A that becomes an input of B; may be repeated, with one output for several inputs.",
 )
-@click.option("-o", "--output", required=True, type=FilePath(), help="The .xml to write; the .bin is beside it.")
+@option("-o", "--output", "The .xml to write; the .bin is beside it.", required=True, type=FilePath())
 @json_option
 def join(a: str, b: str, mapping: tuple[tuple[str, str], ...], output: str, as_json: bool) -> int:
     """Join two models: outputs of A become inputs of B.

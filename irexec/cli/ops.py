@@ -7,20 +7,20 @@ import click
 from irexec.api import read_model
 from irexec.cli import render
 from irexec.cli.convert import onnx_support
-from irexec.cli.option_groups import command
+from irexec.cli.option_groups import command, json_option, option
 from irexec.cli.paths import FilePath
 from irexec.tools.operations import coverage, matching, operations_table, supported, unsupported
 
 
 @command()
 @click.argument("names", nargs=-1)
-@click.option(
+@option(
     "--check",
+    "An .xml or .onnx: list what of it is not supported; exit code 4 if anything is.",
     type=FilePath(),
     metavar="MODEL",
-    help="An .xml or .onnx: list what of it is not supported; exit code 4 if anything is.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of a table.")
+@json_option
 def ops(names: tuple[str, ...], check: str | None, as_json: bool) -> int:
     """List the operations that irexec runs; with NAMES, those of that type, with their inputs and attributes.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,15 +16,37 @@ T = TypeVar("T")
 
 
 class Option(NamedTuple):
-    """The flags of an option, and the settings that click.option accepts."""
+    """An option: its flags and a name of the parameter, if it has another one, and the settings of click.option."""
 
     flags: tuple[str, ...]
     settings: dict[str, Any]
 
+    def __call__(self, command: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator that adds the option to a command."""
+        return click.option(*self.flags, **self.settings)(command)
 
-def option(*flags: str, **settings: Any) -> Option:
-    """An option of a group, with the arguments of click.option."""
-    return Option(flags, settings)
+
+def option(*texts: str, choices: Collection[str] = (), **settings: Any) -> Option:
+    """An option.
+
+    Args:
+        texts: the flags, the name of the parameter unless a flag has it, and the help.
+        choices: the values that it accepts; any by default.
+        settings: of click.option; a default is shown in the help unless ``show_default`` is False.
+    """
+    *flags, help = texts
+    shown = {"show_default": True} if settings.get("default") is not None else {}
+    kind = {"type": click.Choice(tuple(choices))} if choices else {}
+    return Option(tuple(flags), {**shown, **kind, "help": help, **settings})
+
+
+def flag(*texts: str, value: bool = True, **settings: Any) -> Option:
+    """An option without a value, the parameter of which is ``value`` if it is given, and otherwise the opposite."""
+    off = {} if value else {"flag_value": False, "default": True, "show_default": False}
+    return option(*texts, is_flag=True, **off, **settings)
+
+
+json_option = flag("--json", "as_json", "Versioned JSON instead of text.")
 
 
 class GroupedOption(click.Option):
@@ -48,7 +70,7 @@ class OptionGroup:
     options: Mapping[str, Option]
 
     def __call__(
-        self, parameter: str, *, only: tuple[str, ...] = (), prefix: str = "", **changes: Mapping[str, Any]
+        self, parameter: str, *, only: tuple[str, ...] = (), prefix: str = "", **changes: Mapping[str, Any] | str
     ) -> Callable[[Any], Any]:
         """Decorator that adds the options to a command, whose ``parameter`` receives the dataclass.
 
@@ -56,7 +78,7 @@ class OptionGroup:
             parameter: the name of the command's parameter.
             only: the names of the options that the command has; all by default.
             prefix: text in front of the help of every option.
-            changes: settings of single options that differ in this command.
+            changes: settings of single options that differ in this command, or the help alone.
         """
         names = only or tuple(self.options)
 
@@ -68,7 +90,8 @@ class OptionGroup:
 
             for name in reversed(names):
                 flags, settings = self.options[name]
-                settings = settings | dict(changes.get(name, {}))
+                change = changes.get(name, {})
+                settings = settings | ({"help": change} if isinstance(change, str) else dict(change))
                 settings["help"] = f"{prefix}{settings['help']}"
                 click.option(*flags, name, cls=_option_class(self.heading), **settings)(run)
             return run

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from irexec.cli.option_groups import OptionGroup, option
+from irexec.cli.option_groups import OptionGroup, flag, option
 from irexec.cli.paths import FilePath
-from irexec.cli.quantities import MemorySize, Seconds, ThreadCount
-from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
+from irexec.cli.shape_option import SHAPES_GIVEN, ShapeOptions, shapes_by_input
+from irexec.cli.values import MEMORY_SIZE, SECONDS, ThreadCount
 
 if TYPE_CHECKING:
     from irexec.tools.run.input_sources import InputSource
     from irexec.tools.run.shapes import Shapes
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +35,11 @@ WEIGHTS = OptionGroup(
     "Weights",
     WeightsOptions,
     {
-        "weights": option("--bin", type=FilePath(), help="The weights; default: the .bin beside the model."),
-        "mmap": option(
+        "weights": option("--bin", "The weights; default: the .bin beside the model.", type=FilePath()),
+        "mmap": flag(
             "--no-mmap",
-            is_flag=True,
-            flag_value=False,
-            default=True,
-            help="Read the .bin into memory instead of mapping it, so that other programs may change the file.",
+            "Read the .bin into memory instead of mapping it, so that other programs may change the file.",
+            value=False,
         ),
     },
 )
@@ -85,18 +81,12 @@ INPUTS = OptionGroup(
         "given": option(
             "-i",
             "--input",
+            "As for irexec infer; may be repeated. Default: random.",
             multiple=True,
             metavar="[NAME=]SOURCE",
-            help="As for irexec infer; may be repeated. Default: random.",
         ),
-        "shapes": option(
-            "--shape",
-            multiple=True,
-            type=ShapeType(),
-            metavar=METAVAR,
-            help="Set the shape of an input; may be repeated.",
-        ),
-        "seed": option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs."),
+        "shapes": option("--shape", "Set the shape of an input; may be repeated.", **SHAPES_GIVEN),
+        "seed": option("--seed", "For random inputs.", type=click.IntRange(0), default=0),
     },
 )
 SHAPES = OptionGroup("Inputs", _inputs, {"shapes": INPUTS.options["shapes"]})
@@ -105,9 +95,7 @@ MEASURING = OptionGroup(
     _inputs,
     {
         **INPUTS.options,
-        "runs": option(
-            "--runs", type=click.IntRange(1, 1_000_000), default=20, show_default=True, help="Number of measured runs."
-        ),
+        "runs": option("--runs", "Number of measured runs.", type=click.IntRange(1, 1_000_000), default=20),
     },
 )
 
@@ -131,16 +119,14 @@ LIMITS = OptionGroup(
     "Limits",
     LimitOptions,
     {
-        "threads": option("--threads", type=ThreadCount(), help="Number of threads; default: all available cores."),
+        "threads": option("--threads", "Number of threads; default: all available cores.", type=ThreadCount()),
         "max_memory": option(
             "--max-memory",
-            type=MemorySize(),
+            "Refuse tensors with which the process would exceed this memory, such as 2G; default: all available.",
+            type=MEMORY_SIZE,
             metavar="SIZE",
-            help="Refuse tensors with which the process would exceed this memory, such as 2G; default: all available.",
         ),
-        "timeout": option(
-            "--timeout", type=Seconds(), metavar="SECONDS", help="Stop the run after this time; exit code 124."
-        ),
+        "timeout": option("--timeout", "Stop the run after this time; exit code 124.", type=SECONDS, metavar="SECONDS"),
     },
 )
 
@@ -163,7 +149,7 @@ def tolerance(of: str, *, rtol: float, atol: float) -> OptionGroup:
         "Tolerance",
         ToleranceOptions,
         {
-            "rtol": option("--rtol", default=rtol, show_default=True, help=f"Relative tolerance of {of}."),
-            "atol": option("--atol", default=atol, show_default=True, help=f"Absolute tolerance of {of}."),
+            "rtol": option("--rtol", f"Relative tolerance of {of}.", default=rtol),
+            "atol": option("--atol", f"Absolute tolerance of {of}.", default=atol),
         },
     )

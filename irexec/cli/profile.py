@@ -6,7 +6,7 @@ import click
 
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions
-from irexec.cli.option_groups import command, settings
+from irexec.cli.option_groups import command, flag, json_option, option, settings
 from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import spinner_then_bar
@@ -27,21 +27,15 @@ _FOR_RUNNING = (
 @click.argument("model", type=FilePath())
 @MEASURING("inputs")
 @WEIGHTS("files")
-@COMPUTE("compute", optimize={"help": "Run only the reference kernels, every layer as a step of its own."})
-@LIMITS("limits", timeout={"help": "Stop after this time in all runs together; exit code 124."})
-@click.option(
-    "--by",
-    type=click.Choice(["step", "layer", "type"]),
-    help="A row for each step (default), each layer or each type of operation.",
+@COMPUTE("compute", optimize="Run only the reference kernels, every layer as a step of its own.")
+@LIMITS("limits", timeout="Stop after this time in all runs together; exit code 124.")
+@option(
+    "--by", "A row for each step (default), each layer or each type of operation.", choices=["step", "layer", "type"]
 )
-@click.option(
-    "--sort", type=click.Choice(["time", "macs", "memory"]), help="The largest first; default: in the order of running."
-)
-@click.option("--trace", type=FilePath(), help="Write every time to this .json in Chrome's trace event format.")
-@click.option(
-    "--static", "is_static", is_flag=True, help="Deprecated: irexec inspect MODEL --cost shows the same table."
-)
-@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of tables.")
+@option("--sort", "The largest first; default: in the order of running.", choices=["time", "macs", "memory"])
+@option("--trace", "Write every time to this .json in Chrome's trace event format.", type=FilePath())
+@flag("--static", "is_static", "Deprecated: irexec inspect MODEL --cost shows the same table.")
+@json_option
 def profile(
     model: str,
     inputs: InputOptions,

@@ -11,11 +11,12 @@ import click
 from irexec.analysis.precision import Precision
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions, precision_as
-from irexec.cli.option_groups import OptionGroup, command, option, settings
+from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option, settings
 from irexec.cli.options import INPUTS, LIMITS, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import Advance, progress_bar
 from irexec.cli.usage import is_given, refuse_without
+from irexec.cli.values import Parsed
 from irexec.tools.engines.runtimes import OWN, precision_beside
 from irexec.tools.reduce.checks.check import Check
 from irexec.tools.reduce.checks.command import CommandCheck
@@ -32,18 +33,12 @@ _CHECKS = {"command": "check", "finding": "finding", "against": "against", "trap
 _NOTHING_FAILS = 1
 
 
-class StoppingKinds(click.ParamType):
-    """Kinds of values with commas between them."""
-
-    name = "nan,inf"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """The kinds as a tuple."""
-        if isinstance(value, tuple):
-            return value
-        kinds = tuple(dict.fromkeys(part.strip().lower() for part in str(value).split(",")))
-        unknown = [kind for kind in kinds if kind not in KINDS]
-        return self.fail(f"{unknown[0]!r} is not one of {', '.join(KINDS)}", param, ctx) if unknown else kinds
+def _kinds(text: str) -> tuple[str, ...]:
+    kinds = tuple(dict.fromkeys(part.strip().lower() for part in text.split(",")))
+    unknown = next((kind for kind in kinds if kind not in KINDS), None)
+    if unknown is not None:
+        raise ValueError(f"{unknown!r} is not one of {', '.join(KINDS)}")
+    return kinds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,14 +75,14 @@ class _Failure:
 
 
 def _failure(**values: Any) -> _Failure:
-    given = [flag for name, flag in _CHECKS.items() if is_given(name)]
-    flags = ", ".join(f"--{flag}" for flag in _CHECKS.values())
+    given = [f"--{name}" for parameter, name in _CHECKS.items() if is_given(parameter)]
     if len(given) != 1:
-        said = f"{' and '.join(f'--{flag}' for flag in given)} are given" if given else "none is given"
-        raise click.UsageError(f"one of {flags} says what a failure is, and {said}")
-    for flag, names in (("check", ("expect_text",)), ("finding", ("release",)), ("against", ("rtol", "atol"))):
-        if flag not in given:
-            refuse_without(flag, *names)
+        expected = ", ".join(f"--{name}" for name in _CHECKS.values())
+        said = f"{' and '.join(given)} are given" if given else "none is given"
+        raise click.UsageError(f"one of {expected} says what a failure is, and {said}")
+    for name, names in (("check", ("expect_text",)), ("finding", ("release",)), ("against", ("rtol", "atol"))):
+        if f"--{name}" not in given:
+            refuse_without(name, *names)
     return _Failure(**values)
 
 
@@ -97,40 +92,38 @@ _FAILURE = OptionGroup(
     {
         "command": option(
             "--check",
+            "The model fails if this command fails; {} stands for the .xml, {inputs} for the .npz.",
             metavar="COMMAND",
-            help="The model fails if this command fails; {} stands for the .xml, {inputs} for the .npz.",
         ),
         "expect_text": option(
             "--expect-text",
+            "The output of --check contains this text if the model fails, whatever the exit code is.",
             metavar="TEXT",
-            help="The output of --check contains this text if the model fails, whatever the exit code is.",
         ),
         "finding": option(
             "--finding",
+            "The model fails if irexec validate has this finding, such as IR107, or IR911 of --portability.",
             metavar="CODE",
-            help="The model fails if irexec validate has this finding, such as IR107, or IR911 of --portability.",
         ),
-        "release": option(
-            "--for", metavar="RELEASE", help="For --finding: of this release of OpenVINO, such as 2023.3."
-        ),
+        "release": option("--for", "For --finding: of this release of OpenVINO, such as 2023.3.", metavar="RELEASE"),
         "against": option(
             "--against",
-            type=FilePath(),
-            metavar="MODEL|TENSORS|RUNTIME",
-            help="The model fails if its values differ from those of another version of it (.xml, .onnx) or from "
+            "The model fails if its values differ from those of another version of it (.xml, .onnx) or from "
             "recorded tensors (a .npz or folder), or if openvino, onnxruntime, onnx or reference refuses it or has "
             "other results.",
+            type=FilePath(),
+            metavar="MODEL|TENSORS|RUNTIME",
         ),
         "rtol": option(
-            "--rtol", type=click.FloatRange(0), help="Relative tolerance of --against; default: as for irexec compare."
+            "--rtol", "Relative tolerance of --against; default: as for irexec compare.", type=click.FloatRange(0)
         ),
         "atol": option(
-            "--atol", type=click.FloatRange(0), help="Absolute tolerance of --against; default: as for irexec compare."
+            "--atol", "Absolute tolerance of --against; default: as for irexec compare.", type=click.FloatRange(0)
         ),
         "trap": option(
             "--trap",
-            type=StoppingKinds(),
-            help="The model fails if results have NaN (nan) or infinities (inf) and its inputs have none.",
+            "The model fails if results have NaN (nan) or infinities (inf) and its inputs have none.",
+            type=Parsed("nan,inf", _kinds),
         ),
     },
 )
@@ -138,20 +131,12 @@ _FAILURE = OptionGroup(
 
 @command()
 @click.argument("model", type=FilePath())
-@click.option(
-    "-o",
-    "--output",
-    type=FilePath(),
-    required=True,
-    help="The .xml to write; its .bin and its inputs (.npz) have its name.",
+@option(
+    "-o", "--output", "The .xml to write; its .bin and its inputs (.npz) have its name.", type=FilePath(), required=True
 )
-@click.option(
-    "--keep-shapes",
-    is_flag=True,
-    help="Keep sizes that the model leaves open; by default they become those of the run.",
-)
-@click.option("--resume", is_flag=True, help="Resume an interrupted reduction with the same -o.")
-@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
+@flag("--keep-shapes", "Keep sizes that the model leaves open; by default they become those of the run.")
+@flag("--resume", "Resume an interrupted reduction with the same -o.")
+@json_option
 @_FAILURE("failure")
 @INPUTS("inputs")
 @WEIGHTS("files", only=("weights",))
@@ -159,7 +144,7 @@ _FAILURE = OptionGroup(
 @LIMITS(
     "limits",
     only=("timeout",),
-    timeout={"help": "Limit of each check; a check that takes longer is a failure of its own kind.  [default: 60]"},
+    timeout="Limit of each check; a check that takes longer is a failure of its own kind.  [default: 60]",
 )
 def reduce(
     model: str,

@@ -7,7 +7,7 @@ import click
 import irexec
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions
-from irexec.cli.option_groups import command, settings
+from irexec.cli.option_groups import command, flag, option, settings
 from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
@@ -21,38 +21,30 @@ _SWITCH = click.Choice(["on", "off"])
 
 @command()
 @click.argument("model", type=FilePath())
-@click.option("-o", "--output", type=FilePath(), required=True, help="The .html to write.")
-@click.option("--title", help="The heading of the page; default: the name of the file.")
-@click.option(
+@option("-o", "--output", "The .html to write.", type=FilePath(), required=True)
+@option("--title", "The heading of the page; default: the name of the file.")
+@option(
     "--weights",
     "has_weights",
+    "Statistics and histograms of all constants, for which all constants are read.",
     type=_SWITCH,
     default="on",
-    show_default=True,
-    help="Statistics and histograms of all constants, for which all constants are read.",
 )
-@click.option(
-    "--graph",
-    "has_graph",
-    type=_SWITCH,
-    default="on",
-    show_default=True,
-    help="A drawing of the graph.",
-)
-@click.option("--profile", "is_run", is_flag=True, help="Run the model and show the time of each step.")
-@click.option("--json", "as_json", is_flag=True, help="Versioned JSON about what was written.")
+@option("--graph", "has_graph", "A drawing of the graph.", type=_SWITCH, default="on")
+@flag("--profile", "is_run", "Run the model and show the time of each step.")
+@flag("--json", "as_json", "Versioned JSON about what was written.")
 @MEASURING(
     "inputs",
-    given={"help": "For --profile: as for irexec infer; may be repeated. Default: random."},
-    seed={"help": "For --profile: for random inputs."},
-    runs={"help": "For --profile: number of measured runs."},
+    given="For --profile: as for irexec infer; may be repeated. Default: random.",
+    seed="For --profile: for random inputs.",
+    runs="For --profile: number of measured runs.",
 )
 @WEIGHTS("files")
 @COMPUTE("compute", only=("precision",), prefix="For --profile: ")
 @LIMITS(
     "limits",
     prefix="For --profile: ",
-    timeout={"help": "stop after this time in all runs together; the report then has no times."},
+    timeout="stop after this time in all runs together; the report then has no times.",
 )
 def report(
     model: str,

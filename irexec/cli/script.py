@@ -7,16 +7,16 @@ from pathlib import Path
 import click
 
 from irexec.cli import render
-from irexec.cli.option_groups import command
+from irexec.cli.option_groups import command, flag, json_option, option
 from irexec.cli.paths import FilePath
 from irexec.messages import counted
 
 
 @command()
 @click.argument("model", type=FilePath())
-@click.option("-o", "--output", type=FilePath(), help="The .py to write; default: MODEL with the suffix .py.")
-@click.option("--overwrite", is_flag=True, help="Replace files that exist; default: refuse.")
-@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
+@option("-o", "--output", "The .py to write; default: MODEL with the suffix .py.", type=FilePath())
+@flag("--overwrite", "Replace files that exist; default: refuse.")
+@json_option
 def script(model: str, output: str | None, overwrite: bool, as_json: bool) -> None:
     """Write MODEL as a Python script that makes it again, and its larger constants as the .npz beside the script.
 

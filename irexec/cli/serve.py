@@ -12,7 +12,7 @@ from irexec.backend.threads import thread_count
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions
 from irexec.cli.mapping_note import note_mapping
-from irexec.cli.option_groups import OptionGroup, command, option, settings
+from irexec.cli.option_groups import OptionGroup, command, flag, option, settings
 from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.signals import leave_to_command
 from irexec.cli.usage import is_given
@@ -42,51 +42,24 @@ _SERVER = OptionGroup(
     _server,
     {
         "host": option(
-            "--host",
-            default="127.0.0.1",
-            show_default=True,
-            help="The address to listen on; 0.0.0.0 is every address of this machine.",
+            "--host", "The address to listen on; 0.0.0.0 is every address of this machine.", default="127.0.0.1"
         ),
-        "port": option(
-            "--port",
-            type=click.IntRange(0, 65535),
-            default=8080,
-            show_default=True,
-            help="For HTTP; 0 is any that is free.",
-        ),
+        "port": option("--port", "For HTTP; 0 is any that is free.", type=click.IntRange(0, 65535), default=8080),
         "grpc_port": option(
-            "--grpc-port",
-            type=click.IntRange(0, 65535),
-            default=8081,
-            show_default=True,
-            help="For gRPC; 0 is any that is free.",
+            "--grpc-port", "For gRPC; 0 is any that is free.", type=click.IntRange(0, 65535), default=8081
         ),
-        "no_grpc": option("--no-grpc", is_flag=True, help="Answer HTTP only."),
-        "log": option("--log", is_flag=True, help="Write a line for each request to stderr."),
+        "no_grpc": flag("--no-grpc", "Answer HTTP only."),
+        "log": flag("--log", "Write a line for each request to stderr."),
         "max_batch": option(
-            "--max-batch",
-            type=click.IntRange(1),
-            default=32,
-            show_default=True,
-            help="Items that run together; 1 for no batches.",
+            "--max-batch", "Items that run together; 1 for no batches.", type=click.IntRange(1), default=32
         ),
         "max_delay": option(
-            "--max-delay-ms",
-            type=click.FloatRange(0, 60_000),
-            default=5,
-            show_default=True,
-            help="Time that a request waits for others.",
+            "--max-delay-ms", "Time that a request waits for others.", type=click.FloatRange(0, 60_000), default=5
         ),
         "jobs": option(
-            "--jobs",
-            type=click.IntRange(1, 256),
-            default=1,
-            show_default=True,
-            help="Number of runs that may be under way at once.",
+            "--jobs", "Number of runs that may be under way at once.", type=click.IntRange(1, 256), default=1
         ),
-        "max_request": option(
-            "--max-request-mb", type=click.IntRange(1, 2047), default=64, show_default=True, help="The largest request."
-        ),
+        "max_request": option("--max-request-mb", "The largest request.", type=click.IntRange(1, 2047), default=64),
     },
 )
 
@@ -94,15 +67,15 @@ _SERVER = OptionGroup(
 @command()
 @click.argument("models", metavar="[NAME=]MODEL...", nargs=-1, required=True)
 @_SERVER("request")
-@SHAPES("inputs", shapes={"help": "Set the shape of an input of the model; may be repeated."})
+@SHAPES("inputs", shapes="Set the shape of an input of the model; may be repeated.")
 @WEIGHTS("files", only=("mmap",))
 @COMPUTE("compute", only=("precision",))
 @LIMITS(
     "limits",
     only=("threads", "max_memory"),
-    threads={"help": "Number of threads of each run; default: the cores that a job has."},
+    threads="Number of threads of each run; default: the cores that a job has.",
 )
-@click.option("--json", "as_json", is_flag=True, help="A line of versioned JSON once the server listens.")
+@flag("--json", "as_json", "A line of versioned JSON once the server listens.")
 def serve(
     models: tuple[str, ...],
     request: ServeOptions,

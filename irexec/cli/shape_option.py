@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from irexec.errors import OpError
+from irexec.cli.values import Parsed
 from irexec.ir.dims import PartialShape
 from irexec.ir.shape_text import parse_named_shape, parse_shape
 
@@ -30,20 +30,18 @@ class ShapeOption(NamedTuple):
 ShapeOptions = tuple[ShapeOption, ...]
 
 
-class ShapeType(click.ParamType):
-    """Parses shapes with names, or one without: ``[1,3,?,2..8]`` or ``1,3,?,2..8``; see irexec.ir.shape_text."""
+def _shapes(text: str) -> ShapeOptions:
+    """The shapes of one option; see irexec.ir.shape_text."""
+    text = text.strip()
+    if not text:
+        raise ValueError(f"'' has no sizes, expected {METAVAR} or NAME=1,3,?,2..8")
+    return tuple(_parsed(part.strip()) for part in (_BETWEEN.split(text) if text.endswith("]") else [text]))
 
-    name = "shape"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ShapeOptions:
-        """The shapes of one option."""
-        text = str(value).strip()
-        if not text:
-            self.fail(f"'' has no sizes, expected {METAVAR} or NAME=1,3,?,2..8", param, ctx)
-        try:
-            return tuple(_parsed(part.strip()) for part in (_BETWEEN.split(text) if text.endswith("]") else [text]))
-        except OpError as error:
-            self.fail(str(error), param, ctx)
+SHAPE = Parsed("shape", _shapes)
+"""Shapes with names, or one without: ``[1,3,?,2..8]`` or ``1,3,?,2..8``."""
+SHAPES_GIVEN: dict[str, Any] = {"multiple": True, "type": SHAPE, "metavar": METAVAR}
+"""Settings of an option that gives shapes of inputs, and may be repeated."""
 
 
 def _parsed(text: str) -> ShapeOption:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +10,7 @@ from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, option
 from irexec.cli.paths import FilePath
 from irexec.cli.usage import is_given, refuse_without
+from irexec.cli.values import Parsed
 from irexec.messages import counted
 from irexec.tools.trapping.options import KINDS, MARGIN, Kind, TrapOptions
 
@@ -17,33 +18,20 @@ if TYPE_CHECKING:
     from irexec.tools.trapping.report import TrapReport
 
 
-class TrapKinds(click.ParamType):
-    """Kinds with commas between them: ``nan,inf,f16,range=FILE``."""
-
-    name = "kind"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[tuple[Kind, str | None], ...]:
-        """Each kind, with its file."""
-        if isinstance(value, tuple):
-            return value
-        found: list[tuple[Kind, str | None]] = []
-        for part in str(value).split(","):
-            name, _, file = part.partition("=")
-            kind = next((one for one in KINDS if one == name.strip().lower()), None)
-            if kind is None:
-                self.fail(f"{part!r} is none of {', '.join(KINDS[:-1])} and range=FILE", param, ctx)
-            if (kind == "range") != bool(file):
-                self.fail(
-                    "range takes the file that --record-range has written: range=FILE"
-                    if kind == "range"
-                    else f"{kind} takes no file",
-                    param,
-                    ctx,
-                )
-            found.append((kind, file or None))
-        return tuple(found)
+def _kinds(text: str) -> tuple[tuple[Kind, str | None], ...]:
+    """Kinds with commas between them, each with its file: ``nan,inf,f16,range=FILE``."""
+    found: list[tuple[Kind, str | None]] = []
+    for part in text.split(","):
+        name, _, file = part.partition("=")
+        kind = next((one for one in KINDS if one == name.strip().lower()), None)
+        if kind is None:
+            raise ValueError(f"{part!r} is none of {', '.join(KINDS[:-1])} and range=FILE")
+        if kind == "range" and not file:
+            raise ValueError("range takes the file that --record-range has written: range=FILE")
+        if kind != "range" and file:
+            raise ValueError(f"{kind} takes no file")
+        found.append((kind, file or None))
+    return tuple(found)
 
 
 def _trap(
@@ -78,31 +66,30 @@ TRAP = OptionGroup(
     {
         "trap": option(
             "--trap",
-            multiple=True,
-            type=TrapKinds(),
-            metavar="nan,inf,f16,range=FILE",
-            help="Stop at the first layer with NaN, new infinities, values too large for f16, or values outside of a "
+            "Stop at the first layer with NaN, new infinities, values too large for f16, or values outside of a "
             "recorded range; exit code 1.",
+            multiple=True,
+            type=Parsed("kind", _kinds),
+            metavar="nan,inf,f16,range=FILE",
         ),
         "trap_ignore": option(
             "--trap-ignore",
+            "For --trap: ignore this layer, tensor or input, by name or id; an asterisk matches any text; may be "
+            "repeated.",
             multiple=True,
             metavar="NAME",
-            help="For --trap: ignore this layer, tensor or input, by name or id; an asterisk matches any text; may be "
-            "repeated.",
         ),
         "trap_margin": option(
             "--trap-margin",
+            "For --trap range: how far a value may leave the range, relative to the largest recorded magnitude.",
             type=click.FloatRange(0),
             default=MARGIN,
-            show_default=True,
-            help="For --trap range: how far a value may leave the range, relative to the largest recorded magnitude.",
         ),
         "record_range": option(
             "--record-range",
+            "Write the range of every tensor, or widen the ranges in the file.",
             type=FilePath(),
             metavar="FILE.json",
-            help="Write the range of every tensor, or widen the ranges in the file.",
         ),
     },
 )

@@ -12,7 +12,7 @@ import irexec
 from irexec.analysis.codes import CODES
 from irexec.analysis.portability.releases import parse_release
 from irexec.cli import render
-from irexec.cli.option_groups import OptionGroup, command, option
+from irexec.cli.option_groups import OptionGroup, command, flag, option
 from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
@@ -55,24 +55,19 @@ _CHECKS = OptionGroup(
     "Checks",
     _checks,
     {
-        "reads_weights": option(
-            "--weights", is_flag=True, help="Also read every constant and report NaN and infinities."
-        ),
-        "portability": option(
+        "reads_weights": flag("--weights", "Also read every constant and report NaN and infinities."),
+        "portability": flag(
             "--portability",
-            is_flag=True,
-            help="Also report, as info, layers on which OpenVINO's own implementations differ from each other.",
+            "Also report, as info, layers on which OpenVINO's own implementations differ from each other.",
         ),
         "release": option(
-            "--for",
-            metavar="RELEASE",
-            help="Also report what this release of OpenVINO does not read, such as 2023.3.",
+            "--for", "Also report what this release of OpenVINO does not read, such as 2023.3.", metavar="RELEASE"
         ),
         "ignore": option(
             "--ignore",
+            "Leave out findings of this code, such as IR302; may be repeated.",
             multiple=True,
             metavar="CODE",
-            help="Leave out findings of this code, such as IR302; may be repeated.",
         ),
     },
 )
@@ -91,31 +86,24 @@ def _form(form: str, as_json: bool, explains: bool) -> str:
 @command()
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=FilePath(allow_dash=True))
 @_CHECKS("checks")
-@SHAPES("inputs", shapes={"help": "Also report what is wrong if an input has this shape; may be repeated."})
+@SHAPES("inputs", shapes="Also report what is wrong if an input has this shape; may be repeated.")
 @WEIGHTS("files")
-@click.option(
+@option(
     "--baseline",
+    "Leave out the findings of this document of validate --json: only new ones count.",
     type=FilePath(),
     metavar="FINDINGS.json",
-    help="Leave out the findings of this document of validate --json: only new ones count.",
 )
-@click.option(
-    "--jobs",
-    type=click.IntRange(1, 256),
-    default=1,
-    show_default=True,
-    help="Number of processes for several files.",
-)
-@click.option(
+@option("--jobs", "Number of processes for several files.", type=click.IntRange(1, 256), default=1)
+@option(
     "--format",
     "form",
-    type=click.Choice(FORMATS),
+    "A table; or for programs: versioned JSON, SARIF 2.1.0, workflow commands of GitHub, JUnit XML.",
+    choices=FORMATS,
     default="table",
-    show_default=True,
-    help="A table; or for programs: versioned JSON, SARIF 2.1.0, workflow commands of GitHub, JUnit XML.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
-@click.option("--explain", "explains", is_flag=True, help="Below the table, explain each code that was found.")
+@flag("--json", "as_json", "Same as --format json.")
+@flag("--explain", "explains", "Below the table, explain each code that was found.")
 def validate(
     models: tuple[str, ...],
     checks: _Checks,

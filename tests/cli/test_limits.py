@@ -14,7 +14,7 @@ import pytest
 
 import irexec
 from irexec.cli.main import run
-from irexec.cli.quantities import MemorySize
+from irexec.cli.values import MEMORY_SIZE
 from tests.support.endless_loop import endless_loop
 
 Capture = pytest.CaptureFixture[str]
@@ -63,7 +63,7 @@ def test_limits_that_are_not_valid(option: str, text: str, capsys: Capture) -> N
     ],
 )
 def test_sizes(text: str, size: int) -> None:
-    assert MemorySize().convert(text, None, None) == size
+    assert MEMORY_SIZE.convert(text, None, None) == size
 
 
 _RUN = """

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from irexec.cli.main import run
-from irexec.cli.shape_option import ShapeType, shapes_by_name
+from irexec.cli.shape_option import SHAPE, shapes_by_name
 from irexec.ir.dims import Dim
 from tests.support.paths import DIGITS
 
@@ -36,12 +36,12 @@ SIZES = (1, 3, Dim(), Dim(2, 8))
     ],
 )
 def test_forms(text: str, name: str | None, shape: object) -> None:
-    assert ShapeType().convert(text, None, None) == ((name, shape),)
+    assert SHAPE.convert(text, None, None) == ((name, shape),)
 
 
 @pytest.mark.parametrize("text", ["x[1],y[2,?]", " x [1] , y[2,?]", "x=[1],y=[2,?]"])
 def test_several_in_one_option(text: str) -> None:
-    assert ShapeType().convert(text, None, None) == (("x", (1,)), ("y", (2, Dim())))
+    assert SHAPE.convert(text, None, None) == (("x", (1,)), ("y", (2, Dim())))
 
 
 @pytest.mark.parametrize(
@@ -61,11 +61,11 @@ def test_several_in_one_option(text: str) -> None:
 )
 def test_what_is_refused(text: str, message: str) -> None:
     with pytest.raises(click.BadParameter, match=message):
-        ShapeType().convert(text, None, None)
+        SHAPE.convert(text, None, None)
 
 
 def test_shapes_need_distinct_names() -> None:
-    shape = ShapeType().convert
+    shape = SHAPE.convert
     assert shapes_by_name([shape("x[1]", None, None), shape("y=?", None, None)], "--input") == {
         "x": (1,),
         "y": (Dim(),),
