@@ -6,22 +6,24 @@ import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from irexec.cli.settings_file import defaults_of
 
 T = TypeVar("T")
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Option(NamedTuple):
+@dataclass(frozen=True)
+class Option:
     """An option: its flags and a name of the parameter, if it has another one, and the settings of click.option."""
 
     flags: tuple[str, ...]
     settings: dict[str, Any]
 
-    def __call__(self, command: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, command: Command) -> Command:
         """Decorator that adds the option to a command."""
         return click.option(*self.flags, **self.settings)(command)
 
@@ -42,7 +44,7 @@ def option(*texts: str, choices: Collection[str] = (), **settings: Any) -> Optio
 
 def flag(*texts: str, value: bool = True, **settings: Any) -> Option:
     """An option without a value, the parameter of which is ``value`` if it is given, and otherwise the opposite."""
-    off = {} if value else {"flag_value": False, "default": True, "show_default": False}
+    off: dict[str, Any] = {} if value else {"flag_value": False, "default": True, "show_default": False}
     return option(*texts, is_flag=True, **off, **settings)
 
 
@@ -89,11 +91,10 @@ class OptionGroup:
                 return command(**values, **{parameter: self.build(**own)})
 
             for name in reversed(names):
-                flags, settings = self.options[name]
-                change = changes.get(name, {})
-                settings = settings | ({"help": change} if isinstance(change, str) else dict(change))
+                declared, change = self.options[name], changes.get(name, {})
+                settings = declared.settings | ({"help": change} if isinstance(change, str) else dict(change))
                 settings["help"] = f"{prefix}{settings['help']}"
-                click.option(*flags, name, cls=_option_class(self.heading), **settings)(run)
+                click.option(*declared.flags, name, cls=_option_class(self.heading), **settings)(run)
             return run
 
         return decorate
