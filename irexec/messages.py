@@ -80,6 +80,11 @@ def listed(texts: Sequence[str], limit: int) -> str:
     return f"{', '.join(texts[:limit])}{more}"
 
 
+def alternatives(texts: Sequence[str]) -> str:
+    """Texts of which one is meant: "a", "a or b", "a, b or c"."""
+    return " or ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
+
+
 def sentence(text: str) -> str:
     """The text of a message in one visible line: long words, which are names, are cut in their middle, and so is a long
     text."""

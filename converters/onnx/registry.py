@@ -2,9 +2,10 @@
 
 The signature of a translator is its schema, read from its type hints: after the context ``ctx`` come the inputs (None
 where absent, ``*inputs`` for any number; ``Annotated[Value, Rank(3)]`` for rank 3), then keyword-only attributes with
-their defaults. A frozen dataclass stands for several attributes, its fields. The translator returns a Value or a tuple
-of Values. A node is translated by the newest translator whose ``since``
-does not exceed the imported opset. The module of a translator is imported when a model has a node of its operator.
+their defaults; ``Literal["DCR", "CRD"]`` is one of a few texts. A frozen dataclass stands for several attributes, its
+fields. The translator returns a Value or a tuple of Values. A node is translated by the newest translator whose
+``since`` does not exceed the imported opset. The module of a translator is imported when a model has a node of its
+operator.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto, TypeProto
 
@@ -49,6 +50,7 @@ class Translation:
         since: the first opset of the domain that the translator is for.
         function: the function of context, inputs and attributes.
         attributes: the accepted types of each attribute by name: INT, FLOATS, ...
+        choices: the accepted texts of the attributes that are one of a few.
         required: the names of the attributes without a default.
         groups: the dataclasses of attributes, by parameter of the function.
         min_inputs, max_inputs: the accepted numbers of inputs; ``max_inputs`` is None for any number.
@@ -60,6 +62,7 @@ class Translation:
     since: int
     function: Callable[..., Any]
     attributes: Mapping[str, tuple[str, ...]]
+    choices: Mapping[str, tuple[str, ...]]
     required: frozenset[str]
     groups: Mapping[str, Any]
     min_inputs: int
@@ -127,20 +130,20 @@ def add(
 def _translation(
     since: int, function: Callable[..., Any], schemas: Sequence[Callable[..., Any]], without: frozenset[str]
 ) -> Translation:
-    attributes, required, groups = dict[str, tuple[str, ...]](), set[str](), dict[str, Any]()
+    groups = {name: hint for schema in schemas for name, hint, _ in _keywords(schema) if is_dataclass(hint)}
+    attributes, choices, required = dict[str, tuple[str, ...]](), dict[str, tuple[str, ...]](), set[str]()
     for schema in schemas:
-        for name, hint, default in _keywords(schema):
-            if not is_dataclass(hint):
-                _add_attribute(attributes, required, schema, name, hint, default)
-                continue
-            groups[name] = hint
-            types_of_fields = get_type_hints(hint)
-            for field in fields(hint):
-                _add_attribute(attributes, required, schema, field.name, types_of_fields[field.name], field.default)
+        for name, hint, default in _attributes(schema):
+            attributes[name] = _kinds(hint, schema, name)
+            if get_origin(hint) is Literal:
+                choices[name] = get_args(hint)
+            if default is MISSING:
+                required.add(name)
     return Translation(
         since,
         function,
         {name: kinds for name, kinds in attributes.items() if name not in without},
+        choices,
         frozenset(required),
         groups,
         *_inputs(schemas[0]),
@@ -153,6 +156,16 @@ def _keywords(schema: Callable[..., Any]) -> Iterator[tuple[str, Any, Any]]:
     for p in inspect.signature(schema).parameters.values():
         if p.kind is p.KEYWORD_ONLY:
             yield p.name, hints.get(p.name), MISSING if p.default is p.empty else p.default
+
+
+def _attributes(schema: Callable[..., Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Name, type hint and default, or MISSING, of each attribute: the keywords, and the fields of dataclasses."""
+    for name, hint, default in _keywords(schema):
+        if not is_dataclass(hint):
+            yield name, hint, default
+            continue
+        hints = get_type_hints(hint)
+        yield from ((field.name, hints[field.name], field.default) for field in fields(hint))
 
 
 def _inputs(schema: Callable[..., Any]) -> tuple[int, int | None, tuple[bool, ...], bool, tuple[InputSpec, ...]]:
@@ -176,17 +189,13 @@ def _members(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
-def _add_attribute(
-    attributes: dict[str, tuple[str, ...]], required: set[str], schema: Callable[..., Any], name: str, hint: Any,
-    default: Any
-) -> None:  # fmt: skip
-    members = [member for member in _members(hint) if member is not types.NoneType]
+def _kinds(hint: Any, schema: Callable[..., Any], name: str) -> tuple[str, ...]:
+    """The accepted types of an attribute, by its type hint; ``schema`` and ``name`` are for the message."""
+    members = [str if get_origin(hint) is Literal else one for one in _members(hint) if one is not types.NoneType]
     if hint is None or not all(member in _ATTRIBUTE_TYPES for member in members):
         place = f"{schema.__module__}.{schema.__qualname__}"
         raise TypeError(f"{place}: attribute {name!r} has the type hint {hint}, which ONNX has no type for")
-    attributes[name] = tuple(_ATTRIBUTE_TYPES[member] for member in members)
-    if default is MISSING:
-        required.add(name)
+    return tuple(_ATTRIBUTE_TYPES[member] for member in members)
 
 
 @functools.cache

@@ -29,7 +29,7 @@ from converters.onnx.tensors import constant_of
 from irexec.analysis.builder import Builder
 from irexec.errors import ConversionError, IrexecError, OpError, UnsupportedError
 from irexec.ir.graph import Value
-from irexec.messages import counted
+from irexec.messages import alternatives, counted
 
 
 class Scope:
@@ -269,7 +269,11 @@ def _attributes(node: onnx.NodeProto, translation: Translation) -> dict[str, Any
     given: dict[str, Any] = {}
     for attribute in node.attribute:
         if attribute.name in translation.attributes:
-            given[attribute.name] = _attribute(attribute, translation.attributes[attribute.name])
+            value = given[attribute.name] = _attribute(attribute, translation.attributes[attribute.name])
+            choices = translation.choices.get(attribute.name, (value,))
+            if value not in choices:
+                expected = alternatives([choice for choice in choices if choice])
+                raise WrongAttributeError(f"{attribute.name} is {value!r}, expected {expected}")
         elif attribute.name not in _IGNORED:
             raise WrongAttributeError(f"attribute {attribute.name!r} is unknown")
     missing = sorted(translation.required - set(given))

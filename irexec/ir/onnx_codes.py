@@ -93,7 +93,7 @@ OPERATOR_VERSION = add(
     "nodes.",
 )
 WRONG_ATTRIBUTE = add(
-    "ON104", "error", "wrong attribute", "an attribute of a node is unknown, missing or of another type",
+    "ON104", "error", "wrong attribute", "an attribute of a node is unknown or missing, or has a wrong type or value",
     "[join] y = Concat (a, b)",
     "Compare the attributes with those of the operator in the opset that the model imports.",
 )

@@ -22,6 +22,7 @@ from irexec.dtypes.elements import ELEMENTS, I32, I64, Element
 from irexec.errors import check
 from irexec.ir.dims import may_equal
 from irexec.ir.facts import Fact
+from irexec.messages import alternatives
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,7 @@ class Rank:
         if self.maximum is None:
             return f"{self.minimum} or more"
         ranks = [str(rank) for rank in range(self.minimum, self._last + 1)]
-        return (
-            ranks[0]
-            if len(ranks) == 1
-            else f"{', '.join(ranks[:-1])} or {ranks[-1]}"
-            if len(ranks) < 4
-            else f"{ranks[0]} to {ranks[-1]}"
-        )
+        return alternatives(ranks) if len(ranks) < 4 else f"{ranks[0]} to {ranks[-1]}"
 
     @property
     def _last(self) -> int:

@@ -113,6 +113,7 @@ ROWS = [
     Row("ON103", 0, "act", "Gelu", "(float[2] x) => (float[2] y) { [act] y = Gelu (x) }", RELU, "exists since opset 20, the model imports opset 17", header='ir_version: 8, opset_import: ["" : 17]'),
     Row("ON104", 0, "join", "Concat", "(float[2] x) => (float[4] y) { [join] y = Concat (x, x) }", "(float[2] x) => (float[4] y) { [join] y = Concat <axis = 0> (x, x) }", "required attribute axis is missing"),
     Row("ON104", 0, "act", "Relu", "(float[2] x) => (float[2] y) { [act] y = Relu <alpha = 1.0> (x) }", RELU, "attribute 'alpha' is unknown"),
+    Row("ON104", 0, "act", "Gelu", "(float[2] x) => (float[2] y) { [act] y = Gelu <approximate = \"sigmoid\"> (x) }", "(float[2] x) => (float[2] y) { [act] y = Gelu <approximate = \"tanh\"> (x) }", "approximate is 'sigmoid', expected none or tanh"),
     Row("ON105", 0, "mm", "MatMul", "(float[2,3] x) => (float[2,2] y) { [mm] y = MatMul (x, x) }", "(float[2,3] x) => (float[2,2] y) { t = Transpose (x) [mm] y = MatMul (x, t) }", "3"),
     Row("ON105", 0, "act", "Relu", "(float[2] x) => (float[2] y) { [act] y = Relu (x, x) }", RELU, "it has 2 inputs, expected 1"),
     Row("ON105", 1, "local.Twice/soft", "Softmax", FUNCTION.format("[soft] y = Softmax <axis = 7> (u)"), FUNCTION.format("[soft] y = Softmax (u)"), "axis 7 is out of range"),

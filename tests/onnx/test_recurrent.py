@@ -107,7 +107,7 @@ def test_options_that_ir_lacks_give_a_loop() -> None:
 
 
 _REFUSED: dict[str, dict[str, Any]] = {
-    "direction is 'sideways', expected forward, reverse, bidirectional": {"direction": "sideways"},
+    "direction is 'sideways', expected forward, reverse or bidirectional": {"direction": "sideways"},
     "activation 'Sine' is not one of affine": {"activations": ["Sine"]},
     "activation Affine needs beta, which is not given": {"activations": ["Affine"], "activation_alpha": [1.0]},
     "activation ThresholdedRelu needs alpha, which is not given": {"activations": ["ThresholdedRelu"]},

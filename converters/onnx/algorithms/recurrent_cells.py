@@ -37,10 +37,8 @@ def functions_of(
     """The activations of each direction. An activation with parameters consumes the next of ``alphas`` and ``betas``.
 
     Raises:
-        OpError: a direction or activation is unknown, or there are too few activations.
+        OpError: an activation is unknown, or there are too few of them.
     """
-    if direction not in _DIRECTIONS:
-        raise OpError(f"direction is {direction!r}, expected {', '.join(_DIRECTIONS)}")
     count = len(default) * _DIRECTIONS[direction]
     chosen = list(names) if names else list(default) * _DIRECTIONS[direction]
     # RNN's two default names may also be written for one direction.

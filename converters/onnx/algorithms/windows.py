@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from irexec.errors import OpError
 from irexec.messages import counted
@@ -29,7 +29,7 @@ def broadcast_to_axes(values: Sequence[int] | None, rank: int, default: int, nam
 class WindowAttributes:
     """The attributes of convolutions in ONNX."""
 
-    auto_pad: str = "NOTSET"
+    auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", ""] = "NOTSET"
     dilations: list[int] | None = None
     kernel_shape: list[int] | None = None
     pads: list[int] | None = None
@@ -64,11 +64,8 @@ class Windows:
         """The windows of ONNX attributes.
 
         Raises:
-            OpError: a list has the wrong length, a stride or dilation is not positive, or auto_pad has an unknown
-                value.
+            OpError: a list has the wrong length, or a stride or dilation is not positive.
         """
-        if given.auto_pad not in _AUTO_PADS:
-            raise OpError(f"auto_pad is {given.auto_pad!r}, expected {', '.join(filter(None, _AUTO_PADS))}")
         rank, mode = len(kernel), _AUTO_PADS[given.auto_pad]
         both = broadcast_to_axes(given.pads, 2 * rank, 0, "pads")
         if mode == "valid":

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from converters.onnx.algorithms.expression import Expression, arange
 from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import I64
 from irexec.errors import OpError
 from irexec.ir.graph import Value
+
+PadMode = Literal["constant", "edge", "reflect", "wrap"]
 
 
 @translates("Expand", since=8)
@@ -34,7 +38,7 @@ def tile_6(ctx: TranslationContext, x: Value, repeats: Value) -> Value:
 @translates("Pad")
 def pad_1(
     ctx: TranslationContext, x: Value, *, paddings: list[int] | None = None, pads: list[int] | None = None,
-    mode: str = "constant", value: float = 0.0,
+    mode: PadMode = "constant", value: float = 0.0,
 ) -> Value:  # fmt: skip
     """``paddings`` became ``pads`` in opset 2."""
     given = pads if pads is not None else paddings
@@ -46,15 +50,13 @@ def pad_1(
 @translates("Pad", since=11)
 def pad_11(
     ctx: TranslationContext, x: Value, pads: Value, value: Value | None = None, axes: Value | None = None, *,
-    mode: str = "constant",
+    mode: PadMode = "constant",
 ) -> Value:  # fmt: skip
     """Negative pads remove elements."""
     return _pad(ctx, x, ctx.convert(pads, I64), mode, value, axes)
 
 
 def _pad(ctx: TranslationContext, x: Value, pads: Value, mode: str, value: Value | None, axes: Value | None) -> Value:
-    if mode not in ("constant", "edge", "reflect", "wrap"):
-        raise OpError(f"mode is {mode!r}, expected constant, edge, reflect or wrap")
     rank = ctx.rank(x)
     begins, ends = ctx.emit("Split", pads, ctx.constant(0), num_splits=2)
     if axes is not None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from converters.onnx.algorithms.convolution import add_bias, conv_windows, convolve
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.algorithms.windows import WindowAttributes, Windows
 from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
-from irexec.errors import OpError
 from irexec.ir.graph import Value
 from irexec.schema.inputs import Rank
 
@@ -26,11 +25,9 @@ def conv(
 def causal_conv_with_state(
     ctx: TranslationContext, x: Annotated[Value, Rank(3)], w: Annotated[Value, Rank(3)],
     bias: Annotated[Value, Rank(1)] | None = None, past_state: Annotated[Value, Rank(3)] | None = None, *,
-    activation: str = "none",
+    activation: Literal["none", "silu", "swish"] = "none",
 ) -> tuple[Value, ...]:  # fmt: skip
     """A depthwise convolution over the past state and the data; the last values of both are the new state."""
-    if activation not in ("none", "silu", "swish"):
-        raise OpError(f"activation is {activation!r}, expected none, silu or swish")
     channels, _, kernel = ctx.static(w, "the weights")
     if past_state is not None:
         padded = ctx.emit("Concat", past_state, x, axis=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from functools import reduce
-from typing import Annotated
+from typing import Annotated, Literal
 
 from converters.onnx.algorithms.expression import Expression, arange
 from converters.onnx.context import TranslationContext
@@ -14,26 +14,23 @@ from irexec.errors import OpError
 from irexec.ir.graph import Value
 from irexec.schema.inputs import Rank
 
-# Opset 20 renamed the modes bilinear and bicubic.
-_MODES = {"linear": "linear", "bilinear": "linear", "nearest": "nearest", "cubic": "cubic", "bicubic": "cubic"}
-_OF_IR = {"linear": "bilinear", "nearest": "nearest", "cubic": "bicubic"}
+# Opset 20 renamed the modes bilinear and bicubic, which IR has.
+_MODES = {"linear": "bilinear", "bilinear": "bilinear", "nearest": "nearest", "cubic": "bicubic", "bicubic": "bicubic"}
 _CUBIC = -0.75
 
 
 @translates("GridSample", since=16)
 def grid_sample(
-    ctx: TranslationContext, x: Value, grid: Value, *, mode: str = "linear", padding_mode: str = "zeros",
-    align_corners: int = 0,
+    ctx: TranslationContext, x: Value, grid: Value, *,
+    mode: Literal["linear", "bilinear", "nearest", "cubic", "bicubic"] = "linear",
+    padding_mode: Literal["zeros", "border", "reflection"] = "zeros", align_corners: int = 0,
 ) -> Value:  # fmt: skip
     """IR's operation for images; a sum over taps for volumes, which IR does not support."""
-    if mode not in _MODES:
-        raise OpError(f"mode is {mode!r}, expected {', '.join(_MODES)}")
-    if padding_mode not in ("zeros", "border", "reflection"):
-        raise OpError(f"padding_mode is {padding_mode!r}, expected zeros, border or reflection")
+    grid = ctx.convert(grid, ctx.element(x))
     if ctx.rank(x) == 4:
-        attributes = {"align_corners": bool(align_corners), "mode": _OF_IR[_MODES[mode]], "padding_mode": padding_mode}
-        return ctx.emit("GridSample", x, ctx.convert(grid, ctx.element(x)), **attributes)
-    return _Sampling(ctx, x, ctx.convert(grid, ctx.element(x)), padding_mode, bool(align_corners)).read(_MODES[mode])
+        attributes = {"align_corners": bool(align_corners), "mode": _MODES[mode], "padding_mode": padding_mode}
+        return ctx.emit("GridSample", x, grid, **attributes)
+    return _Sampling(ctx, x, grid, padding_mode, bool(align_corners)).read(_MODES[mode])
 
 
 class _Sampling:
@@ -65,7 +62,7 @@ class _Sampling:
                 [self._inside(point.round_half_to_even(), axis) for axis, point in enumerate(self.points)]
             )
         else:
-            taps_of = _linear if mode == "linear" else _cubic
+            taps_of = _linear if mode == "bilinear" else _cubic
             taps = [taps_of(self._inside(point, axis)) for axis, point in enumerate(self.points)]
             parts = []
             for chosen in itertools.product(*taps):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from irexec.ir.graph import Value
 from irexec.messages import counted
 
 _NATIVE = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", "tf_half_pixel_for_nn")
-_POLICIES = ("stretch", "not_larger", "not_smaller")
+Policy = Literal["stretch", "not_larger", "not_smaller"]
 
 
 class _Request:
@@ -29,13 +30,11 @@ class _Request:
 
     def __init__(
         self, ctx: TranslationContext, x: Value, axes: Sequence[int], sizes: Value | None, scales: Value | None,
-        policy: str = "stretch",
+        policy: Policy = "stretch",
     ) -> None:  # fmt: skip
         given = sizes if scales is None else scales
         if given is None or (scales is not None and sizes is not None):
             raise OpError("either scales or sizes must be given")
-        if policy not in _POLICIES:
-            raise OpError(f"keep_aspect_ratio_policy {policy!r} is not one of {', '.join(_POLICIES)}")
         self.ctx, self.x, self.axes, self.policy = ctx, x, list(axes), policy if sizes is not None else "stretch"
         self.by_scale = scales is not None
         self.given = given
@@ -149,7 +148,7 @@ def resize_11(
     sizes: Value | None = None, *, mode: str = "nearest", coordinate_transformation_mode: str = "half_pixel",
     nearest_mode: str = "round_prefer_floor", cubic_coeff_a: float = -0.75, exclude_outside: int = 0,
     extrapolation_value: float = 0.0, antialias: int = 0, axes: list[int] | None = None,
-    keep_aspect_ratio_policy: str = "stretch",
+    keep_aspect_ratio_policy: Policy = "stretch",
 ) -> Value:  # fmt: skip
     """An empty tensor is an absent input."""
     scales, sizes = (None if v is None or ctx.sizes(v) == (0,) else v for v in (scales, sizes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.body_builder import BodyBuilder, IterationResult, IterationSlice, build_loop
@@ -21,7 +22,7 @@ _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, Tru
 def linear_attention(
     ctx: TranslationContext, query: Value, key: Value, value: Value, past_state: Value | None = None,
     decay: Value | None = None, beta: Value | None = None, *, q_num_heads: int, kv_num_heads: int, scale: float = 0.0,
-    update_rule: str = "gated_delta", chunk_size: int = 64,
+    update_rule: Literal["linear", "gated", "delta", "gated_delta"] = "gated_delta", chunk_size: int = 64,
 ) -> tuple[Value, ...]:  # fmt: skip
     """A loop over time in f32; query heads share the state of their key head. ``chunk_size`` has no effect."""
     gated, delta = _rule(update_rule, decay, beta)
@@ -57,8 +58,6 @@ def linear_attention(
 
 
 def _rule(name: str, decay: Value | None, beta: Value | None) -> tuple[bool, bool]:
-    if name not in _RULES:
-        raise OpError(f"update_rule is {name!r}, expected {', '.join(_RULES)}")
     for needed, given, what in zip(_RULES[name], (decay, beta), ("decay", "beta"), strict=True):
         if needed and given is None:
             raise OpError(f"update_rule {name} needs {what}, which is not given")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from converters.onnx.algorithms.elementwise import add_binary, add_binary_with_axis, add_elementwise, emit_binary
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
-from irexec.errors import OpError
 from irexec.ir.graph import Value
 
 for _operator in ("And", "Or", "Xor"):
@@ -18,10 +19,8 @@ add_elementwise("BitwiseNot", 18, "BitwiseNot")
 
 
 @translates("BitShift", since=11)
-def bit_shift(ctx: TranslationContext, x: Value, y: Value, *, direction: str) -> Value:
+def bit_shift(ctx: TranslationContext, x: Value, y: Value, *, direction: Literal["LEFT", "RIGHT"]) -> Value:
     """A shift by at least the width of the type, or by a negative amount, leaves the sign; IR does not define it."""
-    if direction not in ("LEFT", "RIGHT"):
-        raise OpError(f"direction is {direction!r}, expected LEFT or RIGHT")
     kind, type = ctx.element(x), "BitwiseLeftShift" if direction == "LEFT" else "BitwiseRightShift"
     amounts = ctx.known(y)
     if amounts is not None and bool(((amounts >= 0) & (amounts < kind.bits)).all()):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_unrolled
@@ -65,22 +67,18 @@ def _split(ctx: TranslationContext, x: Value, axis: int, lengths: Value | None, 
     return tuple(ctx.emit("Split", x, ctx.constant(axis), num_splits=parts))
 
 
+DepthMode = Literal["DCR", "CRD"]
+
+
 @translates("DepthToSpace")
-def depth_to_space(ctx: TranslationContext, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
-    _check_mode(mode)
+def depth_to_space(ctx: TranslationContext, x: Value, *, blocksize: int, mode: DepthMode = "DCR") -> Value:
     return ctx.emit("DepthToSpace", x, mode="depth_first" if mode == "CRD" else "blocks_first", block_size=blocksize)
 
 
 @translates("SpaceToDepth")
-def space_to_depth(ctx: TranslationContext, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
+def space_to_depth(ctx: TranslationContext, x: Value, *, blocksize: int, mode: DepthMode = "DCR") -> Value:
     """Opset 28 added CRD."""
-    _check_mode(mode)
     return ctx.emit("SpaceToDepth", x, mode="depth_first" if mode == "CRD" else "blocks_first", block_size=blocksize)
-
-
-def _check_mode(mode: str) -> None:
-    if mode not in ("DCR", "CRD"):
-        raise OpError(f"mode is {mode!r}, expected DCR or CRD")
 
 
 @translates("ReverseSequence", since=10)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class RecurrentAttributes:
     activation_beta: list[float] | None = None
     activations: list[str] | None = None
     clip: float = 0.0
-    direction: str = "forward"
+    direction: Literal["forward", "reverse", "bidirectional"] = "forward"
     hidden_size: int | None = None
     layout: int = 0
     output_sequence: int = 0

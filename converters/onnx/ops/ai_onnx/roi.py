@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Literal
 
 from converters.onnx.algorithms.expression import Expression, arange
 from converters.onnx.context import TranslationContext
@@ -11,10 +12,12 @@ from irexec.dtypes.elements import I64
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
+Mode = Literal["avg", "max"]
+
 
 @translates("RoiAlign", since=10)
 def roi_align_10(
-    ctx: TranslationContext, x: Value, rois: Value, batch_indices: Value, *, mode: str = "avg", output_height: int = 1,
+    ctx: TranslationContext, x: Value, rois: Value, batch_indices: Value, *, mode: Mode = "avg", output_height: int = 1,
     output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0,
 ) -> Value:  # fmt: skip
     return _align(
@@ -25,12 +28,9 @@ def roi_align_10(
 @translates("RoiAlign", since=16)
 def roi_align_16(
     ctx: TranslationContext, x: Value, rois: Value, batch_indices: Value, *,
-    coordinate_transformation_mode: str = "half_pixel", mode: str = "avg", output_height: int = 1,
-    output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0,
+    coordinate_transformation_mode: Literal["half_pixel", "output_half_pixel"] = "half_pixel", mode: Mode = "avg",
+    output_height: int = 1, output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0,
 ) -> Value:  # fmt: skip
-    if coordinate_transformation_mode not in ("half_pixel", "output_half_pixel"):
-        found = coordinate_transformation_mode
-        raise OpError(f"coordinate_transformation_mode is {found!r}, expected half_pixel or output_half_pixel")
     half = coordinate_transformation_mode == "half_pixel"
     return _align(ctx, x, rois, batch_indices, mode, (output_height, output_width), sampling_ratio, spatial_scale, half)
 
@@ -39,8 +39,6 @@ def _align(
     ctx: TranslationContext, x: Value, rois: Value, batch: Value, mode: str, bins: tuple[int, int], ratio: int,
     scale: float, half: bool,
 ) -> Value:  # fmt: skip
-    if mode not in ("avg", "max"):
-        raise OpError(f"mode is {mode!r}, expected avg or max")
     if min(bins) < 1 or ratio < 0:
         found = f"the output is {bins[0]} x {bins[1]} and sampling_ratio {ratio}"
         raise OpError(f"{found}, expected sizes of 1 or more and no negative ratio")

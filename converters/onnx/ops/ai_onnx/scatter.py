@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from converters.onnx.algorithms.expression import Expression, positions
 from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
@@ -10,33 +12,30 @@ from irexec.errors import OpError
 from irexec.ir.graph import Value
 
 _REDUCTIONS = {"none": "none", "add": "sum", "mul": "prod", "max": "max", "min": "min"}
-
-
-def _reduction(name: str) -> str:
-    if name not in _REDUCTIONS:
-        raise OpError(f"reduction is {name!r}, expected {', '.join(_REDUCTIONS)}")
-    return _REDUCTIONS[name]
+Reduction = Literal["none", "add", "mul", "max", "min"]
 
 
 @translates("Scatter", since=9, without=["reduction"])
 @translates("ScatterElements", since=11, without=["reduction"])
 @translates("ScatterElements", since=16)
 def scatter_elements(
-    ctx: TranslationContext, x: Value, indices: Value, updates: Value, *, axis: int = 0, reduction: str = "none",
+    ctx: TranslationContext, x: Value, indices: Value, updates: Value, *, axis: int = 0, reduction: Reduction = "none",
 ) -> Value:  # fmt: skip
     """A reduction includes the element that is replaced."""
     normal_axis = ctx.constant(ctx.axis(axis, x))
     return ctx.emit(
-        "ScatterElementsUpdate", x, indices, updates, normal_axis, reduction=_reduction(reduction), use_init_val=True
+        "ScatterElementsUpdate", x, indices, updates, normal_axis, reduction=_REDUCTIONS[reduction], use_init_val=True
     )
 
 
 @translates("ScatterND", since=11, without=["reduction"])
 @translates("ScatterND", since=16)
-def scatter_nd(ctx: TranslationContext, x: Value, indices: Value, updates: Value, *, reduction: str = "none") -> Value:
+def scatter_nd(
+    ctx: TranslationContext, x: Value, indices: Value, updates: Value, *, reduction: Reduction = "none"
+) -> Value:
     if reduction == "none":
         return ctx.emit("ScatterNDUpdate", x, indices, updates, version=4)
-    return ctx.emit("ScatterNDUpdate", x, indices, updates, version=15, reduction=_reduction(reduction))
+    return ctx.emit("ScatterNDUpdate", x, indices, updates, version=15, reduction=_REDUCTIONS[reduction])
 
 
 @translates("Trilu", since=14)
@@ -55,11 +54,9 @@ def trilu(ctx: TranslationContext, x: Value, k: Value | None = None, *, upper: i
 @translates("TensorScatter", since=24)
 def tensor_scatter(
     ctx: TranslationContext, past_cache: Value, update: Value, write_indices: Value | None = None, *,
-    mode: str = "linear", axis: int = -2,
+    mode: Literal["linear", "circular"] = "linear", axis: int = -2,
 ) -> Value:  # fmt: skip
     """The cache with consecutive entries replaced, from a start per sample; circular mode wraps around its end."""
-    if mode not in ("linear", "circular"):
-        raise OpError(f"mode is {mode!r}, expected linear or circular")
     rank, normal_axis = ctx.rank(past_cache), ctx.axis(axis, past_cache)
     index = positions(ctx, update, normal_axis).unsqueeze(*(i for i in range(rank) if i != normal_axis))
     if write_indices is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from converters.onnx.algorithms.expression import Expression, arange
@@ -16,13 +18,11 @@ from irexec.messages import counted
 
 @translates("TfIdfVectorizer", since=9)
 def tf_idf_vectorizer(
-    ctx: TranslationContext, x: Value, *, max_gram_length: int, max_skip_count: int, min_gram_length: int, mode: str,
-    ngram_counts: list[int], ngram_indexes: list[int], pool_int64s: list[int] | None = None,
-    pool_strings: list[str] | None = None, weights: list[float] | None = None,
+    ctx: TranslationContext, x: Value, *, max_gram_length: int, max_skip_count: int, min_gram_length: int,
+    mode: Literal["TF", "IDF", "TFIDF"], ngram_counts: list[int], ngram_indexes: list[int],
+    pool_int64s: list[int] | None = None, pool_strings: list[str] | None = None, weights: list[float] | None = None,
 ) -> Value:  # fmt: skip
     """Counts of n-grams whose elements may be separated by skips. Source: ONNX TfIdfVectorizer-9 and its reference."""
-    if mode not in ("TF", "IDF", "TFIDF"):
-        raise OpError(f"mode is {mode!r}, expected TF, IDF or TFIDF")
     if pool_int64s is None:
         raise ConversionError("n-grams of strings cannot be counted in IR", unsupported=True)
     flat = ctx.rank(x) < 2

@@ -6,6 +6,7 @@ Source: ONNX-ML; where it is silent, ONNX Runtime ``ml_common.h``.
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 from onnx import TensorProto
@@ -42,13 +43,10 @@ def scaler(
 
 
 @translates("Normalizer", domain=AI_ONNX_ML)
-def normalizer(ctx: TranslationContext, x: Value, *, norm: str = "MAX") -> Value:
+def normalizer(ctx: TranslationContext, x: Value, *, norm: Literal["MAX", "L1", "L2"] = "MAX") -> Value:
     """Rows divided by their maximum, L1 norm or L2 norm; a row of norm 0 is unchanged."""
     wide = Expression(ctx, ctx.convert(x, F32))
-    kinds = {"MAX": "ReduceMax", "L1": "ReduceL1", "L2": "ReduceL2"}
-    if norm not in kinds:
-        raise OpError(f"norm is {norm!r}, expected MAX, L1 or L2")
-    size = Expression(ctx, ctx.emit(kinds[norm], wide.value, [-1], keep_dims=True))
+    size = Expression(ctx, ctx.emit(f"Reduce{norm.capitalize()}", wide.value, [-1], keep_dims=True))
     return (wide / size.equals(0).select(1, size)).value
 
 

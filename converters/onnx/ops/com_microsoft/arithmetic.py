@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
 from converters.onnx.registry import COM_MICROSOFT, translates
@@ -39,10 +41,10 @@ def _complex_product(ctx: TranslationContext, x: Value, y: Value, *, conjugate: 
 
 
 @translates("CDist", domain=COM_MICROSOFT)
-def cdist(ctx: TranslationContext, x: Value, y: Value, *, metric: str = "sqeuclidean") -> Value:
+def cdist(
+    ctx: TranslationContext, x: Value, y: Value, *, metric: Literal["sqeuclidean", "euclidean"] = "sqeuclidean"
+) -> Value:
     """Distances between all rows of one matrix and all rows of another."""
-    if metric not in ("sqeuclidean", "euclidean"):
-        raise OpError(f"metric is {metric!r}, expected sqeuclidean or euclidean")
     difference = Expression(ctx, x).unsqueeze(1) - Expression(ctx, y).unsqueeze(0)
     squares = Expression(ctx, ctx.emit("ReduceSum", (difference * difference).value, [2], keep_dims=False))
     return squares.value if metric == "sqeuclidean" else squares.sqrt().value

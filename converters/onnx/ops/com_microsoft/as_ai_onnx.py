@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from converters.onnx.context import TranslationContext
-from converters.onnx.ops.ai_onnx.broadcasting import pad_11
+from converters.onnx.ops.ai_onnx.broadcasting import PadMode, pad_11
 from converters.onnx.ops.ai_onnx.gather import gather_nd
 from converters.onnx.ops.ai_onnx.generation import range_11
 from converters.onnx.ops.ai_onnx.grid_sample import grid_sample
@@ -36,7 +36,7 @@ def contrib_range(ctx: TranslationContext, start: Value, limit: Value, delta: Va
 
 @translates("Pad", domain=COM_MICROSOFT)
 def contrib_pad(
-    ctx: TranslationContext, x: Value, pads: Value, value: Value | None = None, *, mode: str = "constant"
+    ctx: TranslationContext, x: Value, pads: Value, value: Value | None = None, *, mode: PadMode = "constant"
 ) -> Value:
     """The pads may have a leading axis of size 1."""
     return pad_11(ctx, x, ctx.emit("Reshape", pads, [-1], special_zero=False), value, mode=mode)
