@@ -16,6 +16,7 @@ from irexec.reference.integers import through_float
 from irexec.reference.softmax import log_softmax, softmax
 from irexec.schema.axes import normalize_axis
 from irexec.schema.element_checks import unify_elements
+from irexec.schema.elementwise import unchanged
 from irexec.schema.inputs import SCALAR, FloatTensor, NumericTensor
 from irexec.schema.registry import op
 
@@ -51,9 +52,7 @@ def elu_1(data: NumericTensor, *, alpha: float) -> np.ndarray:
     return through_float(lambda x: elu(x, alpha), data)
 
 
-@elu_1.shape_rule
-def _elu_1_facts(data: Fact, *, alpha: float) -> Fact:
-    return Fact(data.element, data.shape)
+elu_1.shape_rule(unchanged)
 
 
 @op("Selu", since=1, widen=True, tolerance=2e-6)
@@ -128,9 +127,7 @@ def gelu_2(data: FloatTensor) -> np.ndarray:
     return gelu(data)
 
 
-@gelu_2.shape_rule
-def _gelu_2_facts(data: Fact) -> Fact:
-    return Fact(data.element, data.shape)
+gelu_2.shape_rule(unchanged)
 
 
 @op("Gelu", since=7, widen=True, tolerance=4e-6)
@@ -139,15 +136,7 @@ def gelu_7(data: FloatTensor, *, approximation_mode: Literal["erf", "tanh"] = "e
     return gelu_tanh(data) if approximation_mode == "tanh" else gelu(data)
 
 
-@gelu_7.shape_rule
-def _gelu_7_facts(data: Fact, *, approximation_mode: str = "erf") -> Fact:
-    return Fact(data.element, data.shape)
-
-
-def _normalized_along(data: Fact, axis: int) -> Fact:
-    if data.shape is not None:
-        normalize_axis(axis, max(len(data.shape), 1))
-    return Fact(data.element, data.shape)
+gelu_7.shape_rule(unchanged)
 
 
 @op("Softmax", since=1, widen=True, tolerance=4e-6)
@@ -157,9 +146,9 @@ def softmax_1(data: FloatTensor, *, axis: int = 1) -> np.ndarray:
 
 
 @softmax_1.shape_rule
-def _softmax_1_facts(data: Fact, *, axis: int = 1) -> Fact:
+def _softmax_1_facts(data: Fact, *, axis: int) -> Fact:
     check(axis >= 0, f"axis {axis} is negative, which Softmax-1 does not allow")
-    return _normalized_along(data, axis)
+    return _normalized_along(data, axis=axis)
 
 
 @op("Softmax", since=8, widen=True, tolerance=4e-6)
@@ -168,17 +157,15 @@ def softmax_8(data: FloatTensor, *, axis: int = 1) -> np.ndarray:
     return softmax(data, axis)
 
 
-@softmax_8.shape_rule
-def _softmax_8_facts(data: Fact, *, axis: int = 1) -> Fact:
-    return _normalized_along(data, axis)
-
-
 @op("LogSoftmax", since=5, widen=True, tolerance=4e-6)
 def log_softmax_5(data: FloatTensor, *, axis: int = 1) -> np.ndarray:
     """The logarithm of Softmax along ``axis``. Source: LogSoftmax-5."""
     return log_softmax(data, axis)
 
 
+@softmax_8.shape_rule
 @log_softmax_5.shape_rule
-def _log_softmax_5_facts(data: Fact, *, axis: int = 1) -> Fact:
-    return _normalized_along(data, axis)
+def _normalized_along(data: Fact, *, axis: int) -> Fact:
+    if data.shape is not None:
+        normalize_axis(axis, max(len(data.shape), 1))
+    return Fact(data.element, data.shape)

@@ -95,5 +95,5 @@ def divide_1(
 
 
 @divide_1.shape_rule
-def _divide_1_facts(a: Fact, b: Fact, *, m_pythondiv: bool = True, auto_broadcast: Broadcasting = "numpy") -> Fact:
+def _divide_1_facts(a: Fact, b: Fact, *, auto_broadcast: Broadcasting) -> Fact:
     return Fact(unify_elements(a, b), broadcast([a.shape, b.shape], auto_broadcast, 0))

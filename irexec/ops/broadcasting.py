@@ -111,9 +111,7 @@ def broadcast_1(
 
 
 @broadcast_1.shape_rule
-def _broadcast_1_facts(
-    data: Fact, target_shape: Fact, axes_mapping: Fact | None = None, *, mode: str = "numpy"
-) -> Fact:
+def _broadcast_1_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None = None, *, mode: str) -> Fact:
     return _broadcast_facts(data, target_shape, axes_mapping, "explicit" if mode == "none" else mode)
 
 
@@ -138,9 +136,7 @@ def broadcast_3(
 
 
 @broadcast_3.shape_rule
-def _broadcast_3_facts(
-    data: Fact, target_shape: Fact, axes_mapping: Fact | None = None, *, mode: str = "numpy"
-) -> Fact:
+def _broadcast_3_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None = None, *, mode: str) -> Fact:
     return _broadcast_facts(data, target_shape, axes_mapping, mode)
 
 

@@ -144,7 +144,7 @@ def _even(size: Size, what: str) -> Size:
 
 @rgb_to_nv12_17.shape_rule
 @bgr_to_nv12_17.shape_rule
-def _to_nv12_shape(data: Fact, *, single_plane: bool = True) -> Any:
+def _to_nv12_shape(data: Fact, *, single_plane: bool) -> Any:
     kind = data.element
     batch, height, width = (_even(size, "size") if axis else size for axis, size in enumerate(_plane(data, 3, "data")))
     if single_plane:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from irexec.dtypes.elements import BOOLEAN
-from irexec.ir.facts import Fact
-from irexec.schema.elementwise import define
+from irexec.schema.elementwise import define, tested
 from irexec.schema.inputs import ANY_TYPE, FloatTensor
 from irexec.schema.registry import op
 
@@ -16,28 +15,6 @@ define("Less", 1, np.less, "Whether a < b.", elements=ANY_TYPE, result=BOOLEAN)
 define("LessEqual", 1, np.less_equal, "Whether a <= b.", elements=ANY_TYPE, result=BOOLEAN)
 define("Greater", 1, np.greater, "Whether a > b.", elements=ANY_TYPE, result=BOOLEAN)
 define("GreaterEqual", 1, np.greater_equal, "Whether a >= b.", elements=ANY_TYPE, result=BOOLEAN)
-
-
-@op("IsFinite", since=10)
-def is_finite_10(data: FloatTensor) -> np.ndarray:
-    """Whether each element is neither NaN nor infinite. Source: IsFinite-10."""
-    return np.asarray(np.isfinite(data))
-
-
-@is_finite_10.shape_rule
-def _is_finite_10_facts(data: Fact) -> Fact:
-    return Fact(BOOLEAN, data.shape)
-
-
-@op("IsNaN", since=10)
-def is_nan_10(data: FloatTensor) -> np.ndarray:
-    """Whether each element is NaN. Source: IsNaN-10."""
-    return np.asarray(np.isnan(data))
-
-
-@is_nan_10.shape_rule
-def _is_nan_10_facts(data: Fact) -> Fact:
-    return Fact(BOOLEAN, data.shape)
 
 
 @op("IsInf", since=10)
@@ -51,6 +28,4 @@ def is_inf_10(data: FloatTensor, *, detect_negative: bool = True, detect_positiv
     return found
 
 
-@is_inf_10.shape_rule
-def _is_inf_10_facts(data: Fact, *, detect_negative: bool = True, detect_positive: bool = True) -> Fact:
-    return Fact(BOOLEAN, data.shape)
+is_inf_10.shape_rule(tested)

@@ -77,9 +77,7 @@ def binary_convolution_1(
 
 
 @binary_convolution_1.shape_rule
-def _binary_convolution_shape(
-    data: Fact, filter: Fact, *, attributes: ConvolutionAttributes, mode: str, pad_value: float
-) -> Fact:
+def _binary_convolution_shape(data: Fact, filter: Fact, *, attributes: ConvolutionAttributes) -> Fact:
     found = _convolution_shape(Fact(data.element, data.shape), Fact(data.element, filter.shape), attributes=attributes)
     return Fact(found.element, found.shape if found.shape is not None else (ANY,) * 4)
 

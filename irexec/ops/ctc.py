@@ -39,7 +39,7 @@ def ctc_greedy_decoder_1(
 
 
 @ctc_greedy_decoder_1.shape_rule
-def _ctc_greedy_decoder_1_shapes(data: Fact, sequence_mask: Fact, *, ctc_merge_repeated: bool = True) -> Fact:
+def _ctc_greedy_decoder_1_shapes(data: Fact, sequence_mask: Fact) -> Fact:
     element = unify_elements(data, sequence_mask)
     (steps, batch, _), (mask_steps, mask_batch) = sizes_of(data, 3, "data"), sizes_of(sequence_mask, 2, "sequence_mask")
     return Fact(
@@ -86,9 +86,8 @@ def _ctc_greedy_decoder_seq_len_6_shapes(
     sequence_length: Fact,
     blank_index: Fact | None = None,
     *,
-    merge_repeated: bool = True,
-    classes_index_type: IndexType = "i32",
-    sequence_length_type: IndexType = "i32",
+    classes_index_type: IndexType,
+    sequence_length_type: IndexType,
 ) -> tuple[Fact, Fact]:
     (batch, steps, _), (lengths,) = sizes_of(data, 3, "data"), sizes_of(sequence_length, 1, "sequence_length")
     batch = unify_sizes("batch", batch, lengths)
@@ -125,15 +124,7 @@ def ctc_loss_4(
 
 @ctc_loss_4.shape_rule
 def _ctc_loss_4_shapes(
-    logits: Fact,
-    logit_length: Fact,
-    labels: Fact,
-    label_length: Fact,
-    blank_index: Fact | None = None,
-    *,
-    preprocess_collapse_repeated: bool = False,
-    ctc_merge_repeated: bool = True,
-    unique: bool = False,
+    logits: Fact, logit_length: Fact, labels: Fact, label_length: Fact, blank_index: Fact | None = None
 ) -> Fact:
     (batch, steps, _), (rows, columns) = sizes_of(logits, 3, "logits"), sizes_of(labels, 2, "labels")
     unify_sizes("number of steps", steps, columns)

@@ -45,14 +45,7 @@ def fake_convert_13(
 
 
 @fake_convert_13.shape_rule
-def _fake_convert_13_facts(
-    data: Fact,
-    scale: Fact,
-    shift: Fact | None = None,
-    *,
-    destination_type: Literal["f8e4m3", "f8e5m2"] = "f8e4m3",
-    elements: ElementTypes = ElementTypes(),
-) -> Fact:
+def _fake_convert_13_facts(data: Fact, scale: Fact, shift: Fact | None = None) -> Fact:
     kind = unify_elements(*(fact for fact in (data, scale, shift) if fact is not None))
     shape = data.shape
     if scale.shape is not None and shape is not None:

@@ -61,7 +61,31 @@ def _take_batched(data: np.ndarray, indices: np.ndarray, axis: int, batch: int) 
     return taken.transpose([*source, *range(len(source), taken.ndim)])
 
 
-def _gather_facts(data: Fact, indices: Fact, axis: Fact, batch_dims: int) -> Fact:
+@op("Gather", since=1, symbolic=True)
+def gather_1(data: GatheredTensor, indices: IntegerTensor, axis: IntegerTensor) -> np.ndarray:
+    """Slices of ``data`` along ``axis``; an index out of range gives zeros. Source: Gather-1."""
+    return _gather(data, indices, axis, 0)
+
+
+@op("Gather", since=7, symbolic=True)
+def gather_7(data: GatheredTensor, indices: IntegerTensor, axis: IntegerTensor, *, batch_dims: int = 0) -> np.ndarray:
+    """Slices of ``data`` along ``axis``, batch by batch; an index out of range gives zeros. Source: Gather-7."""
+    return _gather(data, indices, axis, batch_dims)
+
+
+@op("Gather", since=8, symbolic=True)
+def gather_8(data: GatheredTensor, indices: IntegerTensor, axis: IntegerTensor, *, batch_dims: int = 0) -> np.ndarray:
+    """Slices of ``data`` along ``axis``, batch by batch; negative indices are counted from the end.
+
+    An index out of range gives zeros. Source: Gather-8.
+    """
+    return _gather(data, indices, axis, batch_dims)
+
+
+@gather_1.shape_rule
+@gather_7.shape_rule
+@gather_8.shape_rule
+def _gather_facts(data: Fact, indices: Fact, axis: Fact, *, batch_dims: int = 0) -> Fact:
     given = axis.scalar("axis")
     if data.shape is None or indices.shape is None:
         return Fact(data.element, None)
@@ -78,42 +102,6 @@ def _gather_facts(data: Fact, indices: Fact, axis: Fact, batch_dims: int) -> Fac
     check(batch <= along, f"batch_dims {batch_dims} is above axis {along}")
     front = meet_shapes(data.shape[:batch], indices.shape[:batch]) or ()
     return Fact(data.element, (*front, *data.shape[batch:along], *indices.shape[batch:], *data.shape[along + 1 :]))
-
-
-@op("Gather", since=1, symbolic=True)
-def gather_1(data: GatheredTensor, indices: IntegerTensor, axis: IntegerTensor) -> np.ndarray:
-    """Slices of ``data`` along ``axis``; an index out of range gives zeros. Source: Gather-1."""
-    return _gather(data, indices, axis, 0)
-
-
-@gather_1.shape_rule
-def _gather_1_facts(data: Fact, indices: Fact, axis: Fact) -> Fact:
-    return _gather_facts(data, indices, axis, 0)
-
-
-@op("Gather", since=7, symbolic=True)
-def gather_7(data: GatheredTensor, indices: IntegerTensor, axis: IntegerTensor, *, batch_dims: int = 0) -> np.ndarray:
-    """Slices of ``data`` along ``axis``, batch by batch; an index out of range gives zeros. Source: Gather-7."""
-    return _gather(data, indices, axis, batch_dims)
-
-
-@gather_7.shape_rule
-def _gather_7_facts(data: Fact, indices: Fact, axis: Fact, *, batch_dims: int = 0) -> Fact:
-    return _gather_facts(data, indices, axis, batch_dims)
-
-
-@op("Gather", since=8, symbolic=True)
-def gather_8(data: GatheredTensor, indices: IntegerTensor, axis: IntegerTensor, *, batch_dims: int = 0) -> np.ndarray:
-    """Slices of ``data`` along ``axis``, batch by batch; negative indices are counted from the end.
-
-    An index out of range gives zeros. Source: Gather-8.
-    """
-    return _gather(data, indices, axis, batch_dims)
-
-
-@gather_8.shape_rule
-def _gather_8_facts(data: Fact, indices: Fact, axis: Fact, *, batch_dims: int = 0) -> Fact:
-    return _gather_facts(data, indices, axis, batch_dims)
 
 
 @op("GatherElements", since=6)
@@ -194,7 +182,7 @@ def gather_nd_5(data: GatheredTensor, indices: IndicesTensor, *, batch_dims: int
 
 
 @gather_nd_5.shape_rule
-def _gather_nd_5_facts(data: Fact, indices: Fact, *, batch_dims: int = 0) -> Fact:
+def _gather_nd_5_facts(data: Fact, indices: Fact, *, batch_dims: int) -> Fact:
     return _gather_nd_facts(data, indices, batch_dims, merged=True)
 
 
@@ -208,7 +196,7 @@ def gather_nd_8(data: GatheredTensor, indices: IndicesTensor, *, batch_dims: int
 
 
 @gather_nd_8.shape_rule
-def _gather_nd_8_facts(data: Fact, indices: Fact, *, batch_dims: int = 0) -> Fact:
+def _gather_nd_8_facts(data: Fact, indices: Fact, *, batch_dims: int) -> Fact:
     return _gather_nd_facts(data, indices, batch_dims, merged=False)
 
 

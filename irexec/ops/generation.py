@@ -118,14 +118,6 @@ def _one_hot(
     return np.where(hot, on.reshape(()), off.reshape(())).astype(on.dtype)
 
 
-def _one_hot_facts(indices: Fact, depth: Fact, on: Fact, off: Fact, axis: int) -> Fact:
-    kind = unify_elements(on, off)
-    if indices.shape is None:
-        return Fact(kind, None)
-    new_axis = normalize_axis(axis, len(indices.shape) + 1)
-    return Fact(kind, (*indices.shape[:new_axis], scalar_size(depth, "depth"), *indices.shape[new_axis:]))
-
-
 @op("OneHot", since=1)
 def one_hot_1(
     indices: IntegerTensor, depth: IntegerScalar, on_value: AnyScalar, off_value: AnyScalar, *, axis: int
@@ -135,11 +127,6 @@ def one_hot_1(
     Source: OneHot-1.
     """
     return _one_hot(indices, depth, on_value, off_value, axis, wrap=False)
-
-
-@one_hot_1.shape_rule
-def _one_hot_1_facts(indices: Fact, depth: Fact, on_value: Fact, off_value: Fact, *, axis: int) -> Fact:
-    return _one_hot_facts(indices, depth, on_value, off_value, axis)
 
 
 @op("OneHot", since=16)
@@ -156,17 +143,14 @@ def one_hot_16(
     return _one_hot(indices, depth, on_value, off_value, axis, wrap=negative_indices_mode == "normalize")
 
 
+@one_hot_1.shape_rule
 @one_hot_16.shape_rule
-def _one_hot_16_facts(
-    indices: Fact,
-    depth: Fact,
-    on_value: Fact,
-    off_value: Fact,
-    *,
-    axis: int,
-    negative_indices_mode: str = "ignore_negative",
-) -> Fact:
-    return _one_hot_facts(indices, depth, on_value, off_value, axis)
+def _one_hot_facts(indices: Fact, depth: Fact, on_value: Fact, off_value: Fact, *, axis: int) -> Fact:
+    kind = unify_elements(on_value, off_value)
+    if indices.shape is None:
+        return Fact(kind, None)
+    new_axis = normalize_axis(axis, len(indices.shape) + 1)
+    return Fact(kind, (*indices.shape[:new_axis], scalar_size(depth, "depth"), *indices.shape[new_axis:]))
 
 
 @op("Eye", since=9)

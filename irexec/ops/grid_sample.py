@@ -54,7 +54,7 @@ def _to_type(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 @grid_sample_9.shape_rule
-def _grid_sample_9_shape(data: Fact, grid: Fact, *, attributes: GridSampleAttributes) -> Fact:
+def _grid_sample_9_shape(data: Fact, grid: Fact) -> Fact:
     images, channels, *_ = data.shape or (ANY,) * 4
     batch, height, width, coordinates = grid.shape or (ANY,) * 4
     check(may_equal(coordinates, 2), f"grid has {coordinates} coordinates for each point, expected 2")

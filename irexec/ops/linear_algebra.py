@@ -25,7 +25,7 @@ def inverse_14(data: Annotated[FloatTensor, Rank(2, None)], *, adjoint: bool = F
 
 
 @inverse_14.shape_rule
-def _inverse_14_facts(data: Fact, *, adjoint: bool = False) -> Fact:
+def _inverse_14_facts(data: Fact) -> Fact:
     if data.shape is None:
         return Fact(data.element, None)
     rows, columns = data.shape[-2:]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
-from irexec.dtypes.elements import BOOLEAN
 from irexec.ir.facts import Fact
 from irexec.schema.broadcasting import Broadcasting, broadcast
 from irexec.schema.element_checks import unify_elements
@@ -19,20 +18,6 @@ define("LogicalAnd", 1, np.logical_and, "a and b.", elements=BOOLEAN_TYPE)
 define("LogicalOr", 1, np.logical_or, "a or b.", elements=BOOLEAN_TYPE)
 define("LogicalXor", 1, np.logical_xor, "Whether exactly one of a and b is true.", elements=BOOLEAN_TYPE)
 define("Xor", 1, np.logical_xor, "Whether exactly one of a and b is true.", elements=BOOLEAN_TYPE)
-
-
-@op("LogicalNot", since=1)
-def logical_not_1(data: BooleanTensor) -> np.ndarray:
-    """Whether the element is false. Source: LogicalNot-1."""
-    return np.asarray(np.logical_not(data))
-
-
-@logical_not_1.shape_rule
-def _logical_not_1_facts(data: Fact) -> Fact:
-    return Fact(BOOLEAN, data.shape)
-
-
-IntegerOrBooleanTensor = Annotated[np.ndarray, INTEGER_OR_BOOLEAN]
 
 
 def _shift(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,17 +34,6 @@ define("BitwiseLeftShift", 15, _shift(np.left_shift), "a << b; bits beyond the t
 define("BitwiseRightShift", 15, _shift(np.right_shift), "a >> b; the sign is kept.", elements=INTEGER)
 
 
-@op("BitwiseNot", since=13)
-def bitwise_not_13(data: IntegerOrBooleanTensor) -> np.ndarray:
-    """Every bit inverted; for booleans the opposite. Source: BitwiseNot-13."""
-    return np.asarray(np.invert(data))
-
-
-@bitwise_not_13.shape_rule
-def _bitwise_not_13_facts(data: Fact) -> Fact:
-    return Fact(data.element, data.shape)
-
-
 @op("Select", since=1, symbolic=True)
 def select_1(
     cond: BooleanTensor, then: AnyTensor, else_: AnyTensor, *, auto_broadcast: Broadcasting = "numpy"
@@ -74,7 +48,7 @@ def select_1(
 
 
 @select_1.shape_rule
-def _select_1_facts(cond: Fact, then: Fact, else_: Fact, *, auto_broadcast: Broadcasting = "numpy") -> Fact:
+def _select_1_facts(cond: Fact, then: Fact, else_: Fact, *, auto_broadcast: Broadcasting) -> Fact:
     kind = unify_elements(then, else_)
     if auto_broadcast == "pdpd":
         shape = broadcast([then.shape, else_.shape], "pdpd", 0)

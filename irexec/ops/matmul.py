@@ -36,7 +36,7 @@ def matmul_1(a: Matrices, b: Matrices, *, transpose_a: bool = False, transpose_b
 
 
 @matmul_1.shape_rule
-def _matmul_1_facts(a: Fact, b: Fact, *, transpose_a: bool = False, transpose_b: bool = False) -> Fact:
+def _matmul_1_facts(a: Fact, b: Fact, *, transpose_a: bool, transpose_b: bool) -> Fact:
     return Fact(unify_elements(a, b), _product(a.shape, b.shape, transpose_a, transpose_b))
 
 

@@ -16,6 +16,7 @@ from irexec.messages import counted
 from irexec.schema.attributes import Positive
 from irexec.schema.axes import normalize_axes, normalize_axis
 from irexec.schema.element_checks import unify_elements
+from irexec.schema.elementwise import unchanged
 from irexec.schema.inputs import (
     INTEGER_OR_BOOLEAN,
     VECTOR,
@@ -182,7 +183,7 @@ def depth_to_space_1(data: SpatialTensor, *, mode: DepthMode, block_size: Positi
 
 
 @depth_to_space_1.shape_rule
-def _depth_to_space_1_facts(data: Fact, *, mode: str, block_size: int = 1) -> Fact:
+def _depth_to_space_1_facts(data: Fact, *, block_size: int) -> Fact:
     if data.shape is None:
         return Fact(data.element, None)
     n, c, *spatial = data.shape
@@ -203,7 +204,7 @@ def space_to_depth_1(data: SpatialTensor, *, mode: DepthMode, block_size: Positi
 
 
 @space_to_depth_1.shape_rule
-def _space_to_depth_1_facts(data: Fact, *, mode: str, block_size: int = 1) -> Fact:
+def _space_to_depth_1_facts(data: Fact, *, block_size: int) -> Fact:
     if data.shape is None:
         return Fact(data.element, None)
     n, c, *spatial = data.shape
@@ -224,7 +225,7 @@ def shuffle_channels_1(data: Annotated[AnyTensor, Rank(1, None)], *, axis: int =
 
 
 @shuffle_channels_1.shape_rule
-def _shuffle_channels_1_facts(data: Fact, *, axis: int = 1, group: int = 1) -> Fact:
+def _shuffle_channels_1_facts(data: Fact, *, axis: int, group: int) -> Fact:
     if data.shape is not None:
         size = data.shape[normalize_axis(axis, len(data.shape))]
         _divided(size, group, f"axis {axis} of {data} cannot be split into {group} groups")
@@ -287,7 +288,7 @@ def _lengths(seq_lengths: np.ndarray, longest: int | None) -> np.ndarray:
 
 
 @reverse_sequence_1.shape_rule
-def _reverse_sequence_1_facts(data: Fact, seq_lengths: Fact, *, batch_axis: int = 0, seq_axis: int = 1) -> Fact:
+def _reverse_sequence_1_facts(data: Fact, seq_lengths: Fact, *, batch_axis: int, seq_axis: int) -> Fact:
     if data.shape is None:
         return Fact(data.element, None)
     batch, along = (
@@ -308,9 +309,7 @@ def identity_16(data: AnyTensor) -> np.ndarray:
     return data
 
 
-@identity_16.shape_rule
-def _identity_16_facts(data: Fact) -> Fact:
-    return Fact(data.element, data.shape)
+identity_16.shape_rule(unchanged)
 
 
 @op("Roll", since=7)

@@ -15,6 +15,7 @@ from irexec.reference.windows import pad, windows
 from irexec.schema.attributes import Positive
 from irexec.schema.axes import normalize_axes
 from irexec.schema.element_checks import unify_elements
+from irexec.schema.elementwise import unchanged
 from irexec.schema.inputs import VECTOR, AxesTensor, FloatTensor, IntegerVector, Rank
 from irexec.schema.registry import op
 from irexec.schema.sizes import unify_sizes
@@ -22,14 +23,6 @@ from irexec.schema.sizes import unify_sizes
 ChannelsTensor = Annotated[FloatTensor, Rank(2, None)]
 FloatVector = Annotated[FloatTensor, VECTOR]
 EpsMode = Literal["inside_sqrt", "outside_sqrt"]
-
-
-def _normalized_along(data: Fact, axes: Fact) -> Fact:
-    """The fact of ``data``; raises OpError for an axis out of range."""
-    known = axes.ints("axes")
-    if data.shape is not None and known is not None:
-        normalize_axes(known, len(data.shape))
-    return Fact(data.element, data.shape)
 
 
 def _known_axes(axes: np.ndarray, rank: int) -> tuple[int, ...]:
@@ -67,7 +60,7 @@ def mvn_2(
 
 
 @mvn_2.shape_rule
-def _mvn_2_facts(data: Fact, *, across_channels: bool = False, normalize_variance: bool = True, eps: float) -> Fact:
+def _mvn_2_facts(data: Fact, *, eps: float) -> Fact:
     check(eps > 0, f"eps {eps:g} is not positive")
     return Fact(data.element, data.shape)
 
@@ -78,11 +71,6 @@ def mvn_6(
 ) -> np.ndarray:
     """(x - mean) / standard deviation along ``axes``; eps is added before or after the square root. Source: MVN-6."""
     return _mvn(data, _known_axes(axes, data.ndim), normalize_variance, eps, eps_mode == "inside_sqrt")
-
-
-@mvn_6.shape_rule
-def _mvn_6_facts(data: Fact, axes: Fact, *, normalize_variance: bool, eps: float, eps_mode: str) -> Fact:
-    return _normalized_along(data, axes)
 
 
 def _by_channel(data: Fact, vectors: dict[str, Fact]) -> Fact:
@@ -167,11 +155,6 @@ def normalize_l2_1(data: FloatTensor, axes: AxesTensor, *, eps: float, eps_mode:
     return data / np.sqrt(total + epsilon if eps_mode == "add" else np.maximum(total, epsilon))
 
 
-@normalize_l2_1.shape_rule
-def _normalize_l2_1_facts(data: Fact, axes: Fact, *, eps: float, eps_mode: str) -> Fact:
-    return _normalized_along(data, axes)
-
-
 @op("LRN", since=1, widen=True, tolerance=4e-6)
 def lrn_1(
     data: FloatTensor, axes: IntegerVector, *, alpha: float, beta: float, bias: float, size: Positive
@@ -193,9 +176,15 @@ def lrn_1(
     return data / (kind(bias) + kind(alpha / size ** len(known)) * total) ** kind(beta)
 
 
+@mvn_6.shape_rule
+@normalize_l2_1.shape_rule
 @lrn_1.shape_rule
-def _lrn_1_facts(data: Fact, axes: Fact, *, alpha: float, beta: float, bias: float, size: int) -> Fact:
-    return _normalized_along(data, axes)
+def _normalized_along(data: Fact, axes: Fact) -> Fact:
+    """The fact of ``data``; raises OpError for an axis out of range."""
+    known = axes.ints("axes")
+    if data.shape is not None and known is not None:
+        normalize_axes(known, len(data.shape))
+    return Fact(data.element, data.shape)
 
 
 @op("GroupNormalization", since=12, widen=True, tolerance=1e-5)
@@ -213,7 +202,7 @@ def group_normalization_12(
 
 
 @group_normalization_12.shape_rule
-def _group_normalization_12_facts(data: Fact, scale: Fact, bias: Fact, *, num_groups: int, epsilon: float) -> Fact:
+def _group_normalization_12_facts(data: Fact, scale: Fact, bias: Fact, *, num_groups: int) -> Fact:
     fact = _by_channel(data, {"scale": scale, "bias": bias})
     if fact.shape is not None and isinstance(fact.shape[1], int):
         check(fact.shape[1] % num_groups == 0, f"{fact.shape[1]} channels cannot be split into {num_groups} groups")
@@ -226,6 +215,4 @@ def grn_1(data: Annotated[FloatTensor, Rank(2, 4)], *, bias: float) -> np.ndarra
     return data / np.sqrt((data * data).sum(1, keepdims=True, dtype=data.dtype) + data.dtype.type(bias))
 
 
-@grn_1.shape_rule
-def _grn_1_facts(data: Fact, *, bias: float) -> Fact:
-    return Fact(data.element, data.shape)
+grn_1.shape_rule(unchanged)

@@ -38,7 +38,7 @@ def constant_1(*, element_type: Element, shape: AttributeShape, constant: Consta
 
 
 @constant_1.shape_rule
-def _constant_1_shape(*, element_type: Element, shape: PartialShape, constant: Constant) -> Fact:
+def _constant_1_shape(*, constant: Constant) -> Fact:
     return Fact(constant.element, constant.shape)
 
 

@@ -53,7 +53,7 @@ def max_pool_1(data: Data, *, attributes: PoolingAttributes1, elements: ElementT
 
 
 @max_pool_1.shape_rule
-def _max_pool_1_shape(data: Fact, *, attributes: PoolingAttributes, elements: ElementTypes = ElementTypes()) -> Fact:
+def _max_pool_1_shape(data: Fact, *, attributes: PoolingAttributes) -> Fact:
     return Fact(data.element, attributes.output_shape(data))
 
 
@@ -190,6 +190,6 @@ def adaptive_max_pool_8(
 
 
 @adaptive_max_pool_8.shape_rule
-def _adaptive_max_pool_8_shape(data: Fact, output_shape: Fact, *, index_element_type: str = "i64") -> tuple[Fact, Fact]:
+def _adaptive_max_pool_8_shape(data: Fact, output_shape: Fact, *, index_element_type: str) -> tuple[Fact, Fact]:
     shape = _adaptive_shape(data, output_shape)
     return Fact(data.element, shape), Fact(element(index_element_type), shape)

@@ -53,10 +53,9 @@ def _convert_promote_types_14_facts(
     input_0: Fact,
     input_1: Fact,
     *,
-    promote_unsafe: bool = False,
-    pytorch_scalar_promotion: bool = False,
-    u64_integer_promotion_target: Element = element("f32"),
-    elements: ElementTypes = ElementTypes(),
+    promote_unsafe: bool,
+    pytorch_scalar_promotion: bool,
+    u64_integer_promotion_target: Element,
 ) -> tuple[Fact, Fact]:
     rules = (promote_unsafe, pytorch_scalar_promotion, u64_integer_promotion_target)
     common = None

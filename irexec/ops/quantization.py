@@ -47,14 +47,7 @@ def fake_quantize_1(
 
 @fake_quantize_1.shape_rule
 def _fake_quantize_1_facts(
-    data: Fact,
-    input_low: Fact,
-    input_high: Fact,
-    output_low: Fact,
-    output_high: Fact,
-    *,
-    levels: int,
-    auto_broadcast: Broadcasting = "numpy",
+    data: Fact, input_low: Fact, input_high: Fact, output_low: Fact, output_high: Fact, *, auto_broadcast: Broadcasting
 ) -> Fact:
     kind = unify_elements(data, input_low, input_high, output_low, output_high)
     for bound in (input_low, input_high, output_low, output_high):

@@ -119,16 +119,7 @@ def _rounded(kind: str, x: np.ndarray) -> np.ndarray:
 
 
 @random_uniform_8.shape_rule
-def _random_uniform_8_shape(
-    shape: Fact,
-    min_val: Fact,
-    max_val: Fact,
-    *,
-    output_type: Number,
-    global_seed: int = 0,
-    op_seed: int = 0,
-    alignment: Alignment = "TENSORFLOW",
-) -> Fact:
+def _random_uniform_8_shape(shape: Fact, min_val: Fact, max_val: Fact, *, output_type: Number) -> Fact:
     kind = element(output_type)
     for limit, what in ((min_val, "min_val"), (max_val, "max_val")):
         check(limit.element in (None, kind), f"{what} has element type {limit.element}, expected output_type {kind}")
@@ -194,14 +185,7 @@ def _without_replacement(rows: np.ndarray, unit: np.ndarray) -> np.ndarray:
 
 @multinomial_13.shape_rule
 def _multinomial_13_shape(
-    probs: Fact,
-    num_samples: Fact,
-    *,
-    convert_type: Literal["i32", "i64"],
-    with_replacement: bool,
-    log_probs: bool,
-    global_seed: int = 0,
-    op_seed: int = 0,
+    probs: Fact, num_samples: Fact, *, convert_type: Literal["i32", "i64"], with_replacement: bool
 ) -> Fact:
     kind: Element = element(convert_type)
     count = scalar_size(num_samples, "num_samples")

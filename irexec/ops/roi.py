@@ -187,9 +187,7 @@ def roi_pooling_2(
 
 
 @roi_pooling_2.shape_rule
-def _roi_pooling_2_shape(
-    data: Fact, rois: Fact, *, pooled_h: int, pooled_w: int, spatial_scale: float, method: str = "max"
-) -> Fact:
+def _roi_pooling_2_shape(data: Fact, rois: Fact, *, pooled_h: int, pooled_w: int, spatial_scale: float) -> Fact:
     return Fact(unify_elements(data, rois), (_box_count(rois, 5, spatial_scale), _channels(data), pooled_h, pooled_w))
 
 

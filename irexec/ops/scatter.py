@@ -121,6 +121,19 @@ def _means(sums: np.ndarray, index: tuple[Any, ...], updates: np.ndarray, use_in
     return means.astype(sums.dtype)
 
 
+@op("ScatterElementsUpdate", since=3, symbolic=True)
+def scatter_elements_update_3(
+    data: UpdatedTensor, indices: IndicesTensor, updates: UpdatedTensor, axis: IntegerScalar
+) -> np.ndarray:
+    """``data`` with each element of ``updates`` at its own position, but at the given index along ``axis``.
+
+    ``indices`` and ``updates`` have the same shape, of the rank of ``data``; negative indices are counted from the end.
+    Source: ScatterElementsUpdate-3.
+    """
+    return _scatter_elements(data, indices, updates, axis, "none", True)
+
+
+@scatter_elements_update_3.shape_rule
 def _scatter_elements_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact) -> Fact:
     kind = unify_elements(data, updates)
     given = axis.scalar("axis")
@@ -142,23 +155,6 @@ def _scatter_elements_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact
     return Fact(kind, data.shape if data.shape is not None or shape is None else open_shape(len(shape)))
 
 
-@op("ScatterElementsUpdate", since=3, symbolic=True)
-def scatter_elements_update_3(
-    data: UpdatedTensor, indices: IndicesTensor, updates: UpdatedTensor, axis: IntegerScalar
-) -> np.ndarray:
-    """``data`` with each element of ``updates`` at its own position, but at the given index along ``axis``.
-
-    ``indices`` and ``updates`` have the same shape, of the rank of ``data``; negative indices are counted from the end.
-    Source: ScatterElementsUpdate-3.
-    """
-    return _scatter_elements(data, indices, updates, axis, "none", True)
-
-
-@scatter_elements_update_3.shape_rule
-def _scatter_elements_update_3_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact) -> Fact:
-    return _scatter_elements_facts(data, indices, updates, axis)
-
-
 @op("ScatterElementsUpdate", since=12, symbolic=True, widen=True, tolerance=2e-6)
 def scatter_elements_update_12(
     data: Annotated[Tensor, Rank(1, None)],
@@ -178,9 +174,7 @@ def scatter_elements_update_12(
 
 
 @scatter_elements_update_12.shape_rule
-def _scatter_elements_update_12_facts(
-    data: Fact, indices: Fact, updates: Fact, axis: Fact, *, reduction: str = "none", use_init_val: bool = True
-) -> Fact:
+def _scatter_elements_update_12_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact, *, reduction: str) -> Fact:
     if data.element is not None:
         check(data.element.kind != "boolean" or reduction != "mean", "reduction mean is not defined for booleans")
     return _scatter_elements_facts(data, indices, updates, axis)
@@ -197,6 +191,26 @@ def _scatter_nd(data: np.ndarray, indices: np.ndarray, updates: np.ndarray, redu
     return result
 
 
+@op("ScatterNDUpdate", since=4, symbolic=True)
+def scatter_nd_update_4(data: UpdatedTensor, indices: IndicesTensor, updates: AnyTensor) -> np.ndarray:
+    """``data`` with the slices at the positions in the last axis of ``indices`` replaced.
+
+    ``updates`` have the shape of ``indices`` without its last axis, then that of the slices. Negative
+    indices are counted from the end. Source: ScatterNDUpdate-3 (opset4).
+    """
+    return _scatter_nd(data, indices, updates, "none")
+
+
+@op("ScatterNDUpdate", since=15, symbolic=True, widen=True, tolerance=2e-6)
+def scatter_nd_update_15(
+    data: Annotated[Tensor, Rank(1, None)], indices: IndicesTensor, updates: Tensor, *, reduction: NDReduction = "none"
+) -> np.ndarray:
+    """Same as ScatterNDUpdate-3; updates can also be reduced with the elements of data. Source: ScatterNDUpdate-15."""
+    return _scatter_nd(data, indices, updates, reduction)
+
+
+@scatter_nd_update_4.shape_rule
+@scatter_nd_update_15.shape_rule
 def _scatter_nd_facts(data: Fact, indices: Fact, updates: Fact) -> Fact:
     kind = unify_elements(data, updates)
     if indices.shape is None:
@@ -214,31 +228,3 @@ def _scatter_nd_facts(data: Fact, indices: Fact, updates: Fact) -> Fact:
             f"updates {updates} have more than the one element that is updated",
         )
     return Fact(kind, data.shape)
-
-
-@op("ScatterNDUpdate", since=4, symbolic=True)
-def scatter_nd_update_4(data: UpdatedTensor, indices: IndicesTensor, updates: AnyTensor) -> np.ndarray:
-    """``data`` with the slices at the positions in the last axis of ``indices`` replaced.
-
-    ``updates`` have the shape of ``indices`` without its last axis, then that of the slices. Negative
-    indices are counted from the end. Source: ScatterNDUpdate-3 (opset4).
-    """
-    return _scatter_nd(data, indices, updates, "none")
-
-
-@scatter_nd_update_4.shape_rule
-def _scatter_nd_update_4_facts(data: Fact, indices: Fact, updates: Fact) -> Fact:
-    return _scatter_nd_facts(data, indices, updates)
-
-
-@op("ScatterNDUpdate", since=15, symbolic=True, widen=True, tolerance=2e-6)
-def scatter_nd_update_15(
-    data: Annotated[Tensor, Rank(1, None)], indices: IndicesTensor, updates: Tensor, *, reduction: NDReduction = "none"
-) -> np.ndarray:
-    """Same as ScatterNDUpdate-3; updates can also be reduced with the elements of data. Source: ScatterNDUpdate-15."""
-    return _scatter_nd(data, indices, updates, reduction)
-
-
-@scatter_nd_update_15.shape_rule
-def _scatter_nd_update_15_facts(data: Fact, indices: Fact, updates: Fact, *, reduction: str = "none") -> Fact:
-    return _scatter_nd_facts(data, indices, updates)

@@ -39,9 +39,7 @@ def _not_below(boundary: np.ndarray, value: np.ndarray) -> np.ndarray:
 
 
 @bucketize_3.shape_rule
-def _bucketize_3_shape(
-    data: Fact, buckets: Fact, *, output_type: IndexType = "i64", with_right_bound: bool = True
-) -> Fact:
+def _bucketize_3_shape(data: Fact, buckets: Fact, *, output_type: IndexType) -> Fact:
     return Fact(element(output_type), data.shape)
 
 
@@ -64,9 +62,7 @@ def search_sorted_15(
 
 
 @search_sorted_15.shape_rule
-def _search_sorted_15_shape(
-    sorted_sequence: Fact, values: Fact, *, right_mode: bool = False, output_type: IndexType = "i64"
-) -> Fact:
+def _search_sorted_15_shape(sorted_sequence: Fact, values: Fact, *, output_type: IndexType) -> Fact:
     unify_elements(sorted_sequence, values)
     index, sequence = element(output_type), sorted_sequence.shape
     if sequence is None or len(sequence) == 1:
@@ -110,12 +106,7 @@ def _slices(data: np.ndarray, axis: int) -> np.ndarray:
 
 @unique_10.shape_rule
 def _unique_10_shapes(
-    data: Fact,
-    axis: Fact | None = None,
-    *,
-    sorted: bool = True,
-    index_element_type: IndexType = "i64",
-    count_element_type: IndexType = "i64",
+    data: Fact, axis: Fact | None = None, *, index_element_type: IndexType, count_element_type: IndexType
 ) -> tuple[Fact, Fact, Fact, Fact]:
     index, amount = element(index_element_type), element(count_element_type)
     if axis is None:

@@ -47,7 +47,7 @@ def shape_of_3(data: AnyTensor, *, output_type: IndexType = "i64") -> np.ndarray
 
 
 @shape_of_3.shape_rule
-def _shape_of_3_facts(data: Fact, *, output_type: IndexType = "i64") -> Fact:
+def _shape_of_3_facts(data: Fact, *, output_type: IndexType) -> Fact:
     return _shape_value(data, element(output_type))
 
 
@@ -225,7 +225,7 @@ def squeeze_15(data: AnyTensor, axes: AxesTensor | None = None, *, allow_axis_sk
 
 
 @squeeze_15.shape_rule
-def _squeeze_15_facts(data: Fact, axes: Fact | None = None, *, allow_axis_skip: bool = False) -> Fact:
+def _squeeze_15_facts(data: Fact, axes: Fact | None = None, *, allow_axis_skip: bool) -> Fact:
     return _squeeze_facts(data, axes, skip=allow_axis_skip, assume_squeezed=False)
 
 

@@ -253,14 +253,7 @@ def istft_16(
 
 @istft_16.shape_rule
 def _istft_16_facts(
-    data: Fact,
-    window: Fact,
-    frame_size: Fact,
-    frame_step: Fact,
-    signal_length: Fact | None = None,
-    *,
-    center: bool,
-    normalized: bool,
+    data: Fact, window: Fact, frame_size: Fact, frame_step: Fact, signal_length: Fact | None = None, *, center: bool
 ) -> Fact:
     kind = unify_elements(data, window)
     size, step = _check_frames(window, frame_size, frame_step)

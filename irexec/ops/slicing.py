@@ -201,9 +201,9 @@ def _strided_slice_1_facts(
     *,
     begin_mask: Ints,
     end_mask: Ints,
-    new_axis_mask: Ints = (),
-    shrink_axis_mask: Ints = (),
-    ellipsis_mask: Ints = (),
+    new_axis_mask: Ints,
+    shrink_axis_mask: Ints,
+    ellipsis_mask: Ints,
 ) -> Fact:
     lengths = _lengths(begin, end, strides)
     check(sum(map(bool, ellipsis_mask)) <= 1, "ellipsis_mask has more than one bit")

@@ -129,7 +129,7 @@ def non_zero_3(data: Tensor, *, output_type: IndexType = "i64") -> np.ndarray:
 
 
 @non_zero_3.shape_rule
-def _non_zero_3_shape(data: Fact, *, output_type: IndexType = "i64") -> Fact:
+def _non_zero_3_shape(data: Fact, *, output_type: IndexType) -> Fact:
     if data.shape is None:
         return Fact(element(output_type), (ANY, ANY))
     total = count(data.shape)
@@ -161,7 +161,7 @@ def cum_sum_3(
 
 
 @cum_sum_3.shape_rule
-def _cum_sum_3_shape(data: Fact, axis: Fact | None = None, *, exclusive: bool = False, reverse: bool = False) -> Fact:
+def _cum_sum_3_shape(data: Fact, axis: Fact | None = None) -> Fact:
     if axis is not None:
         position = axis.scalar("axis")
         if position is not None and data.shape:

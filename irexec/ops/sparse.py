@@ -145,7 +145,7 @@ def _embedding_bag_offsets_15_facts(
     default_index: Fact | None = None,
     per_sample_weights: Fact | None = None,
     *,
-    reduction: Pooling = "sum",
+    reduction: Pooling,
 ) -> Fact:
     check(per_sample_weights is None or reduction == "sum", "reduction mean does not take per_sample_weights")
     return _offsets_facts(emb_table, indices, offsets, per_sample_weights)
@@ -189,7 +189,7 @@ def embedding_bag_packed_15(
 
 @embedding_bag_packed_15.shape_rule
 def _embedding_bag_packed_15_facts(
-    emb_table: Fact, indices: Fact, per_sample_weights: Fact | None = None, *, reduction: Pooling = "sum"
+    emb_table: Fact, indices: Fact, per_sample_weights: Fact | None = None, *, reduction: Pooling
 ) -> Fact:
     check(per_sample_weights is None or reduction == "sum", "reduction mean does not take per_sample_weights")
     return _packed_facts(emb_table, indices, per_sample_weights)
@@ -258,14 +258,7 @@ def segment_max_16(
 
 
 @segment_max_16.shape_rule
-def _segment_max_16_facts(
-    data: Fact,
-    segment_ids: Fact,
-    num_segments: Fact | None = None,
-    *,
-    fill_mode: str,
-    elements: ElementTypes = ElementTypes(),
-) -> Fact:
+def _segment_max_16_facts(data: Fact, segment_ids: Fact, num_segments: Fact | None = None) -> Fact:
     if data.shape is not None and segment_ids.shape:
         check(
             may_equal(data.shape[0], segment_ids.shape[0]),

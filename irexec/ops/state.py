@@ -31,7 +31,7 @@ def read_value_3(init_value: AnyTensor, *, variable_id: str, variables: Variable
 
 
 @read_value_3.shape_rule
-def _read_value_3_shape(init_value: Fact, *, variable_id: str, variables: Variables) -> Fact:
+def _read_value_3_shape(init_value: Fact) -> Fact:
     """The specification has every Assign of the variable give the type and shape of ``init_value``."""
     return Fact(init_value.element, init_value.shape)
 
@@ -61,12 +61,7 @@ def read_value_6(
 
 @read_value_6.shape_rule
 def _read_value_6_shape(
-    init_value: Fact | None = None,
-    *,
-    variable_id: str,
-    variable_type: Element | None = None,
-    variable_shape: AttributeShape = None,
-    variables: Variables,
+    init_value: Fact | None = None, *, variable_type: Element | None, variable_shape: AttributeShape
 ) -> Fact:
     if init_value is None:
         return Fact(variable_type, variable_shape)
@@ -87,7 +82,7 @@ def assign_3(new_value: AnyTensor, *, variable_id: str, variables: Variables) ->
 
 
 @assign_3.shape_rule
-def _assign_3_shape(new_value: Fact, *, variable_id: str, variables: Variables) -> Fact:
+def _assign_3_shape(new_value: Fact) -> Fact:
     return Fact(new_value.element, new_value.shape)
 
 
@@ -99,5 +94,5 @@ def assign_6(new_value: AnyTensor, *, variable_id: str, variables: Variables) ->
 
 
 @assign_6.shape_rule
-def _assign_6_shape(new_value: Fact, *, variable_id: str, variables: Variables) -> Fact:
+def _assign_6_shape(new_value: Fact) -> Fact:
     return Fact(new_value.element, new_value.shape)

@@ -1,4 +1,4 @@
-"""Element-wise operations on two broadcast tensors: one row of a table registers one."""
+"""Shape rules of element-wise operations; one row of a table registers an operation on two broadcast tensors."""
 
 from __future__ import annotations
 
@@ -7,12 +7,22 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from irexec.dtypes.elements import Element
+from irexec.dtypes.elements import BOOLEAN, Element
 from irexec.ir.facts import Fact
 from irexec.schema.broadcasting import Broadcasting, broadcast
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import NUMERIC, ElementSet
 from irexec.schema.registry import op
+
+
+def unchanged(data: Fact) -> Fact:
+    """The shape rule where the result has the element type and the shape of ``data``."""
+    return Fact(data.element, data.shape)
+
+
+def tested(data: Fact) -> Fact:
+    """The shape rule where the result says of each element of ``data`` whether something holds."""
+    return Fact(BOOLEAN, data.shape)
 
 
 def align(a: np.ndarray, b: np.ndarray, mode: str, axis: int = -1) -> tuple[np.ndarray, np.ndarray]:

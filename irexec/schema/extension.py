@@ -35,7 +35,8 @@ class Operation(Protocol):
     """An operation of a plug-in."""
 
     def shape_rule(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorator: ``rule`` is the shape rule of this operation. It has the signature of the kernel, on facts."""
+        """Decorator: ``rule`` is the shape rule of this operation. It takes the inputs of the
+        kernel as facts, and those of its attributes that it names."""
 
     def __call__(self, *inputs: Any, **attributes: Any) -> Any:
         """The results of the kernel."""
@@ -84,7 +85,7 @@ class Extension(OpDef):
         def run(*inputs: Any, **attributes: Any) -> Any:
             results = guarded(*inputs, **attributes)
             arrays = results if isinstance(results, tuple) else (results,)
-            rule = self.shape_function(*map(_fact, inputs), **attributes)
+            rule = self.facts(map(_fact, inputs), attributes)
             facts = rule if isinstance(rule, tuple) else (rule,)
             if len(facts) != len(arrays):
                 raise OpError(f"the kernel of {self} returns {len(arrays)} outputs, its shape rule {len(facts)}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,7 +68,7 @@ class OpDef:
         tolerance: the relative error allowed in f32 against the reference kernel or a recorded answer.
         ignores: attributes without a meaning, which other writers add.
         plugin: the plug-in of the operation in messages; empty for an operation of irexec.
-        shape_function: the shape rule: the kernel's signature on Facts.
+        shape_function: the shape rule: the kernel's inputs as Facts, and the attributes that it names.
         first_output_kernel: the kernel's signature; gives the first output alone, where nobody reads the others.
     """
 
@@ -170,10 +171,15 @@ class OpDef:
         self.check_input_count(len(inputs))
         check_inputs(self.inputs, inputs)
         with np.errstate(all="ignore"):
-            facts = self.shape_function(*inputs, **arguments)
+            facts = self.facts(inputs, arguments)
         for fact in facts if isinstance(facts, tuple | list) else (facts,):
             check_sizes(fact.fact.shape if isinstance(fact, EveryOutput) else fact.shape)
         return facts
+
+    def facts(self, inputs: Iterable[Fact | None], arguments: Mapping[str, Any]) -> Any:
+        """The result of the shape rule for the inputs and those of the arguments that the rule names."""
+        named = _keywords(self.shape_function)
+        return self.shape_function(*inputs, **{n: arguments[n] for n in arguments if named is None or n in named})
 
     def check_input_count(self, given: int) -> None:
         """Raise OpError unless ``given`` is a possible number of inputs."""
@@ -233,6 +239,15 @@ class OpDef:
             if attribute.group is not None and attribute.group in arguments:
                 flat[attribute.parameter] = getattr(arguments[attribute.group], attribute.parameter)
         return flat
+
+
+@functools.cache
+def _keywords(function: Callable[..., Any]) -> frozenset[str] | None:
+    """The names of the keyword-only parameters; None where a plug-in's function takes any."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return None
+    return frozenset(parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY)
 
 
 def _widened(x: Any) -> Any:

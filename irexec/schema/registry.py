@@ -5,7 +5,7 @@
         '''Slices of ``data`` along ``axis``; an index out of range yields zeros.'''
 
     @gather_8.shape_rule
-    def _(data: Fact, indices: Fact, axis: Fact, *, batch_dims: int = 0) -> Fact: ...
+    def _(data: Fact, indices: Fact, axis: Fact, *, batch_dims: int) -> Fact: ...
 
 The kernel's signature is the schema. Positional parameters are the inputs (``= None``: optional;
 ``*inputs``: any number); their annotations say which element types and ranks they take (irexec.schema.inputs).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,20 @@ def test_no_kernel_or_rule_hides_its_attributes(definition: OpDef) -> None:
     for function in filter(None, functions):
         kinds = {parameter.kind for parameter in inspect.signature(function).parameters.values()}
         assert inspect.Parameter.VAR_KEYWORD not in kinds, function
+
+
+def _attributes(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    parameters = inspect.signature(function).parameters.values()
+    return [parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+
+
+@_DEFINITION
+def test_a_shape_rule_needs_attributes_of_its_kernel_only(definition: OpDef) -> None:
+    """Another attribute would never be given: each run of the rule would end in a TypeError."""
+    needed = {
+        parameter.name for parameter in _attributes(definition.shape_function) if parameter.default is parameter.empty
+    }
+    assert needed <= {parameter.name for parameter in _attributes(definition.kernel)}
 
 
 @pytest.mark.parametrize(
