@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from irexec.analysis.model import Model
 from irexec.errors import EngineError, NodeError
 from irexec.ir.graph import Value
 from irexec.tools.compare.comparison import Uncompared
-from irexec.tools.compare.exposed import Inner, expose
+from irexec.tools.compare.exposed import Inner, Levels, expose, expose_counts
 from irexec.tools.compare.observe import Facts, Observed, observe
 from irexec.tools.compare.open_sides import OpenSides
 from irexec.tools.compare.pairs import inner_uncompared
@@ -48,16 +49,23 @@ def _observed(
         found.failures = {tensor.value: f"{name} gives no tensors inside bodies" for tensor in tensors}
         return found
     bodies = _Bodies(lambda model: context.opened(name, model), side.model, runs, facts, found)
-    # An inner loop with a changing number of iterations fails, and so does the whole layer.
-    for is_in_inner_loop in (False, True):
-        group = [tensor for tensor in tensors if tensor.is_in_inner_loop is is_in_inner_loop]
-        changing = [tensor for tensor in group if tensor.value not in facts or not facts[tensor.value].is_static]
-        shapes = bodies.observe(changing, shapes=True)
-        lengths = {value: _largest(arrays) for value, arrays in shapes.items() if _differ(arrays)}
-        arrays = bodies.observe([tensor for tensor in group if tensor.value not in found.failures], lengths=lengths)
-        found.arrays |= {
-            value: _cut(given, shapes[value]) if value in lengths else given for value, given in arrays.items()
-        }
+    counted = bodies.count(tensors)
+    reached = [tensor for tensor in counted if bodies.is_reached(tensor)]
+    for tensor in counted:
+        if tensor not in reached:
+            found.arrays[tensor.value] = [np.empty((0,) * len(tensor.levels), object)] * len(runs)
+    changing = [tensor for tensor in reached if tensor.value not in facts or not facts[tensor.value].is_static]
+    shapes = bodies.observe(changing, shapes=True)
+    lengths = {
+        tensor.value: _largest(bodies.computed(tensor, shapes[tensor.value]))
+        for tensor in changing
+        if tensor.value in shapes and bodies.needs_vectors(tensor, shapes[tensor.value])
+    }
+    arrays = bodies.observe([tensor for tensor in reached if tensor.value not in found.failures], lengths=lengths)
+    for tensor in reached:
+        if tensor.value in arrays:
+            of_value = shapes[tensor.value] if tensor.value in lengths else None
+            found.arrays[tensor.value] = bodies.of_iterations(tensor, arrays[tensor.value], of_value)
     return found
 
 
@@ -69,6 +77,7 @@ class _Bodies:
         opened: opens a copy in the runtime.
         model, runs, facts: model, inputs and facts of the side.
         found: receives the failures.
+        counts: number of iterations of each inner body in every run, with an axis for each body around it.
     """
 
     opened: Callable[[Model], Runtime]
@@ -76,6 +85,49 @@ class _Bodies:
     runs: Sequence[Arrays]
     facts: Facts
     found: Observed
+    counts: dict[Levels, list[np.ndarray]] = field(default_factory=dict)
+
+    def count(self, tensors: Sequence[Inner]) -> Sequence[Inner]:
+        """Observe the counts of all inner bodies, outer bodies before their inner ones.
+
+        Returns the tensors of bodies that can be counted.
+        """
+        inner = dict.fromkeys(levels for tensor in tensors for levels in tensor.inner_levels)
+        failed: dict[Levels, str] = {}
+        for depth in sorted({len(levels) for levels in inner}):
+            bodies = [levels for levels in inner if len(levels) == depth and self._largest(levels[:-1]) != 0]
+            model, values = expose_counts(self.model, bodies, self._sizes)
+            found = self._run(model, values.values())
+            failed |= {levels: found.failures[value] for levels, value in values.items() if value in found.failures}
+            for levels in values.keys() - failed:
+                self.counts[levels] = [each[..., 0] for each in found.arrays[values[levels]]]
+        self.found.failures |= {
+            tensor.value: failed[levels] for tensor in tensors for levels in tensor.inner_levels if levels in failed
+        }
+        return [tensor for tensor in tensors if tensor.value not in self.found.failures]
+
+    def _largest(self, levels: Levels) -> int:
+        """The maximum number of iterations of a body, 1 for the outermost one; 0 for a body that is never reached."""
+        if len(levels) < 2:
+            return 1
+        return max(int(each.max(initial=0)) for each in self.counts[levels]) if levels in self.counts else 0
+
+    @property
+    def _sizes(self) -> dict[Levels, int]:
+        """The size of the axis of each inner body whose count changes."""
+        return {
+            levels: self._largest(levels)
+            for levels, runs in self.counts.items()
+            if any(int(each.min(initial=self._largest(levels))) != self._largest(levels) for each in runs)
+        }
+
+    def is_reached(self, tensor: Inner) -> bool:
+        """Whether every body around a tensor has an iteration in some run."""
+        return all(self._largest(levels) for levels in tensor.inner_levels)
+
+    def is_ragged(self, tensor: Inner) -> bool:
+        """Whether the number of iterations of a body around a tensor changes with an outer iteration."""
+        return any(levels in self._sizes for levels in tensor.inner_levels)
 
     def observe(
         self, tensors: Sequence[Inner], *, shapes: bool = False, lengths: Mapping[Value, int] | None = None
@@ -83,34 +135,67 @@ class _Bodies:
         """Each tensor in every run, with a leading axis per body; ``shapes`` and ``lengths`` as for ``expose``."""
         if not tensors:
             return {}
-        model, values = expose(self.model, tensors, self.facts, shapes=shapes, lengths=lengths)
-        try:
-            with self.opened(model) as runtime:
-                outer = observe(runtime, self.runs, values.values())
-        except (NodeError, EngineError) as error:
-            self.found.failures |= {
-                tensor.value: f"it cannot be observed inside its body: {error}" for tensor in tensors
-            }
-            return {}
+        model, values = expose(self.model, tensors, self.facts, self._sizes, shapes=shapes, lengths=lengths)
+        outer = self._run(model, values.values())
         self.found.failures |= {value: outer.failures[one] for value, one in values.items() if one in outer.failures}
         return {value: outer.arrays[one] for value, one in values.items() if one in outer.arrays}
 
+    def _run(self, model: Model, values: Collection[Value]) -> Observed:
+        try:
+            with self.opened(model) as runtime:
+                return observe(runtime, self.runs, values)
+        except (NodeError, EngineError) as error:
+            found = Observed()
+            found.failures = dict.fromkeys(values, f"it cannot be observed inside its body: {error}")
+            return found
 
-def _differ(shapes: Sequence[np.ndarray]) -> bool:
-    """Whether the shapes of iterations differ; a shape is along the last axis."""
-    return any(len(np.unique(each.reshape(-1, each.shape[-1]), axis=0)) > 1 for each in shapes)
+    def is_computed(self, tensor: Inner, run: int, index: tuple[int, ...]) -> bool:
+        """Whether an iteration of the bodies takes place, and does not only fill up an axis."""
+        return all(
+            index[len(levels) - 1] < self.counts[levels][run][index[: len(levels) - 1]]
+            for levels in tensor.inner_levels
+        )
+
+    def computed(self, tensor: Inner, shapes: Sequence[np.ndarray]) -> list[tuple[int, ...]]:
+        """The shapes of a tensor in all iterations of all runs."""
+        return [
+            tuple(int(size) for size in each[index])
+            for run, each in enumerate(shapes)
+            for index in np.ndindex(each.shape[:-1])
+            if self.is_computed(tensor, run, index)
+        ]
+
+    def needs_vectors(self, tensor: Inner, shapes: Sequence[np.ndarray]) -> bool:
+        """Whether iterations of a tensor can be concatenated only as vectors of one length."""
+        return self.is_ragged(tensor) or any(
+            len({tuple(one) for one in each.reshape(-1, each.shape[-1]).tolist()}) > 1 for each in shapes
+        )
+
+    def of_iterations(
+        self, tensor: Inner, arrays: Sequence[np.ndarray], shapes: Sequence[np.ndarray] | None
+    ) -> list[np.ndarray]:
+        """The tensor of each iteration of each run, cut from vectors if ``shapes`` are given.
+
+        They are elements of arrays of objects, None for no iteration, unless one array represents all iterations.
+        """
+        if shapes is None and not self.is_ragged(tensor):
+            return list(arrays)
+        found = []
+        for run, array in enumerate(arrays):
+            each = np.empty(array.shape[: len(tensor.levels)], object)
+            for index in np.ndindex(each.shape):
+                if self.is_computed(tensor, run, index):
+                    each[index] = array[index] if shapes is None else _cut(array[index], shapes[run][index])
+            found.append(each)
+        return found
 
 
-def _largest(shapes: Sequence[np.ndarray]) -> int:
-    return max(int(each.prod(axis=-1).max(initial=0)) for each in shapes)
+def _largest(shapes: Sequence[tuple[int, ...]]) -> int:
+    """The largest number of elements of a shape."""
+    return max(map(math.prod, shapes), default=0)
 
 
-def _cut(vectors: Sequence[np.ndarray], shapes: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The tensors of the iterations of each run, cut from the beginnings of vectors, as an array of objects."""
-    found = []
-    for run, shape in zip(vectors, shapes, strict=True):
-        arrays = np.empty(run.shape[:-1], object)
-        for index in np.ndindex(arrays.shape):
-            arrays[index] = run[index][: shape[index].prod()].reshape(shape[index])
-        found.append(arrays)
+def _cut(vector: np.ndarray, shape: np.ndarray) -> np.ndarray:
+    """A tensor of a shape, cut from the beginning of a vector."""
+    found: np.ndarray = vector[: shape.prod()].reshape(shape)
     return found

@@ -2,15 +2,17 @@
 
 For each tensor the body gets an Unsqueeze and a Result. The layer around the body gets an output with the iterations
 concatenated along a new axis 0, for which all iterations need one shape. Shapes of a tensor are exposed in the same
-way, and then the tensor itself as vectors of one length. The other branch of an If has an output of length 0, or of
-zeros in a loop. Tensors of bodies inside bodies become outputs level by level, with one such axis for each level.
+way, and then the tensor itself as vectors of one length. The other branch of an If has an output of length 0. Tensors
+of bodies inside bodies become outputs level by level, with one such axis for each level. An axis whose size changes
+with the iteration of an outer loop is filled up with zeros; the sizes are exposed beforehand.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,9 +21,13 @@ from irexec.analysis.model import Model
 from irexec.dtypes.elements import I64
 from irexec.ir.dims import Dim
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Body, Graph, Input, Node, PortMap, Value
+from irexec.ir.graph import BackEdge, Body, Graph, Input, Node, PortMap, Value
 from irexec.schema.attributes import write_attribute
 
+Levels: TypeAlias = tuple[tuple[Node, str], ...]
+"""The layers around a body, from the outermost on, each with the name of its body."""
+
+_COUNT = Fact(I64, (1,))
 _CONCATENATED = {"axis": "0", "start": "0", "end": "-1", "stride": "1", "part_size": "1"}
 
 
@@ -31,16 +37,16 @@ class Inner:
 
     Attributes:
         value: the tensor, of the graph of the innermost body.
-        levels: the layers around its bodies, from the outermost on, each with the name of the body.
+        levels: the layers around its bodies.
     """
 
     value: Value
-    levels: tuple[tuple[Node, str], ...]
+    levels: Levels
 
     @property
-    def is_in_inner_loop(self) -> bool:
-        """Whether the tensor is in a loop inside another loop: the number of inner iterations may change."""
-        return sum(len(node.bodies) == 1 for node, _ in self.levels) > 1
+    def inner_levels(self) -> list[Levels]:
+        """The levels of each body inside another one, from the outermost on."""
+        return [self.levels[:depth] for depth in range(2, len(self.levels) + 1)]
 
     @property
     def path(self) -> str:
@@ -49,13 +55,9 @@ class Inner:
 
 
 def expose(
-    model: Model,
-    tensors: Sequence[Inner],
-    facts: Mapping[Value, Fact],
-    *,
-    shapes: bool = False,
-    lengths: Mapping[Value, int] | None = None,
-) -> tuple[Model, dict[Value, Value]]:
+    model: Model, tensors: Sequence[Inner], facts: Mapping[Value, Fact], counts: Mapping[Levels, int], *,
+    shapes: bool = False, lengths: Mapping[Value, int] | None = None,
+) -> tuple[Model, dict[Value, Value]]:  # fmt: skip
     """A copy of a model with tensors of its bodies as outputs, and the value of the copy for each tensor.
 
     Tensors of an If without a known type or rank are left out: both branches need the same.
@@ -64,11 +66,12 @@ def expose(
         model: the model, which is not changed.
         tensors: the tensors to expose.
         facts: facts of the values of the model.
+        counts: size of the axis of each inner body whose number of iterations changes.
         shapes: expose the shape of each tensor in place of the tensor.
         lengths: lengths of tensors that are exposed as vectors, filled up with zeros.
     """
     made = copy.copy(model)
-    exposing = _Exposing(dict(zip(model.walk(), made.walk(), strict=True)), facts)
+    exposing = _Exposing(dict(zip(model.walk(), made.walk(), strict=True)), facts, counts)
     found: dict[Value, Value] = {}
     for tensor in tensors:
         length = (lengths or {}).get(tensor.value)
@@ -78,23 +81,33 @@ def expose(
     return made, found
 
 
+def expose_counts(
+    model: Model, bodies: Sequence[Levels], counts: Mapping[Levels, int]
+) -> tuple[Model, dict[Levels, Value]]:
+    """A copy of a model with the numbers of iterations of inner bodies as outputs; the branch of an If has 0 or 1."""
+    made = copy.copy(model)
+    exposing = _Exposing(dict(zip(model.walk(), made.walk(), strict=True)), {}, counts)
+    return made, {levels: exposing.count(levels) for levels in bodies}
+
+
 class _Exposing:
     """Outputs that are added to a copy.
 
     Args:
         copies: the layers of the copy by layers of the model.
         facts: facts of the values of the model.
+        counts: size of the axis of each inner body whose number of iterations changes.
     """
 
-    def __init__(self, copies: Mapping[Node, Node], facts: Mapping[Value, Fact]) -> None:
-        self._copies, self._facts = copies, facts
+    def __init__(self, copies: Mapping[Node, Node], facts: Mapping[Value, Fact], counts: Mapping[Levels, int]) -> None:
+        self._copies, self._facts, self._counts = copies, facts, counts
         self._next: dict[int, int] = {}
 
     def outermost(self, tensor: Inner, *, shapes: bool, length: int | None) -> Value | None:
+        """The output for a tensor, its shape, or a vector of its elements; None if it cannot be exposed."""
         value = self._copies[tensor.value.node].outputs[tensor.value.index]
         fact = self._facts.get(tensor.value, Fact(None, None))
-        node, name = tensor.levels[-1]
-        graph = self._copies[node].bodies[name].graph
+        graph = self._graph(tensor.levels)
         if shapes:
             fact = Fact(I64, None if fact.shape is None else (len(fact.shape),))
             value = self._emitted(graph, "ShapeOf", [value], fact)
@@ -102,52 +115,108 @@ class _Exposing:
             if fact.element is None:
                 return None
             fact = Fact(fact.element, (length,))
-            value = self._filled_up(graph, value, fact)
-        for depth in range(len(tensor.levels) - 1, -1, -1):
-            node, name = tensor.levels[depth]
+            value = self._vector(graph, value, fact)
+        return self._outwards(tensor.levels, value, fact)
+
+    def count(self, levels: Levels) -> Value:
+        """The output for the number of iterations of a body: a state that starts with 0, or a constant per branch."""
+        node, name = levels[-1]
+        count = self._copies[node]
+        inside = self._graph(levels[:-1])
+        if len(node.bodies) == 1:
+            external_input = self._new_input(count, self._constant(inside, np.zeros(1, np.int64), _COUNT))
+        value, external = self._new_output(count, _COUNT)
+        for other, body in count.bodies.items():
+            if len(node.bodies) > 1:
+                last = self._constant(body.graph, np.array([int(other == name)]), _COUNT)
+                body.port_maps.append(PortMap("output", external, self._result(body.graph, last).id))
+            else:
+                self._add_counter(body, external_input, external)
+        outer = self._outwards(levels[:-1], value, _COUNT)
+        if outer is None:
+            raise AssertionError("the type and the shape of a count are known")
+        return outer
+
+    def _add_counter(self, body: Body, external_input: int, external: int) -> None:
+        """A state that every iteration of a loop increments."""
+        parameter = self._node(body.graph, "Parameter", [])
+        parameter.attributes |= {"element_type": "i64", "shape": "1"}
+        parameter.outputs.append(Value(parameter, 0, _COUNT))
+        more = self._emitted(body.graph, "Add", [parameter.outputs[0], self._integer(body.graph, 1)], _COUNT)
+        result = self._result(body.graph, more)
+        body.port_maps.append(PortMap("input", external_input, parameter.id))
+        body.port_maps.append(PortMap("output", external, result.id))
+        body.back_edges.append(BackEdge(result.id, parameter.id))
+
+    def _graph(self, levels: Levels) -> Graph:
+        node, name = levels[-1]
+        return self._copies[node].bodies[name].graph
+
+    def _outwards(self, levels: Levels, value: Value, fact: Fact) -> Value | None:
+        """The output of the outermost layer for a value of the innermost body."""
+        for depth in range(len(levels), 0, -1):
+            node, name = levels[depth - 1]
             if len(node.bodies) > 1 and (fact.element is None or fact.shape is None):
                 return None
-            value = self._level(self._copies[node], name, value, fact, in_loop=depth > 0 and fact.is_static)
-            fact = Fact(fact.element, None if fact.shape is None else (1, *fact.shape))
+            value = self._level(self._copies[node], name, value, fact)
+            count = self._counts.get(levels[:depth])
+            if count is not None and not fact.is_static:
+                return None
+            fact = Fact(fact.element, None if fact.shape is None else (count or 1, *fact.shape))
+            if count is not None:
+                value = self._filled_up(self._graph(levels[: depth - 1]), value, fact)
         return value
 
-    def _level(self, node: Node, name: str, value: Value, fact: Fact, *, in_loop: bool) -> Value:
+    def _level(self, node: Node, name: str, value: Value, fact: Fact) -> Value:
         """A new output of a layer with a tensor of one of its bodies."""
-        index = len(node.outputs)
-        ids = [port.port for port in node.ports if port.port is not None] + [
-            one.port for one in node.outputs if one.port is not None
-        ]
-        port = max(ids) + 1 if ids else None
-        external = len(node.ports) + index if port is None else port
+        output, external = self._new_output(node, Fact(fact.element, None))
         for other, body in node.bodies.items():
             if other == name:
                 result = self._result(body.graph, self._unsqueezed(body.graph, value))
             else:
-                result = self._result(body.graph, self._nothing(body.graph, fact, (int(in_loop),)))
-            self._map(node, body, external, result)
-        output = Value(node, index, Fact(fact.element, None), [], port)
-        node.outputs.append(output)
+                result = self._result(body.graph, self._nothing(body.graph, fact, (0,)))
+            attributes = {} if len(node.bodies) > 1 else dict(_CONCATENATED)
+            body.port_maps.append(PortMap("output", external, result.id, attributes))
         return output
 
-    def _map(self, node: Node, body: Body, external: int, result: Node) -> None:
-        attributes = {} if len(node.bodies) > 1 else dict(_CONCATENATED)
-        body.port_maps.append(PortMap("output", external, result.id, attributes))
+    def _new_output(self, node: Node, fact: Fact) -> tuple[Value, int]:
+        """An output, and its id for the port maps."""
+        index, port = len(node.outputs), _unused_port(node)
+        node.outputs.append(Value(node, index, fact, [], port))
+        return node.outputs[index], len(node.ports) + index if port is None else port
+
+    def _new_input(self, node: Node, value: Value) -> int:
+        """Add an input; returns its id for the port maps. Ports without ids are numbered, outputs after inputs."""
+        index, port = len(node.ports), _unused_port(node)
+        node.ports.append(Input(value, value.fact, port))
+        if port is not None:
+            return port
+        for body in node.bodies.values():
+            body.port_maps[:] = [
+                replace(entry, external=entry.external + (entry.external >= index)) for entry in body.port_maps
+            ]
+        return index
 
     def _unsqueezed(self, graph: Graph, value: Value) -> Value:
         shape = None if value.fact is None or value.fact.shape is None else (1, *value.fact.shape)
         fact = Fact(None if value.fact is None else value.fact.element, shape)
         return self._emitted(graph, "Unsqueeze", [value, self._integer(graph, 0)], fact)
 
-    def _filled_up(self, graph: Graph, value: Value, fact: Fact) -> Value:
+    def _vector(self, graph: Graph, value: Value, fact: Fact) -> Value:
         """The elements of a tensor as a vector, with zeros after them."""
         vector = self._emitted(
             graph, "Reshape", [value, self._integer(graph, -1)], Fact(fact.element, (Dim(),)), special_zero="false"
         )
+        return self._filled_up(graph, vector, fact)
+
+    def _filled_up(self, graph: Graph, value: Value, fact: Fact) -> Value:
+        """A tensor whose axis 0 is shorter than that of ``fact``, with zeros after it."""
+        size, *rest = fact.static_shape
         longer = self._emitted(
-            graph, "Concat", [vector, self._nothing(graph, fact, ())], Fact(fact.element, (Dim(),)), axis="0"
+            graph, "Concat", [value, self._nothing(graph, fact, ())], Fact(fact.element, (Dim(), *rest)), axis="0"
         )
-        start, stop, step = self._integer(graph, 0), self._integer(graph, fact.static_shape[0]), self._integer(graph, 1)
-        return self._emitted(graph, "StridedSlice", [longer, start, stop, step], fact, begin_mask="0", end_mask="0")
+        bounds = [self._integer(graph, bound) for bound in (0, size, 1)]
+        return self._emitted(graph, "StridedSlice", [longer, *bounds], fact, begin_mask="0", end_mask="0")
 
     def _emitted(self, graph: Graph, type: str, inputs: Sequence[Value], fact: Fact, **attributes: str) -> Value:
         node = self._node(graph, type, inputs)
@@ -183,3 +252,11 @@ class _Exposing:
         node = Node(number, f"irexec.{type}.{number}", type, "opset1", [Input(value, value.fact) for value in inputs])
         graph.nodes.append(node)
         return node
+
+
+def _unused_port(node: Node) -> int | None:
+    """The next id of a port; None if ports have no ids."""
+    ids = [
+        port for port in (*(one.port for one in node.ports), *(one.port for one in node.outputs)) if port is not None
+    ]
+    return max(ids) + 1 if ids else None

@@ -14,7 +14,7 @@ from irexec.ir.find import find_value, values_by_name
 from irexec.ir.graph import Node, Value
 from irexec.messages import listed
 from irexec.tools.compare.comparison import Uncompared
-from irexec.tools.compare.exposed import Inner
+from irexec.tools.compare.exposed import Inner, Levels
 from irexec.tools.compare.parts import inner_inputs
 from irexec.tools.compare.sides import ModelSide, RecordedSide, computed, ordered
 
@@ -26,8 +26,6 @@ VALUES = ("value", "what follows", FOLDED)
 """Reasons of a pair with values in one order, whatever the axes are."""
 RESULT = ("name of the result", "position of the result")
 """Reasons of a certain pair: both models are asked for the same result."""
-
-Levels = tuple[tuple[Node, str], ...]
 
 
 @dataclass(frozen=True)

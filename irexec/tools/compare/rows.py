@@ -10,6 +10,7 @@ import numpy as np
 
 from irexec.dtypes.elements import Element
 from irexec.ir.graph import Body, Graph, Node, Value
+from irexec.messages import counted
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import ComparedLayer, TensorRow
 from irexec.tools.compare.pairs import FOLDED, VALUES, InnerPair, TensorPair
@@ -102,24 +103,22 @@ class Rows:
     def add_inner(self, pair: InnerPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> bool:
         """Add the row of a tensor inside bodies; False if no iteration computed it.
 
-        The arrays have one axis for each body in front. Their elements are arrays if the shape changes with the
-        iteration.
+        The arrays have one axis for each body in front. Their elements are arrays if shapes or numbers of iterations
+        change, None where there is no iteration.
         """
         depth = len(pair.b.levels)
         found: list[tuple[int, tuple[int, ...], Agreement, np.ndarray]] = []
         for run, (one, other) in enumerate(zip(a, b, strict=True)):
-            common = tuple(map(min, one.shape[:depth], other.shape[:depth]))
-            for index in np.ndindex(common):
-                found.append(
-                    (run, index, self.agreement(pair.a.value, pair.b.value, one[index], other[index]), other[index])
-                )
-                if not found[-1][2].agrees:
+            for index in np.ndindex(*map(max, one.shape[:depth], other.shape[:depth])):
+                of_a, of_b = _at(one, index), _at(other, index)
+                if of_a is not None and of_b is not None:
+                    found.append((run, index, self.agreement(pair.a.value, pair.b.value, of_a, of_b), of_b))
+                elif of_a is not None or of_b is not None:
+                    text = f"B computes it {_times(other, depth)}, A {_times(one, depth)}"
+                    example = np.asarray(of_a if of_b is None else of_b)
+                    found.append((run, index, Agreement(pair.b.value.name, False, None, text), example))
+                if found and not found[-1][2].agrees:
                     break
-            else:
-                if one.shape[:depth] != other.shape[:depth]:
-                    text = f"B computes it {_times(other.shape[:depth])}, A {_times(one.shape[:depth])}"
-                    example = np.asarray(other[(0,) * depth]) if other.size else other
-                    found.append((run, common, Agreement(pair.b.value.name, False, None, text), example))
             if found and not found[-1][2].agrees:
                 break
         if not found:
@@ -190,8 +189,17 @@ def _is_constant(array: np.ndarray) -> bool:
     return array.dtype.kind == "f" and array.size > 1 and bool((array == array.flat[0]).all())
 
 
-def _times(counts: Sequence[int]) -> str:
-    return f"{int(np.prod(counts))} times"
+def _at(array: np.ndarray, index: tuple[int, ...]) -> np.ndarray | None:
+    """The tensor of an iteration; None if there is no such iteration."""
+    if any(i >= size for i, size in zip(index, array.shape, strict=False)):
+        return None
+    found: np.ndarray | None = array[index]
+    return found
+
+
+def _times(array: np.ndarray, depth: int) -> str:
+    """The number of iterations that compute a tensor, whose array has ``depth`` axes for the bodies."""
+    return counted(sum(_at(array, index) is not None for index in np.ndindex(array.shape[:depth])), "time")
 
 
 def positions(order: Sequence[Node]) -> dict[Node, int]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from irexec import Builder, Model
+from irexec import Builder, Model, opset
+from irexec.authoring.tensor import Tensor
 from irexec.ir.graph import BackEdge, Body, PortMap
 
 RNG = np.random.default_rng(0)
@@ -51,3 +52,61 @@ def growing(limit: float = 100, trips: int = 4) -> Model:
     bodies = {"body": Body(inner.graph, maps, [BackEdge(result.id, state.node.id)])}
     outer.result(outer.emit("Loop", *given, version=5, name="loop", bodies=bodies)[0], "y")
     return outer.model()
+
+
+def nested(limit: float = 1000, first: int = 1, *, grows: bool = False) -> Model:
+    """A loop of three iterations around one of ``first``, ``first`` + 1 and ``first`` + 2 iterations.
+
+    The state x f32[2, 3] is incremented by the outer loop; the inner one doubles it and clips it at ``limit``, and adds
+    a row of ones if ``grows``.
+    """
+    x = opset.parameter([-1 if grows else 2, 3], "f32", "x")
+
+    def inner(_: Tensor, state: Tensor) -> opset.Iteration:
+        longer = opset.concat(state, np.ones((1, 3), np.float32), axis=0) if grows else state
+        return opset.Iteration(
+            [opset.clamp(opset.multiply(longer, 2.0, name="doubled"), min=-1000.0, max=limit, name="clipped")]
+        )
+
+    def outer(i: Tensor, state: Tensor) -> opset.Iteration:
+        more = opset.add(state, 1.0, name="more")
+        return opset.Iteration(opset.loop(inner, [more], trip_count=i + np.int64(first), name="inner"))
+
+    (last,) = opset.loop(outer, [x], trip_count=3, name="outer")
+    return Model([opset.result(last, name="y")], [x])
+
+
+def nested_deeper(limit: float = 1000) -> Model:
+    """Loops of 3, i + 1 and j iterations: the innermost one multiplies by 1.5 and clips at ``limit``."""
+    x = opset.parameter([2, 3], "f32", "x")
+
+    def innermost(_: Tensor, state: Tensor) -> opset.Iteration:
+        return opset.Iteration(
+            [opset.clamp(opset.multiply(state, 1.5, name="scaled"), min=-1000.0, max=limit, name="clipped")]
+        )
+
+    def inner(j: Tensor, state: Tensor) -> opset.Iteration:
+        return opset.Iteration(opset.loop(innermost, [state], trip_count=j + np.int64(0), name="innermost"))
+
+    def outer(i: Tensor, state: Tensor) -> opset.Iteration:
+        return opset.Iteration(opset.loop(inner, [state + 1.0], trip_count=i + np.int64(1), name="inner"))
+
+    (last,) = opset.loop(outer, [x], trip_count=3, name="outer")
+    return Model([opset.result(last, name="y")], [x])
+
+
+def branching(taken: int, limit: float = 1000) -> Model:
+    """A loop of three iterations, whose iteration ``taken`` doubles x f32[2, 3] and clips it, and the others add 1."""
+    x = opset.parameter([2, 3], "f32", "x")
+
+    def outer(i: Tensor, state: Tensor) -> opset.Iteration:
+        chosen = opset.if_(
+            opset.equal(i, np.int64(taken)),
+            lambda: opset.clamp(state * 2.0, min=-1000.0, max=limit, name="clipped"),
+            lambda: opset.add(state, 1.0, name="more"),
+            name="choice",
+        )
+        return opset.Iteration([chosen])
+
+    (last,) = opset.loop(outer, [x], trip_count=3, name="outer")
+    return Model([opset.result(last, name="y")], [x])

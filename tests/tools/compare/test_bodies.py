@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import irexec
 from irexec import Model
-from irexec.tools.compare import CompareOptions, compare
+from irexec.tools.compare import CompareOptions, Comparison, compare
 from tests.support.paths import IRS
-from tests.tools.compare.models import W2, chain, changed, growing
+from tests.tools.compare.models import W2, branching, chain, changed, growing, nested, nested_deeper
 
 
 def body_of(model: Model) -> irexec.ir.graph.Graph:
@@ -91,6 +93,81 @@ def test_tensors_that_grow_in_openvino() -> None:
     pytest.importorskip("openvino")
     found = compare(growing(), inputs={"x": np.ones((1, 3), np.float32)}, options=CompareOptions(b_runtime="openvino"))
     assert (found.agrees, found.uncompared, len(found.rows)) == (True, (), 5)
+
+
+RUNTIMES = ["reference", "openvino"]
+ONES = {"x": np.ones((2, 3), np.float32)}
+
+
+def _options(runtime: str) -> CompareOptions:
+    if runtime == "openvino":
+        pytest.importorskip("openvino")
+    return CompareOptions(b_runtime=runtime)
+
+
+def _first(found: Comparison) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    assert found.first is not None
+    assert found.first.inputs_agree is True
+    row = found.first.row
+    return row.b.name, row.iteration, row.shape
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize(("first", "grows"), [(1, False), (0, False), (1, True)])
+def test_an_inner_loop_whose_number_of_iterations_changes(runtime: str, first: int, grows: bool) -> None:
+    model = nested(first=first, grows=grows)
+    found = compare(model, model, ONES, options=_options(runtime))
+    assert (found.agrees, found.uncompared) == (True, ())
+    row = next(row for row in found.rows if row.b.name == "outer/body/inner/body/clipped")
+    assert row.iteration == (1 - first, 0)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_layer_of_an_inner_loop(runtime: str) -> None:
+    """A row of ones is 4, 10 and 20, 42 and 84 and 168 in the iterations: above 60 in (2, 1)."""
+    options = _options(runtime)
+    clipped = "outer/body/inner/body/clipped"
+    assert _first(compare(nested(), nested(limit=60), ONES, options=options)) == (clipped, (2, 1), (2, 3))
+    growing_too = compare(nested(grows=True), nested(limit=60, grows=True), ONES, options=options)
+    assert _first(growing_too) == (clipped, (2, 1), (7, 3))
+
+
+def test_an_inner_loop_from_files(tmp_path: Path) -> None:
+    """Ports have ids in a file."""
+    nested().save(tmp_path / "a.xml")
+    nested(limit=60).save(tmp_path / "b.xml")
+    found = compare(irexec.read_model(tmp_path / "a.xml"), irexec.read_model(tmp_path / "b.xml"), ONES)
+    assert _first(found) == ("outer/body/inner/body/clipped", (2, 1), (2, 3))
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_loop_in_a_loop_in_a_loop(runtime: str) -> None:
+    """The innermost loop runs 0 times in every first iteration; OpenVINO keeps the slices of its last run."""
+    options = _options(runtime)
+    found = compare(nested_deeper(), nested_deeper(), ONES, options=options)
+    assert (found.agrees, found.uncompared) == (True, ())
+    changed_limit = compare(nested_deeper(), nested_deeper(limit=8), ONES, options=options)
+    assert _first(changed_limit) == ("outer/body/inner/body/innermost/body/clipped", (2, 1, 0), (2, 3))
+
+
+def test_an_inner_loop_that_runs_more_often() -> None:
+    found = compare(nested(first=1), nested(first=2), ONES)
+    row = next(row for row in found.rows if row.b.name == "outer/body/inner/body/clipped")
+    assert (row.iteration, row.agreement.message) == ((0, 1), "B computes it 9 times, A 6 times")
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_branches_in_a_loop(runtime: str) -> None:
+    options = _options(runtime)
+    inside = "outer/body/choice/then_body/"
+    found = compare(branching(1), branching(1), ONES, options=options)
+    assert (found.agrees, found.uncompared) == (True, ())
+    assert next(row.iteration for row in found.rows if row.b.name == f"{inside}clipped") == (1,)
+    assert _first(compare(branching(1), branching(1, limit=2), ONES, options=options))[:2] == (f"{inside}clipped", (1,))
+    never = compare(branching(5), branching(5), ONES, options=options)
+    assert never.agrees
+    assert {one.reason for one in never.uncompared} == {"its body does not run with these inputs"}
+    assert not [row for row in never.rows if row.b.name.startswith(inside)]
 
 
 def test_a_branch_that_is_not_taken_is_listed() -> None:
