@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from irexec.analysis.codes import explain, findings
     from irexec.analysis.cost import Cost
     from irexec.analysis.model import Model, Port
+    from irexec.analysis.plugin_checks import finding_check, finding_code
     from irexec.analysis.shape_inference import Inference
     from irexec.api import Core, compile_model, convert, infer, read_model, save_model, validate
     from irexec.authoring.editor import Editor
@@ -267,6 +268,8 @@ __all__ = [
     "f16",
     "f32",
     "f64",
+    "finding_check",
+    "finding_code",
     "findings",
     "graph",
     "graph_fragment",
@@ -317,6 +320,7 @@ _MODULES: dict[str, str] = {
     "irexec.analysis.codes": "explain, findings",
     "irexec.analysis.cost": "Cost",
     "irexec.analysis.model": "Model, Port",
+    "irexec.analysis.plugin_checks": "finding_check, finding_code",
     "irexec.analysis.shape_inference": "Inference",
     "irexec.authoring.editor": "Editor",
     "irexec.tools.joining": "join",

@@ -1,4 +1,8 @@
-"""The names that a plug-in imports: the decorators, and the annotations of inputs and attributes."""
+"""The names that a plug-in imports: the decorators, the annotations of inputs and attributes, and the classes of fast
+kernels, which are imported at their first use."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from irexec.ir.facts import Fact
 from irexec.schema.attributes import AtLeast
@@ -14,17 +18,46 @@ from irexec.schema.inputs import (
     StringTensor,
 )
 
+if TYPE_CHECKING:
+    from irexec.analysis.plugin_checks import finding_check, finding_code
+    from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
+    from irexec.backend.scratch import Scratch
+
 __all__ = [
     "AnyTensor",
     "AtLeast",
     "BooleanTensor",
+    "Candidate",
     "Fact",
     "FloatTensor",
     "IndexTensor",
     "IntegerTensor",
+    "Kernel",
+    "KernelContext",
     "NumericTensor",
     "Rank",
+    "Scratch",
     "StringTensor",
+    "Task",
+    "finding_check",
+    "finding_code",
     "operation",
     "translates",
 ]
+
+# A plug-in that is loaded to validate a model needs no kernels.
+_LATE = {
+    "Candidate": "irexec.backend.kernel",
+    "Kernel": "irexec.backend.kernel",
+    "KernelContext": "irexec.backend.kernel",
+    "Scratch": "irexec.backend.scratch",
+    "Task": "irexec.backend.kernel",
+    "finding_check": "irexec.analysis.plugin_checks",
+    "finding_code": "irexec.analysis.plugin_checks",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module 'irexec.plugins' has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATE[name]), name)

@@ -1,4 +1,5 @@
-"""The table of all finding codes, with the ones that irexec.analysis.portability and irexec.ir.onnx_codes declare."""
+"""The table of all finding codes, with the ones that irexec.analysis.portability, irexec.ir.onnx_codes and plug-ins
+declare."""
 
 from __future__ import annotations
 
@@ -10,14 +11,24 @@ import irexec.ir.onnx_codes  # noqa: F401 - these three fill the table
 from irexec.errors import InputError
 from irexec.ir import code_table
 from irexec.ir.code_table import Code
+from irexec.schema.plugins import plugins
 
-CODES: Mapping[str, Code] = dict(sorted(code_table.CODES.items()))
-"""By code."""
+CODES: Mapping[str, Code] = code_table.CODES
+"""By code. Plug-ins that are loaded later add rows."""
 
 
 def findings() -> Mapping[str, Code]:
-    """The table of all finding codes."""
-    return dict(CODES)
+    """The table of all finding codes, those of plug-ins included."""
+    plugins.load()
+    return dict(sorted(CODES.items()))
+
+
+def find_code(code: str) -> Code | None:
+    """The row of a code, upper or lower case; plug-ins are loaded where it is not one of irexec."""
+    if code.upper() in CODES:
+        return CODES[code.upper()]
+    plugins.load()
+    return next((row for row in CODES.values() if row.code.casefold() == code.casefold()), None)
 
 
 def explain(code: str) -> Code:
@@ -26,11 +37,12 @@ def explain(code: str) -> Code:
     Raises:
         InputError: the code does not exist; the message offers similar codes.
     """
-    row = CODES.get(code.upper())
+    row = find_code(code)
     if row is None:
         import difflib
 
-        near = difflib.get_close_matches(code.upper(), CODES, 3)
+        folded = {known.casefold(): known for known in CODES}
+        near = [folded[match] for match in difflib.get_close_matches(code.casefold(), folded, 3)]
         offer = f"similar codes are {', '.join(sorted(near))}" if near else "irexec explain lists all codes"
         raise InputError(f"there is no finding code {code!r}; {offer}")
     return row

@@ -6,7 +6,7 @@ shape inference goes on from the declared ports, and the node is reported once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from irexec.analysis.checks.bodies import body_findings
 from irexec.analysis.checks.graph import graph_findings, graphs
@@ -23,10 +23,11 @@ from irexec.ir.findings import Finding, Findings, in_model
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import ModelGraph, Node
 from irexec.ir.writable import unwritable
+from irexec.schema.plugins import plugins
 
-Check = Callable[[ModelGraph, Inference], Iterator[Finding]]
+FindingCheck = Callable[[ModelGraph, Inference], Iterable[Finding]]
 
-CHECKS: tuple[Check, ...] = (
+CHECKS: tuple[FindingCheck, ...] = (
     layer_findings,
     port_findings,
     graph_findings,
@@ -34,6 +35,9 @@ CHECKS: tuple[Check, ...] = (
     body_findings,
     variable_findings,
 )
+
+PLUGIN_CHECKS: dict[tuple[str, str], FindingCheck] = {}
+"""Checks of plug-ins by their plug-in and name; irexec.analysis.plugin_checks registers them."""
 
 
 def validate(
@@ -53,15 +57,21 @@ def validate(
     with collection_paused():
         inference = inference or infer_all(model)
         findings = [*(finding for graph in graphs(model) for finding in graph.problems), *unwritten]
-        advance, part = progress or (lambda amount: None), 1 / (1 + len(CHECKS))
+        checks = (*CHECKS, *_of_plugins())
+        advance, part = progress or (lambda amount: None), 1 / (1 + len(checks))
         advance(part)
-        for check in CHECKS:
+        for check in checks:
             findings += check(model, inference)
             advance(part)
         findings += _of_other_implementations(model, inference, portability, target)
     if weights:
         findings += value_findings(model, findings)
     return _sorted(findings)
+
+
+def _of_plugins() -> tuple[FindingCheck, ...]:
+    plugins.load()
+    return tuple(PLUGIN_CHECKS.values())
 
 
 def _sorted(findings: Iterable[Finding]) -> Findings:

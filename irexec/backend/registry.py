@@ -79,6 +79,11 @@ def offers(task: Task) -> list[Candidate]:
         return []
     if task.output_bytes > LARGE and task.output_bytes > available_memory():
         return []
+    if task.definition.plugin:
+        # Not before: most models have none.
+        from irexec.backend.plugin_kernels import of_plugin
+
+        return [candidate for function in task.definition.fast_kernels for candidate in of_plugin(function, task)]
     loader.load_for(task.definition.type)
     found = _CANDIDATES.get((task.definition.type, task.definition.since), ())
     return [candidate for function in found for candidate in _offered(function, task)]
@@ -94,6 +99,8 @@ def _offered(function: Candidates, task: Task) -> list[Candidate]:
 
 def has_candidates(definition: OpDef) -> bool:
     """Whether any fast kernels are registered for the operation."""
+    if definition.plugin:
+        return bool(definition.fast_kernels)
     loader.load_for(definition.type)
     return (definition.type, definition.since) in _CANDIDATES
 

@@ -217,9 +217,9 @@ def _shapes(words: Words, incomplete: str) -> Iterator[str]:
 
 
 def _codes(words: Words, incomplete: str) -> Iterable[str]:
-    from irexec.analysis.codes import CODES
+    from irexec.analysis.codes import findings
 
-    return (code.lower() for code in CODES) if incomplete.islower() else CODES
+    return (code.lower() for code in findings()) if incomplete.islower() else findings()
 
 
 def _operations(words: Words, incomplete: str) -> Iterable[str]:

@@ -31,6 +31,7 @@ from irexec.compile.storage.intervals import memory_intervals
 from irexec.compile.storage.layout import lay_out, slot_array
 from irexec.compile.storage.planned import EXTERNAL, Owner, PlannedOperation, Storage
 from irexec.dtypes.elements import Element
+from irexec.errors import NodeError, OpError
 from irexec.ir import graph as ir
 from irexec.ir.facts import EveryOutput, Fact
 from irexec.schema.injected import Variables
@@ -168,6 +169,10 @@ class _Planner:
                 kernel = select_kernel(operation, wanted, self.compilation.threads, self.compilation.holding)
             if kernel is not None:
                 kernel.pack(self.compilation.store)
+        except NodeError:
+            raise
+        except OpError as error:
+            raise node_error(operation.node, [], error) from error
         except (MemoryError, OverflowError) as error:
             raise node_error(operation.node, [], too_large(error)) from error
         return PlannedOperation(operation, kernel, wanted)

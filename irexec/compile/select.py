@@ -14,8 +14,10 @@ from irexec.backend.constants import Holding
 from irexec.backend.elementwise_chain import ChainKernel, chain_cost, run_chain_in_place, workspace_of
 from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
 from irexec.backend.registry import offers
+from irexec.compile.errors import node_error
 from irexec.compile.graph import Operation
 from irexec.dtypes.elements import F16
+from irexec.errors import OpError
 from irexec.schema.opdef import OpDef
 
 # Estimated nanoseconds of a chain after a kernel that does not run it, for each element and instruction.
@@ -74,7 +76,11 @@ def cheapest(operation: Operation, wanted: tuple[bool, ...], threads: int, holdi
     """The cheapest candidate for an operation of known shapes; None without a fast kernel."""
     if operation.definition is not None:
         task = task_of(operation, threads, holding, wanted)
-        return min(offers(task), key=lambda candidate: _with_chain(candidate, task), default=None)
+        try:
+            return min(offers(task), key=lambda candidate: _with_chain(candidate, task), default=None)
+        except OpError as error:
+            # Raised by a plug-in: irexec's own functions yield no candidates where they object.
+            raise node_error(operation.node, [], error) from error
     if operation.chain is None:
         raise AssertionError("an operation without a definition is a chain")
     facts, orders = [value.fact for value in operation.inputs], [value.order for value in operation.inputs]

@@ -1,7 +1,7 @@
 """Rows of the table of finding codes, and the table of all rows.
 
 The rows are in irexec.ir.codes, irexec.ir.onnx_codes and irexec.analysis.portability; irexec.analysis.codes imports all
-of them.
+of them. Plug-ins add rows of their own.
 """
 
 from __future__ import annotations
@@ -45,3 +45,8 @@ def add(code: str, severity: Severity, name: str, meaning: str, example: str, re
         raise ValueError(f"the code {code} or the name {name!r} is used twice")
     CODES[code] = Code(code, name, severity, meaning, example, repair)
     return code
+
+
+def discard(code: str) -> None:
+    """Remove a row that was added."""
+    del CODES[code]

@@ -25,7 +25,7 @@ from irexec.dtypes.elements import STRING, element_of
 from irexec.errors import IrexecError, OpError, PluginError
 from irexec.ir.facts import Fact
 from irexec.schema.opdef import OpDef
-from irexec.schema.plugins import plugins
+from irexec.schema.plugins import IN_MAIN, plugins
 from irexec.schema.registry import add, discard, is_own_type, opset_number
 
 _OWN_DOMAINS = ("irexec", "onednn", "extension")
@@ -37,6 +37,10 @@ class Operation(Protocol):
     def shape_rule(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: ``rule`` is the shape rule of this operation. It takes the inputs of the
         kernel as facts, and those of its attributes that it names."""
+
+    def fast_kernel(self, candidates: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: ``candidates`` takes a ``irexec.plugins.Task`` and yields a ``Candidate`` for each kernel that can
+        compute it faster than this one; none where there is none for its types and shapes."""
 
     def __call__(self, *inputs: Any, **attributes: Any) -> Any:
         """The results of the kernel."""
@@ -52,7 +56,14 @@ class Extension(OpDef):
 
     def shape_rule(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """See Operation.shape_rule."""
-        return super().shape_rule(_guarded(rule, f"the shape rule of {self}"))
+        return super().shape_rule(guarded(rule, f"the shape rule of {self}"))
+
+    def fast_kernel(self, candidates: Callable[..., Any]) -> Callable[..., Any]:
+        """See Operation.fast_kernel."""
+        self.fast_kernels.append(candidates)
+        if plugins.current is not None:
+            plugins.current.undo.append(functools.partial(self.fast_kernels.remove, candidates))
+        return candidates
 
     def first_output_only(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
         """Refused: kernels of plug-ins compute all outputs."""
@@ -79,11 +90,11 @@ class Extension(OpDef):
 
     def _checked(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
         """The kernel; it raises OpError where its results are not those that the shape rule announces."""
-        guarded = _guarded(kernel, f"the kernel of {self}")
+        call = guarded(kernel, f"the kernel of {self}")
 
         @functools.wraps(kernel)
         def run(*inputs: Any, **attributes: Any) -> Any:
-            results = guarded(*inputs, **attributes)
+            results = call(*inputs, **attributes)
             arrays = results if isinstance(results, tuple) else (results,)
             rule = self.facts(map(_fact, inputs), attributes)
             facts = rule if isinstance(rule, tuple) else (rule,)
@@ -149,13 +160,13 @@ def operation(
     version = domain if since == 1 else f"{domain}.{since}"
 
     def register(kernel: Callable[..., Any]) -> Operation:
-        plugin = _origin(kernel)
+        plugin = origin_of(kernel)
         definition = Extension(
             type, version, kernel, widen=widen, view=view, deterministic=deterministic, tolerance=tolerance,
             plugin=plugin,
         )  # fmt: skip
         try:
-            add(definition, replace=plugin == "module '__main__'")
+            add(definition, replace=plugin == IN_MAIN)
         except ValueError as error:
             raise PluginError(str(error)) from None
         if plugins.current is not None:
@@ -202,9 +213,9 @@ def translates(domain: str, *types: str, since: int = 1) -> Callable[[Callable[.
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for type in types:
-            plugin = _origin(function)
-            guarded = _guarded(function, f"the translator of {domain}.{type} ({plugin})")
-            translator = Translator("" if domain == "ai.onnx" else domain, type, since, guarded, plugin)
+            plugin = origin_of(function)
+            call = guarded(function, f"the translator of {domain}.{type} ({plugin})")
+            translator = Translator("" if domain == "ai.onnx" else domain, type, since, call, plugin)
             TRANSLATORS.append(translator)
             if plugins.current is not None:
                 plugins.current.undo.append(functools.partial(TRANSLATORS.remove, translator))
@@ -213,13 +224,13 @@ def translates(domain: str, *types: str, since: int = 1) -> Callable[[Callable[.
     return register
 
 
-def _origin(function: Callable[..., Any]) -> str:
+def origin_of(function: Callable[..., Any]) -> str:
     """The plug-in that is being loaded, or the module of a function."""
     return str(plugins.current or f"module {function.__module__!r}")
 
 
-def _guarded(function: Callable[..., Any], what: str) -> Callable[..., Any]:
-    """The function with its exceptions as OpError: a fault of a plug-in is not one of irexec."""
+def guarded(function: Callable[..., Any], what: str, kind: type[IrexecError] = OpError) -> Callable[..., Any]:
+    """The function with its exceptions as those of ``kind``: a fault of a plug-in is not one of irexec."""
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -228,7 +239,7 @@ def _guarded(function: Callable[..., Any], what: str) -> Callable[..., Any]:
         except (IrexecError, MemoryError):
             raise
         except Exception as error:
-            raise OpError(f"{what} raises {type(error).__name__}: {error}") from error
+            raise kind(f"{what} raises {type(error).__name__}: {error}") from error
 
     return run
 

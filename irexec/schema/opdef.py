@@ -70,6 +70,7 @@ class OpDef:
         plugin: the plug-in of the operation in messages; empty for an operation of irexec.
         shape_function: the shape rule: the kernel's inputs as Facts, and the attributes that it names.
         first_output_kernel: the kernel's signature; gives the first output alone, where nobody reads the others.
+        fast_kernels: of a plug-in's operation, the functions that yield candidates; see irexec.backend.registry.
     """
 
     type: str
@@ -86,6 +87,7 @@ class OpDef:
     plugin: str = ""
     shape_function: Callable[..., Any] = field(init=False, repr=False)
     first_output_kernel: Callable[..., Any] | None = None
+    fast_kernels: list[Callable[..., Any]] = field(default_factory=list, repr=False)
 
     def shape_rule(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: ``rule`` is the shape rule of this operation."""

@@ -21,6 +21,8 @@ from typing import Any
 from irexec.errors import IrexecError, PluginError
 
 VARIABLE, GROUP = "IREXEC_PLUGINS", "irexec.plugins"
+IN_MAIN = "module '__main__'"
+"""Origin of what a program or notebook registers itself; what is registered again replaces it."""
 
 
 @dataclass(eq=False)

@@ -150,7 +150,8 @@ def _writes_any_order(operation: Operation) -> bool:
     """True if a fast kernel writes the outputs, in any order of axes."""
     if not is_static(operation):
         return False
-    return operation.definition is None or (has_candidates(operation.definition) and not operation.bodies)
+    definition = operation.definition
+    return definition is None or (has_candidates(definition) and not operation.bodies and not definition.plugin)
 
 
 def _has_choice(value: CompileValue) -> bool:

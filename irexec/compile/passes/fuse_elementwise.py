@@ -41,7 +41,7 @@ def _is_element_wise(operation: Operation) -> bool:
 def _takes_chain(operation: Operation) -> bool:
     if operation.definition is None or operation.chain is not None or not is_static(operation) or operation.bodies:
         return False
-    if not operation.outputs:
+    if not operation.outputs or operation.definition.plugin:
         return False
     element = operation.output.fact.element
     return element is not None and element.is_float and is_native(operation) and bool(offers(task_of(operation)))

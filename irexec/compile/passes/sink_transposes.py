@@ -62,6 +62,8 @@ def _is_worth_it(graph: CompileGraph, value: CompileValue) -> bool:
 def _has_kernel(operation: Operation) -> bool:
     if operation.definition is None or operation.bodies or not is_static(operation) or not is_native(operation):
         return False
+    if operation.definition.plugin:
+        return False
     element = operation.output.fact.element
     return move_of(operation) is None and element is not None and element.is_float and bool(offers(task_of(operation)))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from irexec.analysis.codes import CODES
+from irexec.analysis.codes import find_code
 from irexec.analysis.validate import validate
 from irexec.api import read_tolerant
 from irexec.display import Content
@@ -108,11 +108,11 @@ def find_files(paths: Sequence[str]) -> list[str]:
 
 def parse_codes(codes: Sequence[str]) -> set[str]:
     """The codes as the findings have them; raises InputError for one that does not exist."""
-    known = {code.upper() for code in codes}
-    unknown = sorted(known - CODES.keys())
+    known = {code: find_code(code) for code in codes}
+    unknown = sorted(code for code, row in known.items() if row is None)
     if unknown:
-        raise InputError(f"there is no finding code {unknown[0]!r}; irexec explain lists all codes")
-    return known
+        raise InputError(f"there is no finding code {unknown[0].upper()!r}; irexec explain lists all codes")
+    return {row.code for row in known.values() if row is not None}
 
 
 def report(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irexec.analysis.codes import CODES
+from irexec.analysis.codes import find_code
 from irexec.analysis.portability import DIFFERENCES
 from irexec.analysis.portability.releases import parse_release
 from irexec.analysis.validate import validate
@@ -31,13 +31,14 @@ class FindingCheck(Check):
     """
 
     def __init__(self, code: str, release: str | None = None) -> None:
-        self.code = code.upper()
+        row = find_code(code)
+        if row is None:
+            raise InputError(f"there is no finding code {code!r}; irexec explain lists all codes")
+        self.code = row.code
         if self.code.startswith(_OF_ONNX):
             raise InputError(
                 f"{self.code} is a finding about an .onnx file, and what is reduced is the IR that it is converted to"
             )
-        if self.code not in CODES:
-            raise InputError(f"there is no finding code {code!r}; irexec explain lists all codes")
         if self.code.startswith(_OF_FILES):
             raise InputError(
                 f"{self.code} is a finding about the file itself, and what is reduced is written anew, without it"
