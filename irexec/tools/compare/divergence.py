@@ -24,6 +24,7 @@ from irexec.tools.compare.open_sides import OpenSides
 from irexec.tools.compare.pairs import FOLDED
 from irexec.tools.compare.reordering import MOVES, reordering
 from irexec.tools.compare.rows import Ancestors, Found, Rows, layer, paths_of
+from irexec.tools.compare.trials import with_trials
 
 _TELLING = 8
 """Minimum number of elements of an unknown constant that is named; exporters fold smaller ones in many ways."""
@@ -46,7 +47,9 @@ def describe_first(rows: Rows, context: OpenSides) -> tuple[Divergence | None, t
     found = independent(rows, context)
     first = min(found or differing, key=lambda one: one.order)
     layers = {one.value.node: layer(one.value, one.path) for one in found}
-    return _described(first, by_value, Ancestors(by_value, context.b.model), context), tuple(layers.values())
+    described = _described(first, by_value, Ancestors(by_value, context.b.model), context)
+    tried = with_trials(described, first, rows, context, lambda node: suspect(node, first, rows, context))
+    return tried, tuple(layers.values())
 
 
 def independent(rows: Rows, context: OpenSides) -> list[Found]:
@@ -77,7 +80,7 @@ def blame_reordering(rows: Rows, context: OpenSides) -> None:
         if not found.row.is_fault or found.path:
             continue
         has_right_shape = _has_right_shape(found)
-        if not has_right_shape and _differs(_suspect(found.value, found, by_value, context)):
+        if not has_right_shape and _suspect(found.value, found, by_value, context).differs:
             continue
         sources, between = ancestors.of(found.value)
         first = reordering(sources, ancestors, context.pairs.orders)
@@ -85,12 +88,7 @@ def blame_reordering(rows: Rows, context: OpenSides) -> None:
             has_right_shape and of_shapes.issuperset(node for node in between if node.type != "ShapeOf")
         )
         are_known = all(by_value[one].row.agreement.agrees for one in (*sources, *first))
-        if (
-            is_direct
-            and are_known
-            and first
-            and all(_differs(_suspect(one, found, by_value, context)) for one in first)
-        ):
+        if is_direct and are_known and first and all(_suspect(one, found, by_value, context).differs for one in first):
             innocent.add(found.value)
             moved |= dict.fromkeys(first, found)
     rows.found = [
@@ -107,11 +105,6 @@ def _reordered(one: Found, reader: Found, order: Sequence[int]) -> Found:
     text = f"values of A with axes in the order {list(order)}, which {reader.row.b.name!r} reads in A's order"
     agreement = replace(one.row.agreement, agrees=False, message=text)
     return replace(one, row=replace(one.row, agreement=agreement, follows=False))
-
-
-def _differs(one: Suspect) -> bool:
-    """Whether a layer has other attributes, constants or inputs than that of A."""
-    return bool(one.attributes or one.unknown_constants) or any(row.agrees is False for row in one.inputs)
 
 
 def suspect(node: Node, first: Found, rows: Rows, context: OpenSides) -> Suspect:
@@ -140,7 +133,7 @@ def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancesto
     shapes: dict[Node, Suspect] = {}
     for node in nodes:
         one = _suspect(node.outputs[0], first, by_value, context)
-        if _differs(one) or (node not in of_shapes and node.type != "ShapeOf"):
+        if one.differs or (node not in of_shapes and node.type != "ShapeOf"):
             between[node] = one
         elif node.type != "ShapeOf" and (node not in constant or _is_float(node)):
             shapes[node] = one
@@ -208,7 +201,7 @@ def _axes_from(first: Found, by_value: Mapping[Value, Found], context: OpenSides
                 continue
             if moves:
                 far[node] = None
-        elif moves or found is None or _differs(_suspect(value, first, by_value, context)):
+        elif moves or found is None or _suspect(value, first, by_value, context).differs:
             near[node] = None
         waiting.extend(node.inputs[:1] if moves else node.inputs)
     return [*near, *far]
