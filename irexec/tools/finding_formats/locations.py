@@ -6,9 +6,8 @@ import os
 from pathlib import Path, PurePath
 from urllib.parse import quote
 
-from irexec.ir.findings import Finding
+from irexec.ir.findings import Finding, layer_text
 from irexec.messages import cut, visible
-from irexec.tools.sections.graphs import layer_text
 from irexec.tools.validation.files import STDIN
 
 UNREADABLE = "unreadable"

@@ -96,7 +96,13 @@ class ProcessRuntime(Runtime):
     """
 
     def __init__(
-        self, name: str, model: Model, *, threads: int | None, timeout: float | None, worker: Worker | None
+        self,
+        name: str,
+        model: Model,
+        *,
+        threads: int | None = None,
+        timeout: float | None = None,
+        worker: Worker | None = None,
     ) -> None:
         super().__init__(name, model)
         self._threads = threads

@@ -24,7 +24,6 @@ class Runtime(ABC):
         model: the graph whose values can be asked for.
 
     Attributes:
-        name, model: as given.
         inputs: of the model.
     """
 
