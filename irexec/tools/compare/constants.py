@@ -10,7 +10,7 @@ from irexec.analysis.constant_layers import constant_layers, leaves
 from irexec.analysis.model import Model
 from irexec.errors import IrexecError
 from irexec.ir.constants import constant_value
-from irexec.ir.graph import Node
+from irexec.ir.graph import Graph, Node
 
 _NEAR = 1e-6
 """Maximum relative difference of sums over equal values."""
@@ -18,6 +18,8 @@ _NEAR = 1e-6
 
 _MANY, _ROW = 16, 4
 """Minimum number of elements of a constant, and of one of its channels, that is recognised as a multiple."""
+_WEIGHTS = 64
+"""Minimum number of elements of weights by which layers are paired."""
 _SCALED = 1e-5
 """Maximum relative difference of sums without the factors of channels."""
 _OUTLIERS = 0.1
@@ -63,7 +65,7 @@ class KnownConstants:
         computed = constant_layers(b)
         found: dict[Node, tuple[Node, ...]] = {}
         for node in b.nodes:
-            read = dict.fromkeys(leaf for value in node.inputs if value is not None for leaf in leaves(value, computed))
+            read = _leaves(node, computed)
             if not suspicious.isdisjoint(read):
                 found[node] = tuple(leaf for leaf in read if leaf in suspicious)
         return found
@@ -77,10 +79,43 @@ class KnownConstants:
         return any(np.allclose(one, other, rtol=_SCALED, atol=0) for one in _unscaled(values) for other in others)
 
 
+def same_weights(a: Graph, b: Graph) -> list[tuple[Node, Node]]:
+    """Layers of A and B of one type with the same weights, in any order of elements, that no other layer reads."""
+    others: dict[int, list[tuple[np.ndarray, Node]]] = {}
+    for sums, node in _weighted(a):
+        others.setdefault(int(sums[0]), []).append((sums, node))
+    found: dict[Node, list[Node]] = {}
+    for sums, node in _weighted(b):
+        equal = [other for one, other in others.get(int(sums[0]), ()) if _are_near(one, sums)]
+        if len(equal) == 1 and equal[0].type == node.type:
+            found.setdefault(equal[0], []).append(node)
+    return [(node, mine[0]) for node, mine in found.items() if len(mine) == 1]
+
+
+def _weighted(graph: Graph) -> Iterator[tuple[np.ndarray, Node]]:
+    """Sums of the weights of layers, and the layer that reads each."""
+    computed = constant_layers(graph)
+    readers: dict[Node, list[Node]] = {}
+    for node in graph.nodes:
+        for leaf in [] if node in computed else _leaves(node, computed):
+            readers.setdefault(leaf, []).append(node)
+    for leaf, nodes in readers.items():
+        values = _values(leaf)
+        if len(nodes) == 1 and values is not None and values.size >= _WEIGHTS:
+            yield _sums(values), nodes[0]
+
+
+def _leaves(node: Node, computed: set[Node]) -> dict[Node, None]:
+    return dict.fromkeys(leaf for value in node.inputs if value is not None for leaf in leaves(value, computed))
+
+
+def _are_near(one: np.ndarray, other: np.ndarray) -> bool:
+    return bool(np.all(np.abs(one - other) <= _NEAR * np.maximum(np.abs(other), np.abs(other[1]))))
+
+
 def _equal(sums: np.ndarray, all_sums: Mapping[int, Sequence[np.ndarray]]) -> np.ndarray | None:
     """Sums of a constant with the same values."""
-    near = _NEAR * np.maximum(np.abs(sums), np.abs(sums[1]))
-    return next((other for other in all_sums.get(int(sums[0]), ()) if np.all(np.abs(other - sums) <= near)), None)
+    return next((other for other in all_sums.get(int(sums[0]), ()) if _are_near(other, sums)), None)
 
 
 def _scales_and_shifts(model: Model) -> Iterator[np.ndarray]:

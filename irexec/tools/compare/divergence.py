@@ -20,6 +20,7 @@ from irexec.ir.order import topological
 from irexec.messages import counted
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import ComparedLayer, Divergence, InputRow, Suspect
+from irexec.tools.compare.folded import COMMUTATIVE
 from irexec.tools.compare.open_sides import OpenSides
 from irexec.tools.compare.pairs import FOLDED
 from irexec.tools.compare.reordering import MOVES, reordering
@@ -289,8 +290,11 @@ def _computed_from_shapes(model: Model) -> set[Node]:
 def _suspect(value: Value, first: Found, by_value: Mapping[Value, Found], context: OpenSides) -> Suspect:
     node = value.node
     of_a = context.pairs.layer_of_a(node)
+    theirs = [*_inputs_of_a(node, of_a, context), *[None] * len(node.inputs)]
     inputs = (
-        _input(i, source, of_a, first, by_value, context) for i, source in enumerate(node.inputs) if source is not None
+        _input(i, value, source, first, by_value, context)
+        for i, (value, source) in enumerate(zip(node.inputs, theirs, strict=False))
+        if value is not None
     )
     # A Constant of A in place of many layers has the constants of these layers folded into it.
     unknown = () if first.row.how == FOLDED else context.unknown_constants.get(node, ())
@@ -303,12 +307,21 @@ def _suspect(value: Value, first: Found, by_value: Mapping[Value, Found], contex
     )
 
 
+def _inputs_of_a(node: Node, of_a: Node | None, context: OpenSides) -> list[Value | None]:
+    """The inputs of A's layer in B's order: two exporters may write a sum with its operands exchanged."""
+    inputs = [] if of_a is None else list(of_a.inputs)
+    if node.type not in COMMUTATIVE or len(inputs) != len(node.inputs):
+        return inputs
+    partners = [None if value is None else context.pairs.by_b.get(value) for value in node.inputs]
+    is_exchanged = any(one is not None and one is other for one, other in zip(partners, inputs[::-1], strict=True))
+    return inputs[::-1] if is_exchanged else inputs
+
+
 def _input(
-    i: int, value: Value, of_a: Node | None, first: Found, by_value: Mapping[Value, Found], context: OpenSides
+    i: int, value: Value, source: Value | None, first: Found, by_value: Mapping[Value, Found], context: OpenSides
 ) -> InputRow:
     """An input of a layer beside the same input of A's layer."""
     name = value.name
-    source = of_a.inputs[i] if of_a is not None and i < len(of_a.inputs) else None
     if value.node.constant is not None and source is not None and source.node.constant is not None:
         agreement = _constants(value.node, source.node, name)
         return InputRow(i, name, agreement.agrees, agreement.message)
