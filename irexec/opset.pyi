@@ -169,7 +169,7 @@ class Opset1:
         Args:
             data: any element type.
             target_shape: an integer type, rank 1.
-            axes_mapping: an integer type, rank 0 or 1.
+            axes_mapping: an integer type, rank 1.
         """
 
     @staticmethod
@@ -579,7 +579,7 @@ class Opset1:
             step_ids: a numeric type, rank 3.
             parent_idx: a numeric type, rank 3.
             max_seq_len: a numeric type, rank 1.
-            end_token: a numeric type, rank 0, or 1 with a single element.
+            end_token: a numeric type, rank 0.
         """
 
     @staticmethod
@@ -675,8 +675,8 @@ class Opset1:
 
         Args:
             data: a numeric type.
-            alpha: a numeric type, rank 0, or 1 with a single element.
-            beta: a numeric type, rank 0, or 1 with a single element.
+            alpha: a numeric type, rank 0.
+            beta: a numeric type, rank 0.
         """
 
     @staticmethod
@@ -1002,9 +1002,9 @@ class Opset1:
         Args:
             boxes: bf16, f16 or f32, rank 3.
             scores: bf16, f16 or f32, rank 3.
-            max_output_boxes_per_class: an integer type, rank 0, or 1 with a single element.
-            iou_threshold: a floating-point type, rank 0, or 1 with a single element.
-            score_threshold: a floating-point type, rank 0, or 1 with a single element.
+            max_output_boxes_per_class: an integer type, rank 0.
+            iou_threshold: a floating-point type, rank 0.
+            score_threshold: a floating-point type, rank 0.
         """
 
     @staticmethod
@@ -1062,9 +1062,9 @@ class Opset1:
 
         Args:
             indices: an integer type.
-            depth: an integer type, rank 0, or 1 with a single element.
-            on_value: any element type, rank 0, or 1 with a single element.
-            off_value: any element type, rank 0, or 1 with a single element.
+            depth: an integer type, rank 0.
+            on_value: any element type, rank 0.
+            off_value: any element type, rank 0.
         """
 
     @staticmethod
@@ -1125,7 +1125,7 @@ class Opset1:
             data: any element type.
             pads_begin: an integer type, rank 1.
             pads_end: an integer type, rank 1.
-            pad_value: any element type, rank 0, or 1 with a single element.
+            pad_value: any element type, rank 0.
         """
 
     @staticmethod
@@ -1279,9 +1279,9 @@ class Opset1:
         """Range of opset1. start, start + step, ... before stop. Source: Range-1.
 
         Args:
-            start: a numeric type, rank 0, or 1 with a single element.
-            stop: a numeric type, rank 0, or 1 with a single element.
-            step: a numeric type, rank 0, or 1 with a single element.
+            start: a numeric type, rank 0.
+            stop: a numeric type, rank 0.
+            step: a numeric type, rank 0.
         """
 
     @staticmethod
@@ -1447,11 +1447,12 @@ class Opset1:
         """Reshape of opset1. ``data`` in another shape: -1 is the size that the number of elements gives, with
         ``special_zero`` 0 keeps the size of ``data``.
 
-        Source: Reshape-1.
+        Beside a 0 that is not copied, -1 is known only for data with a size of 0: OpenVINO refuses it unless such a
+        size is known. Source: Reshape-1 and openvino ``reshape_shape_inference.hpp``.
 
         Args:
             data: any element type.
-            shape: an integer type, rank 0 or 1.
+            shape: an integer type, rank 1.
         """
 
     @staticmethod
@@ -1468,7 +1469,7 @@ class Opset1:
 
         Args:
             data: any element type.
-            axes: an integer type or boolean, rank 0 or 1.
+            axes: an integer type or boolean, rank 1.
         """
 
     @staticmethod
@@ -1621,7 +1622,7 @@ class Opset1:
 
         Args:
             data: any element type, rank 1 or more.
-            axis: an integer type, rank 0, or 1 with a single element.
+            axis: an integer type, rank 0.
         """
 
     @staticmethod
@@ -1752,7 +1753,7 @@ class Opset1:
 
         Args:
             data: any element type but string, rank 1 or more.
-            k: an integer type, rank 0, or 1 with a single element.
+            k: an integer type, rank 0.
         """
 
     @staticmethod
@@ -1954,7 +1955,7 @@ class Opset3(Opset2):
         Args:
             data: any element type.
             target_shape: an integer type, rank 1.
-            axes_mapping: an integer type, rank 0 or 1.
+            axes_mapping: an integer type, rank 1.
         """
 
     @staticmethod
@@ -2018,7 +2019,7 @@ class Opset3(Opset2):
             emb_table: a numeric type, rank 1 or more.
             indices: an integer type, rank 1.
             offsets: an integer type, rank 1.
-            default_index: an integer type, rank 0, or 1 with a single element.
+            default_index: an integer type, rank 0.
             per_sample_weights: a numeric type, rank 1.
         """
 
@@ -2064,8 +2065,8 @@ class Opset3(Opset2):
             emb_table: a numeric type, rank 1 or more.
             indices: an integer type, rank 1.
             segment_ids: an integer type, rank 1.
-            num_segments: an integer type, rank 0, or 1 with a single element.
-            default_index: an integer type, rank 0, or 1 with a single element.
+            num_segments: an integer type, rank 0.
+            default_index: an integer type, rank 0.
             per_sample_weights: a numeric type, rank 1.
         """
 
@@ -2136,9 +2137,9 @@ class Opset3(Opset2):
         Args:
             boxes: bf16, f16 or f32, rank 3.
             scores: bf16, f16 or f32, rank 3.
-            max_output_boxes_per_class: an integer type, rank 0, or 1 with a single element.
-            iou_threshold: a floating-point type, rank 0, or 1 with a single element.
-            score_threshold: a floating-point type, rank 0, or 1 with a single element.
+            max_output_boxes_per_class: an integer type, rank 0.
+            iou_threshold: a floating-point type, rank 0.
+            score_threshold: a floating-point type, rank 0.
         """
 
     @staticmethod
@@ -2277,7 +2278,7 @@ class Opset3(Opset2):
 
         Args:
             data: any element type but string, rank 1 or more.
-            k: an integer type, rank 0, or 1 with a single element.
+            k: an integer type, rank 0.
         """
 
 class Opset4(Opset3):
@@ -2332,7 +2333,7 @@ class Opset4(Opset3):
             logit_length: an integer type, rank 1.
             labels: an integer type, rank 2.
             label_length: an integer type, rank 1.
-            blank_index: an integer type, rank 0, or 1 with a single element.
+            blank_index: an integer type, rank 0.
         """
 
     @staticmethod
@@ -2432,9 +2433,9 @@ class Opset4(Opset3):
         Args:
             boxes: bf16, f16 or f32, rank 3.
             scores: bf16, f16 or f32, rank 3.
-            max_output_boxes_per_class: an integer type, rank 0, or 1 with a single element.
-            iou_threshold: a floating-point type, rank 0, or 1 with a single element.
-            score_threshold: a floating-point type, rank 0, or 1 with a single element.
+            max_output_boxes_per_class: an integer type, rank 0.
+            iou_threshold: a floating-point type, rank 0.
+            score_threshold: a floating-point type, rank 0.
         """
 
     @staticmethod
@@ -2485,9 +2486,9 @@ class Opset4(Opset3):
         Source: Range-4.
 
         Args:
-            start: a numeric type, rank 0, or 1 with a single element.
-            stop: a numeric type, rank 0, or 1 with a single element.
-            step: a numeric type, rank 0, or 1 with a single element.
+            start: a numeric type, rank 0.
+            stop: a numeric type, rank 0.
+            step: a numeric type, rank 0.
         """
 
     @staticmethod
@@ -2563,7 +2564,7 @@ class Opset4(Opset3):
 
         Args:
             data: a floating-point type.
-            beta: a floating-point type, rank 0, or 1 with a single element.
+            beta: a floating-point type, rank 0.
         """
 
 class Opset5(Opset4):
@@ -2971,7 +2972,7 @@ class Opset6(Opset5):
 
         Args:
             data: a floating-point type.
-            axes: an integer type, rank 0 or 1.
+            axes: an integer type, rank 1.
         """
 
     @staticmethod
@@ -3843,7 +3844,7 @@ class Opset11(Opset10):
 
         Args:
             data: any element type but string, rank 1 or more.
-            k: an integer type, rank 0, or 1 with a single element.
+            k: an integer type, rank 0.
         """
 
 class Opset12(Opset11):
@@ -3890,7 +3891,7 @@ class Opset12(Opset11):
             data: any element type.
             pads_begin: an integer type, rank 1.
             pads_end: an integer type, rank 1.
-            pad_value: any element type, rank 0, or 1 with a single element.
+            pad_value: any element type, rank 0.
         """
 
     @staticmethod
@@ -4239,7 +4240,7 @@ class Opset15(Opset14):
             emb_table: a numeric type, rank 1 or more.
             indices: an integer type, rank 1.
             offsets: an integer type, rank 1.
-            default_index: an integer type, rank 0, or 1 with a single element.
+            default_index: an integer type, rank 0.
             per_sample_weights: a numeric type, rank 1.
         """
 
@@ -4307,8 +4308,8 @@ class Opset15(Opset14):
         Args:
             signal: a floating-point type, rank 1 or 2.
             window: a floating-point type, rank 1.
-            frame_size: an integer type, rank 0, or 1 with a single element.
-            frame_step: an integer type, rank 0, or 1 with a single element.
+            frame_size: an integer type, rank 0.
+            frame_step: an integer type, rank 0.
         """
 
     @staticmethod
@@ -4474,8 +4475,8 @@ class Opset16(Opset15):
         Args:
             data: a floating-point type, rank 3 or 4.
             window: a floating-point type, rank 1.
-            frame_size: an integer type, rank 0, or 1 with a single element.
-            frame_step: an integer type, rank 0, or 1 with a single element.
+            frame_size: an integer type, rank 0.
+            frame_step: an integer type, rank 0.
             signal_length: an integer type, rank 0, or 1 with a single element.
         """
 
@@ -4504,9 +4505,9 @@ class Opset16(Opset15):
 
         Args:
             indices: an integer type.
-            depth: an integer type, rank 0, or 1 with a single element.
-            on_value: any element type, rank 0, or 1 with a single element.
-            off_value: any element type, rank 0, or 1 with a single element.
+            depth: an integer type, rank 0.
+            on_value: any element type, rank 0.
+            off_value: any element type, rank 0.
         """
 
     @staticmethod
@@ -4528,7 +4529,7 @@ class Opset16(Opset15):
         Args:
             data: a numeric type, rank 1 or more.
             segment_ids: an integer type, rank 1.
-            num_segments: an integer type, rank 0, or 1 with a single element.
+            num_segments: an integer type, rank 0.
         """
 
     @staticmethod
@@ -4551,7 +4552,7 @@ class Opset16(Opset15):
             values: any element type, rank 1.
             dense_shape: an integer type, rank 1.
             indices: an integer type, rank 2.
-            default_value: any element type, rank 0, or 1 with a single element.
+            default_value: any element type, rank 0.
         """
 
 class Opset17(Opset16):

@@ -17,10 +17,11 @@ from irexec.reference.softmax import log_softmax, softmax
 from irexec.schema.axes import normalize_axis
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.elementwise import unchanged
-from irexec.schema.inputs import SCALAR, FloatTensor, NumericTensor
+from irexec.schema.inputs import ONE_ELEMENT, SCALAR, FloatTensor, NumericTensor
 from irexec.schema.registry import op
 
 FloatScalar = Annotated[FloatTensor, SCALAR]
+FloatElement = Annotated[FloatTensor, ONE_ELEMENT]
 NumericScalar = Annotated[NumericTensor, SCALAR]
 
 
@@ -56,7 +57,7 @@ elu_1.shape_rule(unchanged)
 
 
 @op("Selu", since=1, widen=True, tolerance=2e-6)
-def selu_1(data: FloatTensor, alpha: FloatScalar, lambda_: FloatScalar) -> np.ndarray:
+def selu_1(data: FloatTensor, alpha: FloatElement, lambda_: FloatElement) -> np.ndarray:
     """lambda * (x where it is positive, alpha * (exp(x) - 1) elsewhere). Source: Selu-1."""
     alpha, scale = alpha.reshape(-1)[0], lambda_.reshape(-1)[0]
     return scale * np.where(data > 0, data, alpha * np.expm1(np.minimum(data, data.dtype.type(0))))

@@ -14,12 +14,12 @@ from irexec.reference.products import matmul
 from irexec.reference.softmax import score_scale, softmax_with_sink
 from irexec.schema.broadcasting import broadcast
 from irexec.schema.element_checks import unify_elements
-from irexec.schema.inputs import SCALAR, FloatTensor, Rank, Tensor
+from irexec.schema.inputs import ONE_ELEMENT, FloatTensor, Rank, Tensor
 from irexec.schema.registry import op
 from irexec.schema.sizes import unify_sizes
 
 Matrices = Annotated[FloatTensor, Rank(3, None)]
-Scale = Annotated[FloatTensor, SCALAR]
+Scale = Annotated[FloatTensor, ONE_ELEMENT]
 
 
 @op("ScaledDotProductAttention", since=13, widen=True, tolerance=1e-5)

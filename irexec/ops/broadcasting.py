@@ -15,7 +15,7 @@ from irexec.reference.padding import Mode as PadMode
 from irexec.reference.padding import padded
 from irexec.schema.broadcasting import broadcast
 from irexec.schema.element_checks import unify_elements
-from irexec.schema.inputs import SCALAR, AnyTensor, AxesTensor, IntegerVector
+from irexec.schema.inputs import SCALAR, AnyTensor, IntegerVector
 from irexec.schema.registry import op
 from irexec.schema.sizes import open_shape, vector_length
 
@@ -93,7 +93,7 @@ def _check_explicit(shape: Shape, target: Shape, axes: tuple[int, ...] | None) -
 def broadcast_1(
     data: AnyTensor,
     target_shape: IntegerVector,
-    axes_mapping: AxesTensor | None = None,
+    axes_mapping: IntegerVector | None = None,
     *,
     mode: Literal["numpy", "explicit", "pdpd", "none"] = "numpy",
 ) -> np.ndarray:
@@ -119,7 +119,7 @@ def _broadcast_1_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None
 def broadcast_3(
     data: AnyTensor,
     target_shape: IntegerVector,
-    axes_mapping: AxesTensor | None = None,
+    axes_mapping: IntegerVector | None = None,
     *,
     mode: Literal["numpy", "explicit", "bidirectional"] = "numpy",
 ) -> np.ndarray:

@@ -16,13 +16,13 @@ from irexec.ir.integers import integer
 from irexec.messages import counted
 from irexec.schema.axes import normalize_axis
 from irexec.schema.injected import Runner
-from irexec.schema.inputs import INTEGER_OR_BOOLEAN, SCALAR, AnyTensor, IntegerTensor, Tensor
+from irexec.schema.inputs import INTEGER_OR_BOOLEAN, ONE_ELEMENT, AnyTensor, IntegerTensor, Tensor
 from irexec.schema.registry import op
 
 # OpenVINO takes any element type for the condition of If.
-Condition = Annotated[Tensor, SCALAR]
-LoopCondition = Annotated[np.ndarray, INTEGER_OR_BOOLEAN, SCALAR]
-TripCount = Annotated[IntegerTensor, SCALAR]
+Condition = Annotated[Tensor, ONE_ELEMENT]
+LoopCondition = Annotated[np.ndarray, INTEGER_OR_BOOLEAN, ONE_ELEMENT]
+TripCount = Annotated[IntegerTensor, ONE_ELEMENT]
 
 
 def _single(x: np.ndarray, name: str) -> Any:

@@ -12,14 +12,13 @@ from irexec.ir.facts import Fact
 from irexec.ir.integers import integer
 from irexec.reference import ctc
 from irexec.schema.element_checks import unify_elements
-from irexec.schema.inputs import SCALAR, FloatTensor, IntegerTensor, Rank
+from irexec.schema.inputs import FloatTensor, IntegerElement, IntegerScalar, IntegerTensor, Rank
 from irexec.schema.registry import op
 from irexec.schema.sizes import sizes_of, unify_sizes
 
 Probabilities = Annotated[FloatTensor, Rank(3)]
 Lengths = Annotated[IntegerTensor, Rank(1)]
 Labels = Annotated[IntegerTensor, Rank(2)]
-Blank = Annotated[IntegerTensor, SCALAR]
 IndexType = Literal["i32", "i64"]
 
 
@@ -51,7 +50,7 @@ def _ctc_greedy_decoder_1_shapes(data: Fact, sequence_mask: Fact) -> Fact:
 def ctc_greedy_decoder_seq_len_6(
     data: Probabilities,
     sequence_length: Lengths,
-    blank_index: Blank | None = None,
+    blank_index: IntegerElement | None = None,
     *,
     merge_repeated: bool = True,
     classes_index_type: IndexType = "i32",
@@ -100,7 +99,7 @@ def ctc_loss_4(
     logit_length: Lengths,
     labels: Labels,
     label_length: Lengths,
-    blank_index: Blank | None = None,
+    blank_index: IntegerScalar | None = None,
     *,
     preprocess_collapse_repeated: bool = False,
     ctc_merge_repeated: bool = True,

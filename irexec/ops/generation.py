@@ -14,7 +14,15 @@ from irexec.ir.facts import Fact
 from irexec.ir.integers import integer, integers
 from irexec.schema.axes import normalize_axis
 from irexec.schema.element_checks import unify_elements
-from irexec.schema.inputs import SCALAR, AnyTensor, IntegerScalar, IntegerTensor, IntegerVector, NumericTensor
+from irexec.schema.inputs import (
+    SCALAR,
+    AnyTensor,
+    IntegerElement,
+    IntegerScalar,
+    IntegerTensor,
+    IntegerVector,
+    NumericTensor,
+)
 from irexec.schema.registry import op
 from irexec.schema.sizes import non_negative, open_shape, scalar_size, vector_length
 
@@ -155,9 +163,9 @@ def _one_hot_facts(indices: Fact, depth: Fact, on_value: Fact, off_value: Fact, 
 
 @op("Eye", since=9)
 def eye_9(
-    num_rows: IntegerScalar,
-    num_columns: IntegerScalar,
-    diagonal_index: IntegerScalar,
+    num_rows: IntegerElement,
+    num_columns: IntegerElement,
+    diagonal_index: IntegerElement,
     batch_shape: IntegerVector | None = None,
     *,
     output_type: Element,

@@ -22,6 +22,7 @@ from irexec.schema.inputs import (
     VECTOR,
     AnyTensor,
     AxesTensor,
+    IntegerElement,
     IntegerScalar,
     IntegerVector,
     NumericTensor,
@@ -117,7 +118,7 @@ def _divided(size: Size, by: int, message: str) -> Size:
 
 
 @op("VariadicSplit", since=1, symbolic=True, view=True)
-def variadic_split_1(data: SplitTensor, axis: IntegerScalar, split_lengths: IntegerVector) -> tuple[np.ndarray, ...]:
+def variadic_split_1(data: SplitTensor, axis: IntegerElement, split_lengths: IntegerVector) -> tuple[np.ndarray, ...]:
     """Parts of the given lengths along ``axis``; -1 stands for the rest. Source: VariadicSplit-1."""
     along = integer(axis, "axis")
     lengths = integers(split_lengths, "split_lengths")
@@ -232,7 +233,7 @@ def _shuffle_channels_1_facts(data: Fact, *, axis: int, group: int) -> Fact:
     return Fact(data.element, data.shape)
 
 
-AxesOrMask = Annotated[np.ndarray, INTEGER_OR_BOOLEAN, Rank(0, 1)]
+AxesOrMask = Annotated[np.ndarray, INTEGER_OR_BOOLEAN, VECTOR]
 
 
 @op("Reverse", since=1, symbolic=True, view=True)

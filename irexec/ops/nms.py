@@ -25,7 +25,7 @@ from irexec.reference.boxes import (
     suppress_in_blocks,
     suppress_softly,
 )
-from irexec.schema.inputs import SCALAR, FloatTensor, IntegerTensor, Rank, element_set
+from irexec.schema.inputs import ONE_ELEMENT, SCALAR, FloatTensor, IntegerElement, IntegerScalar, Rank, element_set
 from irexec.schema.registry import op
 from irexec.schema.sizes import sizes_of
 
@@ -37,8 +37,8 @@ Facts = tuple[Fact, Fact, Fact]
 
 BOX_TYPES = element_set("bf16, f16 or f32", BF16, F16, F32)
 Boxes = Annotated[np.ndarray, BOX_TYPES, Rank(3)]
-Limit = Annotated[IntegerTensor, SCALAR]
 Threshold = Annotated[FloatTensor, SCALAR]
+AnyThreshold = Annotated[FloatTensor, ONE_ELEMENT]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +165,7 @@ def _suppress(
 
 @op("NonMaxSuppression", since=1, tolerance=1e-5, propagate_value=False)
 def non_max_suppression_1(
-    boxes: Boxes, scores: Boxes, max_output_boxes_per_class: Limit | None = None,
+    boxes: Boxes, scores: Boxes, max_output_boxes_per_class: IntegerScalar | None = None,
     iou_threshold: Threshold | None = None,
     score_threshold: Threshold | None = None, *, attributes: NonMaxSuppression1Attributes,
 ) -> np.ndarray:  # fmt: skip
@@ -186,7 +186,7 @@ def non_max_suppression_1(
 
 @op("NonMaxSuppression", since=3, tolerance=1e-5, propagate_value=False)
 def non_max_suppression_3(
-    boxes: Boxes, scores: Boxes, max_output_boxes_per_class: Limit | None = None,
+    boxes: Boxes, scores: Boxes, max_output_boxes_per_class: IntegerScalar | None = None,
     iou_threshold: Threshold | None = None,
     score_threshold: Threshold | None = None, *, attributes: NonMaxSuppressionAttributes,
 ) -> np.ndarray:  # fmt: skip
@@ -198,9 +198,9 @@ def non_max_suppression_3(
 
 @op("NonMaxSuppression", since=5, tolerance=1e-5)
 def non_max_suppression_5(
-    boxes: Boxes, scores: Boxes, max_output_boxes_per_class: Limit | None = None,
-    iou_threshold: Threshold | None = None,
-    score_threshold: Threshold | None = None, soft_nms_sigma: Threshold | None = None, *,
+    boxes: Boxes, scores: Boxes, max_output_boxes_per_class: IntegerElement | None = None,
+    iou_threshold: AnyThreshold | None = None,
+    score_threshold: AnyThreshold | None = None, soft_nms_sigma: AnyThreshold | None = None, *,
     attributes: NonMaxSuppressionAttributes,
 ) -> Selected:  # fmt: skip
     """NonMaxSuppression-1 that also gives rows (batch, class, score) of f32 [n, 3], and the number of rows [1].
@@ -238,8 +238,8 @@ def _triplets_shape(*inputs: Fact, attributes: NonMaxSuppression1Attributes) -> 
 
 @op("NMSRotated", since=13, tolerance=1e-5)
 def nms_rotated_13(
-    boxes: Boxes, scores: Boxes, max_output_boxes_per_class: Limit, iou_threshold: Threshold,
-    score_threshold: Threshold, *, attributes: NMSRotatedAttributes,
+    boxes: Boxes, scores: Boxes, max_output_boxes_per_class: IntegerElement, iou_threshold: AnyThreshold,
+    score_threshold: AnyThreshold, *, attributes: NMSRotatedAttributes,
 ) -> Selected:  # fmt: skip
     """NonMaxSuppression-9 of rotated boxes [batches, boxes, 5]: centre x and y, width, height and angle in radians.
 

@@ -67,7 +67,7 @@ def _mvn_2_facts(data: Fact, *, eps: float) -> Fact:
 
 @op("MVN", since=6, widen=True, tolerance=1e-5)
 def mvn_6(
-    data: FloatTensor, axes: AxesTensor, *, normalize_variance: bool, eps: float, eps_mode: EpsMode
+    data: FloatTensor, axes: IntegerVector, *, normalize_variance: bool, eps: float, eps_mode: EpsMode
 ) -> np.ndarray:
     """(x - mean) / standard deviation along ``axes``; eps is added before or after the square root. Source: MVN-6."""
     return _mvn(data, _known_axes(axes, data.ndim), normalize_variance, eps, eps_mode == "inside_sqrt")

@@ -16,14 +16,16 @@ from irexec.ir.integers import integer, integers
 from irexec.reference.limits import check_time
 from irexec.reference.random import fraction, mersenne, philox
 from irexec.reference.searching import bisect
-from irexec.schema.inputs import SCALAR, FloatTensor, IntegerTensor, Rank, element_set
+from irexec.schema.inputs import ONE_ELEMENT, FloatTensor, IntegerTensor, Rank, element_set
 from irexec.schema.registry import op
 from irexec.schema.sizes import non_negative, open_shape, scalar_size, vector_length
 
 Number = Literal["i32", "i64", "f16", "bf16", "f32", "f64"]
 Alignment = Literal["TENSORFLOW", "PYTORCH"]
 
-Limit = Annotated[np.ndarray, element_set("i32, i64, f16, bf16, f32 or f64", I32, I64, F16, BF16, F32, F64), SCALAR]
+Limit = Annotated[
+    np.ndarray, element_set("i32, i64, f16, bf16, f32 or f64", I32, I64, F16, BF16, F32, F64), ONE_ELEMENT
+]
 
 # The number of random bits of the fraction of a value.
 _BITS = {
@@ -135,7 +137,7 @@ def _random_uniform_8_shape(shape: Fact, min_val: Fact, max_val: Fact, *, output
 @op("Multinomial", since=13, deterministic=False)
 def multinomial_13(
     probs: Annotated[FloatTensor, Rank(1, 2)],
-    num_samples: Annotated[IntegerTensor, SCALAR],
+    num_samples: Annotated[IntegerTensor, ONE_ELEMENT],
     *,
     convert_type: Literal["i32", "i64"],
     with_replacement: bool,

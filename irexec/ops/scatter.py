@@ -18,7 +18,7 @@ from irexec.ir.integers import integer
 from irexec.reference.indexing import from_front
 from irexec.schema.axes import normalize_axis
 from irexec.schema.element_checks import unify_elements
-from irexec.schema.inputs import AnyTensor, IntegerScalar, IntegerTensor, Rank, Tensor
+from irexec.schema.inputs import AnyTensor, IntegerElement, IntegerTensor, Rank, Tensor
 from irexec.schema.registry import op
 from irexec.schema.sizes import open_shape
 
@@ -56,7 +56,7 @@ def _check_fits(updates: PartialShape, expected: Shape, what: str) -> None:
 
 @op("ScatterUpdate", since=3, symbolic=True)
 def scatter_update_3(
-    data: UpdatedTensor, indices: IntegerTensor, updates: AnyTensor, axis: IntegerScalar
+    data: UpdatedTensor, indices: IntegerTensor, updates: AnyTensor, axis: IntegerElement
 ) -> np.ndarray:
     """``data`` with the slices at ``indices`` along ``axis`` replaced; negative indices are out of range.
 
@@ -123,7 +123,7 @@ def _means(sums: np.ndarray, index: tuple[Any, ...], updates: np.ndarray, use_in
 
 @op("ScatterElementsUpdate", since=3, symbolic=True)
 def scatter_elements_update_3(
-    data: UpdatedTensor, indices: IndicesTensor, updates: UpdatedTensor, axis: IntegerScalar
+    data: UpdatedTensor, indices: IndicesTensor, updates: UpdatedTensor, axis: IntegerElement
 ) -> np.ndarray:
     """``data`` with each element of ``updates`` at its own position, but at the given index along ``axis``.
 
@@ -160,7 +160,7 @@ def scatter_elements_update_12(
     data: Annotated[Tensor, Rank(1, None)],
     indices: IndicesTensor,
     updates: Annotated[Tensor, Rank(1, None)],
-    axis: IntegerScalar,
+    axis: IntegerElement,
     *,
     reduction: ElementsReduction = "none",
     use_init_val: bool = True,

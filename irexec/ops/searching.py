@@ -14,7 +14,7 @@ from irexec.ir.integers import integer
 from irexec.reference.searching import bisect, distinct
 from irexec.schema.axes import normalize_axis
 from irexec.schema.element_checks import unify_elements
-from irexec.schema.inputs import SCALAR, AnyTensor, IntegerTensor, Rank, Tensor
+from irexec.schema.inputs import AnyTensor, IntegerElement, Rank, Tensor
 from irexec.schema.registry import op
 from irexec.schema.sizes import open_shape
 
@@ -80,7 +80,7 @@ def _search_sorted_15_shape(sorted_sequence: Fact, values: Fact, *, output_type:
 @op("Unique", since=10)
 def unique_10(
     data: AnyTensor,
-    axis: Annotated[IntegerTensor, SCALAR] | None = None,
+    axis: IntegerElement | None = None,
     *,
     sorted: bool = True,
     index_element_type: IndexType = "i64",

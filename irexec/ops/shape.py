@@ -7,12 +7,12 @@ from typing import Literal
 import numpy as np
 
 from irexec.dtypes.elements import I64, Element, element
-from irexec.errors import check
+from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, count, high, join, low, may_equal, shape_text, span
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
 from irexec.schema.axes import normalize_axes
-from irexec.schema.inputs import AnyTensor, AxesTensor
+from irexec.schema.inputs import AnyTensor, AxesTensor, IntegerVector
 from irexec.schema.registry import op
 from irexec.schema.sizes import open_shape, vector_length
 
@@ -52,11 +52,12 @@ def _shape_of_3_facts(data: Fact, *, output_type: IndexType) -> Fact:
 
 
 @op("Reshape", since=1, symbolic=True, view=True)
-def reshape_1(data: AnyTensor, shape: AxesTensor, *, special_zero: bool) -> np.ndarray:
+def reshape_1(data: AnyTensor, shape: IntegerVector, *, special_zero: bool) -> np.ndarray:
     """``data`` in another shape: -1 is the size that the number of elements gives, with ``special_zero`` 0 keeps the
     size of ``data``.
 
-    Source: Reshape-1.
+    Beside a 0 that is not copied, -1 is known only for data with a size of 0: OpenVINO refuses it unless such a size is
+    known. Source: Reshape-1 and openvino ``reshape_shape_inference.hpp``.
     """
     sizes = integers(shape, "shape")
     target = [data.shape[i] if size == 0 and special_zero and i < data.ndim else size for i, size in enumerate(sizes)]
@@ -92,6 +93,8 @@ def _reshaped(data: PartialShape, pattern: tuple[Size, ...], special_zero: bool)
     known = [size for i, size in enumerate(target) if pattern[i] != -1 and i not in copied]
     rest = None if data is None else [size for i, size in enumerate(data) if i not in copied]
     _check_count(data, target, rest, known, pattern)
+    if -1 in pattern and 0 in known and 0 not in (data or ()):
+        raise OpError(f"pattern {list(pattern)} has -1 beside 0, but no size of {shape_text(data)} is known to be 0")
     if -1 not in pattern:
         return tuple(_sole_unknown(target, rest, known, copied))
     inferred = _inferred_size(rest, known, f"{shape_text(data)} cannot be reshaped to {list(pattern)}")

@@ -16,7 +16,7 @@ from irexec.ir.integers import integer, integers
 from irexec.reference import fourier
 from irexec.schema.axes import normalize_axes
 from irexec.schema.element_checks import unify_elements
-from irexec.schema.inputs import VECTOR, FloatTensor, IndexTensor, IntegerScalar, Rank
+from irexec.schema.inputs import VECTOR, FloatTensor, IndexTensor, IntegerElement, IntegerScalar, Rank
 from irexec.schema.registry import op
 from irexec.schema.sizes import non_negative, open_shape, scalar_size, vector_length
 
@@ -225,7 +225,7 @@ def istft_16(
     window: FloatVector,
     frame_size: IntegerScalar,
     frame_step: IntegerScalar,
-    signal_length: IntegerScalar | None = None,
+    signal_length: IntegerElement | None = None,
     *,
     center: bool,
     normalized: bool,

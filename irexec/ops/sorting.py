@@ -13,7 +13,7 @@ from irexec.ir.dims import ANY, Dim, Size, at_least, at_most, count, high, low, 
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer
 from irexec.schema.axes import normalize_axis
-from irexec.schema.inputs import SCALAR, IntegerTensor, NumericTensor, Rank, Tensor
+from irexec.schema.inputs import SCALAR, IntegerElement, IntegerTensor, NumericTensor, Rank, Tensor
 from irexec.schema.registry import op
 
 IndexType = Literal["i64", "i32"]
@@ -139,7 +139,7 @@ def _non_zero_3_shape(data: Fact, *, output_type: IndexType) -> Fact:
 @op("CumSum", since=3, widen=True, tolerance=4e-6)
 def cum_sum_3(
     data: NumericTensor,
-    axis: Annotated[IntegerTensor, SCALAR] | None = None,
+    axis: IntegerElement | None = None,
     *,
     exclusive: bool = False,
     reverse: bool = False,

@@ -45,8 +45,8 @@ class ElementSet:
 class Rank:
     """The ranks that an input takes: ``Rank(4)`` exactly 4, ``Rank(3, 5)`` 3 to 5, ``Rank(1, None)`` 1 or more.
 
-    With ``single_element`` an input of rank 1 has one element: ``SCALAR`` is a scalar, or a vector of one element,
-    which many writers of IR use for it.
+    With ``single_element`` an input of rank 1 has one element: ``ONE_ELEMENT`` is a scalar, or a vector of one element
+    where OpenVINO accepts it. ``SCALAR`` is for inputs whose vectors OpenVINO refuses.
     """
 
     minimum: int
@@ -71,7 +71,8 @@ class Rank:
         return rank >= self.minimum and (self.maximum is None or rank <= self._last)
 
 
-SCALAR = Rank(0, 1, single_element=True)
+SCALAR = Rank(0)
+ONE_ELEMENT = Rank(0, 1, single_element=True)
 VECTOR = Rank(1)
 
 
@@ -101,6 +102,7 @@ BooleanTensor = Annotated[np.ndarray, BOOLEAN_TYPE]
 StringTensor = Annotated[np.ndarray, STRING_TYPE]
 IndexTensor = Annotated[np.ndarray, INDEX]
 IntegerScalar = Annotated[np.ndarray, INTEGER, SCALAR]
+IntegerElement = Annotated[np.ndarray, INTEGER, ONE_ELEMENT]
 IntegerVector = Annotated[np.ndarray, INTEGER, VECTOR]
 AxesTensor = Annotated[np.ndarray, INTEGER, Rank(0, 1)]
 

@@ -20,7 +20,7 @@ ROWS = [
     case("Range", 4, np.float32(0), np.float32(3), np.float32(1), output_type="f16", id="f16"),
     facts_case("Range", 4, 0, "i64[]", 1, output_type="i32", id="stop unknown"),
     refuses("Range", 4, 0, 11, 0, output_type="i64", says="step is 0", id="step 0"),
-    refuses("Range", 4, "i64[2]", 11, 1, output_type="i64", says="start has 2 elements, expected 1", id="vector"),
+    refuses("Range", 4, "i64[1]", 11, 1, output_type="i64", says="start has rank 1, expected 0", id="vector"),
     case("Eye", 9, 3, 4, 0, output_type="f32", id="f32"),
     case("Eye", 9, 3, 4, 1, output_type="i32", id="above"),
     case("Eye", 9, 3, 3, -2, output_type="f32", id="below"),

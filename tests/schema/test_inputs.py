@@ -17,7 +17,16 @@ from irexec.errors import IrexecError, NodeError, OpError
 from irexec.ir.dims import ANY, Dim, PartialShape, Size
 from irexec.ir.facts import Fact
 from irexec.schema.injected import Variables
-from irexec.schema.inputs import NUMERIC, SCALAR, FloatTensor, IntegerScalar, IntegerTensor, Rank, input_spec
+from irexec.schema.inputs import (
+    NUMERIC,
+    ONE_ELEMENT,
+    SCALAR,
+    FloatTensor,
+    IntegerElement,
+    IntegerTensor,
+    Rank,
+    input_spec,
+)
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import definitions
 from tests.support.attributes import read_attributes
@@ -155,7 +164,8 @@ def test_a_shape_rule_needs_attributes_of_its_kernel_only(definition: OpDef) -> 
         (Rank(2, 6), [2, 6], [1, 7], "2 to 6"),
         (Rank(1, None), [1, 60], [0], "1 or more"),
         (Rank(0), [0], [1], "0"),
-        (SCALAR, [0, 1], [2], "0, or 1 with a single element"),
+        (ONE_ELEMENT, [0, 1], [2], "0, or 1 with a single element"),
+        (SCALAR, [0], [1], "0"),
     ],
 )
 def test_ranks(rank: Rank, inside: list[int], outside: list[int], text: str) -> None:
@@ -172,11 +182,11 @@ def test_the_outermost_mark_of_an_annotation_counts() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (ANY,), None])
-def test_scalars_may_be_vectors_of_one_element(shape: PartialShape) -> None:
-    input_spec("k", IntegerScalar).check(Fact(I64, shape))
+def test_single_elements_may_be_vectors(shape: PartialShape) -> None:
+    input_spec("k", IntegerElement).check(Fact(I64, shape))
 
 
 @pytest.mark.parametrize("size", [0, 2, Dim(2, 9)])
-def test_scalars_have_one_element(size: Size) -> None:
+def test_single_elements_are_one(size: Size) -> None:
     with pytest.raises(OpError, match=r"k has .* elements, expected 1"):
-        input_spec("k", IntegerScalar).check(Fact(I64, (size,)))
+        input_spec("k", IntegerElement).check(Fact(I64, (size,)))

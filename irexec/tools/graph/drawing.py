@@ -9,7 +9,6 @@ from typing import Any, Literal
 from irexec.analysis.cost import Cost
 from irexec.ir.findings import Finding
 from irexec.messages import counted
-from irexec.records import Shown
 from irexec.tools.graph.names import SHAPE_ARITHMETIC
 from irexec.tools.inspect.stored_weights import WeightLine
 from irexec.tools.inspect.summary import LayerLine
@@ -110,7 +109,7 @@ class DrawnFrame:
 
 
 @dataclass(frozen=True, repr=False)
-class Drawing(Shown):
+class Drawing:
     """A graph, ready to be laid out and written.
 
     Attributes:

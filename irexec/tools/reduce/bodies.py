@@ -48,7 +48,15 @@ def _whole(whole: Whole, body: Body, arrays: Sequence[np.ndarray], path: str) ->
         model = with_shapes(model, {node.id: array.shape for node, array in zip(model.parameters, arrays, strict=True)})
     inputs = dict(zip(model.parameters, arrays, strict=True))
     try:
-        return Whole.of(recording.of_body(model, inputs), path)
+        made = Recording.of(
+            model,
+            inputs,
+            seed=recording.seed,
+            keep_shapes=recording.keep_shapes,
+            timeout=recording.timeout,
+            precision=recording.precision,
+        )
+        return Whole.of(made, path)
     except IrexecError:
         return None
 

@@ -18,7 +18,10 @@ from irexec.ir.dims import PartialShape
 from irexec.ir.graph import Node, Value
 from irexec.ir.order import topological
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.tools.reduce.recording import BOUNDARY, Recording
+from irexec.tools.reduce.recording import Recording
+
+BOUNDARY = ("Parameter", "Constant", "Result")
+"""Types that do not count as layers of a part."""
 
 
 @dataclass(frozen=True)

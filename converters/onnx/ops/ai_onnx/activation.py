@@ -15,7 +15,7 @@ from converters.onnx.ops.ai_onnx.sorting import first_extreme
 from converters.onnx.registry import add, translates
 from irexec.dtypes.elements import F32
 from irexec.ir.graph import Value
-from irexec.schema.inputs import SCALAR
+from irexec.schema.inputs import ONE_ELEMENT
 
 
 @translates("Elu")
@@ -119,8 +119,8 @@ def clip_1(ctx: TranslationContext, x: Value, *, min: float = -math.inf, max: fl
 
 @translates("Clip", since=11)
 def clip_11(
-    ctx: TranslationContext, x: Value, low: Annotated[Value, SCALAR] | None = None,
-    high: Annotated[Value, SCALAR] | None = None,
+    ctx: TranslationContext, x: Value, low: Annotated[Value, ONE_ELEMENT] | None = None,
+    high: Annotated[Value, ONE_ELEMENT] | None = None,
 ) -> Value:  # fmt: skip
     """The upper bound is applied last: it is the result if the bounds cross, which Clamp refuses."""
     bounds = [ctx.known(bound) for bound in (low, high)]

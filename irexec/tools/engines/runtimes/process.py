@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,9 @@ class Worker:
     def __enter__(self) -> Worker:
         return self
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -96,13 +99,7 @@ class ProcessRuntime(Runtime):
     """
 
     def __init__(
-        self,
-        name: str,
-        model: Model,
-        *,
-        threads: int | None = None,
-        timeout: float | None = None,
-        worker: Worker | None = None,
+        self, name: str, model: Model, *, threads: int | None, timeout: float | None, worker: Worker | None
     ) -> None:
         super().__init__(name, model)
         self._threads = threads

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from types import TracebackType
 
 import numpy as np
 
@@ -24,6 +25,7 @@ class Runtime(ABC):
         model: the graph whose values can be asked for.
 
     Attributes:
+        name, model: as given.
         inputs: of the model.
     """
 
@@ -69,7 +71,9 @@ class Runtime(ABC):
     def __enter__(self) -> Runtime:
         return self
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
