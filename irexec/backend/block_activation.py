@@ -246,23 +246,20 @@ def _gelu_7(task: Task) -> BlockOperation | None:
 
 
 def _gelu_erf(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
-    _half_of_x_times_1_plus(odd_sigmoid(scratch, x, GELU), out, x)
-
-
-def _gelu_tanh(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
-    t = scratch.take(x.shape, x.dtype)
-    np.multiply(x, x, out=t)
-    np.multiply(t, math.sqrt(2 / math.pi) * 0.044715, out=t)
-    np.add(t, math.sqrt(2 / math.pi), out=t)
-    np.multiply(t, x, out=t)
-    np.tanh(t, out=t)
-    _half_of_x_times_1_plus(t, out, x)
-
-
-def _half_of_x_times_1_plus(t: np.ndarray, out: np.ndarray, x: np.ndarray) -> None:
+    t = odd_sigmoid(scratch, x, GELU)
     np.add(t, 1, out=t)
     np.multiply(t, 0.5, out=t)
     np.multiply(x, t, out=out)
+
+
+def _gelu_tanh(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+    """x / (1 + exp(-2 t)), which is x (1 + tanh(t)) / 2 without cancellation below zero."""
+    t = scratch.take(x.shape, x.dtype)
+    np.multiply(x, x, out=t)
+    np.multiply(t, -2 * math.sqrt(2 / math.pi) * 0.044715, out=t)
+    np.subtract(t, 2 * math.sqrt(2 / math.pi), out=t)
+    np.multiply(t, x, out=t)
+    _divide_by_one_and_exp(t, out, x)
 
 
 @block_function("PRelu", since=1)

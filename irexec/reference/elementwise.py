@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from irexec.reference.special import erf
+from irexec.reference.special import erfc
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
@@ -14,7 +14,7 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return np.asarray(1 / (1 + np.exp(-x)))
 
 
-def swish(x: np.ndarray, beta: np.floating | float = 1) -> np.ndarray:
+def swish(x: np.ndarray, beta: np.ndarray | np.floating | float = 1) -> np.ndarray:
     """x / (1 + exp(-beta * x))."""
     return np.asarray(x / (1 + np.exp(x * -beta)))
 
@@ -35,10 +35,10 @@ def mish(x: np.ndarray) -> np.ndarray:
 
 
 def gelu(x: np.ndarray) -> np.ndarray:
-    """x * (1 + erf(x / sqrt(2))) / 2."""
-    return np.asarray(x * (1 + erf(x * math.sqrt(0.5))) / 2)
+    """x * (1 + erf(x / sqrt(2))) / 2, as x * erfc(-x / sqrt(2)) / 2, which does not cancel below zero."""
+    return np.asarray(x * erfc(x * np.float64(-math.sqrt(0.5))) / 2).astype(x.dtype)
 
 
 def gelu_tanh(x: np.ndarray) -> np.ndarray:
-    """x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2, close to ``gelu``."""
-    return np.asarray(x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))) / 2)
+    """x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2, close to ``gelu``, in a form that does not cancel."""
+    return swish(x, 2 * math.sqrt(2 / math.pi) * (1 + 0.044715 * x * x))

@@ -18,7 +18,12 @@ def erf(x: np.ndarray) -> np.ndarray:
     return np.asarray(_ERF(x), np.float64).astype(x.dtype)
 
 
-_ERF = np.frompyfunc(math.erf, 1, 1)
+def erfc(x: np.ndarray) -> np.ndarray:
+    """1 - erf(x) of each element, exact where that is small, in double precision."""
+    return np.asarray(_ERFC(x), np.float64)
+
+
+_ERF, _ERFC = np.frompyfunc(math.erf, 1, 1), np.frompyfunc(math.erfc, 1, 1)
 
 
 # Rational approximations of the quantile of the normal distribution near 0.5, in the tails and far out in them,

@@ -63,6 +63,8 @@ _SUMMING = {
 """Their rounding is as large as that of their terms, however small the sum."""
 _CENTERING = {"MVN", "GroupNormalization"}
 """What the rounding of the mean leaves of equal values is divided by a small epsilon."""
+_CANCELLING = {"Gelu"}
+"""x (1 + erf(x / sqrt(2))) / 2 is a sum of two terms of the size of x; far below zero its result is as small as their rounding."""
 _ULP = 1.2e-7
 
 
@@ -172,6 +174,10 @@ def _noise(rng: np.random.Generator) -> Iterator[None]:
             self.slots[step.outputs[0]] = _recentered(self, step, reference, arrays, original, rng)
         if step.report.type in _MOVING or step.report.type.startswith("Scatter"):
             return
+        if step.report.type in _CANCELLING and _is_float(self.slots[step.outputs[0]]):
+            result = self.slots[step.outputs[0]].astype(np.float64)
+            rounding = rng.uniform(-_ULP, _ULP, result.shape) * np.abs(np.nan_to_num(arrays[0].astype(np.float64)))
+            self.slots[step.outputs[0]] = (result + rounding).astype(arrays[0].dtype)
         own = resolve(step.node.type, step.node.version).tolerance
         for slot, fact in zip(step.outputs, step.report.facts, strict=True):
             array = self.slots[slot] if slot >= 0 else None
