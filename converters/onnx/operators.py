@@ -18,7 +18,6 @@ from irexec.ir.findings import Finding
 from irexec.messages import counted
 
 # Reasons why well-known operators cannot be expressed in IR.
-_TEXTS = "it computes strings, for which IR has no operations"
 _ZIP_MAP = "its output is a sequence of maps, which IR does not have"
 _MAPS = "it works on maps, which IR does not have"
 
@@ -26,10 +25,6 @@ _REASONS: dict[tuple[str, str], str] = {
     ("ai.onnx.ml", "ZipMap"): f"{_ZIP_MAP} (sklearn-onnx and onnxmltools: zipmap=False)",
     ("ai.onnx.ml", "CastMap"): _MAPS,
     ("ai.onnx.ml", "DictVectorizer"): _MAPS,
-    ("", "RegexFullMatch"): _TEXTS,
-    ("", "StringConcat"): _TEXTS,
-    ("", "StringNormalizer"): _TEXTS,
-    ("", "StringSplit"): _TEXTS,
 }
 
 

@@ -109,7 +109,7 @@ ROWS = [
     Row("ON101", 0, "act", "Relv", "(float[2] x) => (float[2] y) { [act] y = Relv (x) }", RELU, "similar operators are PRelu, Relu"),
     Row("ON101", 1, "local.Twice/act", "com.example.Swish", FUNCTION.format("[act] y = com.example.Swish (u)"), FUNCTION.format("[act] y = Relu (u)"), "com.example"),
     Row("ON101", 0, "choice/then_branch/act", "com.example.Swish", BODY.format("[act] a = com.example.Swish (x)"), BODY.format("a = Neg (x)"), "com.example"),
-    Row("ON102", 0, "y", "StringNormalizer", "(string[2] x) => (string[2] y) { y = StringNormalizer (x) }", "(string[2] x) => (string[2] y) { y = Identity (x) }", "ai.onnx.StringNormalizer of opset 20"),
+    Row("ON102", 0, "y", "ImageDecoder", "(uint8[2] x) => (uint8[2,2,3] y) { y = ImageDecoder (x) }", "(uint8[2] x) => (uint8[2] y) { y = Identity (x) }", "ai.onnx.ImageDecoder of opset 20"),
     Row("ON103", 0, "act", "Gelu", "(float[2] x) => (float[2] y) { [act] y = Gelu (x) }", RELU, "exists since opset 20, the model imports opset 17", header='ir_version: 8, opset_import: ["" : 17]'),
     Row("ON104", 0, "join", "Concat", "(float[2] x) => (float[4] y) { [join] y = Concat (x, x) }", "(float[2] x) => (float[4] y) { [join] y = Concat <axis = 0> (x, x) }", "required attribute axis is missing"),
     Row("ON104", 0, "act", "Relu", "(float[2] x) => (float[2] y) { [act] y = Relu <alpha = 1.0> (x) }", RELU, "attribute 'alpha' is unknown"),

@@ -26,7 +26,6 @@ _ALL_OF = ("conv", "convtranspose", "deform_conv")
 _RANDOM = re.compile(r"test_(bernoulli|training_dropout(_default)?(_mask)?$)")
 # Two units in the last place of a type that is coarser than the suite's tolerance: expanded functions round after every step.
 _COARSE = {"bf16": 1.6e-2, "f16": 2e-3}
-_STRINGS = "strings are not compared, parsed or formatted in IR"
 
 
 @functools.cache
@@ -48,20 +47,12 @@ def _in_scope(model: onnx.ModelProto) -> bool:
 
 def _why_not(case: Any) -> str | None:
     """Why a test cannot pass, from the types in its model."""
-    name = case.name
     try:
         for info in [*case.model.graph.input, *case.model.graph.output]:
             element_of(info.type.tensor_type.elem_type)
     except irexec.UnsupportedError as error:
         return str(error)
-    # All four tests of LabelEncoder have strings, which IR cannot compare.
-    is_string = (
-        name.startswith("test_ai_onnx_ml_label_encoder")
-        or "to_STRING" in name
-        or "STRING_to" in name
-        or ("string" in name and name.startswith("test_cast"))
-    )
-    return _STRINGS if is_string else None
+    return None
 
 
 def _names() -> list[str]:
@@ -116,12 +107,9 @@ def test_backend(name: str) -> None:
 
 # Operators, by domain, whose tests are left out because the converter has no translation of them, nor of their bodies.
 _OUT_OF_SCOPE = {
-    "": {
-        "ImageDecoder", "RegexFullMatch", "StringConcat", "StringNormalizer",
-        "StringSplit",
-    },
+    "": {"ImageDecoder"},
     "ai.onnx.preview.training": {"Adagrad", "Adam", "Momentum"},
-}  # fmt: skip
+}
 
 
 def test_what_is_out_of_scope() -> None:

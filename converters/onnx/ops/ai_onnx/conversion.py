@@ -10,7 +10,7 @@ from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
 from irexec.dtypes.elements import F32, F64, Element
-from irexec.errors import ConversionError, OpError
+from irexec.errors import OpError
 from irexec.ir.graph import Value
 
 _LARGEST = {"f8e4m3": 448.0, "f8e5m2": 57344.0}
@@ -21,8 +21,10 @@ def cast(ctx: TranslationContext, x: Value, kind: Element, saturate: bool, round
     source = ctx.element(x)
     if source is kind:
         return x
-    if "string" in (source.kind, kind.kind):
-        raise ConversionError(f"{source} cannot be cast to {kind} in IR", unsupported=True)
+    if source.kind == "string":
+        return ctx.emit("StringToNumber", x, destination_type=kind)
+    if kind.kind == "string":
+        return ctx.emit("AsString", x)
     if kind.name == "f8e8m0":
         return _power_of_two(ctx, x, kind, saturate, round_mode)
     if kind.name == "f4e2m1" and source.is_float:

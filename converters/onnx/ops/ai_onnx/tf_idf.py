@@ -9,9 +9,10 @@ import numpy as np
 from converters.onnx.algorithms.expression import Expression, arange
 from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_unrolled
+from converters.onnx.ops.ai_onnx.text import strings
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import F32, I64
-from irexec.errors import ConversionError, OpError
+from irexec.errors import OpError
 from irexec.ir.graph import Value
 from irexec.messages import counted
 
@@ -23,13 +24,20 @@ def tf_idf_vectorizer(
     pool_int64s: list[int] | None = None, pool_strings: list[str] | None = None, weights: list[float] | None = None,
 ) -> Value:  # fmt: skip
     """Counts of n-grams whose elements may be separated by skips. Source: ONNX TfIdfVectorizer-9 and its reference."""
-    if pool_int64s is None:
-        raise ConversionError("n-grams of strings cannot be counted in IR", unsupported=True)
+    if (pool_int64s is None) == (pool_strings is None):
+        raise OpError("either pool_int64s or pool_strings must be given")
+    if pool_strings is None:
+        pool, wide = pool_int64s or [], ctx.convert(x, I64)
+    else:
+        words = list(dict.fromkeys(pool_strings))
+        indices = {word: i for i, word in enumerate(words)}
+        pool = [indices[word] for word in pool_strings]
+        wide = ctx.emit("StringLookup", x, strings(ctx, words))
     flat = ctx.rank(x) < 2
-    rows = ctx.emit("Reshape", ctx.convert(x, I64), [1, -1], special_zero=False) if flat else ctx.convert(x, I64)
+    rows = ctx.emit("Reshape", wide, [1, -1], special_zero=False) if flat else wide
     counts, columns = [], []
     first = 0
-    for length, grams in enumerate(_grams(pool_int64s, ngram_counts), 1):
+    for length, grams in enumerate(_grams(pool, ngram_counts), 1):
         if len(grams) and min_gram_length <= length <= max_gram_length:
             counts.append(_counted(ctx, rows, grams, max_skip_count if length > 1 else 0))
             columns += ngram_indexes[first : first + len(grams)]

@@ -9,15 +9,13 @@ import math
 from typing import Literal
 
 import numpy as np
-from onnx import TensorProto
 
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
 from converters.onnx.ops.ai_onnx.shape import flattened
 from converters.onnx.registry import AI_ONNX_ML, translates
-from converters.onnx.tensors import array_of
-from irexec.dtypes.elements import F32, I64, STRING, Element
-from irexec.errors import ConversionError, OpError
+from irexec.dtypes.elements import F32
+from irexec.errors import OpError
 from irexec.ir.graph import Value
 from irexec.messages import counted
 
@@ -100,61 +98,3 @@ def _of_columns(ctx: TranslationContext, x: Value, count: int) -> Value:
     if missing > 0:
         x = ctx.emit("Pad", x, [0, 0], [0, missing], ctx.constant(0, x), pad_mode="constant")
     return ctx.emit("Slice", x, [0], [count], [1], [1])
-
-
-@translates("OneHotEncoder", domain=AI_ONNX_ML)
-def one_hot_encoder(
-    ctx: TranslationContext, x: Value, *, cats_int64s: list[int] | None = None, cats_strings: list[str] | None = None,
-    zeros: int = 1,
-) -> Value:  # fmt: skip
-    """One-hot categories; other values are all 0, even if ``zeros`` is 0."""
-    if not cats_int64s:
-        raise ConversionError("strings cannot be compared in IR", unsupported=True)
-    wide = ctx.unsqueeze(ctx.convert(x, I64), [ctx.rank(x)])
-    return ctx.convert(ctx.emit("Equal", wide, ctx.constant(np.array(cats_int64s, np.int64))), F32)
-
-
-@translates("LabelEncoder", since=2, domain=AI_ONNX_ML)
-def label_encoder(
-    ctx: TranslationContext, x: Value, *, default_float: float = -0.0, default_int64: int = -1,
-    default_string: str = "_Unused", default_tensor: TensorProto | None = None, keys_floats: list[float] | None = None,
-    keys_int64s: list[int] | None = None, keys_strings: list[str] | None = None, keys_tensor: TensorProto | None = None,
-    values_floats: list[float] | None = None, values_int64s: list[int] | None = None,
-    values_strings: list[str] | None = None, values_tensor: TensorProto | None = None,
-) -> Value:  # fmt: skip
-    """Values by numeric keys; the default for other inputs. NaN can be a key since opset 4."""
-    if ctx.element(x).kind == "string":
-        raise ConversionError("strings cannot be compared in IR", unsupported=True)
-    keys = (
-        array_of(keys_tensor)[0].reshape(-1) if keys_tensor is not None else np.array(keys_floats or keys_int64s or [])
-    )
-    values, kind = _values(values_floats, values_int64s, values_strings, values_tensor)
-    if keys.dtype == object:
-        raise ConversionError("strings cannot be compared in IR", unsupported=True)
-    defaults: dict[str, float | str] = {"f32": default_float, "i64": default_int64, "string": default_string}
-    default = [defaults.get(kind.name, 0)] if default_tensor is None else array_of(default_tensor)[0].ravel().tolist()
-    if not default:
-        raise OpError("default_tensor is empty")
-    if len(keys) != len(values) or not len(keys):
-        raise OpError(f"it has {counted(len(keys), 'key')} and {counted(len(values), 'value')}")
-    wide = ctx.unsqueeze(x, [ctx.rank(x)])
-    column = ctx.constant(keys.astype(ctx.element(x).carrier), ctx.element(x))
-    hit = Expression(ctx, ctx.emit("Equal", wide, column))
-    if ctx.opset >= 4 and np.isnan(keys.astype(np.float64)).any():
-        nan = Expression(ctx, ctx.constant(np.isnan(keys.astype(np.float64))))
-        hit = hit | (Expression(ctx, ctx.emit("IsNaN", wide)) & nan)
-    positions = (hit.to(F32) * Expression(ctx, ctx.constant(np.arange(1, len(keys) + 1, dtype=np.float32)))).value
-    index = ctx.convert(ctx.emit("ReduceMax", positions, [-1], keep_dims=False), I64)
-    table = np.array([default[0], *values.tolist()], object).astype(kind.carrier)
-    return ctx.emit("Gather", ctx.constant(table, kind), index, ctx.constant(0))
-
-
-def _values(
-    floats: list[float] | None, ints: list[int] | None, strings: list[str] | None, tensor: TensorProto | None
-) -> tuple[np.ndarray, Element]:
-    if tensor is not None:
-        array, kind = array_of(tensor)
-        return array.reshape(-1), kind
-    if strings:
-        return np.array(strings, object), STRING
-    return (np.array(floats, np.float32), F32) if floats else (np.array(ints or [], np.int64), I64)

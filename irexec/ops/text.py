@@ -1,0 +1,267 @@
+"""Operations on texts that OpenVINO does not have: those of ONNX, and what its encoders of labels need ("irexec")."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+import numpy as np
+
+from irexec.dtypes.elements import BOOLEAN, I64, STRING, Element
+from irexec.dtypes.limits import lowest
+from irexec.errors import OpError, check
+from irexec.ir.dims import ANY, PartialShape, Size, high, low, may_equal, span
+from irexec.ir.facts import Fact
+from irexec.reference.limits import check_memory
+from irexec.reference.regular_expressions import regular_expression
+from irexec.schema.attributes import Positive
+from irexec.schema.broadcasting import broadcast
+from irexec.schema.inputs import BOOLEAN_TYPE, NUMERIC, SCALAR, VECTOR, Rank, StringTensor, element_set
+from irexec.schema.registry import op
+
+Strings = Annotated[StringTensor, VECTOR]
+String = Annotated[StringTensor, SCALAR]
+Number = Annotated[np.ndarray, element_set("a numeric type or boolean", *NUMERIC.elements, *BOOLEAN_TYPE.elements)]
+Case = Literal["NONE", "LOWER", "UPPER"]
+TokenizerMode = Literal["separators", "tokens", "characters"]
+
+_BEGIN, _END = "\x02", "\x03"
+
+
+def _array(values: list[str], shape: tuple[int, ...]) -> np.ndarray:
+    found = np.empty(len(values), object)
+    found[:] = values
+    return found.reshape(shape)
+
+
+@op("StringConcat", since="irexec")
+def string_concat(a: StringTensor, b: StringTensor) -> np.ndarray:
+    """Each string of ``a`` followed by that of ``b``; the shapes are broadcast as NumPy does. Source: ONNX
+    StringConcat-20."""
+    return np.asarray(np.asarray(a, object) + np.asarray(b, object), object)
+
+
+@string_concat.shape_rule
+def _string_concat_facts(a: Fact, b: Fact) -> Fact:
+    return Fact(STRING, broadcast([a.shape, b.shape]))
+
+
+@op("StringSplit", since="irexec")
+def string_split(data: StringTensor, delimiter: String, *, maxsplit: int = -1) -> tuple[np.ndarray, np.ndarray]:
+    """Strings split at a delimiter, padded with empty strings along a new last axis, and the number of parts of each
+    (i64).
+
+    An empty delimiter stands for any whitespace, which is dropped at both ends. At most ``maxsplit`` splits are made of
+    a string; a negative number has no limit. Source: ONNX StringSplit-20 and its reference.
+    """
+    parts = _parts(data, delimiter, maxsplit)
+    width = max(map(len, parts), default=0)
+    check_memory((len(parts), width), np.dtype(object), "the parts of the strings")
+    padded = [text for row in parts for text in (*row, *[""] * (width - len(row)))]
+    counts = np.array([len(row) for row in parts], np.int64).reshape(data.shape)
+    return _array(padded, (*data.shape, width)), counts
+
+
+def _parts(data: np.ndarray, delimiter: np.ndarray, maxsplit: int) -> list[list[str]]:
+    separator = str(delimiter.reshape(())) or None
+    return [text.split(separator, max(maxsplit, -1)) for text in data.ravel().tolist()]
+
+
+@string_split.shape_rule
+def _string_split_facts(data: Fact, delimiter: Fact, *, maxsplit: int) -> tuple[Fact, Fact]:
+    width: Size = ANY if maxsplit < 0 else span(0, maxsplit + 1)
+    if data.shape is not None and 0 in data.shape:
+        width = 0
+    elif data.known is not None and delimiter.known is not None:
+        width = max(map(len, _parts(data.known, delimiter.known, maxsplit)), default=0)
+    return Fact(STRING, None if data.shape is None else (*data.shape, width)), Fact(I64, data.shape)
+
+
+@op("RegexFullMatch", since="irexec")
+def regex_full_match(data: StringTensor, pattern: String) -> np.ndarray:
+    """Whether each whole string matches a regular expression in the syntax of RE2. Source: ONNX RegexFullMatch-20."""
+    expression = regular_expression(str(pattern.reshape(())))
+    return np.array([expression.matches(text) for text in data.ravel().tolist()], np.bool_).reshape(data.shape)
+
+
+@regex_full_match.shape_rule
+def _regex_full_match_facts(data: Fact, pattern: Fact) -> Fact:
+    return Fact(BOOLEAN, data.shape)
+
+
+@op("StringNormalizer", since="irexec")
+def string_normalizer(
+    data: Annotated[StringTensor, Rank(1, 2)], stopwords: Strings, *, case_change_action: Case = "NONE",
+    is_case_sensitive: bool = False,
+) -> np.ndarray:  # fmt: skip
+    """The strings of a vector, or of a matrix of one row, that are not among ``stopwords``, in upper or lower case.
+
+    Without any string left the result is one empty string. Strings are compared before their case is changed if
+    ``is_case_sensitive``, else after; characters of which the other case is several characters stay. Source: ONNX
+    StringNormalizer-10 and ONNX Runtime.
+    """
+    check(data.ndim == 1 or data.shape[0] == 1, f"data has the shape {list(data.shape)}, expected one row")
+    found = _normalized(data, stopwords, case_change_action, is_case_sensitive) or [""]
+    return _array(found, (1, len(found)) if data.ndim == 2 else (len(found),))
+
+
+def _normalized(data: np.ndarray, stopwords: np.ndarray, case: Case, is_case_sensitive: bool) -> list[str]:
+    compared = "NONE" if is_case_sensitive else "LOWER" if case == "NONE" else case
+    dropped = {_changed(word, compared) for word in stopwords.tolist()}
+    kept = [text for text in data.ravel().tolist() if _changed(text, compared) not in dropped]
+    return [_changed(text, case) for text in kept]
+
+
+def _changed(text: str, case: str) -> str:
+    """A string in another case, character by character."""
+    if case == "NONE":
+        return text
+    changed = (one.upper() if case == "UPPER" else one.lower() for one in text)
+    return "".join(other if len(other) == 1 else one for one, other in zip(text, changed, strict=True))
+
+
+@string_normalizer.shape_rule
+def _string_normalizer_facts(data: Fact, stopwords: Fact, *, case_change_action: Case, is_case_sensitive: bool) -> Fact:
+    if data.shape is None:
+        return Fact(STRING, None)
+    check(len(data.shape) == 1 or may_equal(data.shape[0], 1), f"data has {data.shape[0]} rows, expected 1")
+    if data.known is not None and stopwords.known is not None:
+        left = _normalized(data.known, stopwords.known, case_change_action, is_case_sensitive)
+        size: Size = max(1, len(left))
+    else:
+        most = high(data.shape[-1])
+        minimum = low(data.shape[-1]) if stopwords.shape == (0,) else 1
+        size = span(max(1, minimum), None if most is None else max(1, most))
+    return Fact(STRING, (size,) if len(data.shape) == 1 else (1, size))
+
+
+@op("StringLookup", since="irexec")
+def string_lookup(data: StringTensor, keys: Strings) -> np.ndarray:
+    """The index of each string in ``keys`` (i64), of the first of equal ones; -1 if it is not among them."""
+    indices = {key: i for i, key in reversed(list(enumerate(keys.tolist())))}
+    return np.array([indices.get(text, -1) for text in data.ravel().tolist()], np.int64).reshape(data.shape)
+
+
+@string_lookup.shape_rule
+def _string_lookup_facts(data: Fact, keys: Fact) -> Fact:
+    return Fact(I64, data.shape)
+
+
+@op("StringToNumber", since="irexec")
+def string_to_number(data: StringTensor, *, destination_type: Element) -> np.ndarray:
+    """Numbers parsed from decimal texts, which may have an exponent, or be nan, inf or infinity, in any case.
+
+    A boolean is parsed from an integer: whether it is not 0. Source: ONNX Cast-13.
+    """
+    texts = data.ravel().tolist()
+    if destination_type.is_float:
+        values: list[float] = [_number(text, float, "number") for text in texts]
+    else:
+        values = [_number(text, int, "integer") for text in texts]
+    if destination_type.is_integer:
+        first = int(lowest(destination_type))
+        outside = [value for value in values if not first <= value < first + (1 << destination_type.bits)]
+        check(not outside, f"{outside[0] if outside else 0} is out of range for {destination_type}")
+    if destination_type.kind == "boolean":
+        values = [value != 0 for value in values]
+    with np.errstate(over="ignore"):
+        return np.array(values, destination_type.carrier).reshape(data.shape)
+
+
+def _number(text: str, parse: type[int] | type[float], what: str) -> float:
+    try:
+        if "_" in text or not text.isascii():
+            raise ValueError
+        return parse(text)
+    except ValueError:
+        raise OpError(f"{text[:40]!r} is not a{'n' * (what == 'integer')} {what}") from None
+
+
+@string_to_number.shape_rule
+def _string_to_number_facts(data: Fact, *, destination_type: Element) -> Fact:
+    check(destination_type.kind != "string", "destination_type is string, expected a numeric type or boolean")
+    return Fact(destination_type, data.shape)
+
+
+@op("AsString", since="irexec")
+def as_string(data: Number) -> np.ndarray:
+    """Numbers as decimal texts: integers with all digits, floats with up to 8, NaN, INF, -INF; booleans as 1 and 0.
+
+    Source: ONNX Cast-13 and ONNX Runtime.
+    """
+    return _array([_text(value) for value in data.ravel().tolist()], data.shape)
+
+
+def _text(value: float) -> str:
+    if not isinstance(value, float):
+        return str(int(value))
+    if math.isnan(value):
+        return "NaN"
+    return f"{value:.8g}".upper() if math.isinf(value) else f"{value:.8g}"
+
+
+@as_string.shape_rule
+def _as_string_facts(data: Fact) -> Fact:
+    return Fact(STRING, data.shape)
+
+
+@op("StringTokenizer", since="irexec")
+def string_tokenizer(
+    data: Annotated[StringTensor, Rank(1, 2)], patterns: Strings, pad_value: String, *, mode: TokenizerMode,
+    mark: bool = False, min_length: Positive = 1,
+) -> np.ndarray:  # fmt: skip
+    """The tokens of each string along a new last axis, padded with ``pad_value``.
+
+    ``patterns`` are regular expressions of RE2, whose longest matches count: separators, which split one after another;
+    the expression of a token; none for tokens of one character. Tokens of fewer characters than ``min_length`` are
+    dropped. ``mark`` puts the characters 2 and 3 around the tokens of a string, unless no string has tokens. Source:
+    ONNX Runtime, Tokenizer of com.microsoft.
+    """
+    rows = _tokens(data, patterns, mode, mark, min_length)
+    width = max(map(len, rows), default=0)
+    check_memory((len(rows), width), np.dtype(object), "the tokens of the strings")
+    padding = str(pad_value.reshape(()))
+    padded = [token for row in rows for token in (*row, *[padding] * (width - len(row)))]
+    return _array(padded, (*data.shape, width))
+
+
+def _tokens(data: np.ndarray, patterns: np.ndarray, mode: TokenizerMode, mark: bool, minimum: int) -> list[list[str]]:
+    split = [
+        [token for token in _split(text, patterns.tolist(), mode) if len(token) >= minimum]
+        for text in data.ravel().tolist()
+    ]
+    return [[_BEGIN, *row, _END] for row in split] if mark and any(split) else split
+
+
+def _split(text: str, patterns: list[str], mode: TokenizerMode) -> list[str]:
+    if mode == "characters":
+        return list(text)
+    if mode == "tokens":
+        return [text[start:end] for one in patterns for start, end in regular_expression(one).find_all(text)]
+    parts = [text]
+    for separator in patterns:
+        parts = [piece for part in parts for piece in _between(part, separator)]
+    return parts
+
+
+def _between(text: str, separator: str) -> Iterator[str]:
+    """The parts of a text between matches."""
+    begin = 0
+    for start, end in regular_expression(separator).find_all(text):
+        yield text[begin:start]
+        begin = end
+    yield text[begin:]
+
+
+@string_tokenizer.shape_rule
+def _string_tokenizer_facts(
+    data: Fact, patterns: Fact, pad_value: Fact, *, mode: TokenizerMode, mark: bool, min_length: int
+) -> Fact:
+    shape: PartialShape = data.shape
+    if shape is None:
+        return Fact(STRING, None)
+    width: Size = 0 if 0 in shape else ANY
+    if width != 0 and data.known is not None and patterns.known is not None:
+        width = max(map(len, _tokens(data.known, patterns.known, mode, mark, min_length)), default=0)
+    return Fact(STRING, (*shape, width))
