@@ -4620,6 +4620,168 @@ class Opset17(Opset16):
             data: u8 or a floating-point type, rank 4.
         """
 
+class ExtensionIrexec:
+    """The operations of the namespace irexec."""
+
+    @staticmethod
+    def as_string(data: Operand, *, name: str | None = None, names: Sequence[str] = ()) -> Tensor:
+        """AsString of irexec. Numbers as decimal texts: integers with all digits, floats with up to 8, NaN, INF, -INF;
+        booleans as 1 and 0.
+
+        Source: ONNX Cast-13 and ONNX Runtime.
+
+        Args:
+            data: a numeric type or boolean.
+        """
+
+    @staticmethod
+    def deformable_convolution(
+        data: Operand,
+        offsets: Operand,
+        filter: Operand,
+        mask: Operand | None = None,
+        *,
+        strides: Sequence[int],
+        pads_begin: Sequence[int],
+        pads_end: Sequence[int],
+        dilations: Sequence[int],
+        auto_pad: Literal["explicit", "same_upper", "same_lower", "valid"] = "explicit",
+        group: int = 1,
+        deformable_group: int = 1,
+        bilinear_interpolation_pad: bool = False,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> Tensor:
+        """DeformableConvolution of irexec. DeformableConvolution-8 in any number of spatial axes. Source: ONNX
+        DeformConv-22, of which IR has only the planar case.
+
+        Args:
+            data: a numeric type, rank 3 or more.
+            offsets: a numeric type, rank 3 or more.
+            filter: a numeric type, rank 3 or more.
+            mask: a numeric type, rank 3 or more.
+        """
+
+    @staticmethod
+    def regex_full_match(
+        data: Operand,
+        pattern: Operand,
+        *,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> Tensor:
+        """RegexFullMatch of irexec. Whether each whole string matches a regular expression in the syntax of RE2.
+        Source: ONNX RegexFullMatch-20.
+
+        Args:
+            data: string.
+            pattern: string, rank 0, or 1 with a single element.
+        """
+
+    @staticmethod
+    def string_concat(a: Operand, b: Operand, *, name: str | None = None, names: Sequence[str] = ()) -> Tensor:
+        """StringConcat of irexec. Each string of ``a`` followed by that of ``b``; the shapes are broadcast as NumPy
+        does. Source: ONNX StringConcat-20.
+
+        Args:
+            a: string.
+            b: string.
+        """
+
+    @staticmethod
+    def string_lookup(data: Operand, keys: Operand, *, name: str | None = None, names: Sequence[str] = ()) -> Tensor:
+        """StringLookup of irexec. The index of each string in ``keys`` (i64), of the first of equal ones; -1 if it is
+        not among them.
+
+        Args:
+            data: string.
+            keys: string, rank 1.
+        """
+
+    @staticmethod
+    def string_normalizer(
+        data: Operand,
+        stopwords: Operand,
+        *,
+        case_change_action: Literal["NONE", "LOWER", "UPPER"] = "NONE",
+        is_case_sensitive: bool = False,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> Tensor:
+        """StringNormalizer of irexec. The strings of a vector, or of a matrix of one row, that are not among
+        ``stopwords``, in upper or lower case.
+
+        Without any string left the result is one empty string. Strings are compared before their case is changed if
+        ``is_case_sensitive``, else after; characters of which the other case is several characters stay. Source:
+        ONNX StringNormalizer-10 and ONNX Runtime.
+
+        Args:
+            data: string, rank 1 or 2.
+            stopwords: string, rank 1.
+        """
+
+    @staticmethod
+    def string_split(
+        data: Operand,
+        delimiter: Operand,
+        *,
+        maxsplit: int = -1,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, Tensor]:
+        """StringSplit of irexec. Strings split at a delimiter, padded with empty strings along a new last axis, and the
+        number of parts of each (i64).
+
+        An empty delimiter stands for any whitespace, which is dropped at both ends. At most ``maxsplit`` splits are
+        made of a string; a negative number has no limit. Source: ONNX StringSplit-20 and its reference.
+
+        Args:
+            data: string.
+            delimiter: string, rank 0, or 1 with a single element.
+        """
+
+    @staticmethod
+    def string_to_number(
+        data: Operand,
+        *,
+        destination_type: ElementLike,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> Tensor:
+        """StringToNumber of irexec. Numbers parsed from decimal texts, which may have an exponent, or be nan, inf or
+        infinity, in any case.
+
+        A boolean is parsed from an integer: whether it is not 0. Source: ONNX Cast-13.
+
+        Args:
+            data: string.
+        """
+
+    @staticmethod
+    def string_tokenizer(
+        data: Operand,
+        patterns: Operand,
+        pad_value: Operand,
+        *,
+        mode: Literal["separators", "tokens", "characters"],
+        mark: bool = False,
+        min_length: int = 1,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> Tensor:
+        """StringTokenizer of irexec. The tokens of each string along a new last axis, padded with ``pad_value``.
+
+        ``patterns`` are regular expressions of RE2, whose longest matches count: separators, which split one after
+        another; the expression of a token; none for tokens of one character. Tokens of fewer characters than
+        ``min_length`` are dropped. ``mark`` puts the characters 2 and 3 around the tokens of a string, unless no
+        string has tokens. Source: ONNX Runtime, Tokenizer of com.microsoft.
+
+        Args:
+            data: string, rank 1 or 2.
+            patterns: string, rank 1.
+            pad_value: string, rank 0, or 1 with a single element.
+        """
+
 class ExtensionOnednn:
     """The operations of the namespace onednn."""
 
@@ -4652,37 +4814,6 @@ class ExtensionOnednn:
             input: f32, f16 or bf16, rank 3 or more.
             filter: f32, f16 or bf16, rank 3 or more.
             bias: f32, f16 or bf16, rank 1.
-        """
-
-class ExtensionIrexec:
-    """The operations of the namespace irexec."""
-
-    @staticmethod
-    def deformable_convolution(
-        data: Operand,
-        offsets: Operand,
-        filter: Operand,
-        mask: Operand | None = None,
-        *,
-        strides: Sequence[int],
-        pads_begin: Sequence[int],
-        pads_end: Sequence[int],
-        dilations: Sequence[int],
-        auto_pad: Literal["explicit", "same_upper", "same_lower", "valid"] = "explicit",
-        group: int = 1,
-        deformable_group: int = 1,
-        bilinear_interpolation_pad: bool = False,
-        name: str | None = None,
-        names: Sequence[str] = (),
-    ) -> Tensor:
-        """DeformableConvolution of irexec. DeformableConvolution-8 in any number of spatial axes. Source: ONNX
-        DeformConv-22, of which IR has only the planar case.
-
-        Args:
-            data: a numeric type, rank 3 or more.
-            offsets: a numeric type, rank 3 or more.
-            filter: a numeric type, rank 3 or more.
-            mask: a numeric type, rank 3 or more.
         """
 
 opset1: Opset1
@@ -4913,4 +5044,12 @@ unique = Opset17.unique
 unsqueeze = Opset17.unsqueeze
 variadic_split = Opset17.variadic_split
 xor = Opset17.xor
+as_string = ExtensionIrexec.as_string
 conv_transpose = ExtensionOnednn.conv_transpose
+regex_full_match = ExtensionIrexec.regex_full_match
+string_concat = ExtensionIrexec.string_concat
+string_lookup = ExtensionIrexec.string_lookup
+string_normalizer = ExtensionIrexec.string_normalizer
+string_split = ExtensionIrexec.string_split
+string_to_number = ExtensionIrexec.string_to_number
+string_tokenizer = ExtensionIrexec.string_tokenizer

@@ -202,7 +202,7 @@ def _svc(attributes: str) -> str:
 
 REFUSED = {
     "maps": ("(float[2,3] x) => (z) { [zip] z = ai.onnx.ml.ZipMap <classlabels_int64s = [1, 2, 3]> (x) }", r"node 'zip' .*: its output is a sequence of maps, .*zipmap=False"),
-    "texts": ("(string[2] x) => (string[2] y) { [up] y = StringNormalizer (x) }", r"node 'up' .*: it computes strings"),
+    "a regular expression": ('(string[2] x) => (bool[2] y) { [match] y = RegexFullMatch <pattern = "(a"> (x) }', r"RegexFullMatch of opset 18"),
     "probabilities of a support vector machine": (_svc(f"{_MACHINE}, prob_a = [1.0], prob_b = [0.5]"), r"node 'svc' .*: probabilities \(prob_a\)"),
     "probits of two classes": (_svc(f'{_MACHINE}, post_transform = "PROBIT"'), r"node 'svc' .*: PROBIT of two classes"),
     "a kernel without its parameters": (_svc(f'{_MACHINE}, kernel_type = "RBF"'), r"node 'svc' .*: kernel_params has 0 values"),

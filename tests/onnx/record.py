@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import onnxruntime
 
-from tests.onnx.rows import ROWS, Row
+from tests.onnx.rows import ROWS as NUMERIC_ROWS
+from tests.onnx.rows import Row
+from tests.onnx.string_rows import STRING_ROWS
 from tests.support.paths import DATA
 
+ROWS = [*NUMERIC_ROWS, *STRING_ROWS]
 GOLDENS = DATA / "onnx_rows.npz"
 
 

@@ -39,6 +39,7 @@ class Row:
     attributes: dict[str, Any]
     tolerance: float
     compared: int
+    ml: int
 
     @property
     def feeds(self) -> dict[str, np.ndarray]:
@@ -62,7 +63,7 @@ class Row:
             opset_imports=[
                 helper.make_opsetid("", self.opset),
                 helper.make_opsetid(MICROSOFT, 1),
-                helper.make_opsetid(ML, 4 if self.operator == "LabelEncoder" else 3),
+                helper.make_opsetid(ML, self.ml),
             ],
             ir_version=10,
         )
@@ -70,10 +71,12 @@ class Row:
 
 def row(
     operator: str, *inputs: np.ndarray | Fixed | None, id: str = "plain", domain: str = MICROSOFT, model_opset: int = OPSET,
-    outputs: tuple[bool, ...] = (True,), tolerance: float = 1e-5, compared: int = 9, **attributes: Any,
+    outputs: tuple[bool, ...] = (True,), tolerance: float = 1e-5, compared: int = 9, ml: int = 0,
+    **attributes: Any,
 ) -> Row:  # fmt: skip
-    """``compared``: the number of outputs that are compared; unused entries of a cache are not defined."""
-    return Row(f"{operator}: {id}", operator, domain, model_opset, inputs, outputs, attributes, tolerance, compared)
+    """``compared``: the number of outputs that are compared; unused entries of a cache are not defined. ``ml``: the opset of ai.onnx.ml."""
+    ml = ml or (4 if operator == "LabelEncoder" else 3)
+    return Row(f"{operator}: {id}", operator, domain, model_opset, inputs, outputs, attributes, tolerance, compared, ml)
 
 
 def f32(*shape: int, seed: int = 0, low: float = -1.0, high: float = 1.0) -> np.ndarray:
@@ -377,4 +380,4 @@ _LEARNING = [
     row("ArrayFeatureExtractor", f32(5), i64(3, 0).reshape(1, 2), domain=ML, id="vector"),
 ]
 # fmt: on
-ROWS = [*_PRODUCTS, *_NORMALISATION, *_ATTENTION, *_GROUPS, *_QUANTISED, *_ONNX, *_LEARNING, *_MORE]
+ROWS: list[Row] = [*_PRODUCTS, *_NORMALISATION, *_ATTENTION, *_GROUPS, *_QUANTISED, *_ONNX, *_LEARNING, *_MORE]

@@ -21,8 +21,8 @@ _OPTIONS = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"
 
 def sees(row: Row, one: One, path: Path) -> str:
     """What differs from irexec: an effect as irexec.analysis.portability has them, or "nothing"."""
-    np.savez(path.with_suffix(".fed.npz"), **one.fed)
-    np.savez(path.with_suffix(".expected.npz"), *_expected(row))
+    np.savez(path.with_suffix(".fed.npz"), **{name: _stored(array) for name, array in one.fed.items()})
+    np.savez(path.with_suffix(".expected.npz"), *map(_stored, _expected(row)))
     code = row.code
     command = [
         sys.executable,
@@ -35,6 +35,11 @@ def sees(row: Row, one: One, path: Path) -> str:
     ]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120)
     return done.stdout.split("\n")[0].split(":")[0] if done.returncode == 0 else "fails"
+
+
+def _stored(array: np.ndarray) -> np.ndarray:
+    """The array as a .npz can hold it: strings in NumPy's own type."""
+    return array.astype(str) if array.dtype == object else array
 
 
 def _expected(row: Row) -> tuple[np.ndarray, ...]:
@@ -72,7 +77,8 @@ _BY_REPETITION = ("IR936",)
 def _run(request, fed) -> list[np.ndarray]:
     inputs = request.model_inputs
     request.infer([fed[port.get_node().get_friendly_name()] for port in inputs])
-    return [np.array(request.get_output_tensor(i).data) for i in range(len(request.model_outputs))]
+    tensors = [request.get_output_tensor(i) for i in range(len(request.model_outputs))]
+    return [np.array(one.str_data if one.get_element_type().to_string() == "string" else one.data) for one in tensors]
 
 
 def _folded(model) -> list[np.ndarray]:

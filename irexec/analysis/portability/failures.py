@@ -220,6 +220,26 @@ def _of_irexec(layer: ExaminedLayer) -> bool:
 
 
 @difference(
+    "IR975", "strings refused",
+    (
+        "Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "Select", "Broadcast", "Tile",
+        "GatherElements", "GatherND", "ScatterElementsUpdate", "ScatterNDUpdate", "Roll", "ReverseSequence", "Unique",
+        "TopK",
+    ),
+    "CPU plugin", "fails",
+    does="the CPU plugin does not compile this operation on strings",
+    example='<layer type="Equal" version="opset1">\n  <input>\n    <port id="0" precision="STRING"/>\n'
+    '    <port id="1" precision="STRING"/>\n  </input>\n</layer>',
+    repair="Compare and select strings outside of the model.",
+)  # fmt: skip
+def _strings(layer: ExaminedLayer) -> bool:
+    return any(
+        fact.element is not None and fact.element.kind == "string"
+        for fact in map(layer.input, range(len(layer.node.inputs)))
+    )
+
+
+@difference(
     "IR968", "boxes counted statically", ("NonMaxSuppression",), "shape inference", "shape",
     does="before version 5 shape inference has a static number of boxes, and the model runs with as many as are "
     "selected",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from irexec.ir.dims import shape_text
 from irexec.messages import listed
 from irexec.records import Record, Records, Shown, plain
 from irexec.runtime.array_text import arrays_text
-from irexec.tools.run.results import Prediction, describe, predictions_sections
+from irexec.tools.run.results import Prediction, TensorLine, describe, predictions_sections
 from irexec.tools.sections.runs import array_histogram
 
 if TYPE_CHECKING:
@@ -115,4 +116,14 @@ class InferReport(Shown):
             Column("histogram", lambda row: array_histogram(row[1]), "chart"),
         ]
         rows = [(describe(name, array), array) for name, array in self.tensors.items()]
+        if any(line.type == "string" for line, _ in rows):
+            columns.append(Column("strings", lambda row: _strings(row[0]), "code"))
         return Table(columns, rows, hide_empty=False, what="tensors")
+
+
+def _strings(line: TensorLine) -> str | None:
+    """The first strings of a tensor, quoted."""
+    if line.type != "string":
+        return None
+    more = ", ..." if math.prod(line.shape) > len(line.first) else ""
+    return ", ".join(map(repr, line.first)) + more

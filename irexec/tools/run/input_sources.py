@@ -23,6 +23,7 @@ from irexec.reference.limits import SMALL
 from irexec.tools.arrays.files import STDIN, ArrayFile, open_arrays
 from irexec.tools.images.files import IMAGE_SUFFIXES, Notify
 from irexec.tools.images.images import ImageOptions, read_image
+from irexec.tools.run.results import read_lines
 
 _LARGEST = np.iinfo(np.intp).max
 _GENERATED = ("random", "zeros", "ones")
@@ -42,10 +43,12 @@ class InputSource:
     source: str
 
     @property
-    def kind(self) -> Literal["generated", "image", "arrays"]:
-        """The kind of the source, by its name: the suffix tells an image from other files."""
+    def kind(self) -> Literal["generated", "image", "text", "arrays"]:
+        """The kind of the source, by its name: the suffix tells images and texts from other files."""
         if self.source in _GENERATED:
             return "generated"
+        if self.source.lower().endswith(".txt"):
+            return "text"
         return "image" if self.source.lower().endswith(IMAGE_SUFFIXES) else "arrays"
 
     @property
@@ -179,6 +182,8 @@ class _Reader:
         if source.kind == "arrays" and files[source].named and source.name is None:
             return self._by_member(source, files[source])
         port = find_port(self.ports, source.name) if source.name else self._next_free(source)
+        if source.kind == "text":
+            return {port.name: self._text(source, port)}
         if source.kind == "image":
             return {port.name: read_image(source.source, port, self.image, self.notify, self.memory)}
         return {port.name: _only(files[source], source)}
@@ -206,6 +211,20 @@ class _Reader:
             self.memory.check_memory(size, f"shape {shape_text(shape)}")
         except OpError as error:
             raise InputError(f"input {port.name!r}: {error}") from None
+
+    def _text(self, source: InputSource, port: Port) -> np.ndarray:
+        """The lines of a file as strings, in the shape of the input where it has as many elements."""
+        if port.element is None or port.element.kind != "string":
+            # The message about other files, of which this is one.
+            with _opened(source, self.memory) as file:
+                return _only(file, source)
+        lines = np.array(read_lines(source.source, "a text"), object)
+        sizes = [size if isinstance(size, int) else -1 for size in port.shape or (-1,)]
+        if port.shape is None or sizes.count(-1) > 1:
+            return lines
+        known = math.prod(size for size in sizes if size != -1)
+        fits = lines.size == known if -1 not in sizes else known > 0 and lines.size % known == 0
+        return lines.reshape(sizes if port.shape else ()) if fits else lines
 
     def _by_member(self, source: InputSource, file: ArrayFile) -> dict[str, np.ndarray]:
         named: dict[str, str] = {}

@@ -205,15 +205,18 @@ def _listed(
 
 
 def read_labels(path: str) -> list[str]:
-    """One label per line.
+    """One label per line; errors are those of ``read_lines``."""
+    return read_lines(path, "a list of labels")
+
+
+def read_lines(path: str, what: str) -> list[str]:
+    """The lines of a file, which is ``what`` in messages.
 
     Raises:
-        ModelError: the file cannot be read.
+        ModelError: the file cannot be read, or is not in UTF-8.
     """
     try:
         with reading(path), io.TextIOWrapper(open_regular(path), encoding="utf-8-sig") as lines:
             return [line.rstrip("\r\n") for line in lines]
     except UnicodeDecodeError as error:
-        raise ModelError(
-            f"{path}: not a list of labels in UTF-8: it has the byte 0x{error.object[error.start]:02x}"
-        ) from None
+        raise ModelError(f"{path}: not {what} in UTF-8: it has the byte 0x{error.object[error.start]:02x}") from None

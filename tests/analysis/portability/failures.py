@@ -299,3 +299,11 @@ for _type, _start, _stop, _step in (("i64", 0, -2, 1), ("i32", 5, 2, 1), ("i32",
 has("IR969", "version 1", "Range", 1, 0, -2, 1)
 # What may come about is reported, whatever comes.
 has("IR969", "values that have none of it", "Range", 4, 0, 3, 1, output_type="i64", asked=False)
+
+_WORDS = typed("string", [["a", "b"], ["a", "é"]])
+has("IR975", "comparison", "Equal", 1, _WORDS, typed("string", ["a", "b"]), parameters=FIRST)
+has("IR975", "selection", "Select", 1, [[True, False], [False, True]], _WORDS, _WORDS, parameters=(1, 2))
+has("IR975", "repetition", "Tile", 1, _WORDS, [2, 1], parameters=FIRST)
+has_not("IR975", "comparison of numbers", "Equal", 1, [1, 2], [1, 3], parameters=FIRST)
+has_not("IR975", "movement", "Concat", 1, _WORDS, _WORDS, axis=0)
+has("IR967", "lookup of strings", "StringLookup", "irexec", _WORDS, typed("string", ["a", "b"]), parameters=FIRST)

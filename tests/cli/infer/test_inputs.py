@@ -68,3 +68,42 @@ def test_a_file_of_another_kind(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "v.mp4").write_bytes(b"\0\0\0\x20ftyp")
     _, err = infer(capsys, CLASSIFIER, "-i", tmp_path / "v.mp4", code=3)
     assert "not a readable .npy, .npz or image (.png, .jpg" in err
+
+
+def _texts_model(path: Path, *shapes: tuple[int | irexec.Dim, ...]) -> Path:
+    """Joins two strings of each input."""
+    builder = irexec.Builder("m")
+    for i, shape in enumerate(shapes):
+        x = builder.parameter("string", shape, f"x{i}")
+        builder.result(builder.emit("StringConcat", x, x, version="irexec"), f"y{i}")
+    irexec.save_model(builder.model(), path)
+    return path
+
+
+def test_lines_of_a_text_file_are_strings(tmp_path: Path, capsys: Capture) -> None:
+    model = _texts_model(tmp_path / "m.xml", (irexec.Dim(),), (), (2, irexec.Dim()))
+    texts = {"a.txt": "ab\r\nyé\n", "b.txt": "one line", "c.txt": "1\n2\n\n4\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_bytes(text.encode())
+    sources = [word for name in texts for word in ("-i", tmp_path / name)]
+    lines = values(capsys, model, *sources)["outputs"]
+    assert [(line["shape"], line["first"]) for line in lines] == [
+        ([2], ["abab", "yéyé"]),
+        ([], ["one lineone line"]),
+        ([2, 2], ["11", "22", "", "44"]),
+    ]
+    out, _ = infer(capsys, model, *sources)
+    assert "'abab', 'yéyé'" in out
+    assert out.splitlines()[0].split()[-1] == "strings"
+
+
+def test_text_files_that_do_not_fit(tmp_path: Path, capsys: Capture) -> None:
+    model = _texts_model(tmp_path / "m.xml", (2,))
+    (tmp_path / "a.txt").write_text("a\nb\nc\n", "utf-8")
+    _, err = infer(capsys, model, "-i", tmp_path / "a.txt", code=2)
+    assert "has shape [3], the model expects" in err
+    (tmp_path / "b.txt").write_bytes(b"a\xe9\n")
+    _, err = infer(capsys, model, "-i", tmp_path / "b.txt", code=3)
+    assert err.endswith("b.txt: not a text in UTF-8: it has the byte 0xe9\n")
+    _, err = infer(capsys, CLASSIFIER, "-i", tmp_path / "a.txt", code=3)
+    assert "a.txt: not a readable .npy, .npz or image" in err

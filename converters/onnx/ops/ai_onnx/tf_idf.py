@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from converters.onnx.limits import check_unrolled
 from converters.onnx.ops.ai_onnx.text import strings
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import F32, I64
-from irexec.errors import OpError
+from irexec.errors import ConversionError, OpError
 from irexec.ir.graph import Value
 from irexec.messages import counted
 
@@ -35,27 +36,64 @@ def tf_idf_vectorizer(
         wide = ctx.emit("StringLookup", x, strings(ctx, words))
     flat = ctx.rank(x) < 2
     rows = ctx.emit("Reshape", wide, [1, -1], special_zero=False) if flat else wide
-    counts, columns = [], []
+    counts: list[Value] = []
+    chosen: list[int] = []
     first = 0
     for length, grams in enumerate(_grams(pool, ngram_counts), 1):
         if len(grams) and min_gram_length <= length <= max_gram_length:
             counts.append(_counted(ctx, rows, grams, max_skip_count if length > 1 else 0))
-            columns += ngram_indexes[first : first + len(grams)]
+            chosen += range(first, first + len(grams))
         first += len(grams)
     if first != len(ngram_indexes) or any(index < 0 for index in ngram_indexes):
         raise OpError(f"ngram_indexes has {len(ngram_indexes)} indices for {first} n-grams, or negative ones")
-    width = max(ngram_indexes, default=-1) + 1
-    total = ctx.full(
-        ctx.constant(0.0), ctx.emit("Concat", ctx.unsqueeze(ctx.size(rows, 0), [0]), ctx.constant([width]), axis=0)
-    )
-    if counts:
-        joined = ctx.emit("Concat", *counts, axis=1)
-        positions = ctx.full(ctx.constant([columns]), ctx.shape_of(joined))
+    if weights and len(weights) != first:
+        raise OpError(f"there are {counted(len(weights), 'weight')} for {first} n-grams")
+    columns = _Columns(ngram_indexes, weights or [1.0] * first, chosen)
+    result = columns.filled(ctx, rows, counts, mode)
+    return ctx.emit("Squeeze", result, [0]) if flat else result
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of the result.
+
+    Attributes:
+        indices, weights: column and weight of each n-gram.
+        chosen: the n-grams that are counted.
+    """
+
+    indices: list[int]
+    weights: list[float]
+    chosen: list[int]
+
+    def filled(self, ctx: TranslationContext, rows: Value, counts: list[Value], mode: str) -> Value:
+        """The columns filled with counts of ``chosen``, (rows, n-grams). Several n-grams may have one column."""
+        width = max(self.indices, default=-1) + 1
+        shape = ctx.emit("Concat", ctx.unsqueeze(ctx.size(rows, 0), [0]), ctx.constant([width]), axis=0)
+        total = ctx.full(ctx.constant(0.0), shape)
+        if not counts:
+            return total
+        joined = Expression(ctx, ctx.emit("Concat", *counts, axis=1))
+        if mode == "TFIDF":
+            joined = joined * Expression(
+                ctx, ctx.constant(np.array([self.weights[i] for i in self.chosen], np.float32))
+            )
+        positions = ctx.full(ctx.constant([[self.indices[i] for i in self.chosen]]), ctx.shape_of(joined.value))
         total = ctx.emit(
-            "ScatterElementsUpdate", total, positions, joined, ctx.constant(1), reduction="sum", use_init_val=True
+            "ScatterElementsUpdate", total, positions, joined.value, ctx.constant(1), reduction="sum", use_init_val=True
         )
-    result = _weighted(Expression(ctx, total), mode, weights, width)
-    return ctx.emit("Squeeze", result.value, [0]) if flat else result.value
+        if mode != "IDF":
+            return total
+        return ((Expression(ctx, total) > 0).to(F32) * Expression(ctx, ctx.constant(self._of_columns(width)))).value
+
+    def _of_columns(self, width: int) -> np.ndarray:
+        """The weight of each column."""
+        found: dict[int, float] = {}
+        for i in self.chosen:
+            if found.setdefault(self.indices[i], self.weights[i]) != self.weights[i]:
+                text = f"mode IDF cannot be converted: n-grams of column {self.indices[i]} have different weights"
+                raise ConversionError(text, unsupported=True)
+        return np.array([found.get(column, 0.0) for column in range(width)], np.float32)
 
 
 def _grams(pool: list[int], starts: list[int]) -> list[np.ndarray]:
@@ -93,13 +131,3 @@ def _counted_at_distance(ctx: TranslationContext, rows: Value, grams: np.ndarray
     found = ctx.unsqueeze(ctx.emit("Gather", rows, positions.value, ctx.constant(1)), [2])
     equal = ctx.emit("ReduceLogicalAnd", ctx.emit("Equal", found, ctx.constant(grams)), [3], keep_dims=False)
     return ctx.emit("ReduceSum", ctx.convert(equal, F32), [1], keep_dims=False)
-
-
-def _weighted(counts: Expression, mode: str, weights: list[float] | None, width: int) -> Expression:
-    """The counts times one weight per column; 1 unless given."""
-    terms = counts if mode != "IDF" else (counts > 0).to(F32)
-    if mode == "TF" or not weights:
-        return terms
-    if len(weights) < width:
-        raise OpError(f"there are {counted(len(weights), 'weight')} for {width} columns")
-    return terms * Expression(counts.ctx, counts.ctx.constant(np.array(weights[:width], np.float32)))
