@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
+import inspect
 import os
 import pkgutil
 import subprocess
@@ -194,7 +195,7 @@ def test_everything_public_is_documented() -> None:
             # A function without a name is the default of an attribute.
             is_default = getattr(value, "__name__", "") == "<lambda>"
             if not attribute.startswith("_") and isinstance(value, types.FunctionType | property) and not is_default:
-                assert value.__doc__, f"{name}.{attribute} has no docstring"
+                assert inspect.getdoc(value), f"{name}.{attribute} has no docstring, not even one that it inherits"
 
 
 def test_converters() -> None:

@@ -112,10 +112,10 @@ class LayerCosts:
         written = [value for node in together for value in node.outputs if self._leaves(value, together)]
         counted = [node for node in together if bodies or not node.bodies]
         return Cost(
-            macs=_sum(self.macs(node) for node in counted),
+            macs=total(self.macs(node) for node in counted),
             parameters=sum(self._parameters(node) if bodies else self._own_parameters(node) for node in together),
-            read=_sum(self.size(value) for value in read),
-            written=_sum(self.size(value) for value in written),
+            read=total(self.size(value) for value in read),
+            written=total(self.size(value) for value in written),
         )
 
     def macs(self, node: Node) -> int | None:
@@ -188,11 +188,11 @@ class LayerCosts:
         return sum(_parameter_count(constant) for constant in constants)
 
     def _of_body(self, body: Body) -> int | None:
-        return _sum(self.macs(inner) for inner in body.graph.nodes)
+        return total(self.macs(inner) for inner in body.graph.nodes)
 
     def _of_bodies(self, node: Node) -> int | None:
         runs = self.runs(node)
-        return _sum(product(self._of_body(body), runs[name]) for name, body in node.bodies.items())
+        return total(product(self._of_body(body), runs[name]) for name, body in node.bodies.items())
 
     def _iterations(self, node: Node, body: Body) -> int | None:
         """Maximum number of runs of a body; None if unknown."""
@@ -223,13 +223,10 @@ def _parameter_count(node: Node) -> int:
     return 0 if constant.element.kind in ("boolean", "string") or constant.count == 1 else constant.count
 
 
-def _sum(counts: Iterable[int | None]) -> int | None:
-    total = 0
-    for count in counts:
-        if count is None:
-            return None
-        total += count
-    return total
+def total(counts: Iterable[int | None]) -> int | None:
+    """A sum; None if one of the counts is not known."""
+    known = list(counts)
+    return None if None in known else sum(count or 0 for count in known)
 
 
 def plus(a: int | None, b: int | None) -> int | None:

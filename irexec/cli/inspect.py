@@ -127,7 +127,7 @@ def inspect(
     reshape_for_display(read, inputs.shapes)
     inference = infer_shapes(read, tolerant=True)
     summary = summarize(read, inference)
-    parts = [*_parts(read, inference, summary, asked), *_compiled(model, files, read, inference, asked, limits, inputs)]
+    parts = [*_parts(read, inference, summary, asked), *_compiled(model, read, inference, asked, limits)]
     # Not before: an error of what is asked for says more.
     _warn_of_problems(model, problems)
     _show(summary, parts, asked, as_json)
@@ -178,15 +178,7 @@ def _parts(model: Model, inference: Inference, summary: Summary, asked: _Asked) 
         yield _Part("histograms", found, [["" if i else None, one.sections()] for i, one in enumerate(found)])
 
 
-def _compiled(
-    path: str,
-    files: WeightsOptions,
-    model: Model,
-    inference: Inference,
-    asked: _Asked,
-    limits: LimitOptions,
-    inputs: InputOptions,
-) -> Iterator[_Part]:
+def _compiled(path: str, model: Model, inference: Inference, asked: _Asked, limits: LimitOptions) -> Iterator[_Part]:
     """The reports about the compiled model. The compiler is imported only for these."""
     threads, max_memory = limits.threads, limits.max_memory
     if asked.show_memory:
@@ -195,11 +187,11 @@ def _compiled(
         with render.progress(f"compiling {path}"):
             yield _of("memory", memory(model, threads=threads, max_memory=max_memory, inference=inference))
     if asked.show_plan:
-        from irexec.tools.inspect.plan import plan
+        from irexec.runtime.compiled_model import CompiledModel
         from irexec.tools.sections.plans import plan_sections
 
         with render.progress(f"compiling {path}"):
-            found = plan(path, files.weights, inputs.shapes, threads, mmap=files.mmap, max_memory=max_memory)
+            found = CompiledModel(model, threads=threads, max_memory=max_memory).plan
         yield _Part("plan", found, plan_sections(found))
 
 

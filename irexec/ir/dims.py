@@ -172,6 +172,11 @@ def low(size: Size) -> int:
     return size.lo if isinstance(size, Dim) else size
 
 
+def smallest(shape: Iterable[Size]) -> tuple[int, ...]:
+    """The sizes, with 1 or the minimum of its range for each that is not known."""
+    return tuple(size if isinstance(size, int) else max(1, low(size)) for size in shape)
+
+
 def high(size: Size) -> int | None:
     """The maximum of ``size``; None if unbounded."""
     return size.hi if isinstance(size, Dim) else size

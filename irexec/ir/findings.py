@@ -65,6 +65,15 @@ def counts_of(findings: Iterable[Finding]) -> dict[str, int]:
     return {name: counts[name] for name in _SEVERITIES if counts[name]}
 
 
+def layer_text(finding: Finding) -> str:
+    """The layer of a finding: "2 conv (Convolution)"; empty for a finding about the whole model."""
+    if finding.layer_id is None and finding.layer_name is None:
+        return ""
+    number = "" if finding.layer_id is None else f"{finding.layer_id} "
+    kind = f" ({finding.layer_type})" if finding.layer_type else ""
+    return f"{number}{finding.layer_name or ''}{kind}"
+
+
 def count_text(findings: Iterable[Finding], **others: int) -> str:
     """Number of findings of each severity, and of others by what they are: "2 errors, 1 warning, 3 ignored"."""
     parts = [

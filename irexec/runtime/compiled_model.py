@@ -15,8 +15,8 @@ from irexec.ir.graph import Value
 from irexec.runtime.execute import Observer, run
 from irexec.runtime.inputs import Inputs, bind_inputs, bind_shapes
 from irexec.runtime.limits import RunLimits
+from irexec.runtime.observation import RunProgress
 from irexec.runtime.program import Program
-from irexec.runtime.run_progress import RunProgress
 from irexec.runtime.session import Session
 from irexec.runtime.weight_packing import WeightsMode
 

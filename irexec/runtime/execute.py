@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -40,6 +41,17 @@ class Watcher(Protocol):
         """The body that was entered last has run."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """A run: the state of variables, its memory and limits, and who is told of its steps."""
+
+    state: State
+    arenas: Arenas
+    limits: RunLimits
+    observer: Observer | None = None
+    watcher: Watcher | None = None
+
+
 def run(
     plan: Plan,
     inputs: Sequence[np.ndarray],
@@ -61,23 +73,16 @@ def run(
         NodeError: a kernel refuses its inputs, or there is not enough memory.
         RunTimeoutError: it takes too long.
     """
-    limits = limits or RunLimits(arenas.memory)
-    with set_for_run(), limited(limits):
-        arrays = _targets(plan, inputs, state, arenas, limits, observer, watcher)
+    this = _Run(state, arenas, limits or RunLimits(arenas.memory), observer, watcher)
+    with set_for_run(), limited(this.limits):
+        arrays = _targets(plan, inputs, this)
     return [array.copy() if copied else array for array, copied in zip(arrays, plan.copied, strict=True)]
 
 
-def _targets(
-    plan: Plan,
-    inputs: Sequence[np.ndarray],
-    state: State,
-    arenas: Arenas,
-    limits: RunLimits,
-    observer: Observer | None = None,
-    watcher: Watcher | None = None,
-) -> list[np.ndarray]:
+def _targets(plan: Plan, inputs: Sequence[np.ndarray], run: _Run) -> list[np.ndarray]:
     """The plan's targets, which may share memory with the inputs, the plan or the state."""
-    arena = arenas.take(plan)
+    observer, watcher = run.observer, run.watcher
+    arena = run.arenas.take(plan)
     try:
         frame = arena.frame(plan)
         slots = frame.slots.copy()
@@ -86,42 +91,33 @@ def _targets(
                 slots[slot] = array
         for alias in plan.input_aliases:
             slots[alias.slot] = alias.view(slots[alias.source])
-        variables = VariableTransaction(state)
-        runner = _Runner(slots, variables, arenas, limits, watcher)
+        variables = VariableTransaction(run.state)
+        runner = _Runner(slots, variables, run)
         for step, context in zip(plan.steps, frame.contexts, strict=True):
+            if watcher is None and observer is None:
+                runner.run(step, context)
+                continue
+            arrays = [slots[slot] for slot in step.inputs]
+            start = time.perf_counter()
+            runner.run(step, context)
+            seconds = time.perf_counter() - start
+            outputs = [slots[slot] if slot >= 0 else None for slot in step.outputs]
             if watcher is not None:
-                arrays = [slots[slot] for slot in step.inputs]
-                runner.run(step, context)
-                outputs = [slots[slot] if slot >= 0 else None for slot in step.outputs]
                 watcher.step(step, arrays, outputs)
-                if observer is not None:
-                    observer(step, outputs, 0.0)
-            elif observer is None:
-                runner.run(step, context)
-            else:
-                start = time.perf_counter()
-                runner.run(step, context)
-                seconds = time.perf_counter() - start
-                observer(step, [slots[slot] if slot >= 0 else None for slot in step.outputs], seconds)
+            if observer is not None:
+                observer(step, outputs, seconds)
         if variables.written:
-            state.update(variables.written)
+            run.state.update(variables.written)
         return [slots[slot] for slot in plan.targets]
     finally:
-        arenas.give_back(arena)
+        run.arenas.give_back(arena)
 
 
 class _Runner:
     """Runs steps on the slots of one run."""
 
-    def __init__(
-        self,
-        slots: list[Any],
-        state: VariableTransaction,
-        arenas: Arenas,
-        limits: RunLimits,
-        watcher: Watcher | None = None,
-    ) -> None:
-        self.slots, self.state, self.arenas, self.limits, self.watcher = slots, state, arenas, limits, watcher
+    def __init__(self, slots: list[Any], state: VariableTransaction, of: _Run) -> None:
+        self.slots, self.state, self.of, self.limits = slots, state, of, of.limits
 
     def run(self, step: Step, context: KernelContext) -> None:
         slots = self.slots
@@ -166,8 +162,7 @@ class _Runner:
         if not call.bodies and call.state is None:
             return {}
         injected: dict[str, Any] = {
-            name: PlanRunner(body, step.report.facts, self.state.state, self.arenas, self.limits, self.watcher, name)
-            for name, body in call.bodies.items()
+            name: PlanRunner(body, step.report.facts, self.of, name) for name, body in call.bodies.items()
         }
         if call.state is not None:
             injected[call.state] = self.state
@@ -208,27 +203,18 @@ class PlanRunner:
     over.
     """
 
-    def __init__(
-        self,
-        planned: BodyPlan,
-        outputs: Sequence[Fact],
-        state: State,
-        arenas: Arenas,
-        limits: RunLimits,
-        watcher: Watcher | None = None,
-        name: str = "",
-    ) -> None:
+    def __init__(self, planned: BodyPlan, outputs: Sequence[Fact], of: _Run, name: str) -> None:
         self.node, self.body, self.outputs = planned.node, planned.body, outputs
-        self._plan, self._state, self._arenas, self._limits = planned.plan, state, arenas, limits
-        self._watcher, self._name, self._iteration = watcher, name, 0
+        self._plan, self._run, self._name, self._iteration = planned.plan, replace(of, observer=None), name, 0
 
     def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
         # A body may have no step, and a loop of it no end.
-        self._limits.check_time()
-        if self._watcher is None:
-            return _targets(self._plan, inputs, self._state, self._arenas, self._limits)
-        self._watcher.enter(self.node, self._name, self._iteration)
+        self._run.limits.check_time()
+        watcher = self._run.watcher
+        if watcher is None:
+            return _targets(self._plan, inputs, self._run)
+        watcher.enter(self.node, self._name, self._iteration)
         self._iteration += 1
-        results = _targets(self._plan, inputs, self._state, self._arenas, self._limits, watcher=self._watcher)
-        self._watcher.leave()
+        results = _targets(self._plan, inputs, self._run)
+        watcher.leave()
         return results

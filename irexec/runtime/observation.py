@@ -1,4 +1,4 @@
-"""Observation of a run: its steps, reported while it goes on."""
+"""Observation of a run: its steps and its progress, reported while it goes on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.compile.steps import Step
+from irexec.compile.steps import Plan, Step
 from irexec.records import Shown
 from irexec.runtime.array_text import type_and_shape
 from irexec.runtime.execute import Observer
@@ -50,6 +50,30 @@ def observer_of(on_layer: OnLayer) -> Observer:
         on_layer(StepRun(names, step.report.operation, step.report.algorithm, tuple(map(_read_only, outputs)), seconds))
 
     return observe
+
+
+# Nanoseconds: the minimum time of a step, and a byte of a result that a reference kernel computes.
+_STEP, _BYTE = 1e4, 1.0
+
+RunProgress = Callable[[float], object]
+"""Called after each step with the estimated completed fraction of the run, from 0 to 1."""
+
+
+def progress_observer(plan: Plan, progress: RunProgress) -> Observer:
+    """An observer that reports the progress of one run."""
+    estimates = list(map(_estimate, plan.steps))
+    parts = iter([estimate / sum(estimates) for estimate in estimates])
+
+    def observe(step: Step, outputs: Sequence[Any], seconds: float) -> None:
+        progress(next(parts))
+
+    return observe
+
+
+def _estimate(step: Step) -> float:
+    if step.kernel is not None:
+        return max(_STEP, step.kernel.cost)
+    return _STEP + _BYTE * sum(fact.known_nbytes for fact in step.report.facts)
 
 
 def _read_only(array: np.ndarray | None) -> np.ndarray | None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from irexec.analysis.cost import Cost, LayerCosts, has_macs
+from irexec.analysis.cost import Cost, LayerCosts, has_macs, total
 from irexec.compile.steps import Plan, Step
 from irexec.errors import InputError
 from irexec.ir.graph import Node
@@ -266,7 +266,6 @@ def by_type(rows: Sequence[ProfileRow]) -> list[ProfileRow]:
 def _type_row(type: str, rows: Sequence[ProfileRow]) -> ProfileRow:
     times = [row.milliseconds for row in rows if row.milliseconds is not None]
     shares = [row.share for row in rows if row.share is not None]
-    macs, sizes = [row.macs for row in rows], [row.bytes for row in rows]
     return ProfileRow(
         name=type,
         layers=tuple(layer for row in rows for layer in row.layers),
@@ -274,7 +273,7 @@ def _type_row(type: str, rows: Sequence[ProfileRow]) -> ProfileRow:
         algorithm=None,
         milliseconds=sum(times) if times else None,
         share=sum(shares) if shares else None,
-        macs=None if None in macs else sum(count or 0 for count in macs),
+        macs=total(row.macs for row in rows),
         parameters=sum(row.parameters for row in rows),
-        bytes=None if None in sizes else sum(size or 0 for size in sizes),
+        bytes=total(row.bytes for row in rows),
     )

@@ -15,7 +15,7 @@ from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.execute import Watcher, run
 from irexec.runtime.inputs import Inputs, bind_inputs
 from irexec.runtime.limits import RunLimits
-from irexec.runtime.run_progress import RunProgress, progress_observer
+from irexec.runtime.observation import RunProgress, progress_observer
 from irexec.runtime.variables import State
 
 

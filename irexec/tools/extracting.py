@@ -10,10 +10,10 @@ from irexec.analysis.model import Model
 from irexec.errors import InputError
 from irexec.ir.find import find_layer
 from irexec.ir.graph import Node
-from irexec.tools.reduce.candidate import BOUNDARY, Candidate, Whole
+from irexec.tools.reduce.candidate import Candidate, Whole
 from irexec.tools.reduce.checks.check import Files
 from irexec.tools.reduce.output import Output
-from irexec.tools.reduce.recording import Recording
+from irexec.tools.reduce.recording import BOUNDARY, Recording
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource, external_files, files_read, sample_inputs
 from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape
@@ -52,7 +52,7 @@ def extract(
     """
     wanted = _wanted(model, layers)
     arrays = {port.node: inputs[port.name] for port in model.inputs}
-    whole = Whole.of(Recording.of(model, arrays, seed=seed, keep_shapes=keep_shapes))
+    whole = Whole.of(Recording(model, arrays, seed=seed, keep_shapes=keep_shapes))
     positions = {node: i for i, node in enumerate(model.nodes)}
     return whole.candidate(whole.part_of([positions[node] for node in wanted]))
 

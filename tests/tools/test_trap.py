@@ -12,6 +12,7 @@ import irexec
 from irexec.errors import InputError, ModelError
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.watched import watched_values
+from irexec.tools.trapping.options import TrapOptions
 from irexec.tools.trapping.ranges import read_ranges
 from irexec.tools.trapping.report import Trap
 from irexec.tools.trapping.trap import TrapWatcher
@@ -252,7 +253,7 @@ def test_a_watched_run_gives_what_a_run_gives(name: str, optimize: bool) -> None
         if port.element is not None
     ]
     values = [node.inputs[0] for node in compiled.model.results if node.inputs[0] is not None]
-    watched = watched_values(compiled, inputs, values, TrapWatcher(compiled, ("nan", "inf")))
+    watched = watched_values(compiled, inputs, values, TrapWatcher(compiled, TrapOptions(kinds=("nan", "inf"))))
     for ours, theirs in zip(watched, compiled.values(inputs, values), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 

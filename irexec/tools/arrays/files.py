@@ -11,8 +11,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import IO, cast
+from typing import IO
 
 import numpy as np
 
@@ -63,9 +62,7 @@ class ArrayFile:
     def __enter__(self) -> ArrayFile:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -80,23 +77,28 @@ class ArrayFile:
         Raises:
             ModelError: it cannot be read, or takes too much memory.
         """
-        if self._archive is None:
-            size = self._file.seek(0, io.SEEK_END)
-            self._file.seek(0)
-            return read_array(_reader(self._file, self._label), size, self._label, self._memory)
-        member, where = self._members[name], f"{self._label}, array {name!r}"
-        with self._member(member, where) as file:
-            return read_array(_reader(file, where), member.file_size, where, self._memory)
+        with self._opened(name) as opened:
+            return read_array(*opened, self._memory)
 
     def header(self, name: str) -> Header:
         """The header of that array; raises ModelError if it cannot be read."""
+        with self._opened(name) as opened:
+            return read_header(*opened)
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[tuple[Read, int, str]]:
+        """A reader of the .npy of an array, its bytes, and its name in messages."""
         if self._archive is None:
             size = self._file.seek(0, io.SEEK_END)
             self._file.seek(0)
-            return read_header(_reader(self._file, self._label), size, self._label)
+            yield _reader(self._file, self._label), size, self._label
+            return
         member, where = self._members[name], f"{self._label}, array {name!r}"
-        with self._member(member, where) as file:
-            return read_header(_reader(file, where), member.file_size, where)
+        _check_member(member, where)
+        with _damage(where):
+            file = self._archive.open(member)
+        with file:
+            yield _reader(file, where), member.file_size, where
 
     def start(self, name: str) -> int | None:
         """Where the array begins in the file, with its header; None if it is compressed."""
@@ -122,11 +124,6 @@ class ArrayFile:
                 f"{self._label}: ends at byte {offset + len(data):,}, expected {offset + count:,} and more"
             )
         return data
-
-    def _member(self, member: zipfile.ZipInfo, where: str) -> IO[bytes]:
-        _check_member(member, where)
-        with _damage(where):
-            return cast(zipfile.ZipFile, self._archive).open(member)
 
 
 def open_arrays(path: str | Path, accepted: str = ".npy or .npz", memory: MemoryLimit | None = None) -> ArrayFile:

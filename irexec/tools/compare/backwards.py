@@ -29,7 +29,11 @@ _LAYERS = 8
 """Maximum number of layers of A between a known tensor and its candidates."""
 _EXPANSIONS = 4
 """Maximum number of layers of B without a counterpart that run together."""
-_TRIALS = 240
+_OPEN = 2
+"""Maximum number of tensors of B that are paired by one trial."""
+_SEARCHED = 300
+"""Maximum number of layers in front of a tensor that are searched for another tensor."""
+_TRIALS = 600
 """Maximum number of trials."""
 _GIVEN = ("Parameter", "Constant")
 _SPATIAL = 2
@@ -99,13 +103,23 @@ class Backwards:
         return [TensorPair(partner, value, REASON) for value, partner in found.items()]
 
     def _target(self, value: Value) -> Target | None:
-        """The target of a value with a known partner; None if its layer has bodies, or inputs with known partners
-        alone."""
-        node = value.node
-        if node.bodies or node.type in ("Parameter", "ReadValue"):
+        """The target of a value with a known partner; None if its layer has bodies, inputs with known partners alone,
+        or many other inputs.
+
+        Inputs may be slices of one tensor: the part in front of the value then includes them.
+        """
+        opened: tuple[Value, ...] = (value,)
+        inside: set[Value] = set()
+        for _ in range(_EXPANSIONS):
+            if any(one.node.bodies or one.node.type in ("Parameter", "ReadValue") for one in opened):
+                return None
+            inside.update(opened)
+            opened = tuple(dict.fromkeys(source for one in opened for source in self._open(one.node)))
+            if len(opened) <= _OPEN:
+                break
+        if not 0 < len(opened) <= _OPEN:
             return None
-        opened = tuple(self._open(node))
-        return Target(self._partners[value], value, opened) if 0 < len(opened) <= 2 else None
+        return Target(self._partners[value], value, opened, frozenset(inside - {value}))
 
     def _open(self, node: Node) -> Iterator[Value]:
         """Inputs of a layer without a known partner."""
@@ -123,12 +137,16 @@ class Backwards:
             if value.node.bodies or value.node.type == "ReadValue":
                 continue
             opened = tuple(dict.fromkeys([*(one for one in target.open if one is not value), *self._open(value.node)]))
-            if 0 < len(opened) <= 2:
+            if 0 < len(opened) <= _OPEN:
                 yield Target(target.a, target.b, opened, target.inside | {value})
                 return
 
     def _candidates(self, target: Target, value: Value) -> list[Value]:
-        """Tensors of A in front of a target that may be the partner of a tensor of B, the nearest first."""
+        """Tensors of A in front of a target that may be the partner of a tensor of B: those of layers of the same type
+        first, then the nearest.
+
+        A layer may give A's tensor from several tensors of A, as a normalization does from what it has normalized.
+        """
         wanted = _type_and_shape(value, self._facts_b)
         mine, theirs = _type_and_shape(target.a, self._facts_a), _type_and_shape(target.b, self._facts_b)
         if wanted is None:
@@ -146,21 +164,23 @@ class Backwards:
                 own = _type_and_shape(one, self._facts_a)
                 if one not in taken and own is not None and _fit(own, wanted, is_resized=is_resized):
                     found.append(one)
-        return found[:_CANDIDATES]
+        return sorted(found, key=lambda one: one.node.type != value.node.type)[:_CANDIDATES]
 
     def _tried(self, targets: Sequence[Target]) -> dict[Target, tuple[Value, ...]]:
         """Tensors of A that reproduce targets, by target."""
         trials: list[Trial] = []
         for target in targets:
             choices = itertools.product(*(self._candidates(target, value) for value in target.open))
-            trials += [(target, chosen) for chosen in itertools.islice(choices, _CANDIDATES)]
+            likely = sorted(choices, key=lambda chosen: _unlikeliness(target.open, chosen))
+            trials += [(target, chosen) for chosen in likely[:_CANDIDATES]]
         found: dict[Target, tuple[Value, ...]] = {}
         for batch in _disjoint(trials):
             batch = [trial for trial in batch if trial[0] not in found]
             if not batch or self._left <= 0:
                 continue
             self._left -= len(batch)
-            found |= {target: chosen for target, chosen in batch if target in self._reproduced(batch)}
+            reproduced = self._reproduced(batch)
+            found |= {target: chosen for target, chosen in batch if target in reproduced}
         return found
 
     def _reproduced(self, batch: Sequence[Trial]) -> set[Target]:
@@ -196,6 +216,35 @@ class Backwards:
             and self._rows.agreement(target.a, target.b, arranged(theirs, mine.shape, order), mine).agrees
             for mine, theirs in zip(arrays, expected, strict=True)
         )
+
+
+def _unlikeliness(values: Sequence[Value], partners: Sequence[Value]) -> tuple[int, int]:
+    """Sort key of partners: layers of other types, and tensors of B that depend on each other otherwise than in A.
+
+    A sum is the same with its operands exchanged, but the operand of a residual sum that was there first is so in both
+    models.
+    """
+    pairs = list(zip(values, partners, strict=True))
+    crossed = sum(
+        _depends(one, other) is not _depends(partner, its) and _depends(partner, its) is not None
+        for (one, partner), (other, its) in itertools.permutations(pairs, 2)
+    )
+    return crossed, sum(one.node.type != partner.node.type for one, partner in pairs)
+
+
+def _depends(value: Value, source: Value) -> bool | None:
+    """Whether a tensor is computed from another one; None if too many layers are in front of it."""
+    waiting, seen = [value.node], {value.node}
+    while waiting:
+        for one in waiting.pop().inputs:
+            if one is source:
+                return True
+            if one is not None and one.node not in seen:
+                seen.add(one.node)
+                waiting.append(one.node)
+        if len(seen) > _SEARCHED:
+            return None
+    return False
 
 
 def _disjoint(trials: Sequence[Trial]) -> Iterator[list[Trial]]:

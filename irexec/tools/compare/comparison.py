@@ -34,6 +34,8 @@ class ComparedLayer(Record):
         return f"{self.name!r} ({self.type}, layer {self.id}{line})"
 
 
+_LIKELY = 5
+"""Maximum number of layers that are named if they are ordered by what they reach."""
 _ROUNDING = 40.0
 """Minimum SNR in decibels of a difference by grown rounding; results below it are different results for a user."""
 
@@ -108,12 +110,23 @@ class Suspect(Record):
         inputs: its inputs.
         attributes: differing attributes, with their values in A and in B; None if absent. The types, if these differ.
         unknown_constants: names of the constants that it reads and that A does not have.
+        correction: a change of the layer, as text after "with", by which the differing tensor becomes A's; "" if none
+            is known.
+        reach: fraction of the elements of the differing tensor that change with the layer's tensor, for a layer that
+            reaches all differing elements; None if unknown.
     """
 
     layer: ComparedLayer
     inputs: tuple[InputRow, ...]
     attributes: Mapping[str, tuple[str | None, str | None]]
     unknown_constants: tuple[str, ...] = ()
+    correction: str = ""
+    reach: float | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the layer has other attributes, constants or inputs than that of A."""
+        return bool(self.attributes or self.unknown_constants) or any(one.agrees is False for one in self.inputs)
 
 
 @dataclass(frozen=True)
@@ -133,15 +146,23 @@ class Divergence(Record):
 
     @property
     def likely(self) -> tuple[ComparedLayer, ...]:
-        """The layers that may be at fault.
+        """The layers that may be at fault, the likeliest first.
 
-        If some read constants that A does not have, these layers and the first one, unless all its inputs agree.
+        If some have corrections, these layers, the ones that differ from A's layers first. Else, if some read constants
+        that A does not have, these layers and then the first one, unless all its inputs agree. Else, if only some
+        elements differ, the layers that reach these and the fewest others.
         """
         suspects = (self.suspect, *self.between)
-        if not any(one.unknown_constants for one in suspects):
-            return tuple(one.layer for one in suspects)
-        is_misled = any(one.agrees is False for one in self.suspect.inputs)
-        return tuple(one.layer for one in suspects if one.unknown_constants or (is_misled and one is self.suspect))
+        corrected = sorted((one for one in suspects if one.correction), key=lambda one: not one.differs)
+        if corrected:
+            return tuple(one.layer for one in corrected)
+        if any(one.unknown_constants for one in suspects):
+            is_misled = any(one.agrees is False for one in self.suspect.inputs) and not self.suspect.unknown_constants
+            unknown = [one.layer for one in suspects if one.unknown_constants]
+            return (*unknown, self.suspect.layer) if is_misled else tuple(unknown)
+        reaching = sorted((one for one in suspects if one.reach is not None), key=lambda one: one.reach or 0.0)
+        others = (one for one in suspects if one.reach is None)
+        return tuple(one.layer for one in (*reaching, *others))[: _LIKELY if reaching else None]
 
     @property
     def inputs_agree(self) -> bool | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 import numpy as np
 
 from irexec.analysis.constant_layers import constant_layers, leaves
 from irexec.analysis.model import Model
 from irexec.errors import IrexecError
 from irexec.ir.constants import constant_value
-from irexec.ir.graph import Node
+from irexec.ir.graph import Graph, Node
 
 _NEAR = 1e-6
 """Maximum relative difference of sums over equal values."""
@@ -16,6 +18,8 @@ _NEAR = 1e-6
 
 _MANY, _ROW = 16, 4
 """Minimum number of elements of a constant, and of one of its channels, that is recognised as a multiple."""
+_WEIGHTS = 64
+"""Minimum number of elements of weights by which layers are paired."""
 _SCALED = 1e-5
 """Maximum relative difference of sums without the factors of channels."""
 _OUTLIERS = 0.1
@@ -32,6 +36,9 @@ class KnownConstants:
     def __init__(self, a: Model) -> None:
         self._sums: dict[int, list[np.ndarray]] = {}
         self._scaled: dict[int, list[np.ndarray]] = {}
+        self._folded: dict[int, list[np.ndarray]] = {}
+        for folded in _scales_and_shifts(a):
+            self._folded.setdefault(folded.size, []).append(_sums(folded))
         for node in a.walk():
             values = _values(node)
             if values is not None:
@@ -45,7 +52,7 @@ class KnownConstants:
         have folded into others are left out.
         """
         looked = {node: values for node in b.walk() if (values := _values(node)) is not None}
-        partners = {node: self._partner(_sums(values)) for node, values in looked.items()}
+        partners = {node: _equal(_sums(values), self._sums) for node, values in looked.items()}
         known = {id(one) for one in partners.values() if one is not None}
         if sum(one is not None for one in partners.values()) * 2 < len(looked):
             return {}
@@ -53,25 +60,94 @@ class KnownConstants:
         suspicious = {
             node
             for node, values in looked.items()
-            if partners[node] is None and values.size in left and not self._is_scaled(values)
+            if partners[node] is None and values.size in left and not self._is_folded(values)
         }
         computed = constant_layers(b)
         found: dict[Node, tuple[Node, ...]] = {}
         for node in b.nodes:
-            read = dict.fromkeys(leaf for value in node.inputs if value is not None for leaf in leaves(value, computed))
+            read = _leaves(node, computed)
             if not suspicious.isdisjoint(read):
                 found[node] = tuple(leaf for leaf in read if leaf in suspicious)
         return found
 
-    def _partner(self, sums: np.ndarray) -> np.ndarray | None:
-        """Sums of a constant of A with the same values."""
-        near = _NEAR * np.maximum(np.abs(sums), np.abs(sums[1]))
-        return next((other for other in self._sums.get(int(sums[0]), ()) if np.all(np.abs(other - sums) <= near)), None)
-
-    def _is_scaled(self, values: np.ndarray) -> bool:
-        """Whether A has a constant with every channel multiplied by a factor, such as a folded scale."""
+    def _is_folded(self, values: np.ndarray) -> bool:
+        """Whether A has a constant with every channel multiplied by a factor, such as a folded scale, or layers that
+        have the values together."""
+        if _equal(_sums(values), self._folded) is not None:
+            return True
         others = self._scaled.get(values.size, [])
         return any(np.allclose(one, other, rtol=_SCALED, atol=0) for one in _unscaled(values) for other in others)
+
+
+def same_weights(a: Graph, b: Graph) -> list[tuple[Node, Node]]:
+    """Layers of A and B of one type with the same weights, in any order of elements, that no other layer reads."""
+    others: dict[int, list[tuple[np.ndarray, Node]]] = {}
+    for sums, node in _weighted(a):
+        others.setdefault(int(sums[0]), []).append((sums, node))
+    found: dict[Node, list[Node]] = {}
+    for sums, node in _weighted(b):
+        equal = [other for one, other in others.get(int(sums[0]), ()) if _are_near(one, sums)]
+        if len(equal) == 1 and equal[0].type == node.type:
+            found.setdefault(equal[0], []).append(node)
+    return [(node, mine[0]) for node, mine in found.items() if len(mine) == 1]
+
+
+def _weighted(graph: Graph) -> Iterator[tuple[np.ndarray, Node]]:
+    """Sums of the weights of layers, and the layer that reads each."""
+    computed = constant_layers(graph)
+    readers: dict[Node, list[Node]] = {}
+    for node in graph.nodes:
+        for leaf in [] if node in computed else _leaves(node, computed):
+            readers.setdefault(leaf, []).append(node)
+    for leaf, nodes in readers.items():
+        values = _values(leaf)
+        if len(nodes) == 1 and values is not None and values.size >= _WEIGHTS:
+            yield _sums(values), nodes[0]
+
+
+def _leaves(node: Node, computed: set[Node]) -> dict[Node, None]:
+    return dict.fromkeys(leaf for value in node.inputs if value is not None for leaf in leaves(value, computed))
+
+
+def _are_near(one: np.ndarray, other: np.ndarray) -> bool:
+    return bool(np.all(np.abs(one - other) <= _NEAR * np.maximum(np.abs(other), np.abs(other[1]))))
+
+
+def _equal(sums: np.ndarray, all_sums: Mapping[int, Sequence[np.ndarray]]) -> np.ndarray | None:
+    """Sums of a constant with the same values."""
+    return next((other for other in all_sums.get(int(sums[0]), ()) if _are_near(other, sums)), None)
+
+
+def _scales_and_shifts(model: Model) -> Iterator[np.ndarray]:
+    """Factors and summands of successive layers with constant operands, folded into one factor and one summand."""
+    for node in model.walk():
+        scale, shift = np.ones(()), np.zeros(())
+        step = _step(node)
+        while step is not None:
+            source, factor, summand = step
+            scale, shift = scale * factor, shift + scale * summand
+            yield from (scale, shift)
+            step = _step(source)
+
+
+def _step(node: Node) -> tuple[Node, np.ndarray, np.ndarray] | None:
+    """The layer in front of a sum or product with a constant, and its factor and summand; None for other layers."""
+    if node.type not in ("Add", "Multiply", "Subtract", "Divide") or len(node.inputs) != 2:
+        return None
+    one, other = node.inputs
+    if one is None or other is None:
+        return None
+    values = _values(other.node)
+    if values is None:
+        one, other, values = other, one, _values(one.node)
+    is_first = node.inputs[0] is other
+    if values is None or _values(one.node) is not None or (node.type == "Divide" and (is_first or not values.all())):
+        return None
+    if node.type == "Add":
+        return one.node, np.ones(()), values
+    if node.type == "Subtract":
+        return one.node, np.array(-1.0 if is_first else 1.0), values if is_first else -values
+    return one.node, values if node.type == "Multiply" else 1.0 / values, np.zeros(())
 
 
 def is_scaled(node: Node, other: Node) -> bool:

@@ -13,7 +13,7 @@ from irexec.tools.compare.pairs import FOLDED, Pairs, TensorPair
 from irexec.tools.compare.sides import ModelSide
 
 _GIVEN = ("Parameter", "Constant")
-_COMMUTATIVE = ("Add", "Multiply", "Maximum", "Minimum", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalXor")
+COMMUTATIVE = ("Add", "Multiply", "Maximum", "Minimum", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalXor")
 
 
 def pair_with_constants(
@@ -45,7 +45,7 @@ def _operands(node: Node, of_a: Node, pairs: Pairs) -> tuple[Value, Value] | Non
     """The only input of a layer of B that is not paired with the input of A's layer, and this input of A."""
     if len(node.inputs) != len(of_a.inputs):
         return None
-    if node.type in _COMMUTATIVE:
+    if node.type in COMMUTATIVE:
         return _left_over(node.inputs, of_a.inputs, pairs)
     left = [
         (mine, theirs)

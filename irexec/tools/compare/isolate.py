@@ -23,7 +23,7 @@ from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.pairs import TensorPair
 from irexec.tools.compare.rows import arranged
 from irexec.tools.compare.sides import ModelSide
-from irexec.tools.engines.runtimes import open_runtime
+from irexec.tools.engines.runtimes import Arrays, Runtime, open_runtime
 
 Sources = Mapping[Value, Value | str]
 """Replacements of values of B as inputs of layers: a value, or the name of a recorded tensor."""
@@ -72,8 +72,7 @@ class Isolated:
 
     def needed(self, batch: Sequence[TensorPair]) -> list[Value | str]:
         """Tensors of A that the layers of a batch read."""
-        cuts = (value for pair in batch for value in self._part(pair.b.node)[1])
-        return list(dict.fromkeys(self._by_b[value] for value in cuts))
+        return list(dict.fromkeys(self._by_b[value] for value in self.inputs(batch)))
 
     def observed(self, batch: Sequence[TensorPair], of_a: Observed, runtime: str, runs: int) -> Observed:
         """The results of the layers in each run."""
@@ -88,9 +87,7 @@ class Isolated:
                     f"its input {missing.name!r} is not known: {of_a.failures[self._by_b[missing]]}"
                 )
         for run in range(runs):
-            cuts = (value for pair in good for value in self._part(pair.b.node)[1])
-            arrays = {value: self._shaped(value, of_a.arrays[self._by_b[value]][run]) for value in cuts}
-            self._run(good, arrays, runtime, found)
+            self._run(good, self.apart(good, of_a, run), runtime, found)
         return found
 
     def observed_each(self, batch: Sequence[TensorPair], of_a: Observed, runtime: str, runs: int) -> Observed:
@@ -113,29 +110,39 @@ class Isolated:
                     found.failures[part[0].b] = str(error)
         return found
 
-    def _shaped(self, value: Value, array: np.ndarray) -> np.ndarray:
+    def apart(self, batch: Sequence[TensorPair], of_a: Observed, run: int) -> Apart:
+        """The layers of a batch as a model, with the tensors of A in one run as its inputs."""
+        return Apart(batch, {value: self.given(value, of_a, run) for value in self.inputs(batch)}, self)
+
+    def inputs(self, batch: Sequence[TensorPair]) -> list[Value]:
+        """Tensors of B that are inputs of the layers of a batch, in place of layers in front of them."""
+        return list(dict.fromkeys(value for pair in batch for value in self._part(pair.b.node)[1]))
+
+    def given(self, value: Value, of_a: Observed, run: int) -> np.ndarray:
+        """The array of A for an input of a layer, in B's shape."""
+        return self.shaped(value, of_a.arrays[self._by_b[value]][run])
+
+    def shaped(self, value: Value, array: np.ndarray) -> np.ndarray:
         """An array in B's shape: two exporters may differ in axes of size 1 and in the order of axes."""
         return arranged(array, self._shapes.get(value, array.shape), self._orders.get(value, ()))
 
-    def _run(self, batch: Sequence[TensorPair], arrays: dict[Value, np.ndarray], runtime: str, found: Observed) -> None:
-        made = _Apart(batch, arrays, self)
-        options = self._options
-        with open_runtime(
-            runtime, made.model, threads=options.threads, precision=options.own_precision,
-            max_memory=options.max_memory, timeout=options.timeout,
-        ) as opened:  # fmt: skip
-            ports = opened.inputs
-            bound = bind_inputs(
-                ports, dict(zip((port.name for port in ports), made.arrays, strict=True)), allow_cast=True
-            )
-            feeds = {port.name: array for port, array in zip(ports, bound, strict=True)}
-            seen = observe(opened, [feeds], [made.values[pair.b] for pair in batch])
+    def _run(self, batch: Sequence[TensorPair], made: Apart, runtime: str, found: Observed) -> None:
+        with self.opened(made.model, runtime) as opened:
+            seen = observe(opened, [made.feeds(opened)], [made.values[pair.b] for pair in batch])
         for pair in batch:
             value = made.values[pair.b]
             if value in seen.failures:
                 found.failures[pair.b] = seen.failures[value]
             else:
                 found.arrays.setdefault(pair.b, []).extend(seen.arrays[value])
+
+    def opened(self, model: Model, runtime: str) -> Runtime:
+        """A model of layers in a runtime, with the threads, memory and time of the options."""
+        options = self._options
+        return open_runtime(
+            runtime, model, threads=options.threads, precision=options.own_precision,
+            max_memory=options.max_memory, timeout=options.timeout,
+        )  # fmt: skip
 
     def _part(self, node: Node) -> tuple[list[Node], list[Value]]:
         """The layers that run with a layer, itself included, and their inputs; only the value for a Parameter."""
@@ -165,7 +172,7 @@ class Isolated:
         return (node for node in self._b.order if node in needed)
 
 
-class _Apart:
+class Apart:
     """The model of a batch.
 
     Attributes:
@@ -174,7 +181,7 @@ class _Apart:
         values: values of the model by values of B.
     """
 
-    def __init__(self, batch: Sequence[TensorPair], given: dict[Value, np.ndarray], isolated: Isolated) -> None:
+    def __init__(self, batch: Sequence[TensorPair], given: Mapping[Value, np.ndarray], isolated: Isolated) -> None:
         self.arrays: list[np.ndarray] = []
         self.values: dict[Value, Value] = {}
         self._given, self._isolated = given, isolated
@@ -192,6 +199,13 @@ class _Apart:
         for i, node in enumerate(self.model.nodes):
             node.id = i
             node.name = node.name or f"result {i}"
+
+    def feeds(self, runtime: Runtime) -> Arrays:
+        """The arrays by the names of the inputs of a runtime, in the types of these inputs."""
+        ports = runtime.inputs
+        named = dict(zip((port.name for port in ports), self.arrays, strict=True))
+        bound = bind_inputs(ports, named, allow_cast=True)
+        return {port.name: array for port, array in zip(ports, bound, strict=True)}
 
     def _clone(self, node: Node) -> None:
         fresh = node.detached()

@@ -21,7 +21,7 @@ from irexec.tools.compare.isolate import Isolated, Sources
 from irexec.tools.compare.observe import Facts, Observed
 from irexec.tools.compare.open_sides import OpenSides
 from irexec.tools.compare.pairs import FOLDED, TensorPair
-from irexec.tools.compare.rows import Ancestors, Found, Rows, arranged, in_one_shape
+from irexec.tools.compare.rows import Ancestors, Found, Rows, fitted
 from irexec.tools.compare.tolerances import RTOL
 
 HIDDEN = 0.03
@@ -133,7 +133,7 @@ class Judge:
         tolerance = self._rows.tolerance(pair.a, pair.b)
         found = []
         for mine, theirs in zip(actual, expected, strict=True):
-            arrays = in_one_shape(pair, arranged(mine, theirs.shape, pair.order), theirs)
+            arrays = fitted(pair, mine, theirs)
             agreement = self._rows.agreement(pair.a, pair.b, *arrays)
             found.append(Judgement(agreement, _deviation(agreement), is_more_than_rounding(agreement, tolerance)))
         return functools.reduce(_worse, found)

@@ -14,6 +14,7 @@ from irexec.ir.find import find_value, values_by_name
 from irexec.ir.graph import Node, Value
 from irexec.messages import listed
 from irexec.tools.compare.comparison import Uncompared
+from irexec.tools.compare.constants import same_weights
 from irexec.tools.compare.exposed import Inner, Levels
 from irexec.tools.compare.parts import inner_inputs
 from irexec.tools.compare.sides import ModelSide, RecordedSide, computed, ordered
@@ -104,7 +105,9 @@ def pair_models(a: ModelSide, b: ModelSide, maps: Sequence[tuple[str, str]], kno
     if same:
         _pair_readers(a, b, same, reasons)
     layers = [*_same_inputs(a, b), *((one.node, value.node) for value, one in same.items())]
-    matching = match_graphs(a.model, b.model, [*layers, *_same_results(a, b)] if same else layers)
+    if same:
+        layers += [*_same_results(a, b), *same_weights(a.model, b.model)]
+    matching = match_graphs(a.model, b.model, layers)
     values = set(same.values())
     found_pairs = [pair for pair in value_pairs(matching) if pair.b not in same and pair.a not in values]
     how = {pair.b: pair.reason for pair in found_pairs} | reasons

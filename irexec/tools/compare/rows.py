@@ -168,8 +168,12 @@ def _broadcast(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def in_one_shape(pair: TensorPair, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The arrays of a pair in one shape, if its values come in one order and only the axes differ."""
-    if pair.how in VALUES:
-        a = arranged(a, b.shape, pair.order)
+    return fitted(pair, a, b) if pair.how in VALUES else (a, b)
+
+
+def fitted(pair: TensorPair, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The arrays of a pair in one shape: that of A arranged as B's."""
+    a = arranged(a, b.shape, pair.order)
     # A Constant may have been broadcast already, or not yet.
     return _broadcast(a, b) if pair.how == FOLDED else (a, b)
 

@@ -118,7 +118,16 @@ def _divergence(first: Divergence, found: Comparison) -> Iterator[str]:
 
 
 def _between(first: Divergence) -> Iterator[str]:
-    """The preceding layers that may be at fault: their differences, and the names of the others."""
+    """The layers with a correction, else the preceding layers that may be at fault, with their differences."""
+    if corrected := [suspect for suspect in (first.suspect, *first.between) if suspect.correction]:
+        for suspect in corrected:
+            where = "" if suspect is first.suspect else f"; the layer at fault is {suspect.layer}"
+            yield f"  its values are those of A with {suspect.correction}{where}"
+            yield from (f"    {text}" for text in ([] if suspect is first.suspect else _differences(suspect)))
+        return
+    likely = [layer.name for layer in first.likely]
+    if len(likely) > 1 and likely[0] != first.suspect.layer.name:
+        yield f"  at fault is probably {first.likely[0]}"
     described = [suspect for suspect in first.between if _differences(suspect)][:_NAMES]
     for suspect in described:
         yield f"  in front of it, and not ruled out: {suspect.layer}"

@@ -6,14 +6,14 @@ import os
 from pathlib import Path, PurePath
 from urllib.parse import quote
 
-from irexec.ir.findings import Finding
+from irexec.ir.findings import Finding, layer_text
 from irexec.messages import cut, visible
 from irexec.tools.validation.files import STDIN
 
 UNREADABLE = "unreadable"
 """The code of a file that cannot be read at all; no finding has this code."""
 
-_NAME = 300
+_LONGEST = 300
 
 
 def relative(path: str) -> PurePath:
@@ -38,11 +38,7 @@ def _bytes(path: str) -> bytes:
 
 def layer(finding: Finding) -> str:
     """The layer on one line, such as "4 conv0 (Add)"; empty for a finding of the whole model."""
-    if finding.layer_id is None and finding.layer_name is None:
-        return ""
-    number = "" if finding.layer_id is None else f"{finding.layer_id} "
-    kind = f" ({finding.layer_type})" if finding.layer_type else ""
-    return visible(cut(f"{number}{finding.layer_name or ''}", _NAME) + cut(kind, _NAME))
+    return visible(cut(layer_text(finding), _LONGEST))
 
 
 def message(finding: Finding) -> str:

@@ -20,7 +20,6 @@ from irexec.tools.graph.drawing import Drawing, DrawnEdge, DrawnLayer
 from irexec.tools.graph.families import family_of
 from irexec.tools.graph.frames import FrameBuilder
 from irexec.tools.graph.selection import neighbours, select
-from irexec.tools.graph.shown import ShownDrawing
 from irexec.tools.inspect.stored_weights import weight_line
 
 
@@ -81,7 +80,7 @@ def draw(
             if e.source in index and e.target in index
         )
         frames = FrameBuilder(layers, edges, owners, blocks=cluster).frames(bodies=bodies)
-    return ShownDrawing(
+    return Drawing(
         name=model.name,
         layers=tuple(layers),
         edges=edges,

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from irexec.analysis.cost import Cost
 from irexec.ir.findings import Finding
 from irexec.messages import counted
+from irexec.records import Shown
 from irexec.tools.graph.names import SHAPE_ARITHMETIC
 from irexec.tools.inspect.stored_weights import WeightLine
 from irexec.tools.inspect.summary import LayerLine
@@ -109,7 +110,7 @@ class DrawnFrame:
 
 
 @dataclass(frozen=True, repr=False)
-class Drawing:
+class Drawing(Shown):
     """A graph, ready to be laid out and written.
 
     Attributes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from irexec.display import Content, Text, sections_of
 from irexec.display.markup import Html, element, joined
 from irexec.messages import cut
 from irexec.tools.graph.boxes import TEXT, TITLE, WIDTH, Box
@@ -24,6 +25,18 @@ _FRAME_FILLS = ("#f5f7f9", "#fdfdfe")
 _SEVERITIES = {"error": "#c62828", "warning": "#b26a00", "info": "#1f6fc0"}
 _LABEL_SIZE, _LONGEST_LABEL = 9.5, 190.0
 _LONGEST_TITLE = 400
+_MAX_BOXES = 500
+"""Boxes of an image in a notebook."""
+
+
+@sections_of.register
+def _(drawing: Drawing) -> list[Content]:
+    """The title and the image; a sentence if the image would be too large."""
+    title = Text(f"{drawing.name}: {drawing.boxes} of {drawing.total} layers", "title")
+    if drawing.boxes > _MAX_BOXES:
+        return [title, f"more than {_MAX_BOXES} boxes: write_graph makes a page of them, or cluster=True folds blocks"]
+    # A declaration of XML is not HTML.
+    return [title, element("div", Html(svg(drawing).partition("\n")[2]), class_="scroll")]
 
 
 def svg(drawing: Drawing) -> str:

@@ -151,11 +151,7 @@ def cost(model: ModelLike, inference: Inference | None = None) -> CostReport:
     facts = (inference or infer_shapes(model, tolerant=True)).facts
     rows = tuple(_rows(model, "", 1, LayerCosts(model, facts)))
     names = tuple(row.path + row.name for row in rows if row.macs is None or row.bytes is None)
-    open_inputs = (
-        f"{node.outputs[0].name}: {facts[node.outputs[0]]}"
-        for node in model.parameters
-        if node.outputs and not is_static(facts[node.outputs[0]].shape)
-    )
+    open_inputs = (str(port) for port in model.inputs if not is_static(port.shape))
     known = sum((Cost(row.macs or 0, row.parameters, row.read or 0, row.written or 0) for row in rows), NOTHING)
     return CostReport(model.name, rows, tuple(_by_type(rows)), _sum(rows), known, names, tuple(open_inputs))
 

@@ -11,7 +11,7 @@ from irexec.analysis.intervals import Interval, in_use
 from irexec.analysis.shape_inference import UNKNOWN
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Node, Value
-from irexec.ir.order import topological
+from irexec.ir.order import needed, topological
 
 
 @dataclass(frozen=True)
@@ -113,13 +113,8 @@ def _of_body(body: Body, facts: Mapping[Value, Fact], path: str) -> Liveness:
 
 def _order(graph: Graph) -> list[Node]:
     """The layers that run, in their order."""
-    computed = constant_layers(graph)
-    order = topological(graph)[0]
-    wanted = {*graph.results, *graph.sinks}
-    for node in reversed(order):
-        if node in wanted:
-            wanted.update(value.node for value in node.inputs if value is not None)
-    return [node for node in order if node in wanted and node not in computed and node.type not in NO_COMPUTATION]
+    wanted = needed(graph) - constant_layers(graph)
+    return [node for node in topological(graph)[0] if node in wanted and node.type not in NO_COMPUTATION]
 
 
 def _tensor(value: Value, path: str, facts: Mapping[Value, Fact], first: int, last: int) -> LiveTensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from irexec.analysis.cost import total
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.intervals import in_use
 from irexec.analysis.model import Model
@@ -168,19 +169,15 @@ def memory(
 
 def _bytes(values: Iterable[Value | None], facts: dict[Value, Fact]) -> int | None:
     found = [facts.get(value) if value is not None else None for value in values]
-    sizes = [
-        fact.nbytes if fact is not None and fact.is_static and fact.element is not None else None for fact in found
-    ]
-    return None if None in sizes else sum(size or 0 for size in sizes)
+    return total(None if one is None or one.element is None or not one.is_static else one.nbytes for one in found)
 
 
 def _planned(
     model: Model, threads: int | None, precision: Precision, max_memory: int | None
 ) -> tuple[PlannedMemory | None, str]:
     try:
-        return planned_memory(
-            CompiledModel(model, threads=threads, precision=precision, max_memory=max_memory).plan
-        ), ""
+        compiled = CompiledModel(model, threads=threads, precision=precision, max_memory=max_memory)
+        return planned_memory(compiled.plan), ""
     except IrexecError as error:
         return None, str(error)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from irexec.analysis.constant_layers import constant_layers, leaves
-from irexec.analysis.cost import NO_COMPUTATION, packed_bytes
+from irexec.analysis.cost import NO_COMPUTATION, packed_bytes, total
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.shape_inference import UNKNOWN, Inference, infer_shapes
 from irexec.api import ModelLike, as_model
@@ -144,7 +144,6 @@ def precision(model: ModelLike, inference: Inference | None = None) -> Precision
     counted = set[Node]()
     layers = tuple(_layers(model, "", facts, counted))
     stored = [weights for layer in layers for weights in layer.weights if not weights.shared]
-    sizes = [weights.decompressed for weights in stored]
     return PrecisionReport(
         name=model.name,
         layers=layers,
@@ -152,7 +151,7 @@ def precision(model: ModelLike, inference: Inference | None = None) -> Precision
         activations=tuple(_activation_types(model, facts)),
         weight_elements=sum(weights.elements for weights in stored),
         stored=sum(weights.bytes for weights in stored),
-        decompressed=None if None in sizes else sum(size or 0 for size in sizes),
+        decompressed=_decompressed(stored),
         other=sum(node.constant.size for node in model.walk() if node.constant is not None and node not in counted),
     )
 
@@ -202,8 +201,7 @@ def _storages(stored: Sequence[StoredWeights]) -> list[StorageRow]:
 
 
 def _decompressed(weights: Sequence[StoredWeights]) -> int | None:
-    sizes = [one.decompressed for one in weights]
-    return None if None in sizes else sum(size or 0 for size in sizes)
+    return total(one.decompressed for one in weights)
 
 
 def _activation_types(model: Graph, facts: Mapping[Value, Fact]) -> list[ActivationType]:
@@ -216,10 +214,7 @@ def _activation_types(model: Graph, facts: Mapping[Value, Fact]) -> list[Activat
             for value in read.intersection(node.outputs) if node.constant is None and node not in computed else ():
                 fact = facts.get(value, UNKNOWN)
                 groups.setdefault(str(fact.element or "?"), []).append(packed_bytes(fact))
-    found = [
-        ActivationType(element, len(sizes), None if None in sizes else sum(size or 0 for size in sizes))
-        for element, sizes in groups.items()
-    ]
+    found = [ActivationType(element, len(sizes), total(sizes)) for element, sizes in groups.items()]
     return sorted(found, key=lambda count: -count.tensors)
 
 

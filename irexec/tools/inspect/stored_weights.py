@@ -10,7 +10,7 @@ from irexec.ir.constants import Constant
 from irexec.ir.dims import shape_text
 from irexec.ir.graph import Graph, Node
 from irexec.records import Record, Records
-from irexec.tools.arrays.statistics import Statistics, constant_statistics
+from irexec.tools.arrays.statistics import constant_statistics
 
 
 @dataclass(frozen=True)
@@ -68,20 +68,10 @@ def weights_table(lines: Sequence[WeightLine]) -> Table:
 
 def weight_line(node: Node, constant: Constant, advance: Callable[[int], None] = lambda bytes: None) -> WeightLine:
     """Statistics of the constant of a layer; arguments and errors as for ``weights``."""
-    return _line(node.id, node.name, constant, constant_statistics(node, advance))
-
-
-def _line(id: int, name: str, constant: Constant, found: Statistics) -> WeightLine:
+    found = constant_statistics(node, advance)
     return WeightLine(
-        id=id,
-        name=name,
-        element=constant.element.name,
-        shape=constant.shape,
-        bytes=constant.size,
-        min=found.min,
-        max=found.max,
-        mean=found.mean,
-        std=found.std,
+        node.id, node.name, constant.element.name, constant.shape, constant.size,
+        min=found.min, max=found.max, mean=found.mean, std=found.std,
         zeros=found.zeros / found.finite if found.finite else 0.0,
         not_finite=found.not_finite,
-    )
+    )  # fmt: skip

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from irexec.compile.memory_limit import MemoryLimit
+from irexec.runtime.observation import RunProgress
 from irexec.runtime.profile import (
     Profile,
 )
-from irexec.runtime.run_progress import RunProgress
 from irexec.tools.images.files import Notify
 from irexec.tools.measure.trace import check_trace, write_trace
 from irexec.tools.run.given_inputs import GivenInputs

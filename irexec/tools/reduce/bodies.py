@@ -48,15 +48,7 @@ def _whole(whole: Whole, body: Body, arrays: Sequence[np.ndarray], path: str) ->
         model = with_shapes(model, {node.id: array.shape for node, array in zip(model.parameters, arrays, strict=True)})
     inputs = dict(zip(model.parameters, arrays, strict=True))
     try:
-        made = Recording.of(
-            model,
-            inputs,
-            seed=recording.seed,
-            keep_shapes=recording.keep_shapes,
-            timeout=recording.timeout,
-            precision=recording.precision,
-        )
-        return Whole.of(made, path)
+        return Whole.of(recording.of_body(model, inputs), path)
     except IrexecError:
         return None
 

@@ -18,10 +18,7 @@ from irexec.ir.dims import PartialShape
 from irexec.ir.graph import Node, Value
 from irexec.ir.order import topological
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.tools.reduce.recording import Recording
-
-BOUNDARY = ("Parameter", "Constant", "Result")
-"""Types that do not count as layers of a part."""
+from irexec.tools.reduce.recording import BOUNDARY, Recording
 
 
 @dataclass(frozen=True)

@@ -3,61 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 
+from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.model import Model, Port
 from irexec.analysis.precision import DEFAULT_PRECISION, Precision
-from irexec.analysis.shape_inference import Inference, infer_shapes
+from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError, NodeError, RunTimeoutError
-from irexec.ir.dims import Dim, PartialShape, Size, low
+from irexec.ir.dims import Dim, PartialShape, Size, smallest
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.ir.order import topological
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.run.input_sources import generated_array
 
+BOUNDARY = ("Parameter", "Constant", "Result")
+"""Types that do not count as layers of a part."""
 _DETERMINING = 1024
 """Maximum number of elements of a tensor that may determine later shapes."""
 _FAILURES = 8
 """Maximum number of failing layers; values after more of them are unknown."""
 
 
-@dataclass(frozen=True)
 class Recording:
-    """The values of one run of a model, computed on demand.
+    """The values of one run of a model, computed on demand: all at once, if they take at most a quarter of the memory.
 
-    Attributes:
+    Args:
         model: the model; layers that cannot run, and layers after them, have no recorded values.
         inputs: an array for each Parameter, by its layer.
-        inference: the result of shape inference.
         seed: seed of random values in place of unknown ones.
         keep_shapes: whether cut values keep sizes that are unknown before a run.
         timeout: maximum time of a run in seconds.
         precision: precision of f16 and bf16.
         reference: values of another runtime. If there are any, only these values and constants are cut: after a fault
             the values of irexec are wrong.
-        holds_all: whether all values of the run fit into memory; otherwise a run computes the values for one part.
     """
 
-    model: Model
-    inputs: Mapping[Node, np.ndarray]
-    inference: Inference
-    seed: int = 0
-    keep_shapes: bool = False
-    timeout: float | None = None
-    precision: Precision = DEFAULT_PRECISION
-    reference: Mapping[Value, np.ndarray] = field(default_factory=dict)
-    holds_all: bool = True
-    _held: dict[Value, np.ndarray] = field(default_factory=dict)
-    _absent: set[Node] = field(default_factory=set)
-    _boundaries: dict[Value, Fact | None] = field(default_factory=dict)
-    _constant: set[Node] = field(default_factory=set)
-
-    @staticmethod
-    def of(
+    def __init__(
+        self,
         model: Model,
         inputs: Mapping[Node, np.ndarray],
         *,
@@ -66,28 +51,30 @@ class Recording:
         timeout: float | None = None,
         precision: Precision = DEFAULT_PRECISION,
         reference: Mapping[Value, np.ndarray] | None = None,
-    ) -> Recording:
-        """Run the model; all values are kept if they take at most a quarter of the available memory."""
-        inference = infer_shapes(model, tolerant=True)
-        values = [
-            value
-            for node in model.nodes
-            if node.type not in ("Parameter", "Constant", "Result")
-            for value in node.outputs
-        ]
-        fits = sum(inference.facts[value].known_nbytes for value in values) <= MemoryLimit().left() // 4
-        recording = Recording(model, inputs, inference, seed, keep_shapes, timeout, precision, reference or {}, fits)
-        recording._held.update(recording.reference)
-        recording._absent.update(inference.blocked(model))
-        recording._absent.update(topological(model)[1])
-        recording._constant.update(_constant_nodes(model))
-        if fits:
-            recording._record(values)
-        return recording
+    ) -> None:
+        self.model, self.inputs, self.keep_shapes, self.reference = model, inputs, keep_shapes, reference or {}
+        self._seed, self._timeout, self._precision = seed, timeout, precision
+        self.inference = infer_shapes(model, tolerant=True)
+        self._held: dict[Value, np.ndarray] = dict(self.reference)
+        self._absent: set[Node] = {*self.inference.blocked(model), *topological(model)[1]}
+        self._boundaries: dict[Value, Fact | None] = {}
+        self._constant = constant_layers(model) | {node for node in model.nodes if node.constant is not None}
+        values = [value for node in model.nodes if node.type not in BOUNDARY for value in node.outputs]
+        sizes = sum(self.inference.facts[value].known_nbytes for value in values)
+        self._holds_all = sizes <= MemoryLimit().left() // 4
+        if self._holds_all:
+            self._record(values)
+
+    def of_body(self, model: Model, inputs: Mapping[Node, np.ndarray]) -> Recording:
+        """The values of a body as a model of its own, with the options of this recording."""
+        return Recording(
+            model, inputs, seed=self._seed, keep_shapes=self.keep_shapes, timeout=self._timeout,
+            precision=self._precision,
+        )  # fmt: skip
 
     def require(self, values: Collection[Value]) -> None:
         """Record values in one run, unless all are recorded already; other values are dropped."""
-        if self.holds_all:
+        if self._holds_all:
             return
         for value in [value for value in self._held if value not in values and value not in self.reference]:
             del self._held[value]
@@ -109,9 +96,9 @@ class Recording:
         fact = self.fact(value)
         if fact is None or fact.element is None:
             raise InputError(f"neither the type nor the rank of {value.node.name!r}:{value.index} is known")
-        shape = tuple(size if isinstance(size, int) else max(1, low(size)) for size in fact.shape or ())
+        shape = smallest(fact.shape or ())
         port = Port(value.node.name, (), fact.element, shape, value.node)
-        return generated_array("random", port, shape, self.seed + max(0, value.node.id))
+        return generated_array("random", port, shape, self._seed + max(0, value.node.id))
 
     def is_recorded(self, value: Value) -> bool:
         """Whether the value comes from a run."""
@@ -133,11 +120,7 @@ class Recording:
         array = self._held.get(value, self.inputs.get(value.node))
         if array is not None:
             return array.shape
-        return (
-            None
-            if inferred is None
-            else tuple(size if isinstance(size, int) else max(1, low(size)) for size in inferred)
-        )
+        return None if inferred is None else smallest(inferred)
 
     def boundary(self, value: Value) -> Fact | None:
         """See irexec.analysis.submodel.Boundary: values from Constants alone, or that determine shapes, become
@@ -200,9 +183,9 @@ class Recording:
         self._absent.update(value.node for value in values if value not in self._held)
 
     def _run(self, values: list[Value]) -> list[np.ndarray]:
-        compiled = CompiledModel(self.model, precision=self.precision, tolerant=True)
+        compiled = CompiledModel(self.model, precision=self._precision, tolerant=True)
         arrays = {compiled.inputs[i].name: self.inputs[node] for i, node in enumerate(self.model.parameters)}
-        return compiled.values(arrays, values, timeout=self.timeout)
+        return compiled.values(arrays, values, timeout=self._timeout)
 
     def _leave_out(self, name: str) -> bool:
         """Mark a layer and its dependents as absent; False without a layer of this name."""
@@ -217,21 +200,6 @@ class Recording:
             if any(source is not None and source.node in self._absent for source in node.inputs):
                 self._absent.add(node)
         return True
-
-
-def _constant_nodes(model: Model) -> set[Node]:
-    """Layers with values from Constants alone."""
-    found: set[Node] = set()
-    for node in topological(model)[0]:
-        if node.type == "Constant" or (
-            node.inputs and not _varies(node) and all(v is not None and v.node in found for v in node.inputs)
-        ):
-            found.add(node)
-    return found
-
-
-def _varies(node: Node) -> bool:
-    return node.type in ("ReadValue", "Assign", "RandomUniform", "RandomPoisson", "Multinomial", "Result")
 
 
 def _shapes(node: Node, inputs: Collection[Fact]) -> list[Fact] | None:

@@ -24,21 +24,18 @@ from irexec.tools.engines.runtimes import OWN, precision_beside
 from irexec.tools.reduce.answers import Answers
 from irexec.tools.reduce.blame import Blame
 from irexec.tools.reduce.bodies import inner_wholes
-from irexec.tools.reduce.candidate import BOUNDARY, Candidate, Part, Whole, named_inputs, named_results
+from irexec.tools.reduce.candidate import Candidate, Part, Whole, named_inputs, named_results
 from irexec.tools.reduce.checks.against import RUNTIMES, check_against
 from irexec.tools.reduce.checks.check import Check
 from irexec.tools.reduce.digests import arrays_digest, model_digest
 from irexec.tools.reduce.later_runs import RUNS
 from irexec.tools.reduce.output import Output
-from irexec.tools.reduce.recording import Recording
+from irexec.tools.reduce.recording import BOUNDARY, Recording
 from irexec.tools.reduce.search import Step, Trials, smallest
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource, files_read, sample_inputs
 from irexec.tools.run.run_options import RunOptions
 from irexec.tools.run.shapes import read_with_shapes, reshape
-
-_Source = str | os.PathLike[str] | Model
-_Inputs = Sequence[InputSource] | Mapping[str | int, Any]
 
 
 class DoesNotFail(InputError):
@@ -157,47 +154,152 @@ def reduce(
     if not isinstance(model, str | os.PathLike):
         model = as_model(model)
     if check is not None and against is None:
-        return _reduction(model, check, inputs, options or ReduceOptions(), notify, progress)
+        return _Reducing(model, check, inputs, options or ReduceOptions(), notify).run(progress)
     if check is not None or against is None:
         raise InputError("give either check, or against: the runtime or model that is right")
     beside = against if isinstance(against, str) and against in RUNTIMES else OWN[0]
     options = options or ReduceOptions(precision=precision_beside(beside))
     with check_against(against, shapes=options.shapes, precision=options.precision, timeout=options.timeout) as made:
-        return _reduction(model, made, inputs, options, notify, progress)
+        return _Reducing(model, made, inputs, options, notify).run(progress)
 
 
-def _reduction(
-    model: _Source,
-    check: Check,
-    inputs: _Inputs,
-    options: ReduceOptions,
-    notify: Callable[[str], None],
-    progress: Callable[[Step], None],
-) -> Reduction:
-    start = time.monotonic()
-    output = None if options.output is None else Output(options.output)
-    if output is not None:
-        output.check(_files_read(model, options, inputs))
-    read = _read(model, inputs, options)
-    _refuse_damage(read, check)
-    arrays = _inputs(read, check, inputs, options.seed, notify)
-    answers = _answers(model, read, arrays, check, options, output)
-    trials = Trials(check, answers, progress, _nowhere if output is None else output.offer)
-    failing, reference, run = _failing_run(read, arrays, check, trials)
-    try:
-        notes = _reduced(failing, arrays, reference, trials, check, options)
-    except BaseException:
-        if output is not None and trials.smallest.model is not failing:
+@dataclass
+class _Reducing:
+    """One reduction, with the arguments of ``reduce``."""
+
+    source: str | os.PathLike[str] | Model
+    check: Check
+    inputs: Sequence[InputSource] | Mapping[str | int, Any]
+    options: ReduceOptions
+    notify: Callable[[str], None]
+
+    def run(self, progress: Callable[[Step], None]) -> Reduction:
+        """The reduction; the files are written."""
+        start = time.monotonic()
+        output = None if self.options.output is None else Output(self.options.output)
+        if output is not None:
+            output.check(self._files_read())
+        read = self._read()
+        arrays = self._arrays(read)
+        answers = self._answers(read, arrays, output)
+        trials = Trials(self.check, answers, progress, _nowhere if output is None else output.offer)
+        failing, reference, run = _failing_run(read, arrays, self.check, trials)
+        try:
+            notes = self._reduced(failing, arrays, reference, trials)
+        except BaseException:
+            if output is not None and trials.smallest.model is not failing:
+                output.complete(trials.smallest)
+                count = count_layers(trials.smallest.model)
+                self.notify(f"{output.model} has the smallest part so far, of {count} layers; --resume continues")
+            raise
+        if output is not None:
             output.complete(trials.smallest)
-            count = count_layers(trials.smallest.model)
-            notify(f"{output.model} has the smallest part so far, of {count} layers; --resume continues")
-        raise
-    if output is not None:
-        output.complete(trials.smallest)
-        answers.delete()
-    if run > 1:
-        notes.append(f"it fails in run {run}: its variables begin with what the runs before leave")
-    return _report(read, check, trials, output, notes, time.monotonic() - start)
+            answers.delete()
+        if run > 1:
+            notes.append(f"it fails in run {run}: its variables begin with what the runs before leave")
+        return _report(read, self.check, trials, output, notes, time.monotonic() - start)
+
+    def _files_read(self) -> Mapping[str, str]:
+        sources = () if isinstance(self.inputs, Mapping) else self.inputs
+        if not isinstance(self.source, Model):
+            return files_read(str(self.source), self.options.weights, sources)
+        paths = (self.source.path, self.source.bin_path)
+        return {str(path): "the model" for path in paths if path is not None} | files_read("", None, sources)
+
+    def _read(self) -> Model:
+        """The model with the shapes of the options.
+
+        Raises:
+            ModelError: it is damaged, and the check is not about a finding: it can neither run nor be written.
+        """
+        shapes = self.options.shapes or {}
+        if isinstance(self.source, Model):
+            read = copy.copy(self.source)
+        else:
+            inputs = self.inputs
+            given = GivenInputs(arrays=[inputs]) if isinstance(inputs, Mapping) else GivenInputs(inputs)
+            read = read_with_shapes(str(self.source), self.options.weights, shapes, given=given)
+        refuse_execution_graph(read)
+        reshape(read, shapes, tolerant=True)
+        damage = next((problem for problem in read.problems if problem.severity == "error"), None)
+        if damage is not None and not self.check.takes_damage:
+            where = damage.at(str(read.path or "the model"))
+            raise ModelError(f"{where}: {damage.message}; a damaged model can be reduced only to a finding")
+        return read
+
+    def _arrays(self, model: Model) -> list[np.ndarray]:
+        """An array for each input of a model, in order; of one element for a finding if the rank is unknown."""
+        inputs, takes_damage = self.inputs, self.check.takes_damage
+        ports = [replace(port, shape=(1,)) if port.shape is None and takes_damage else port for port in model.inputs]
+        known = self.check.inputs(model, others=bool(inputs))
+        if isinstance(inputs, Mapping):
+            named = {find_port(ports, key).name: array for key, array in inputs.items()} if known else inputs
+            return bind_inputs(ports, {**known, **named})
+        left = [port for port in ports if port.name not in known]
+        sampled = sample_inputs(inputs, left, self.options.seed, self.notify) if left or not known else {}
+        return bind_inputs(ports, {**known, **sampled})
+
+    def _answers(self, read: Model, arrays: Sequence[np.ndarray], output: Output | None) -> Answers:
+        """Answers of earlier checks; kept in a file if the model comes from a file and output is written."""
+        resume, keep_shapes = self.options.resume, self.options.keep_shapes
+        if output is None or isinstance(self.source, Model):
+            if resume:
+                raise InputError("only a reduction of a file that is written to a file can be resumed")
+            return Answers(None, {}, resume=False)
+        about = {"inputs": arrays_digest(arrays), "check": list(self.check.identity), "keep_shapes": keep_shapes}
+        return Answers(output.state, {"model": model_digest(read, str(self.source)), **about}, resume=resume)
+
+    def _reduced(
+        self, model: Model, arrays: Sequence[np.ndarray], reference: Mapping[Value, np.ndarray], trials: Trials
+    ) -> list[str]:
+        """Find the smallest candidate; returns notes about it."""
+        position = {node: i for i, node in enumerate(model.nodes)}
+        starts = [[position[node] for node in nodes] for nodes in self.check.starts(reference)]
+        found, notes = self._taken_apart(model, arrays, reference, starts, trials)
+        while found is not None:
+            whole, part = found
+            part = smallest(whole, part, trials)
+            inner = None if reference else _failing_body(whole, whole.kept(part), trials)
+            found = None if inner is None else (inner, inner.everything)
+        if not trials.smallest.layers:
+            notes.append(
+                "it fails without any layer: a Parameter or a Result fails, or the check does not depend on the model"
+            )
+        return notes
+
+    def _taken_apart(
+        self, model: Model, arrays: Sequence[np.ndarray], reference: Mapping[Value, np.ndarray],
+        starts: Sequence[Sequence[int]], trials: Trials,
+    ) -> tuple[tuple[Whole, Part] | None, list[str]]:  # fmt: skip
+        """The model with the shapes of its inputs, or with its declared shapes if it fails only with these, and a
+        failing part.
+
+        Args:
+            starts: positions of the layers of parts that are checked before the whole model.
+        """
+        for keep in (True,) if self.options.keep_shapes else (False, True):
+            shapes = (
+                {} if keep else {node.id: array.shape for node, array in zip(model.parameters, arrays, strict=True)}
+            )
+            fixed = with_shapes(model, shapes)
+            pairs = zip(model.nodes, fixed.nodes, strict=True)
+            copies = {a: b for node, own in pairs for a, b in zip(node.outputs, own.outputs, strict=True)}
+            recording = Recording(
+                fixed,
+                dict(zip(fixed.parameters, arrays, strict=True)),
+                seed=self.options.seed,
+                keep_shapes=keep,
+                timeout=self.options.timeout,
+                precision=self.options.precision,
+                reference={copies[value]: array for value, array in reference.items()},
+            )
+            whole = Whole.of(recording)
+            for part in (*(whole.part_of(positions) for positions in starts), whole.everything):
+                if trials(whole, part):
+                    only_so = keep and not self.options.keep_shapes
+                    note = "it fails only with the sizes that the model leaves open, which are kept"
+                    return (whole, part), [note] if only_so else []
+        return None, ["it does not fail any more once it is taken apart, so that it stays as it is"]
 
 
 def _failing_run(
@@ -224,145 +326,6 @@ def _failing_run(
 
 def _nowhere(candidate: Candidate) -> None:
     return
-
-
-def _files_read(
-    model: _Source,
-    options: ReduceOptions,
-    inputs: _Inputs,
-) -> Mapping[str, str]:
-    sources = () if isinstance(inputs, Mapping) else inputs
-    if not isinstance(model, Model):
-        return files_read(str(model), options.weights, sources)
-    return {str(path): "the model" for path in (model.path, model.bin_path) if path is not None} | files_read(
-        "", None, sources
-    )
-
-
-def _read(
-    model: _Source,
-    inputs: _Inputs,
-    options: ReduceOptions,
-) -> Model:
-    """The model with the shapes of the options."""
-    if isinstance(model, Model):
-        read = copy.copy(model)
-    else:
-        given = GivenInputs(arrays=[inputs]) if isinstance(inputs, Mapping) else GivenInputs(inputs)
-        read = read_with_shapes(str(model), options.weights, options.shapes or {}, given=given)
-    refuse_execution_graph(read)
-    reshape(read, options.shapes or {}, tolerant=True)
-    return read
-
-
-def _refuse_damage(model: Model, check: Check) -> None:
-    """Raise ModelError for a damaged model, which can be reduced to a finding only: it can neither run nor be
-    written."""
-    damage = next((problem for problem in model.problems if problem.severity == "error"), None)
-    if damage is not None and not check.takes_damage:
-        where = damage.at(str(model.path or "the model"))
-        raise ModelError(f"{where}: {damage.message}; a damaged model can be reduced only to a finding")
-
-
-def _inputs(
-    model: Model,
-    check: Check,
-    inputs: _Inputs,
-    seed: int,
-    notify: Callable[[str], None],
-) -> list[np.ndarray]:
-    """An array for each input of a model, in order; of one element for a finding if the rank is unknown."""
-    ports = [replace(port, shape=(1,)) if port.shape is None and check.takes_damage else port for port in model.inputs]
-    known = check.inputs(model, others=bool(inputs))
-    if isinstance(inputs, Mapping):
-        named = {find_port(ports, key).name: array for key, array in inputs.items()} if known else inputs
-        return bind_inputs(ports, {**known, **named})
-    left = [port for port in ports if port.name not in known]
-    return bind_inputs(ports, {**known, **(sample_inputs(inputs, left, seed, notify) if left or not known else {})})
-
-
-def _answers(
-    model: _Source,
-    read: Model,
-    arrays: Sequence[np.ndarray],
-    check: Check,
-    options: ReduceOptions,
-    output: Output | None,
-) -> Answers:
-    """Answers of earlier checks; kept in a file if the model comes from a file and output is written."""
-    if output is None or isinstance(model, Model):
-        if options.resume:
-            raise InputError("only a reduction of a file that is written to a file can be resumed")
-        return Answers(None, {}, resume=False)
-    about = {"inputs": arrays_digest(arrays), "check": list(check.identity), "keep_shapes": options.keep_shapes}
-    return Answers(output.state, {"model": model_digest(read, str(model)), **about}, resume=options.resume)
-
-
-def _reduced(
-    model: Model,
-    arrays: Sequence[np.ndarray],
-    reference: Mapping[Value, np.ndarray],
-    trials: Trials,
-    check: Check,
-    options: ReduceOptions,
-) -> list[str]:
-    """Find the smallest candidate; returns notes about it."""
-    position = {node: i for i, node in enumerate(model.nodes)}
-    starts = [[position[node] for node in nodes] for nodes in check.starts(reference)]
-    found, notes = _taken_apart(model, arrays, reference, starts, trials, options)
-    while found is not None:
-        whole, part = found
-        part = smallest(whole, part, trials)
-        inner = None if reference else _failing_body(whole, whole.kept(part), trials)
-        found = None if inner is None else (inner, inner.everything)
-    if not trials.smallest.layers:
-        notes.append(
-            "it fails without any layer: a Parameter or a Result fails, or the check does not depend on the model"
-        )
-    return notes
-
-
-def _taken_apart(
-    model: Model,
-    arrays: Sequence[np.ndarray],
-    reference: Mapping[Value, np.ndarray],
-    starts: Sequence[Sequence[int]],
-    trials: Trials,
-    options: ReduceOptions,
-) -> tuple[tuple[Whole, Part] | None, list[str]]:
-    """The model with the shapes of its inputs, or with its declared shapes if it fails only with these, and a failing
-    part.
-
-    Args:
-        starts: positions of the layers of parts that are checked before the whole model.
-    """
-    for keep in (True,) if options.keep_shapes else (False, True):
-        shapes = {} if keep else {node.id: array.shape for node, array in zip(model.parameters, arrays, strict=True)}
-        fixed = with_shapes(model, shapes)
-        inputs = dict(zip(fixed.parameters, arrays, strict=True))
-        copies = {
-            a: b
-            for node, copied in zip(model.nodes, fixed.nodes, strict=True)
-            for a, b in zip(node.outputs, copied.outputs, strict=True)
-        }
-        known = {copies[value]: array for value, array in reference.items()}
-        recording = Recording.of(
-            fixed,
-            inputs,
-            seed=options.seed,
-            keep_shapes=keep,
-            timeout=options.timeout,
-            precision=options.precision,
-            reference=known,
-        )
-        whole = Whole.of(recording)
-        for part in (*(whole.part_of(positions) for positions in starts), whole.everything):
-            if trials(whole, part):
-                only_so = keep and not options.keep_shapes
-                return (whole, part), [
-                    "it fails only with the sizes that the model leaves open, which are kept"
-                ] if only_so else []
-    return None, ["it does not fail any more once it is taken apart, so that it stays as it is"]
 
 
 def _failing_body(whole: Whole, kept: Sequence[Node], trials: Trials) -> Whole | None:

@@ -85,20 +85,13 @@ def page_sections(found: Contents, graph: Content) -> list[ReportPart]:
 def summary(found: Contents) -> Definitions:
     """The model at a glance."""
     model, whole = found.model, found.cost.known if found.cost is not None else None
-    bodies = sum(len(node.bodies) for node in found.nodes)
     return Definitions(
         [
             ("name", model.name),
             ("file", _file_text(model)),
             ("format", "execution graph of OpenVINO" if found.is_execution_graph else _format(model)),
             ("findings", element("a", count_text(found.findings), href="#findings") if found.findings else "none"),
-            (
-                "layers",
-                None
-                if not found.nodes
-                else f"{len(found.nodes):,}, of {len({node.type for node in found.nodes}):,} "
-                f"operations{_bodies(bodies)}",
-            ),
+            ("layers", _layers_text(found)),
             ("parameters", None if whole is None else metric(whole.parameters)),
             ("weights", _weights_text(found)),
             ("cost", None if found.cost is None else _macs(found.cost)),
@@ -121,20 +114,20 @@ def _format(model: Model) -> str:
     return f"OpenVINO IR, version {model.version}"
 
 
-def _bodies(count: int) -> str:
-    return f", {count:,} bod{'y' if count == 1 else 'ies'}" if count else ""
+def _layers_text(found: Contents) -> str | None:
+    if not found.nodes:
+        return None
+    types, bodies = {node.type for node in found.nodes}, sum(len(node.bodies) for node in found.nodes)
+    inside = f", {counted(bodies, 'body')}" if bodies else ""
+    return f"{len(found.nodes):,}, of {len(types):,} operations{inside}"
 
 
 def _weights_text(found: Contents) -> str | None:
     count = sum(node.constant is not None for node in found.nodes)
     if not count:
         return None
-    stored = found.precision
-    bits = (
-        f", {stored.bits_per_weight:.3g} bits per weight"
-        if stored is not None and stored.bits_per_weight is not None
-        else ""
-    )
+    average = None if found.precision is None else found.precision.bits_per_weight
+    bits = "" if average is None else f", {average:.3g} bits per weight"
     return f"{amount(found.weight_bytes)} in {counted(count, 'constant')}{bits}"
 
 

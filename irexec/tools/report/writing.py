@@ -23,10 +23,10 @@ from irexec.ir.graph import ModelGraph
 from irexec.messages import amount, counted
 from irexec.records import Report
 from irexec.runtime.profile import Profile
+from irexec.tools.graph import draw, graph_fragment
 from irexec.tools.images.files import Notify
 from irexec.tools.inspect.memory import PlannedMemory, planned_memory
 from irexec.tools.report.contents import Contents, contents_of, measure, read_weights
-from irexec.tools.report.drawing import graph_of
 from irexec.tools.report.page import Page, report_page
 from irexec.tools.run.input_sources import InputSource, external_files, files_read, sample_inputs
 from irexec.tools.run.run_options import SessionOptions
@@ -132,9 +132,7 @@ def report(
     else:
         check_output(output, external_files(read))
         found = _contents(read, findings, options, notify, progress)
-    made = report_page(
-        found, options.title or Path(name).name, _origin(options.made_by), graph_of(found, options.has_graph)
-    )
+    made = _page(found, name, options)
     data = made.text.encode()
     with new_file(output) as file:
         file.write(data)
@@ -165,10 +163,27 @@ def page_of(model: ModelLike, options: ReportOptions | None = None) -> str:
     """The HTML of the report of a model, or of what read_model takes; see ``report``."""
     model = as_model(model)
     options = options or ReportOptions()
-    found = _contents(model, [], options, lambda text: None, _silent)
-    return report_page(
-        found, options.title or Path(_name(model)).name, _origin(options.made_by), graph_of(found, options.has_graph)
-    ).text
+    return _page(_contents(model, [], options, lambda text: None, _silent), _name(model), options).text
+
+
+def _page(found: Contents, name: str, options: ReportOptions) -> Page:
+    graph = _graph(found, options.has_graph)
+    return report_page(found, options.title or Path(name).name, _origin(options.made_by), graph)
+
+
+def _graph(found: Contents, is_wanted: bool) -> Content:
+    """The drawing of the graph; None, with a note, unless it is wanted."""
+    if not is_wanted:
+        found.notes.append("graph: switched off")
+    if not is_wanted or not found.nodes:
+        return None
+    profile = None if found.measured is None else found.measured.profile
+
+    def drawn() -> Content:
+        drawing = draw(found.model, cluster=None, findings=found.findings, profile=profile, inference=found.inference)
+        return graph_fragment(drawing, id="drawing")
+
+    return found.attempt("graph", drawn)
 
 
 def check_output(output: str | Path, read: Mapping[str, str]) -> None:

@@ -19,7 +19,7 @@ from irexec.ir.graph import Value
 from irexec.ir.names import unique_names
 from irexec.messages import listed
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.run_progress import RunProgress
+from irexec.runtime.observation import RunProgress
 from irexec.runtime.weight_packing import WeightsMode
 from irexec.tools.arrays.files import open_arrays
 from irexec.tools.images.images import ImageOptions

@@ -17,7 +17,7 @@ from irexec.analysis.model import Model, Port, expected, find_port
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError, ModelError, OpError
-from irexec.ir.dims import PartialShape, is_static, low, shape_text
+from irexec.ir.dims import PartialShape, is_static, shape_text, smallest
 from irexec.messages import counted
 from irexec.reference.limits import SMALL
 from irexec.tools.arrays.files import STDIN, ArrayFile, open_arrays
@@ -270,7 +270,7 @@ def _assumed_shapes(ports: Iterable[Port]) -> list[tuple[int, ...]]:
             raise InputError(
                 f'the rank of input {port.name!r} is not known: give it a shape with --shape "{port.name}[...]"'
             )
-        shapes.append(tuple(size if isinstance(size, int) else max(1, low(size)) for size in port.shape))
+        shapes.append(smallest(port.shape))
     return shapes
 
 

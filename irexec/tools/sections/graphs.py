@@ -9,7 +9,7 @@ from irexec.analysis.codes import CODES
 from irexec.analysis.model import Model, Port
 from irexec.display import Column, Content, Definitions, Section, Table, Text, bars, sections_of
 from irexec.ir.dims import shape_text
-from irexec.ir.findings import Finding, Findings, count_text
+from irexec.ir.findings import Finding, Findings, count_text, layer_text
 from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.messages import amount, counted
 
@@ -143,12 +143,3 @@ def findings_table(
 
 def _code(finding: Finding) -> Text:
     return Text(finding.code, hint=CODES[finding.code].meaning if finding.code in CODES else None)
-
-
-def layer_text(finding: Finding) -> str:
-    """The layer of a finding: "2 conv (Convolution)"; empty for a finding about the whole model."""
-    number = "" if finding.layer_id is None else f"{finding.layer_id} "
-    kind = f" ({finding.layer_type})" if finding.layer_type else ""
-    return (
-        "" if finding.layer_id is None and finding.layer_name is None else f"{number}{finding.layer_name or ''}{kind}"
-    )

@@ -16,7 +16,7 @@ from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.names import unique_names
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.arrays.statistics import Statistics, blocks_of, constant_statistics, statistics
-from irexec.tools.trapping.options import MARGIN, Kind
+from irexec.tools.trapping.options import Kind, TrapOptions
 from irexec.tools.trapping.ranges import Ranges
 from irexec.tools.trapping.report import Origin, Trap, TrappedTensor, TrapReport
 
@@ -37,11 +37,8 @@ class TrapWatcher:
 
     Args:
         compiled: the model that runs.
-        kinds: the conditions to stop at, the most important first.
-        ignore: names or ids of layers, names of tensors, inputs and constants that are not looked at; ``*`` stands for
-            any text.
+        options: the conditions to stop at, the most important first, and what is left out.
         ranges: to hold results to, for the kind "range".
-        margin: see MARGIN.
         record: takes the ranges of all results.
 
     Raises:
@@ -49,18 +46,11 @@ class TrapWatcher:
     """
 
     def __init__(
-        self,
-        compiled: CompiledModel,
-        kinds: Sequence[Kind],
-        *,
-        ignore: Collection[str] = (),
-        ranges: Ranges | None = None,
-        margin: float = MARGIN,
-        record: Ranges | None = None,
+        self, compiled: CompiledModel, options: TrapOptions, ranges: Ranges | None = None, record: Ranges | None = None
     ) -> None:
-        self._kinds, self._margin, self._record = kinds, margin, record
+        self._kinds, self._margin, self._record = options.kinds, options.margin, record
         self._names = _names(compiled.model)
-        self._ignored = _matching(compiled.model, ignore)
+        self._ignored = _matching(compiled.model, options.ignore)
         self._ranges = ranges.tensors if ranges is not None else {}
         if ranges is not None and not self._ranges.keys() & set(self._names.values()):
             raise InputError(f"no tensor of the model has a range in the file, which has those of {ranges.model!r}")
@@ -72,9 +62,7 @@ class TrapWatcher:
     def report(self, trap: Trap | None = None) -> TrapReport:
         """The report."""
         ignored = tuple(dict.fromkeys(node.name for node in self._ignored))
-        return TrapReport(
-            tuple(self._kinds), trap, self._layers, ignored, tuple(self._without_range), tuple(self._infinite)
-        )
+        return TrapReport(self._kinds, trap, self._layers, ignored, tuple(self._without_range), tuple(self._infinite))
 
     def check_inputs(self, inputs: Mapping[Node, np.ndarray]) -> None:
         """Look at the inputs of the model: NaN and what leaves its range stop the run before it begins; infinities are

@@ -13,7 +13,7 @@ from irexec.errors import InputError
 from irexec.ir.graph import Value
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.inputs import Inputs, bind_inputs
-from irexec.runtime.run_progress import RunProgress
+from irexec.runtime.observation import RunProgress
 from irexec.runtime.watched import watched_values
 from irexec.tools.trapping.options import KINDS, MARGIN, Kind, TrapOptions
 from irexec.tools.trapping.ranges import Ranges, check_ranges_file, read_ranges, write_ranges
@@ -86,7 +86,7 @@ def record_ranges(
     ranges = check_ranges_file(path, {})
     compiled = CompiledModel(as_model(model), precision=precision, threads=threads, tolerant=True)
     for inputs in runs:
-        _run(compiled, inputs, _results(compiled), TrapWatcher(compiled, (), record=ranges))
+        _run(compiled, inputs, _results(compiled), TrapWatcher(compiled, TrapOptions(), record=ranges))
         ranges.runs += 1
     ranges.model = compiled.model.name
     write_ranges(path, ranges)
@@ -136,13 +136,10 @@ def run_with_trap(
     Returns:
         What was found, and the arrays of the values; none if the run was stopped.
     """
-    record = (
-        None if options.record is None else check_ranges_file(options.record, {**(read or {}), **options.files_read()})
-    )
+    taken = {**(read or {}), **options.files_read()}
+    record = None if options.record is None else check_ranges_file(options.record, taken)
     ranges = None if options.ranges is None else read_ranges(options.ranges)
-    watcher = TrapWatcher(
-        compiled, options.kinds, ignore=options.ignore, ranges=ranges, margin=options.margin, record=record
-    )
+    watcher = TrapWatcher(compiled, options, ranges, record)
     try:
         found = _run(compiled, inputs, values, watcher, timeout, progress)
     except Trapped as trapped:

@@ -15,7 +15,7 @@ RUNNING = (
     Mutation(
         "what is written to a variable is lost",
         "irexec/runtime/execute.py",
-        "            state.update(variables.written)\n",
+        "            run.state.update(variables.written)\n",
         "            pass\n",
         ("tests/runtime/test_session.py",),
     ),

@@ -19,16 +19,20 @@ RNG = np.random.default_rng(17)
 SQUARE, SHIFT, HEAD = (RNG.normal(size=size).astype(np.float32) for size in ((6, 6), 6, (6, 5)))
 
 
+@pytest.mark.parametrize("is_exchanged", [False, True])
 @pytest.mark.parametrize("shape", [(6,), (1, 6)])
-def test_a_product_with_swapped_operands_is_named_alone(shape: tuple[int, ...]) -> None:
-    """The layer after it computes what A's layer does, whatever axes of size 1 its constant has."""
+def test_a_product_with_swapped_operands_is_named_alone(shape: tuple[int, ...], is_exchanged: bool) -> None:
+    """The layer after it computes what A's layer does, whatever axes of size 1 its constant has, and in any order of
+    its operands."""
     square = SQUARE + SQUARE.T
 
     def model(name: str, swapped: bool) -> Model:
         b = Builder(name)
         x = b.emit("Tanh", b.parameter("f32", (6, 6), "x"), name=f"{name}.tanh")
         product = b.emit("MatMul", *((square, x) if swapped else (x, square)), name=f"{name}.product")
-        total = b.emit("Add", product, SHIFT.reshape(shape if swapped else (6,)), name=f"{name}.shift")
+        shift = b.constant(SHIFT.reshape(shape if swapped else (6,)))
+        operands = (shift, product) if swapped and is_exchanged else (product, shift)
+        total = b.emit("Add", *operands, name=f"{name}.shift")
         b.result(b.emit("Softmax", total, axis=1, name=f"{name}.y"))
         return b.model()
 

@@ -12,7 +12,7 @@ from irexec.ir.graph import Node, Value
 from irexec.tools.arrays.agreement import Agreement
 from irexec.tools.compare import Comparison, compare
 from irexec.tools.compare.comparison import TensorRow
-from irexec.tools.compare.constants import KnownConstants, is_scaled
+from irexec.tools.compare.constants import KnownConstants, is_scaled, same_weights
 from irexec.tools.compare.evidence import order_of_axes, wrong_pairs
 from irexec.tools.compare.pairs import Pairs
 from irexec.tools.compare.rows import Ancestors, Found, layer
@@ -198,3 +198,41 @@ def test_another_shape_is_evidence_of_floats_alone_and_only_where_results_differ
         [found], pairs, ancestors, {}, lambda one, other: False, lambda value: True, results_agree=results_agree
     )
     assert (other in wrong) is is_wrong
+
+
+def test_layers_are_paired_by_weights_in_any_order_of_elements() -> None:
+    """Weights that two layers read, and the weights of layers of another type, pair nothing."""
+    weights = [RNG.normal(size=(9, 9)).astype(np.float32) for _ in range(3)]
+
+    def model(order: list[int], moved: bool) -> Model:
+        b = Builder("m")
+        x = b.parameter("f32", (9, 9), "x")
+        for i in order:
+            w = b.constant(weights[i].T.copy() if moved else weights[i])
+            y = b.emit("MatMul", x, w, transpose_b=moved, name=f"w{i}")
+            b.result(b.emit("MatMul", y, w, name="again") if i == 1 else y)
+        b.result(b.emit("Add" if moved else "Multiply", x, weights[2] + 1, name="sum"))
+        return b.model()
+
+    pairs = same_weights(model([0, 1, 2], False), model([2, 0, 1], True))
+    assert sorted((one.name, other.name) for one, other in pairs) == [("w0", "w0"), ("w2", "w2")]
+
+
+def test_constants_that_a_has_in_several_layers_are_known() -> None:
+    """(x + b) * s - t is x * s + (b * s - t)."""
+    b_, s_, t_ = (RNG.normal(size=9).astype(np.float32) for _ in range(3))
+    left = RNG.normal(size=9).astype(np.float32)
+
+    def model(shift: np.ndarray) -> Model:
+        b = Builder("m")
+        x = b.parameter("f32", (4, 9), "x")
+        b.result(b.emit("Add", b.emit("Multiply", x, s_), shift, name="shift"))
+        return b.model()
+
+    a = Builder("a")
+    x = a.parameter("f32", (4, 9), "x")
+    y = a.emit("Subtract", a.emit("Multiply", a.emit("Add", x, b_), s_), t_)
+    a.result(a.emit("MatMul", y, a.emit("Unsqueeze", left, np.array(1))))
+    known = KnownConstants(a.model())
+    assert not known.unknown(model(b_ * s_ - t_))
+    assert [node.name for node in known.unknown(model(b_ * s_ + t_))] == ["shift"]

@@ -6,7 +6,7 @@ import tempfile
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from irexec.io.onnx_bytes import is_onnx
 from irexec.io.regular_files import open_regular
 from irexec.ir.graph import Value
 from irexec.runtime.inputs import bind_inputs
-from irexec.tools.engines.runtimes.process import ProcessRuntime, Worker
+from irexec.tools.engines.runtimes.process import ProcessRuntime
 from irexec.tools.engines.runtimes.results import carried_type
 from irexec.tools.engines.runtimes.runtime import Arrays, Runtime, in_carrier
 
@@ -28,7 +28,6 @@ class OnnxFileRuntime(Runtime):
     """The .onnx file that a model came from. It gives the values that have the name of a tensor of the file.
 
     Args:
-        name: of the runtime.
         model: converted from the file ``model.path``.
 
     Raises:
@@ -36,10 +35,12 @@ class OnnxFileRuntime(Runtime):
         ConversionError: the file cannot be read.
     """
 
-    def __init__(self, name: str, model: Model, **process: Any) -> None:
+    engine: ClassVar[str]
+
+    def __init__(self, model: Model, **process: Any) -> None:
         if model.path is None or not _is_onnx(model.path):
-            raise InputError(f"{name} runs .onnx files only, and {model.path or 'the model'} is an IR")
-        super().__init__(name, model, **process)
+            raise InputError(f"{self.engine} runs .onnx files only, and {model.path or 'the model'} is an IR")
+        super().__init__(self.engine, model, **process)
         from converters.onnx.observe import tensor_names
 
         self.path = model.path
@@ -47,14 +48,12 @@ class OnnxFileRuntime(Runtime):
         self._facts = infer_shapes(model, tolerant=True).facts
 
     def gives(self, value: Value) -> bool:
-        """See Runtime."""
         return self._name(value) is not None
 
     def _name(self, value: Value) -> str | None:
         return next((name for name in value.names if name in self._names), None)
 
     def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
-        """See Runtime."""
         from converters.onnx.observe import write_observed
 
         elements = [self._facts[value].element if value in self._facts else None for value in values]
@@ -104,31 +103,18 @@ def _onnx_name(element: object) -> str:
 
 
 class OnnxRuntime(OnnxFileRuntime, ProcessRuntime):
-    """ONNX Runtime, in a process of its own.
+    """ONNX Runtime, in a process of its own."""
 
-    Args:
-        model: see OnnxFileRuntime.
-        threads, timeout, worker: see ProcessRuntime.
-    """
-
-    def __init__(
-        self, model: Model, *, threads: int | None = None, timeout: float | None = None, worker: Worker | None = None
-    ) -> None:
-        super().__init__("onnxruntime", model, threads=threads, timeout=timeout, worker=worker)
+    engine = "onnxruntime"
 
     def _run(self, path: Path, feeds: Sequence[Arrays]) -> list[list[np.ndarray]]:
         return self._ask(path, feeds, str(self.path))
 
 
 class OnnxReferenceRuntime(OnnxFileRuntime):
-    """The reference evaluator of the package onnx, in this process: slow, and as the specification says.
+    """The reference evaluator of the package onnx, in this process: slow, and as the specification says."""
 
-    Args:
-        model: see OnnxFileRuntime.
-    """
-
-    def __init__(self, model: Model) -> None:
-        super().__init__("onnx", model)
+    engine = "onnx"
 
     def _run(self, path: Path, feeds: Sequence[Arrays]) -> list[list[np.ndarray]]:
         from converters.onnx.reference import open_evaluator

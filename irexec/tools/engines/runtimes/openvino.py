@@ -5,17 +5,19 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import save_model
+from irexec.dtypes.elements import Element
 from irexec.errors import EngineError, InputError
 from irexec.ir.graph import Value
 from irexec.messages import counted
 from irexec.runtime.inputs import bind_inputs
-from irexec.tools.engines.runtimes.process import ProcessRuntime, Worker
+from irexec.tools.engines.runtimes.process import ProcessRuntime
 from irexec.tools.engines.runtimes.results import ObservedCopy, observed
 from irexec.tools.engines.runtimes.runtime import Arrays, in_carrier
 
@@ -33,25 +35,15 @@ class OpenVINORuntime(ProcessRuntime):
     """A model in OpenVINO. Each call of ``run_all`` compiles a copy with the values as outputs: pass many at once.
 
     A copy from which intermediate values are taken is fused less than the model itself.
-
-    Args:
-        model: the model, as written by irexec.
-        threads, timeout, worker: see ProcessRuntime.
     """
 
-    def __init__(
-        self, model: Model, *, threads: int | None = None, timeout: float | None = None, worker: Worker | None = None
-    ) -> None:
-        super().__init__("openvino", model, threads=threads, timeout=timeout, worker=worker)
+    def __init__(self, model: Model, **process: Any) -> None:
+        super().__init__("openvino", model, **process)
         self._facts = infer_shapes(model, tolerant=True).facts
 
     def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
-        """See Runtime."""
-        elements = [None if value not in self._facts else self._facts[value].element for value in values]
         asked = list(dict.fromkeys([*values, *self._of_loops(values)]))
-        made = observed(
-            self.model, asked, [self._facts[value].element if value in self._facts else None for value in asked]
-        )
+        made = observed(self.model, asked, [self._element(value) for value in asked])
         feeds = [self._fed(arrays, made) for arrays in runs]
         what = str(self.model.path or self.model.name or "the model")
         with tempfile.TemporaryDirectory(prefix="irexec-openvino-") as folder:
@@ -63,10 +55,10 @@ class OpenVINORuntime(ProcessRuntime):
                 f"openvino gives {len(outputs[0])} of {counted(len(asked), 'tensor')} of {what}", engine="openvino"
             )
         position = {value: i for i, value in enumerate(asked)}
-        return [
-            [in_carrier(given[position[value]], element) for value, element in zip(values, elements, strict=True)]
-            for given in outputs
-        ]
+        return [[in_carrier(given[position[value]], self._element(value)) for value in values] for given in outputs]
+
+    def _element(self, value: Value) -> Element | None:
+        return self._facts[value].element if value in self._facts else None
 
     def _of_loops(self, values: Sequence[Value]) -> Iterator[Value]:
         """Outputs of dynamic shape of loops before the values: the plugin runs no loop with such an unread output."""

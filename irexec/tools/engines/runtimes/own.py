@@ -40,7 +40,6 @@ class OwnRuntime(Runtime):
         self._timeout = timeout
 
     def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
-        """See Runtime."""
         self._compiled.require([self._compiled.program.own(value) for value in values])
         session = self._compiled.session()
         return [session.values(dict(arrays), values, timeout=self._timeout) for arrays in runs]

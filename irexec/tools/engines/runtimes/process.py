@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -81,9 +80,7 @@ class Worker:
     def __enter__(self) -> Worker:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
 
@@ -99,7 +96,13 @@ class ProcessRuntime(Runtime):
     """
 
     def __init__(
-        self, name: str, model: Model, *, threads: int | None, timeout: float | None, worker: Worker | None
+        self,
+        name: str,
+        model: Model,
+        *,
+        threads: int | None = None,
+        timeout: float | None = None,
+        worker: Worker | None = None,
     ) -> None:
         super().__init__(name, model)
         self._threads = threads

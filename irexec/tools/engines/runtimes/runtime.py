@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 
 import numpy as np
 
@@ -25,7 +24,6 @@ class Runtime(ABC):
         model: the graph whose values can be asked for.
 
     Attributes:
-        name, model: as given.
         inputs: of the model.
     """
 
@@ -71,9 +69,7 @@ class Runtime(ABC):
     def __enter__(self) -> Runtime:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
 

@@ -69,11 +69,9 @@ class CommandCheck(Check):
 
     @property
     def identity(self) -> Sequence[object]:
-        """See Check."""
         return ("check", *self.arguments, self.expect_text)
 
     def __call__(self, candidate: Candidate) -> Failure | None:
-        """See Check."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="irexec-reduce-")
         folder = Path(self._folder.name)
@@ -87,13 +85,11 @@ class CommandCheck(Check):
         return failure
 
     def command(self, files: Files) -> list[str]:
-        """See Check."""
         return [
             argument.replace(_INPUTS, files.inputs or "").replace(_MODEL, files.model) for argument in self.arguments
         ]
 
     def close(self) -> None:
-        """See Check."""
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None

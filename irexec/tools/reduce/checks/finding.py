@@ -60,11 +60,9 @@ class FindingCheck(Check):
 
     @property
     def identity(self) -> Sequence[object]:
-        """See Check."""
         return ("finding", self.code, *([self.release] if self.release is not None else []))
 
     def __call__(self, candidate: Candidate) -> Failure | None:
-        """See Check."""
         findings = validate(
             candidate.model, weights=self._needs_weights, portability=self._is_of_portability, release=self.release
         )
@@ -75,7 +73,6 @@ class FindingCheck(Check):
         return None if same is None else Failure(self.code, _text(same))
 
     def command(self, files: Files) -> list[str]:
-        """See Check."""
         options = ["--weights"] if self._needs_weights else ["--portability"] if self._is_of_portability else []
         options += ["--for", self.release] if self.release is not None else []
         return ["irexec", "validate", *options, files.model]

@@ -78,7 +78,6 @@ class OtherModelCheck(Check):
 
     @property
     def identity(self) -> Sequence[object]:
-        """See Check."""
         return ("against", source_digest(self.other), self._options.rtol, self._options.atol, self.precision)
 
     def inputs(self, model: Model, *, others: bool) -> Mapping[str, np.ndarray]:
@@ -95,7 +94,6 @@ class OtherModelCheck(Check):
         return found
 
     def reference(self, model: Model, inputs: Sequence[np.ndarray]) -> Mapping[Value, np.ndarray]:
-        """See Check."""
         self._model = model
         given = {port.name: array for port, array in zip(model.inputs, inputs, strict=True)}
         with ExitStack() as stack:
@@ -160,7 +158,6 @@ class OtherModelCheck(Check):
         return [_part(node, known, constant) for node in list(targets)[:_STARTS]]
 
     def __call__(self, candidate: Candidate) -> Failure | None:
-        """See Check."""
         if candidate.model is self._model:
             first = self._independent[0].row if self._independent else None
             return None if first is None else self._failure(first.b.tensor, first.agreement.message)
@@ -184,7 +181,6 @@ class OtherModelCheck(Check):
         return Failure("values differ", f"{name!r} differs, where A is {self._made.a.label}: {message}")
 
     def blame(self, candidate: Candidate) -> Blame | None:
-        """See Check."""
         if self._model is None or not self._independent:
             return None
         by_id = {node.id: node for node in self._model.nodes}
@@ -195,7 +191,6 @@ class OtherModelCheck(Check):
         return blame(kept, results, self._agreeing, self._independent[-1], self._made)
 
     def command(self, files: Files) -> list[str]:
-        """See Check."""
         options = [*files.input_options, *given_options(rtol=self._options.rtol, atol=self._options.atol)]
         precision = precision_argument(self.precision)
         return ["irexec", "compare", files.expected or "", files.model, *options, *precision]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -22,12 +23,12 @@ from irexec.tools.reduce.checks.check import Check, Failure, Files, given_option
 from irexec.tools.reduce.later_runs import after_run
 
 
-class RuntimeCheck(Check):
-    """Whether a runtime and irexec differ on a candidate.
+class AgainstRuntime(Check):
+    """A check against another runtime.
 
     Args:
-        name: "openvino", or "reference" for irexec's reference kernels.
-        rtol, atol: the tolerances; by default those of ``irexec compare``.
+        name: the runtime.
+        rtol, atol: the tolerances; by default those of the command that shows the failure.
         precision: precision of f16 and bf16; by default that of the runtime.
         timeout: maximum time of each runtime in seconds.
 
@@ -47,16 +48,22 @@ class RuntimeCheck(Check):
         require_runtime(name)
         self.name, self.rtol, self.atol, self.timeout = name, rtol, atol, timeout
         self.precision: Precision = precision or precision_beside(name)
-        self._is_first = True
-        self._worker = Worker(name, timeout) if name == "openvino" else None
 
     @property
     def identity(self) -> Sequence[object]:
-        """See Check."""
         return ("against", self.name, self.rtol, self.atol, self.precision)
 
+
+class RuntimeCheck(AgainstRuntime):
+    """Whether OpenVINO, or irexec's reference kernels ("reference"), and irexec differ on a candidate."""
+
+    _is_first = True
+
+    @cached_property
+    def _worker(self) -> Worker | None:
+        return Worker(self.name, self.timeout) if self.name == "openvino" else None
+
     def __call__(self, candidate: Candidate) -> Failure | None:
-        """See Check."""
         given = _given(candidate.model)
         if not given:
             return None
@@ -83,17 +90,14 @@ class RuntimeCheck(Check):
         return None
 
     def after_run(self, model: Model, inputs: Mapping[str, np.ndarray]) -> Model | None:
-        """See Check."""
         return after_run(model, inputs, self.precision, self.timeout)
 
     def command(self, files: Files) -> list[str]:
-        """See Check."""
         options = [*files.input_options, *given_options(rtol=self.rtol, atol=self.atol)]
         precision = [f"--precision={self.precision}"] if self.precision != precision_beside(self.name) else []
         return ["irexec", "compare", files.model, "--b-runtime", self.name, *options, *precision]
 
     def close(self) -> None:
-        """See Check."""
         if self._worker is not None:
             self._worker.close()
 

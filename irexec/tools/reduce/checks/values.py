@@ -35,11 +35,9 @@ class ValuesCheck(Check):
 
     @property
     def identity(self) -> Sequence[object]:
-        """See Check."""
         return ("values", *self.kinds, self.precision)
 
     def __call__(self, candidate: Candidate) -> Failure | None:
-        """See Check."""
         given = frozenset(
             kind for kind in self.kinds if any(_count(array, kind) for array in candidate.inputs.values())
         )
@@ -59,11 +57,9 @@ class ValuesCheck(Check):
         return None
 
     def after_run(self, model: Model, inputs: Mapping[str, np.ndarray]) -> Model | None:
-        """See Check."""
         return after_run(model, inputs, self.precision, self.timeout)
 
     def command(self, files: Files) -> list[str]:
-        """See Check."""
         precision = precision_argument(self.precision)
         return ["irexec", "infer", files.model, *files.input_options, "--trap", ",".join(self.kinds), *precision]
 

@@ -1,0 +1,93 @@
+"""Corrections: single changes of one layer with which a tensor of B that differs becomes A's.
+
+Several layers may lie between the last tensors that agree and the first that differs, for example since A has other
+layers there. Each of them is changed on trial, and the part of B is computed from A's tensors. A change that gives
+A's tensor tells the layer at fault from the others: its inputs exchanged, another attribute, a constant of A, or a
+tensor of A where B lacks a layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from irexec.analysis.constant_layers import constant_layers
+from irexec.analysis.model import Model
+from irexec.ir.graph import Node, Value
+from irexec.tools.compare.edits import Theirs, edits
+from irexec.tools.compare.part_of_b import PartOfB
+
+_VARIED = 8
+"""Minimum number of different elements of a tensor that confirms a change."""
+_GIVEN = ("Parameter", "Constant")
+
+
+def corrections(part: PartOfB, a: Model, b: Model) -> dict[Node, str]:
+    """The layers with a correction in topological order, and the corrections as texts that follow "with".
+
+    Args:
+        part: the layers that may be at fault, and others in front of the tensor that differs.
+        a, b: both models.
+    """
+    expected = part.expected
+    if np.unique(expected.ravel()[:4096]).size < min(_VARIED, expected.size):
+        return {}
+    of_a = constant_layers(a)
+    found = _edited(part, _theirs(part, of_a), constant_layers(b)) | _with_tensors_of_a(part, of_a)
+    return {node: found[node] for node in part.nodes if node in found}
+
+
+def _edited(part: PartOfB, theirs: Theirs, constant: set[Node]) -> dict[Node, str]:
+    """The layers for which a change gives A's tensor; the last layers are tried first."""
+    found: dict[Node, str] = {}
+    for node in reversed(part.nodes):
+        for edit in edits(node, theirs, constant):
+            if part.left <= 0:
+                return found
+            if part.agrees(part.computed(edit=edit)):
+                found[node] = edit.text
+                break
+    return found
+
+
+def _theirs(part: PartOfB, constant: set[Node]) -> Theirs:
+    floats: dict[float, None] = {}
+    arrays: dict[str, np.ndarray] = {}
+    for node in dict.fromkeys(value.node for value in (part.pair.a, *part.region) if isinstance(value, Value)):
+        floats |= dict.fromkeys(_floats(node))
+    for value in part.region:
+        array = part.of_a(value)
+        if array.dtype.kind == "f" and (value.node.constant is not None or value.node in constant):
+            arrays[value.name] = array
+            floats |= dict.fromkeys(array.ravel().tolist() if array.size == 1 else [])
+    return Theirs(tuple(floats), tuple(arrays.items()))
+
+
+def _floats(node: Node) -> Iterator[float]:
+    """Floating-point attributes of a layer."""
+    for text in node.attributes.values():
+        for part in text.split(","):
+            try:
+                number = float(part)
+            except ValueError:
+                continue
+            if not part.strip().lstrip("-").isdigit():
+                yield number
+
+
+def _with_tensors_of_a(part: PartOfB, constant: set[Node]) -> dict[Node, str]:
+    """The layers that give A's tensor if they read another tensor of A: B lacks a layer of A in front of them."""
+    computed = [value for value in part.region if value.node.type not in _GIVEN and value.node not in constant]
+    found: dict[Node, str] = {}
+    for value in part.inputs:
+        own = part.given(value)
+        for other in computed:
+            array = part.of_a(other)
+            if array.size != own.size or array.dtype != own.dtype or part.left <= 0:
+                continue
+            if part.agrees(part.computed({value: array.reshape(own.shape)})):
+                readers = [node for node in part.nodes if value in node.inputs and node.type != "ShapeOf"]
+                found |= dict.fromkeys(readers, f"A's {other.name!r} in place of {value.name!r}")
+                break
+    return found

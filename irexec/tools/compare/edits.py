@@ -1,0 +1,228 @@
+"""Single changes of one layer, to be tried on a layer that may be at fault."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from irexec.analysis.builder import packed
+from irexec.dtypes.elements import Element
+from irexec.errors import UnsupportedError
+from irexec.ir.constants import constant_value
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Node, Value
+from irexec.schema.attributes import write_attribute
+from irexec.schema.registry import resolve
+from irexec.tools.compare.folded import COMMUTATIVE
+
+_LISTED = 8
+"""Maximum number of integers of an attribute or a constant that are changed one by one."""
+_OPERANDS = 10
+"""Maximum number of pairs of inputs that are exchanged."""
+_ORDERS = 4
+"""Maximum number of axes of a Transpose for which all orders are tried; of more axes two are exchanged."""
+_GIVEN = ("Parameter", "Constant", "Result", "ReadValue", "Assign")
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A change of a layer.
+
+    Attributes:
+        node: the layer of B.
+        text: the change, to be read after "with".
+        apply: changes a copy of the layer in a graph, given as its layers.
+    """
+
+    node: Node
+    text: str
+    apply: Callable[[Node, list[Node]], None]
+
+
+@dataclass(frozen=True)
+class Theirs:
+    """Values of A from which changes are made.
+
+    Attributes:
+        floats: attributes and single values of constants.
+        arrays: tensors of floating-point constants, by their names.
+    """
+
+    floats: tuple[float, ...]
+    arrays: tuple[tuple[str, np.ndarray], ...]
+
+
+def edits(node: Node, theirs: Theirs, constant: set[Node]) -> Iterator[Edit]:
+    """The changes of a layer that are tried.
+
+    Args:
+        node: the layer of B.
+        theirs: values of A.
+        constant: the layers of B that are computed from constants alone.
+    """
+    if node.type in _GIVEN or node.bodies:
+        return
+    yield from _with_exchanged_inputs(node)
+    yield from _with_other_attributes(node, theirs)
+    for i, value in enumerate(node.inputs):
+        if value is not None and (value.node.constant is not None or value.node in constant):
+            yield from _with_constant_of_a(node, i, value, theirs)
+        if value is not None and value.node.constant is not None:
+            yield from _with_other_integers(node, i, value.node)
+    yield from _left_out(node)
+
+
+def _with_exchanged_inputs(node: Node) -> Iterator[Edit]:
+    if node.type in COMMUTATIVE:
+        return
+    inputs = [(i, value) for i, value in enumerate(node.inputs) if value is not None]
+    pairs = [
+        (i, j)
+        for (i, one), (j, other) in itertools.combinations(inputs, 2)
+        if one is not other and _element(one) is not None and _element(one) is _element(other)
+    ]
+    for i, j in pairs[:_OPERANDS]:
+        yield Edit(node, f"inputs {i} and {j} exchanged", partial(_exchange, i=i, j=j))
+
+
+def _exchange(node: Node, _: list[Node], *, i: int, j: int) -> None:
+    one, other = node.ports[i], node.ports[j]
+    one.source, other.source = other.source, one.source
+
+
+def _with_other_attributes(node: Node, theirs: Theirs) -> Iterator[Edit]:
+    choices = _choices(node)
+    for name, text in sorted(node.attributes.items(), key=lambda one: bool(choices.get(one[0]))):
+        for other in _other_texts(text.strip(), choices.get(name, ()), theirs):
+            yield Edit(node, f"{name}={other}", partial(_set, name=name, text=other))
+
+
+def _set(node: Node, _: list[Node], *, name: str, text: str) -> None:
+    node.attributes[name] = text
+    node.typed = None
+
+
+def _choices(node: Node) -> dict[str, tuple[str, ...]]:
+    """The spellings of the attributes that are enums."""
+    try:
+        return {one.name: one.choices for one in resolve(node.type, node.version).attributes}
+    except UnsupportedError:
+        return {}
+
+
+def _other_texts(text: str, choices: Sequence[str], theirs: Theirs) -> Iterator[str]:
+    """Other values of an attribute: another truth value or choice, an integer that is larger or smaller by 1, or a
+    floating-point value of A."""
+    if choices:
+        yield from (one for one in choices if one.lower() != text.lower())
+    elif text.lower() in ("true", "false"):
+        yield "true" if text.lower() == "false" else "false"
+    else:
+        parts = [part.strip() for part in text.split(",")]
+        for i, part in enumerate(parts[:_LISTED]):
+            for other in _other_numbers(part, theirs):
+                yield ", ".join([*parts[:i], other, *parts[i + 1 :]])
+
+
+def _other_numbers(text: str, theirs: Theirs) -> Iterator[str]:
+    if text.lstrip("-").isdigit():
+        yield from (str(int(text) + step) for step in (-1, 1))
+        return
+    try:
+        own = float(text)
+    except ValueError:
+        return
+    yield from (write_attribute(value) for value in theirs.floats if value != own)
+
+
+def _with_constant_of_a(node: Node, i: int, value: Value, theirs: Theirs) -> Iterator[Edit]:
+    """The layer with constants of A in place of one of its own; a single value is repeated."""
+    fact = value.fact
+    if fact is None or not fact.is_static or fact.element is None or not fact.element.is_float:
+        return
+    element, shape = fact.element, fact.static_shape
+    for name, array in theirs.arrays:
+        for fitting in _fitting(array, shape):
+            change = partial(_replace, i=i, array=fitting, element=element)
+            yield Edit(node, f"A's constant {name!r} at input {i}", change)
+
+
+def _fitting(array: np.ndarray, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
+    """An array in another shape: with as many elements, transposed, or repeated."""
+    size = int(np.prod(shape, dtype=np.int64))
+    if array.size == size:
+        yield array.reshape(shape)
+        if array.ndim == 2 and min(array.shape) > 1 and array.T.shape == shape:
+            yield array.T
+    elif array.size == 1:
+        yield np.full(shape, array.reshape(()), array.dtype)
+
+
+def _replace(node: Node, nodes: list[Node], *, i: int, array: np.ndarray, element: Element) -> None:
+    """Give a layer a new Constant."""
+    fresh = Node(max(one.id for one in nodes) + 1, f"edit {len(nodes)}", "Constant", "opset1")
+    fresh.constant = packed(np.ascontiguousarray(array.astype(element.carrier)), element)
+    fresh.attributes |= {"element_type": element.name, "shape": write_attribute(array.shape)}
+    fresh.outputs.append(Value(fresh, 0, Fact(element, array.shape)))
+    nodes.append(fresh)
+    node.ports[i].source = fresh.outputs[0]
+
+
+def _with_other_integers(node: Node, i: int, source: Node) -> Iterator[Edit]:
+    """The layer with other integers in a small constant: two exchanged, or one that is larger or smaller by 1."""
+    constant = source.constant
+    if constant is None or not constant.element.is_integer or not 0 < constant.count <= _LISTED:
+        return
+    element, values = constant.element, constant_value(constant)
+    for other in _other_integers(node, i, values):
+        yield Edit(node, f"{other.tolist()} at input {i}", partial(_replace, i=i, array=other, element=element))
+
+
+def _other_integers(node: Node, i: int, values: np.ndarray) -> Iterator[np.ndarray]:
+    flat = values.ravel()
+    is_order = node.type == "Transpose" and i == 1
+    if is_order and flat.size <= _ORDERS:
+        orders = itertools.permutations(range(flat.size))
+        yield from (np.array(order, values.dtype) for order in orders if list(order) != flat.tolist())
+        return
+    for one, other in itertools.combinations(range(flat.size), 2):
+        if flat[one] != flat[other]:
+            moved = flat.copy()
+            moved[[one, other]] = flat[[other, one]]
+            yield moved.reshape(values.shape)
+    for k in range(0 if is_order else flat.size):
+        for value in _near(node, int(flat[k]), flat.size):
+            moved = flat.copy()
+            moved[k] = value
+            yield moved.reshape(values.shape)
+
+
+def _near(node: Node, value: int, count: int) -> list[int]:
+    """Other values of an integer: its neighbours, and all axes of the first input if it is the only one."""
+    fact = node.inputs[0].fact if node.inputs and node.inputs[0] is not None else None
+    rank = len(fact.shape) if count == 1 and fact is not None and fact.shape is not None else 0
+    return [one for one in dict.fromkeys([value - 1, value + 1, *range(rank)]) if one != value]
+
+
+def _left_out(node: Node) -> Iterator[Edit]:
+    """The graph without the layer, whose first input has the shape of its output."""
+    source = node.inputs[0] if node.inputs else None
+    if source is None or source.fact is None or len(node.outputs) != 1 or node.outputs[0].fact is None:
+        return
+    if source.node.type != "Constant" and source.fact == node.outputs[0].fact:
+        yield Edit(node, "this layer left out", _leave_out)
+
+
+def _leave_out(node: Node, nodes: list[Node]) -> None:
+    for other in nodes:
+        for port in other.ports:
+            if port.source is node.outputs[0]:
+                port.source = node.ports[0].source
+
+
+def _element(value: Value) -> Element | None:
+    return None if value.fact is None else value.fact.element
