@@ -41,6 +41,9 @@ class Isolated:
         options: threads, memory and time of the runtimes.
         shapes: shapes of B's tensors; replacements have as many elements.
         orders: orders of axes that turn replacements into B's tensors; see Pairs.
+
+    Attributes:
+        facts: facts of the values of B.
     """
 
     def __init__(
@@ -53,7 +56,7 @@ class Isolated:
     ) -> None:
         self._b, self._options, self._by_b = b, options, sources
         self._shapes, self._orders = shapes or {}, orders or {}
-        self._facts = infer_shapes(b.model, tolerant=True).facts
+        self.facts = infer_shapes(b.model, tolerant=True).facts
 
     def chosen(self, tensors: Sequence[TensorPair], uncompared: list[Uncompared]) -> list[TensorPair]:
         """The tensors of layers that can be run alone; the others are added to ``uncompared`` with the reason."""
@@ -164,7 +167,7 @@ class Isolated:
 
     def element(self, value: Value) -> Element | None:
         """The element type of a value of B."""
-        return self._facts[value].element if value in self._facts else None
+        return self.facts[value].element if value in self.facts else None
 
     def nodes(self, batch: Sequence[TensorPair]) -> Iterator[Node]:
         """All layers that a batch needs, in topological order."""

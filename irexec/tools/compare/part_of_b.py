@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from irexec.analysis.cost import LayerCosts
 from irexec.errors import IrexecError, RunTimeoutError
 from irexec.ir.graph import Node, Value
 from irexec.tools.compare.edits import Edit
@@ -22,6 +23,8 @@ _LAYERS = 60
 """Maximum number of layers of a part of A or B."""
 _TRIALS = 400
 """Maximum number of runs of a part."""
+_WORK = 500_000_000_000
+"""Maximum number of multiply-accumulates of all runs of a part."""
 
 
 class PartOfB:
@@ -49,7 +52,8 @@ class PartOfB:
         self.nodes: list[Node] = list(self._isolated.nodes([pair]))
         self.inputs = self._isolated.inputs([pair])
         self.region = self._region({context.pairs.by_b.get(value) for value in self.inputs})
-        self.left = _TRIALS
+        macs = LayerCosts(context.b.model, self._isolated.facts).of(self.nodes).macs or 1
+        self.left = min(_TRIALS, _WORK // macs)
 
     @classmethod
     def of(cls, target: Found, candidates: set[Node], rows: Rows, context: OpenSides) -> PartOfB | None:

@@ -40,7 +40,7 @@ def reaches(part: PartOfB) -> dict[Node, float]:
     arrays = part.inner([value for node in part.nodes for value in node.outputs if _is_float(value)])
     for value, array in arrays.items():
         for node in _blamed(part, value):
-            changed = part.computed({value: _noisy(array)})
+            changed = part.computed({value: _noisy(array)}) if part.left > 0 else None
             if changed is None or changed.size != own.size:
                 continue
             reached = _differ(changed.reshape(own.shape), own, _UNCHANGED)
