@@ -16,7 +16,7 @@ import irexec.records
 import irexec.saving
 
 if TYPE_CHECKING:
-    from irexec import opset, plugins
+    from irexec import opset, plugins, testing
     from irexec.analysis.builder import Builder
     from irexec.analysis.codes import explain, findings
     from irexec.analysis.cost import Cost
@@ -297,6 +297,7 @@ __all__ = [
     "save_model",
     "script",
     "string",
+    "testing",
     "translates",
     "trap",
     "tree",
@@ -392,7 +393,7 @@ _PUBLIC: dict[str, tuple[str, str]] = {
     for module, names in _MODULES.items()
     for entry in names.split(", ")
 }
-_SUBMODULES = ("opset", "plugins")
+_SUBMODULES = ("opset", "plugins", "testing")
 
 
 # The tools draw the displays of objects of any layer, the API writes models, and the editor changes them; no layer

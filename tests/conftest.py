@@ -16,7 +16,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The laws are asserted there, not in the tests: what differs is to be shown all the same.
-pytest.register_assert_rewrite("tests.support.laws", "tests.onnx.control")
+pytest.register_assert_rewrite("irexec.testing.laws", "tests.onnx.control")
 
 settings.register_profile(
     "irexec", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]

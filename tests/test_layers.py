@@ -38,9 +38,10 @@ _LAYERS["runtime"] = {*_LAYERS["compile"], "compile"}
 _LAYERS["api"] = {"errors", "dtypes", "ir", "io", "analysis", "runtime"}
 _LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api", "authoring", "opset", "display"}
 _LAYERS["integrations"] = {*_LAYERS["tools"], "tools"}
+_LAYERS["testing"] = {*_LAYERS["tools"], "tools"}
 _LAYERS["ray"] = {"tools"}
 _LAYERS["cli"] = {*_LAYERS["tools"], "tools", "integrations", "startup", "__init__"}
-_LAYERS["__init__"] = {*_LAYERS["tools"], "tools", "startup", "saving", "authoring", "opset", "plugins"}
+_LAYERS["__init__"] = {*_LAYERS["tools"], "tools", "startup", "saving", "authoring", "opset", "plugins", "testing"}
 _LAYERS["__main__"] = {"cli"}
 # Objects of any layer display in a notebook: the layer says that they do (records), and the tools say how (display).
 for _name in _LAYERS.keys() - {"startup", "saving", "deprecation", "messages", "records", "display", "errors"}:
@@ -87,7 +88,8 @@ _ONLY = {
     "ray": ("irexec/integrations/ray_data.py",),
     "pyarrow": ("irexec/tools/batch/tables.py",),
     "resvg_py": ("irexec/tools/graph/png.py",),
-    "onnx": ("converters/onnx/",),
+    "onnx": ("converters/onnx/", "irexec/testing/conversion.py"),
+    "pytest": ("irexec/testing/checking.py",),
     "onnxruntime": ("converters/onnx/reference.py", "irexec/tools/engines/engine.py"),
     "openvino": ("irexec/tools/engines/engine.py",),
     "google": ("converters/onnx/", "irexec/integrations/model_extensions.py"),

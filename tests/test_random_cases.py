@@ -7,8 +7,9 @@ import pytest
 
 from irexec.errors import OpError
 from irexec.schema.registry import definitions
+from irexec.testing.laws import infer, kernel, read_only
+from irexec.testing.partial_facts import exact_facts
 from tests.oracle.random_cases import EXEMPT, random_cases
-from tests.support.laws import exact_facts, infer, kernel, read_only
 
 
 def test_every_operation_is_drawn() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import NEWEST_OPSET, definitions, opset_versions, resolve
-from tests.support.cases import Case, FactsCase, families
+from irexec.testing import Case, FactsCase
+from tests.support.cases import families
 
 _PAIRS = opset_versions()
 _ROWS = [row for rows in families().values() for row in rows]

@@ -15,9 +15,11 @@ from irexec.ir.facts import Fact
 from irexec.schema.attributes import REQUIRED, Attribute
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import definitions
-from tests.support.attributes import read_attributes
-from tests.support.cases import Case, FactsCase, Refusal, Row, Typed, families
-from tests.support.laws import exact_facts, infer
+from irexec.testing import Case, FactsCase, Refusal, Row, Typed
+from irexec.testing.laws import infer
+from irexec.testing.partial_facts import exact_facts
+from irexec.testing.rows import read_attributes
+from tests.support.cases import families
 
 # Their rows are graphs.
 _IN_GRAPHS = {"Parameter", "Result", "Constant", "ReadValue", "Assign", "If", "Loop", "TensorIterator"}

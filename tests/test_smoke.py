@@ -14,8 +14,9 @@ import converters
 import irexec
 from irexec.cli.commands import COMMANDS
 from irexec.cli.main import run
-from tests.support.cases import Case, families
-from tests.support.laws import every_law
+from irexec.testing import Case
+from irexec.testing.laws import every_law
+from tests.support.cases import families
 from tests.support.paths import DIGITS
 from tests.test_laws import expected_of
 

@@ -15,10 +15,10 @@ from irexec.authoring.operations import WRITTEN, function_name, function_of
 from irexec.authoring.tensor import Tensor
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import NEWEST_OPSET, definitions, newest
+from irexec.testing import Case, model_of
+from irexec.testing.rows import read_attributes
 from tests.support import opset_stub
-from tests.support.attributes import read_attributes
-from tests.support.cases import Case, families
-from tests.support.laws import build
+from tests.support.cases import families
 
 _ROWS: dict[OpDef, list[Case]] = {}
 for _rows in families().values():
@@ -43,7 +43,7 @@ def _function(definition: OpDef) -> object:
 
 
 def _model(row: Case) -> irexec.Model:
-    """The model of a row as tests.support.laws.build makes it with Builder."""
+    """The model of a row as irexec.testing.model_of makes it with Builder."""
     inputs = [opset.parameter(x.array.shape, x.element, f"input{i}") for i, x in enumerate(row.inputs)]
     made = _function(row.definition)(
         *inputs, **row.definition.ungrouped(read_attributes(row.definition, row.attributes))
@@ -54,7 +54,7 @@ def _model(row: Case) -> irexec.Model:
 @pytest.mark.parametrize("definition", _FUNCTIONS, ids=_id)
 def test_the_model_of_every_row_is_that_of_builder(definition: OpDef) -> None:
     for row in _ROWS.get(definition, []):
-        made, expected = _model(row), build(row)[0]
+        made, expected = _model(row), model_of(row)[0]
         assert io.write_text(made) == io.write_text(expected), row.id
 
 
@@ -67,7 +67,7 @@ def test_a_model_of_every_operation_validates_and_runs(definition: OpDef) -> Non
         model = _model(row)
         assert [finding for finding in irexec.validate(model) if finding.severity == "error"] == []
         outputs = irexec.compile_model(model)([x.array for x in row.inputs])
-        expected = irexec.compile_model(build(row)[0])([x.array for x in row.inputs])
+        expected = irexec.compile_model(model_of(row)[0])([x.array for x in row.inputs])
         assert [value.tobytes() for value in outputs.values() if value.dtype != object] == [
             value.tobytes() for value in expected.values() if value.dtype != object
         ]

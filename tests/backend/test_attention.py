@@ -10,7 +10,7 @@ import pytest
 from irexec.backend import attention
 from irexec.backend.attention import RowAttention, TiledAttention
 from irexec.backend.kernel import Kernel
-from tests.support.tasks import candidates, run_kernel, task_of
+from irexec.testing.tasks import candidates, run_kernel, task_of
 
 # (leading axes of query and of key, rows, columns, width, width of the value)
 SIZES = [

@@ -17,9 +17,11 @@ from irexec.backend.kernel import Task
 from irexec.backend.registry import BlockOperation, find_block_operation, is_element_wise
 from irexec.backend.scratch import Scratch
 from irexec.ir.facts import Fact
-from tests.support.cases import Case, families
-from tests.support.laws import assert_same, attributes_of, exact_facts, infer, kernel
-from tests.support.tasks import candidates, run_kernel
+from irexec.testing import Case
+from irexec.testing.laws import assert_same, attributes_of, infer, kernel
+from irexec.testing.partial_facts import exact_facts
+from irexec.testing.tasks import candidates, run_kernel
+from tests.support.cases import families
 
 _ROWS = [row for rows in families().values() for row in rows if isinstance(row, Case)]
 

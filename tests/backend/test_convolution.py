@@ -17,6 +17,7 @@ from irexec.backend.pool import pool_of
 from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import F32
 from irexec.schema.registry import resolve
+from irexec.testing.tasks import candidates, run_kernel, task_of
 from tests.support.convolutions import (
     bias_residual_relu,
     check_candidates,
@@ -24,7 +25,6 @@ from tests.support.convolutions import (
     operands_of,
     random_arrays,
 )
-from tests.support.tasks import candidates, run_kernel, task_of
 
 ONES = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0)}
 PADS = ONES | {"pads_begin": (1, 1), "pads_end": (1, 1)}

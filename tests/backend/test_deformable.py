@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from irexec.schema.registry import resolve
+from irexec.testing.tasks import task_of
 from tests.support.convolutions import bias_residual_relu, check_candidates, operands_of
-from tests.support.tasks import task_of
 
 # Data, filter, deformable groups, groups, spatial attributes.
 ROWS = [

@@ -11,8 +11,8 @@ import pytest
 from irexec.backend import depthwise_products, depthwise_windows
 from irexec.backend.depthwise_products import DepthwiseProducts
 from irexec.backend.depthwise_windows import DepthwiseWindows
-from tests.support.kernel_checks import check_kernels
-from tests.support.tasks import candidates, task_of
+from irexec.testing.kernels import check_kernels
+from irexec.testing.tasks import candidates, task_of
 
 # Data (N, C, spatial...), kernel, strides, dilations, pads begin, pads end, output channels for each group.
 ROWS = [

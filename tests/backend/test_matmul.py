@@ -15,7 +15,7 @@ from irexec.backend.linear import DirectLinear, NarrowLinear, TransposedLinear
 from irexec.backend.matmul import MatrixProducts
 from irexec.backend.pool import pool_of
 from irexec.backend.scratch import Scratch
-from tests.support.tasks import candidates, run_kernel, task_of
+from irexec.testing.tasks import candidates, run_kernel, task_of
 
 F32 = np.dtype(np.float32)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from irexec.backend import movement
-from tests.support.kernel_checks import check_kernels
+from irexec.testing.kernels import check_kernels
 
 TYPES = [np.float32, np.float16, np.int64, np.bool_]
 

@@ -15,7 +15,7 @@ from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.normalization import ColumnNormalization, GroupRows, RowNormalization, groups_of
 from irexec.backend.pool import pool_of
 from irexec.backend.scratch import Scratch
-from tests.support.tasks import candidates, task_of
+from irexec.testing.tasks import candidates, task_of
 
 F32 = np.dtype(np.float32)
 

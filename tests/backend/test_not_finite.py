@@ -14,9 +14,9 @@ import pytest
 
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.kernel import Task
+from irexec.testing.kernels import in_order
+from irexec.testing.tasks import candidates, run_kernel, task_of
 from tests.support.convolutions import variants
-from tests.support.kernel_checks import in_order
-from tests.support.tasks import candidates, run_kernel, task_of
 
 SPREADING = ("Winograd", "depthwise by products")
 """Algorithms whose tiles become NaN, and never more than the tile: as many pixels."""

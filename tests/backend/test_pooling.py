@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from irexec.backend import pooling
-from tests.support.kernel_checks import check_kernels
+from irexec.testing.kernels import check_kernels
 
 # Data, kernel, strides, pads begin, pads end, rounding, dilations.
 ROWS = [

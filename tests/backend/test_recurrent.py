@@ -13,7 +13,7 @@ from irexec.backend.kernel import KernelContext
 from irexec.backend.pool import pool_of
 from irexec.backend.scratch import Scratch
 from irexec.schema.recurrent import CellAttributes, GRUCellAttributes, GRUSequenceAttributes, SequenceAttributes
-from tests.support.tasks import candidates, run_kernel, task_of
+from irexec.testing.tasks import candidates, run_kernel, task_of
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from irexec.backend import reduction
-from tests.support.kernel_checks import check_kernels
-from tests.support.tasks import candidates, run_kernel, task_of
+from irexec.testing.kernels import check_kernels
+from irexec.testing.tasks import candidates, run_kernel, task_of
 
 TYPES = [("ReduceSum", "opset1"), ("ReduceMean", "opset1"), ("ReduceMax", "opset1"), ("ReduceMin", "opset1"),
          ("ReduceProd", "opset1"), ("ReduceL1", "opset4"), ("ReduceL2", "opset4")]  # fmt: skip

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from irexec.backend import resizing
-from tests.support.kernel_checks import check_kernels
-from tests.support.tasks import candidates, task_of
+from irexec.testing.kernels import check_kernels
+from irexec.testing.tasks import candidates, task_of
 
 MODES = ["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"]
 # Data, axes, sizes.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from irexec.backend import softmax
-from tests.support.kernel_checks import check_kernels
+from irexec.testing.kernels import check_kernels
 
 
 @pytest.mark.parametrize(("type", "version"), [("Softmax", "opset1"), ("Softmax", "opset8"), ("LogSoftmax", "opset5")])

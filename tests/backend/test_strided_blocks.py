@@ -12,7 +12,7 @@ from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import element
 from irexec.ir.facts import Fact
 from irexec.schema.registry import resolve
-from tests.support.attributes import read_attributes
+from irexec.testing.rows import read_attributes
 
 _ONE_INPUT = (
     "Abs",

@@ -27,9 +27,9 @@ from irexec.backend.pool import pool_of
 from irexec.backend.scratch import Scratch
 from irexec.ir.facts import Fact
 from irexec.schema.registry import resolve
+from irexec.testing.kernels import in_order
+from irexec.testing.tasks import candidates
 from tests.support.convolutions import bias_residual_relu, operands_of, orders_of
-from tests.support.kernel_checks import in_order
-from tests.support.tasks import candidates
 
 # A candidate counts as the fastest if it takes at most this much longer.
 _TIE = 1.05

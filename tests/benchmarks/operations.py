@@ -23,8 +23,7 @@ import openvino as ov
 
 import irexec
 from irexec import io
-from tests.support.cases import Case, case, random
-from tests.support.laws import build
+from irexec.testing import Case, case, model_of, random
 
 
 def convolution(
@@ -146,7 +145,7 @@ def best(runs: list[Callable[[], object]], seconds: float) -> list[float]:
 
 def engines(row: Case, first_constant: int, threads: int) -> list[Callable[[], object]]:
     """The row in irexec and in OpenVINO, as calls on its inputs."""
-    model, fed = build(row, first_constant)
+    model, fed = model_of(row, first_constant)
     text, blob = io.write_text(model)
     core = ov.Core()
     options = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tests.support.cases import case, emptied, facts_case, odd, random, refuses, typed
+from irexec.testing import case, facts_case, random, refuses, typed
+from tests.support.cases import emptied, odd
 
 A, B = random("f32", 2, 3), random("f32", 2, 3, low=0.5, high=2, seed=1)
 BINARY = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.support.cases import Row, case, facts_case, random, refuses, typed
+from irexec.testing import Row, case, facts_case, random, refuses, typed
 
 _Q, _K, _V = (
     random("f32", 1, 2, 3, 4, low=-2, high=2),

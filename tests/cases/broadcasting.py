@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, halves, odd, random, refuses, typed
+from irexec.testing import case, facts_case, random, refuses, typed
+from tests.support.cases import halves, odd
 
 X = random("f32", 3, 1)
 ROWS = []

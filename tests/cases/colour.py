@@ -6,7 +6,8 @@ import itertools
 
 import numpy as np
 
-from tests.support.cases import Row, Typed, case, emptied, facts_case, random, refuses, typed
+from irexec.testing import Row, Typed, case, facts_case, random, refuses, typed
+from tests.support.cases import emptied
 
 
 def _bytes(*shape: int, kind: str = "u8", seed: int = 0) -> Typed:

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tests.support.cases import case, emptied, facts_case, halves, random, refuses, typed
+from irexec.testing import case, facts_case, random, refuses, typed
+from tests.support.cases import emptied, halves
 
 # OpenVINO turns a > b into b < a, and with it whose axes pdpd aligns: for these NumPy on shapes aligned by hand.
 FIRST, SECOND = random("i32", 2, 3, 4, high=2, low=0), random("i32", 2, 1, high=2, low=0)

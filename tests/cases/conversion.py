@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from irexec.testing import case, facts_case, random, refuses, typed
 
 # i4 and the types of 8 bits and fewer that are floats; nf4 is never converted to.
 SOURCES = {

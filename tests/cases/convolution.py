@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from irexec.testing import case, facts_case, random, refuses, typed
 from tests.data.seeds import CONV
-from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
+from tests.support.cases import emptied, halves, odd
 
 PLAIN_1D = {"strides": "1", "pads_begin": "0", "pads_end": "0", "dilations": "1"}
 PLAIN = {"strides": "1, 1", "pads_begin": "0, 0", "pads_end": "0, 0", "dilations": "1, 1"}

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
+from irexec.testing import case, facts_case, random, refuses, typed
+from tests.support.cases import emptied, halves, odd
 
 BARE = {"strides": "1, 1", "pads_begin": "0, 0", "pads_end": "0, 0", "dilations": "1, 1"}
 # OpenVINO's reader takes a missing group for 0 and refuses it, though the specification has a default.

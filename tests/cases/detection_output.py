@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.cases import Case, Typed, case, facts_case, random, refuses, typed
+from irexec.testing import Case, Typed, case, facts_case, random, refuses, typed
 
 NAN, INF = float("nan"), float("inf")
 CORNER, CENTER = "caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"

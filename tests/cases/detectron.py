@@ -6,8 +6,9 @@ least, as its plugin crashes with fewer; and results are filled, as it leaves th
 
 import numpy as np
 
+from irexec.testing import case, facts_case, random, refuses, typed
 from tests.cases.proposals import NAN, distinct, f32, some_boxes
-from tests.support.cases import case, facts_case, halves, odd, random, refuses, typed
+from tests.support.cases import halves, odd
 
 GRID = "ExperimentalDetectronPriorGridGenerator"
 PROPOSALS = "ExperimentalDetectronGenerateProposalsSingleImage"

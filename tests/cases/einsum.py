@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.support.cases import Row, case, facts_case, odd, random, refuses, typed
+from irexec.testing import Row, case, facts_case, random, refuses, typed
+from tests.support.cases import odd
 
 _A = random("f32", 2, 3, 4)
 _SQUARE = random("f32", 2, 3, 3)

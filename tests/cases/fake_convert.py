@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import Row, case, facts_case, random, refuses, typed
+from irexec.testing import Row, case, facts_case, random, refuses, typed
 
 _ENDS = [
     0.0,

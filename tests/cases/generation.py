@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tests.support.cases import case, emptied, facts_case, halves, refuses, typed
+from irexec.testing import case, facts_case, refuses, typed
+from tests.support.cases import emptied, halves
 
 ROWS = [
     case("Range", 1, 2, 11, 3, id="i64"),

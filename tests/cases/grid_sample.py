@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from irexec.testing import case, facts_case, random, refuses, typed
 
 X = random("f32", 2, 3, 4, 5)
 GRID = random("f32", 2, 3, 4, 2, low=-1.6, high=1.6)

@@ -1,6 +1,7 @@
 """Rows of Interpolate."""
 
-from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
+from irexec.testing import case, facts_case, random, refuses, typed
+from tests.support.cases import emptied, halves, odd
 
 X = random("f32", 1, 2, 4, 5)
 MODES = ("nearest", "linear", "linear_onnx", "cubic")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.support.cases import Row, case, facts_case, random, refuses, typed
+from irexec.testing import Row, case, facts_case, random, refuses, typed
 
 _FOUR = typed("f32", random("f32", 3, 4, 4).array + 3 * np.eye(4, dtype=np.float32))
 

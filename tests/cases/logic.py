@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tests.support.cases import case, emptied, facts_case, halves, random, refuses, typed
+from irexec.testing import case, facts_case, random, refuses, typed
+from tests.support.cases import emptied, halves
 
 T, F = typed("boolean", [True, True, False, False]), typed("boolean", [True, False, True, False])
 NAN = float("nan")

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, odd, random, refuses, typed
+from irexec.testing import case, facts_case, random, refuses, typed
+from tests.support.cases import odd
 
 R = random
 ROWS = [

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, halves, odd, refuses, typed
+from irexec.testing import case, facts_case, refuses, typed
+from tests.support.cases import halves, odd
 
 NAN = float("nan")
 INF = float("inf")

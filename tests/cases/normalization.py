@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses
+from irexec.testing import case, facts_case, random, refuses
+from tests.support.cases import emptied, halves, odd
 
 X = random("f32", 2, 4, 3, 5)
 C = [random("f32", 4, low=0.5, high=1.5, seed=i) for i in range(4)]

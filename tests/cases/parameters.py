@@ -1,6 +1,6 @@
 """Rows of the ends of a graph; Parameter and Constant are also held by the tests of reading."""
 
-from tests.support.cases import case, facts_case, random
+from irexec.testing import case, facts_case, random
 
 ROWS = [
     case("Result", 1, random("f32", 2, 3), gives=random("f32", 2, 3), id="f32"),

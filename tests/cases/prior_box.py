@@ -5,7 +5,7 @@ import numpy as np
 from irexec.dtypes.elements import I64
 from irexec.ir.dims import ANY, Dim
 from irexec.ir.facts import Fact
-from tests.support.cases import case, facts_case, refuses, typed
+from irexec.testing import case, facts_case, refuses, typed
 
 GRID, IMAGE = [2, 3], [20, 45]
 ONE = [1, 1]

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from irexec.dtypes.elements import ELEMENTS
-from tests.support.cases import Row, case, facts_case, refuses, typed
+from irexec.testing import Row, case, facts_case, refuses, typed
 
 _PROMOTED = [e.name for e in ELEMENTS if e.name not in ("string", "nf4", "u2", "u3", "u6", "f8e8m0", "f4e2m1")]
 

@@ -6,7 +6,8 @@ at least: with fewer its plugin crashes.
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, halves, odd, random, refuses, typed
+from irexec.testing import case, facts_case, random, refuses, typed
+from tests.support.cases import halves, odd
 
 NAN = float("nan")
 PLAIN = {

@@ -3,7 +3,8 @@
 import numpy as np
 
 from irexec.dtypes.elements import element
-from tests.support.cases import Case, case, emptied, facts_case, halves, random, refuses, typed
+from irexec.testing import Case, case, facts_case, random, refuses, typed
+from tests.support.cases import emptied, halves
 from tests.support.exact_levels import fake_quantize
 
 X = random("f32", 2, 3, 4, low=-3, high=3)

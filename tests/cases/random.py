@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from tests.support.cases import Row, case, facts_case, random, refuses, typed
+from irexec.testing import Row, case, facts_case, random, refuses, typed
 
 _LIMITS = {
     "i32": (-5, 90),

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
+from irexec.testing import case, facts_case, random, refuses, typed
+from tests.support.cases import emptied, halves, odd
 
 S, I, B, T = 3, 2, 2, 4
 X, H, C = random("f32", B, I), random("f32", B, S, seed=1), random("f32", B, S, seed=2)

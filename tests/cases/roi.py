@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tests.support.cases import case, emptied, facts_case, odd, random, refuses, typed
+from irexec.testing import case, facts_case, random, refuses, typed
+from tests.support.cases import emptied, odd
 
 X = random("f32", 2, 3, 7, 9, low=-2, high=2)
 BATCH = [1, 0, 1, 0]

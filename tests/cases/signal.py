@@ -6,7 +6,8 @@ import itertools
 
 import numpy as np
 
-from tests.support.cases import Row, case, emptied, facts_case, random, refuses, typed
+from irexec.testing import Row, case, facts_case, random, refuses, typed
+from tests.support.cases import emptied
 
 
 def _complex_rows(type: str) -> list[Row]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, refuses, typed
+from irexec.testing import case, facts_case, refuses, typed
 
 LETTERS = np.frombuffer(b"abcde", np.uint8).copy()
 # Five bytes of UTF-8 in two characters.

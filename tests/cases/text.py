@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, refuses, typed
+from irexec.testing import case, facts_case, refuses, typed
 
 NAN, INF = float("nan"), float("inf")
 

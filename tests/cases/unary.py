@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
+from irexec.testing import case, facts_case, random, refuses, typed
+from tests.support.cases import emptied, halves, odd
 
 WIDE = random("f32", 3, 17, low=-6, high=6)
 UNIT = random("f32", 3, 17, low=-0.99, high=0.99)

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, odd, random, refuses, typed
+from irexec.testing import case, facts_case, random, refuses, typed
+from tests.support.cases import odd
 
 NAN, INF = float("nan"), float("inf")
 LOG = math.log

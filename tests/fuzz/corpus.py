@@ -7,7 +7,8 @@ import random
 from pathlib import Path
 
 from irexec import io
-from tests.support import cases, laws
+from irexec.testing import Case, model_of
+from tests.support.cases import families
 from tests.support.paths import ROOT
 
 _RECORDED = ROOT / "tests" / "data" / "openvino"
@@ -21,9 +22,9 @@ def recorded() -> list[Path]:
 
 
 @functools.cache
-def rows() -> list[cases.Case]:
+def rows() -> list[Case]:
     """The small rows of the tables."""
-    found = [row for table in cases.families().values() for row in table if isinstance(row, cases.Case)]
+    found = [row for table in families().values() for row in table if isinstance(row, Case)]
     return [row for row in found if sum(x.array.size for x in row.inputs) <= _LARGEST]
 
 
@@ -35,7 +36,7 @@ def model(rng: random.Random) -> tuple[bytes, bytes]:
     return of_row(rng.choice(rows()), rng.choice([None, 0, 1, 1]))
 
 
-def of_row(row: cases.Case, first_constant: int | None) -> tuple[bytes, bytes]:
+def of_row(row: Case, first_constant: int | None) -> tuple[bytes, bytes]:
     """The model of a row, whose inputs from ``first_constant`` on are constants."""
-    text, weights = io.write_text(laws.build(row, first_constant)[0])
+    text, weights = io.write_text(model_of(row, first_constant)[0])
     return text.encode() if isinstance(text, str) else text, bytes(weights)

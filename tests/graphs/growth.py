@@ -19,8 +19,8 @@ from irexec.ir.graph import Body, Value
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.injected import ElementTypes
 from irexec.schema.registry import resolve
+from irexec.testing import typed
 from tests.oracle.case_generator import CaseGenerator
-from tests.support.cases import typed
 
 LARGEST = 4096
 """Elements of a tensor."""

@@ -10,7 +10,7 @@ import pytest
 
 from irexec.ir.facts import Fact
 from irexec.schema.registry import resolve
-from tests.support.tasks import candidates, run_kernel, task_of
+from irexec.testing.tasks import candidates, run_kernel, task_of
 
 ONEDNN = resolve("ConvTranspose", "onednn")
 GROUPED = resolve("GroupConvolutionBackpropData", "opset1")

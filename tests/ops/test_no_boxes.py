@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from irexec.schema.registry import resolve
-from tests.support.attributes import read_attributes
+from irexec.testing.rows import read_attributes
 
 
 def test_classes_without_boxes_take_no_time() -> None:

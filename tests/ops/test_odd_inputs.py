@@ -14,8 +14,9 @@ from irexec.ir.facts import Fact
 from irexec.schema.injected import Variables
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import definitions
-from tests.support.attributes import read_attributes
-from tests.support.cases import Case, families
+from irexec.testing import Case
+from irexec.testing.rows import read_attributes
+from tests.support.cases import families
 
 _ROWS: dict[tuple[str, object], list[Case]] = {}
 for _rows in families().values():

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from irexec.errors import OpError
-from tests.support.cases import Case, Typed, families
-from tests.support.laws import exact_facts, infer, kernel, read_only
+from irexec.testing import Case, Typed
+from irexec.testing.laws import infer, kernel, read_only
+from irexec.testing.partial_facts import exact_facts
+from tests.support.cases import families
 
 _MAX_CHANGES = 3
 

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from irexec.analysis.builder import Builder
+from irexec.analysis.evaluate import as_tuple
 from irexec.dtypes.elements import F32
 from irexec.ir.dims import ANY, Dim
-from tests.support.attributes import read_attributes
-from tests.support.cases import Case, families
-from tests.support.laws import as_tuple
+from irexec.testing import Case
+from irexec.testing.rows import read_attributes
+from tests.support.cases import families
 
 _FAMILIES = ("shape", "movement", "slicing", "gather", "scatter", "broadcasting")
 _ROWS = [

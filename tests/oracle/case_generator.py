@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from irexec.testing import Case, Typed, case, typed
 from tests.oracle.random_cases import Generators
-from tests.support.cases import Case, Typed, case, typed
 
 FLOATS = ("f32", "f32", "f16", "bf16", "f64")
 INTEGERS = ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64")

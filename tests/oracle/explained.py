@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.analysis.portability import DIFFERENCES
-from tests.support.cases import Case
+from irexec.testing import Case
 
 
 @dataclass(frozen=True)

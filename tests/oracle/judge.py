@@ -15,11 +15,13 @@ from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import IrexecError, OpError
 from irexec.ir.dims import ANY, Dim, PartialShape, high, low, shape_text, span
 from irexec.ir.shape_text import parse_shape
+from irexec.testing import Case
+from irexec.testing.laws import assert_same, infer, kernel, read_only
+from irexec.testing.one_layer import COUNTED_BY_LENGTH
+from irexec.testing.partial_facts import exact_facts
 from tests.oracle import openvino_runner as openvino
 from tests.oracle.case_generator import CaseGenerator
 from tests.oracle.explained import reason
-from tests.support.cases import Case
-from tests.support.laws import COUNTED_BY_LENGTH, assert_same, exact_facts, infer, kernel, read_only
 from tests.support.one_operation import one_operation
 
 AGREED, BOTH_REFUSE, THEY_REFUSE, CANNOT = "agreed", "refused by both", "refused by OpenVINO", "OpenVINO cannot"

@@ -20,8 +20,9 @@ from irexec.dtypes.rounding import round_to
 from irexec.ir.dims import is_static, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.shape_text import parse_shape, write_shape
-from tests.support.cases import Case, FactsCase, Typed
-from tests.support.laws import COARSE, exact_facts, infer
+from irexec.testing import Case, FactsCase, Typed
+from irexec.testing.laws import COARSE, infer
+from irexec.testing.partial_facts import exact_facts
 from tests.support.one_operation import Text, one_operation, spelled, version_of
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from irexec.errors import OpError
+from irexec.testing.laws import kernel, read_only
 from tests.analysis.portability import Row
-from tests.support.laws import kernel, read_only
 from tests.support.one_operation import One, version_of
 
 _OPTIONS = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}

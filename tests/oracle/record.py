@@ -10,9 +10,10 @@ import sys
 
 import numpy as np
 
+from irexec.testing import Case, FactsCase, Row
 from tests.oracle.openvino_runner import Refused, infer_case, run_case
 from tests.support import goldens
-from tests.support.cases import Case, FactsCase, Row, families
+from tests.support.cases import families
 
 
 def _answer(row: Row, remarks: list[str]) -> tuple[np.ndarray, ...]:

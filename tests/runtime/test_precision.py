@@ -12,7 +12,7 @@ from irexec.analysis.precision import Precision
 from irexec.dtypes.elements import BF16, F8E4M3, F8E5M2, F16, F32, I8, I64, NF4, Element
 from irexec.errors import InputError
 from irexec.runtime.compiled_model import CompiledModel
-from tests.support.cases import typed
+from irexec.testing import typed
 
 OPTIMIZE = pytest.mark.parametrize("optimize", [True, False], ids=["optimized", "reference"])
 

@@ -29,8 +29,9 @@ from irexec.schema.inputs import (
 )
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import definitions
-from tests.support.attributes import read_attributes
-from tests.support.cases import Case, families
+from irexec.testing import Case
+from irexec.testing.rows import read_attributes
+from tests.support.cases import families
 
 _ROWS: dict[tuple[str, int | str], list[Case]] = {}
 for _row in (row for rows in families().values() for row in rows):

@@ -13,7 +13,7 @@ import irexec
 from irexec.errors import NodeError
 from irexec.plugins import Candidate, Fact, FloatTensor, Kernel, KernelContext, Scratch, Task, operation
 from irexec.schema.registry import discard
-from tests.support.kernel_checks import check_kernels
+from irexec.testing.kernels import check_kernels
 
 _DOMAINS = map("kernel{}.ops".format, itertools.count())
 

@@ -10,8 +10,9 @@ import pytest
 import irexec
 from irexec.analysis.builder import Builder, packed
 from irexec.io import write_text
-from tests.support.attributes import read_attributes
-from tests.support.cases import Case, families
+from irexec.testing import Case
+from irexec.testing.rows import read_attributes
+from tests.support.cases import families
 
 _BY_CHOICE = {
     **dict.fromkeys(

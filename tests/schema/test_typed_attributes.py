@@ -13,7 +13,8 @@ from irexec.errors import NodeError
 from irexec.schema import attributes
 from irexec.schema.attributes import write_attribute
 from irexec.schema.registry import resolve
-from tests.support.cases import Case, families
+from irexec.testing import Case
+from tests.support.cases import families
 
 _TEXTS = {
     (row.type, row.since): row.attributes for rows in families().values() for row in rows if isinstance(row, Case)

@@ -14,8 +14,8 @@ from irexec.backend.chain import Chain, Instruction
 from irexec.backend.kernel import Kernel, Order, Task
 from irexec.backend.numpy_ufuncs import clip
 from irexec.schema.registry import resolve
-from tests.support.kernel_checks import in_order
-from tests.support.tasks import candidates, run_kernel, task_of
+from irexec.testing.kernels import in_order
+from irexec.testing.tasks import candidates, run_kernel, task_of
 
 FLOAT = np.dtype(np.float32)
 

@@ -15,8 +15,9 @@ from irexec.errors import OpError
 from irexec.ir.dims import PartialShape
 from irexec.ir.facts import Fact
 from irexec.ir.shape_text import write_shape
-from tests.support.cases import Case, Typed
-from tests.support.laws import exact_facts, infer
+from irexec.testing import Case, Typed
+from irexec.testing.laws import infer
+from irexec.testing.partial_facts import exact_facts
 
 
 @dataclass

@@ -13,6 +13,9 @@ from irexec.compile.lower import lower
 from irexec.compile.passes import PASSES, optimize
 from irexec.compile.rewriting import Rewriting
 from irexec.runtime.compiled_model import CompiledModel
+from irexec.testing import Case, model_of
+from irexec.testing.laws import Arrays, assert_same
+from irexec.testing.one_layer import FORMS
 
 NAMES = tuple(one.name for one in PASSES)
 ALONE: tuple[tuple[str, ...], ...] = ((), *((name,) for name in NAMES))
@@ -63,3 +66,11 @@ def assert_same_signs(model: irexec.Model, feeds: Sequence[np.ndarray], names: C
     for e, a in zip(expected.values(), actual.values(), strict=True):
         if e.dtype.kind == "f":
             np.testing.assert_array_equal(np.signbit(a) & ~np.isnan(a), np.signbit(e) & ~np.isnan(e))
+
+
+def each_pass_alone(row: Case, expected: Arrays) -> None:
+    """Law 6 with fast kernels and no pass, and with each pass alone."""
+    for first_constant, known in FORMS[:4]:
+        model, fed = model_of(row, first_constant, known)
+        for names in ALONE:
+            assert_same(list(CompiledModel(model, optimize=names)(fed).values()), expected, row)

@@ -18,8 +18,7 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import Dim
 from irexec.ir.facts import Fact
 from irexec.schema import registry
-from tests.support import laws
-from tests.support.cases import Case, case
+from irexec.testing import Case, case, laws
 
 
 def _good(x: np.ndarray) -> np.ndarray:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from irexec.testing import random, typed
 from tests.analysis.portability.row import FIRST, FORWARD, LSTM, SQUARE, STATES, has, has_not, ints, lstm_inputs
-from tests.support.cases import random, typed
 
 _DECONV = {"strides": "2,2", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
 has(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from irexec.testing import random, typed
 from tests.analysis.portability.row import FIRST, SQUARE, has, has_not, ints
-from tests.support.cases import random, typed
 
 NEGATIVE = (-7, 7, -8, 5)
 for _type in ("i8", "i16", "i32", "i64"):

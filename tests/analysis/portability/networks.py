@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from irexec.testing import random, typed
 from tests.analysis.portability.row import FIRST, FORWARD, LSTM, STATES, has, has_not, ints, lstm_inputs
-from tests.support.cases import random, typed
 
 _BOXES = np.array([[0, 0, 3, 3], [2, 2, 2, 2]], np.float32)
 _ALIGN = {"pooled_h": "2", "pooled_w": "2", "spatial_scale": "1.0", "mode": "avg", "aligned_mode": "half_pixel"}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support.cases import Case, case, random, typed
+from irexec.testing import Case, case, random, typed
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from irexec.testing import random, typed
 from tests.analysis.portability.row import FIRST, has, has_not
-from tests.support.cases import random, typed
 
 for _name, _shape, _kernel, _strides, _ends, _exclude, _rounding in (
     ("beyond the end", (1, 3, 16, 10), "1,1", "1,2", "0,0", "false", "ceil"),

@@ -16,13 +16,15 @@ from irexec import io
 from irexec.analysis.model import Model
 from irexec.dtypes.elements import element
 from irexec.ir.dims import has_room
+from irexec.testing import Case as Row
+from irexec.testing import Typed, model_of
 from tests.fuzz import odd
 from tests.fuzz.case import Case
 from tests.fuzz.model_steps import check_model
 from tests.fuzz.observer import Observer
 from tests.fuzz.one_operation import model_text
 from tests.fuzz.shrink import smaller_arguments
-from tests.support import cases, laws
+from tests.support.cases import families
 
 QUICK = 1500
 _CHANGES = ("type", "type", "shape", "shape", "value", "value", "values", "rank", "attribute", "none")
@@ -31,13 +33,13 @@ _LARGEST_MADE = 10_000
 
 
 @functools.cache
-def _inputs() -> list[tuple[list[cases.Case], int]]:
+def _inputs() -> list[tuple[list[Row], int]]:
     """The rows of each operation, with the index of each of its inputs."""
-    rows: dict[tuple[str, str], list[cases.Case]] = {}
-    for table in cases.families().values():
+    rows: dict[tuple[str, str], list[Row]] = {}
+    for table in families().values():
         for row in table:
             if (
-                isinstance(row, cases.Case)
+                isinstance(row, Row)
                 and sum(x.array.size for x in row.inputs) <= _LARGEST
                 and row.type not in ("Result", "Parameter")
             ):
@@ -50,9 +52,9 @@ def _inputs() -> list[tuple[list[cases.Case], int]]:
 
 
 @functools.lru_cache(1024)
-def _outputs(row: cases.Case) -> int:
+def _outputs(row: Row) -> int:
     """How many outputs the operation has with a row's inputs."""
-    model, _ = laws.build(row, 0)
+    model, _ = model_of(row, 0)
     return max((len(node.outputs) for node in model.nodes if node.type == row.type), default=1)
 
 
@@ -86,7 +88,7 @@ def generate(rng: random.Random, number: int) -> Case:
     return Case("inputs", {}, {**arguments, "optimize": rng.random() < 0.7})
 
 
-def _given(rng: random.Random, x: cases.Typed) -> dict[str, Any]:
+def _given(rng: random.Random, x: Typed) -> dict[str, Any]:
     """An input of a row: a constant, or a Parameter of which more or less is known."""
     shape = list(x.array.shape)
     known = [",".join(map(str, shape)), ",".join("?" * len(shape)), ",".join(f"0..{size + 2}" for size in shape), "..."]

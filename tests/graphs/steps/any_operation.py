@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 
 from irexec.errors import OpError
+from irexec.testing import Case, Typed
 from tests.graphs.growth import Growth, Tensor
 from tests.graphs.steps import step
 from tests.oracle.random_cases import Generators, random_cases
-from tests.support.cases import Case, Typed
 
 _FLOATS = ("f32", "f16", "bf16", "f64")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tests.support.cases import Case
+from irexec.testing import Case
 
 Generators = dict[tuple[str, int], Callable[[np.random.Generator], Case]]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from irexec.testing import Case, Typed
 from tests.oracle.case_generator import CaseGenerator, Table, model
-from tests.support.cases import Case, Typed
 
 RANDOM_CASES = Table()
 

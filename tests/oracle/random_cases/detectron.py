@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from irexec.testing import Case, case, typed
 from tests.oracle.random_cases.proposals import boxes, scores
-from tests.support.cases import Case, case, typed
 
 
 def _kind(rng: np.random.Generator) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from irexec.testing import Case, Typed, typed
 from tests.oracle.case_generator import FLOATS, INTEGERS, NUMBERS, CaseGenerator, Shape, Table, model
-from tests.support.cases import Case, Typed, typed
 
 RANDOM_CASES = Table()
 _ARITHMETIC = ("Add", "Subtract", "Multiply", "Maximum", "Minimum", "SquaredDifference")

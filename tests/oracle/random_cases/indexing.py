@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from irexec.dtypes.elements import ELEMENTS
+from irexec.testing import Case, typed
 from tests.oracle.case_generator import FLOATS, INTEGERS, MOVED, NUMBERS, CaseGenerator, Table, model
-from tests.support.cases import Case, typed
 
 RANDOM_CASES = Table()
 _SORTED = ("f32", "f32", "f16", "i32", "i64", "u8")

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from irexec.testing import Case, Typed, typed
 from tests.oracle.case_generator import CaseGenerator, Table, model
-from tests.support.cases import Case, Typed, typed
 
 RANDOM_CASES = Table()
 _FLOATS = ("f32", "f32", "f32", "f16", "bf16")

@@ -6,8 +6,8 @@ import numpy as np
 
 from irexec.ops.slicing import slice_8
 from irexec.schema.windows import window_count_or_zero
+from irexec.testing import Case, Typed
 from tests.oracle.case_generator import MOVED, CaseGenerator, Shape, Table, model
-from tests.support.cases import Case, Typed
 
 RANDOM_CASES = Table()
 

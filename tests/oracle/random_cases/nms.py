@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from irexec.testing import Case, Typed, case, typed
 from tests.oracle.case_generator import CaseGenerator, Table
-from tests.support.cases import Case, Typed, case, typed
 
 RANDOM_CASES = Table()
 _KINDS = ("f32", "f32", "f32", "f16")

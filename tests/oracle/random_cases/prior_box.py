@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from irexec.testing import Case, Typed
 from tests.oracle.case_generator import INTEGERS, CaseGenerator, Table, model
-from tests.support.cases import Case, Typed
 
 RANDOM_CASES = Table()
 

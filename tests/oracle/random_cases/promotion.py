@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from irexec.testing import Case, typed
 from tests.oracle.case_generator import INTEGERS, CaseGenerator, Table, model
-from tests.support.cases import Case, typed
 
 RANDOM_CASES = Table()
 

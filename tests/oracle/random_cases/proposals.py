@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.support.cases import Case, case, typed
+from irexec.testing import Case, case, typed
 
 
 def scores(rng: np.random.Generator, *shape: int) -> np.ndarray:

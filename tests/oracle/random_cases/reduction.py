@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from irexec.testing import Case
 from tests.oracle.case_generator import NUMBERS, CaseGenerator, Table, model
-from tests.support.cases import Case
 
 RANDOM_CASES = Table()
 _NUMBERS = {

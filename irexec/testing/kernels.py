@@ -1,4 +1,5 @@
-"""Every fast kernel of an operation against its reference kernel: with and without a chain, for all orders in memory and threads."""
+"""Every fast kernel of an operation against its reference kernel: with and without a chain, for all orders in memory
+and numbers of threads."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Kernel, KernelContext, Order, Task
 from irexec.backend.pool import pool_of
 from irexec.backend.scratch import Scratch
-from tests.support.tasks import candidates, run_recorded, task_of
+from irexec.testing.tasks import candidates, run_recorded, task_of
 
 Arrays = Sequence[np.ndarray | None]
 
@@ -27,7 +28,8 @@ def in_order(x: np.ndarray, order: Order) -> np.ndarray:
 def strided(x: np.ndarray) -> np.ndarray:
     """The array with the same elements, each second one of a larger array along every axis."""
     spread = np.full([2 * size for size in x.shape], 77, x.dtype)
-    view = spread[(*(slice(None, None, 2) for _ in x.shape), ...)]
+    inside: tuple[Any, ...] = (*(slice(None, None, 2) for _ in x.shape), ...)
+    view = spread[inside]
     view[...] = x
     return view
 
@@ -59,11 +61,12 @@ def check_kernels(
     only: bool = True,
     wanted: tuple[bool, ...] | None = None,
 ) -> list[Kernel]:
-    """Compare all candidates with the reference kernel; returns them.
+    """Compare all candidates with the reference kernel, and return them.
 
     Args:
+        type, version, inputs, attributes, constants: as for ``task_of``.
         only: whether there has to be a candidate.
-        wanted: which outputs are read; all unless given.
+        wanted: for each output whether it is read; all of them unless given.
     """
     task = task_of(type, version, inputs, attributes, constants=constants)
     if wanted is not None:
@@ -97,8 +100,9 @@ def _variants(task: Task, expected: Sequence[np.ndarray]) -> Iterator[tuple[Task
     operands = [rng.standard_normal(s).astype(result.dtype) for s in (shape, result.shape)]
     chained = task_of_chain(task, operands)
     yield dataclasses.replace(chained, threads=2), operands
-    yield dataclasses.replace(chained, input_orders=tuple(_reversed(fact.shape) for fact in (*task.inputs, *chained.operands)),
-                              output_orders=tuple(_reversed(fact.shape) for fact in task.outputs)), operands  # fmt: skip
+    given = tuple(_reversed(fact.shape) for fact in (*task.inputs, *chained.operands))
+    written = tuple(_reversed(fact.shape) for fact in task.outputs)
+    yield dataclasses.replace(chained, input_orders=given, output_orders=written), operands
 
 
 def task_of_chain(task: Task, operands: Sequence[np.ndarray]) -> Task:
@@ -154,9 +158,9 @@ def _check(kernel: Kernel, task: Task, inputs: Arrays, operands: Arrays, expecte
                 if result is not None:
                     _compare(result, values, task, kernel)
         for i, (x, y) in enumerate(zip(arrays, before, strict=True)):
-            assert x is None or i in kernel.overwrites or np.array_equal(x, y, equal_nan=x.dtype.kind == "f"), (
-                "an input was changed"
-            )
+            assert (
+                x is None or y is None or i in kernel.overwrites or np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
+            ), "an input was changed"
 
 
 def _output(fact: Any, order: Order | None) -> np.ndarray:

@@ -55,7 +55,7 @@ def task_of(
 def run_kernel(
     kernel: Kernel, task: Task, inputs: Sequence[np.ndarray | None], operands: Sequence[np.ndarray] = ()
 ) -> list[np.ndarray]:
-    """What the kernel writes for the task's arrays, into arrays that were filled with NaN or 77."""
+    """The outputs of a kernel for the task's arrays, written into arrays that were filled with NaN or 77."""
     kernel.pack(ConstantStore())
     outputs = []
     for i, fact in enumerate(task.outputs):
@@ -73,7 +73,8 @@ def run_kernel(
 def run_recorded(
     kernel: Kernel, threads: int, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray | None]
 ) -> None:
-    """Run a packed kernel as a plan on an arena does: calls that were recorded on other values are repeated on those of the inputs."""
+    """Run a packed kernel as a plan on an arena does: calls that were recorded on other values are repeated on the
+    inputs."""
     context = KernelContext(pool_of(threads), [Scratch.of_size(kernel.workspace) for _ in range(threads)], fixed=True)
     arrays = [None if x is None else x.copy(order="K") for x in inputs]
     for number in range(4):
