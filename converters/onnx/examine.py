@@ -18,6 +18,7 @@ from converters.onnx.inference import infer_shapes
 from converters.onnx.load import Source, check_readable, parse, prepared
 from converters.onnx.locations import at_value, mark
 from converters.onnx.objections import Objections, WithoutValueError
+from converters.onnx.onnx_values import ScoresByLabel
 from converters.onnx.operators import operator_findings
 from converters.onnx.structure import structure_findings
 from converters.onnx.translate import MainGraph, Shapes, translate, with_path
@@ -141,7 +142,7 @@ class _ExaminedGraph(MainGraph):
         self.unknown |= {info.name for info in self.graph.output} - own_names(self.graph)
         for info in self.graph.output:
             value = self.values.get(info.name)
-            if value is not None and not isinstance(value, Value):
+            if value is not None and not isinstance(value, Value | ScoresByLabel):
                 self.found.append(at_value(codes.UNSUPPORTED_TYPE, "", info.name, "output", "it is not a tensor"))
                 self.unknown.add(info.name)
 

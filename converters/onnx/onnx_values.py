@@ -34,4 +34,12 @@ class StackedSequence:
     rest: Value
 
 
-OnnxValue = Value | TensorSequence | EmptyOptional | LoopSequence | StackedSequence
+@dataclass(frozen=True)
+class ScoresByLabel:
+    """A sequence of maps, one for each row of ``scores``: the score of each label, in the order of the last axis."""
+
+    labels: tuple[str, ...]
+    scores: Value
+
+
+OnnxValue = Value | TensorSequence | EmptyOptional | LoopSequence | StackedSequence | ScoresByLabel

@@ -18,11 +18,9 @@ from irexec.ir.findings import Finding
 from irexec.messages import counted
 
 # Reasons why well-known operators cannot be expressed in IR.
-_ZIP_MAP = "its output is a sequence of maps, which IR does not have"
 _MAPS = "it works on maps, which IR does not have"
 
 _REASONS: dict[tuple[str, str], str] = {
-    ("ai.onnx.ml", "ZipMap"): f"{_ZIP_MAP} (sklearn-onnx and onnxmltools: zipmap=False)",
     ("ai.onnx.ml", "CastMap"): _MAPS,
     ("ai.onnx.ml", "DictVectorizer"): _MAPS,
 }

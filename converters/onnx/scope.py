@@ -20,7 +20,14 @@ from converters.onnx.input_types import check_types
 from converters.onnx.limits import Translations
 from converters.onnx.locations import path_of
 from converters.onnx.objections import Objections, WithoutValueError, WrongAttributeError
-from converters.onnx.onnx_values import EmptyOptional, LoopSequence, OnnxValue, StackedSequence, TensorSequence
+from converters.onnx.onnx_values import (
+    EmptyOptional,
+    LoopSequence,
+    OnnxValue,
+    ScoresByLabel,
+    StackedSequence,
+    TensorSequence,
+)
 from converters.onnx.order import in_order
 from converters.onnx.registry import Translation, translation_of
 from converters.onnx.settled import SettledStates
@@ -184,6 +191,8 @@ class Scope:
             return StackedSequence(tuple(self._capture(item) for item in found.first), self._capture(found.rest))
         if isinstance(found, TensorSequence):
             return TensorSequence(tuple(self._capture(item) for item in found.items))
+        if isinstance(found, ScoresByLabel):
+            return ScoresByLabel(found.labels, self._capture(found.scores))
         return self._capture(found)
 
     def _node(self, node: onnx.NodeProto) -> None:

@@ -12,6 +12,7 @@ from converters.onnx.declared import contradictions, declared_shape
 from converters.onnx.graphs import opsets_of
 from converters.onnx.load import Source, external_files_of, load
 from converters.onnx.objections import Objections
+from converters.onnx.onnx_values import ScoresByLabel
 from converters.onnx.operators import refusal, unsupported
 from converters.onnx.scope import Scope
 from converters.onnx.tensors import element_of
@@ -147,12 +148,26 @@ class MainGraph(Scope):
         inputs = (self.values.get(info.name) for info in self.graph.input)
         taken = {value for value in inputs if isinstance(value, Value)}
         for output in self.graph.output:
-            value = self.value(output.name, f"output {output.name!r} of the graph")
-            if value in taken:
-                value = self._copy(value, output.name)
-            taken.add(value)
-            value.names[:] = [output.name, *(name for name in value.names if name != output.name)]
-            self.builder.result(value, name=f"{output.name}/sink_port_0")
+            for name, value in self._tensors_of(output.name):
+                if value in taken:
+                    value = self._copy(value, name)
+                taken.add(value)
+                value.names[:] = [name, *(other for other in value.names if other != name)]
+                self.builder.result(value, name=f"{name}/sink_port_0")
+
+    def _tensors_of(self, output: str) -> list[tuple[str, Value]]:
+        """The tensors of an output with their names; of maps one for each label."""
+        where = f"output {output!r} of the graph"
+        found = self.lookup(output, where)
+        if not isinstance(found, ScoresByLabel):
+            return [(output, self.value(output, where))]
+        scores = [
+            self.builder.emit(
+                "Gather", found.scores, self.builder.constant(i), self.builder.constant(-1), name=f"{output}.{label}"
+            )
+            for i, label in enumerate(found.labels)
+        ]
+        return [(f"{output}.{label}", score) for label, score in zip(found.labels, scores, strict=True)]
 
     def _copy(self, value: Value, name: str) -> Value:
         """A copy of a value, which is a tensor of its own."""

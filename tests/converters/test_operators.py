@@ -12,6 +12,7 @@ from onnx.reference import ReferenceEvaluator
 
 import converters
 import irexec
+from converters.onnx.examine import examine
 from tests.support.onnx_models import model_of, run
 
 
@@ -201,9 +202,11 @@ def _svc(attributes: str) -> str:
 
 
 REFUSED = {
-    "maps": ("(float[2,3] x) => (z) { [zip] z = ai.onnx.ml.ZipMap <classlabels_int64s = [1, 2, 3]> (x) }", r"node 'zip' .*: its output is a sequence of maps, .*zipmap=False"),
+    "labels of maps": ("(float[2,3] x) => (z) { [zip] z = ai.onnx.ml.ZipMap <classlabels_int64s = [1, 2]> (x) }", r"node 'zip' .*: there are 2 labels for 3 scores"),
+    "equal labels of maps": ("(float[2,2] x) => (z) { [zip] z = ai.onnx.ml.ZipMap <classlabels_int64s = [1, 1]> (x) }", r"node 'zip' .*: two classes have the same label"),
+    "maps as inputs": ("(float[2,2] x) => (y) { z = ai.onnx.ml.ZipMap <classlabels_int64s = [1, 2]> (x) [id] y = SequenceAt (z, z) }", r"'id'"),
     "a regular expression": ('(string[2] x) => (bool[2] y) { [match] y = RegexFullMatch <pattern = "(a"> (x) }', r"RegexFullMatch of opset 18"),
-    "probabilities of a support vector machine": (_svc(f"{_MACHINE}, prob_a = [1.0], prob_b = [0.5]"), r"node 'svc' .*: probabilities \(prob_a\)"),
+    "probabilities of other pairs": (_svc(f"{_MACHINE}, prob_a = [1.0, 2.0], prob_b = [0.5]"), r"node 'svc' .*: prob_a and prob_b have 2 and 1 values, expected 1"),
     "probits of two classes": (_svc(f'{_MACHINE}, post_transform = "PROBIT"'), r"node 'svc' .*: PROBIT of two classes"),
     "a kernel without its parameters": (_svc(f'{_MACHINE}, kernel_type = "RBF"'), r"node 'svc' .*: kernel_params has 0 values"),
     "coefficients that do not fit": (_svc(_MACHINE.replace("1.0, -1.0", "1.0")), r"node 'svc' .*: coefficients has 1 value, expected 2"),
@@ -242,3 +245,22 @@ def test_cumulative_product_along_an_axis_from_an_input() -> None:
     for axis in (0, 1, -1, -2):
         y = run(model_of("(float[2,3] x, int64 axis) => (float y) { y = CumProd (x, axis) }", 26), x, np.int64(axis))[0]
         np.testing.assert_allclose(y, np.cumprod(x, axis))
+
+
+@pytest.mark.parametrize("labels", ['classlabels_strings = ["cat", "dog"]', "classlabels_int64s = [4, 7]"])
+def test_maps_become_an_output_for_each_label(labels: str) -> None:
+    """Also where the scores are an output themselves."""
+    graph = f"(float[N,2] x) => (z, p) {{ p = Neg(x) z = ai.onnx.ml.ZipMap <{labels}> (p) }}"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]> g {graph}')
+    for output in model.graph.output:
+        output.ClearField("type")
+    converted = converters.convert(model)
+    results = irexec.compile_model(converted)([np.array([[1, 2], [3, 4], [5, 6]], np.float32)])
+    first, second = ("cat", "dog") if "cat" in labels else ("4", "7")
+    assert [port.name for port in converted.outputs] == [f"z.{first}", f"z.{second}", "p"]
+    assert results[f"z.{first}"].tolist() == [-1, -3, -5]
+    assert results[f"z.{second}"].tolist() == [-2, -4, -6]
+    assert results["p"].shape == (3, 2)
+    found = examine(model)
+    assert found.model is not None
+    assert [str(finding) for finding in found.findings if finding.severity == "error"] == []

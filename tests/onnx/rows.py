@@ -364,6 +364,11 @@ _LEARNING = [
     *[row("SVMClassifier", f32(9, 4, low=-2, high=2), domain=ML, id=f"two classes, coefficients of one sign, rho {rho}", outputs=(True, True),
           **_vectors("RBF"), coefficients=f32(6, low=0.1).tolist(), vectors_per_class=[4, 2], rho=[rho], classlabels_ints=[4, 7])
       for rho in (-1.0, -0.5)],
+    *[row("SVMClassifier", f32(9, 4, low=-2, high=2), domain=ML, id=f"probabilities of {len(counts)} classes, {transform}", outputs=(True, True),
+          **_vectors("RBF"), coefficients=f32(6 * (len(counts) - 1), seed=3).tolist(), vectors_per_class=counts, rho=f32(pairs, seed=1).tolist(),
+          prob_a=f32(pairs, seed=2, low=-3, high=-1).tolist(), prob_b=f32(pairs).tolist(), classlabels_ints=list(range(len(counts))),
+          post_transform=transform)
+      for counts, pairs, transform in (([4, 2], 1, "NONE"), ([1, 3, 2], 3, "NONE"), ([1, 2, 1, 2], 6, "SOFTMAX"))],
     row("Scaler", f32(3, 4), domain=ML, offset=[0.1, 0.2, 0.3, 0.4], scale=[1.0, 2.0, 3.0, 4.0]),
     row("Scaler", ints("int64", 3, 4, low=0, high=9), domain=ML, id="integers", offset=[0.5], scale=[2.0]),
     *[row("Normalizer", np.array([[1, -3, 2], [0, 0, 0]], np.float32), domain=ML, id=norm, norm=norm) for norm in ("MAX", "L1", "L2")],

@@ -13,6 +13,7 @@ from onnx import TensorProto
 
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
+from converters.onnx.onnx_values import ScoresByLabel
 from converters.onnx.ops.ai_onnx.text import strings
 from converters.onnx.registry import AI_ONNX_ML, translates
 from converters.onnx.tensors import array_of
@@ -37,6 +38,21 @@ def one_hot_encoder(
     columns = ctx.emit("Gather", ctx.constant(np.array([-1, *last.values()])), index, ctx.constant(0))
     wide = ctx.unsqueeze(columns, [ctx.rank(x)])
     return ctx.convert(ctx.emit("Equal", wide, ctx.constant(np.arange(len(categories)))), F32)
+
+
+@translates("ZipMap", domain=AI_ONNX_ML)
+def zip_map(
+    ctx: TranslationContext, x: Value, *, classlabels_int64s: list[int] | None = None,
+    classlabels_strings: list[str] | None = None,
+) -> ScoresByLabel:  # fmt: skip
+    """Maps of labels to scores, which only an output of the graph can be: it becomes one output per label."""
+    labels = tuple(map(str, classlabels_strings or classlabels_int64s or ()))
+    columns = ctx.sizes(x)[-1] if ctx.rank(x) else 1
+    if isinstance(columns, int) and columns != len(labels):
+        raise OpError(f"there are {counted(len(labels), 'label')} for {counted(columns, 'score')}")
+    if len(set(labels)) < len(labels):
+        raise OpError("two classes have the same label")
+    return ScoresByLabel(labels, x)
 
 
 @translates("CategoryMapper", domain=AI_ONNX_ML)

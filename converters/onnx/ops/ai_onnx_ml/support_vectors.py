@@ -13,6 +13,7 @@ import numpy as np
 
 from converters.onnx.algorithms.class_scores import best_class, labels_at, post_transformed
 from converters.onnx.algorithms.expression import Expression
+from converters.onnx.algorithms.pairwise_coupling import coupled
 from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_generated
 from converters.onnx.registry import AI_ONNX_ML, translates
@@ -108,10 +109,10 @@ def svm_classifier(
     prob_b: list[float] | None = None, rho: list[float], support_vectors: list[float] | None = None,
     vectors_per_class: list[int] | None = None,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """The label with the most votes of the pairs of classes, and the scores of pairs; for two classes, of classes."""
-    if prob_a or prob_b:
-        text = "probabilities (prob_a) come from an iteration that cannot be converted; SVC(probability=False) has none"
-        raise ConversionError(text, unsupported=True)
+    """The label with the most votes of the pairs of classes, and the scores of pairs; for two classes, of classes.
+
+    With ``prob_a`` and ``prob_b`` the scores are probabilities of the classes; the label still has the most votes.
+    """
     counts = vectors_per_class or []
     if len(counts) < 2:
         raise ConversionError(
@@ -131,9 +132,22 @@ def svm_classifier(
     label = labels_at(
         ctx, best_class(ctx, _votes(ctx, scores, len(counts), pairs)), classlabels_ints, classlabels_strings
     )
+    if prob_a or prob_b:
+        probabilities = coupled(ctx, _of_scores(scores, prob_a or [], prob_b or []), pairs, len(counts))
+        return label, post_transformed(ctx, probabilities, post_transform)
     return label, _of_two(ctx, scores, post_transform) if len(counts) == 2 else post_transformed(
         ctx, scores.value, post_transform
     )
+
+
+def _of_scores(scores: Expression, slopes: list[float], offsets: list[float]) -> Expression:
+    """The probability of the first class of each pair, (rows, pairs)."""
+    ctx = scores.ctx
+    count = ctx.sizes(scores.value)[1]
+    if len(slopes) != count or len(offsets) != count:
+        raise OpError(f"prob_a and prob_b have {len(slopes)} and {len(offsets)} values, expected {count}")
+    a, b = (Expression(ctx, ctx.constant(np.array([values], np.float32))) for values in (slopes, offsets))
+    return Expression(ctx, ctx.emit("Sigmoid", (-(scores * a + b)).value))
 
 
 def _of_pairs(coefficients: list[float], counts: list[int], pairs: list[tuple[int, int]]) -> np.ndarray:
