@@ -15,7 +15,7 @@ from irexec.analysis import version_10
 from irexec.analysis.collection import Outlet, collected
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.dtypes.elements import Element
-from irexec.errors import InputError, IrexecError, ModelError, OpError
+from irexec.errors import InputError, IrexecError, ModelError, NodeError, OpError
 from irexec.ir import graph as ir
 from irexec.ir.dims import PartialShape, shape_text
 from irexec.ir.facts import Fact
@@ -173,10 +173,13 @@ class Model(ir.ModelGraph):
             node.attributes["shape"] = write_shape(shape)
         try:
             inference = infer_shapes(self, tolerant=tolerant)
-        except IrexecError:
+        except IrexecError as error:
             for node, text in old.items():
                 _restore(node, text)
-            raise
+            failed = next(
+                (node for node in self.nodes if isinstance(error, NodeError) and node.name == error.node), None
+            )
+            raise with_blocking_constant(failed, error) from error.__cause__
         declare(self, inference)
 
     def shapes_of_inputs(
@@ -192,6 +195,22 @@ class Model(ir.ModelGraph):
             return {inputs[0].node: partial_shape(inputs[0].name, shapes)}
         ports = [(find_port(inputs, key), shape) for key, shape in shapes.items()]
         return {port.node: partial_shape(port.name, shape) for port, shape in ports}
+
+
+def blocking_constant(node: Node | None) -> str:
+    """The remark on a layer that refuses a shape: the constant that is the pattern of a Reshape; empty for others."""
+    pattern = node.inputs[1] if node is not None and node.type == "Reshape" and len(node.inputs) > 1 else None
+    if pattern is None or pattern.node.constant is None:
+        return ""
+    return f"; its pattern is the constant {pattern.node.name!r}, which unfreeze may repair"
+
+
+def with_blocking_constant(node: Node | None, error: IrexecError) -> IrexecError:
+    """The error of a layer that refuses a shape, with the remark on its constant."""
+    remark = blocking_constant(node)
+    if not remark or not isinstance(error, NodeError):
+        return error
+    return NodeError(f"{error}{remark}", node=error.node, reason=error.reason)
 
 
 def input_ports(model: ir.ModelGraph, facts: Mapping[Value, Fact]) -> list[Port]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from irexec.analysis.body_facts import key_of
+from irexec.analysis.model import with_blocking_constant
 from irexec.analysis.shape_inference import Inference, ShapeInference
 from irexec.analysis.validate import infer_unreached
-from irexec.errors import IrexecError, ModelError, NodeError
+from irexec.errors import IrexecError, ModelError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import ModelGraph, Node, Value
 from irexec.ir.order import topological
@@ -80,7 +81,7 @@ class Facts:
         infer_unreached(self.walk, nodes)
         error = next((failures[inner] for inner in nodes if inner in failures and inner not in failed), None)
         if error is not None:
-            raise _with_cause(node, error)
+            raise with_blocking_constant(node, error)
         return {value for value, old in zip(node.outputs, before, strict=True) if not _same(old, facts.get(value))}
 
 
@@ -92,12 +93,3 @@ def with_bodies(node: Node) -> Iterator[Node]:
     yield node
     for body in node.bodies.values():
         yield from body.graph.walk()
-
-
-def _with_cause(node: Node, error: IrexecError) -> IrexecError:
-    """The error of a Reshape whose pattern is a constant names the constant, which may be repaired."""
-    pattern = node.inputs[1] if node.type == "Reshape" and len(node.inputs) > 1 else None
-    if pattern is None or pattern.node.constant is None or not isinstance(error, NodeError):
-        return error
-    text = f"{error}; its pattern is the constant {pattern.node.name!r}, which unfreeze may repair"
-    return NodeError(text, node=error.node, reason=error.reason)

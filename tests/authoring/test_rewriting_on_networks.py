@@ -10,6 +10,7 @@ import pytest
 import irexec
 from irexec import opset
 from irexec.tools.extracting import extract
+from irexec.tools.validation import report
 from tests.support.edited import NAMES, Original, by_openvino, check_values, content, saved
 
 
@@ -129,6 +130,11 @@ def test_a_frozen_batch_is_unfrozen(batch: int, tmp_path: Path) -> None:
     model = _frozen(batch)
     with pytest.raises(irexec.NodeError, match=r"pattern is the constant .* unfreeze"), model.edit() as g:
         g.set_batch(4)
+    with pytest.raises(irexec.NodeError, match=r"pattern is the constant .* unfreeze"):
+        model.reshape([4, 3, 4, 4])
+    model.save(tmp_path / "frozen.xml")
+    found = report(str(tmp_path / "frozen.xml"), shapes={None: (4, 3, 4, 4)}).findings
+    assert [finding.layer_name for finding in found if "which unfreeze may repair" in finding.message] == ["flatten"]
     with model.edit() as g:
         g.unfreeze("x")
         g.set_batch(4)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from irexec.analysis.codes import find_code
+from irexec.analysis.model import blocking_constant
 from irexec.analysis.validate import validate
 from irexec.api import read_tolerant
 from irexec.display import Content
 from irexec.errors import ConversionError, InputError, ModelError, UnsupportedError
+from irexec.ir import codes
 from irexec.ir.findings import Finding, count_text, counts_of
+from irexec.ir.graph import ModelGraph
 from irexec.messages import counted
 from irexec.records import Shown
 from irexec.tools.run.shapes import Shapes, reshape
@@ -146,9 +149,21 @@ def report(
         reshape(model, shapes, tolerant=True)
         known = {(one.code, one.layer_id, one.layer_name, one.port) for one in findings}
         found = validate(model, portability=portability)
-        findings += [one for one in found if (one.code, one.layer_id, one.layer_name, one.port) not in known]
+        findings += [
+            _with_constant(one, model)
+            for one in found
+            if (one.code, one.layer_id, one.layer_name, one.port) not in known
+        ]
     kept = tuple(finding for finding in findings if finding.code not in ignore)
     return FileReport(path, kept, len(findings) - len(kept), seconds=time.perf_counter() - start)
+
+
+def _with_constant(finding: Finding, model: ModelGraph) -> Finding:
+    """A finding that exists only with the shapes given, with the constant that blocks them."""
+    if finding.code != codes.WRONG_INPUTS:
+        return finding
+    node = next((one for one in model.nodes if (one.id, one.name) == (finding.layer_id, finding.layer_name)), None)
+    return replace(finding, message=f"{finding.message}{blocking_constant(node)}")
 
 
 def report_always(path: str, **options: Any) -> FileReport:
