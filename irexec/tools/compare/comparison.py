@@ -277,14 +277,19 @@ class Comparison(Record):
         found = "the models agree"
         if count:
             found += f"; {counted(count, 'intermediate tensor')} {'has' if count == 1 else 'have'} no counterpart"
-        if follow := len(self.differing):
+        reshaped = [row for row in self.differing if row.agreement.largest is None]
+        if follow := len(self.differing) - len(reshaped):
             found += f"; rounding grows beyond the tolerance in {counted(follow, 'tensor')}, first in {self._grown}"
+        if reshaped:
+            has = "has" if len(reshaped) == 1 else "have"
+            found += f"; {counted(len(reshaped), 'tensor')} {has} another shape, first {reshaped[0].b}"
         return found
 
     @property
     def _grown(self) -> str:
         """The first layer with rounding beyond the tolerance."""
-        first = next((row for row in (*self.rows, *self.results) if not row.agreement.agrees), None)
+        rows = (row for row in (*self.rows, *self.results) if not row.agreement.agrees)
+        first = next((row for row in rows if row.agreement.largest is not None), None)
         return "" if first is None else str(first.b)
 
     @property

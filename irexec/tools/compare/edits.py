@@ -97,6 +97,9 @@ def _exchange(node: Node, _: list[Node], *, i: int, j: int) -> None:
 def _with_other_attributes(node: Node, theirs: Theirs) -> Iterator[Edit]:
     choices = _choices(node)
     for name, text in sorted(node.attributes.items(), key=lambda one: bool(choices.get(one[0]))):
+        if name == "auto_broadcast":
+            # The rule decides which shapes are allowed, hardly ever what is computed.
+            continue
         for other in _other_texts(text.strip(), choices.get(name, ()), theirs):
             yield Edit(node, f"{name}={other}", partial(_set, name=name, text=other))
 
@@ -109,9 +112,10 @@ def _set(node: Node, _: list[Node], *, name: str, text: str) -> None:
 def _choices(node: Node) -> dict[str, tuple[str, ...]]:
     """The spellings of the attributes that are enums."""
     try:
-        return {one.name: one.choices for one in resolve(node.type, node.version).attributes}
+        attributes = resolve(node.type, node.version).attributes
     except UnsupportedError:
         return {}
+    return {one.name: one.choices for one in attributes}
 
 
 def _other_texts(text: str, choices: Sequence[str], theirs: Theirs) -> Iterator[str]:

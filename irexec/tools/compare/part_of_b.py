@@ -19,9 +19,9 @@ from irexec.tools.compare.pairs import TensorPair
 from irexec.tools.compare.rows import Found, Rows, fitted
 from irexec.tools.compare.sides import ModelSide
 
-_LAYERS = 60
-"""Maximum number of layers of a part of A or B."""
-_TRIALS = 400
+_LAYERS = 80
+"""Maximum number of layers of a part of B, and of tensors of a part of A."""
+_TRIALS = 800
 """Maximum number of runs of a part."""
 _WORK = 500_000_000_000
 """Maximum number of multiply-accumulates of all runs of a part."""
@@ -68,7 +68,7 @@ class PartOfB:
         return part if part._is_usable() else None
 
     def _is_usable(self) -> bool:
-        if len(self.nodes) > _LAYERS or not self._isolated.chosen([self.pair], []) or self._given.failures:
+        if self._count > _LAYERS or not self._isolated.chosen([self.pair], []) or self._given.failures:
             return False
         return self.own is not None and not self.agrees(self.own)
 
@@ -84,7 +84,12 @@ class PartOfB:
     @property
     def is_one_layer(self) -> bool:
         """Whether the part has one layer beside Constants."""
-        return sum(node.type != "Constant" for node in self.nodes) == 1
+        return self._count == 1
+
+    @property
+    def _count(self) -> int:
+        """Number of layers without Constants."""
+        return sum(node.type != "Constant" for node in self.nodes)
 
     @property
     def expected(self) -> np.ndarray:
