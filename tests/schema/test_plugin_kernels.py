@@ -102,6 +102,27 @@ def test_a_fast_kernel_agrees_for_every_order_in_memory(doubled: Any) -> None:
     assert check_kernels("Doubled", doubled.version, [x])
 
 
+class Flat(Kernel):
+    """The data times two, written into one row."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__("flat")
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
+        np.multiply(inputs[0].reshape(-1), 2, out=outputs[0].reshape(-1))
+
+
+def test_outputs_are_contiguous(doubled: Any) -> None:
+    """Also where an output lies in the memory of a Concat."""
+    doubled.fast_kernel(lambda task: [Candidate(1.0, lambda: Flat(task))])
+    x, function = irexec.opset.parameter([2, 3, 4], "f32", "x"), irexec.opset.extension(doubled.version).doubled
+    joined = irexec.opset.concat(function(x), function(x * 2), axis=1)
+    compiled = irexec.compile_model(irexec.Model([joined], [x]))
+    values = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    np.testing.assert_array_equal(compiled([values])[0], np.concatenate([2 * values, 4 * values], axis=1))
+    assert "flat" in str(compiled.plan)
+
+
 def test_without_candidates_the_reference_kernel_runs(doubled: Any) -> None:
     doubled.fast_kernel(lambda task: [])
     compiled = irexec.compile_model(_model(doubled, [2]))
