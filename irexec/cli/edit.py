@@ -17,7 +17,7 @@ from irexec.messages import counted
 from irexec.tools.diff import Diff, diff
 from irexec.tools.diff.patch import diff_sections
 from irexec.tools.run.input_sources import external_files, files_read
-from irexec.tools.run.shapes import read_with_shapes
+from irexec.tools.run.shapes import Shapes, read_with_shapes
 
 
 @command(kind=EditCommand)
@@ -27,7 +27,9 @@ from irexec.tools.run.shapes import read_with_shapes
 @json_option
 @WEIGHTS("files")
 @step_options
-def edit(model: str, output: str | None, dry_run: bool, as_json: bool, files: WeightsOptions, steps: Steps) -> int:
+def edit(
+    model: str, output: str | None, dry_run: bool, as_json: bool, files: WeightsOptions, steps: Steps, shapes: Shapes
+) -> int:
     """Change MODEL, an .xml or .onnx, and write it as IR.
 
     Every option below "Weights" is a step. Steps are made in the order in which they are given, each is checked when
@@ -44,7 +46,7 @@ def edit(model: str, output: str | None, dry_run: bool, as_json: bool, files: We
     if output is not None:
         check_model_files(output, read)
     with render.progress(f"reading {model}"):
-        edited = read_with_shapes(model, files.weights, {}, mmap=files.mmap)
+        edited = read_with_shapes(model, files.weights, shapes, mmap=files.mmap)
     before = edited.clone()
     with render.progress(f"editing {model}"):
         made = _make(edited, steps)

@@ -250,13 +250,18 @@ class EditCommand(GroupedCommand):
 
 
 def step_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: add the options of all steps to a command; its parameter ``steps`` receives the given steps."""
+    """Decorator: add the options of all steps to a command.
+
+    Its parameter ``steps`` receives the given steps, ``shapes`` the shapes among them, which reading a model may need.
+    """
     headings = dict.fromkeys(step.heading for step in STEPS.values())
 
     @functools.wraps(command)
     def run(**values: Any) -> Any:
         groups = [values.pop(heading) for heading in headings]
-        return command(**values, steps=list(given_steps({name: group[name] for group in groups for name in group})))
+        given = {name: group[name] for group in groups for name in group}
+        shapes = shapes_by_input(given["shapes"], "--shape")
+        return command(**values, steps=list(given_steps(given)), shapes=shapes)
 
     for heading in reversed(headings):
         options = {name: step.option for name, step in STEPS.items() if step.heading == heading}
