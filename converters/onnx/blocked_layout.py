@@ -151,7 +151,7 @@ class _BlockedGraph:
             if self._sizes.get(name, 0) - channels >= 8:
                 yield 16
         for node in self._convolutions:
-            if not self._is_blocked(node) and 8 <= self.tensors.shape(node, 1)[1] < 16:
+            if not self._is_blocked(node) and 8 <= self._shape(node)[1] < 16:
                 yield 16
 
     def rewrite(self, block: int) -> None:
@@ -213,14 +213,19 @@ class _BlockedGraph:
         return node.input[0] in self._group_of
 
     def _is_depthwise(self, node: onnx.NodeProto) -> bool:
-        return _integer(node, "group", 1) > 1 and self.tensors.shape(node, 1)[1] == 1
+        return _integer(node, "group", 1) > 1 and self._shape(node)[1] == 1
+
+    def _shape(self, node: onnx.NodeProto) -> tuple[int, ...]:
+        """The shape of the weights of a convolution; refused if they cannot be in blocks."""
+        shape = self.tensors.shape(node, 1)
+        if len(shape) < 3 or 0 in shape or shape[0] % 8:
+            self.tensors.refuse(node, f"weights of shape {list(shape)} are not in blocks")
+        return shape
 
     def _padded_sizes(self) -> Iterator[tuple[str, int]]:
         """Tensors with their numbers of channels, padding included, as the weights have them."""
         for node in self._convolutions:
-            shape = self.tensors.shape(node, 1)
-            if len(shape) < 3 or 0 in shape or shape[0] % 8:
-                self.tensors.refuse(node, f"weights of shape {list(shape)} are not in blocks")
+            shape = self._shape(node)
             yield node.output[0], shape[0]
             if self._is_blocked(node):
                 yield node.input[0], shape[1] * _integer(node, "group", 1)

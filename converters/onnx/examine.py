@@ -66,7 +66,10 @@ def examine(source: Source, inputs: Shapes | None = None) -> Examination:
     inlined = prepared(model, where, newer.append)
     findings += [in_model(codes.NEW_OPSET, text) for text in newer]
     findings += operator_findings(inlined)
-    inlined = without_blocks(inlined, folder, lambda text: findings.append(in_model(codes.UNKNOWN_BLOCKS, text)))
+    try:
+        inlined = without_blocks(inlined, folder, lambda text: findings.append(in_model(codes.UNKNOWN_BLOCKS, text)))
+    except ConversionError as error:
+        return Examination(None, tuple(_sorted([*findings, in_model(codes.UNSUPPORTED_USE, str(error))])))
     converted, found = _translated(inlined, folder, inputs or {}, is_checked=reason is None)
     findings += found
     findings += checker_findings(model, reason, findings)

@@ -262,8 +262,9 @@ def test_the_model_of_the_caller_stays() -> None:
         (lambda m: m.graph.initializer[0].dims.__setitem__(0, 12), "weights of shape [12, 3, 1, 1] are not in blocks"),
         (lambda m: m.graph.initializer[1].dims.__setitem__(0, 4), "16 bytes"),
         (lambda m: m.graph.initializer[0].__setattr__("data_type", 6), "of type i32, expected f32"),
+        (lambda m: m.graph.initializer[0].dims.__delitem__(slice(0, 3)), "weights of shape [1] are not in blocks"),
     ],
-    ids=["no weights", "other size", "short bias", "integers"],
+    ids=["no weights", "other size", "short bias", "integers", "a vector"],
 )  # fmt: skip
 def test_damaged_weights(change: object, message: str) -> None:
     model = sixteen()
@@ -272,3 +273,6 @@ def test_damaged_weights(change: object, message: str) -> None:
     with pytest.raises(irexec.ConversionError) as caught:
         converters.convert(model, warn=lambda text: None)
     assert message in str(caught.value) or "takes" in str(caught.value)
+    found = examine(model)
+    assert found.model is None
+    assert "ON106" in {finding.code for finding in found.findings}
