@@ -17,13 +17,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, get_type_hints
+from typing import Any, Protocol, get_args, get_type_hints
 
 import numpy as np
 
-from irexec.dtypes.elements import STRING, element_of
+from irexec.dtypes.elements import STRING, Element, element_of
 from irexec.errors import IrexecError, OpError, PluginError
-from irexec.ir.facts import Fact
+from irexec.ir.dims import Dim
+from irexec.ir.facts import EveryOutput, Fact
 from irexec.schema.opdef import OpDef
 from irexec.schema.plugins import IN_MAIN, plugins
 from irexec.schema.registry import add, discard, is_own_type, opset_number
@@ -56,7 +57,21 @@ class Extension(OpDef):
 
     def shape_rule(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """See Operation.shape_rule."""
-        return super().shape_rule(guarded(rule, f"the shape rule of {self}"))
+        what = f"the shape rule of {self}"
+        call, annotation = guarded(rule, what), functools.cache(guarded(lambda: get_type_hints(rule)["return"], what))
+
+        @functools.wraps(rule)
+        def run(*inputs: Any, **attributes: Any) -> Any:
+            found = call(*inputs, **attributes)
+            facts = found if isinstance(found, tuple | list) else (found,)
+            parts = get_args(annotation())
+            expected = 1 if annotation() is Fact else None if ... in parts else len(parts)
+            if expected and (len(facts) != expected or (annotation() is Fact and facts is found)):
+                raise OpError(f"{what} returns {len(facts)} facts, its annotation has {expected}")
+            checked = tuple(_checked_fact(fact, what) for fact in facts)
+            return checked if facts is found else checked[0]
+
+        return super().shape_rule(run)
 
     def fast_kernel(self, candidates: Callable[..., Any]) -> Callable[..., Any]:
         """See Operation.fast_kernel."""
@@ -123,6 +138,26 @@ class Extension(OpDef):
         if not Fact(fact.element, fact.shape).admits(array):
             raise OpError(f"the kernel of {self} returns {array.dtype}{list(array.shape)}, its shape rule {fact}")
         return array
+
+
+def _checked_fact(fact: Any, what: str) -> Any:
+    """A fact of a shape rule; sizes become int, and a list of sizes a tuple.
+
+    Raises:
+        OpError: it is something else, or has another element type or shape than a Fact may have.
+    """
+    if isinstance(fact, EveryOutput):
+        return fact
+    if not isinstance(fact, Fact):
+        raise OpError(f"{what} returns {type(fact).__name__}, expected a Fact")
+    if not isinstance(fact.element, Element | None):
+        raise OpError(f"{what} returns the element type {fact.element!r}, expected one such as irexec.f32")
+    if fact.shape is None:
+        return fact
+    if not isinstance(fact.shape, tuple | list) or not all(isinstance(n, int | np.integer | Dim) for n in fact.shape):
+        raise OpError(f"{what} returns the shape {fact.shape!r}, expected a tuple of int and Dim")
+    shape = tuple(size if isinstance(size, Dim) else int(size) for size in fact.shape)
+    return Fact(fact.element, shape, fact.value)
 
 
 def _missing(*inputs: Any, **attributes: Any) -> Any:

@@ -288,6 +288,37 @@ def test_a_fault_of_a_kernel_is_located(folder: Path, result: str, message: str)
     assert message.format(folder=folder) in error
 
 
+_RULE = "return Fact(data.element, data.shape)"
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        ("return None", "returns NoneType, expected a Fact"),
+        ("return 3", "returns int, expected a Fact"),
+        ("return (data, data)", "returns 2 facts, its annotation has 1"),
+        ("return Fact('f32', data.shape)", "returns the element type 'f32', expected one such as irexec.f32"),
+        ("return Fact(data.element, 4)", "returns the shape 4, expected a tuple of int and Dim"),
+        ("return Fact(data.element, (2, 'a'))", "returns the shape (2, 'a'), expected a tuple of int and Dim"),
+        ("return Fact(data.element, (2.5,))", "returns the shape (2.5,), expected a tuple of int and Dim"),
+        ("return data.none", "raises AttributeError: 'Fact' object has no attribute 'none'"),
+    ],
+)
+def test_a_fault_of_a_shape_rule_is_located(folder: Path, result: str, message: str) -> None:
+    (folder / "ops.py").write_text(OPERATION.replace(_RULE, result))
+    found = _irexec(folder, "validate", "m.xml", "--format", "github", "--plugin", "ops.py", code=1)[0]
+    assert f"1 y (Half): the shape rule of Half of test.ops (plug-in 'ops.py' ({folder}/ops.py)) {message}" in found
+    error = _irexec(folder, "infer", "m.xml", "-i", "x.npy", "--plugin", "ops.py", code=3)[1]
+    assert error.startswith("error: layer 1 'y' (Half of test.ops, line ") and message in error
+
+
+def test_a_shape_rule_may_return_sizes_of_numpy(folder: Path) -> None:
+    (folder / "ops.py").write_text(
+        OPERATION.replace(_RULE, "return Fact(data.element, [__import__('numpy').int64(3)])")
+    )
+    assert _irexec(folder, "validate", "m.xml", "--plugin", "ops.py")[0] == "m.xml: no findings\n"
+
+
 def test_a_plugin_does_not_replace_a_translator_of_irexec(folder: Path) -> None:
     pytest.importorskip("onnx")
     (folder / "bad.py").write_text(OPERATION.replace('"test.domain", "Halve"', '"ai.onnx", "Relu"'))
