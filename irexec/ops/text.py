@@ -17,11 +17,11 @@ from irexec.reference.limits import check_memory
 from irexec.reference.regular_expressions import regular_expression
 from irexec.schema.attributes import Positive
 from irexec.schema.broadcasting import broadcast
-from irexec.schema.inputs import BOOLEAN_TYPE, NUMERIC, SCALAR, VECTOR, Rank, StringTensor, element_set
+from irexec.schema.inputs import BOOLEAN_TYPE, NUMERIC, ONE_ELEMENT, VECTOR, Rank, StringTensor, element_set
 from irexec.schema.registry import op
 
 Strings = Annotated[StringTensor, VECTOR]
-String = Annotated[StringTensor, SCALAR]
+String = Annotated[StringTensor, ONE_ELEMENT]
 Number = Annotated[np.ndarray, element_set("a numeric type or boolean", *NUMERIC.elements, *BOOLEAN_TYPE.elements)]
 Case = Literal["NONE", "LOWER", "UPPER"]
 TokenizerMode = Literal["separators", "tokens", "characters"]
