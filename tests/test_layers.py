@@ -80,7 +80,7 @@ _ONLY = {
     "click": ("irexec/cli/",),
     "rich": ("irexec/cli/",),
     "PIL": ("irexec/tools/images/files.py",),
-    "kserve": ("irexec/integrations/open_inference.py", "irexec/integrations/binary_requests.py"),
+    "kserve": ("irexec/integrations/open_inference.py", "irexec/integrations/tensors.py"),
     "fastapi": ("irexec/integrations/",),
     "uvicorn": ("irexec/integrations/open_inference.py", "irexec/integrations/draining.py"),
     "grpc": ("irexec/integrations/",),

@@ -9,8 +9,7 @@ import click
 
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, IMAGE, ComputeOptions
-from irexec.cli.mapping_note import note_mapping
-from irexec.cli.next_steps import as_given, go_on, reads_stdin
+from irexec.cli.next_steps import as_given, go_on, note_mapping, reads_stdin
 from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option, settings
 from irexec.cli.options import (
     INPUTS,

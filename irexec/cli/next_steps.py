@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from irexec.cli import render
 from irexec.ir.dims import PartialShape, shape_text
@@ -45,3 +48,19 @@ def after_compare(a: str, b: str | None, a_runtime: str, b_runtime: str, inputs:
         go_on("reduce", b, "-o", "min.xml", "--against", a, *inputs)
     elif b is not None:
         go_on("compare", a, b, *inputs)
+
+
+def note_mapping(model: str, bin: str | None = None) -> None:
+    """A note on stderr if the weights of a model will be mapped, and shortening their file would end the process."""
+    from irexec.io import weights_file
+
+    path = Path(bin or model)
+    if bin is None and path.name:
+        path = path.with_suffix(".bin")
+    is_mapped = (
+        not model.lower().endswith(".onnx") and path.is_file() and os.path.getsize(path) > weights_file.READ_AT_ONCE
+    )
+    if is_mapped and hasattr(signal, "SIGBUS"):
+        render.note_line(
+            f"{path} is mapped: if another program shortens it, the system ends this one; --no-mmap reads it at once"
+        )

@@ -17,8 +17,7 @@ from irexec import display
 from irexec.cli.json_text import json_text, to_plain
 from irexec.cli.streams import encodable, file_of, put, showing
 from irexec.display import Content, TextFormat
-from irexec.display.blocks import BLOCKS
-from irexec.display.text import LINES, Line
+from irexec.display.text import BLOCKS, LINES, Line
 from irexec.messages import INVISIBLE, cut, sentence, visible
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import irexec
 from irexec.backend.threads import thread_count
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions
-from irexec.cli.mapping_note import note_mapping
+from irexec.cli.next_steps import note_mapping
 from irexec.cli.option_groups import OptionGroup, command, flag, option, settings
 from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.signals import leave_to_command

@@ -17,7 +17,7 @@ from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.usage import is_given
-from irexec.tools.sections.codes import code_sections
+from irexec.tools.sections.graphs import code_sections
 from irexec.tools.validation import (
     Baseline,
     FileReport,

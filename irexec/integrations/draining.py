@@ -18,7 +18,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-from irexec.integrations.http_limits import Message, Receive, Send
+from irexec.integrations.middleware import Message, Receive, Send
 
 _IDLE = 0.5
 """Seconds during which idle connections stay open and calls are refused."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from irexec.analysis.model import Port
 from irexec.errors import InputError
-from irexec.integrations.tensors import datatype_of
+from irexec.integrations.tensors import datatype_of, sizes_of
 from irexec.tools.serving.served_model import ServedModel
 from irexec.tools.serving.statistics import ModelStatistics
 
@@ -91,9 +91,9 @@ class Extensions:
 
 
 def _tensor_config(port: Port, skipped: int) -> dict[str, Any]:
-    shape = [-1] if port.shape is None else [size if isinstance(size, int) else -1 for size in port.shape][skipped:]
     datatype = datatype_of(port.element)
-    return {"name": port.name, "data_type": f"TYPE_{'STRING' if datatype == 'BYTES' else datatype}", "dims": shape}
+    sizes = sizes_of(port) if port.shape is None else sizes_of(port)[skipped:]
+    return {"name": port.name, "data_type": f"TYPE_{'STRING' if datatype == 'BYTES' else datatype}", "dims": sizes}
 
 
 def http_routes(app: Any, extensions: Extensions) -> None:

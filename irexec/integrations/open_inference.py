@@ -29,14 +29,12 @@ import numpy as np
 
 from irexec.analysis.model import Port
 from irexec.errors import InputError, IrexecError, ModelError
-from irexec.integrations.binary_requests import infer_request
 from irexec.integrations.draining import RefusedCalls, draining_server
 from irexec.integrations.extras import not_importable
-from irexec.integrations.http_limits import LimitedBodies
+from irexec.integrations.middleware import LimitedBodies, LoggedRequests, logging_interceptor
 from irexec.integrations.model_extensions import EXTENSIONS, PLATFORM, VERSION, Extensions, grpc_handler, http_routes
 from irexec.integrations.pages import add_pages
-from irexec.integrations.request_log import LoggedRequests, logging_interceptor
-from irexec.integrations.tensors import array_of, datatype_of
+from irexec.integrations.tensors import array_of, datatype_of, infer_request, sizes_of
 from irexec.tools.serving.batcher import Batcher, TooManyRequestsError
 from irexec.tools.serving.served_model import ServedModel
 from irexec.tools.serving.statistics import ModelStatistics
@@ -360,8 +358,7 @@ def _wanted(model: ServedModel, requested: Sequence[Any] | None) -> list[str]:
 
 
 def _metadata(port: Port) -> dict[str, Any]:
-    shape = [-1] if port.shape is None else [size if isinstance(size, int) else -1 for size in port.shape]
-    return {"name": port.name, "datatype": datatype_of(port.element), "shape": shape}
+    return {"name": port.name, "datatype": datatype_of(port.element), "shape": sizes_of(port)}
 
 
 def _output(kind: Any, name: str, array: np.ndarray, is_binary: bool) -> Any:

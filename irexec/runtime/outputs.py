@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from irexec.analysis.model import Port, expected
 from irexec.errors import InputError
 from irexec.records import Shown
-from irexec.runtime.array_text import arrays_text
+
+NamedArrays = Iterable[tuple[str, np.ndarray | None]]
+
+
+def arrays_text(arrays: NamedArrays) -> str:
+    """The type and shape of each: "'a': float32[1, 3], 'b': int64[]"."""
+    return ", ".join(f"{name!r}: {type_and_shape(array)}" for name, array in arrays)
+
+
+def type_and_shape(array: np.ndarray | None) -> str:
+    """NumPy's name of the type, and the shape: "float32[1, 3]"; "nothing" for None."""
+    return "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
 
 
 class UnknownOutputError(InputError, KeyError):

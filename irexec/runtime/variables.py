@@ -13,8 +13,8 @@ from irexec.errors import InputError, check
 from irexec.ir.dims import admits, shape_text
 from irexec.ir.graph import Graph
 from irexec.records import Shown
-from irexec.runtime.array_text import arrays_text
 from irexec.runtime.inputs import checked
+from irexec.runtime.outputs import arrays_text
 
 
 class State(dict[str, np.ndarray]):

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from irexec.tools.reduce.answers import FORMAT
+from irexec.tools.reduce.output import FORMAT
 from tests.fuzz import odd
 from tests.fuzz.mutate_bytes import mutate
 from tests.support.paths import ROOT

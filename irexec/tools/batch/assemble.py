@@ -14,9 +14,8 @@ import numpy as np
 from irexec.errors import InputError
 from irexec.io.files import new_file
 from irexec.tools.arrays.files import ArrayFile, npz_member, open_arrays, storable, write_header
-from irexec.tools.batch import csv_files
 from irexec.tools.batch.job import Format
-from irexec.tools.batch.part_files import ERROR, ITEM
+from irexec.tools.batch.part_files import ITEM, join_csv
 from irexec.tools.batch.tables import load_pyarrow
 
 _CHUNK = 16 << 20
@@ -39,10 +38,6 @@ def _join_lines(file: IO[bytes], parts: Sequence[Path]) -> None:
             shutil.copyfileobj(read, file, 1 << 20)
 
 
-def _join_rows(file: IO[bytes], parts: Sequence[Path]) -> None:
-    csv_files.join(file, parts, ITEM, ERROR)
-
-
 def _join_tables(file: IO[bytes], parts: Sequence[Path]) -> None:
     """A group of rows for each part. A part without any result lacks the columns of the results."""
     arrow = load_pyarrow()
@@ -56,11 +51,11 @@ def _join_tables(file: IO[bytes], parts: Sequence[Path]) -> None:
 
 
 def _join_array(file: IO[bytes], parts: Sequence[Path]) -> None:
-    pieces = [piece for part in parts for piece in _pieces([part], "", 0) if piece.count]
+    pieces = [piece for part in parts for piece in _pieces(part, "", 0) if piece.count]
     if len({piece.kind for piece in pieces}) > 1:
         shapes = ", ".join(str(list(shape)) for _, shape in sorted({piece.kind for piece in pieces})[:2])
         raise InputError(f"a .npy takes results of one shape, items have {shapes}: choose another --format")
-    _write_joined(file, pieces or _pieces(parts[:1], "", 0))
+    _write_joined(file, pieces or _pieces(parts[0], "", 0))
 
 
 def _join_archives(file: IO[bytes], parts: Sequence[Path]) -> None:
@@ -75,12 +70,8 @@ def _join_archives(file: IO[bytes], parts: Sequence[Path]) -> None:
     )
     with zipfile.ZipFile(file, "w") as archive:
         for name in {ITEM: None, **results}:
-            pieces = [
-                piece
-                for part, start, count in zip(parts, starts, rows, strict=True)
-                if count
-                for piece in _pieces([part], name, start)
-            ]
+            filled = [(part, start) for part, start, count in zip(parts, starts, rows, strict=True) if count]
+            pieces = [piece for part, start in filled for piece in _pieces(part, name, start)]
             _write_result(archive, name, pieces)
 
 
@@ -124,16 +115,12 @@ class _Piece:
         return array[None] if self.alone else array
 
 
-def _pieces(parts: Sequence[Path], name: str, start: int) -> list[_Piece]:
-    found = []
-    for part in parts:
-        with open_arrays(part) as file:
-            if name in file.names:
-                header = file.header(name)
-                found.append(_Piece(part, name, start, header.shape[0], header.dtype, header.shape[1:]))
-            else:
-                found += list(_single(file, part, name, start))
-    return found
+def _pieces(part: Path, name: str, start: int) -> list[_Piece]:
+    with open_arrays(part) as file:
+        if name not in file.names:
+            return list(_single(file, part, name, start))
+        header = file.header(name)
+        return [_Piece(part, name, start, header.shape[0], header.dtype, header.shape[1:])]
 
 
 def _single(file: ArrayFile, part: Path, name: str, start: int) -> Iterator[_Piece]:
@@ -174,5 +161,5 @@ _ASSEMBLERS = {
     "npy": _join_array,
     "jsonl": _join_lines,
     "parquet": _join_tables,
-    "csv": _join_rows,
+    "csv": join_csv,
 }

@@ -6,6 +6,7 @@ import glob
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -203,6 +204,5 @@ def _count(path: str, kind: Kind, column: str | None) -> int:
         return 1
     if kind == "table":
         return row_count(path, column)
-    arrays = ArrayItems(path)
-    arrays.close()
-    return arrays.count
+    with closing(ArrayItems(path)) as arrays:
+        return arrays.count

@@ -64,48 +64,10 @@ class PartResult:
     is_flushed: bool = True
 
 
-class Progress:
-    """Where a process is.
-
-    Args:
-        numbers: three integers, which another process may share; a list of its own unless given.
-    """
-
-    NOTHING = (0, -1, -1)
-
-    def __init__(self, numbers: MutableSequence[int] | None = None) -> None:
-        self._numbers = list(self.NOTHING) if numbers is None else numbers
-
-    def begin(self) -> None:
-        """A new part begins."""
-        self.done, self.batch, self.position = self.NOTHING
-
-    @property
-    def done(self) -> int:
-        """Items of the part that have a result or an error."""
-        return self._numbers[0]
-
-    @done.setter
-    def done(self, number: int) -> None:
-        self._numbers[0] = number
-
-    @property
-    def batch(self) -> int:
-        """The number of the batch that runs; -1 for none."""
-        return self._numbers[1]
-
-    @batch.setter
-    def batch(self, number: int) -> None:
-        self._numbers[1] = number
-
-    @property
-    def position(self) -> int:
-        """Position in the part of the item that runs by itself; -1 for none."""
-        return self._numbers[2]
-
-    @position.setter
-    def position(self, number: int) -> None:
-        self._numbers[2] = number
+DONE, BATCH, POSITION = range(3)
+"""Indices of the numbers that say where a process is: items of its part that have a result or an error, the batch that
+runs, and the position in the part of the item that runs by itself; the last two are -1 if there is none."""
+NOTHING_DONE = (0, -1, -1)
 
 
 class PartRunner:
@@ -113,12 +75,13 @@ class PartRunner:
 
     Args:
         job: the job of the parts.
-        progress: receives the progress.
+        progress: receives the numbers of DONE, BATCH and POSITION; another process may share them.
         flushes: whether each file is flushed to the disk, which takes as long as some items of most models.
     """
 
-    def __init__(self, job: BatchJob, progress: Progress | None = None, *, flushes: bool = True) -> None:
-        self._job, self._progress, self._flushes = job, progress or Progress(), flushes
+    def __init__(self, job: BatchJob, progress: MutableSequence[int] | None = None, *, flushes: bool = True) -> None:
+        self._job, self._flushes = job, flushes
+        self._progress = list(NOTHING_DONE) if progress is None else progress
         self._predictor = Predictor(job.model, job.predictor).load()
         self._reader = ItemReader(self._predictor, job.image, job.column, MemoryLimit(job.predictor.max_memory))
 
@@ -132,9 +95,9 @@ class PartRunner:
         self._reader.notify = notes.append
         rows: list[Row] = [Row(item.name) for item in task.items]
         for number, positions, arrays in self._batches(task, rows):
-            self._progress.batch = number
+            self._progress[BATCH] = number
             self._run(task, rows, number, positions, arrays)
-            self._progress.batch = -1
+            self._progress[BATCH] = -1
         self._reader.close()
         written = write_part(task.file, rows, self._job.form, self._flushes)
         return PartResult(
@@ -178,22 +141,22 @@ class PartRunner:
                     return
         # One item does not fit the model, or ended a process: each runs by itself, so that the others have results.
         for position, each in zip(positions, arrays, strict=True):
-            self._progress.position = position
+            self._progress[POSITION] = position
             try:
                 self._keep(rows, [position], self._predictor.predict([each], self._job.batch_size))
             except IrexecError as error:
                 self._fail(rows[position], str(error))
-            self._progress.position = -1
+            self._progress[POSITION] = -1
 
     def _keep(self, rows: list[Row], positions: list[int], results: list[dict[str, np.ndarray]]) -> None:
         kept = [self._ranked(result) if self._job.topk else result for result in results]
         for position, result in zip(positions, kept, strict=True):
             rows[position].results = result
-        self._progress.done += len(positions)
+        self._progress[DONE] += len(positions)
 
     def _fail(self, row: Row, reason: str) -> None:
         row.error = reason
-        self._progress.done += 1
+        self._progress[DONE] += 1
 
     def _ranked(self, result: Arrays) -> dict[str, np.ndarray]:
         """The classes with the largest scores in place of the values: index, score and, with labels, label."""

@@ -7,8 +7,10 @@ and .csv: a row or line for each item; a failed item has the reason as ``error``
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -18,7 +20,6 @@ import numpy as np
 from irexec.errors import InputError
 from irexec.io.files import new_file
 from irexec.tools.arrays.files import storable, write_npz
-from irexec.tools.batch import csv_files
 from irexec.tools.batch.job import Format, plain
 from irexec.tools.batch.tables import load_pyarrow
 
@@ -52,6 +53,7 @@ def write_part(path: Path, rows: Sequence[Row], form: Format, flushes: bool = Tr
     """
     done = [row for row in rows if row.error is None]
     listed = rows if form in ("parquet", "jsonl", "csv") else done
+    _refuse_names(_result_names(listed), {"npy": (), "npz": (ITEM,)}.get(form, (ITEM, ERROR)))
     with new_file(path, flushes=flushes) as file:
         _WRITERS[form](file, listed)
     index = {id(row): i for i, row in enumerate(listed)}
@@ -61,7 +63,6 @@ def write_part(path: Path, rows: Sequence[Row], form: Format, flushes: bool = Tr
 def _write_npz(file: IO[bytes], rows: Sequence[Row]) -> None:
     arrays: dict[str, np.ndarray] = {ITEM: np.array([row.name for row in rows], object)}
     for name in _result_names(rows):
-        _refuse_name(name, (ITEM,))
         arrays |= _stacked(name, [row.results[name] for row in rows])
     write_npz(file, arrays)
 
@@ -92,8 +93,6 @@ def _write_npy(file: IO[bytes], rows: Sequence[Row]) -> None:
 
 def _write_jsonl(file: IO[bytes], rows: Sequence[Row]) -> None:
     for row in rows:
-        for name in row.results:
-            _refuse_name(name, (ITEM, ERROR))
         said: dict[str, Any] = {ITEM: row.name} | {name: plain(array.tolist()) for name, array in row.results.items()}
         said |= {} if row.error is None else {ERROR: row.error}
         file.write(json.dumps(said, ensure_ascii=True, allow_nan=False).encode() + b"\n")
@@ -103,7 +102,6 @@ def _write_parquet(file: IO[bytes], rows: Sequence[Row]) -> None:
     arrow = load_pyarrow()
     columns: dict[str, Any] = {ITEM: arrow.array([row.name for row in rows], arrow.string())}
     for name in _result_names(rows):
-        _refuse_name(name, (ITEM, ERROR))
         arrays = [row.results.get(name) for row in rows]
         first = next(array for array in arrays if array is not None)
         kind = arrow.string() if first.dtype.kind in "OU" else arrow.from_numpy_dtype(first.dtype)
@@ -120,12 +118,10 @@ def _write_csv(file: IO[bytes], rows: Sequence[Row]) -> None:
     for row in rows:
         texts = {ITEM: row.name}
         for name, array in row.results.items():
-            texts |= dict(csv_files.columns_of(name, array))
+            texts |= dict(_csv_columns(name, array))
         columns |= dict.fromkeys(texts)
         found.append(texts if row.error is None else texts | {ERROR: row.error})
-    for name in _result_names(rows):
-        _refuse_name(name, (ITEM, ERROR))
-    csv_files.write_rows(file, [*columns, ERROR], found)
+    _write_csv_rows(file, [*columns, ERROR], found)
 
 
 _WRITERS = {"npz": _write_npz, "npy": _write_npy, "jsonl": _write_jsonl, "parquet": _write_parquet, "csv": _write_csv}
@@ -135,9 +131,55 @@ def _result_names(rows: Iterable[Row]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row.results))
 
 
-def _refuse_name(name: str, taken: Sequence[str]) -> None:
-    if name in taken:
+def _refuse_names(names: Iterable[str], taken: Collection[str]) -> None:
+    for name in names:
+        if name in taken:
+            raise InputError(
+                f"the result {name!r} has the name that the items' {name}s have in the file: "
+                "choose another --format or --tensor"
+            )
+
+
+MAX_COLUMNS = 10_000
+"""The maximum number of elements of a result of one item."""
+
+
+def _csv_columns(name: str, array: np.ndarray) -> Iterator[tuple[str, str]]:
+    """The columns of a result and their texts: ``y`` for a scalar, ``y[2]`` or ``y[0,1]`` for each element of an array.
+
+    Raises:
+        InputError: the result has too many elements.
+    """
+    if array.size > MAX_COLUMNS:
         raise InputError(
-            f"the result {name!r} has the name that the items' {name}s have in the file: "
-            "choose another --format or --tensor"
+            f"a .csv takes results of at most {MAX_COLUMNS:,} elements, {name!r} has {array.size:,}: "
+            "choose another --format"
         )
+    for index in np.ndindex(array.shape):
+        where = f"[{','.join(map(str, index))}]" if index else ""
+        yield f"{name}{where}", str(array[index])
+
+
+def _write_csv_rows(file: IO[bytes], columns: Sequence[str], rows: Iterable[dict[str, str]]) -> None:
+    """Write a header and rows, in UTF-8, as RFC 4180 specifies; a missing value is empty."""
+    text = io.TextIOWrapper(file, "utf-8", "backslashreplace", newline="", write_through=True)
+    writer = csv.DictWriter(text, columns, restval="")
+    writer.writeheader()
+    writer.writerows(rows)
+    text.flush()
+    text.detach()
+
+
+def join_csv(file: IO[bytes], parts: Sequence[Path]) -> None:
+    """Write the rows of all parts under the union of their columns, between those of the item and of the error."""
+    names: dict[str, None] = {}
+    for part in parts:
+        with open(part, encoding="utf-8", newline="") as read:
+            names |= dict.fromkeys(next(csv.reader(read), []))
+    columns = [ITEM, *(name for name in names if name not in (ITEM, ERROR)), ERROR]
+    _write_csv_rows(file, columns, (row for part in parts for row in _rows(part)))
+
+
+def _rows(part: Path) -> Iterator[dict[str, str]]:
+    with open(part, encoding="utf-8", newline="") as read:
+        yield from csv.DictReader(read)

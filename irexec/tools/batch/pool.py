@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import multiprocessing.spawn
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, MutableSequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from irexec.io.file_errors import writing
 from irexec.io.files import flush_file
 from irexec.io.worker_process import begin_worker
 from irexec.tools.batch.job import BatchJob
-from irexec.tools.batch.part import PartResult, PartRunner, PartTask, Progress
+from irexec.tools.batch.part import DONE, NOTHING_DONE, PartResult, PartRunner, PartTask
 
 _AHEAD = 2
 """Parts that a process has: one that it does, and one that it goes on with at once."""
@@ -35,24 +35,24 @@ _DIED = "the process that ran it ended twice while it did: there may be not enou
 
 
 Run = Callable[[PartTask], PartResult]
-Make = Callable[[BatchJob, Progress], Run]
+Make = Callable[[BatchJob, MutableSequence[int]], Run]
 """Makes what does parts, in the process that does them; it can be pickled."""
 
 
-_here: list[tuple[Make, BatchJob, Progress]] = []
+_here: list[tuple[Make, BatchJob, MutableSequence[int]]] = []
 _runner: list[Run] = []
 
 
 def _begin(make: Make, job: BatchJob, numbers: Any) -> None:
     """The first thing that a new process does."""
     begin_worker()
-    _here.append((make, job, Progress(numbers)))
+    _here.append((make, job, numbers))
 
 
 def _do(task: PartTask) -> PartResult:
     """Do a part in this process, which loads the model for its first."""
     make, job, progress = _here[0]
-    progress.begin()
+    progress[:] = NOTHING_DONE
     if not _runner:
         _runner.append(make(job, progress))
     return _runner[0](task)
@@ -73,7 +73,7 @@ class _Process:
     def submit(self, task: PartTask) -> None:
         if self.pool is None:
             context = multiprocessing.get_context("spawn")
-            self.numbers = context.RawArray("q", Progress.NOTHING)
+            self.numbers = context.RawArray("q", NOTHING_DONE)
             self.pool = ProcessPoolExecutor(1, context, _begin, (self.make, self.job, self.numbers))
         self.tasks.append((self.pool.submit(_do, task), task))
 
@@ -149,7 +149,7 @@ class Processes:
             done, _ = wait(waiting, _INTERVAL, FIRST_COMPLETED)
             for process in {id(waiting[future]): waiting[future] for future in done}.values():
                 yield from self._finished(process, again)
-            advance(sum(process.numbers[0] for process in self._processes if process.tasks))
+            advance(sum(process.numbers[DONE] for process in self._processes if process.tasks))
 
     def _feed(self, process: _Process, tasks: Iterator[PartTask], again: deque[PartTask]) -> None:
         while len(process.tasks) < _AHEAD:

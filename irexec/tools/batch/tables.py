@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,8 @@ def row_count(path: str, column: str | None) -> int:
         InputError: it has no such column.
         UnsupportedError: pyarrow is not installed.
     """
-    table = ParquetTable(path, column)
-    table.close()
-    return table.count
+    with closing(ParquetTable(path, column)) as table:
+        return table.count
 
 
 class ParquetTable:

@@ -9,8 +9,7 @@ from irexec.analysis.matching import Matching, Pair
 from irexec.ir.graph import Graph, Node, Value
 from irexec.tools.diff.body_changes import body_changes, carried_parameters, outer_inputs
 from irexec.tools.diff.edges import edge_changes, source_text
-from irexec.tools.diff.facts import fact_text, facts_differ, output_changes
-from irexec.tools.diff.own import own_changes
+from irexec.tools.diff.own import fact_text, facts_differ, output_changes, own_changes
 from irexec.tools.diff.result import Change, Following, LayerDiff, LayerRef
 from irexec.tools.diff.value_changes import ReadAs, constant_changes, is_damaged, value_change
 
@@ -134,7 +133,8 @@ class GraphDiff:
             *_connections(pair, self._matching),
         ]
         before = self._given(pair)
-        following = output_changes(pair, is_declared=any(change.kind in _FACTS for change in changes))
+        # The attributes of Constants and Parameters declare their outputs.
+        following = [] if any(change.kind in _FACTS for change in changes) else output_changes(pair)
         if before and pair.b in self._outer:
             # The attributes of a Parameter of a body say what its layer is given.
             following += [change for change in changes if change.kind in _FACTS]

@@ -9,11 +9,14 @@ from itertools import zip_longest
 
 import numpy as np
 
+from irexec.analysis.attributes import typed_attributes
+from irexec.analysis.evaluate import as_tuple, rounded
+from irexec.dtypes.elements import element_of
 from irexec.errors import IrexecError, ModelError
 from irexec.ir.constants import Constant, constant_blocks, constant_value, release, size_problem
 from irexec.ir.dims import shape_text
 from irexec.ir.graph import Node, Value
-from irexec.tools.diff.decompress import decompressed
+from irexec.schema.registry import resolve
 from irexec.tools.diff.result import Change, ValueChange
 
 _LARGEST = 1 << 26
@@ -148,3 +151,50 @@ def _statistics(
             any_finite |= bool(finite.any())
     relative = None if not any_finite else math.sqrt(squares / norm) if norm else math.inf if squares else 0.0
     return ValueChange(count, changed, largest if any_finite else None, relative, not_finite, decompressed)
+
+
+_TYPES = (
+    "Convert",
+    "Subtract",
+    "Multiply",
+    "Reshape",
+    "Transpose",
+    "FakeQuantize",
+    "FakeConvert",
+    "Unsqueeze",
+    "Squeeze",
+)
+_LARGEST_PACKED = 1 << 26
+"""Maximum number of elements of a constant from which an array is computed."""
+_DEPTH = 12
+
+
+def decompressed(value: Value | None) -> np.ndarray | None:
+    """The array of a value computed from constants alone, by layers that decompress weights; None for any other value.
+
+    Raises:
+        ModelError: a constant cannot be read.
+    """
+    try:
+        return None if value is None else _array(value, _DEPTH)
+    except IrexecError:
+        # Layers that do not fit each other are findings of validate, not of diff.
+        return None
+
+
+def _array(value: Value, depth: int) -> np.ndarray | None:
+    node = value.node
+    if node.constant is not None:
+        return constant_value(node.constant) if node.constant.count <= _LARGEST_PACKED else None
+    if depth == 0 or node.type not in _TYPES or value.index:
+        return None
+    inputs = [None if source is None else _array(source, depth - 1) for source in node.inputs]
+    arrays = [array for array in inputs if array is not None]
+    return _computed(node, arrays) if arrays and len(arrays) == len(inputs) else None
+
+
+def _computed(node: Node, inputs: list[np.ndarray]) -> np.ndarray:
+    definition = resolve(node.type, node.version)
+    array = as_tuple(definition(*inputs, **typed_attributes(node, definition).require()))[0]
+    declared = node.outputs[0].fact
+    return rounded(array, declared.element if declared is not None else element_of(array.dtype))

@@ -11,12 +11,11 @@ from irexec.errors import InputError
 from irexec.io.files import new_file
 from irexec.io.output_file import check_file
 from irexec.records import Record
-from irexec.tools.graph.dot import dot
 from irexec.tools.graph.drawing import Drawing
 from irexec.tools.graph.html import graph_page
-from irexec.tools.graph.mermaid import MAX_EDGES, MAX_TEXT, mermaid
 from irexec.tools.graph.png import load_resvg, png
 from irexec.tools.graph.svg import svg_and_size
+from irexec.tools.graph.text_formats import MAX_EDGES, MAX_TEXT, dot, mermaid
 from irexec.tools.images.files import Notify
 
 Format = Literal["svg", "html", "png", "mmd", "dot"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from irexec.errors import InputError, UnsupportedError
-from irexec.tools.graph.texts import FONTS, PNG_SIDE
+from irexec.tools.graph.boxes import FONTS, PNG_SIDE
 from irexec.tools.images.files import Notify
 
 _PROBE = (

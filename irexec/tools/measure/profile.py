@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from irexec.compile.memory_limit import MemoryLimit
+from irexec.errors import InputError
+from irexec.io.files import new_file
+from irexec.io.output_file import check_file
 from irexec.runtime.observation import RunProgress
 from irexec.runtime.profile import (
     Profile,
+    ProfileRow,
 )
 from irexec.tools.images.files import Notify
-from irexec.tools.measure.trace import check_trace, write_trace
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource, external_files, files_read, sample_inputs
 from irexec.tools.run.run_options import SessionOptions
@@ -65,3 +70,50 @@ def profile(
     if options.trace is not None:
         write_trace(options.trace, found, Path(path).name)
     return found
+
+
+def check_trace(path: str, read: Mapping[str, str]) -> None:
+    """Raise InputError before anything is measured if the trace could not be written, or not without overwriting a file
+    in ``read``."""
+    if not path.lower().endswith(".json"):
+        raise InputError(f"--trace {path} does not end in .json")
+    check_file("--trace", Path(path), read)
+
+
+def write_trace(path: str, profile: Profile, name: str) -> None:
+    """Write every step of every run.
+
+    Raises:
+        ModelError: the file cannot be written; what was there before is as it was.
+    """
+    text = json.dumps({"displayTimeUnit": "ms", "traceEvents": list(trace_events(profile, name))}, ensure_ascii=False)
+    with new_file(path) as file:
+        # Bytes of a file's name that are not UTF-8 are surrogates here, which JSON has as escapes of this form.
+        file.write(text.encode("utf-8", "backslashreplace"))
+
+
+def trace_events(profile: Profile, name: str) -> Iterator[dict[str, Any]]:
+    """The events: one for each run, and in it one for each step."""
+    yield {"name": "process_name", "ph": "M", "pid": 1, "tid": 1, "args": {"name": name}}
+    times = profile.times
+    for run in range(profile.runs):
+        yield _event(f"run {run + 1}", "run", times.begins[run], times.ends[run] - times.begins[run], {})
+        for step, row in enumerate(profile.steps):
+            yield _event(
+                row.name, row.type, times.step_begins[run, step], times.step_seconds[run, step], _arguments(row)
+            )
+
+
+def _event(name: str, category: str, begin: float, seconds: float, arguments: dict[str, Any]) -> dict[str, Any]:
+    times = {"ts": round(float(begin) * 1e6, 3), "dur": round(float(seconds) * 1e6, 3)}
+    return {"name": name, "cat": category, "ph": "X", **times, "pid": 1, "tid": 1, "args": arguments}
+
+
+def _arguments(row: ProfileRow) -> dict[str, Any]:
+    return {
+        "layers": list(row.layers),
+        "operation": row.type,
+        "algorithm": row.algorithm,
+        "macs": row.macs,
+        "bytes": row.bytes,
+    }

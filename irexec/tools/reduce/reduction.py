@@ -21,7 +21,6 @@ from irexec.messages import counted, listed
 from irexec.records import Record
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.engines.runtimes import OWN, precision_beside
-from irexec.tools.reduce.answers import Answers
 from irexec.tools.reduce.blame import Blame
 from irexec.tools.reduce.bodies import inner_wholes
 from irexec.tools.reduce.candidate import Candidate, Part, Whole, named_inputs, named_results
@@ -29,7 +28,7 @@ from irexec.tools.reduce.checks.against import RUNTIMES, check_against
 from irexec.tools.reduce.checks.check import Check
 from irexec.tools.reduce.digests import arrays_digest, model_digest
 from irexec.tools.reduce.later_runs import RUNS
-from irexec.tools.reduce.output import Output
+from irexec.tools.reduce.output import Answers, Output
 from irexec.tools.reduce.recording import BOUNDARY, Recording
 from irexec.tools.reduce.search import Step, Trials, smallest
 from irexec.tools.run.given_inputs import GivenInputs

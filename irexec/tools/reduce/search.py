@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from irexec.errors import ModelError
 from irexec.io.writer import Writer
-from irexec.tools.reduce.answers import Answers
 from irexec.tools.reduce.candidate import Candidate, Part, Whole, made
 from irexec.tools.reduce.checks.check import Check, Failure
 from irexec.tools.reduce.minimize import ddmin, shortest_prefix, shortest_suffix
+from irexec.tools.reduce.output import Answers
 from irexec.tools.reduce.recording import BOUNDARY
 
 

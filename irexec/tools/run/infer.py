@@ -23,11 +23,10 @@ from irexec.runtime.observation import RunProgress
 from irexec.runtime.weight_packing import WeightsMode
 from irexec.tools.arrays.files import open_arrays
 from irexec.tools.images.images import ImageOptions
-from irexec.tools.run.dump import write_dump
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.infer_report import Assertion, InferReport
 from irexec.tools.run.input_sources import InputSource, external_files, files_read, input_arrays
-from irexec.tools.run.result_files import check_outputs, check_saved_inputs, write_results
+from irexec.tools.run.result_files import check_outputs, check_saved_inputs, write_dump, write_results
 from irexec.tools.run.results import Prediction, predictions, read_labels
 from irexec.tools.run.run_options import SessionOptions
 from irexec.tools.run.shapes import read_with_shapes, refused, reshape

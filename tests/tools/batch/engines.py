@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable, Generator, Iterator
 
 from irexec.tools.batch.job import BatchJob
-from irexec.tools.batch.part import PartResult, PartRunner, PartTask, Progress
+from irexec.tools.batch.part import DONE, NOTHING_DONE, PartResult, PartRunner, PartTask
 
 
 class InThisProcess:
@@ -17,10 +17,10 @@ class InThisProcess:
         self._job: BatchJob = pickle.loads(pickle.dumps(job))
 
     def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Generator[PartResult, None, None]:
-        progress = Progress()
+        progress = list(NOTHING_DONE)
         runner = PartRunner(self._job, progress)
         for task in tasks:
-            progress.begin()
+            progress[:] = NOTHING_DONE
             result: PartResult = pickle.loads(pickle.dumps(runner(pickle.loads(pickle.dumps(task)))))
-            advance(progress.done)
+            advance(progress[DONE])
             yield result

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, MutableSequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +16,8 @@ import pytest
 from irexec import InputError, ModelError
 from irexec.tools.batch.items import Item
 from irexec.tools.batch.job import BatchJob
-from irexec.tools.batch.part import PartResult, PartTask, Progress
+from irexec.tools.batch.part import BATCH as RUNNING
+from irexec.tools.batch.part import POSITION, PartResult, PartTask
 from irexec.tools.batch.pool import Processes
 from tests.support.paths import ROOT
 
@@ -26,7 +27,7 @@ BATCH, ITEMS = 2, 6
 class Dying:
     """Does parts of six items in batches of two; the process ends at what its job's model names, so many times in all."""
 
-    def __init__(self, job: BatchJob, progress: Progress) -> None:
+    def __init__(self, job: BatchJob, progress: MutableSequence[int]) -> None:
         self._what, _, times = job.model.partition("*")
         self._progress, self._times, self._folder = progress, int(times or 99), Path(job.column or "")
         if self._what == "load":
@@ -35,15 +36,15 @@ class Dying:
     def __call__(self, task: PartTask) -> PartResult:
         errors: list[str | None] = [None] * ITEMS
         for number in range(ITEMS // BATCH):
-            self._progress.batch = number
+            self._progress[RUNNING] = number
             for position in range(number * BATCH, (number + 1) * BATCH):
                 alone = number in task.singly
-                self._progress.position = position if alone else -1
+                self._progress[POSITION] = position if alone else -1
                 if position in task.skipped:
                     errors[position] = task.skipped[position]
                 elif f"{task.number}.{position}" == self._what:
                     self._die()
-            self._progress.batch = self._progress.position = -1
+            self._progress[RUNNING] = self._progress[POSITION] = -1
         return PartResult(task.number, tuple(None if error else i for i, error in enumerate(errors)), tuple(errors))
 
     def _die(self) -> None:
@@ -55,7 +56,7 @@ class Dying:
 
 def results(model: str, folder: Path, jobs: int = 1) -> dict[int, PartResult]:
     tasks = [PartTask(number, folder / "x", (Item("x", "image"),) * ITEMS) for number in range(3)]
-    make: Callable[[BatchJob, Progress], Dying] = Dying
+    make: Callable[[BatchJob, MutableSequence[int]], Dying] = Dying
     found = list(Processes(BatchJob(model=model, column=str(folder)), jobs, make).run(iter(tasks), lambda done: None))
     assert sorted(each.number for each in found) == [0, 1, 2]
     return {each.number: each for each in found}

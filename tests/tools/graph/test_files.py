@@ -13,11 +13,10 @@ from lxml import etree
 
 import irexec
 from irexec.tools.graph import draw, graph_page, write_graph
-from irexec.tools.graph.dot import dot
 from irexec.tools.graph.drawing import Drawing
 from irexec.tools.graph.files import rendered
-from irexec.tools.graph.mermaid import mermaid
 from irexec.tools.graph.svg import svg
+from irexec.tools.graph.text_formats import dot, mermaid
 from tests.tools.graph.models import DATA, DIGITS, HOSTILE, blocks, chain, diamond, digits
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -16,8 +16,8 @@ from irexec.ir.graph import Node
 from irexec.tools.graph import draw
 from irexec.tools.graph.acyclic import make_acyclic, strong_components
 from irexec.tools.graph.drawing import Drawing
-from irexec.tools.graph.flat import flat_edges, visible_boxes
 from irexec.tools.graph.names import group_by_scope, scope
+from irexec.tools.graph.text_formats import flat_edges, visible_boxes
 from tests.tools.graph.models import DATA, blocks, chain, diamond, digits
 
 _SCOPES = ("", "a/", "b/", "a/c/", "a/d/", "b/c/e/", "x.0.", "x.1.")

@@ -1,16 +1,69 @@
-"""A log of requests, and requests for a version of a model."""
+"""Between a server and its requests: a limit for bodies, a log, and requests for a version of a model."""
 
 from __future__ import annotations
 
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from irexec.integrations.http_limits import Message, Receive, Send
 from irexec.integrations.model_extensions import VERSION
 from irexec.messages import cut, visible
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+async def _refuse(send: Send, status: int, message: str, *headers: tuple[bytes, bytes]) -> None:
+    """Answer with an error as JSON."""
+    body = json.dumps({"error": message}).encode()
+    length = (b"content-length", str(len(body)).encode())
+    start = {"type": "http.response.start", "status": status}
+    await send({**start, "headers": [(b"content-type", b"application/json"), length, *headers]})
+    await send({"type": "http.response.body", "body": body})
+
+
+class LimitedBodies:
+    """ASGI middleware that answers 413 to a body of more than ``limit`` bytes, with or without a declared length."""
+
+    def __init__(self, app: Callable[[Message, Receive, Send], Awaitable[None]], limit: int) -> None:
+        self._app, self._limit = app, limit
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        length = dict(scope["headers"]).get(b"content-length", b"0")
+        if length.isdigit() and int(length) > self._limit:
+            await self._refuse(send)
+            return
+        try:
+            await self._app(scope, self._counted(receive), send)
+        except _TooLongError:
+            await self._refuse(send)
+
+    def _counted(self, receive: Receive) -> Receive:
+        read = 0
+
+        async def counted() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > self._limit:
+                raise _TooLongError
+            return message
+
+        return counted
+
+    async def _refuse(self, send: Send) -> None:
+        await _refuse(send, 413, f"the request has more than {self._limit} bytes", (b"connection", b"close"))
+
+
+class _TooLongError(Exception):
+    """The body is longer than allowed."""
+
 
 Log = Callable[[str], None]
 _VERSIONED = re.compile(r"(/v2/models/[^/]+)/versions/([^/]+)")
@@ -61,10 +114,7 @@ class LoggedRequests:
             path = found[1] + scope["path"][found.end() :]
             await self._app({**scope, "path": path, "raw_path": path.encode()}, receive, send)
         else:
-            body = json.dumps({"error": f"there is no version {found[2]!r}, only {VERSION!r}"}).encode()
-            headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-            await send({"type": "http.response.start", "status": 404, "headers": headers})
-            await send({"type": "http.response.body", "body": body})
+            await _refuse(send, 404, f"there is no version {found[2]!r}, only {VERSION!r}")
 
 
 def logging_interceptor(log: Log) -> Any:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from irexec.messages import counted, cut, visible
 from irexec.tools.graph.drawing import Drawing, DrawnFrame, DrawnLayer
+from irexec.tools.graph.families import FAMILIES
 
 _LONGEST = 60
 
@@ -116,3 +118,102 @@ def nested_lines(
         yield from (f"{indent}  {line}" for line in more)
         yield from nested_lines(drawing, node, begin, end, inner, f"{indent}  ")
         yield f"{indent}{end}"
+
+
+_COLOURS = {"error": "#c62828", "warning": "#b26a00", "info": "#1f6fc0"}
+
+
+def dot(drawing: Drawing) -> str:
+    """The text of a .dot file."""
+    lines = [f"digraph {_quoted(drawing.name)} {{", '  graph [fontname="Helvetica", newrank=true];']
+    lines.append('  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=11, height=0.3];')
+    lines.append('  edge [color="#7c8792", fontname="Helvetica", fontsize=9, arrowsize=0.6];')
+    lines += nested_lines(drawing, partial(_node, drawing), partial(_begin, drawing), "}")
+    for edge in flat_edges(drawing):
+        lines.append(f"  {box_name(edge.source)} -> {box_name(edge.target)} [label={_quoted(edge.label)}];")
+    return "\n".join([*lines, "}", ""])
+
+
+def _begin(drawing: Drawing, frame: DrawnFrame) -> tuple[str, str]:
+    style = 'style="rounded,filled"; color="#a9b3bd"; fillcolor="#f5f7f9";'
+    return f"subgraph cluster_{frame.index} {{", f"label={_quoted(frame_label(drawing, frame))}; {style}"
+
+
+def _node(drawing: Drawing, item: int) -> str:
+    attributes = {"label": "\\n".join(_escaped(line) for line in label_lines(drawing, item))}
+    if item >= 0:
+        layer = drawing.layers[item]
+        family = FAMILIES[layer.family]
+        attributes |= {
+            "fillcolor": family.fill,
+            "color": family.stroke,
+            "tooltip": _escaped(f"{layer.line.path}{layer.line.name}"[:400]),
+        }
+        severity = drawing.severity(layer)
+        if severity:
+            attributes |= {"color": _COLOURS[severity], "penwidth": "2.5"}
+    else:
+        attributes |= {"fillcolor": "#ffffff", "peripheries": "2"}
+    written = ", ".join(f'{key}="{text}"' for key, text in attributes.items())
+    return f"{box_name(item)} [{written}];"
+
+
+def _escaped(text: str) -> str:
+    return "".join(_ESCAPES.get(letter, letter) for letter in text if letter >= " ")
+
+
+_ESCAPES = {"\\": "\\\\", '"': '\\"'}
+
+
+def _quoted(text: str) -> str:
+    return f'"{_escaped(text)}"'
+
+
+MAX_TEXT, MAX_EDGES = 50_000, 500
+"""Characters and edges that Mermaid shows unless it is configured otherwise (``maxTextSize``, ``maxEdges``)."""
+
+_PLAIN = frozenset(" _-+.,:=?!/()[]*×·%")
+
+
+def mermaid(drawing: Drawing) -> str:
+    """The text of a .mmd file."""
+    lines = [
+        "flowchart TD",
+        *nested_lines(drawing, partial(_mermaid_node, drawing), partial(_mermaid_begin, drawing), "end"),
+    ]
+    for edge in flat_edges(drawing):
+        label = f'|"{escaped(edge.label)}"|' if edge.label else ""
+        lines.append(f"  {box_name(edge.source)} -->{label} {box_name(edge.target)}")
+    used = {layer.family for layer in drawing.layers if layer.drawn_in is None}
+    for family in FAMILIES.values():
+        if family.name in used:
+            lines.append(f"  classDef {_class(family.name)} fill:{family.fill},stroke:{family.stroke},color:#15191e")
+    severities = {drawing.severity(layer) for layer in drawing.layers}
+    if severities & {"error", "warning"}:
+        lines.append("  classDef marked stroke:#c62828,stroke-width:3px")
+    return "\n".join([*lines, ""])
+
+
+def _mermaid_begin(drawing: Drawing, frame: DrawnFrame) -> tuple[str]:
+    return (f'subgraph {box_name(~frame.index)} ["{escaped(frame_label(drawing, frame))}"]',)
+
+
+def _mermaid_node(drawing: Drawing, item: int) -> str:
+    label = "<br/>".join(escaped(line) for line in label_lines(drawing, item))
+    if item < 0:
+        return f'{box_name(item)}[["{label}"]]'
+    layer = drawing.layers[item]
+    marked = drawing.severity(layer) in ("error", "warning")
+    return f'{box_name(item)}["{label}"]:::{_class(layer.family)}' + (
+        f"\n  class {box_name(item)} marked" if marked else ""
+    )
+
+
+def _class(family: str) -> str:
+    return f"is_{family}"
+
+
+def escaped(text: str) -> str:
+    """A text in quotes: letters of any script stay, what Mermaid, Markdown or HTML could obey is written as its code
+    point."""
+    return "".join(letter if letter in _PLAIN or letter.isalnum() else f"#{ord(letter)};" for letter in text)
