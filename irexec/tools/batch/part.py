@@ -65,8 +65,8 @@ class PartResult:
 
 
 DONE, BATCH, POSITION = range(3)
-"""Indices of the numbers that say where a process is: items of its part that have a result or an error, the batch that
-runs, and the position in the part of the item that runs by itself; the last two are -1 if there is none."""
+"""Indices of the numbers of a process: finished items of its part, the batch under way, and the position of the item
+under way by itself; -1 for none of the last two."""
 NOTHING_DONE = (0, -1, -1)
 
 
