@@ -110,7 +110,7 @@ if TYPE_CHECKING:
     from irexec.tools.inspect.memory import MemoryReport, PlannedMemory, memory
     from irexec.tools.inspect.precision import LayerPrecision, PrecisionReport, precision
     from irexec.tools.inspect.tree import TreeBranch, TreeReport, tree
-    from irexec.tools.inspect.weight_storage import StoredWeights
+    from irexec.tools.inspect.weights import StoredWeights
     from irexec.tools.joining import join
     from irexec.tools.reduce import (
         Blame,
@@ -373,7 +373,7 @@ _MODULES: dict[str, str] = {
     "irexec.tools.inspect.memory": "MemoryReport, PlannedMemory, memory",
     "irexec.tools.inspect.precision": "LayerPrecision, PrecisionReport, precision",
     "irexec.tools.inspect.tree": "TreeBranch, TreeReport, tree",
-    "irexec.tools.inspect.weight_storage": "StoredWeights",
+    "irexec.tools.inspect.weights": "StoredWeights",
     "irexec.tools.reduce": (
         "Blame, Candidate, Check, CommandCheck, DoesNotFail, Failure, FindingCheck, OtherModelCheck, "
         "ReduceOptions, Reduction, RuntimeCheck, ValuesCheck, check_against, reduce"

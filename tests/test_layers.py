@@ -87,7 +87,7 @@ _ONLY = {
     "prometheus_client": ("irexec/integrations/open_inference.py",),
     "ray": ("irexec/integrations/ray_data.py",),
     "pyarrow": ("irexec/tools/batch/tables.py",),
-    "resvg_py": ("irexec/tools/graph/png.py",),
+    "resvg_py": ("irexec/tools/graph/files.py",),
     "onnx": ("converters/onnx/", "irexec/testing/conversion.py"),
     "pytest": ("irexec/testing/checking.py",),
     "onnxruntime": ("converters/onnx/reference.py", "irexec/tools/engines/engine.py"),

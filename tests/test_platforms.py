@@ -16,7 +16,7 @@ import pytest
 import irexec
 from irexec.backend import available_memory, system_memory
 from irexec.io import folders, temporary, weights_file
-from irexec.tools.engines import process_memory
+from irexec.tools.engines import engine
 from irexec.tools.reduce.checks import command
 from tests.support.paths import DIGITS, ROOT
 
@@ -179,10 +179,10 @@ def _exists(name: str) -> bool:
 @pytest.mark.parametrize("text", ["Name:\tpython\nVmRSS:\t 1 kB\n", ""])
 def test_a_status_without_a_peak(text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "status").write_text(text)
-    monkeypatch.setattr(process_memory, "Path", lambda path: tmp_path / "status")
-    assert process_memory.peak_bytes() > 0
+    monkeypatch.setattr(engine, "Path", lambda path: tmp_path / "status")
+    assert engine.peak_bytes() > 0
     monkeypatch.setitem(sys.modules, "resource", None)
-    assert process_memory.peak_bytes() == 0
+    assert engine.peak_bytes() == 0
 
 
 def test_without_sqlite_batch_says_what_is_missing() -> None:

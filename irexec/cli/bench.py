@@ -8,8 +8,8 @@ from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions
 from irexec.cli.option_groups import command, json_option, option, settings
 from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
-from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
+from irexec.cli.values import FilePath
 from irexec.tools.measure.bench import OTHERS, BenchOptions
 from irexec.tools.measure.bench import bench as measure
 
@@ -54,7 +54,4 @@ def bench(
     options = settings(BenchOptions, inputs, files, compute, limits, against=others, onnx=onnx)
     with progress_bar(f"measuring {model}", inputs.runs * (1 + len(others))) as advance:
         report = measure(model, inputs.sources, options, render.note_line, advance)
-    if as_json:
-        render.as_json({"model": model, **report.as_dict()})
-    else:
-        render.show(report.sections())
+    render.result(as_json, lambda: {"model": model, **report.as_dict()}, report.sections())

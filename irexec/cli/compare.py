@@ -9,9 +9,8 @@ from irexec.cli.compute_options import COMPUTE, ComputeOptions, precision_as
 from irexec.cli.next_steps import after_compare, as_given, reads_stdin
 from irexec.cli.option_groups import Option, OptionGroup, command, flag, option, settings
 from irexec.cli.options import LIMITS, MEASURING, InputOptions, LimitOptions
-from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
-from irexec.cli.values import Parsed
+from irexec.cli.values import FilePath, Parsed
 from irexec.tools.arrays.agreement import METRICS
 from irexec.tools.compare import CompareOptions, Comparison
 from irexec.tools.compare import compare as compare_models

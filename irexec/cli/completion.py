@@ -27,10 +27,12 @@ from irexec.io.model_names import ModelNames, model_names
 _MODELS = (".xml", ".onnx")
 _ARRAYS = (".npy", ".npz")
 _IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
+_FILE, _FOLDER = "file", "dir"
+"""Values that the shell completes: any file, and folders."""
 _GENERATED = ("random", "zeros", "ones")
 
 Words = Sequence[str]
-Values = Callable[[Words, str], Iterable[str]]
+Values = Callable[[Words, str], Iterable[str]] | str
 
 
 class _Completion(ShellComplete):
@@ -117,8 +119,8 @@ def completions(words: Words, incomplete: str) -> list[CompletionItem[str]] | No
     values = _values(command, option)
     if values is None:
         return None
-    if values in (_any_file, _folder):
-        return [CompletionItem(incomplete, type="file" if values is _any_file else "dir")]
+    if isinstance(values, str):
+        return [CompletionItem(incomplete, type=values)]
     return [
         CompletionItem(f"{before}{value}")
         for value in dict.fromkeys(values(words, incomplete))
@@ -168,16 +170,6 @@ def _listed(incomplete: str, suffixes: Sequence[str]) -> Iterator[str]:
                 yield f"{shown}{entry.name}/"
             elif entry.name.lower().endswith(tuple(suffixes)):
                 yield f"{shown}{entry.name}"
-
-
-def _any_file(words: Words, incomplete: str) -> Iterable[str]:
-    """Left to the shell."""
-    raise AssertionError("the shell completes it")
-
-
-def _folder(words: Words, incomplete: str) -> Iterable[str]:
-    """Left to the shell."""
-    raise AssertionError("the shell completes it")
 
 
 def _names(words: Words) -> Iterator[ModelNames]:
@@ -239,9 +231,9 @@ _OPTIONS: dict[tuple[str, str], Values] = {
     ("", "--around"): _layers, ("", "--from"): _layers, ("", "--to"): _layers,
     ("", "--bin"): _files(".bin"), ("", "--a-bin"): _files(".bin"), ("", "--b-bin"): _files(".bin"),
     ("", "--assert"): _files(*_ARRAYS), ("", "--onnx"): _files(".onnx"), ("", "--check"): _files(*_MODELS),
-    ("", "--labels"): _any_file, ("", "-o"): _any_file, ("", "--output"): _any_file, ("", "--trace"): _any_file,
-    ("", "--dump-layers"): _folder, ("", "--plugin"): _files(".py"),
-    ("validate", "--ignore"): _codes, ("reduce", "--finding"): _codes, ("reduce", "--check"): _any_file,
+    ("", "--labels"): _FILE, ("", "-o"): _FILE, ("", "--output"): _FILE, ("", "--trace"): _FILE,
+    ("", "--dump-layers"): _FOLDER, ("", "--plugin"): _files(".py"),
+    ("validate", "--ignore"): _codes, ("reduce", "--finding"): _codes, ("reduce", "--check"): _FILE,
     ("edit", "--cut-from"): _tensors, ("edit", "--cut-to"): _tensors, ("edit", "--add-output"): _tensors,
     ("edit", "--remove"): _layers,
     ("convert", "--input"): _shapes, ("convert", "--verify-shape"): _shapes,

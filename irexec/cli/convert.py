@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -15,12 +14,12 @@ from irexec.analysis.model import Model
 from irexec.api import save_model
 from irexec.cli import render
 from irexec.cli.next_steps import as_given, go_on
-from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option
+from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option, refuse_without
 from irexec.cli.options import tolerance
-from irexec.cli.paths import FilePath
 from irexec.cli.shape_option import ALTERNATIVE, SHAPES_GIVEN, ShapeOptions, shapes_by_name
-from irexec.cli.usage import refuse_without
+from irexec.cli.values import FilePath
 from irexec.errors import ConversionError, EngineError, InputError, OpError
+from irexec.io.output_file import check_model_files
 from irexec.ir.dims import PartialShape, shape_text
 from irexec.messages import counted
 
@@ -140,22 +139,15 @@ def _target(model: str, output: str | None) -> Path:
     """The .xml to write.
 
     Raises:
-        click.BadParameter: MODEL or the output is not the path of a file, or writing would overwrite the model.
+        click.BadParameter, InputError: MODEL or the output is not the path of a file, or would be overwritten.
         ConversionError: MODEL is not an ONNX model.
     """
     source = Path(model)
-    if not model or source.is_dir():
+    if source.is_dir():
         raise click.BadParameter(f"{model!r} is not a file", param_hint="'MODEL'")
-    if output is not None and (not output or output.endswith(("/", os.sep)) or Path(output).is_dir()):
-        raise click.BadParameter(f"{output!r} is not a file, expected the path of the .xml to write", param_hint="'-o'")
     target = source.with_suffix(".xml") if output is None else Path(output)
-    if target.suffix != ".xml":
-        raise click.BadParameter(f"{str(target)!r} does not end in .xml", param_hint="'-o'")
-    if output is not None and not target.parent.is_dir():
-        raise click.BadParameter(f"the folder {str(target.parent)!r} does not exist", param_hint="'-o'")
-    for path in (target, target.with_suffix(".bin")):
-        if _is_part_of_model(path, source):
-            raise click.BadParameter(f"{str(path)!r} is part of the model and would be overwritten", param_hint="'-o'")
+    if output is not None or source.exists():
+        check_model_files(str(target), dict.fromkeys(map(str, _files_of(source)), "part of the model"))
     if output is None:
         _check_not_named(target)
     return target
@@ -177,14 +169,14 @@ def _may_be_ir(path: Path) -> bool:
         return b"<net" in file.read(1 << 12)
 
 
-def _is_part_of_model(path: Path, source: Path) -> bool:
-    """True if an existing file is the ONNX model or stores its weights. Raises ConversionError for another model."""
-    if not path.exists() or not source.exists():
-        return False
+def _files_of(source: Path) -> list[Path]:
+    """An ONNX model and the files of its weights. Raises ConversionError for another model."""
+    if not source.exists():
+        return []
     _converters()
     from converters.onnx.load import external_files
 
-    return any(path.samefile(file) for file in [*external_files(source), source])
+    return [*external_files(source), source]
 
 
 def _runtime() -> str:

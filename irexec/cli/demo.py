@@ -9,7 +9,7 @@ import click
 
 from irexec.cli import render
 from irexec.cli.option_groups import command, flag
-from irexec.cli.paths import FilePath
+from irexec.cli.values import FilePath
 from irexec.display import Text
 from irexec.messages import counted
 from irexec.tools.demo import Demo, write_demo

@@ -8,12 +8,10 @@ import click
 
 from irexec.cli import render
 from irexec.cli.next_steps import as_given, go_on
-from irexec.cli.option_groups import OptionGroup, command, flag, option
+from irexec.cli.option_groups import OptionGroup, command, flag, is_given, option
 from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
-from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
-from irexec.cli.usage import is_given
-from irexec.cli.values import Parsed
+from irexec.cli.values import FilePath, Parsed
 from irexec.messages import counted
 from irexec.tools.diff import KINDS, Diff
 from irexec.tools.diff import diff as find_differences

@@ -7,8 +7,7 @@ import click
 from irexec.cli import render
 from irexec.cli.option_groups import command, flag, json_option, option
 from irexec.cli.options import INPUTS, WEIGHTS, InputOptions, WeightsOptions
-from irexec.cli.paths import FilePath
-from irexec.cli.values import Parsed
+from irexec.cli.values import FilePath, Parsed
 from irexec.messages import counted
 
 

@@ -8,11 +8,10 @@ import click
 
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions
-from irexec.cli.option_groups import OptionGroup, command, flag, option, settings
+from irexec.cli.option_groups import OptionGroup, command, flag, is_given, option, refuse_without, settings
 from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
-from irexec.cli.paths import FilePath
-from irexec.cli.usage import is_given, refuse_without
-from irexec.tools.graph.create import GraphOptions, create
+from irexec.cli.values import FilePath
+from irexec.tools.graph.draw import GraphOptions, create
 from irexec.tools.graph.drawing import Drawing
 from irexec.tools.graph.files import (
     FORMATS,

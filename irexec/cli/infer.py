@@ -10,7 +10,7 @@ import click
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, IMAGE, ComputeOptions
 from irexec.cli.next_steps import as_given, go_on, note_mapping, reads_stdin
-from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option, settings
+from irexec.cli.option_groups import OptionGroup, command, flag, is_given, json_option, option, refuse_without, settings
 from irexec.cli.options import (
     INPUTS,
     LIMITS,
@@ -21,11 +21,10 @@ from irexec.cli.options import (
     WeightsOptions,
     tolerance,
 )
-from irexec.cli.paths import FilePath
 from irexec.cli.progress import spinner_then_bar
 from irexec.cli.shape_option import ALTERNATIVE
 from irexec.cli.trap_options import TRAP, show_trap_notes
-from irexec.cli.usage import is_given, refuse_without
+from irexec.cli.values import FilePath
 from irexec.messages import counted
 from irexec.runtime.weight_packing import WeightsMode
 from irexec.tools.arrays.histogram import BINS, histogram

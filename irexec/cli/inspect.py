@@ -12,20 +12,19 @@ from irexec.analysis.execution_graph import executed_layers, is_execution_graph,
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.cli import render
-from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option
+from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option, refuse_without
 from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
-from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
-from irexec.cli.usage import refuse_without
+from irexec.cli.values import FilePath
 from irexec.display import Content, sections_of
 from irexec.ir.findings import Finding
 from irexec.records import Report
 from irexec.tools.arrays.histogram import BINS, Histogram, constant_histogram, find_constant
 from irexec.tools.inspect.cost import cost
 from irexec.tools.inspect.precision import precision
-from irexec.tools.inspect.stored_weights import weights, weights_table
 from irexec.tools.inspect.summary import Summary, edges, layers, operations_table, summarize
 from irexec.tools.inspect.tree import tree
+from irexec.tools.inspect.weights import weights, weights_table
 from irexec.tools.run.shapes import read_with_shapes, reshape_for_display
 from irexec.tools.sections.executed import executed_table, execution_summary, times_table
 

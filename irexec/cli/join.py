@@ -8,8 +8,7 @@ from irexec.api import read_model, save_model
 from irexec.cli import render
 from irexec.cli.edit_values import pair
 from irexec.cli.option_groups import command, json_option, option
-from irexec.cli.paths import FilePath
-from irexec.cli.values import Parsed
+from irexec.cli.values import FilePath, Parsed
 from irexec.errors import InputError
 from irexec.io.output_file import check_model_files
 from irexec.messages import counted
@@ -48,11 +47,9 @@ def join(a: str, b: str, mapping: tuple[tuple[str, str], ...], output: str, as_j
     joined = join_models(one, other, _sources(mapping))
     with render.progress(f"writing {output}"):
         save_model(joined, output)
-    if as_json:
-        ports = {"inputs": list(map(str, joined.inputs)), "outputs": list(map(str, joined.outputs))}
-        render.as_json({"model": output, "layers": len(joined.nodes), **ports})
-    else:
-        render.show(f"{output}: {counted(len(joined.nodes), 'layer')}")
+    ports = {"inputs": list(map(str, joined.inputs)), "outputs": list(map(str, joined.outputs))}
+    document = {"model": output, "layers": len(joined.nodes), **ports}
+    render.result(as_json, lambda: document, f"{output}: {counted(len(joined.nodes), 'layer')}")
     return 0
 
 

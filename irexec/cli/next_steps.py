@@ -1,4 +1,4 @@
-"""The command to go on with, as the last line of a report: on stderr, for people."""
+"""Lines on stderr for people: the command to go on with, and a note about the mapping of weights."""
 
 from __future__ import annotations
 

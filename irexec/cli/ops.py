@@ -8,7 +8,7 @@ from irexec.api import read_model
 from irexec.cli import render
 from irexec.cli.convert import onnx_support
 from irexec.cli.option_groups import command, json_option, option
-from irexec.cli.paths import FilePath
+from irexec.cli.values import FilePath
 from irexec.tools.operations import coverage, matching, operations_table, supported, unsupported
 
 
@@ -38,17 +38,13 @@ def ops(names: tuple[str, ...], check: str | None, as_json: bool) -> int:
             )
         return _check(check, as_json)
     lines = matching(names) if names else supported()
-    if as_json:
-        render.as_json({"coverage": coverage(), "operations": lines})
-    else:
-        render.show([operations_table(lines, bool(names)), None if names else coverage().sections()])
+    contents = [operations_table(lines, bool(names)), None if names else coverage().sections()]
+    render.result(as_json, lambda: {"coverage": coverage(), "operations": lines}, contents)
     return 0
 
 
 def _check(path: str, as_json: bool) -> int:
     missing = onnx_support(path) if path.lower().endswith(".onnx") else unsupported(read_model(path))
-    if as_json:
-        render.as_json({"model": path, "unsupported": missing})
-    else:
-        render.show([missing, f"{path}: {f'{len(missing)} not supported' if missing else 'everything is supported'}"])
+    contents = [missing, f"{path}: {f'{len(missing)} not supported' if missing else 'everything is supported'}"]
+    render.result(as_json, lambda: {"model": path, "unsupported": missing}, contents)
     return 4 if missing else 0

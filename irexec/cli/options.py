@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from irexec.cli.option_groups import OptionGroup, flag, option
-from irexec.cli.paths import FilePath
 from irexec.cli.shape_option import SHAPES_GIVEN, ShapeOptions, shapes_by_input
-from irexec.cli.values import MEMORY_SIZE, SECONDS, ThreadCount
+from irexec.cli.values import MEMORY_SIZE, SECONDS, FilePath, ThreadCount
 
 if TYPE_CHECKING:
     from irexec.tools.run.input_sources import InputSource

@@ -6,11 +6,10 @@ import click
 
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions
-from irexec.cli.option_groups import command, flag, json_option, option, settings
+from irexec.cli.option_groups import command, flag, is_given, json_option, option, settings
 from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
-from irexec.cli.paths import FilePath
 from irexec.cli.progress import spinner_then_bar
-from irexec.cli.usage import is_given
+from irexec.cli.values import FilePath
 from irexec.runtime.profile import Grouping, Profile, SortKey
 from irexec.tools.inspect.cost import cost
 from irexec.tools.measure.profile import ProfileOptions
@@ -92,7 +91,4 @@ def _show_costs(path: str, weights: str | None, shapes: Shapes, as_json: bool) -
         model = read_with_shapes(path, weights, shapes)
         reshape_for_display(model, shapes)
         found = cost(model)
-    if as_json:
-        render.as_json({"model": path, **found.as_dict()})
-    else:
-        render.show(found.sections())
+    render.result(as_json, lambda: {"model": path, **found.as_dict()}, found.sections())

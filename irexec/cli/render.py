@@ -6,19 +6,67 @@ Tables and JSON go to stdout; notes, warnings, errors and progress go to stderr.
 from __future__ import annotations
 
 import io
+import json
+import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from irexec import display
-from irexec.cli.json_text import json_text, to_plain
 from irexec.cli.streams import encodable, file_of, put, showing
 from irexec.display import Content, TextFormat
 from irexec.display.text import BLOCKS, LINES, Line
 from irexec.messages import INVISIBLE, cut, sentence, visible
+from irexec.records import Record
+
+_LONG = 1000
+"""A list of more members has one in each line: json is ten times as fast where it does not indent."""
+
+
+def to_plain(value: Any) -> Any:
+    """A value in the types of JSON: NaN becomes null, infinities become text, and so does every other type but a
+    Record, whose fields are written."""
+    if isinstance(value, Record):
+        value = value.as_dict()
+    if isinstance(value, dict):
+        return {str(key): to_plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    if isinstance(value, str | int | float | bool) or value is None:
+        return value
+    return str(value)
+
+
+def json_text(document: dict[str, Any], indent: int | None, *, ascii_only: bool) -> str:
+    """The text of a document of plain values.
+
+    Args:
+        document: its values as ``to_plain`` gives them.
+        indent: the spaces of a level; None writes one line. A list of the document that has more than 1,000 members is
+            written with each of them in one line.
+        ascii_only: escape all other characters.
+    """
+    if indent is None or not document:
+        return json.dumps(document, ensure_ascii=ascii_only, allow_nan=False)
+    encode = json.JSONEncoder(ensure_ascii=ascii_only, allow_nan=False).encode
+    indented = json.JSONEncoder(ensure_ascii=ascii_only, allow_nan=False, indent=indent).encode
+    outer, inner = " " * indent, " " * 2 * indent
+
+    def text(value: Any) -> str:
+        if isinstance(value, list) and len(value) > _LONG:
+            members = f",\n{inner}".join(map(encode, value))
+            return f"[\n{inner}{members}\n{outer}]"
+        # Line breaks of strings are escaped, so that these are all of the layout.
+        return indented(value).replace("\n", f"\n{outer}")
+
+    members = f",\n{outer}".join(f"{encode(key)}: {text(value)}" for key, value in document.items())
+    return f"{{\n{outer}{members}\n}}"
+
 
 if TYPE_CHECKING:
     from rich.text import Text as RichText
@@ -162,6 +210,14 @@ def as_json(document: dict[str, Any]) -> None:
     Floats are exact, and control characters are escaped: no terminal obeys them.
     """
     json_document({"schema": SCHEMA, **document})
+
+
+def result(shows_json: bool, document: Callable[[], dict[str, Any]], contents: Content) -> None:
+    """The result of a command: its JSON document, or its contents."""
+    if shows_json:
+        as_json(document())
+    else:
+        show(contents)
 
 
 def json_line(document: dict[str, Any]) -> None:

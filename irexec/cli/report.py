@@ -7,11 +7,10 @@ import click
 import irexec
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions
-from irexec.cli.option_groups import command, flag, option, settings
+from irexec.cli.option_groups import command, flag, option, refuse_without, settings
 from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
-from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
-from irexec.cli.usage import refuse_without
+from irexec.cli.values import FilePath
 from irexec.display import sections_of
 from irexec.tools.report import ReportOptions
 from irexec.tools.report import report as write_report
@@ -77,8 +76,6 @@ def report(
         inputs=tuple(inputs.sources), made_by=f"irexec {irexec.__version__}",
     )  # fmt: skip
     written = write_report(model, output, options, notify=render.note_line, progress=progress_bar)
-    if as_json:
-        document = {"model": model, "report": written.path, "bytes": written.bytes, "layers": written.layers}
-        render.as_json(document | {"findings": written.findings, "sections": written.sections, "notes": written.notes})
-    else:
-        render.show(sections_of(written))
+    document = {"model": model, "report": written.path, "bytes": written.bytes, "layers": written.layers}
+    document |= {"findings": written.findings, "sections": written.sections, "notes": written.notes}
+    render.result(as_json, lambda: document, sections_of(written))

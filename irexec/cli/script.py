@@ -8,7 +8,7 @@ import click
 
 from irexec.cli import render
 from irexec.cli.option_groups import command, flag, json_option, option
-from irexec.cli.paths import FilePath
+from irexec.cli.values import FilePath
 from irexec.messages import counted
 
 
@@ -33,9 +33,7 @@ def script(model: str, output: str | None, overwrite: bool, as_json: bool) -> No
     target = Path(model).with_suffix(".py") if output is None else Path(output)
     with render.progress(f"writing {target}"):
         made = write_script(model, target, overwrite=overwrite)
-    if as_json:
-        render.as_json(made.as_dict())
-        return
     beside = "" if made.weights is None else f"; {made.weights}: {counted(made.constants, 'constant')}"
     blocks = f", {counted(made.blocks, 'repeated block')}" if made.blocks else ""
-    render.show(f"{made.path}: {counted(made.lines, 'line')} for {counted(made.layers, 'layer')}{blocks}{beside}")
+    text = f"{made.path}: {counted(made.lines, 'line')} for {counted(made.layers, 'layer')}{blocks}{beside}"
+    render.result(as_json, made.as_dict, text)

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from irexec.cli import render
-from irexec.cli.option_groups import OptionGroup, option
-from irexec.cli.paths import FilePath
-from irexec.cli.usage import is_given, refuse_without
-from irexec.cli.values import Parsed
+from irexec.cli.option_groups import OptionGroup, is_given, option, refuse_without
+from irexec.cli.values import FilePath, Parsed
 from irexec.messages import counted
 from irexec.tools.trapping.options import KINDS, MARGIN, Kind, TrapOptions
 

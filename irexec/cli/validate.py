@@ -12,11 +12,10 @@ import irexec
 from irexec.analysis.codes import CODES
 from irexec.analysis.portability.releases import parse_release
 from irexec.cli import render
-from irexec.cli.option_groups import OptionGroup, command, flag, option
+from irexec.cli.option_groups import OptionGroup, command, flag, is_given, option
 from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
-from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
-from irexec.cli.usage import is_given
+from irexec.cli.values import FilePath
 from irexec.tools.sections.graphs import code_sections
 from irexec.tools.validation import (
     Baseline,

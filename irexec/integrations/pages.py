@@ -90,7 +90,7 @@ def _ports(ports: list[Port]) -> str:
 
 def _graph(path: str) -> str:
     """The page of a model's graph, as irexec graph writes it; the reason if the graph cannot be drawn."""
-    from irexec.tools.graph.create import GraphOptions, create
+    from irexec.tools.graph.draw import GraphOptions, create
     from irexec.tools.graph.files import rendered
 
     try:

@@ -1,4 +1,4 @@
-"""The results of one run."""
+"""The results of one run, and arrays by name in short, for a repr."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.tools.engines.engine import LOADERS, EngineJob, Feeds, Run
-from irexec.tools.engines.process_memory import peak_bytes
+from irexec.tools.engines.engine import LOADERS, EngineJob, Feeds, Run, peak_bytes
 
 
 def peak_megabytes() -> float:

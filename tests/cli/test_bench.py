@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from irexec import Builder, save_model
-from irexec.tools.engines.process_memory import peak_bytes
+from irexec.tools.engines.engine import peak_bytes
 from tests.cli.calling import Capture, streams
 from tests.support.paths import DIGITS
 

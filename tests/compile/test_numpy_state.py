@@ -9,7 +9,7 @@ import irexec
 from irexec.dtypes.elements import F32
 from irexec.errors import NodeError
 from irexec.tools.inspect import summary as inspect
-from irexec.tools.inspect.stored_weights import weights
+from irexec.tools.inspect.weights import weights
 
 
 def _normalized_images() -> irexec.Model:

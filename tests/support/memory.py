@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable
 
-from irexec.tools.engines.process_memory import peak_bytes
+from irexec.tools.engines.engine import peak_bytes
 
 
 def peak_kilobytes() -> int:

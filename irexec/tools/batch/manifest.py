@@ -11,8 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from irexec.errors import InputError, ModelError, UnsupportedError
-from irexec.tools.batch.earlier_outputs import APPLICATION
-from irexec.tools.batch.items import Items
+from irexec.tools.batch.items import APPLICATION, Items
 from irexec.tools.batch.part import PartResult
 
 try:

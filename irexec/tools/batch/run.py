@@ -17,8 +17,7 @@ from irexec.io.file_errors import writing
 from irexec.messages import counted, is_address
 from irexec.records import Record, Report
 from irexec.tools.batch.assemble import assemble
-from irexec.tools.batch.earlier_outputs import MANIFEST, PARTS
-from irexec.tools.batch.items import Items, find_items
+from irexec.tools.batch.items import MANIFEST, PARTS, Items, find_items
 from irexec.tools.batch.job import FORMATS, BatchJob, difference, model_hash
 from irexec.tools.batch.manifest import Manifest
 from irexec.tools.batch.part import PartResult, PartTask, task_of

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from irexec.messages import counted, cut, listed, visible
-from irexec.tools.diff.groups import groups, total
-from irexec.tools.diff.result import Change, Diff, LayerDiff, ValueChange
+from irexec.tools.diff.result import Change, Diff, LayerDiff, ValueChange, groups, total
 from irexec.tools.finding_formats.github import workflow_command
 from irexec.tools.finding_formats.locations import relative
 

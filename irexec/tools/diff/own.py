@@ -1,4 +1,4 @@
-"""Changes of a layer by itself: its type, name, version, attributes, tensor names and metadata."""
+"""Changes of a layer by itself: its type, name, version, attributes, tensor names, metadata, and declared ports."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from irexec.display import Column, Content, Table, Text, sections_of
 from irexec.display.document import Style
 from irexec.messages import counted, cut, listed
-from irexec.tools.diff.groups import groups, total
-from irexec.tools.diff.result import Change, Diff, Following, LayerDiff, LayerRef, ValueChange
+from irexec.tools.diff.result import Change, Diff, Following, LayerDiff, LayerRef, ValueChange, groups, total
 
 _HEAD: Style = "change"
 _OLD: Style = "old"

@@ -1,4 +1,4 @@
-"""Changes of the values of constants."""
+"""Changes of the values of constants, also of those that layers such as Convert, Subtract and Multiply decompress."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@
 
 ``draw`` (draw.py) selects layers (selection.py) and makes a ``Drawing`` (drawing.py): layers, and frames that fold
 (frames.py, names.py, acyclic.py). Each frame is laid out in pixels (layout.py); placing.py joins the unfolded frames
-for svg.py and png.py, and a script does so in the browser for html.py. mermaid.py and dot.py leave the layout to the
-readers of their formats.
+for svg.py, and a script does so in the browser for html.py. text_formats.py leaves the layout to the readers of its
+formats.
 """
 
 from irexec.tools.graph.draw import draw

@@ -1,4 +1,4 @@
-"""The texts of a box."""
+"""The texts of a box, their width, and shorter forms of long ones."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from irexec.ir.findings import Finding
 from irexec.messages import counted
 from irexec.records import Shown
 from irexec.tools.graph.names import SHAPE_ARITHMETIC
-from irexec.tools.inspect.stored_weights import WeightLine
 from irexec.tools.inspect.summary import LayerLine
+from irexec.tools.inspect.weights import WeightLine
 
 SEVERITIES = ("error", "warning", "info")
 """Severities, the worst first."""

@@ -23,7 +23,7 @@ from irexec.tools.graph.drawing import Drawing, DrawnFrame, DrawnLayer
 from irexec.tools.graph.families import FAMILIES
 from irexec.tools.graph.layout import GAP_Y, lay_out
 from irexec.tools.graph.placing import CUT, HEAD, PAD, folded_size
-from irexec.tools.inspect.stored_weights import WeightLine
+from irexec.tools.inspect.weights import WeightLine
 
 _NAME, _TEXT, _LISTED = 600, 2_000, 200
 """Characters of names and of attributes, and how many tensor names or layers are listed at once."""

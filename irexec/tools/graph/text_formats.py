@@ -1,4 +1,7 @@
-"""A drawing as nested lists of boxes and the edges between them, for languages that lay out graphs themselves."""
+"""A drawing in languages whose readers lay out graphs: Graphviz's, and Mermaid, which GitHub and GitLab show.
+
+Sources: "DOT Language" of the Graphviz project; "Flowcharts - Basic Syntax" of Mermaid.
+"""
 
 from __future__ import annotations
 

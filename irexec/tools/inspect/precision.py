@@ -16,7 +16,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
 from irexec.messages import amount, metric
 from irexec.records import Record, Report
-from irexec.tools.inspect.weight_storage import MOVES, StoredWeights, stored_weights
+from irexec.tools.inspect.weights import MOVES, StoredWeights, stored_weights
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""Where the time of a model goes, and what its layers cost without running them."""
+"""Where the time of a model goes, also as a trace, which chrome://tracing, Perfetto and Speedscope show.
+
+Source: "Trace Event Format" of the Chromium project: complete events ("X") with times in microseconds.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,16 @@
-"""The files of a reduction: the smallest model, its inputs, and the answers for a resumption."""
+"""The files of a reduction: the smallest model, its inputs, and answers of the check for a resumption.
+
+The first line of the file of answers is JSON about the model and the check; each other line is the answer for one
+candidate. A reduction is deterministic: with the answers from the file it repeats its steps up to the interruption.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -13,6 +18,7 @@ from typing import IO, Any
 import numpy as np
 
 from irexec import io
+from irexec.analysis.model import Model
 from irexec.errors import InputError, ModelError
 from irexec.io.json_files import parse_json
 from irexec.io.output_file import check_file, check_model_files
@@ -169,3 +175,42 @@ def _is_state(path: Path) -> bool:
         if isinstance(error, OSError):
             raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
         return False
+
+
+_CHUNK = 1 << 20
+
+
+def model_digest(model: Model, path: str) -> str:
+    """A digest of the files of a model."""
+    return _files_digest(dict.fromkeys(str(name) for name in (path, model.path, model.bin_path) if name is not None))
+
+
+def source_digest(source: str | os.PathLike[str] | Model) -> str:
+    """A digest of the other version: a model, a file, or a folder of arrays."""
+    if isinstance(source, Model):
+        return model_digest(source, "")
+    path = Path(source)
+    return _files_digest(map(str, sorted(path.iterdir()) if path.is_dir() else (path, path.with_suffix(".bin"))))
+
+
+def arrays_digest(arrays: Sequence[np.ndarray]) -> str:
+    """A digest of types, shapes and values."""
+    found = hashlib.sha256()
+    for array in arrays:
+        found.update(f"{array.dtype}{array.shape}".encode())
+        found.update(
+            "\0".join(map(str, array.ravel())).encode()
+            if array.dtype == object
+            else np.ascontiguousarray(array).tobytes()
+        )
+    return found.hexdigest()
+
+
+def _files_digest(paths: Iterable[str]) -> str:
+    found = hashlib.sha256()
+    for file in paths:
+        if Path(file).is_file():
+            with open_regular(file) as opened:
+                while chunk := opened.read(_CHUNK):
+                    found.update(chunk)
+    return found.hexdigest()

@@ -26,9 +26,8 @@ from irexec.tools.reduce.bodies import inner_wholes
 from irexec.tools.reduce.candidate import Candidate, Part, Whole, named_inputs, named_results
 from irexec.tools.reduce.checks.against import RUNTIMES, check_against
 from irexec.tools.reduce.checks.check import Check
-from irexec.tools.reduce.digests import arrays_digest, model_digest
 from irexec.tools.reduce.later_runs import RUNS
-from irexec.tools.reduce.output import Answers, Output
+from irexec.tools.reduce.output import Answers, Output, arrays_digest, model_digest
 from irexec.tools.reduce.recording import BOUNDARY, Recording
 from irexec.tools.reduce.search import Step, Trials, smallest
 from irexec.tools.run.given_inputs import GivenInputs

@@ -1,4 +1,4 @@
-"""A report as one page that needs no other file."""
+"""A report as one page that needs no other file; it begins with a verdict and four figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Files that results are written to: whole or not at all, and never over what the run has read."""
+"""Files that results are written to: whole or not at all, and never over what the run has read.
+
+Every tensor of a run is a folder of .npy files: the whole folder, or what was there before.
+"""
 
 from __future__ import annotations
 

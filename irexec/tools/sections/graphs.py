@@ -1,4 +1,4 @@
-"""Models, layers, ports and findings."""
+"""Models, layers, ports, findings and their codes."""
 
 from __future__ import annotations
 

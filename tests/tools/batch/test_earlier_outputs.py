@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from irexec import InputError, IrexecError
-from irexec.tools.batch.earlier_outputs import EarlierOutputs
+from irexec.tools.batch.items import EarlierOutputs
 from irexec.tools.batch.job import BatchJob
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.batch.run import BatchOptions, BatchWatch, batch

@@ -9,7 +9,7 @@ import pytest
 
 import irexec
 from irexec import io
-from irexec.tools.inspect.stored_weights import WeightLine, weights
+from irexec.tools.inspect.weights import WeightLine, weights
 from tests.support.memory import traced_peak
 
 _BLOCK = 1 << 17

@@ -29,8 +29,8 @@ from irexec.tools.compare.sides import ModelSide, RecordedSide, is_recorded
 from irexec.tools.reduce.blame import Blame, blame
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files, given_options
-from irexec.tools.reduce.digests import source_digest
 from irexec.tools.reduce.later_runs import after_run
+from irexec.tools.reduce.output import source_digest
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource
 from irexec.tools.run.shapes import Shapes

@@ -1,5 +1,6 @@
-"""How the weights that a layer reads are stored: as they are, converted, or decompressed by a chain of layers.
+"""Weights: how those that a layer reads are stored, and statistics of all constants, in one pass over blocks of them.
 
+Weights are read as they are, converted, or decompressed by a chain of layers.
 NNCF and OpenVINO write Constant -> Convert -> [Subtract zero point] -> Multiply scale -> [Reshape] -> [Convert] for
 weights of few bits, Constant (f16) -> Convert for weights of half precision, FakeQuantize for weights that a plugin is
 to quantise, and Gather for indices into a codebook.
@@ -7,16 +8,19 @@ to quantise, and Gather for indices into a codebook.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from irexec.analysis.constant_layers import leaves
 from irexec.analysis.cost import packed_bytes
 from irexec.analysis.shape_inference import UNKNOWN
+from irexec.display import Column, Table
 from irexec.ir.constants import Constant
+from irexec.ir.dims import shape_text
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Node, Value
-from irexec.records import Record
+from irexec.ir.graph import Graph, Node, Value
+from irexec.records import Record, Records
+from irexec.tools.arrays.statistics import constant_statistics
 
 _FEW_BITS = 8
 MOVES = frozenset({"Reshape", "Squeeze", "Transpose", "Unsqueeze"})
@@ -155,3 +159,67 @@ def _path(value: Value, main: Node, computed: set[Node]) -> list[tuple[Node, int
 def _largest(value: Value, computed: set[Node]) -> Constant | None:
     constants = [node.constant for node in leaves(value, computed) if node.constant is not None]
     return max(constants, key=lambda constant: constant.count, default=None)
+
+
+@dataclass(frozen=True)
+class WeightLine(Record):
+    """One constant and its statistics.
+
+    Attributes:
+        id, name: the layer.
+        element, shape, bytes: as declared.
+        min, max, mean, std: of the finite elements; None where there are none, and for strings.
+        zeros: the part of the finite elements that is zero.
+        not_finite: number of elements that are NaN or infinite.
+    """
+
+    id: int
+    name: str
+    element: str
+    shape: tuple[int, ...]
+    bytes: int
+    min: float | None
+    max: float | None
+    mean: float | None
+    std: float | None
+    zeros: float
+    not_finite: int
+
+
+def weights(model: Graph, advance: Callable[[int], None] = lambda bytes: None) -> Records[WeightLine]:
+    """Statistics of every constant of a model and its bodies.
+
+    Args:
+        model: any graph.
+        advance: called after each block with its number of packed bytes.
+
+    Raises:
+        ModelError: a constant cannot be read; the message says which.
+    """
+    return Records(weight_line(node, node.constant, advance) for node in model.walk() if node.constant is not None)
+
+
+def weights_table(lines: Sequence[WeightLine]) -> Table:
+    """Constants and their statistics."""
+    columns = [
+        Column("id", "id", "number"),
+        Column("constant", "name"),
+        Column("type", "element", "code"),
+        Column("shape", lambda line: shape_text(line.shape), "code"),
+        Column("bytes", "bytes", "number"),
+        *(Column(name, name, "number") for name in ("min", "max", "mean", "std")),
+        Column("zeros", lambda line: f"{line.zeros:.1%}", "number"),
+        Column("NaN/Inf", lambda line: line.not_finite or None, "number"),
+    ]
+    return Table(columns, lines, what="constants")
+
+
+def weight_line(node: Node, constant: Constant, advance: Callable[[int], None] = lambda bytes: None) -> WeightLine:
+    """Statistics of the constant of a layer; arguments and errors as for ``weights``."""
+    found = constant_statistics(node, advance)
+    return WeightLine(
+        node.id, node.name, constant.element.name, constant.shape, constant.size,
+        min=found.min, max=found.max, mean=found.mean, std=found.std,
+        zeros=found.zeros / found.finite if found.finite else 0.0,
+        not_finite=found.not_finite,
+    )  # fmt: skip
