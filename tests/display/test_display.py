@@ -19,8 +19,8 @@ from irexec.tools.batch.run import BatchReport
 from irexec.tools.compare import Comparison, compare
 from irexec.tools.diff import diff
 from irexec.tools.graph import draw
-from irexec.tools.inspect import stored_weights
 from irexec.tools.inspect import summary as inspect
+from irexec.tools.inspect import weights as stored_weights
 from irexec.tools.inspect.cost import cost
 from irexec.tools.inspect.memory import memory
 from irexec.tools.inspect.precision import precision

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irexec.tools.run import dump as dumping
+from irexec.tools.run import result_files as dumping
 from tests.cli.infer.running import CLASSIFIER, Capture, contents, infer
 from tests.support.paths import IRS
 
