@@ -228,32 +228,12 @@ def is_empty(content: Content) -> bool:
     return content is None or content == "" or (isinstance(content, Amount | Text) and content.text == "")
 
 
-def _percent(value: float | None) -> Content:
-    return Amount(value, f"{value:.1%}") if value else ""
-
-
-def _figure(value: float | None) -> Content:
-    return None if value is None else Amount(value, f"{value:.4g}")
-
-
-def _count(value: int | None) -> Content:
-    return Amount(value, "?" if value is None else metric(value or None))
-
-
-def _bytes(value: int | None) -> Content:
-    return Amount(value, "?" if value is None else amount(value))
-
-
-def _milliseconds(value: float | None) -> Content:
-    return None if value is None else Amount(value, f"{value:.3f}")
-
-
 _FORMATS: dict[str, Callable[[Any], Content]] = {
-    "count": _count,
-    "bytes": _bytes,
-    "share": _percent,
-    "figure": _figure,
-    "ms": _milliseconds,
+    "count": lambda value: Amount(value, "?" if value is None else metric(value or None)),
+    "bytes": lambda value: Amount(value, "?" if value is None else amount(value)),
+    "share": lambda value: Amount(value, f"{value:.1%}") if value else "",
+    "figure": lambda value: None if value is None else Amount(value, f"{value:.4g}"),
+    "ms": lambda value: None if value is None else Amount(value, f"{value:.3f}"),
 }
 
 

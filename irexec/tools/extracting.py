@@ -12,8 +12,8 @@ from irexec.ir.find import find_layer
 from irexec.ir.graph import Node
 from irexec.tools.reduce.candidate import Candidate, Whole
 from irexec.tools.reduce.checks.check import Files
-from irexec.tools.reduce.output import Output
-from irexec.tools.reduce.recording import BOUNDARY, Recording
+from irexec.tools.reduce.output import ReductionFiles
+from irexec.tools.reduce.recording import BOUNDARY, RecordedRun
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource, external_files, files_read, sample_inputs
 from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape
@@ -52,7 +52,7 @@ def extract(
     """
     wanted = _wanted(model, layers)
     arrays = {port.node: inputs[port.name] for port in model.inputs}
-    whole = Whole.of(Recording(model, arrays, seed=seed, keep_shapes=keep_shapes))
+    whole = Whole.of(RecordedRun(model, arrays, seed=seed, keep_shapes=keep_shapes))
     positions = {node: i for i, node in enumerate(model.nodes)}
     return whole.candidate(whole.part_of([positions[node] for node in wanted]))
 
@@ -79,7 +79,7 @@ def extract_files(
         InputError: an argument does not fit the model, or a file of the user would be overwritten.
         ModelError, ConversionError: a file cannot be read or written.
     """
-    target, read = Output(output), files_read(path, weights, sources)
+    target, read = ReductionFiles(output), files_read(path, weights, sources)
     target.check(read)
     model = read_with_shapes(path, weights, shapes, mmap=mmap, given=GivenInputs(sources))
     target.check(read | external_files(model))

@@ -15,9 +15,9 @@ import numpy as np
 
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import IrexecError
-from irexec.tools.batch.items import Item, Items
+from irexec.tools.batch.items import Item
 from irexec.tools.batch.job import BatchJob
-from irexec.tools.batch.part_files import Row, write_part
+from irexec.tools.batch.part_files import ItemRow, write_part
 from irexec.tools.batch.predictor import Predictor
 from irexec.tools.batch.readers import ItemReader
 from irexec.tools.run.results import has_classes, ranking
@@ -93,7 +93,7 @@ class PartRunner:
         """
         notes: list[str] = []
         self._reader.notify = notes.append
-        rows: list[Row] = [Row(item.name) for item in task.items]
+        rows: list[ItemRow] = [ItemRow(item.name) for item in task.items]
         for number, positions, arrays in self._batches(task, rows):
             self._progress[BATCH] = number
             self._run(task, rows, number, positions, arrays)
@@ -104,7 +104,7 @@ class PartRunner:
             task.number, tuple(written), tuple(row.error for row in rows), notes[0] if notes else "", self._flushes
         )
 
-    def _batches(self, task: PartTask, rows: list[Row]) -> Iterator[tuple[int, list[int], list[Arrays]]]:
+    def _batches(self, task: PartTask, rows: list[ItemRow]) -> Iterator[tuple[int, list[int], list[Arrays]]]:
         """The items in batches of the same shapes: number, positions and arrays of each batch.
 
         An item that cannot be read is an error of its row.
@@ -130,7 +130,9 @@ class PartRunner:
         for rest, (positions, group) in enumerate(waiting.values(), number):
             yield rest, positions, group
 
-    def _run(self, task: PartTask, rows: list[Row], number: int, positions: list[int], arrays: list[Arrays]) -> None:
+    def _run(
+        self, task: PartTask, rows: list[ItemRow], number: int, positions: list[int], arrays: list[Arrays]
+    ) -> None:
         if number not in task.singly:
             try:
                 self._keep(rows, positions, self._predictor.predict(arrays, self._job.batch_size))
@@ -148,13 +150,13 @@ class PartRunner:
                 self._fail(rows[position], str(error))
             self._progress[POSITION] = -1
 
-    def _keep(self, rows: list[Row], positions: list[int], results: list[dict[str, np.ndarray]]) -> None:
+    def _keep(self, rows: list[ItemRow], positions: list[int], results: list[dict[str, np.ndarray]]) -> None:
         kept = [self._ranked(result) if self._job.topk else result for result in results]
         for position, result in zip(positions, kept, strict=True):
             rows[position].results = result
         self._progress[DONE] += len(positions)
 
-    def _fail(self, row: Row, reason: str) -> None:
+    def _fail(self, row: ItemRow, reason: str) -> None:
         row.error = reason
         self._progress[DONE] += 1
 
@@ -174,9 +176,3 @@ class PartRunner:
             if job.labels is not None:
                 found[f"{name}.label"] = np.array(job.labels, object)[order].reshape(shape)
         return found
-
-
-def task_of(items: Items, size: int, number: int, file: Path) -> PartTask:
-    """The part of a number, where parts have ``size`` items."""
-    start = number * size
-    return PartTask(number, file, tuple(items[i] for i in range(start, min(start + size, len(items)))))

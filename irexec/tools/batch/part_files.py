@@ -27,7 +27,7 @@ ITEM, ERROR = "item", "error"
 
 
 @dataclass
-class Row:
+class ItemRow:
     """Results or error of an item.
 
     Attributes:
@@ -41,7 +41,7 @@ class Row:
     error: str | None = None
 
 
-def write_part(path: Path, rows: Sequence[Row], form: Format, flushes: bool = True) -> list[int | None]:
+def write_part(path: Path, rows: Sequence[ItemRow], form: Format, flushes: bool = True) -> list[int | None]:
     """Write the results, whole or not at all; ``flushes`` as for ``replacing``.
 
     Returns:
@@ -60,7 +60,7 @@ def write_part(path: Path, rows: Sequence[Row], form: Format, flushes: bool = Tr
     return [index.get(id(row)) for row in rows]
 
 
-def _write_npz(file: IO[bytes], rows: Sequence[Row]) -> None:
+def _write_npz(file: IO[bytes], rows: Sequence[ItemRow]) -> None:
     arrays: dict[str, np.ndarray] = {ITEM: np.array([row.name for row in rows], object)}
     for name in _result_names(rows):
         arrays |= _stacked(name, [row.results[name] for row in rows])
@@ -73,7 +73,7 @@ def _stacked(name: str, arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     return {f"{name}/{i}": array for i, array in enumerate(arrays)}
 
 
-def _write_npy(file: IO[bytes], rows: Sequence[Row]) -> None:
+def _write_npy(file: IO[bytes], rows: Sequence[ItemRow]) -> None:
     names = _result_names(rows)
     if len(names) > 1:
         raise InputError(
@@ -91,14 +91,14 @@ def _write_npy(file: IO[bytes], rows: Sequence[Row]) -> None:
     )
 
 
-def _write_jsonl(file: IO[bytes], rows: Sequence[Row]) -> None:
+def _write_jsonl(file: IO[bytes], rows: Sequence[ItemRow]) -> None:
     for row in rows:
         said: dict[str, Any] = {ITEM: row.name} | {name: plain(array.tolist()) for name, array in row.results.items()}
         said |= {} if row.error is None else {ERROR: row.error}
         file.write(json.dumps(said, ensure_ascii=True, allow_nan=False).encode() + b"\n")
 
 
-def _write_parquet(file: IO[bytes], rows: Sequence[Row]) -> None:
+def _write_parquet(file: IO[bytes], rows: Sequence[ItemRow]) -> None:
     arrow = load_pyarrow()
     columns: dict[str, Any] = {ITEM: arrow.array([row.name for row in rows], arrow.string())}
     for name in _result_names(rows):
@@ -112,7 +112,7 @@ def _write_parquet(file: IO[bytes], rows: Sequence[Row]) -> None:
     arrow.parquet.write_table(arrow.table(columns), file)
 
 
-def _write_csv(file: IO[bytes], rows: Sequence[Row]) -> None:
+def _write_csv(file: IO[bytes], rows: Sequence[ItemRow]) -> None:
     found = []
     columns = {ITEM: None}
     for row in rows:
@@ -127,7 +127,7 @@ def _write_csv(file: IO[bytes], rows: Sequence[Row]) -> None:
 _WRITERS = {"npz": _write_npz, "npy": _write_npy, "jsonl": _write_jsonl, "parquet": _write_parquet, "csv": _write_csv}
 
 
-def _result_names(rows: Iterable[Row]) -> list[str]:
+def _result_names(rows: Iterable[ItemRow]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row.results))
 
 

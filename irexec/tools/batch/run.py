@@ -20,7 +20,7 @@ from irexec.tools.batch.assemble import assemble
 from irexec.tools.batch.items import MANIFEST, PARTS, Items, find_items
 from irexec.tools.batch.job import FORMATS, BatchJob, difference, model_hash
 from irexec.tools.batch.manifest import Manifest
-from irexec.tools.batch.part import PartResult, PartTask, task_of
+from irexec.tools.batch.part import PartResult, PartTask
 from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import Described, described
 
@@ -407,7 +407,8 @@ class _Run:
                     return
 
     def _task(self, number: int) -> PartTask:
-        return task_of(self._items, self._size, number, self._output.part(number))
+        start, stop = number * self._size, min((number + 1) * self._size, len(self._items))
+        return PartTask(number, self._output.part(number), tuple(self._items[i] for i in range(start, stop)))
 
     def _keep(self, result: PartResult) -> bool:
         """Remember a part that is done; returns whether an item of it failed."""

@@ -19,7 +19,7 @@ from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.injected import Runner
 from irexec.schema.registry import resolve
 from irexec.tools.reduce.candidate import Whole
-from irexec.tools.reduce.recording import Recording
+from irexec.tools.reduce.recording import RecordedRun
 
 _ITERATIONS = 8
 """Number of examined iterations: the first ones, and the last."""
@@ -74,7 +74,7 @@ class _RecordingRunner:
         return list(self._compiled(list(inputs)).values())
 
 
-def _calls(recording: Recording, node: Node) -> Mapping[str, list[list[np.ndarray]]]:
+def _calls(recording: RecordedRun, node: Node) -> Mapping[str, list[list[np.ndarray]]]:
     """The inputs of each body in each iteration; empty if the layer cannot run."""
     calls: dict[str, list[list[np.ndarray]]] = {name: [] for name in node.bodies}
     try:
@@ -93,7 +93,7 @@ def _calls(recording: Recording, node: Node) -> Mapping[str, list[list[np.ndarra
     return calls
 
 
-def _unknown(recording: Recording, body: Body) -> list[list[np.ndarray]]:
+def _unknown(recording: RecordedRun, body: Body) -> list[list[np.ndarray]]:
     """Random inputs of the types and shapes inferred for a body; empty if these are unknown."""
     try:
         return [[recording.array(node.outputs[0]) for node in body.graph.parameters]]

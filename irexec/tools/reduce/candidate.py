@@ -18,7 +18,7 @@ from irexec.ir.dims import PartialShape
 from irexec.ir.graph import Node, Value
 from irexec.ir.order import topological
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.tools.reduce.recording import BOUNDARY, Recording
+from irexec.tools.reduce.recording import BOUNDARY, RecordedRun
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,13 @@ class Whole:
         loose: the Parameters, and the Constants without a reader.
     """
 
-    recording: Recording
+    recording: RecordedRun
     path: str
     units: tuple[tuple[Node, ...], ...]
     loose: tuple[Node, ...]
 
     @staticmethod
-    def of(recording: Recording, path: str = "") -> Whole:
+    def of(recording: RecordedRun, path: str = "") -> Whole:
         """Take a model apart."""
         model = recording.model
         read = {source.node for node in model.nodes for source in node.inputs if source is not None}

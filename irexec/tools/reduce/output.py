@@ -102,7 +102,7 @@ _PART_OF_TIME = 5
 """Intermediate results take at most this fraction of the time, as a divisor."""
 
 
-class Output:
+class ReductionFiles:
     """The files of a reduction.
 
     Args:

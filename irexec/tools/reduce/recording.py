@@ -27,7 +27,7 @@ _FAILURES = 8
 """Maximum number of failing layers; values after more of them are unknown."""
 
 
-class Recording:
+class RecordedRun:
     """The values of one run of a model, computed on demand: all at once, if they take at most a quarter of the memory.
 
     Args:
@@ -65,9 +65,9 @@ class Recording:
         if self._holds_all:
             self._record(values)
 
-    def of_body(self, model: Model, inputs: Mapping[Node, np.ndarray]) -> Recording:
+    def of_body(self, model: Model, inputs: Mapping[Node, np.ndarray]) -> RecordedRun:
         """The values of a body as a model of its own, with the options of this recording."""
-        return Recording(
+        return RecordedRun(
             model, inputs, seed=self._seed, keep_shapes=self.keep_shapes, timeout=self._timeout,
             precision=self._precision,
         )  # fmt: skip

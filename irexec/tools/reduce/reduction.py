@@ -27,8 +27,8 @@ from irexec.tools.reduce.candidate import Candidate, Part, Whole, named_inputs, 
 from irexec.tools.reduce.checks.against import RUNTIMES, check_against
 from irexec.tools.reduce.checks.check import Check
 from irexec.tools.reduce.later_runs import RUNS
-from irexec.tools.reduce.output import Answers, Output, arrays_digest, model_digest
-from irexec.tools.reduce.recording import BOUNDARY, Recording
+from irexec.tools.reduce.output import Answers, ReductionFiles, arrays_digest, model_digest
+from irexec.tools.reduce.recording import BOUNDARY, RecordedRun
 from irexec.tools.reduce.search import Step, Trials, smallest
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource, files_read, sample_inputs
@@ -174,7 +174,7 @@ class _Reducing:
     def run(self, progress: Callable[[Step], None]) -> Reduction:
         """The reduction; the files are written."""
         start = time.monotonic()
-        output = None if self.options.output is None else Output(self.options.output)
+        output = None if self.options.output is None else ReductionFiles(self.options.output)
         if output is not None:
             output.check(self._files_read())
         read = self._read()
@@ -237,7 +237,7 @@ class _Reducing:
         sampled = sample_inputs(inputs, left, self.options.seed, self.notify) if left or not known else {}
         return bind_inputs(ports, {**known, **sampled})
 
-    def _answers(self, read: Model, arrays: Sequence[np.ndarray], output: Output | None) -> Answers:
+    def _answers(self, read: Model, arrays: Sequence[np.ndarray], output: ReductionFiles | None) -> Answers:
         """Answers of earlier checks; kept in a file if the model comes from a file and output is written."""
         resume, keep_shapes = self.options.resume, self.options.keep_shapes
         if output is None or isinstance(self.source, Model):
@@ -282,7 +282,7 @@ class _Reducing:
             fixed = with_shapes(model, shapes)
             pairs = zip(model.nodes, fixed.nodes, strict=True)
             copies = {a: b for node, own in pairs for a, b in zip(node.outputs, own.outputs, strict=True)}
-            recording = Recording(
+            recording = RecordedRun(
                 fixed,
                 dict(zip(fixed.parameters, arrays, strict=True)),
                 seed=self.options.seed,
@@ -333,7 +333,7 @@ def _failing_body(whole: Whole, kept: Sequence[Node], trials: Trials) -> Whole |
 
 
 def _report(
-    model: Model, check: Check, trials: Trials, output: Output | None, notes: Sequence[str], seconds: float
+    model: Model, check: Check, trials: Trials, output: ReductionFiles | None, notes: Sequence[str], seconds: float
 ) -> Reduction:
     best, failure = trials.smallest, trials.failure
     files = None if output is None else output.files(best)

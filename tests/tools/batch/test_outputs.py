@@ -13,7 +13,7 @@ from irexec.errors import InputError
 from irexec.tools.batch.assemble import assemble
 from irexec.tools.batch.job import BatchJob
 from irexec.tools.batch.manifest import Manifest
-from irexec.tools.batch.part_files import Row, write_part
+from irexec.tools.batch.part_files import ItemRow, write_part
 from irexec.tools.batch.run import BatchOutput
 from irexec.tools.run.results import predictions
 
@@ -27,11 +27,11 @@ def _read(path: Path) -> list[dict[str, str]]:
 
 def test_a_csv_has_a_column_for_each_element(tmp_path: Path) -> None:
     rows = [
-        Row(
+        ItemRow(
             'a,"b"\n.png',
             {"y": np.array([[0.1, np.nan]], np.float32), "n": np.array(7), "t": np.array(["x,y"], object)},
         ),
-        Row("bad", error="not an image"),
+        ItemRow("bad", error="not an image"),
     ]
     assert write_part(tmp_path / "p.csv", rows, "csv") == [0, 1]
     assert _read(tmp_path / "p.csv") == [
@@ -42,9 +42,9 @@ def test_a_csv_has_a_column_for_each_element(tmp_path: Path) -> None:
 
 def test_parts_of_different_columns_become_one_csv(tmp_path: Path) -> None:
     parts = [tmp_path / f"{n}.csv" for n in range(3)]
-    write_part(parts[0], [Row("a", error="bad")], "csv")
-    write_part(parts[1], [Row("b", {"y": np.array([1, 2])})], "csv")
-    write_part(parts[2], [Row("c", {"y": np.array([3, 4, 5])})], "csv")
+    write_part(parts[0], [ItemRow("a", error="bad")], "csv")
+    write_part(parts[1], [ItemRow("b", {"y": np.array([1, 2])})], "csv")
+    write_part(parts[2], [ItemRow("c", {"y": np.array([3, 4, 5])})], "csv")
     assemble(tmp_path / "all.csv", parts, "csv")
     assert _read(tmp_path / "all.csv") == [
         {"item": "a", "y[0]": "", "y[1]": "", "y[2]": "", "error": "bad"},
@@ -55,15 +55,15 @@ def test_parts_of_different_columns_become_one_csv(tmp_path: Path) -> None:
 
 def test_values_of_f64_keep_their_bits_in_a_csv(tmp_path: Path) -> None:
     value = np.array([np.pi * 1e-300])
-    write_part(tmp_path / "p.csv", [Row("a", {"y": value})], "csv")
+    write_part(tmp_path / "p.csv", [ItemRow("a", {"y": value})], "csv")
     assert float(_read(tmp_path / "p.csv")[0]["y[0]"]) == value[0]
 
 
 def test_large_results_are_refused_in_a_csv(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"at most 10,000 elements, 'y' has 10,001"):
-        write_part(tmp_path / "p.csv", [Row("a", {"y": np.zeros(10_001)})], "csv")
+        write_part(tmp_path / "p.csv", [ItemRow("a", {"y": np.zeros(10_001)})], "csv")
     with pytest.raises(InputError, match="'error' has the name"):
-        write_part(tmp_path / "p.csv", [Row("a", {"error": np.zeros(1)})], "csv")
+        write_part(tmp_path / "p.csv", [ItemRow("a", {"error": np.zeros(1)})], "csv")
 
 
 @pytest.mark.parametrize("output", ["s3://bucket/x.jsonl", "gs://b/x", "file:///tmp/x.npz", "hdfs+x://b"])
