@@ -1,4 +1,4 @@
-"""Models, layers, ports, findings and their codes."""
+"""Models, layers, ports and findings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from irexec.analysis.codes import CODES
 from irexec.analysis.model import Model, Port
 from irexec.display import Column, Content, Definitions, Section, Table, Text, bars, sections_of
-from irexec.ir.code_table import Code
 from irexec.ir.dims import shape_text
 from irexec.ir.findings import Finding, Findings, count_text, layer_text
 from irexec.ir.graph import Graph, Input, Node, Value
@@ -144,27 +143,3 @@ def findings_table(
 
 def _code(finding: Finding) -> Text:
     return Text(finding.code, hint=CODES[finding.code].meaning if finding.code in CODES else None)
-
-
-@sections_of.register
-def code_sections(row: Code) -> Iterable[Content]:
-    """The meaning of a code, an example and the repair."""
-    return [
-        Text(f"{row.code} {row.name} ({row.severity})", "title"),
-        f"{row.meaning[0].upper()}{row.meaning[1:]}.",
-        "",
-        "Example:",
-        [Text(f"  {line}", "code") for line in row.example.split("\n")],
-        "",
-        f"Repair: {row.repair}",
-    ]
-
-
-def codes_table(rows: Sequence[Code]) -> Table:
-    """Codes and their meanings."""
-    columns = [
-        Column("code", "code"),
-        Column("severity", lambda row: Text(row.severity, row.severity)),
-        Column("meaning", "meaning", "sentence"),
-    ]
-    return Table(columns, rows, what="codes")
