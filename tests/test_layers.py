@@ -30,6 +30,7 @@ _LAYERS: dict[str, set[str]] = {
 _LAYERS["analysis"] = {"saving", "errors", "dtypes", "ir", "reference", "schema", "ops"}
 _LAYERS["opset"] = {"authoring", "schema"}
 _LAYERS["plugins"] = {"ir", "schema", "backend", "analysis"}
+_LAYERS["tokenizers"] = {"errors", "dtypes", "ir", "reference", "schema"}
 _LAYERS["compile"] = {*_LAYERS["analysis"], "analysis", "backend"}
 # The editor writes back what the compiler has rewritten.
 _LAYERS["authoring"] = {*_LAYERS["compile"], "compile", "io"}

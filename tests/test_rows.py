@@ -59,6 +59,11 @@ EXCEPT: dict[tuple[str, str], str] = {
     ): "whether a point beside an infinity is NaN depends on whether weights of 0 count",
     ("RandomUniform", "NaN or infinity"): "there is no uniform distribution between infinities",
     ("Range", "NaN or infinity"): "refused, and there is a row that says so",
+    **{
+        (type, "a second rank or type"): "the inputs of OpenVINO's tokenizers are i32, and of one rank"
+        for type in ("RaggedToRagged", "UTF8Validate", "VocabDecoder", "VocabEncoder")
+    },
+    ("UnigramTokenizer", "NaN or infinity"): "a score is a number",
     ("ShapeOf", "NaN or infinity"): "it does not look at numbers",
     ("ShapeOf", "refusal"): "everything has a shape",
     ("Softmax", "negative axis"): "Softmax-1 refuses them, and there is a row that says so",

@@ -104,8 +104,8 @@ _BARS = OptionGroup(
 @INPUTS(
     "inputs",
     given={
-        "help": "A .npy, .npz or image, a .txt with a string on each line, - for a .npy or .npz on standard input, or "
-        "random, zeros or ones; may be repeated."
+        "help": "A .npy, .npz or image, a .txt with a string on each line, - for a .npy or .npz on standard input, "
+        "text:STRING, or random, zeros or ones; may be repeated."
     },
     shapes=f"Set the shape of an input; may be repeated. {ALTERNATIVE}",
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 
 from irexec.dtypes.elements import I32, STRING, U8
 from irexec.dtypes.strings import encoded
-from irexec.errors import OpError, check
+from irexec.errors import check
 from irexec.ir.dims import ANY, Size, meet_shapes
 from irexec.ir.facts import Fact
 from irexec.reference.limits import check_memory
@@ -21,8 +21,10 @@ Bytes = Annotated[np.ndarray, element_set("u8", U8), VECTOR]
 
 @op("StringTensorPack", since=15)
 def string_tensor_pack_15(begins: IntegerTensor, ends: IntegerTensor, symbols: Bytes) -> np.ndarray:
-    """Strings decoded from UTF-8: string i is the bytes of ``symbols`` from begins[i] to ends[i]. Source:
-    StringTensorPack-15."""
+    """Strings decoded from UTF-8: string i is the bytes of ``symbols`` from begins[i] to ends[i].
+
+    Bytes that are not UTF-8 become U+FFFD, as in OpenVINO's Python API. Source: StringTensorPack-15.
+    """
     inside = (begins >= 0) & (begins <= ends) & (ends <= len(symbols))
     check(bool(inside.all()), f"begins and ends are not ascending within the {len(symbols)} bytes of symbols")
     # Strings may overlap: a few bytes can be the characters of any number of them.
@@ -31,12 +33,8 @@ def string_tensor_pack_15(begins: IntegerTensor, ends: IntegerTensor, symbols: B
     )
     text = symbols.tobytes()
     strings = np.empty(begins.size, object)
-    try:
-        strings[:] = [
-            text[begin:end].decode() for begin, end in zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)
-        ]
-    except UnicodeDecodeError as error:
-        raise OpError(f"symbols are not UTF-8: {error.reason} at byte {error.start} of a string") from None
+    spans = zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)
+    strings[:] = [text[begin:end].decode("utf-8", "replace") for begin, end in spans]
     return strings.reshape(begins.shape)
 
 
@@ -64,3 +62,26 @@ def _string_tensor_unpack_15_facts(data: Fact) -> tuple[Fact, Fact, Fact]:
     empty = data.shape is not None and 0 in data.shape
     size: Size = 0 if empty else ANY if strings is None else sum(map(len, encoded(strings)))
     return Fact(I32, data.shape), Fact(I32, data.shape), Fact(U8, (size,))
+
+
+# Tokenizers of OpenVINO before 2024.5 have these operations in their own namespace.
+@op("StringTensorPack", since="extension")
+def string_tensor_pack_extension(
+    begins: IntegerTensor, ends: IntegerTensor, symbols: Bytes, *, mode: Literal["begins_ends"] = "begins_ends"
+) -> np.ndarray:
+    """Strings decoded from UTF-8, as in StringTensorPack-15."""
+    return string_tensor_pack_15(begins, ends, symbols)
+
+
+string_tensor_pack_extension.shape_rule(_string_tensor_pack_15_facts)
+
+
+@op("StringTensorUnpack", since="extension")
+def string_tensor_unpack_extension(
+    data: StringTensor, *, mode: Literal["begins_ends"] = "begins_ends"
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The offsets and the UTF-8 bytes of strings, as in StringTensorUnpack-15."""
+    return string_tensor_unpack_15(data)
+
+
+string_tensor_unpack_extension.shape_rule(_string_tensor_unpack_15_facts)

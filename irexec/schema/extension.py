@@ -29,7 +29,7 @@ from irexec.schema.opdef import OpDef
 from irexec.schema.plugins import IN_MAIN, plugins
 from irexec.schema.registry import add, discard, is_own_type, opset_number
 
-_OWN_DOMAINS = ("irexec", "onednn", "extension")
+_OWN_DOMAINS = ("irexec", "onednn")
 
 
 class Operation(Protocol):

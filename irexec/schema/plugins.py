@@ -1,8 +1,8 @@
 """Plug-ins: modules outside of irexec that add operations, found by entry points and by name.
 
-A plug-in is a file (``ops.py``), a module (``my_package.ops``), or an entry point of the group ``irexec.plugins``. Each
-is loaded once, when an operation is looked up that irexec does not have. The environment variable IREXEC_PLUGINS lists
-files and modules; processes that irexec starts inherit it.
+A plug-in is a file (``ops.py``), a module (``my_package.ops``), an entry point of the group ``irexec.plugins``, or a
+module of irexec. Each is loaded once, when an operation is looked up that irexec does not have. The environment
+variable IREXEC_PLUGINS lists files and modules; processes that irexec starts inherit it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from irexec.errors import IrexecError, PluginError
 VARIABLE, GROUP = "IREXEC_PLUGINS", "irexec.plugins"
 IN_MAIN = "module '__main__'"
 """Origin of what a program or notebook registers itself; what is registered again replaces it."""
+OWN = {"tokenizers": "irexec.tokenizers"}
+"""Plug-ins that irexec has itself: name -> module."""
 
 
 @dataclass(eq=False)
@@ -128,6 +130,8 @@ class Plugins:
             self.current = None
 
     def _found(self) -> Iterator[Plugin]:
+        for name, module in OWN.items():
+            yield _module(name, module)
         for name in _listed():
             yield _file(Path(_absolute(name))) if _is_file(name) else _module(name, name)
         if self._entry_points is None:

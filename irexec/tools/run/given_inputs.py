@@ -15,7 +15,6 @@ from irexec.io.model_names import model_names
 from irexec.ir.dims import PartialShape
 from irexec.ir.graph import Node
 from irexec.ir.shape_text import parse_shape
-from irexec.tools.arrays.files import STDIN
 from irexec.tools.images.images import ImageOptions
 from irexec.tools.run.input_sources import InputSource, input_arrays
 
@@ -35,12 +34,12 @@ class GivenInputs:
     image: ImageOptions | None = None
 
     def shapes(self, ports: Sequence[Port]) -> dict[str, PartialShape]:
-        """Shapes of arrays and images by names of ports, without generated inputs, standard input and several shapes.
+        """Shapes of files by names of ports, without several shapes for one port.
 
         Raises:
             InputError, ModelError: as for input_arrays.
         """
-        files = [source for source in self.sources if source.kind != "generated" and source.source != STDIN]
+        files = [source for source in self.sources if source.path is not None]
         found = {
             name: {array.shape}
             for name, array in input_arrays(files, ports, image=self.image, notify=lambda text: None).items()

@@ -13,6 +13,7 @@ from irexec.analysis.checks.ports import port_findings
 from irexec.analysis.model import Model, expected, result_values
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
+from irexec.dtypes.elements import STRING
 from irexec.errors import InputError, ModelError, NodeError
 from irexec.ir.find import find_value, values_by_name
 from irexec.ir.graph import Value
@@ -176,7 +177,8 @@ def infer(
         if trapped.trap is not None:
             return InferReport({}, trap=trapped)
     arrays = dict(zip(wanted.values, found, strict=True))
-    report = replace(_report(wanted, arrays, labels, options), trap=trapped)
+    takes_text = any(port.element is STRING for port in compiled.inputs)
+    report = replace(_report(wanted, arrays, labels, options), trap=trapped, takes_text=takes_text)
     if options.output is not None:
         write_results(options.output, report.tensors, options.image, notifier.note)
     if options.dump_folder is not None:

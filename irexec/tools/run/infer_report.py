@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from irexec.tools.arrays.agreement import Agreement
     from irexec.tools.trapping.report import TrapReport
 
-_NAMES = 10
+_NAMES, _IDS = 10, 200
+"""Numbers of names that are listed, and of token ids of a row."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class InferReport(Shown):
         comparison: the agreement with the reference; None if there is none.
         dumped: number of tensors written to the dump folder; None without a dump.
         trap: the result of the trap; None without one. If the trap has stopped the run, other fields are empty.
+        takes_text: whether the model has an input of strings, so that its integers are token ids.
     """
 
     tensors: Mapping[str, np.ndarray]
@@ -71,6 +73,7 @@ class InferReport(Shown):
     comparison: Assertion | None = None
     dumped: int | None = None
     trap: TrapReport | None = None
+    takes_text: bool = False
 
     @property
     def is_trapped(self) -> bool:
@@ -99,6 +102,7 @@ class InferReport(Shown):
             yield from self.trap.finding()
         if not self.is_trapped:
             yield self._tensors_table()
+            yield from self._token_ids()
         if self.predictions:
             yield from predictions_sections(self.predictions)
         if self.comparison is not None:
@@ -119,6 +123,15 @@ class InferReport(Shown):
         if any(line.type == "string" for line, _ in rows):
             columns.append(Column("strings", lambda row: _strings(row[0]), "code"))
         return Table(columns, rows, hide_empty=False, what="tensors")
+
+    def _token_ids(self) -> Iterator[Table]:
+        """The elements of the integers of a model that takes strings, a line for each row."""
+        ids = {name: a for name, a in self.tensors.items() if a.dtype.kind in "iu" and a.ndim in (1, 2) and a.size}
+        if self.takes_text and ids:
+            rows = [(name, i, row) for name, array in ids.items() for i, row in enumerate(np.atleast_2d(array))]
+            columns = [Column("output", lambda row: row[0]), Column("row", lambda row: row[1], "number")]
+            elements = Column("elements", lambda row: " ".join(map(str, row[2][:_IDS].tolist())), "sentence")
+            yield Table([*columns, elements], rows, what="rows")
 
 
 def _strings(line: TensorLine) -> str | None:

@@ -27,6 +27,8 @@ from irexec.tools.run.results import read_lines
 
 _LARGEST = np.iinfo(np.intp).max
 _GENERATED = ("random", "zeros", "ones")
+TEXT = "text:"
+"""The beginning of a source that is a string itself."""
 _ACCEPTED = f".npy, .npz or image ({', '.join(IMAGE_SUFFIXES)})"
 
 
@@ -36,7 +38,7 @@ class InputSource:
 
     Attributes:
         name: a name of an input, or its position.
-        source: a path, "-" for standard input, or one of "random", "zeros", "ones".
+        source: a path, "-" for standard input, one of "random", "zeros", "ones", or "text:" and a string.
     """
 
     name: str | None
@@ -47,23 +49,29 @@ class InputSource:
         """The kind of the source, by its name: the suffix tells images and texts from other files."""
         if self.source in _GENERATED:
             return "generated"
-        if self.source.lower().endswith(".txt"):
+        if self.source.startswith(TEXT) or self.source.lower().endswith(".txt"):
             return "text"
         return "image" if self.source.lower().endswith(IMAGE_SUFFIXES) else "arrays"
 
     @property
     def path(self) -> str | None:
         """The file that is read, if there is one."""
-        return None if self.kind == "generated" or self.source == STDIN else self.source
+        is_file = self.kind != "generated" and self.source != STDIN and not self.source.startswith(TEXT)
+        return self.source if is_file else None
 
 
 def parse_input_source(text: str) -> InputSource:
-    """``name=source`` or ``source``. Both may hold ``=``: the source is the shortest text after one that is a file or a
-    word, or all of the text if that is a file; where nothing is, what follows the last ``=``.
+    """``name=source`` or ``source``.
+
+    Both may contain ``=``: the source is the shortest text after one that is a file or a word, or all of the text if
+    that is a file; without one, the text after the last ``=``. After "text:" all of the argument is the source.
 
     Raises:
         InputError: there is no source.
     """
+    before, begin, string = text.partition(TEXT)
+    if begin and (not before or before.endswith("=")):
+        return InputSource(before[:-1] or None, TEXT + string)
     name, equals, source = text.rpartition("=")
     if not source:
         raise InputError(f"-i {text!r} names no file")
@@ -213,12 +221,16 @@ class _Reader:
             raise InputError(f"input {port.name!r}: {error}") from None
 
     def _text(self, source: InputSource, port: Port) -> np.ndarray:
-        """The lines of a file as strings, in the shape of the input where it has as many elements."""
-        if port.element is None or port.element.kind != "string":
+        """The string, or the lines of a file, in the shape of the input where it has as many elements."""
+        is_string = port.element is not None and port.element.kind == "string"
+        if not is_string and source.path is None:
+            raise InputError(f"input {port.name!r} has element type {port.element}, {source.source!r} is a string")
+        if not is_string:
             # The message about other files, of which this is one.
             with _opened(source, self.memory) as file:
                 return _only(file, source)
-        lines = np.array(read_lines(source.source, "a text"), object)
+        texts = [source.source[len(TEXT) :]] if source.path is None else read_lines(source.source, "a text")
+        lines = np.array(texts, object)
         sizes = [size if isinstance(size, int) else -1 for size in port.shape or (-1,)]
         if port.shape is None or sizes.count(-1) > 1:
             return lines

@@ -1,0 +1,324 @@
+"""Regular expressions of PCRE2, as tokenizers have them, translated to those of Python.
+
+Classes are written out as ranges of code points, since Python's differ: no ``\\p{L}``, other spaces. A branch reset
+``(?|(a)|(b))`` becomes groups of their own that share a number. What has no translation is an OpError.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from irexec.errors import OpError
+from irexec.tokenizers.unicode_classes import Ranges, complement, of_escape, of_property, union
+
+_CONTROLS = {"n": 0xA, "r": 0xD, "t": 0x9, "f": 0xC, "e": 0x1B, "a": 0x7}
+_ANCHORS = {"A": r"\A", "z": r"\Z", "Z": r"(?=\n?\Z)", "R": r"(?>\r\n|[\n\x0b\f\r\x85\u2028\u2029])"}
+_POSIX = {"alpha": ("L",), "digit": ("Nd",), "alnum": ("L", "N"), "upper": ("Lu",), "lower": ("Ll",)}
+_PUNCTUATION_OF_POSIX = "$+<=>^`|~"
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A compiled pattern.
+
+    Attributes:
+        expression: Python's.
+        groups: the groups of ``expression`` that have each number of the original; several after a branch reset.
+    """
+
+    expression: re.Pattern[str]
+    groups: tuple[tuple[int, ...], ...]
+
+    def span(self, match: re.Match[str], number: int) -> tuple[int, int] | None:
+        """The span of a group of the original; None if it took no part in the match."""
+        spans = [match.span(group) for group in self.groups[number] if match.start(group) >= 0]
+        return spans[0] if spans else None
+
+
+@functools.lru_cache(maxsize=256)
+def compile_pattern(pattern: bytes) -> Pattern:
+    """The pattern in Python's form.
+
+    Raises:
+        OpError: the pattern is not valid, or has something that cannot be translated.
+    """
+    try:
+        source = pattern.decode()
+        translation = _Translation(source)
+        expression = re.compile(translation.run())
+    except UnicodeDecodeError as error:
+        raise OpError(f"the pattern {pattern!r} is not UTF-8") from error
+    except (re.error, OverflowError, RecursionError) as error:
+        raise OpError(f"the pattern {source!r} is not valid: {error}") from error
+    return Pattern(expression, tuple(map(tuple, translation.groups)))
+
+
+@dataclass
+class _Translation:
+    """One pass over a pattern.
+
+    Attributes:
+        groups: see Pattern.
+        made: number of groups of the translation so far.
+        frames: an open bracket each: what closes it, and for a branch reset the first and the largest group number of
+            its alternatives.
+    """
+
+    source: str
+    at: int = 0
+    groups: list[list[int]] = field(default_factory=lambda: [[0]])
+    made: int = 0
+    number: int = 0
+    frames: list[tuple[str, int | None, int]] = field(default_factory=list)
+
+    def run(self) -> str:
+        parts = []
+        while self.at < len(self.source):
+            parts.append(self._next())
+        if self.frames:
+            raise self._error("has a bracket that is not closed")
+        return "".join(parts)
+
+    def _next(self) -> str:
+        char = self.source[self.at]
+        self.at += 1
+        if char == "\\":
+            return self._escape()
+        if char == "[":
+            return _written(self._set())
+        if char == "(":
+            return self._open()
+        if char == ")":
+            return self._close()
+        if char == "|":
+            self._alternative()
+        return char
+
+    def _error(self, problem: str) -> OpError:
+        return OpError(f"the pattern {self.source!r} {problem} (at {self.at})")
+
+    def _escape(self) -> str:
+        letter = self._take()
+        if letter in "bB":
+            return _boundary(letter == "b")
+        if letter in _ANCHORS:
+            return _ANCHORS[letter]
+        if letter.isdigit() and letter != "0":
+            return self._reference(letter)
+        return _written(self._class(letter))
+
+    def _reference(self, digit: str) -> str:
+        groups = self.groups[int(digit)] if int(digit) < len(self.groups) else []
+        if len(groups) != 1:
+            raise self._error(f"refers to group {digit}, which is not supported")
+        return f"(?:\\{groups[0]})"
+
+    def _take(self) -> str:
+        if self.at >= len(self.source):
+            raise self._error("ends in a backslash")
+        self.at += 1
+        return self.source[self.at - 1]
+
+    def _class(self, letter: str) -> Ranges:
+        """The code points of an escape."""
+        if letter in "pP":
+            name = self._braced() if self._peek() == "{" else self._take()
+            negated = name.startswith("^") != (letter == "P")
+            ranges = of_property(name.removeprefix("^").strip())
+            return complement(ranges) if negated else ranges
+        if letter in "dDsSwWhHvV":
+            return of_escape(letter)
+        if letter == "N":
+            return complement(((0xA, 0xA),))
+        code = self._code(letter)
+        return ((code, code),)
+
+    def _code(self, letter: str) -> int:
+        """The code point of an escape of one character."""
+        if letter == "x":
+            digits = self._braced() if self._peek() == "{" else self._digits("0123456789abcdefABCDEF", 2)
+            return int(digits, 16) if digits else 0
+        if letter == "0":
+            return int("0" + self._digits("01234567", 2), 8)
+        if letter in _CONTROLS:
+            return _CONTROLS[letter]
+        if letter.isalnum() and letter.isascii():
+            raise self._error(f"has the escape \\{letter}, which is not supported")
+        return ord(letter)
+
+    def _peek(self) -> str:
+        return self.source[self.at : self.at + 1]
+
+    def _braced(self) -> str:
+        end = self.source.find("}", self.at)
+        if end < 0:
+            raise self._error("has a brace that is not closed")
+        text, self.at = self.source[self.at + 1 : end], end + 1
+        return text
+
+    def _digits(self, alphabet: str, maximum: int) -> str:
+        start = self.at
+        while self.at < start + maximum and self._peek() and self._peek() in alphabet:
+            self.at += 1
+        return self.source[start : self.at]
+
+    def _set(self) -> Ranges:
+        """The code points of a class in brackets."""
+        negated = self._peek() == "^"
+        self.at += negated
+        items: list[Ranges] = []
+        first = True
+        while first or self._peek() != "]":
+            if not self._peek():
+                raise self._error("has a class that is not closed")
+            items.append(self._item())
+            first = False
+        self.at += 1
+        ranges = union(items)
+        return complement(ranges) if negated else ranges
+
+    def _item(self) -> Ranges:
+        start = self._one()
+        following = self.source[self.at + 1 : self.at + 2]
+        if self._peek() != "-" or following in ("]", "") or len(start) != 1 or start[0][0] != start[0][1]:
+            return start
+        self.at += 1
+        end = self._one()
+        if len(end) != 1 or end[0][0] != end[0][1] or end[0][0] < start[0][0]:
+            raise self._error("has a range whose end is not valid")
+        return ((start[0][0], end[0][0]),)
+
+    def _one(self) -> Ranges:
+        char = self.source[self.at]
+        self.at += 1
+        if char == "\\":
+            letter = self._take()
+            return ((8, 8),) if letter == "b" else self._class(letter)
+        named = re.compile(r":(\^?)([a-z]+):\]").match(self.source, self.at) if char == "[" else None
+        if named is None:
+            return ((ord(char), ord(char)),)
+        self.at = named.end()
+        ranges = self._posix(named[2])
+        return complement(ranges) if named[1] else ranges
+
+    def _posix(self, name: str) -> Ranges:
+        if name in _POSIX:
+            return union(map(of_property, _POSIX[name]))
+        if name == "punct":
+            return union([of_property("P"), *(((ord(c), ord(c)),) for c in _PUNCTUATION_OF_POSIX)])
+        if name in ("space", "word"):
+            return of_escape(name[0])
+        raise self._error(f"has the class [:{name}:], which is not supported")
+
+    def _open(self) -> str:
+        """A bracket and what follows it up to its content."""
+        opened = re.compile(r"\?(\||:|=|!|<=|<!|>|P?<(\w+)>|([imsx-]*)([:)]))").match(self.source, self.at)
+        if self._peek() == "*" or (self._peek() == "?" and opened is None):
+            raise self._error("has a kind of group that is not supported")
+        if opened is None or opened[2]:
+            self.at = self.at if opened is None else opened.end()
+            self.frames.append((")", None, 0))
+            return self._group()
+        self.at = opened.end()
+        kind, flags = opened[1], opened[3]
+        if flags:
+            return self._flags(flags, inline=opened[4] == ")")
+        if kind == "|":
+            self.frames.append((")", self.number, self.number))
+            return "(?:"
+        self.frames.append((")", None, 0))
+        return f"(?{kind}"
+
+    def _group(self) -> str:
+        self.made += 1
+        self.number += 1
+        if self.number == len(self.groups):
+            self.groups.append([])
+        self.groups[self.number].append(self.made)
+        return "("
+
+    def _flags(self, flags: str, inline: bool) -> str:
+        """Flags of a group, or of the rest of the pattern where they are at its beginning."""
+        if set(flags) - set("ims"):
+            raise self._error(f"has the flags {flags!r}, which are not supported")
+        if not inline:
+            self.frames.append((")", None, 0))
+            return f"(?{flags}:"
+        if self.at != len(flags) + 3:
+            raise self._error("has flags in the middle, which is not supported")
+        return f"(?{flags})"
+
+    def _alternative(self) -> None:
+        """Alternatives of a branch reset begin with the same group number."""
+        if self.frames and self.frames[-1][1] is not None:
+            closing, first, largest = self.frames[-1]
+            self.frames[-1] = (closing, first, max(largest, self.number))
+            self.number = first or 0
+
+    def _close(self) -> str:
+        if not self.frames:
+            raise self._error("has a bracket that is not opened")
+        closing, first, largest = self.frames.pop()
+        if first is not None:
+            self.number = max(largest, self.number)
+        return closing
+
+
+def _written(ranges: Ranges) -> str:
+    """A set of code points in Python's form."""
+    if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+        return re.escape(chr(ranges[0][0]))
+    return "[" + "".join(_range_text(*part) for part in ranges) + "]" if ranges else r"(?!)"
+
+
+def _range_text(first: int, last: int) -> str:
+    return _character(first) if first == last else f"{_character(first)}-{_character(last)}"
+
+
+def _character(code: int) -> str:
+    return f"\\U{code:08x}"
+
+
+@functools.cache
+def _boundary(inside: bool) -> str:
+    word = _written(of_escape("w"))
+    edge = rf"(?<={word})(?!{word})|(?<!{word})(?={word})"
+    return f"(?:{edge})" if inside else rf"(?:(?<={word})(?={word})|(?<!{word})(?!{word}))"
+
+
+def expand(pattern: Pattern, match: re.Match[str], replacement: str) -> str | None:
+    """The replacement of a match: ``$1`` and ``${1}`` are groups, ``$$`` is a dollar sign.
+
+    None if it has a group that took no part in the match, for which OpenVINO leaves the whole string as it is.
+    """
+    parts = []
+    for text, digits in _replacement_parts(replacement):
+        parts.append(text)
+        if digits is None:
+            continue
+        span = pattern.span(match, int(digits)) if int(digits) < len(pattern.groups) else None
+        if span is None:
+            return None
+        parts.append(match.string[slice(*span)])
+    return "".join(parts)
+
+
+@functools.lru_cache(maxsize=256)
+def _replacement_parts(replacement: str) -> tuple[tuple[str, str | None], ...]:
+    """Texts, each with the number of the group after it."""
+    return tuple(_split_replacement(replacement))
+
+
+def _split_replacement(replacement: str) -> Iterator[tuple[str, str | None]]:
+    end = 0
+    for found in re.finditer(r"\$(?:\$|(\d{1,2})|\{(\d{1,2})\})", replacement):
+        text = replacement[end : found.start()]
+        digits = found[1] or found[2]
+        yield (text, digits) if digits else (text + "$", None)
+        end = found.end()
+    if "$" in replacement[end:]:
+        raise OpError(f"the replacement {replacement!r} has a dollar sign without the number of a group")
+    yield replacement[end:], None
