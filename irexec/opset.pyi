@@ -4404,7 +4404,9 @@ class Opset15(Opset14):
         names: Sequence[str] = (),
     ) -> Tensor:
         """StringTensorPack of opset15. Strings decoded from UTF-8: string i is the bytes of ``symbols`` from begins[i]
-        to ends[i]. Source: StringTensorPack-15.
+        to ends[i].
+
+        Bytes that are not UTF-8 become U+FFFD, as in OpenVINO's Python API. Source: StringTensorPack-15.
 
         Args:
             begins: an integer type.
@@ -4675,7 +4677,7 @@ class ExtensionIrexec:
 
         Args:
             data: string.
-            pattern: string, rank 0, or 1 with a single element.
+            pattern: string, rank 0.
         """
 
     @staticmethod
@@ -4737,7 +4739,7 @@ class ExtensionIrexec:
 
         Args:
             data: string.
-            delimiter: string, rank 0, or 1 with a single element.
+            delimiter: string, rank 0.
         """
 
     @staticmethod
@@ -4779,7 +4781,641 @@ class ExtensionIrexec:
         Args:
             data: string, rank 1 or 2.
             patterns: string, rank 1.
-            pad_value: string, rank 0, or 1 with a single element.
+            pad_value: string, rank 0.
+        """
+
+class ExtensionExtension:
+    """The operations of the namespace extension."""
+
+    @staticmethod
+    def bpe_tokenizer(
+        ragged_begins: Operand,
+        ragged_ends: Operand,
+        begins: Operand,
+        ends: Operand,
+        chars: Operand,
+        vocab_begins: Operand,
+        vocab_ends: Operand,
+        vocab_chars: Operand,
+        *merges_and_added: Operand,
+        unk_token: str = "",
+        fuse_unk: bool = False,
+        suffix_indicator: str = "",
+        end_suffix: str = "",
+        byte_fallback: bool = False,
+        cache_capacity: int = 20000,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """BPETokenizer of extension. Token ids of words by byte pair encoding: pairs of tokens are merged in the order
+        of the merges.
+
+        After the vocabulary come begins, ends and chars of the merges, as texts with a space or as left and right
+        parts; then begins, ends, chars and ids of added tokens, which are never split, if there are any.
+        ``end_suffix`` is put after each word. Bytes without a token become tokens such as "<0x0A>" with
+        ``byte_fallback``, else ``unk_token``, else nothing. OpenVINO does not read ``suffix_indicator``, and joins
+        no unknown tokens for ``fuse_unk``.
+
+        Args:
+            ragged_begins: i32.
+            ragged_ends: i32.
+            begins: i32.
+            ends: i32.
+            chars: u8, rank 1.
+            vocab_begins: i32.
+            vocab_ends: i32.
+            vocab_chars: u8, rank 1.
+            merges_and_added: any element type but string.
+        """
+
+    @staticmethod
+    def byte_fallback(
+        begins: Operand,
+        ends: Operand,
+        chars: Operand,
+        *,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """ByteFallback of extension. Tokens such as "<0x0A>" replaced by their byte.
+
+        Args:
+            begins: i32.
+            ends: i32.
+            chars: u8, rank 1.
+        """
+
+    @staticmethod
+    def bytes_to_chars(
+        ragged_begins: Operand,
+        ragged_ends: Operand,
+        begins: Operand,
+        ends: Operand,
+        chars: Operand,
+        skips: Operand | None = None,
+        *,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, ...]:
+        """BytesToChars of extension. Each byte as a printable character: the alphabet of GPT-2. Strings that ``skips``
+        marks stay as they are.
+
+        Args:
+            ragged_begins: i32.
+            ragged_ends: i32.
+            begins: i32.
+            ends: i32.
+            chars: u8, rank 1.
+            skips: boolean.
+        """
+
+    @staticmethod
+    def case_fold(
+        begins: Operand,
+        ends: Operand,
+        chars: Operand,
+        skips: Operand | None = None,
+        *,
+        encoding: Literal["utf-8", ""] = "utf-8",
+        lower: bool = True,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, ...]:
+        """CaseFold of extension. Strings folded to lower case by Unicode's simple case folding; with an empty
+        ``encoding`` the letters of ASCII alone, to lower or to upper case, in all strings. Strings that ``skips``
+        marks stay as they are otherwise.
+
+        Args:
+            begins: i32.
+            ends: i32.
+            chars: u8, rank 1.
+            skips: boolean.
+        """
+
+    @staticmethod
+    def chars_map_normalization(
+        begins: Operand,
+        ends: Operand,
+        chars: Operand,
+        *skips_and_charsmap: Operand,
+        add_dummy_prefix: bool = False,
+        remove_extra_whitespaces: bool = True,
+        escape_whitespaces: bool = False,
+        normalization_form: str = "",
+        case_fold: bool = False,
+        nmt: bool = False,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, ...]:
+        """CharsMapNormalization of extension. Strings normalized by the rules of a precompiled charsmap of
+        SentencePiece, which is the last input, or by those of ``normalization_form``. Strings that ``skips``, the
+        fourth input, marks stay as they are.
+
+        The longest rule counts at each position. ``add_dummy_prefix`` puts a space before each string,
+        ``remove_extra_whitespaces`` removes spaces at the ends and after other spaces, and ``escape_whitespaces``
+        writes spaces as U+2581. ``nmt`` has no effect.
+
+        Args:
+            begins: i32.
+            ends: i32.
+            chars: u8, rank 1.
+            skips_and_charsmap: any element type but string.
+        """
+
+    @staticmethod
+    def chars_to_bytes(
+        ragged_begins: Operand,
+        ragged_ends: Operand,
+        begins: Operand,
+        ends: Operand,
+        chars: Operand,
+        *,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """CharsToBytes of extension. The strings of each row joined, and their characters turned back to bytes; see
+        BytesToChars.
+
+        Args:
+            ragged_begins: i32.
+            ragged_ends: i32.
+            begins: i32.
+            ends: i32.
+            chars: u8, rank 1.
+        """
+
+    @staticmethod
+    def combine_segments(
+        *inputs: Operand,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """CombineSegments of extension. Rows of several ragged tensors joined, and the id of the tensor of each
+        element.
+
+        Inputs are begins, ends and values of each ragged tensor, then one id for each. A tensor of one row is
+        broadcast.
+
+        Args:
+            inputs: any element type but string.
+        """
+
+    @staticmethod
+    def equal_str(
+        begins: Operand,
+        ends: Operand,
+        chars: Operand,
+        other_begins: Operand,
+        other_ends: Operand,
+        other_chars: Operand,
+        *,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> Tensor:
+        """EqualStr of extension. 1 where two strings are equal, else 0. Where a tensor has fewer strings, its first one
+        is compared.
+
+        Args:
+            begins: i32.
+            ends: i32.
+            chars: u8, rank 1.
+            other_begins: i32.
+            other_ends: i32.
+            other_chars: u8, rank 1.
+        """
+
+    @staticmethod
+    def fuze_ragged(
+        ragged_begins: Operand,
+        ragged_ends: Operand,
+        begins: Operand,
+        ends: Operand,
+        *,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, Tensor]:
+        """FuzeRagged of extension. Begin and end of each row as one string: those of its first and of its last string.
+
+        Args:
+            ragged_begins: i32.
+            ragged_ends: i32.
+            begins: i32, rank 1.
+            ends: i32, rank 1.
+        """
+
+    @staticmethod
+    def normalize_unicode(
+        begins: Operand,
+        ends: Operand,
+        chars: Operand,
+        skips: Operand | None = None,
+        *,
+        normalization_form: Literal["NFC", "NFD", "NFKC", "NFKD"] = "NFD",
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, ...]:
+        """NormalizeUnicode of extension. Strings in a normal form of Unicode, by rules as in CharsMapNormalization.
+        Strings that ``skips`` marks stay as they are.
+
+        Args:
+            begins: i32.
+            ends: i32.
+            chars: u8, rank 1.
+            skips: boolean.
+        """
+
+    @staticmethod
+    def ragged_tensor_pack(
+        begins: Operand,
+        ends: Operand,
+        data: Operand,
+        *,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> Tensor:
+        """RaggedTensorPack of extension. The flat tensor of a ragged tensor; begins and ends are dropped.
+
+        Args:
+            begins: i32.
+            ends: i32.
+            data: any element type.
+        """
+
+    @staticmethod
+    def ragged_to_dense(
+        begins: Operand,
+        ends: Operand,
+        data: Operand,
+        size: Operand,
+        default: Operand,
+        right: Operand | None = None,
+        *,
+        pad_right: bool = True,
+        m_pad_max_length: bool = False,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, Tensor]:
+        """RaggedToDense of extension. Rows padded with ``default``, or cut, to ``size``; and a mask, which is true
+        where the elements are those of a row. ``right`` takes precedence over ``pad_right``.
+
+        With ``m_pad_max_length`` OpenVINO reads ``size`` elements from the begin of each row, whatever its end is.
+
+        Args:
+            begins: i32.
+            ends: i32.
+            data: any element type but string, rank 1 or more.
+            size: an integer type, rank 0, or 1 with a single element.
+            default: any element type but string, rank 0, or 1 with a single element.
+            right: boolean, rank 0, or 1 with a single element.
+        """
+
+    @staticmethod
+    def ragged_to_ragged(
+        row_ids: Operand,
+        size: Operand,
+        *,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, Tensor]:
+        """RaggedToRagged of extension. Begins and ends of ``size`` rows; ``row_ids`` has the row of each element, in
+        ascending order.
+
+        Args:
+            row_ids: i32, rank 1.
+            size: i32, rank 0, or 1 with a single element.
+        """
+
+    @staticmethod
+    def ragged_to_sparse(
+        begins: Operand,
+        ends: Operand,
+        *,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> Tensor:
+        """RaggedToSparse of extension. The row and the column of each element.
+
+        Args:
+            begins: i32.
+            ends: i32.
+        """
+
+    @staticmethod
+    def regex_normalization(
+        begins: Operand,
+        ends: Operand,
+        chars: Operand,
+        *skips_and_patterns: Operand,
+        global_replace: bool = True,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, ...]:
+        """RegexNormalization of extension. Strings in which the matches of a pattern, or the first one, are replaced.
+
+        The last two inputs are the pattern and the replacement, in which ``$1`` is a group. Strings that ``skips``,
+        the input before them, marks stay as they are.
+
+        Args:
+            begins: i32.
+            ends: i32.
+            chars: u8, rank 1.
+            skips_and_patterns: any element type but string.
+        """
+
+    @staticmethod
+    def regex_split(
+        ragged_begins: Operand,
+        ragged_ends: Operand,
+        begins: Operand,
+        ends: Operand,
+        chars: Operand,
+        *skips_and_pattern: Operand,
+        behaviour: Literal["remove", "isolate", "contiguous", "mergedwithprevious", "mergedwithnext"] = "remove",
+        invert: bool = False,
+        max_splits: int = -1,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, ...]:
+        """RegexSplit of extension. Strings split at the matches of a pattern, in the same rows.
+
+        The matches are removed, isolated, or merged with the part before or after them; "contiguous" isolates runs
+        of matches. With ``invert`` the parts between matches are treated so. The pattern is the sixth input. Skips
+        before it mark strings that stay whole; three inputs after it are strings that stay whole. After
+        ``max_splits`` parts the next part is the rest of the string. OpenVINO returns one row for a batch of which
+        every string is empty.
+
+        Args:
+            ragged_begins: i32.
+            ragged_ends: i32.
+            begins: i32.
+            ends: i32.
+            chars: u8, rank 1.
+            skips_and_pattern: any element type but string.
+        """
+
+    @staticmethod
+    def special_tokens_split(
+        ragged_begins: Operand,
+        ragged_ends: Operand,
+        begins: Operand,
+        ends: Operand,
+        chars: Operand,
+        *skips_and_pattern: Operand,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, ...]:
+        """SpecialTokensSplit of extension. Special tokens split off, in the same rows, and a mask that is true for
+        them.
+
+        A special token is the group of a match of the pattern, the last input; the rest of the match is left out.
+        Strings that ``skips``, the input before it, marks stay whole.
+
+        Args:
+            ragged_begins: i32.
+            ragged_ends: i32.
+            begins: i32.
+            ends: i32.
+            chars: u8, rank 1.
+            skips_and_pattern: any element type but string.
+        """
+
+    @staticmethod
+    def string_tensor_pack(
+        begins: Operand,
+        ends: Operand,
+        symbols: Operand,
+        *,
+        mode: Literal["begins_ends"] = "begins_ends",
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> Tensor:
+        """StringTensorPack of extension. Strings decoded from UTF-8, as in StringTensorPack-15.
+
+        Args:
+            begins: an integer type.
+            ends: an integer type.
+            symbols: u8, rank 1.
+        """
+
+    @staticmethod
+    def string_tensor_unpack(
+        data: Operand,
+        *,
+        mode: Literal["begins_ends"] = "begins_ends",
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """StringTensorUnpack of extension. The offsets and the UTF-8 bytes of strings, as in StringTensorUnpack-15.
+
+        Args:
+            data: string.
+        """
+
+    @staticmethod
+    def string_to_hash_bucket(
+        begins: Operand,
+        ends: Operand,
+        chars: Operand,
+        *,
+        num_buckets: int,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> Tensor:
+        """StringToHashBucket of extension. The FarmHash of each string modulo ``num_buckets``.
+
+        Args:
+            begins: i32.
+            ends: i32.
+            chars: u8, rank 1.
+        """
+
+    @staticmethod
+    def trie_tokenizer(
+        ragged_begins: Operand,
+        ragged_ends: Operand,
+        begins: Operand,
+        ends: Operand,
+        chars: Operand,
+        vocab_begins: Operand,
+        vocab_ends: Operand,
+        vocab_chars: Operand,
+        indices: Operand,
+        *,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """TrieTokenizer of extension. Token ids of strings: the longest token at each position, as in RWKV.
+
+        Args:
+            ragged_begins: i32.
+            ragged_ends: i32.
+            begins: i32.
+            ends: i32.
+            chars: u8, rank 1.
+            vocab_begins: i32.
+            vocab_ends: i32.
+            vocab_chars: u8, rank 1.
+            indices: i32, rank 1.
+        """
+
+    @staticmethod
+    def truncate(
+        *inputs: Operand,
+        m_num_inputs: int = 0,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, ...]:
+        """Truncate of extension. Rows of one or two ragged tensors cut so that a row, or a pair of rows, has at most
+        ``max_length`` elements.
+
+        Inputs are begins, ends and values of each ragged tensor, then max_length, the side that is cut ("left" or
+        "right") and the mode ("only_first", "only_second" or "longest_first") as UTF-8. The mode counts for pairs
+        alone.
+
+        Args:
+            inputs: any element type but string.
+        """
+
+    @staticmethod
+    def utf8_validate(
+        begins: Operand,
+        ends: Operand,
+        chars: Operand,
+        *,
+        replace_mode: bool = False,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """UTF8Validate of extension. Bytes that are not UTF-8 replaced by U+FFFD, or left out.
+
+        Args:
+            begins: i32, rank 1.
+            ends: i32, rank 1.
+            chars: u8, rank 1.
+        """
+
+    @staticmethod
+    def unigram_tokenizer(
+        ragged_begins: Operand,
+        ragged_ends: Operand,
+        begins: Operand,
+        ends: Operand,
+        chars: Operand,
+        vocab_begins: Operand,
+        vocab_ends: Operand,
+        vocab_chars: Operand,
+        scores: Operand,
+        *,
+        byte_fallback: bool = False,
+        unk_token_id: int = 0,
+        fuse_unk: bool = False,
+        min_score: float = float("inf"),
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """UnigramTokenizer of extension. Token ids of words: the sequence of tokens with the largest sum of scores,
+        computed in f32.
+
+        A character without a token is ``unk_token_id``, with a score 10 below the smallest; adjacent ones are
+        joined. OpenVINO does not read ``byte_fallback``, ``fuse_unk`` and ``min_score``.
+
+        Args:
+            ragged_begins: i32.
+            ragged_ends: i32.
+            begins: i32.
+            ends: i32.
+            chars: u8, rank 1.
+            vocab_begins: i32.
+            vocab_ends: i32.
+            vocab_chars: u8, rank 1.
+            scores: f32, rank 1.
+        """
+
+    @staticmethod
+    def vocab_decoder(
+        ids: Operand,
+        vocab_begins: Operand,
+        vocab_ends: Operand,
+        vocab_chars: Operand,
+        skipped: Operand | None = None,
+        *,
+        skip_tokens: Sequence[int] = (),
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """VocabDecoder of extension. The string of each token id; ids that are not in the vocabulary, or are skipped,
+        have empty strings.
+
+        ``skipped`` takes precedence over ``skip_tokens``. A row without ids has one empty string.
+
+        Args:
+            ids: i32, rank 2.
+            vocab_begins: i32.
+            vocab_ends: i32.
+            vocab_chars: u8, rank 1.
+            skipped: i32, rank 1.
+        """
+
+    @staticmethod
+    def vocab_encoder(
+        begins: Operand,
+        ends: Operand,
+        chars: Operand,
+        vocab_begins: Operand,
+        vocab_ends: Operand,
+        vocab_chars: Operand,
+        values: Operand,
+        default: Operand,
+        *,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> Tensor:
+        """VocabEncoder of extension. The value of each string in a vocabulary, or ``default``; of equal keys the first
+        counts.
+
+        Args:
+            begins: i32, rank 1.
+            ends: i32, rank 1.
+            chars: u8, rank 1.
+            vocab_begins: i32.
+            vocab_ends: i32.
+            vocab_chars: u8, rank 1.
+            values: i32 or i64, rank 1.
+            default: i32 or i64, rank 0, or 1 with a single element.
+        """
+
+    @staticmethod
+    def wordpiece_tokenizer(
+        ragged_begins: Operand,
+        ragged_ends: Operand,
+        begins: Operand,
+        ends: Operand,
+        chars: Operand,
+        vocab_begins: Operand,
+        vocab_ends: Operand,
+        vocab_chars: Operand,
+        unknown: Operand,
+        *,
+        suffix_indicator: str = "##",
+        max_bytes_per_word: int = 100,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """WordpieceTokenizer of extension. Token ids of words by the longest matches from the left; a word without
+        them, or a long one, is ``unknown``.
+
+        In the vocabulary every token but the first of a word begins with ``suffix_indicator``.
+
+        Args:
+            ragged_begins: i32.
+            ragged_ends: i32.
+            begins: i32.
+            ends: i32.
+            chars: u8, rank 1.
+            vocab_begins: i32.
+            vocab_ends: i32.
+            vocab_chars: u8, rank 1.
+            unknown: i32 or i64, rank 0, or 1 with a single element.
         """
 
 class ExtensionOnednn:
@@ -4834,6 +5470,8 @@ opset15: Opset15
 opset16: Opset16
 opset17: Opset17
 
+@overload
+def extension(namespace: Literal["extension"]) -> ExtensionExtension: ...
 @overload
 def extension(namespace: Literal["irexec"]) -> ExtensionIrexec: ...
 @overload
@@ -5045,11 +5683,36 @@ unsqueeze = Opset17.unsqueeze
 variadic_split = Opset17.variadic_split
 xor = Opset17.xor
 as_string = ExtensionIrexec.as_string
+bpe_tokenizer = ExtensionExtension.bpe_tokenizer
+byte_fallback = ExtensionExtension.byte_fallback
+bytes_to_chars = ExtensionExtension.bytes_to_chars
+case_fold = ExtensionExtension.case_fold
+chars_map_normalization = ExtensionExtension.chars_map_normalization
+chars_to_bytes = ExtensionExtension.chars_to_bytes
+combine_segments = ExtensionExtension.combine_segments
 conv_transpose = ExtensionOnednn.conv_transpose
+equal_str = ExtensionExtension.equal_str
+fuze_ragged = ExtensionExtension.fuze_ragged
+normalize_unicode = ExtensionExtension.normalize_unicode
+ragged_tensor_pack = ExtensionExtension.ragged_tensor_pack
+ragged_to_dense = ExtensionExtension.ragged_to_dense
+ragged_to_ragged = ExtensionExtension.ragged_to_ragged
+ragged_to_sparse = ExtensionExtension.ragged_to_sparse
 regex_full_match = ExtensionIrexec.regex_full_match
+regex_normalization = ExtensionExtension.regex_normalization
+regex_split = ExtensionExtension.regex_split
+special_tokens_split = ExtensionExtension.special_tokens_split
 string_concat = ExtensionIrexec.string_concat
 string_lookup = ExtensionIrexec.string_lookup
 string_normalizer = ExtensionIrexec.string_normalizer
 string_split = ExtensionIrexec.string_split
+string_to_hash_bucket = ExtensionExtension.string_to_hash_bucket
 string_to_number = ExtensionIrexec.string_to_number
 string_tokenizer = ExtensionIrexec.string_tokenizer
+trie_tokenizer = ExtensionExtension.trie_tokenizer
+truncate = ExtensionExtension.truncate
+utf8_validate = ExtensionExtension.utf8_validate
+unigram_tokenizer = ExtensionExtension.unigram_tokenizer
+vocab_decoder = ExtensionExtension.vocab_decoder
+vocab_encoder = ExtensionExtension.vocab_encoder
+wordpiece_tokenizer = ExtensionExtension.wordpiece_tokenizer

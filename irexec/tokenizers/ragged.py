@@ -168,7 +168,8 @@ def _combine_segments_facts(*inputs: Fact) -> tuple[Fact, Fact, Fact, Fact, Fact
         for fact in (begins, ends):
             check(fact.element in (None, I32), f"begins and ends have element type {fact.element}, expected i32")
         check(values.rank in (None, 1), f"values have rank {values.rank}, expected 1")
-        rows = meet_shapes(begins.shape, ends.shape)
+        # Ends of one element may have an axis that begins lack: those of pairs of texts do.
+        rows = begins.shape
         if rows is None or shape is None:
             shape = None
         elif rows:
@@ -185,7 +186,7 @@ def _segments(inputs: Sequence[Any]) -> list[tuple[Any, Any, Any]]:
 
 def _pieces(begins: np.ndarray, ends: np.ndarray, values: np.ndarray, number: int) -> list[np.ndarray]:
     """The values of each of ``number`` rows."""
-    check_offsets(begins, ends, len(values), "values")
+    check_offsets(begins.ravel(), ends.ravel(), len(values), "values")
     found = [values[b:e] for b, e in zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)]
     check(len(found) in (1, number), f"a ragged tensor has {len(found)} rows, another {number}")
     return found if len(found) == number else found * number

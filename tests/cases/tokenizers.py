@@ -154,6 +154,7 @@ ROWS += [
     case("CombineSegments", SINCE, *rows(1, 2), i32(1, 2, 3), *rows(2, 0), i32(4, 5), typed("i64", [0, 1]), id="two tensors, ids of i64"),
     # OpenVINO does not run this: the shape that it infers has no rank.
     case("CombineSegments", SINCE, *BOS, *BOS, i32(0, 1), gives=(number(0), number(2), i32(101, 101), number(0), number(2), i32(0, 1)), id="scalars"),
+    case("CombineSegments", SINCE, *rows(2, 1), i32(5, 6, 7), number(0), i32(1), i32(8), i32(0, 1), id="ends with an axis more than begins"),
     case("CombineSegments", SINCE, *rows(0, 0), i32(), i32(1), id="nothing"),
     case("CombineSegments", SINCE, *BOS, *rows(3), i32(5, 6, 7), i32(0, 1), id="one row"),
     facts_case("CombineSegments", SINCE, "i32[]", "i32[]", "i32[1]", "i32[?]", "i32[?]", "i32[?]", "i32[2]", id="dynamic"),

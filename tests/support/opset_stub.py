@@ -104,7 +104,7 @@ def _literal(value: Any) -> str:
     if isinstance(value, tuple):
         inner = ", ".join(map(_literal, value))
         return f"({inner},)" if len(value) == 1 else f"({inner})"
-    return repr(value)
+    return f'float("{value}")' if value in (float("inf"), -float("inf")) else repr(value)
 
 
 def _docstring(doc: str) -> str:

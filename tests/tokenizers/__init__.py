@@ -1,0 +1,1 @@
+"""Tokenizers: recorded IRs against OpenVINO's answers, and the parts of the operations."""
