@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from irexec.testing.rows import Typed, facts_case, refuses, typed
+from irexec.testing.rows import case as any_case
 from irexec.tokenizers.packed import pack
-from tests.support.cases import Typed, facts_case, refuses, typed
-from tests.support.cases import case as any_case
 
 SINCE = "extension"
 # The sizes of strings and tokens depend on the elements.
