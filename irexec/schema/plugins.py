@@ -85,8 +85,9 @@ class Plugins:
         self._entry_points: list[Plugin] | None = None
         self._lock = threading.RLock()
 
-    def load(self) -> None:
-        """Load the plug-ins that are not loaded yet. Other threads wait until it is done; plug-ins being loaded do not.
+    def load(self, own: bool = False) -> None:
+        """Load the plug-ins that are not loaded yet, with ``own`` those of irexec too, which have only operations.
+        Other threads wait until it is done; plug-ins being loaded do not.
 
         Raises:
             PluginError: a plug-in cannot be loaded; raised again by every later call.
@@ -94,7 +95,7 @@ class Plugins:
         with self._lock:
             if self.current is not None:
                 return
-            for plugin in self._found():
+            for plugin in self._found(own):
                 if plugin.place not in self._loaded:
                     self._load(plugin)
                 error = self._loaded[plugin.place]
@@ -129,8 +130,8 @@ class Plugins:
         finally:
             self.current = None
 
-    def _found(self) -> Iterator[Plugin]:
-        for name, module in OWN.items():
+    def _found(self, own: bool) -> Iterator[Plugin]:
+        for name, module in OWN.items() if own else ():
             yield _module(name, module)
         for name in _listed():
             yield _file(Path(_absolute(name))) if _is_file(name) else _module(name, name)
