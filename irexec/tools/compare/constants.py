@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -77,6 +77,15 @@ class KnownConstants:
             return True
         others = self._scaled.get(values.size, [])
         return any(np.allclose(one, other, rtol=_SCALED, atol=0) for one in _unscaled(values) for other in others)
+
+
+def has_values(node: Node, arrays: Iterable[np.ndarray]) -> bool:
+    """Whether a Constant has the values of one of some tensors, in any order of elements."""
+    values = _values(node)
+    if values is None:
+        return False
+    sums = _sums(values)
+    return any(_are_near(_sums(array.astype(np.float64)), sums) for array in arrays if array.size == values.size)
 
 
 def same_weights(a: Graph, b: Graph) -> list[tuple[Node, Node]]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
+import numpy as np
+
+from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.f32_arithmetic import HALVES
 from irexec.analysis.model import Model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError
 from irexec.ir.graph import Node, Value
 from irexec.tools.compare.comparison import Uncompared
-from irexec.tools.compare.constants import KnownConstants
+from irexec.tools.compare.constants import KnownConstants, has_values
 from irexec.tools.compare.inputs import Inputs, shapes_of_b
 from irexec.tools.compare.isolate import Isolated
 from irexec.tools.compare.observe import Facts, Observed, observe
@@ -76,7 +80,22 @@ class OpenSides:
         tensors."""
         if isinstance(self.a, RecordedSide) or self.a.model is self.b.model:
             return {}
-        return KnownConstants(self.a.model).unknown(self.b.model)
+        found = KnownConstants(self.a.model).unknown(self.b.model)
+        computed = self._computed_from_constants(self.a.model, {leaf for leaves in found.values() for leaf in leaves})
+        left = {node: tuple(one for one in leaves if not has_values(one, computed)) for node, leaves in found.items()}
+        return {node: leaves for node, leaves in left.items() if leaves}
+
+    def _computed_from_constants(self, a: Model, leaves: set[Node]) -> list[np.ndarray]:
+        """Floating-point tensors of A that layers compute from constants alone, of the sizes of some Constants."""
+        sizes = {leaf.constant.count for leaf in leaves if leaf.constant is not None}
+        values = [
+            value
+            for node in constant_layers(a)
+            for value in node.outputs
+            if (fact := value.fact) is not None and fact.is_static and math.prod(fact.static_shape) in sizes
+            if fact.element is not None and fact.element.is_float
+        ]
+        return [arrays[0] for arrays in self.observed_a(values).arrays.values()]
 
     def _reshape(self) -> None:
         shapes = self.options.shapes or {}

@@ -10,12 +10,13 @@ from irexec.analysis.builder import packed
 from irexec.dtypes.elements import F32
 from irexec.ir.graph import Node, Value
 from irexec.tools.arrays.agreement import Agreement
-from irexec.tools.compare import Comparison, compare
-from irexec.tools.compare.comparison import TensorRow
+from irexec.tools.compare import Comparison, compare, comparing
+from irexec.tools.compare.comparison import ComparedLayer, Divergence, TensorRow
 from irexec.tools.compare.constants import KnownConstants, is_scaled, same_weights
 from irexec.tools.compare.evidence import order_of_axes, wrong_pairs
+from irexec.tools.compare.open_sides import OpenSides
 from irexec.tools.compare.pairs import Pairs
-from irexec.tools.compare.rows import Ancestors, Found, layer
+from irexec.tools.compare.rows import Ancestors, Found, Rows, layer
 
 RNG = np.random.default_rng(3)
 KERNELS = [RNG.normal(size=size).astype(np.float32) for size in ((6, 3, 3, 3), (5, 6, 3, 3))]
@@ -236,3 +237,25 @@ def test_constants_that_a_has_in_several_layers_are_known() -> None:
     known = KnownConstants(a.model())
     assert not known.unknown(model(b_ * s_ - t_))
     assert [node.name for node in known.unknown(model(b_ * s_ + t_))] == ["shift"]
+
+
+def test_a_constant_that_layers_of_a_compute_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bias of B has the values of a Sigmoid of A; only the changed weights are unknown."""
+    table, weights = (RNG.normal(size=(6, 6)).astype(np.float32) for _ in range(2))
+    described, seen = comparing.describe_first, []
+
+    def spy(rows: Rows, context: OpenSides) -> tuple[Divergence | None, tuple[ComparedLayer, ...]]:
+        seen.append({node.name for node in context.unknown_constants})
+        return described(rows, context)
+
+    def model(name: str) -> Model:
+        b = Builder(name)
+        x = b.emit("Multiply", b.parameter("f32", (6, 6), "x"), table, name="table")
+        y = b.emit("MatMul", b.emit("Add", x, table + 1), weights + (name == "B"), name="product")
+        bias = b.emit("Sigmoid", b.constant(table - 1)) if name == "A" else b.constant(1 / (1 + np.exp(1 - table)))
+        b.result(b.emit("Add", y, bias, name="bias"))
+        return b.model()
+
+    monkeypatch.setattr(comparing, "describe_first", spy)
+    compare(model("A"), model("B"))
+    assert seen == [{"product"}]

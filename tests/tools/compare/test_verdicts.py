@@ -1,4 +1,4 @@
-"""What compare says: who is at fault, what only follows, and what cannot be told with these inputs."""
+"""Verdicts of compare: layers at fault, layers that only follow, and what these inputs cannot show."""
 
 from __future__ import annotations
 
