@@ -15,8 +15,8 @@ from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import Inference
 from irexec.errors import ConversionError, ConversionWarning, InputError
 from irexec.io.onnx_bytes import is_onnx
+from irexec.io.output_file import check_target
 from irexec.io.sources import Source, read_source
-from irexec.io.targets import check_target
 from irexec.ir import graph as ir
 from irexec.ir.findings import Finding, Findings
 from irexec.ir.shape_text import NamedShapes

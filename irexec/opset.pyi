@@ -3991,7 +3991,7 @@ class Opset13(Opset12):
         """FakeConvert of opset13. data * scale - shift rounded to f16 and then to an 8-bit float type, and converted
         back: (x + shift) / scale.
 
-        The 8-bit types are rounded and saturated differently than by Convert, see irexec.reference.fake_convert.
+        The 8-bit types are rounded and saturated differently than by Convert, see irexec.reference.quantization.
         Each step is rounded to the type of the data. Source: FakeConvert-13 and openvino
         ``reference/src/op/fake_convert.cpp``.
 

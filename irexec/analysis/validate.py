@@ -84,8 +84,7 @@ def _of_other_implementations(
     found: list[Finding] = []
     if portability or release is not None:
         # Not before: most models are validated without.
-        from irexec.analysis.portability.difference_findings import portability_findings
-        from irexec.analysis.portability.release_findings import release_findings
+        from irexec.analysis.portability.findings import portability_findings, release_findings
 
         found += portability_findings(model, inference, release) if portability else ()
         found += release_findings(model, inference, release) if release is not None else ()

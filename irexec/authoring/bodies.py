@@ -15,8 +15,8 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import widen_shapes
 from irexec.ir.facts import Fact
 from irexec.ir.graph import BackEdge, Body, Graph, PortMap, Value
-from irexec.schema.axes import normalize_axis
 from irexec.schema.registry import newest
+from irexec.schema.shape_rules import normalize_axis
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ import math
 import numpy as np
 
 from irexec.backend.block_types import block_function, from_reference
-from irexec.backend.error_function import ERF, GELU, odd_sigmoid
 from irexec.backend.kernel import Task
-from irexec.backend.numpy_ufuncs import clip, negative
+from irexec.backend.numpy_ufuncs import ERF, GELU, clip, negative, odd_sigmoid
 from irexec.backend.registry import BlockOperation
 from irexec.backend.scratch import Scratch
 

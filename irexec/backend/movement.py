@@ -15,7 +15,7 @@ from irexec.backend.eligibility import chain_keeps_type, has_elements
 from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
-from irexec.schema.axes import normalize_axis
+from irexec.schema.shape_rules import normalize_axis
 
 # Nanoseconds: of a call of a NumPy function, of a copied element, of one copied in another order.
 _CALL, _COPY, _REORDERED = 1500.0, 0.3, 1.0

@@ -19,7 +19,7 @@ from irexec.backend.chain import Epilogue, Groups, merged
 from irexec.backend.kernel import Candidate, Kernel, KernelContext, Order, Task
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
-from irexec.schema.axes import normalize_axes
+from irexec.schema.shape_rules import normalize_axes
 
 # Elements that are normalized at once.
 _CACHED = 1 << 16

@@ -20,7 +20,7 @@ from irexec.backend.eligibility import chain_keeps_type, has_elements, working_t
 from irexec.backend.kernel import Candidate, Kernel, KernelContext, Order, Task
 from irexec.backend.registry import Candidates, kernels
 from irexec.backend.scratch import Scratch
-from irexec.schema.axes import normalize_axes
+from irexec.schema.shape_rules import normalize_axes
 
 # Bytes of input that a block reads.
 _CACHED = 256 << 10

@@ -24,7 +24,7 @@ from irexec.dtypes.elements import F16
 from irexec.reference.interpolate import float_steps, scales_of
 from irexec.reference.pooling import adaptive_windows
 from irexec.reference.resize import Taps, by_taps
-from irexec.schema.axes import normalize_axes
+from irexec.schema.shape_rules import normalize_axes
 
 # Bytes of results that a block computes, positions of a piece.
 _CACHED, _PIECE = 512 << 10, 48

@@ -15,7 +15,7 @@ from irexec.backend.eligibility import chain_keeps_type, has_elements, working_t
 from irexec.backend.kernel import Candidate, Kernel, KernelContext, Order, Task
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
-from irexec.schema.axes import normalize_axis
+from irexec.schema.shape_rules import normalize_axis
 
 # Bytes of a block.
 _CACHED = 256 << 10

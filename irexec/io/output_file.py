@@ -1,4 +1,4 @@
-"""A file that a command will write: refused before the run where it could not be written."""
+"""Files that a command will write: refused before the run where they could not be written, or are not to be."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from irexec.errors import InputError
 from irexec.io.files import resolved_target
 from irexec.io.regular_files import NotRegularFileError, is_same_file
+from irexec.io.weights_file import WeightsSlice
+from irexec.ir.graph import ModelGraph
 
 
 def check_file(option: str, output: Path, read: Mapping[str, str]) -> None:
@@ -45,3 +47,28 @@ def check_model_files(output: str, read: Mapping[str, str]) -> None:
         raise InputError(f"-o {output} does not end in .xml")
     for path in (target, target.with_suffix(".bin")):
         check_file("-o", path, read)
+
+
+def check_target(model: ModelGraph, xml: Path) -> None:
+    """Raise InputError unless a model may be saved as ``xml`` and the .bin beside it.
+
+    The name must end in .xml: what is beside another name with .bin may be anything. The .bin must not be one that
+    holds constants of the model and is not that of the same .xml: external data of ONNX, or the .bin of another .xml.
+    """
+    if xml.suffix.lower() != ".xml":
+        raise InputError(f"{str(xml)!r} does not end in .xml, as the name of an IR does")
+    binary = xml.with_suffix(".bin")
+    if any(is_same_file(binary, path) for path in _files(model, xml)):
+        raise InputError(f"{binary} holds constants of the model and would be overwritten: save it under another name")
+
+
+def _files(model: ModelGraph, xml: Path) -> set[Path]:
+    """The files with constants of a model, but not those of the .bin that goes with ``xml``."""
+    is_other = model.path is not None and not is_same_file(model.path, xml)
+    constants = [node.constant for node in model.walk() if node.constant is not None]
+    # A constant that was read from an IR has an offset. A model that was built from that IR may replace it.
+    fetches = [constant.fetch for constant in constants if is_other or constant.offset is None]
+    used = {
+        fetch.weights.path for fetch in fetches if isinstance(fetch, WeightsSlice) and fetch.weights.path is not None
+    }
+    return used.union(model.external_files)

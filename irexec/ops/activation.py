@@ -11,14 +11,13 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import broadcastable_to
 from irexec.ir.facts import Fact
-from irexec.reference.elementwise import elu, gelu, gelu_tanh, swish
 from irexec.reference.integers import through_float
 from irexec.reference.softmax import log_softmax, softmax
-from irexec.schema.axes import normalize_axis
-from irexec.schema.element_checks import unify_elements
+from irexec.reference.special import elu, gelu, gelu_tanh, swish
 from irexec.schema.elementwise import unchanged
 from irexec.schema.inputs import ONE_ELEMENT, SCALAR, FloatTensor, NumericTensor
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import normalize_axis, unify_elements
 
 FloatScalar = Annotated[FloatTensor, SCALAR]
 FloatElement = Annotated[FloatTensor, ONE_ELEMENT]

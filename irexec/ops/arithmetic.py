@@ -13,10 +13,10 @@ from irexec.ir.dims import Size, low
 from irexec.ir.facts import Fact
 from irexec.ops.conversion import converted
 from irexec.schema.broadcasting import Broadcasting, broadcast
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.elementwise import align, define
 from irexec.schema.inputs import NumericTensor
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import unify_elements
 
 
 def _squared_difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -13,10 +13,9 @@ from irexec.ir.facts import Fact
 from irexec.reference.products import matmul
 from irexec.reference.softmax import score_scale, softmax_with_sink
 from irexec.schema.broadcasting import broadcast
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import ONE_ELEMENT, FloatTensor, Rank, Tensor
 from irexec.schema.registry import op
-from irexec.schema.sizes import unify_sizes
+from irexec.schema.shape_rules import unify_elements, unify_sizes
 
 Matrices = Annotated[FloatTensor, Rank(3, None)]
 Scale = Annotated[FloatTensor, ONE_ELEMENT]

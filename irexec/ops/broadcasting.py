@@ -14,10 +14,9 @@ from irexec.reference.limits import check_memory
 from irexec.reference.padding import Mode as PadMode
 from irexec.reference.padding import padded
 from irexec.schema.broadcasting import broadcast
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import SCALAR, AnyTensor, IntegerVector
 from irexec.schema.registry import op
-from irexec.schema.sizes import open_shape, vector_length
+from irexec.schema.shape_rules import open_shape, unify_elements, vector_length
 
 
 def _explicit(data: np.ndarray, axes: tuple[int, ...], rank: int) -> np.ndarray:

@@ -11,9 +11,9 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Shape, Size, exact_quotient, may_equal, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.reference.colour import to_rgb, to_yuv
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import FLOAT, Rank, element_set
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import unify_elements
 
 Plane = Annotated[np.ndarray, element_set("u8 or a floating-point type", U8, *FLOAT.elements), Rank(4)]
 

@@ -14,10 +14,10 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node, PortMap
 from irexec.ir.integers import integer
 from irexec.messages import counted
-from irexec.schema.axes import normalize_axis
 from irexec.schema.injected import Runner
 from irexec.schema.inputs import INTEGER_OR_BOOLEAN, ONE_ELEMENT, AnyTensor, IntegerTensor, Tensor
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import normalize_axis
 
 # OpenVINO takes any element type for the condition of If.
 Condition = Annotated[Tensor, ONE_ELEMENT]

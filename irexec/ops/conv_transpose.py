@@ -17,9 +17,9 @@ from irexec.reference.conv_transpose import add_bias, channels_first, filter_by_
 from irexec.reference.convolution import convolve_transposed
 from irexec.schema.attributes import Positive
 from irexec.schema.convolution import TOLERANCE, ConvTransposeAttributes
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import Rank, element_set
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import unify_elements
 from irexec.schema.windows import spatial_rank
 
 Tensor = Annotated[np.ndarray, element_set("f32, f16 or bf16", F32, F16, BF16)]

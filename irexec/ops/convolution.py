@@ -10,11 +10,10 @@ from irexec.dtypes.elements import U1
 from irexec.ir.dims import ANY, Size
 from irexec.ir.facts import Fact
 from irexec.reference.convolution import convolve, convolve_bits
-from irexec.schema.channels import group_count
 from irexec.schema.convolution import TOLERANCE, ConvolutionAttributes, check_filter
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import NumericTensor, Rank, element_set
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import group_count, unify_elements
 from irexec.schema.windows import spatial_rank, spatial_sizes
 
 

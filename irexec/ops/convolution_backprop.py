@@ -11,13 +11,10 @@ from irexec.ir.dims import ANY, Size
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
 from irexec.reference.convolution import convolve_transposed
-from irexec.schema.axes import MAX_AXES
-from irexec.schema.channels import group_count
 from irexec.schema.convolution import TOLERANCE, BackpropAttributes, check_filter
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import IntegerTensor, NumericTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.sizes import non_negative
+from irexec.schema.shape_rules import MAX_AXES, group_count, non_negative, unify_elements
 from irexec.schema.windows import check_length, spatial_rank, spatial_sizes
 
 OutputShape = Annotated[IntegerTensor, Rank(1)]

@@ -11,10 +11,9 @@ from irexec.errors import OpError, check
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer
 from irexec.reference import ctc
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import FloatTensor, IntegerElement, IntegerScalar, IntegerTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.sizes import sizes_of, unify_sizes
+from irexec.schema.shape_rules import sizes_of, unify_elements, unify_sizes
 
 Probabilities = Annotated[FloatTensor, Rank(3)]
 Lengths = Annotated[IntegerTensor, Rank(1)]

@@ -14,9 +14,9 @@ from irexec.ir.facts import Fact
 from irexec.reference.deformable import convolve_deformable
 from irexec.schema.attributes import Positive
 from irexec.schema.convolution import TOLERANCE, ConvolutionAttributes
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import NumericTensor, Rank
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import unify_elements
 from irexec.schema.windows import spatial_rank, spatial_sizes
 
 Planar = Annotated[NumericTensor, Rank(4)]

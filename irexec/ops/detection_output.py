@@ -13,10 +13,9 @@ from irexec.ir.dims import ANY, Dim, Size, exact_quotient, low, may_equal, meet
 from irexec.ir.facts import Fact
 from irexec.reference.detection import DetectionLimits, clip_to_unit, decode, detect
 from irexec.schema.attributes import Ints, Positive
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import FloatTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.sizes import sizes_of
+from irexec.schema.shape_rules import sizes_of, unify_elements
 
 CodeType = Literal["caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE", "CORNER", "CENTER_SIZE"]
 Matrix = Annotated[FloatTensor, Rank(2)]

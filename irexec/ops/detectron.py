@@ -27,10 +27,9 @@ from irexec.reference.proposals import (
 from irexec.reference.roi_align import pool_boxes
 from irexec.reference.roi_sampling import Boxes
 from irexec.schema.attributes import Floats, NonNegative, Positive, Positives
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import FloatTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.sizes import sizes_of, unify_sizes
+from irexec.schema.shape_rules import sizes_of, unify_elements, unify_sizes
 
 Vector = Annotated[FloatTensor, Rank(1)]
 Matrix = Annotated[FloatTensor, Rank(2)]

@@ -15,9 +15,9 @@ from irexec.ir.dims import ANY, PartialShape, Shape, Size, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.messages import counted
 from irexec.schema.broadcasting import broadcast
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import NumericTensor
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import unify_elements
 
 ELLIPSIS = "..."
 Labels = tuple[str, ...]

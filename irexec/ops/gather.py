@@ -12,10 +12,9 @@ from irexec.ir.facts import Fact
 from irexec.ir.integers import integer
 from irexec.reference.indexing import from_front
 from irexec.reference.limits import check_time
-from irexec.schema.axes import normalize_axis
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import SCALAR, VECTOR, AnyTensor, IntegerTensor, NumericTensor, Rank
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import normalize_axis, unify_elements
 
 GatheredTensor = Annotated[AnyTensor, Rank(1, None)]
 IndicesTensor = Annotated[IntegerTensor, Rank(1, None)]

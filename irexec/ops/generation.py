@@ -12,8 +12,6 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Size, at_least, ceil_div, high, low, span
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer, integers
-from irexec.schema.axes import normalize_axis
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import (
     SCALAR,
     AnyTensor,
@@ -24,7 +22,14 @@ from irexec.schema.inputs import (
     NumericTensor,
 )
 from irexec.schema.registry import op
-from irexec.schema.sizes import non_negative, open_shape, scalar_size, vector_length
+from irexec.schema.shape_rules import (
+    non_negative,
+    normalize_axis,
+    open_shape,
+    scalar_size,
+    unify_elements,
+    vector_length,
+)
 
 NumericScalar = Annotated[NumericTensor, SCALAR]
 AnyScalar = Annotated[AnyTensor, SCALAR]

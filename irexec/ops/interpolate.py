@@ -17,9 +17,9 @@ from irexec.messages import counted
 from irexec.reference.interpolate import ResizeParams, interpolate
 from irexec.reference.windows import pad
 from irexec.schema.attributes import Ints, NonNegatives
-from irexec.schema.axes import normalize_axes
 from irexec.schema.inputs import FloatTensor, IntegerTensor, NumericTensor, Rank, input_spec
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import normalize_axes
 
 Calculation = Literal["sizes", "scales"]
 Transformation = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"]

@@ -1,4 +1,4 @@
-"""Linear algebra: Inverse."""
+"""Matrix products and inverses."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from typing import Annotated
 
 import numpy as np
 
-from irexec.errors import check
-from irexec.ir.dims import may_equal, meet, shape_text
+from irexec.errors import OpError, check
+from irexec.ir.dims import ANY, PartialShape, Shape, Size, high, may_equal, meet, shape_text
 from irexec.ir.facts import Fact
-from irexec.reference.linear_algebra import inverse
-from irexec.schema.inputs import FloatTensor, Rank
+from irexec.ir.integers import integers
+from irexec.reference.products import inverse, matmul
+from irexec.schema.broadcasting import broadcast
+from irexec.schema.inputs import NUMERIC, FloatTensor, IntegerVector, Rank
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import unify_elements
 
 
 @op("Inverse", since=14, widen=True, tolerance=1e-4)
@@ -32,3 +35,115 @@ def _inverse_14_facts(data: Fact) -> Fact:
     check(may_equal(rows, columns), f"data {shape_text(data.shape)} are not square matrices")
     side = meet(rows, columns)
     return Fact(data.element, (*data.shape[:-2], side, side))
+
+
+Matrices = Annotated[np.ndarray, NUMERIC, Rank(1, None)]
+GroupedMatrices = Annotated[np.ndarray, NUMERIC, Rank(2, 3)]
+
+
+def _transposed(a: np.ndarray, transpose: bool) -> np.ndarray:
+    """The matrices transposed if ``transpose``; a vector is left as it is."""
+    return np.swapaxes(a, -1, -2) if transpose and a.ndim > 1 else a
+
+
+@op("MatMul", since=1, widen=True, tolerance=1e-5)
+def matmul_1(a: Matrices, b: Matrices, *, transpose_a: bool = False, transpose_b: bool = False) -> np.ndarray:
+    """The products of matrices, their leading axes broadcast.
+
+    A vector is a row on the left and a column on the right, whatever the flags are, and its axis
+    is removed from the result. Source: MatMul-1.
+    """
+    return matmul(_transposed(a, transpose_a), _transposed(b, transpose_b))
+
+
+@matmul_1.shape_rule
+def _matmul_1_facts(a: Fact, b: Fact, *, transpose_a: bool, transpose_b: bool) -> Fact:
+    return Fact(unify_elements(a, b), _product(a.shape, b.shape, transpose_a, transpose_b))
+
+
+def _product(a: PartialShape, b: PartialShape, transpose_a: bool, transpose_b: bool) -> PartialShape:
+    if a is None or b is None:
+        return None
+    rows, inner_a = _outer_and_inner(a, transpose_a, left=True)
+    columns, inner_b = _outer_and_inner(b, transpose_b, left=False)
+    try:
+        meet(inner_a, inner_b)
+    except OpError:
+        raise OpError(
+            f"the inner sizes of {shape_text(a)} and {shape_text(b)} are {inner_a} and {inner_b}, they must be equal"
+        ) from None
+    return (*(broadcast([a[:-2], b[:-2]]) or ()), *rows, *columns)
+
+
+def _outer_and_inner(shape: Shape, transpose: bool, *, left: bool) -> tuple[tuple[Size, ...], Size]:
+    """The sizes of an operand that the result has, but for the leading axes, and the size that is summed over."""
+    if len(shape) == 1:
+        return (), shape[0]
+    outer, inner = (shape[-2], shape[-1]) if left != transpose else (shape[-1], shape[-2])
+    return (outer,), inner
+
+
+@op("GroupedMatMul", since=17, widen=True, tolerance=1e-5)
+def grouped_matmul_17(
+    mat_a: GroupedMatrices, mat_b: GroupedMatrices, offsets: IntegerVector | None = None
+) -> np.ndarray:
+    """Products of groups of rows, each with a matrix of its own; ``offsets`` are the stops of the groups.
+
+    [G, M, K] and [G, N, K] to [G, M, N]. [T, K] and [G, N, K] to [T, N], rows after the last offset are 0.
+    [K, T] and [T, N] to [G, K, N], summed over a group's part of T. The specification printed [G, K, N] for the
+    matrices at first; OpenVINO 2026.4 accepts [G, N, K], and no pair of rank 2.
+    Source: GroupedMatMul-17 and openvino ``grouped_matmul_shape_inference.hpp``.
+    """
+    if mat_b.ndim == 3:
+        mat_b = mat_b.swapaxes(1, 2)
+    if mat_a.ndim == 3 or offsets is None:
+        return matmul(mat_a, mat_b)
+    stops = integers(offsets, "offsets")
+    groups = [slice(start, stop) for start, stop in zip([0, *stops], stops, strict=False)]
+    if mat_b.ndim == 2:
+        products = [mat_a[:, rows] @ mat_b[rows] for rows in groups]
+        return np.array(products, mat_a.dtype).reshape(len(stops), mat_a.shape[0], mat_b.shape[1])
+    result = np.zeros((mat_a.shape[0], mat_b.shape[2]), mat_a.dtype)
+    for rows, matrix in zip(groups, mat_b, strict=True):
+        np.matmul(mat_a[rows], matrix, out=result[rows])
+    return result
+
+
+@grouped_matmul_17.shape_rule
+def _grouped_matmul_17_facts(mat_a: Fact, mat_b: Fact, offsets: Fact | None = None) -> Fact:
+    kind, a, b = unify_elements(mat_a, mat_b), mat_a.shape, mat_b.shape
+    if a is None or b is None:
+        return Fact(kind, None)
+    check(
+        (len(a), len(b)) in ((3, 3), (2, 3), (2, 2)),
+        f"mat_a of rank {len(a)} cannot be multiplied with mat_b of rank {len(b)}",
+    )
+    check(len(a) == 3 or offsets is not None, "offsets are missing")
+    check(len(a) == 2 or offsets is None, "offsets are given, which mat_a of rank 3 does not have")
+    _check_offsets(offsets, a[-1] if len(b) == 2 else a[0])
+    groups = ANY if offsets is None or offsets.shape is None else offsets.shape[0]
+    if len(b) == 2:
+        check(
+            may_equal(a[1], b[0]), f"mat_a {shape_text(a)} and mat_b {shape_text(b)} have different numbers of tokens"
+        )
+        return Fact(kind, (groups, a[0], b[1]))
+    check(may_equal(a[-1], b[2]), f"the inner sizes of mat_a {shape_text(a)} and mat_b {shape_text(b)} differ")
+    if len(a) == 3:
+        check(
+            may_equal(a[0], b[0]), f"mat_a {shape_text(a)} and mat_b {shape_text(b)} have different numbers of groups"
+        )
+        return Fact(kind, (meet(a[0], b[0]), a[1], b[1]))
+    check(may_equal(groups, b[0]), f"mat_b has {b[0]} matrices, offsets have {groups} groups")
+    return Fact(kind, (a[0], b[1]))
+
+
+def _check_offsets(offsets: Fact | None, tokens: Size) -> None:
+    stops = None if offsets is None else offsets.ints("offsets")
+    if stops is None:
+        return
+    ascending = all(a <= b for a, b in zip((0, *stops), stops, strict=False))
+    limit = high(tokens)
+    check(
+        ascending and (limit is None or max(stops, default=0) <= limit),
+        f"offsets {list(stops)} do not ascend within 0 to {tokens}",
+    )

@@ -1,4 +1,4 @@
-"""Logical and bitwise operations, and Select."""
+"""Comparisons, tests for infinities, logical and bitwise operations, and Select."""
 
 from __future__ import annotations
 
@@ -7,12 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from irexec.dtypes.elements import BOOLEAN
 from irexec.ir.facts import Fact
 from irexec.schema.broadcasting import Broadcasting, broadcast
-from irexec.schema.element_checks import unify_elements
-from irexec.schema.elementwise import align, define
-from irexec.schema.inputs import BOOLEAN_TYPE, INTEGER, INTEGER_OR_BOOLEAN, AnyTensor, BooleanTensor
+from irexec.schema.elementwise import align, define, tested
+from irexec.schema.inputs import (
+    ANY_TYPE,
+    BOOLEAN_TYPE,
+    INTEGER,
+    INTEGER_OR_BOOLEAN,
+    AnyTensor,
+    BooleanTensor,
+    FloatTensor,
+)
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import unify_elements
 
 define("LogicalAnd", 1, np.logical_and, "a and b.", elements=BOOLEAN_TYPE)
 define("LogicalOr", 1, np.logical_or, "a or b.", elements=BOOLEAN_TYPE)
@@ -54,3 +63,25 @@ def _select_1_facts(cond: Fact, then: Fact, else_: Fact, *, auto_broadcast: Broa
         shape = broadcast([then.shape, else_.shape], "pdpd", 0)
         return Fact(kind, broadcast([shape, cond.shape], "pdpd", 0))
     return Fact(kind, broadcast([cond.shape, then.shape, else_.shape], auto_broadcast))
+
+
+define("Equal", 1, np.equal, "Whether a = b; false where either is NaN.", elements=ANY_TYPE, result=BOOLEAN)
+define("NotEqual", 1, np.not_equal, "Whether a differs from b.", elements=ANY_TYPE, result=BOOLEAN)
+define("Less", 1, np.less, "Whether a < b.", elements=ANY_TYPE, result=BOOLEAN)
+define("LessEqual", 1, np.less_equal, "Whether a <= b.", elements=ANY_TYPE, result=BOOLEAN)
+define("Greater", 1, np.greater, "Whether a > b.", elements=ANY_TYPE, result=BOOLEAN)
+define("GreaterEqual", 1, np.greater_equal, "Whether a >= b.", elements=ANY_TYPE, result=BOOLEAN)
+
+
+@op("IsInf", since=10)
+def is_inf_10(data: FloatTensor, *, detect_negative: bool = True, detect_positive: bool = True) -> np.ndarray:
+    """Whether each element is infinite, with a sign that is to be detected. Source: IsInf-10."""
+    found = np.zeros(data.shape, np.bool_)
+    if detect_negative:
+        found |= np.isneginf(data)
+    if detect_positive:
+        found |= np.isposinf(data)
+    return found
+
+
+is_inf_10.shape_rule(tested)

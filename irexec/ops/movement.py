@@ -14,8 +14,6 @@ from irexec.ir.facts import EveryOutput, Fact
 from irexec.ir.integers import integer, integers
 from irexec.messages import counted
 from irexec.schema.attributes import Positive
-from irexec.schema.axes import normalize_axes, normalize_axis
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.elementwise import unchanged
 from irexec.schema.inputs import (
     INTEGER_OR_BOOLEAN,
@@ -29,7 +27,7 @@ from irexec.schema.inputs import (
     Rank,
 )
 from irexec.schema.registry import op
-from irexec.schema.sizes import open_shape, vector_length
+from irexec.schema.shape_rules import normalize_axes, normalize_axis, open_shape, unify_elements, vector_length
 
 
 @op("Transpose", since=1, symbolic=True, view=True)

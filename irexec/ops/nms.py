@@ -27,7 +27,7 @@ from irexec.reference.boxes import (
 )
 from irexec.schema.inputs import ONE_ELEMENT, SCALAR, FloatTensor, IntegerElement, IntegerScalar, Rank, element_set
 from irexec.schema.registry import op
-from irexec.schema.sizes import sizes_of
+from irexec.schema.shape_rules import sizes_of
 
 IndexType = Literal["i64", "i32"]
 Encoding = Literal["corner", "center"]

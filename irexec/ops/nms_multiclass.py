@@ -17,10 +17,9 @@ from irexec.ir.integers import integers
 from irexec.ops.nms import BOX_TYPES, IndexType, limit_to, shared_sizes, up_to
 from irexec.reference.boxes import AxisAligned, OverlapCache, decays, descending, suppress_adaptively
 from irexec.schema.attributes import AtLeast
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import IndexTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.sizes import sizes_of
+from irexec.schema.shape_rules import sizes_of, unify_elements
 
 Sort = Literal["none", "score", "classid", "class"]
 # A number of boxes or a class index; -1 stands for no limit, or no class.

@@ -13,12 +13,10 @@ from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
 from irexec.reference.windows import pad, windows
 from irexec.schema.attributes import Positive
-from irexec.schema.axes import normalize_axes
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.elementwise import unchanged
 from irexec.schema.inputs import VECTOR, AxesTensor, FloatTensor, IntegerVector, Rank
 from irexec.schema.registry import op
-from irexec.schema.sizes import unify_sizes
+from irexec.schema.shape_rules import normalize_axes, unify_elements, unify_sizes
 
 ChannelsTensor = Annotated[FloatTensor, Rank(2, None)]
 FloatVector = Annotated[FloatTensor, VECTOR]

@@ -22,7 +22,6 @@ from irexec.reference.pooling import (
     window_populations,
     window_sums,
 )
-from irexec.schema.axes import normalize_axis
 from irexec.schema.injected import ElementTypes
 from irexec.schema.inputs import IntegerTensor, NumericTensor, Rank
 from irexec.schema.pooling import (
@@ -36,6 +35,7 @@ from irexec.schema.pooling import (
     PoolingAttributes1,
 )
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import normalize_axis
 
 Data = Annotated[NumericTensor, Rank(3, 5)]
 

@@ -27,7 +27,7 @@ from irexec.reference.proposals import (
 from irexec.schema.attributes import Floats, NonNegative, Positive
 from irexec.schema.inputs import FloatTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.sizes import sizes_of, unify_sizes
+from irexec.schema.shape_rules import sizes_of, unify_sizes
 
 TOLERANCE = 1e-5
 

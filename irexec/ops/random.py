@@ -13,12 +13,12 @@ from irexec.errors import check
 from irexec.ir.dims import high, low
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer, integers
+from irexec.reference.indexing import bisect
 from irexec.reference.limits import check_time
 from irexec.reference.random import fraction, mersenne, philox
-from irexec.reference.searching import bisect
 from irexec.schema.inputs import ONE_ELEMENT, FloatTensor, IntegerTensor, Rank, element_set
 from irexec.schema.registry import op
-from irexec.schema.sizes import non_negative, open_shape, scalar_size, vector_length
+from irexec.schema.shape_rules import non_negative, open_shape, scalar_size, vector_length
 
 Number = Literal["i32", "i64", "f16", "bf16", "f32", "f64"]
 Alignment = Literal["TENSORFLOW", "PYTORCH"]

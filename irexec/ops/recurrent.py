@@ -17,7 +17,6 @@ from irexec.ir.dims import ANY, Size, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.reference import recurrent
 from irexec.reference.recurrent import Activation, Cell
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import FloatTensor, IntegerTensor, Rank
 from irexec.schema.opdef import OpDef
 from irexec.schema.recurrent import (
@@ -32,6 +31,7 @@ from irexec.schema.recurrent import (
     SequenceAttributes,
 )
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import unify_elements
 
 Vector = Annotated[FloatTensor, Rank(1)]
 Matrix = Annotated[FloatTensor, Rank(2)]

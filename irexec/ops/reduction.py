@@ -10,9 +10,9 @@ import numpy as np
 from irexec.ir.dims import ANY, PartialShape, span
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
-from irexec.schema.axes import normalize_axes
 from irexec.schema.inputs import BOOLEAN_TYPE, NUMERIC, AxesTensor, ElementSet
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import normalize_axes
 
 # ``keep`` is a boolean; NumPy's stubs only know it as True or False.
 Reduction = Callable[[np.ndarray, tuple[int, ...], Any], Any]

@@ -14,10 +14,9 @@ from irexec.reference.roi import pool_bilinear, pool_deformable, pool_max, pool_
 from irexec.reference.roi_align import MAX_POINTS, pool_boxes
 from irexec.reference.roi_sampling import corner_boxes, rotated_boxes
 from irexec.schema.attributes import AtLeast, NonNegative, Positive
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import FloatTensor, IntegerTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.sizes import sizes_of
+from irexec.schema.shape_rules import sizes_of, unify_elements
 
 Scale = Annotated[float, AtLeast(0)]
 Features = Annotated[FloatTensor, Rank(4)]

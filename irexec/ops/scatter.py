@@ -16,11 +16,9 @@ from irexec.ir.dims import PartialShape, Shape, high, low, may_equal, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer
 from irexec.reference.indexing import from_front
-from irexec.schema.axes import normalize_axis
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import AnyTensor, IntegerElement, IntegerTensor, Rank, Tensor
 from irexec.schema.registry import op
-from irexec.schema.sizes import open_shape
+from irexec.schema.shape_rules import normalize_axis, open_shape, unify_elements
 
 UpdatedTensor = Annotated[AnyTensor, Rank(1, None)]
 IndicesTensor = Annotated[IntegerTensor, Rank(1, None)]

@@ -11,12 +11,10 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Shape, Size, count, high, low, meet, span
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer
-from irexec.reference.searching import bisect, distinct
-from irexec.schema.axes import normalize_axis
-from irexec.schema.element_checks import unify_elements
+from irexec.reference.indexing import bisect, distinct
 from irexec.schema.inputs import AnyTensor, IntegerElement, Rank, Tensor
 from irexec.schema.registry import op
-from irexec.schema.sizes import open_shape
+from irexec.schema.shape_rules import normalize_axis, open_shape, unify_elements
 
 IndexType = Literal["i64", "i32"]
 

@@ -14,11 +14,16 @@ from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, high, low, ma
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer, integers
 from irexec.reference import fourier
-from irexec.schema.axes import normalize_axes
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import VECTOR, FloatTensor, IndexTensor, IntegerElement, IntegerScalar, Rank
 from irexec.schema.registry import op
-from irexec.schema.sizes import non_negative, open_shape, scalar_size, vector_length
+from irexec.schema.shape_rules import (
+    non_negative,
+    normalize_axes,
+    open_shape,
+    scalar_size,
+    unify_elements,
+    vector_length,
+)
 
 Reals = Annotated[FloatTensor, Rank(1, None)]
 Pairs = Annotated[FloatTensor, Rank(2, None)]

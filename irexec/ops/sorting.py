@@ -12,9 +12,9 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Size, at_least, at_most, count, high, low, span
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer
-from irexec.schema.axes import normalize_axis
 from irexec.schema.inputs import SCALAR, IntegerElement, IntegerTensor, NumericTensor, Rank, Tensor
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import normalize_axis
 
 IndexType = Literal["i64", "i32"]
 Data = Annotated[Tensor, Rank(1, None)]

@@ -16,7 +16,6 @@ from irexec.ir.facts import Fact
 from irexec.ir.integers import integer, integers
 from irexec.reference.indexing import from_front
 from irexec.reference.integers import truncated_quotient
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.injected import ElementTypes
 from irexec.schema.inputs import (
     SCALAR,
@@ -29,7 +28,7 @@ from irexec.schema.inputs import (
     Rank,
 )
 from irexec.schema.registry import op
-from irexec.schema.sizes import scalar_size
+from irexec.schema.shape_rules import scalar_size, unify_elements
 
 Pooling = Literal["sum", "mean"]
 Table = Annotated[NumericTensor, Rank(1, None)]

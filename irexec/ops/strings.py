@@ -12,9 +12,9 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Size, meet_shapes
 from irexec.ir.facts import Fact
 from irexec.reference.limits import check_memory
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import VECTOR, IntegerTensor, StringTensor, element_set
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import unify_elements
 
 Bytes = Annotated[np.ndarray, element_set("u8", U8), VECTOR]
 

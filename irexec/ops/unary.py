@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from irexec.ir.facts import Fact
-from irexec.reference.elementwise import mish, sigmoid, softplus
 from irexec.reference.integers import through_float
-from irexec.reference.special import erf, erfinv, round_half_away
+from irexec.reference.special import erf, erfinv, mish, round_half_away, sigmoid, softplus
 from irexec.schema.elementwise import tested, unchanged
 from irexec.schema.inputs import BOOLEAN_TYPE, FLOAT, INTEGER_OR_BOOLEAN, NUMERIC, ElementSet, NumericTensor
 from irexec.schema.registry import op

@@ -11,13 +11,12 @@ from irexec.errors import check
 from irexec.ir.dims import Shape, Size, exact_quotient, high, low, span
 from irexec.ir.dims import count as elements
 from irexec.ir.facts import Fact
-from irexec.reference.elementwise import sigmoid
 from irexec.reference.softmax import softmax
+from irexec.reference.special import sigmoid
 from irexec.schema.attributes import Floats, Ints, NonNegative, Positives
-from irexec.schema.axes import normalize_axis
 from irexec.schema.inputs import FloatTensor, Rank, Tensor
 from irexec.schema.registry import op
-from irexec.schema.sizes import sizes_of
+from irexec.schema.shape_rules import normalize_axis, sizes_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,9 @@ import numpy as np
 from irexec.dtypes.elements import BOOLEAN, Element
 from irexec.ir.facts import Fact
 from irexec.schema.broadcasting import Broadcasting, broadcast
-from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import NUMERIC, ElementSet
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import unify_elements
 
 
 def unchanged(data: Fact) -> Fact:

@@ -6,7 +6,7 @@ from irexec.dtypes.elements import F32
 from irexec.errors import OpError
 from irexec.ir.dims import ANY, Dim
 from irexec.ir.facts import Fact
-from irexec.schema.channels import group_count
+from irexec.schema.shape_rules import group_count
 from irexec.schema.windows import natural_size, resolve_pads, same_pads, window_count, window_count_or_zero
 
 

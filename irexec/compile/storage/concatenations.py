@@ -14,7 +14,7 @@ import numpy as np
 from irexec.compile.graph import CompileValue, Operation
 from irexec.compile.storage.arena import Buffer
 from irexec.compile.storage.planned import PlannedOperation, Storage
-from irexec.schema.axes import normalize_axis
+from irexec.schema.shape_rules import normalize_axis
 
 
 def place_parts(

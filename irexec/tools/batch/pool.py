@@ -21,7 +21,7 @@ from irexec.backend.threads import thread_count
 from irexec.errors import InputError, ModelError
 from irexec.io.file_errors import writing
 from irexec.io.files import flush_file
-from irexec.io.worker_process import begin_worker
+from irexec.io.processes import begin_worker
 from irexec.tools.batch.job import BatchJob
 from irexec.tools.batch.part import DONE, NOTHING_DONE, PartResult, PartRunner, PartTask
 

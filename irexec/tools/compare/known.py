@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from irexec.analysis.model import Model
 from irexec.analysis.portability import DIFFERENCES
-from irexec.analysis.portability.difference_findings import differences
+from irexec.analysis.portability.findings import differences
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import IrexecError, RunTimeoutError
 from irexec.ir.graph import Node

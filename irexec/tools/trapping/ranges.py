@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from irexec.errors import InputError, ModelError
+from irexec.io.file_errors import read_json
 from irexec.io.files import new_file
-from irexec.io.json_files import read_json
 from irexec.io.output_file import check_file
 
 _FORMAT = "irexec ranges"

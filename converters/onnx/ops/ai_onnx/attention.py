@@ -1,4 +1,4 @@
-"""Attention: IR's operation where it computes the same, else products and a softmax."""
+"""Attention and rotary position embedding."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from converters.onnx.algorithms.attention import (
     attend,
     join_heads,
     repeat_heads,
+    rotate,
     split_heads,
     visible,
     with_past,
@@ -99,3 +100,22 @@ def _padded_mask(ctx: TranslationContext, mask: Value, key: Value) -> Value:
     boolean = ctx.element(mask) is BOOLEAN
     fill = ctx.constant(False, BOOLEAN) if boolean else ctx.constant(float("-inf"), mask)
     return ctx.emit("Pad", mask, [0] * rank, more, fill, pad_mode="constant")
+
+
+@translates("RotaryEmbedding", since=23)
+def rotary_embedding(
+    ctx: TranslationContext, x: Value, cos_cache: Value, sin_cache: Value, position_ids: Value | None = None, *,
+    interleaved: int = 0, num_heads: int = 0, rotary_embedding_dim: int = 0,
+) -> Value:  # fmt: skip
+    """Source: ONNX RotaryEmbedding-23."""
+    if position_ids is not None:
+        cos_cache, sin_cache = (
+            ctx.emit("Gather", cache, position_ids, ctx.constant(0)) for cache in (cos_cache, sin_cache)
+        )
+    if ctx.rank(x) == 4:
+        return rotate(ctx, x, cos_cache, sin_cache, bool(interleaved), rotary_embedding_dim)
+    if not num_heads:
+        raise OpError("num_heads is needed for data without an axis of heads")
+    return join_heads(
+        ctx, rotate(ctx, split_heads(ctx, x, num_heads), cos_cache, sin_cache, bool(interleaved), rotary_embedding_dim)
+    )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from converters.onnx.context import TranslationContext
 from converters.onnx.ops.ai_onnx.broadcasting import PadMode, pad_11
-from converters.onnx.ops.ai_onnx.gather import gather_nd
 from converters.onnx.ops.ai_onnx.generation import range_11
 from converters.onnx.ops.ai_onnx.grid_sample import grid_sample
-from converters.onnx.ops.ai_onnx.scatter import trilu
-from converters.onnx.ops.ai_onnx.searching import unique
+from converters.onnx.ops.ai_onnx.indexing import gather_nd, trilu, unique
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.ir.graph import Value
 

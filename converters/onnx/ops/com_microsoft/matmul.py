@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from converters.onnx.algorithms.windows import WindowAttributes
 from converters.onnx.context import TranslationContext
 from converters.onnx.ops.ai_onnx.convolution import conv
-from converters.onnx.ops.ai_onnx.matmul import gemm
-from converters.onnx.ops.com_microsoft.activation import fast_gelu, fused_activation
+from converters.onnx.ops.ai_onnx.linear_algebra import gemm
+from converters.onnx.ops.com_microsoft.elementwise import fast_gelu, fused_activation
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.ir.graph import Value
 

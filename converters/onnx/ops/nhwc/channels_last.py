@@ -18,7 +18,7 @@ from converters.onnx.ops.ai_onnx.normalization import (
     instance_normalization,
 )
 from converters.onnx.ops.ai_onnx.pooling import average_pool, global_average_pool, global_max_pool, max_pool
-from converters.onnx.ops.com_microsoft.activation import fused_activation
+from converters.onnx.ops.com_microsoft.elementwise import fused_activation
 from converters.onnx.registry import NHWC, add
 from irexec.errors import ConversionError
 from irexec.ir.graph import Value
