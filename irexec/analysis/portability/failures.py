@@ -66,26 +66,22 @@ def _does_not_fit(layer: ExaminedLayer) -> bool:
     return (layer.shape(1) or (1,))[-1] != 1
 
 
-@difference(
+difference(
     "IR955", "group without default", ("DeformableConvolution",), "reader", "fails",
     does="the reader takes an absent group or deformable_group for 0 and refuses it, where the specification has 1",
     example='<layer type="DeformableConvolution" version="opset8">\n'
     '  <data strides="1, 1" pads_begin="0, 0" pads_end="0, 0" dilations="1, 1"/>\n</layer>',
     repair="Write group and deformable_group.",
-)  # fmt: skip
-def _no_group(layer: ExaminedLayer) -> bool:
-    return layer.says("group") is None or layer.says("deformable_group") is None
+)(lambda layer: layer.says("group") is None or layer.says("deformable_group") is None)  # fmt: skip
 
 
-@difference(
+difference(
     "IR956", "activations without default", ("LSTMSequence", "GRUSequence", "RNNSequence"), "CPU plugin", "fails",
     does="the reader takes absent activations for none, and the CPU plugin does not compile the layer; the "
     "specification has defaults",
     example='<layer type="LSTMSequence" version="opset5">\n  <data hidden_size="4" direction="forward"/>\n</layer>',
     repair='Write them: "sigmoid, tanh, tanh" for LSTM, "sigmoid, tanh" for GRU, "tanh" for RNN.',
-)  # fmt: skip
-def _no_activations(layer: ExaminedLayer) -> bool:
-    return layer.says("activations") is None
+)(lambda layer: layer.says("activations") is None)  # fmt: skip
 
 
 @difference(
@@ -101,14 +97,12 @@ def _background(layer: ExaminedLayer) -> bool:
     return attributes is not None and attributes.decrease_label_id and attributes.background_label_id != 0
 
 
-@difference(
+difference(
     "IR958", "adaptive threshold refused", ("GenerateProposals",), "reader", "fails",
     does="the reader refuses an nms_eta other than 1",
     example='<layer type="GenerateProposals" version="opset9">\n  <data nms_eta="0.9"/>\n</layer>',
     repair='Write nms_eta="1".',
-)  # fmt: skip
-def _adaptive(layer: ExaminedLayer) -> bool:
-    return layer["nms_eta"] != 1
+)(lambda layer: layer["nms_eta"] != 1)  # fmt: skip
 
 
 difference(
@@ -131,14 +125,12 @@ def _unknown_rank(layer: ExaminedLayer) -> bool:
     )
 
 
-@difference(
+difference(
     "IR961", "logical reduction of any axes", ("ReduceLogicalAnd", "ReduceLogicalOr"), "CPU plugin", "fails",
     does="the CPU plugin does not compile logical reductions whose axes are not constant",
     example='<layer type="ReduceLogicalAnd" version="opset1"/>',
     repair="Make the axes a constant, or convert to i32 and use ReduceMin or ReduceMax.",
-)  # fmt: skip
-def _any_axes(layer: ExaminedLayer) -> bool:
-    return layer.value(1) is None
+)(lambda layer: layer.value(1) is None)  # fmt: skip
 
 
 @difference(
@@ -209,14 +201,12 @@ def _padded_window(layer: ExaminedLayer) -> bool:
     )
 
 
-@difference(
+difference(
     "IR967", "operation of irexec", (), "reader", "fails",
     does="OpenVINO has no such operation: irexec runs it, OpenVINO does not read the model",
     example='<layer type="ConvTranspose" version="onednn"/>',
     repair="Convert the model without it, or write the layer in OpenVINO's operations, if OpenVINO is to run it.",
-)  # fmt: skip
-def _of_irexec(layer: ExaminedLayer) -> bool:
-    return isinstance(layer.definition.since, str)
+)(lambda layer: isinstance(layer.definition.since, str))  # fmt: skip
 
 
 @difference(
@@ -239,15 +229,13 @@ def _strings(layer: ExaminedLayer) -> bool:
     )
 
 
-@difference(
+difference(
     "IR968", "boxes counted statically", ("NonMaxSuppression",), "shape inference", "shape",
     does="before version 5 shape inference has a static number of boxes, and the model runs with as many as are "
     "selected",
     example='<layer type="NonMaxSuppression" version="opset1"/>',
     repair="Use version 5 or 9, which say how many boxes are selected.",
-)  # fmt: skip
-def _static_boxes(layer: ExaminedLayer) -> bool:
-    return layer.definition.since in (1, 3, 4)
+)(lambda layer: layer.definition.since in (1, 3, 4))  # fmt: skip
 
 
 @difference(

@@ -52,50 +52,42 @@ def _saturated_mean(layer: ExaminedLayer) -> bool:
     return layer.is_of_bytes() and sizes is not None and set(sizes) == {1}
 
 
-@difference(
+difference(
     "IR915", "interpolated bytes rounded", ("Interpolate",), "CPU plugin", "values",
     does="the CPU plugin rounds interpolated bytes to the nearest, where constant folding cuts them",
     example='<layer type="Interpolate" version="opset4">\n  <data mode="linear_onnx"/>\n  <input>\n'
     '    <port id="0" precision="U8"/>\n  </input>\n</layer>',
     repair="Convert to f32 before, and back after it with the rounding that is meant.",
-)  # fmt: skip
-def _interpolated_bytes(layer: ExaminedLayer) -> bool:
-    return layer.is_of_bytes() and layer["mode"] == "linear_onnx"
+)(lambda layer: layer.is_of_bytes() and layer["mode"] == "linear_onnx")  # fmt: skip
 
 
-@difference(
+difference(
     "IR916", "sampled bytes rounded", ("GridSample",), "CPU plugin", "values",
     does="the CPU plugin rounds interpolated bytes to the nearest, where constant folding cuts them",
     example='<layer type="GridSample" version="opset9">\n  <data mode="bilinear"/>\n  <input>\n'
     '    <port id="0" precision="U8"/>\n  </input>\n</layer>',
     repair="Convert to f32 before, and back after it with the rounding that is meant.",
-)  # fmt: skip
-def _sampled_bytes(layer: ExaminedLayer) -> bool:
-    return layer.is_of_bytes() and layer["mode"] in ("bilinear", "bicubic")
+)(lambda layer: layer.is_of_bytes() and layer["mode"] in ("bilinear", "bicubic"))  # fmt: skip
 
 
-@difference(
+difference(
     "IR917", "index of a zero maximum", ("MaxPool",), "CPU plugin", "values",
     does="the CPU plugin gives the first index of a channel for each window of unsigned integers that are all 0, "
     "not an index within the window",
     example='<layer type="MaxPool" version="opset8">\n  <output>\n    <port id="1" precision="U8"/>\n'
     '    <port id="2" precision="I64"/>\n  </output>\n</layer>',
     repair="Convert to i32 or f32 before the pooling.",
-)  # fmt: skip
-def _index_of_zero(layer: ExaminedLayer) -> bool:
-    return layer.is_used(1) and layer.element().startswith("u")
+)(lambda layer: layer.is_used(1) and layer.element().startswith("u"))  # fmt: skip
 
 
-@difference(
+difference(
     "IR921", "value of an empty segment", ("SegmentMax",), "CPU plugin", "values",
     does='with fill_mode="lowest" the CPU plugin fills with the lowest value of f32 or i32, which is not that of '
     "this element type",
     example='<layer type="SegmentMax" version="opset16">\n  <data fill_mode="lowest"/>\n  <input>\n'
     '    <port id="0" precision="I64"/>\n  </input>\n</layer>',
     repair="Convert to f32 or i32 before it.",
-)  # fmt: skip
-def _empty_segment(layer: ExaminedLayer) -> bool:
-    return layer["fill_mode"] == "lowest" and layer.element() in ("f16", "bf16", "f64", "i64")
+)(lambda layer: layer["fill_mode"] == "lowest" and layer.element() in ("f16", "bf16", "f64", "i64"))  # fmt: skip
 
 
 @difference(

@@ -30,16 +30,14 @@ def _aligned_at_the_end(layer: ExaminedLayer) -> bool:
     return not right and is_aligned_at_the_start(layer) and aligned_at_the_end(layer)
 
 
-@difference(
+difference(
     "IR918", "maximum of an empty window", ("MaxPool",), "CPU plugin", "values",
     does="the CPU plugin gives the lowest value of f32 for a window that lies in the padding, not the lowest "
     "value of the data's type",
     example='<layer type="MaxPool" version="opset1">\n'
     '  <data strides="3" pads_begin="0" pads_end="2" kernel="2" rounding_type="ceil"/>\n</layer>',
     repair="Use less padding, so that every window has an element of the data.",
-)  # fmt: skip
-def _empty_window(layer: ExaminedLayer) -> bool:
-    return layer.element() in ("f16", "f64") and windows_beside(layer)
+)(lambda layer: layer.element() in ("f16", "f64") and windows_beside(layer))  # fmt: skip
 
 
 @difference(
@@ -54,14 +52,12 @@ def _coefficient(layer: ExaminedLayer) -> bool:
     return layer["mode"] == "bicubic_pillow" and not math.isclose(layer["cube_coeff"], -0.5, rel_tol=1e-6)
 
 
-@difference(
+difference(
     "IR920", "box without extent", ("ROIAlign",), "CPU plugin", "values",
     does="with sampling_ratio=0 the CPU plugin gives NaN for a box without width or height, the reference 0",
     example='<layer type="ROIAlign" version="opset9">\n  <data sampling_ratio="0"/>\n</layer>',
     repair="Write the sampling_ratio that is meant, such as 2, or make sure that boxes have an extent.",
-)  # fmt: skip
-def _without_extent(layer: ExaminedLayer) -> bool:
-    return layer["sampling_ratio"] == 0
+)(lambda layer: layer["sampling_ratio"] == 0)  # fmt: skip
 
 
 @difference(
@@ -169,16 +165,14 @@ def _maximum_of_nothing(layer: ExaminedLayer) -> bool:
     )
 
 
-@difference(
+difference(
     "IR932", "softmax of regions by default", ("RegionYolo",), "reader", "shape",
     does="the reader takes do_softmax for false where it is absent, the specification for true",
     example='<layer type="RegionYolo" version="opset1">\n'
     '  <data axis="1" coords="4" classes="80" end_axis="3" num="5"/>\n'
     "</layer>",
     repair="Write do_softmax.",
-)  # fmt: skip
-def _softmax_absent(layer: ExaminedLayer) -> bool:
-    return layer.says("do_softmax") is None
+)(lambda layer: layer.says("do_softmax") is None)  # fmt: skip
 
 
 @difference(
@@ -197,30 +191,26 @@ def _mixed_up(layer: ExaminedLayer) -> bool:
     return not (may_be(shape[0], 1) and isinstance(shape[0], int)) and low(shape[1]) > taken
 
 
-@difference(
+difference(
     "IR934", "sizes of prior boxes by default", ("PriorBoxClustered",), "reader", "shape",
     does="the reader takes an absent width and height for no boxes at all, the specification for one box of size 1",
     example='<layer type="PriorBoxClustered" version="opset1">\n  <data step="16" offset="0.5"/>\n</layer>',
     repair="Write width and height.",
-)  # fmt: skip
-def _no_sizes(layer: ExaminedLayer) -> bool:
-    return layer.says("width") is None or layer.says("height") is None
+)(lambda layer: layer.says("width") is None or layer.says("height") is None)  # fmt: skip
 
 
 def _is_seeded(layer: ExaminedLayer) -> bool:
     return bool(layer["global_seed"] or layer["op_seed"])
 
 
-@difference(
+difference(
     "IR935", "random numbers of small floats", ("RandomUniform",), "CPU plugin", "values",
     does="the CPU plugin generates f16, bf16 and f64 as f32: other numbers than the specification's algorithm "
     "gives for the same seeds",
     example='<layer type="RandomUniform" version="opset8">\n  <data output_type="f16" global_seed="1" op_seed="2"/>\n'
     "</layer>",
     repair="Generate f32 and convert.",
-)  # fmt: skip
-def _small_random(layer: ExaminedLayer) -> bool:
-    return _is_seeded(layer) and layer.element(1) in ("f16", "bf16", "f64")
+)(lambda layer: _is_seeded(layer) and layer.element(1) in ("f16", "bf16", "f64"))  # fmt: skip
 
 
 difference(

@@ -12,15 +12,13 @@ if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer
 
 
-@difference(
+difference(
     "IR970", "mean of no element", ("AvgPool",), "CPU plugin", "values",
     does="the CPU plugin gives NaN for a window without an element, whose sum and mean are 0",
     example='<layer type="AvgPool" version="opset1">\n'
     '  <data kernel="1, 1" strides="2, 2" exclude-pad="false" rounding_type="ceil"/>\n</layer>',
     repair="Use rounding_type floor, or less padding at the end.",
-)  # fmt: skip
-def _mean_of_nothing(layer: ExaminedLayer) -> bool:
-    return windows_beside(layer, padded=layer["exclude_pad"] is False)
+)(lambda layer: windows_beside(layer, padded=layer["exclude_pad"] is False))  # fmt: skip
 
 
 @difference(
