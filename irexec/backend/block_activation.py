@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from irexec.backend.block_types import block_function, from_reference
+from irexec.backend.block_types import block_formula, block_function, from_reference
 from irexec.backend.kernel import Task
 from irexec.backend.numpy_ufuncs import ERF, GELU, clip, negative, odd_sigmoid
 from irexec.backend.registry import BlockOperation
@@ -18,13 +18,7 @@ from irexec.backend.scratch import Scratch
 _INF = math.inf
 
 
-@block_function("Relu", since=1, kinds="fiu")
-def _relu_1(task: Task) -> BlockOperation | None:
-    if task.kind != "f":
-        return from_reference(task)
-    return BlockOperation(_relu, (0,), (None,), passes=1.7)
-
-
+@block_formula("Relu", since=1, kinds="fiu", integers=from_reference, passes=1.7)
 def _relu(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     clip(x, 0, _INF, out=out)
 
@@ -41,19 +35,10 @@ def _clamp_1(task: Task) -> BlockOperation | None:
     def clamp(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
         clip(x, low, high, out=out)
 
-    return BlockOperation(clamp, (0,), (None,), passes=1.7)
+    return BlockOperation(clamp, passes=1.7)
 
 
-@block_function("Sigmoid", since=1, kinds="fiu")
-def _sigmoid_1(task: Task) -> BlockOperation | None:
-    return BlockOperation(_sigmoid, (0,), (None,), passes=9) if _is_float(task) else from_reference(task)
-
-
-def _is_float(task: Task) -> bool:
-    dtype = task.dtype(0)
-    return dtype is not None and dtype.kind == "f"
-
-
+@block_formula("Sigmoid", since=1, kinds="fiu", integers=from_reference, passes=9)
 def _sigmoid(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     negative(x, out)
     np.exp(out, out=out)
@@ -65,7 +50,7 @@ def _sigmoid(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
 def _swish_4(task: Task) -> BlockOperation | None:
     if task.has_input(1):
         return BlockOperation(_swish_with_beta, (0, 1), (None, ()), temporaries=1, passes=10)
-    return BlockOperation(_swish, (0,), (None,), temporaries=1, passes=9)
+    return BlockOperation(_swish, temporaries=1, passes=9)
 
 
 def _swish(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
@@ -91,7 +76,7 @@ def _divide_by_one_and_exp(t: np.ndarray, out: np.ndarray, x: np.ndarray) -> Non
 
 @block_function("Elu", since=1, kinds="fiu")
 def _elu_1(task: Task) -> BlockOperation | None:
-    if not _is_float(task):
+    if task.kind != "f":
         return from_reference(task)
     alpha = task.attributes["alpha"]
 
@@ -101,7 +86,7 @@ def _elu_1(task: Task) -> BlockOperation | None:
         clip(x, 0, _INF, out=out)
         np.add(out, below, out=out)
 
-    return BlockOperation(elu, (0,), (None,), temporaries=2, passes=15)
+    return BlockOperation(elu, temporaries=2, passes=15)
 
 
 def _exponential_below_zero(scratch: Scratch, x: np.ndarray) -> np.ndarray:
@@ -119,11 +104,7 @@ def _exponential_below_zero(scratch: Scratch, x: np.ndarray) -> np.ndarray:
     return t
 
 
-@block_function("Selu", since=1)
-def _selu_1(task: Task) -> BlockOperation | None:
-    return BlockOperation(_selu, (0, 1, 2), (None, (), ()), temporaries=3, passes=16)
-
-
+@block_formula("Selu", since=1, reads=(0, 1, 2), shapes=(None, (), ()), temporaries=3, passes=16)
 def _selu(scratch: Scratch, out: np.ndarray, x: np.ndarray, alpha: np.ndarray, scale: np.ndarray) -> None:
     below, above = _exponential_below_zero(scratch, x), scratch.take(x.shape, x.dtype)
     np.multiply(below, alpha, out=below)
@@ -132,11 +113,7 @@ def _selu(scratch: Scratch, out: np.ndarray, x: np.ndarray, alpha: np.ndarray, s
     np.multiply(above, scale, out=out)
 
 
-@block_function("HardSigmoid", since=1)
-def _hard_sigmoid_1(task: Task) -> BlockOperation | None:
-    return BlockOperation(_hard_sigmoid, (0, 1, 2), (None, (), ()), temporaries=1, passes=4)
-
-
+@block_formula("HardSigmoid", since=1, reads=(0, 1, 2), shapes=(None, (), ()), temporaries=1, passes=4)
 def _hard_sigmoid(scratch: Scratch, out: np.ndarray, x: np.ndarray, alpha: np.ndarray, beta: np.ndarray) -> None:
     line = scratch.take(x.shape, x.dtype)
     np.multiply(x, alpha, out=line)
@@ -144,33 +121,21 @@ def _hard_sigmoid(scratch: Scratch, out: np.ndarray, x: np.ndarray, alpha: np.nd
     clip(line, 0, 1, out=out)
 
 
-@block_function("HSigmoid", since=5, kinds="fiu")
-def _hsigmoid_5(task: Task) -> BlockOperation | None:
-    return BlockOperation(_hsigmoid, (0,), (None,), passes=4) if _is_float(task) else from_reference(task)
-
-
+@block_formula("HSigmoid", since=5, kinds="fiu", integers=from_reference, passes=4)
 def _hsigmoid(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     np.add(x, 3, out=out)
     clip(out, 0, 6, out=out)
     np.multiply(out, 1 / 6, out=out)
 
 
-@block_function("HSwish", since=4, kinds="fiu")
-def _hswish_4(task: Task) -> BlockOperation | None:
-    return BlockOperation(_hswish, (0,), (None,), temporaries=1, passes=5) if _is_float(task) else from_reference(task)
-
-
+@block_formula("HSwish", since=4, kinds="fiu", integers=from_reference, temporaries=1, passes=5)
 def _hswish(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     factor = scratch.take(x.shape, x.dtype)
     _hsigmoid(scratch, factor, x)
     np.multiply(x, factor, out=out)
 
 
-@block_function("Mish", since=4)
-def _mish_4(task: Task) -> BlockOperation | None:
-    return BlockOperation(_mish, (0,), (None,), temporaries=2, passes=14)
-
-
+@block_formula("Mish", since=4, temporaries=2, passes=14)
 def _mish(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     """With n = e * (e + 2), e = exp(x), it is x * n / (n + 2); above 20 that is x."""
     n, more = scratch.take(x.shape, x.dtype), scratch.take(x.shape, x.dtype)
@@ -183,11 +148,7 @@ def _mish(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     np.multiply(x, n, out=out)
 
 
-@block_function("SoftPlus", since=4)
-def _softplus_4(task: Task) -> BlockOperation | None:
-    return BlockOperation(_softplus, (0,), (None,), temporaries=2, passes=18)
-
-
+@block_formula("SoftPlus", since=4, temporaries=2, passes=18)
 def _softplus(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     """max(x, 0) + log(1 + u), u = exp(-abs(x)).
 
@@ -207,11 +168,7 @@ def _softplus(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     np.add(out, w, out=out)
 
 
-@block_function("SoftSign", since=9)
-def _softsign_9(task: Task) -> BlockOperation | None:
-    return BlockOperation(_softsign, (0,), (None,), temporaries=1, passes=5)
-
-
+@block_formula("SoftSign", since=9, temporaries=1, passes=5)
 def _softsign(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     divisor = scratch.take(x.shape, x.dtype)
     np.abs(x, out=divisor)
@@ -223,7 +180,7 @@ def _softsign(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
 def _erf_1(task: Task) -> BlockOperation | None:
     if task.dtype(0) != np.float32:
         return from_reference(task)
-    return BlockOperation(_erf, (0,), (None,), temporaries=2, passes=18)
+    return BlockOperation(_erf, temporaries=2, passes=18)
 
 
 def _erf(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
@@ -231,17 +188,13 @@ def _erf(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
 
 
 @block_function("Gelu", since=2)
-def _gelu_2(task: Task) -> BlockOperation | None:
-    return _gelu_7(task)
-
-
 @block_function("Gelu", since=7)
-def _gelu_7(task: Task) -> BlockOperation | None:
+def _gelu(task: Task) -> BlockOperation | None:
     if task.attributes.get("approximation_mode", "erf") == "tanh":
-        return BlockOperation(_gelu_tanh, (0,), (None,), temporaries=1, passes=11)
+        return BlockOperation(_gelu_tanh, temporaries=1, passes=11)
     if task.dtype(0) != np.float32:
         return from_reference(task)
-    return BlockOperation(_gelu_erf, (0,), (None,), temporaries=2, passes=21)
+    return BlockOperation(_gelu_erf, temporaries=2, passes=21)
 
 
 def _gelu_erf(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:

@@ -87,7 +87,7 @@ def _divide_1(task: Task) -> BlockOperation | None:
     def multiply(scratch: Scratch, out: np.ndarray, a: np.ndarray) -> None:
         np.multiply(a, factor, out=out)
 
-    return BlockOperation(multiply, (0,), (None,))
+    return BlockOperation(multiply)
 
 
 def _has_exact_inverse(value: np.floating) -> bool:
@@ -108,7 +108,7 @@ def _power_1(task: Task) -> BlockOperation | None:
     if known is None:
         return BlockOperation(by_ufunc(np.power), (0, 1), aligned_shapes(task, (0, 1)), in_place=False, passes=150)
     function, temporaries, passes = known
-    return BlockOperation(function, (0,), (None,), temporaries=temporaries, passes=passes)
+    return BlockOperation(function, temporaries=temporaries, passes=passes)
 
 
 def _square(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:

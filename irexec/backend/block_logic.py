@@ -7,7 +7,7 @@ import numpy as np
 from irexec.backend.block_arithmetic import by_ufunc, define_binary
 from irexec.backend.block_types import block_function, from_reference
 from irexec.backend.kernel import Task
-from irexec.backend.numpy_ufuncs import is_finite, is_inf, is_nan
+from irexec.backend.numpy_ufuncs import is_inf
 from irexec.backend.registry import BlockOperation
 from irexec.backend.scratch import Scratch
 
@@ -38,30 +38,10 @@ for _ufuncs, _since, _kinds in (
         define_binary(_type, _since, by_ufunc(_ufunc), kinds=_kinds)
 
 
-@block_function("LogicalNot", since=1, kinds="b")
-def _logical_not_1(task: Task) -> BlockOperation | None:
-    return BlockOperation(by_ufunc(np.logical_not), (0,), (None,))
-
-
-@block_function("BitwiseNot", since=13, kinds="iub")
-def _bitwise_not_13(task: Task) -> BlockOperation | None:
-    return BlockOperation(by_ufunc(np.invert), (0,), (None,))
-
-
-@block_function("IsFinite", since=10)
-def _is_finite_10(task: Task) -> BlockOperation | None:
-    return BlockOperation(by_ufunc(is_finite), (0,), (None,))
-
-
-@block_function("IsNaN", since=10)
-def _is_nan_10(task: Task) -> BlockOperation | None:
-    return BlockOperation(by_ufunc(is_nan), (0,), (None,))
-
-
 @block_function("IsInf", since=10)
 def _is_inf_10(task: Task) -> BlockOperation | None:
     if task.attributes.get("detect_negative", True) and task.attributes.get("detect_positive", True):
-        return BlockOperation(by_ufunc(is_inf), (0,), (None,))
+        return BlockOperation(by_ufunc(is_inf))
     return from_reference(task)
 
 
@@ -69,7 +49,7 @@ def _is_inf_10(task: Task) -> BlockOperation | None:
 def _select_1(task: Task) -> BlockOperation | None:
     if task.attributes.get("auto_broadcast", "numpy") == "pdpd":
         return None
-    return BlockOperation(_select, (0, 1, 2), (None, None, None), temporaries=1, passes=7)
+    return BlockOperation(_select, (0, 1, 2), temporaries=1, passes=7)
 
 
 def _select(scratch: Scratch, out: np.ndarray, condition: np.ndarray, then: np.ndarray, otherwise: np.ndarray) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +52,28 @@ def block_function(type: str, since: int | str, kinds: str = "f") -> Callable[[M
                 yield block_candidate(carried, made, element)
 
         return make
+
+    return register
+
+
+def block_formula(
+    type: str, since: int | str, kinds: str = "f", *, integers: Make | None = None, **flags: Any
+) -> Callable[[BlockFunction], BlockFunction]:
+    """Decorator: the function computes blocks of a version of ``type``.
+
+    Args:
+        integers: makes the operation for input 0 of integers; None for the same function.
+        flags: the other attributes of BlockOperation.
+    """
+
+    def register(function: BlockFunction) -> BlockFunction:
+        operation = BlockOperation(function, **flags)
+
+        @block_function(type, since, kinds)
+        def make(task: Task) -> BlockOperation | None:
+            return integers(task) if integers and task.kind != "f" else operation
+
+        return function
 
     return register
 

@@ -46,7 +46,7 @@ def _fake_quantize_1(task: Task) -> BlockOperation | None:
         return None
     if found.scale.size != 1:
         return BlockOperation(_quantize_by_ranges(levels), (0, 1, 2, 3, 4), (None,) * 5, temporaries=3, passes=14)
-    return BlockOperation(found.reshaped(()).quantize, (0,), (None,), temporaries=3, passes=9)
+    return BlockOperation(found.reshaped(()).quantize, temporaries=3, passes=9)
 
 
 def _quantize_by_ranges(levels: int) -> BlockFunction:

@@ -38,12 +38,13 @@ class BlockOperation:
     Attributes:
         function: computes a block; see chain.BlockFunction.
         reads: the inputs that are the function's arguments, in that order; the others are part of the function.
-        shapes: for each of these the shape that makes NumPy's broadcasting right, or None for its own.
+        shapes: for each of these the shape that makes NumPy's broadcasting right, or None for its own; empty for
+            their own.
         in_place, temporaries, passes: see chain.Instruction.
     """
 
     function: BlockFunction
-    reads: tuple[int, ...]
+    reads: tuple[int, ...] = (0,)
     shapes: tuple[tuple[int, ...] | None, ...] = ()
     in_place: bool = True
     temporaries: int = 0

@@ -67,7 +67,7 @@ def _wrong_root(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
 
 def test_a_kernel_that_is_wrong_for_the_values_of_a_later_run(monkeypatch: pytest.MonkeyPatch) -> None:
     registry.loader.load()
-    wrong = BlockOperation(_wrong_root, (0,), (None,))
+    wrong = BlockOperation(_wrong_root)
     monkeypatch.setitem(registry._BLOCK_OPERATIONS, ("Sqrt", 1), lambda task: wrong)
     found = reduce(_model(2.0), against="reference", inputs=_X)
     assert [layer.name for layer in found.layers] == ["root"]
@@ -77,7 +77,7 @@ def test_a_kernel_that_is_wrong_for_the_values_of_a_later_run(monkeypatch: pytes
 def test_what_is_assigned_is_compared_with_a_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     """The result does not show it before the second run."""
     registry.loader.load()
-    wrong = BlockOperation(_one_too_many, (0, 1), (None, None))
+    wrong = BlockOperation(_one_too_many, (0, 1))
     monkeypatch.setitem(registry._BLOCK_OPERATIONS, ("Add", 1), lambda task: wrong)
     found = reduce(_model(2.0), against="reference", inputs=_X)
     assert "next" in [layer.name for layer in found.layers]
