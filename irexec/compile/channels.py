@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,53 +82,24 @@ def _weights_of(operation: Operation, index: int = 1) -> tuple[int, ...] | None:
 
 
 def _convolution(operation: Operation) -> Product | None:
-    shape = _weights_of(operation)
+    shape, layout = _weights_of(operation), _LAYOUTS[operation.type]
     if shape is None:
         return None
-    outputs, inputs, *kernel = shape
-    rank, ones = len(shape), (1,) * len(kernel)
-    to = Channels(1, rank, outputs, (outputs, 1, *ones))
-    return Product(operation, 0, 1, to, Channels(1, rank, inputs, (1, inputs, *ones)), _is_unpadded(operation))
 
+    def channels(letter: str) -> Channels:
+        sizes = [size if name in ("g", letter) else 1 for name, size in zip(layout, shape, strict=False)]
+        ones = (1,) * (len(shape) - len(layout))
+        return Channels(1, len(shape) - ("g" in layout), math.prod(sizes), (*sizes, *ones))
 
-def _group_convolution(operation: Operation) -> Product | None:
-    shape = _weights_of(operation)
-    if shape is None:
-        return None
-    groups, outputs, inputs, *kernel = shape
-    rank, ones = len(shape) - 1, (1,) * len(kernel)
-    to = Channels(1, rank, groups * outputs, (groups, outputs, 1, *ones))
-    return Product(
-        operation, 0, 1, to, Channels(1, rank, groups * inputs, (groups, 1, inputs, *ones)), _is_unpadded(operation)
-    )
+    # Windows of a transposed convolution overlap, so that a shift of the data would not be the same everywhere.
+    takes_shift = layout.endswith("oi") and _is_unpadded(operation)
+    return Product(operation, 0, 1, channels("o"), channels("i"), takes_shift)
 
 
 def _is_unpadded(operation: Operation) -> bool:
     attributes = operation.attributes["attributes"]
     explicit = attributes.auto_pad == "explicit" and not any((*attributes.pads_begin, *attributes.pads_end))
     return explicit or attributes.auto_pad == "valid"
-
-
-def _backprop(operation: Operation) -> Product | None:
-    """Windows overlap, so that a shift of the data would not be the same everywhere."""
-    shape = _weights_of(operation)
-    if shape is None:
-        return None
-    inputs, outputs, *kernel = shape
-    rank, ones = len(shape), (1,) * len(kernel)
-    return Product(
-        operation, 0, 1, Channels(1, rank, outputs, (1, outputs, *ones)), Channels(1, rank, inputs, (inputs, 1, *ones))
-    )
-
-
-def _group_backprop(operation: Operation) -> Product | None:
-    shape = _weights_of(operation)
-    if shape is None:
-        return None
-    groups, inputs, outputs, *kernel = shape
-    rank, ones = len(shape) - 1, (1,) * len(kernel)
-    to = Channels(1, rank, groups * outputs, (groups, 1, outputs, *ones))
-    return Product(operation, 0, 1, to, Channels(1, rank, groups * inputs, (groups, inputs, 1, *ones)))
 
 
 def _matmul(operation: Operation) -> Product | None:
@@ -145,14 +117,17 @@ def _matmul(operation: Operation) -> Product | None:
     )
 
 
-_PRODUCTS: dict[str, Callable[[Operation], Product | None]] = {
-    "Convolution": _convolution,
-    "GroupConvolution": _group_convolution,
-    "ConvolutionBackpropData": _backprop,
-    "GroupConvolutionBackpropData": _group_backprop,
-    "MatMul": _matmul,
+_LAYOUTS = {
+    "Convolution": "oi",
+    "GroupConvolution": "goi",
+    "ConvolutionBackpropData": "io",
+    "GroupConvolutionBackpropData": "gio",
 }
+"""The axes of weights before those of the kernel: groups, outputs and inputs."""
 
+_PRODUCTS: Mapping[str, Callable[[Operation], Product | None]] = dict.fromkeys(_LAYOUTS, _convolution) | {
+    "MatMul": _matmul
+}
 
 _LARGE = 2.0**40
 

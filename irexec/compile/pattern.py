@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -56,8 +57,6 @@ class Match:
 
 Found = Iterator[Match]
 
-_PRODUCTS = frozenset({"Multiply", "Divide", "Negative"})
-_SUMS = frozenset({"Add", "Subtract"})
 _SYMMETRIC = frozenset({"Add", "Multiply", "Maximum", "Minimum", "SquaredDifference"})
 
 
@@ -74,28 +73,28 @@ class Pattern(ABC):
         """Each match of the value that agrees with the matches found so far."""
 
     def __add__(self, other: Pattern | float) -> Pattern:
-        return _sum(self, other)
+        return _terms(_SUM, self, other)
 
     def __radd__(self, other: float) -> Pattern:
-        return _sum(self, other)
+        return _terms(_SUM, self, other)
 
     def __mul__(self, other: Pattern | float) -> Pattern:
-        return _product(self, other)
+        return product(self, other)
 
     def __rmul__(self, other: float) -> Pattern:
-        return _product(self, other)
+        return product(self, other)
 
     def __sub__(self, other: Pattern | float) -> Pattern:
-        return call("Subtract", self, other) if isinstance(other, Pattern) else _sum(self, -other)
+        return call("Subtract", self, other) if isinstance(other, Pattern) else _terms(_SUM, self, -other)
 
     def __rsub__(self, other: float) -> Pattern:
         return call("Subtract", other, self)
 
     def __neg__(self) -> Pattern:
-        return _product(self, -1)
+        return product(self, -1)
 
     def __truediv__(self, other: Pattern | float) -> Pattern:
-        return call("Divide", self, other) if isinstance(other, Pattern) else _product(self, 1 / other)
+        return call("Divide", self, other) if isinstance(other, Pattern) else product(self, 1 / other)
 
     def __rtruediv__(self, other: float) -> Pattern:
         return (
@@ -103,7 +102,7 @@ class Pattern(ABC):
         )
 
     def __pow__(self, exponent: int) -> Pattern:
-        return either(call("Power", self, exponent), Product(1, (self,) * exponent))
+        return either(call("Power", self, exponent), product(*(self,) * exponent))
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +123,7 @@ class Named(Pattern):
 
 
 @dataclass(frozen=True, eq=False)
-class Constant(Pattern):
+class SmallConstant(Pattern):
     """A small constant: of one element and a given number, or any, equal wherever the name occurs.
 
     Attributes:
@@ -191,42 +190,73 @@ class Either(Pattern):
                 yield from option.match(value, found)
 
 
-@dataclass(frozen=True, eq=False)
-class Product(Pattern):
-    """A number times factors, in any order and grouping.
+@dataclass(frozen=True)
+class Arithmetic:
+    """Multiplication or addition.
 
     Attributes:
-        number: the product of all constants of one element; a name where it may be any.
+        both, inverse: the operation that joins two terms, and the one that takes the second away again.
+        types: the operations that a product or sum consists of.
+        neutral: the number that changes nothing.
+        join: the product or sum of two numbers.
+        invert: the number that joined does what ``inverse`` does with a number; None where there is none.
     """
 
-    number: float | str
-    factors: tuple[Pattern, ...]
+    both: str
+    inverse: str
+    types: frozenset[str]
+    neutral: float
+    join: Callable[[float, float], float]
+    invert: Callable[[float], float | None]
 
-    @cached_property
-    def roots(self) -> frozenset[str] | None:
-        """Its operations; those of its factor where that may be all."""
-        return _roots(_PRODUCTS, self.number == 1 or isinstance(self.number, str), self.factors)
 
-    def match(self, value: CompileValue, found: Match) -> Found:
-        for number, factors, operations in _products(value, len(self.factors)):
-            yield from _match_terms(self.number, self.factors, (number, factors, operations), found)
+_PRODUCT = Arithmetic(
+    "Multiply",
+    "Divide",
+    frozenset({"Multiply", "Divide", "Negative"}),
+    1.0,
+    operator.mul,
+    lambda number: 1 / number if number else None,
+)
+_SUM = Arithmetic("Add", "Subtract", frozenset({"Add", "Subtract"}), 0.0, operator.add, operator.neg)
 
 
 @dataclass(frozen=True, eq=False)
-class Sum(Pattern):
-    """A number and terms, in any order and grouping; see Product."""
+class Terms(Pattern):
+    """A number and the terms of a sum, or the factors of a product, in any order and grouping.
 
+    Attributes:
+        number: the sum or product of all constants of one element; a name where it may be any.
+    """
+
+    kind: Arithmetic
     number: float | str
     terms: tuple[Pattern, ...]
 
     @cached_property
     def roots(self) -> frozenset[str] | None:
         """Its operations; those of its term where that may be all."""
-        return _roots(_SUMS, self.number == 0 or isinstance(self.number, str), self.terms)
+        may_be_one = isinstance(self.number, str) or self.number == self.kind.neutral
+        if not may_be_one or len(self.terms) > 1:
+            return self.kind.types
+        own = self.terms[0].roots
+        return None if own is None else self.kind.types | own
 
     def match(self, value: CompileValue, found: Match) -> Found:
-        for number, terms, operations in _sums(value, len(self.terms)):
-            yield from _match_terms(self.number, self.terms, (number, terms, operations), found)
+        for number, values, operations in _split(self.kind, value, len(self.terms)):
+            yield from self._match_parts(number, values, found.through(*operations))
+
+    def _match_parts(self, number: float, values: tuple[CompileValue, ...], found: Match) -> Found:
+        wanted = self.number
+        if isinstance(wanted, str):
+            wanted = found.number(wanted) if wanted in found.constants else number
+        if not is_close(number, wanted):
+            return
+        if isinstance(self.number, str):
+            found = replace(found, constants=found.constants | {self.number: np.array(number)})
+        for order in itertools.permutations(values):
+            if all(map(_may_match, self.terms, order)):
+                yield from _match_all(self.terms, order, found)
 
 
 def value(name: str, *, constant: bool = False) -> Pattern:
@@ -239,12 +269,12 @@ def number(name: str) -> Pattern:
 
     As a factor or a term it stands for the number of the whole product or sum: 1 or 0 where there is none.
     """
-    return Constant(name=name)
+    return SmallConstant(name=name)
 
 
 def array(name: str) -> Pattern:
     """Any small constant."""
-    return Constant(name=name, single=False)
+    return SmallConstant(name=name, single=False)
 
 
 def call(types: str, *operands: Pattern | float, **attributes: Any) -> Pattern:
@@ -268,35 +298,24 @@ def is_close(number: float, wanted: float) -> bool:
 
 
 def _pattern(operand: Pattern | float) -> Pattern:
-    return operand if isinstance(operand, Pattern) else Constant(operand)
+    return operand if isinstance(operand, Pattern) else SmallConstant(operand)
 
 
-def _product(a: Pattern, b: Pattern | float) -> Pattern:
-    number, factors = _terms(Product, 1.0, a, b, lambda x, y: x * y)
-    return Product(number, factors)
+def product(*factors: Pattern | float) -> Pattern:
+    """The product of factors, in any order and grouping."""
+    return _terms(_PRODUCT, *factors)
 
 
-def _sum(a: Pattern, b: Pattern | float) -> Pattern:
-    number, terms = _terms(Sum, 0.0, a, b, lambda x, y: x + y)
-    return Sum(number, terms)
-
-
-def _terms(
-    kind: type[Product] | type[Sum],
-    neutral: float,
-    a: Pattern,
-    b: Pattern | float,
-    joined: Callable[[float, float], float],
-) -> tuple[float | str, tuple[Pattern, ...]]:
-    """The number and the terms of two operands of a sum or product, which may be sums or products themselves."""
-    total: float | str = neutral
+def _terms(kind: Arithmetic, *operands: Pattern | float) -> Pattern:
+    """The sum or product of operands, which may be sums or products themselves."""
+    total: float | str = kind.neutral
     terms: list[Pattern] = []
-    for operand in (a, b):
-        own: float | str = neutral
-        if isinstance(operand, kind):
+    for operand in operands:
+        own: float | str = kind.neutral
+        if isinstance(operand, Terms) and operand.kind is kind:
             own = operand.number
-            terms += operand.factors if isinstance(operand, Product) else operand.terms
-        elif isinstance(operand, Constant) and operand.single:
+            terms += operand.terms
+        elif isinstance(operand, SmallConstant) and operand.single:
             own = operand.name if operand.number is None else operand.number
         elif isinstance(operand, Pattern):
             terms.append(operand)
@@ -305,8 +324,8 @@ def _terms(
         if isinstance(total, str) or isinstance(own, str):
             total = own if isinstance(own, str) else total
         else:
-            total = joined(total, own)
-    return total, tuple(terms)
+            total = kind.join(total, own)
+    return Terms(kind, total, tuple(terms))
 
 
 def _match_all(patterns: Sequence[Pattern], values: Sequence[CompileValue], found: Match) -> Found:
@@ -319,89 +338,42 @@ def _match_all(patterns: Sequence[Pattern], values: Sequence[CompileValue], foun
         yield from _match_all(patterns[1:], values[1:], match)
 
 
-Terms = tuple[float, tuple[CompileValue, ...], tuple[Operation, ...]]
-
-
-def _match_terms(wanted: float | str, patterns: Sequence[Pattern], terms: Terms, found: Match) -> Found:
-    number, values, operations = terms
-    if not isinstance(wanted, str) and not is_close(number, wanted):
-        return
-    orders = [order for order in itertools.permutations(values) if all(map(_may_match, patterns, order))]
-    if not orders:
-        return
-    found = found.through(*operations)
-    if isinstance(wanted, str):
-        if not is_close(number, found.number(wanted) if wanted in found.constants else number):
-            return
-        found = replace(found, constants=found.constants | {wanted: np.array(number)})
-    for order in orders:
-        yield from _match_all(patterns, order, found)
-
-
 def _may_match(pattern: Pattern, value: CompileValue) -> bool:
     """Whether the value is of an operation that the pattern begins with."""
     return pattern.roots is None or (value.producer is not None and value.producer.type in pattern.roots)
 
 
-def _roots(own: frozenset[str], optional: bool, terms: Sequence[Pattern]) -> frozenset[str] | None:
-    if not optional or len(terms) > 1:
-        return own
-    return None if terms[0].roots is None else own | terms[0].roots
+Parts = tuple[float, tuple[CompileValue, ...], tuple[Operation, ...]]
 
 
-def _products(value: CompileValue, count: int) -> Iterator[Terms]:
-    """The ways to write a value as a number times ``count`` factors, and the operations between."""
-    operation = _producer(value, _PRODUCTS)
-    if operation is not None and operation.type == "Negative":
-        for number, factors, inner in _products(operation.inputs[0], count):
-            yield -number, factors, (operation, *inner)
-    elif operation is not None:
-        left, right = operation.inputs
-        divisor = _number(right) if operation.type == "Divide" else None
-        if divisor:
-            yield from _with_number(operation, 1 / divisor, left, count, _products, lambda x, y: x * y)
-        if operation.type == "Multiply":
-            yield from _both(operation, left, right, count, _products, lambda x, y: x * y)
-    if count == 1:
-        yield 1.0, (value,), ()
-
-
-def _sums(value: CompileValue, count: int) -> Iterator[Terms]:
+def _split(kind: Arithmetic, value: CompileValue, count: int) -> Iterator[Parts]:
     """The ways to write a value as a number and ``count`` terms, and the operations between."""
-    operation = _producer(value, _SUMS)
+    operation = _producer(value, kind.types)
     if operation is not None:
-        left, right = operation.inputs
-        subtrahend = _number(right) if operation.type == "Subtract" else None
-        if subtrahend is not None:
-            yield from _with_number(operation, -subtrahend, left, count, _sums, lambda x, y: x + y)
-        if operation.type == "Add":
-            yield from _both(operation, left, right, count, _sums, lambda x, y: x + y)
+        for number, rest in _numbers(kind, operation):
+            for other, terms, inner in _split(kind, rest, count):
+                yield kind.join(number, other), terms, (operation, *inner)
+        if operation.type == kind.both:
+            left, right = operation.inputs
+            for taken in range(1, count):
+                for a, some, inner in _split(kind, left, taken):
+                    for b, others, more in _split(kind, right, count - taken):
+                        yield kind.join(a, b), (*some, *others), (operation, *inner, *more)
     if count == 1:
-        yield 0.0, (value,), ()
+        yield kind.neutral, (value,), ()
 
 
-Splitter = Callable[[CompileValue, int], Iterator[Terms]]
-Joiner = Callable[[float, float], float]
-
-
-def _with_number(
-    operation: Operation, number: float, rest: CompileValue, count: int, split: Splitter, join: Joiner
-) -> Iterator[Terms]:
-    for other, terms, inner in split(rest, count):
-        yield join(number, other), terms, (operation, *inner)
-
-
-def _both(
-    operation: Operation, left: CompileValue, right: CompileValue, count: int, split: Splitter, join: Joiner
-) -> Iterator[Terms]:
-    for constant, rest in ((left, right), (right, left)):
+def _numbers(kind: Arithmetic, operation: Operation) -> Iterator[tuple[float, CompileValue]]:
+    """The number that an operation joins to the rest of a sum or product, and the rest."""
+    if operation.type == "Negative":
+        yield -1, operation.inputs[0]
+        return
+    left, right = operation.inputs
+    for constant, rest in ((left, right), (right, left)) if operation.type == kind.both else ((right, left),):
         number = _number(constant)
-        if number is not None:
-            yield from _with_number(operation, number, rest, count, split, join)
-    for taken in range(1, count):
-        for a, some, inner in split(left, taken):
-            for b, others, more in split(right, count - taken):
-                yield join(a, b), (*some, *others), (operation, *inner, *more)
+        joined = number if number is None or operation.type == kind.both else kind.invert(number)
+        if joined is not None:
+            yield joined, rest
 
 
 def _number(value: CompileValue) -> float | None:

@@ -9,14 +9,14 @@ import numpy as np
 
 from irexec.backend.registry import offers
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
-from irexec.compile.pattern import Product, call, either, value
+from irexec.compile.pattern import call, either, number, value
 from irexec.compile.rewriting import Rewriting
 from irexec.compile.rules import Replacement, Rule, apply_rules
 from irexec.compile.select import is_static, task_of
 
 # A factor is 1 where there is none.
-_QUERY, _KEY = Product("query factor", (value("query"),)), Product("key factor", (value("key"),))
-_SCORES = Product("factor", (call("MatMul", _QUERY, _KEY),))
+_QUERY, _KEY = number("query factor") * value("query"), number("key factor") * value("key")
+_SCORES = number("factor") * call("MatMul", _QUERY, _KEY)
 _MASKED = either(_SCORES + value("mask") + value("second mask"), _SCORES + value("mask"), _SCORES)
 _ATTENTION = call("MatMul", call("Softmax", _MASKED), value("value"))
 
