@@ -9,8 +9,7 @@ import numpy as np
 import onnx
 
 from converters.onnx.objections import NotKnownError
-from converters.onnx.onnx_values import OnnxValue
-from converters.onnx.settled import SettledStates
+from converters.onnx.onnx_values import OnnxValue, SettledStates
 from irexec.analysis.builder import Builder
 from irexec.dtypes.elements import F32, Element
 from irexec.errors import ConversionError, OpError

@@ -17,7 +17,7 @@ from converters.onnx.names import check_written_names, every_name
 from converters.onnx.tensors import external_path
 from irexec.errors import ConversionError
 from irexec.io.onnx_bytes import is_onnx
-from irexec.io.regular_files import open_regular
+from irexec.io.reading import open_regular
 from irexec.io.weights_file import pointer_message
 
 NEWEST_OPSET = 28

@@ -15,7 +15,7 @@ from onnx import AttributeProto
 from converters.onnx.body_builder import BodyBuilder
 from converters.onnx.context import TranslationContext
 from converters.onnx.declared import contradictions
-from converters.onnx.graphs import UsedNames, describe, domain_of, every_node, own_names, subgraphs
+from converters.onnx.graphs import UsedNames, describe, domain_of, every_node, in_order, own_names, subgraphs
 from converters.onnx.input_types import check_types
 from converters.onnx.limits import Translations
 from converters.onnx.locations import path_of
@@ -25,12 +25,11 @@ from converters.onnx.onnx_values import (
     LoopSequence,
     OnnxValue,
     ScoresByLabel,
+    SettledStates,
     StackedSequence,
     TensorSequence,
 )
-from converters.onnx.order import in_order
 from converters.onnx.registry import Translation, translation_of
-from converters.onnx.settled import SettledStates
 from converters.onnx.structure import tensor_findings
 from converters.onnx.tensors import constant_of
 from irexec.analysis.builder import Builder

@@ -10,9 +10,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from irexec.io.file_errors import writing
 from irexec.io.held_signals import signals_held
-from irexec.io.regular_files import NotRegularFileError, file_error
+from irexec.io.reading import NotRegularFileError, file_error, writing
 from irexec.io.temporary import Temporary
 
 _WRITTEN, _FLUSHED = 16 << 20, 64 << 20

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from irexec.io.onnx_bytes import fields, is_onnx
-from irexec.io.regular_files import open_regular
+from irexec.io.reading import open_regular
 
 _LARGEST_XML = 256 << 20
 _BODY = rb"(?:then_|else_)?body"

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from irexec.errors import ModelError
-from irexec.io.file_errors import reading
-from irexec.io.regular_files import open_regular
+from irexec.io.reading import open_regular, reading
 
 _CHUNK = 16 << 20
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from irexec.errors import InputError
 from irexec.io.files import resolved_target
-from irexec.io.regular_files import NotRegularFileError, is_same_file
+from irexec.io.reading import NotRegularFileError, is_same_file
 from irexec.io.weights_file import WeightsSlice
 from irexec.ir.graph import ModelGraph
 

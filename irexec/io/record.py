@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
-from irexec.io.regular_files import open_regular
+from irexec.io.reading import open_regular
 
 RECORD_ATTRIBUTES = ("bin_size", "bin_sample", "bin_crc32")
 _SIZE, _SAMPLE, _CRC32 = RECORD_ATTRIBUTES

@@ -11,7 +11,7 @@ import numpy as np
 
 from irexec.errors import InputError, ModelError
 from irexec.io.elements import XmlElement
-from irexec.io.regular_files import open_regular
+from irexec.io.reading import open_regular
 from irexec.io.weights_file import Weights, pointer_message
 from irexec.io.xml import Progress, Reader, parse
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from irexec.errors import ModelError
 from irexec.io.open_file import OpenFile
+from irexec.io.reading import NotRegularFileError
 from irexec.io.record import BinRecord, record_of
-from irexec.io.regular_files import NotRegularFileError
 
 READ_AT_ONCE = 16 << 20
 """Bytes of a file up to which it is read, not mapped: that takes milliseconds, and another program that shortens it

@@ -14,10 +14,10 @@ from irexec.dtypes.elements import Element as ElementType
 from irexec.errors import ModelError
 from irexec.io.edges import EDGE_ATTRIBUTES
 from irexec.io.elements import WrittenElement, XmlElement, indented
-from irexec.io.file_errors import writing
 from irexec.io.files import replacing
 from irexec.io.names import NO_PRECISION, READ_TYPES, WRITTEN_TYPES, body_tags, encode_names, named_element
 from irexec.io.payload import BackEdgePayload, GraphPayload, InputPayload, LayerPayload, PortPayload
+from irexec.io.reading import writing
 from irexec.io.record import RecordedFile
 from irexec.io.xml import parsed_elements
 from irexec.ir.constants import Constant

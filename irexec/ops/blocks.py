@@ -13,8 +13,8 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Size, at_least, exact_quotient, high, low, may_equal
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
-from irexec.reference.patches import fold, unfold
-from irexec.reference.windows import SlidingWindows
+from irexec.reference.limits import check_memory, check_time
+from irexec.reference.windows import SlidingWindows, pad, tap_slices, windows
 from irexec.schema.attributes import NonNegatives, Positives
 from irexec.schema.inputs import IntegerTensor, Rank, Tensor
 from irexec.schema.registry import op
@@ -221,3 +221,27 @@ def _col2im_15_shape(data: Fact, output_size: Fact, kernel_size: Fact, *, attrib
             f"data {data} has {count} columns, an image of {sizes[0]} x {sizes[1]} gives {expected}",
         )
     return Fact(data.element, (*batch, channels, *(at_least(size, 0) for size in image)))
+
+
+def unfold(image: np.ndarray, placed: SlidingWindows) -> np.ndarray:
+    """A read-only view (N, C, counts..., kernel...) of the image padded by zeros."""
+    if 0 in placed.counts:
+        return np.zeros((*image.shape[:2], *placed.counts, *placed.kernel), image.dtype)
+    return windows(pad(image, placed.pads), placed.kernel, placed.strides, placed.dilations, placed.counts)
+
+
+def fold(columns: np.ndarray, sizes: Sequence[int], placed: SlidingWindows) -> np.ndarray:
+    """The image (N, C, sizes...) in which every column (N, C * prod(kernel), windows) is added where it was taken.
+
+    What falls into the padding is dropped.
+    """
+    channels = columns.shape[1] // math.prod(placed.kernel)
+    taps = columns.reshape(columns.shape[0], channels, *placed.kernel, *placed.counts)
+    padded = [size + begin + end for size, begin, end in zip(sizes, *placed.pads, strict=True)]
+    every = (slice(None), slice(None))
+    check_memory((columns.shape[0], channels, *padded), columns.dtype, "the padded image")
+    image = np.zeros((columns.shape[0], channels, *padded), columns.dtype)
+    for tap in np.ndindex(*placed.kernel):
+        check_time()
+        image[(*every, *tap_slices(tap, placed.counts, placed.strides, placed.dilations))] += taps[(*every, *tap)]
+    return image[(*every, *(slice(begin, begin + size) for begin, size in zip(placed.pads_begin, sizes, strict=True)))]

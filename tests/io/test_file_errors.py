@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from irexec.errors import InputError, ModelError
-from irexec.io.file_errors import reading, writing
 from irexec.io.files import new_file
+from irexec.io.reading import reading, writing
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def test_a_bin_without_permission(path: Path, monkeypatch: pytest.MonkeyPatch) -
             raise PermissionError(13, "Permission denied")
         return open(path, mode, **options)
 
-    monkeypatch.setattr("irexec.io.regular_files.open", refuse, raising=False)
+    monkeypatch.setattr("irexec.io.reading.open", refuse, raising=False)
     messages = [finding.message for finding in irexec.validate(irexec.read_model(path))]
     assert messages == ["m.bin cannot be read: Permission denied; the contents of the constant 'c' are unknown"]
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError
-from irexec.io.regular_files import open_regular
+from irexec.io.reading import open_regular
 from irexec.messages import amount
 from irexec.tools.arrays.npy import MAGIC, Header, Read, read_array, read_header
 

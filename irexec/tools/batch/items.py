@@ -18,8 +18,7 @@ from typing import Literal
 import numpy as np
 
 from irexec.errors import InputError, ModelError
-from irexec.io.file_errors import reading
-from irexec.io.regular_files import open_regular
+from irexec.io.reading import open_regular, reading
 from irexec.tools.arrays.items import ArrayItems
 from irexec.tools.batch.tables import row_count
 from irexec.tools.images.files import IMAGE_SUFFIXES

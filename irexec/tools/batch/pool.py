@@ -19,9 +19,9 @@ from typing import Any
 
 from irexec.backend.threads import thread_count
 from irexec.errors import InputError, ModelError
-from irexec.io.file_errors import writing
 from irexec.io.files import flush_file
 from irexec.io.processes import begin_worker
+from irexec.io.reading import writing
 from irexec.tools.batch.job import BatchJob
 from irexec.tools.batch.part import DONE, NOTHING_DONE, PartResult, PartRunner, PartTask
 

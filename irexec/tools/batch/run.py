@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 from irexec.api import save_model
 from irexec.display import Content, Text
 from irexec.errors import InputError
-from irexec.io.file_errors import writing
+from irexec.io.reading import writing
 from irexec.messages import counted, is_address
 from irexec.records import Record, Report
 from irexec.tools.batch.assemble import assemble

@@ -14,7 +14,7 @@ from irexec.analysis.model import Model
 from irexec.api import ModelLike, as_model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError
-from irexec.io.file_errors import read_json
+from irexec.io.reading import read_json
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
 from irexec.tools.arrays.files import ArrayFile, open_arrays

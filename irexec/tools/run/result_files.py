@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from irexec.errors import InputError
-from irexec.io.file_errors import writing
+from irexec.io.reading import writing
 from irexec.io.files import new_file
 from irexec.io.folders import replacing_folder
-from irexec.io.json_files import read_json
+from irexec.io.reading import read_json
 from irexec.io.output_file import check_file
 from irexec.ir.graph import Value
 from irexec.tools.arrays.files import storable, write_npz

@@ -11,8 +11,7 @@ import numpy as np
 
 from irexec.display import Column, Content, Table
 from irexec.errors import InputError, ModelError
-from irexec.io.file_errors import reading
-from irexec.io.regular_files import open_regular
+from irexec.io.reading import open_regular, reading
 from irexec.ir.dims import shape_text
 from irexec.messages import counted
 from irexec.records import Record, Records

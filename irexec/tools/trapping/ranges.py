@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from irexec.errors import InputError, ModelError
-from irexec.io.file_errors import read_json
 from irexec.io.files import new_file
 from irexec.io.output_file import check_file
+from irexec.io.reading import read_json
 
 _FORMAT = "irexec ranges"
 

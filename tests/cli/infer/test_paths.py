@@ -77,7 +77,7 @@ def test_a_model_that_may_not_be_read_is_not_wrong_usage(
             raise PermissionError(13, "Permission denied", str(given))
         return open(given, *rest, **more)
 
-    monkeypatch.setattr("irexec.io.regular_files.open", refuse, raising=False)
+    monkeypatch.setattr("irexec.io.reading.open", refuse, raising=False)
     message = stderr(capsys, *(word.format(path) for word in command), code=3)
     assert f"{path}: cannot be read: Permission denied" in message
 

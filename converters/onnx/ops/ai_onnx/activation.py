@@ -10,7 +10,7 @@ import numpy as np
 
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
-from converters.onnx.ops.ai_onnx.shape import flattened
+from converters.onnx.ops.ai_onnx.movement import flattened
 from converters.onnx.ops.ai_onnx.sorting import first_extreme
 from converters.onnx.registry import add, translates
 from irexec.dtypes.elements import F32

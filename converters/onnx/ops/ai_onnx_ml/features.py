@@ -12,7 +12,7 @@ import numpy as np
 
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
-from converters.onnx.ops.ai_onnx.shape import flattened
+from converters.onnx.ops.ai_onnx.movement import flattened
 from converters.onnx.registry import AI_ONNX_ML, translates
 from irexec.dtypes.elements import F32
 from irexec.errors import OpError

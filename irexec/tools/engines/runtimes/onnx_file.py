@@ -14,7 +14,7 @@ from irexec.analysis.model import Model, Port
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import ConversionError, EngineError, InputError, UnsupportedError
 from irexec.io.onnx_bytes import is_onnx
-from irexec.io.regular_files import open_regular
+from irexec.io.reading import open_regular
 from irexec.ir.graph import Value
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.engines.runtimes.process import ProcessRuntime

@@ -1,12 +1,19 @@
-"""Opening what is read: regular files alone, since a FIFO may block for ever and a device may never end."""
+"""Reading files: regular ones alone, since a FIFO may block for ever and a device may never end; errors of the system
+as errors of irexec that name the file; JSON files that may have been damaged."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
+from typing import Any
+
+from irexec.errors import ModelError
 
 _KINDS = {
     stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device",
@@ -71,3 +78,44 @@ class NotRegularFileError(OSError):
 def file_error(path: str | Path, sentence: str) -> OSError:
     """An OSError whose ``strerror`` is a sentence of our own."""
     return OSError(errno.EINVAL, sentence, str(path))
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[None]:
+    """Raise an OSError of the block as ModelError: the file cannot be read."""
+    with _named(path, "read"):
+        yield
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Raise an OSError of the block as ModelError: the file cannot be written."""
+    with _named(path, "written"):
+        yield
+
+
+@contextmanager
+def _named(path: str | Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be {what}: {error.strerror or error}") from None
+
+
+def read_json(path: str | Path) -> Any:
+    """The document in a file.
+
+    Raises:
+        OSError: the file cannot be read, or is not a regular one.
+        ValueError: it is not JSON in a Unicode encoding, or is nested deeper than Python reads.
+    """
+    with open_regular(path) as file:
+        return parse_json(file.read())
+
+
+def parse_json(text: bytes) -> Any:
+    """The document of a text; raises ValueError as ``read_json`` does."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
