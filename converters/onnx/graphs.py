@@ -1,4 +1,4 @@
-"""ONNX graphs: their nodes, subgraphs and names, and an order of the nodes."""
+"""ONNX graphs: their nodes, subgraphs and names."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import onnx
 from onnx import AttributeProto
 
 from converters.onnx.limits import MAX_NESTED_GRAPHS
-from converters.onnx.objections import WithoutValueError
 from irexec.errors import ConversionError
-from irexec.ir.order import sort_by_producers
 
 _ALIASES = {"ai.onnx": ""}
 
@@ -93,40 +91,3 @@ def describe(node: onnx.NodeProto, opsets: Mapping[str, int]) -> str:
     name = node.name or next(filter(None, node.output), "")
     domain = domain_of(node)
     return f"node {name!r} ({domain or 'ai.onnx'}.{node.op_type} of opset {opsets.get(domain, '?')})"
-
-
-def in_order(
-    nodes: Sequence[onnx.NodeProto], taken: Mapping[str, str], opsets: Mapping[str, int], used: UsedNames
-) -> list[onnx.NodeProto]:
-    """The nodes with every producer before its consumers, whatever their order in the file.
-
-    Args:
-        nodes: the nodes of a graph.
-        taken: names that are not outputs of a node, and their descriptions in messages.
-        opsets: opsets of the domains, for messages.
-        used: the names that the nodes read.
-
-    Raises:
-        ConversionError: the graph has a cycle, or a value has two producers.
-    """
-    producers = _producers(nodes, taken, opsets)
-    order, stuck = sort_by_producers(
-        [{producers[name] for name in used.of(node) if name in producers} for node in nodes]
-    )
-    if stuck:
-        raise WithoutValueError(
-            f"{describe(nodes[stuck[0]], opsets)}: it is part of a cycle of nodes, or depends on one"
-        )
-    return [nodes[i] for i in order]
-
-
-def _producers(nodes: Sequence[onnx.NodeProto], taken: Mapping[str, str], opsets: Mapping[str, int]) -> dict[str, int]:
-    producers: dict[str, int] = {}
-    for i, node in enumerate(nodes):
-        for name in filter(None, node.output):
-            if name in taken:
-                raise WithoutValueError(f"{describe(node, opsets)}: its output {name!r} is also {taken[name]}")
-            if name in producers:
-                raise WithoutValueError(f"{describe(node, opsets)}: its output {name!r} is produced twice")
-            producers[name] = i
-    return producers

@@ -15,7 +15,7 @@ from onnx import AttributeProto
 from converters.onnx.body_builder import BodyBuilder
 from converters.onnx.context import TranslationContext
 from converters.onnx.declared import contradictions
-from converters.onnx.graphs import UsedNames, describe, domain_of, every_node, in_order, own_names, subgraphs
+from converters.onnx.graphs import UsedNames, describe, domain_of, every_node, own_names, subgraphs
 from converters.onnx.input_types import check_types
 from converters.onnx.limits import Translations
 from converters.onnx.locations import path_of
@@ -35,6 +35,7 @@ from converters.onnx.tensors import constant_of
 from irexec.analysis.builder import Builder
 from irexec.errors import ConversionError, IrexecError, OpError, UnsupportedError
 from irexec.ir.graph import Value
+from irexec.ir.order import sort_by_producers
 from irexec.messages import alternatives, counted
 
 
@@ -75,7 +76,7 @@ class Scope:
         if self.objections is not None:
             self.objections.begin(self.graph)
             self._check_tensors(self.objections)
-        for node in in_order(self.graph.node, taken, self.opsets, self._used):
+        for node in _in_order(self.graph.node, taken, self.opsets, self._used):
             if self.objections is None:
                 self._node(node)
             else:
@@ -309,3 +310,40 @@ def _attribute(attribute: AttributeProto, kinds: Sequence[str]) -> Any:
     if attribute.type in (AttributeProto.INTS, AttributeProto.FLOATS, AttributeProto.STRINGS):
         return [item.decode("utf-8", "replace") if isinstance(item, bytes) else item for item in value]
     return value
+
+
+def _in_order(
+    nodes: Sequence[onnx.NodeProto], taken: Mapping[str, str], opsets: Mapping[str, int], used: UsedNames
+) -> list[onnx.NodeProto]:
+    """The nodes with every producer before its consumers, whatever their order in the file.
+
+    Args:
+        nodes: the nodes of a graph.
+        taken: names that are not outputs of a node, and their descriptions in messages.
+        opsets: opsets of the domains, for messages.
+        used: the names that the nodes read.
+
+    Raises:
+        ConversionError: the graph has a cycle, or a value has two producers.
+    """
+    producers = _producers(nodes, taken, opsets)
+    order, stuck = sort_by_producers(
+        [{producers[name] for name in used.of(node) if name in producers} for node in nodes]
+    )
+    if stuck:
+        raise WithoutValueError(
+            f"{describe(nodes[stuck[0]], opsets)}: it is part of a cycle of nodes, or depends on one"
+        )
+    return [nodes[i] for i in order]
+
+
+def _producers(nodes: Sequence[onnx.NodeProto], taken: Mapping[str, str], opsets: Mapping[str, int]) -> dict[str, int]:
+    producers: dict[str, int] = {}
+    for i, node in enumerate(nodes):
+        for name in filter(None, node.output):
+            if name in taken:
+                raise WithoutValueError(f"{describe(node, opsets)}: its output {name!r} is also {taken[name]}")
+            if name in producers:
+                raise WithoutValueError(f"{describe(node, opsets)}: its output {name!r} is produced twice")
+            producers[name] = i
+    return producers
