@@ -26,23 +26,8 @@ _GATHERED = 1 << 20
 
 
 @kernels("DeformableConvolution", since=1)
-def deformable_convolution_1(task: Task) -> Iterator[Candidate]:
-    """Without mask."""
-    return _candidates(task)
-
-
 @kernels("DeformableConvolution", since=8)
-def deformable_convolution_8(task: Task) -> Iterator[Candidate]:
-    """With mask."""
-    return _candidates(task)
-
-
 @kernels("DeformableConvolution", since="irexec")
-def deformable_convolution(task: Task) -> Iterator[Candidate]:
-    """In any number of spatial axes."""
-    return _candidates(task)
-
-
 def _candidates(task: Task) -> Iterator[Candidate]:
     dtype = _float_type(task)
     if dtype is not None and 0 not in (*task.shape(0), *task.shape(2), *task.output_shape()):

@@ -38,27 +38,6 @@ def _target_shape(target: Fact) -> PartialShape:
     return tuple(at_least(size, 0) for size in sizes)
 
 
-def _broadcast_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None, mode: str) -> Fact:
-    target = _target_shape(target_shape)
-    if mode == "bidirectional":
-        return Fact(data.element, broadcast([data.shape, target]))
-    if target is None or data.shape is None:
-        return Fact(data.element, target)
-    if mode == "explicit":
-        check(axes_mapping is not None, "mode explicit needs axes_mapping")
-        _check_explicit(data.shape, target, None if axes_mapping is None else axes_mapping.ints("axes_mapping"))
-    elif mode == "pdpd":
-        check(len(data.shape) <= len(target), f"data {shape_text(data.shape)} has more axes than {shape_text(target)}")
-        _check_explicit(data.shape, target, tuple(range(len(data.shape))))
-    elif mode == "numpy":
-        check(
-            broadcastable_to(data.shape, target),
-            f"data {shape_text(data.shape)} cannot be broadcast to {shape_text(target)}",
-        )
-        return Fact(data.element, _narrowed(data.shape, target))
-    return Fact(data.element, target)
-
-
 def _narrowed(shape: Shape, target: Shape) -> Shape:
     """The target; an unknown size of it is the size of the data if the latter is known and not 1."""
     lead = len(target) - len(shape)
@@ -109,11 +88,6 @@ def broadcast_1(
     return np.broadcast_to(data, target).copy()
 
 
-@broadcast_1.shape_rule
-def _broadcast_1_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None = None, *, mode: str) -> Fact:
-    return _broadcast_facts(data, target_shape, axes_mapping, "explicit" if mode == "none" else mode)
-
-
 @op("Broadcast", since=3, symbolic=True)
 def broadcast_3(
     data: AnyTensor,
@@ -134,9 +108,27 @@ def broadcast_3(
     return np.broadcast_to(data, target).copy()
 
 
+@broadcast_1.shape_rule
 @broadcast_3.shape_rule
-def _broadcast_3_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None = None, *, mode: str) -> Fact:
-    return _broadcast_facts(data, target_shape, axes_mapping, mode)
+def _broadcast_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None = None, *, mode: str) -> Fact:
+    target = _target_shape(target_shape)
+    if mode == "bidirectional":
+        return Fact(data.element, broadcast([data.shape, target]))
+    if target is None or data.shape is None:
+        return Fact(data.element, target)
+    if mode in ("explicit", "none"):
+        check(axes_mapping is not None, "mode explicit needs axes_mapping")
+        _check_explicit(data.shape, target, None if axes_mapping is None else axes_mapping.ints("axes_mapping"))
+    elif mode == "pdpd":
+        check(len(data.shape) <= len(target), f"data {shape_text(data.shape)} has more axes than {shape_text(target)}")
+        _check_explicit(data.shape, target, tuple(range(len(data.shape))))
+    elif mode == "numpy":
+        check(
+            broadcastable_to(data.shape, target),
+            f"data {shape_text(data.shape)} cannot be broadcast to {shape_text(target)}",
+        )
+        return Fact(data.element, _narrowed(data.shape, target))
+    return Fact(data.element, target)
 
 
 @op("Tile", since=1, symbolic=True)

@@ -82,19 +82,6 @@ def _table_facts(table: Fact, indices: Fact, weights: Fact | None, count: Size) 
     return Fact(kind, None if table.shape is None else (count, *table.shape[1:]))
 
 
-def _packed_facts(table: Fact, indices: Fact, weights: Fact | None) -> Fact:
-    """One bag for each row of the indices and weights."""
-    counts = [fact.shape[0] for fact in (indices, weights) if fact is not None and fact.shape]
-    result = _table_facts(table, indices, weights, ANY)
-    if result.shape is None or not counts:
-        return result
-    return Fact(result.element, (functools.reduce(meet, counts), *result.shape[1:]))
-
-
-def _offsets_facts(table: Fact, indices: Fact, offsets: Fact, weights: Fact | None) -> Fact:
-    return _table_facts(table, indices, weights, offsets.shape[0] if offsets.shape else ANY)
-
-
 @op("EmbeddingBagOffsetsSum", since=3, widen=True, tolerance=2e-6)
 def embedding_bag_offsets_sum_3(
     emb_table: Table,
@@ -111,17 +98,6 @@ def embedding_bag_offsets_sum_3(
     return _by_offsets(emb_table, indices, offsets, default_index, per_sample_weights, "sum")
 
 
-@embedding_bag_offsets_sum_3.shape_rule
-def _embedding_bag_offsets_sum_3_facts(
-    emb_table: Fact,
-    indices: Fact,
-    offsets: Fact,
-    default_index: Fact | None = None,
-    per_sample_weights: Fact | None = None,
-) -> Fact:
-    return _offsets_facts(emb_table, indices, offsets, per_sample_weights)
-
-
 @op("EmbeddingBagOffsets", since=15, widen=True, tolerance=2e-6)
 def embedding_bag_offsets_15(
     emb_table: Table,
@@ -136,18 +112,23 @@ def embedding_bag_offsets_15(
     return _by_offsets(emb_table, indices, offsets, default_index, per_sample_weights, reduction)
 
 
+@embedding_bag_offsets_sum_3.shape_rule
 @embedding_bag_offsets_15.shape_rule
-def _embedding_bag_offsets_15_facts(
+def _offsets_facts(
     emb_table: Fact,
     indices: Fact,
     offsets: Fact,
     default_index: Fact | None = None,
     per_sample_weights: Fact | None = None,
     *,
-    reduction: Pooling,
+    reduction: Pooling = "sum",
 ) -> Fact:
-    check(per_sample_weights is None or reduction == "sum", "reduction mean does not take per_sample_weights")
-    return _offsets_facts(emb_table, indices, offsets, per_sample_weights)
+    _check_reduction(reduction, per_sample_weights)
+    return _table_facts(emb_table, indices, per_sample_weights, offsets.shape[0] if offsets.shape else ANY)
+
+
+def _check_reduction(reduction: Pooling, weights: Fact | None) -> None:
+    check(weights is None or reduction == "sum", "reduction mean does not take per_sample_weights")
 
 
 def _packed(table: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, pooling: str) -> np.ndarray:
@@ -169,11 +150,6 @@ def embedding_bag_packed_sum_3(
     return _packed(emb_table, indices, per_sample_weights, "sum")
 
 
-@embedding_bag_packed_sum_3.shape_rule
-def _embedding_bag_packed_sum_3_facts(emb_table: Fact, indices: Fact, per_sample_weights: Fact | None = None) -> Fact:
-    return _packed_facts(emb_table, indices, per_sample_weights)
-
-
 @op("EmbeddingBagPacked", since=15, widen=True, tolerance=2e-6)
 def embedding_bag_packed_15(
     emb_table: Table,
@@ -186,12 +162,18 @@ def embedding_bag_packed_15(
     return _packed(emb_table, indices, per_sample_weights, reduction)
 
 
+@embedding_bag_packed_sum_3.shape_rule
 @embedding_bag_packed_15.shape_rule
-def _embedding_bag_packed_15_facts(
-    emb_table: Fact, indices: Fact, per_sample_weights: Fact | None = None, *, reduction: Pooling
+def _packed_facts(
+    emb_table: Fact, indices: Fact, per_sample_weights: Fact | None = None, *, reduction: Pooling = "sum"
 ) -> Fact:
-    check(per_sample_weights is None or reduction == "sum", "reduction mean does not take per_sample_weights")
-    return _packed_facts(emb_table, indices, per_sample_weights)
+    """One bag for each row of the indices and weights."""
+    _check_reduction(reduction, per_sample_weights)
+    counts = [fact.shape[0] for fact in (indices, per_sample_weights) if fact is not None and fact.shape]
+    result = _table_facts(emb_table, indices, per_sample_weights, ANY)
+    if result.shape is None or not counts:
+        return result
+    return Fact(result.element, (functools.reduce(meet, counts), *result.shape[1:]))
 
 
 @op("EmbeddingSegmentsSum", since=3, widen=True, tolerance=2e-6)

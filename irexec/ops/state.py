@@ -9,6 +9,7 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import low, meet_shapes, shape_text
 from irexec.ir.facts import Fact
 from irexec.schema.attributes import AttributeShape
+from irexec.schema.elementwise import unchanged
 from irexec.schema.injected import Variables
 from irexec.schema.inputs import AnyTensor
 from irexec.schema.registry import op
@@ -30,10 +31,8 @@ def read_value_3(init_value: AnyTensor, *, variable_id: str, variables: Variable
     return value
 
 
-@read_value_3.shape_rule
-def _read_value_3_shape(init_value: Fact) -> Fact:
-    """The specification has every Assign of the variable give the type and shape of ``init_value``."""
-    return Fact(init_value.element, init_value.shape)
+# The specification has every Assign of the variable give the type and shape of ``init_value``.
+read_value_3.shape_rule(unchanged)
 
 
 @op("ReadValue", since=6, deterministic=False, stateful=True)
@@ -81,9 +80,7 @@ def assign_3(new_value: AnyTensor, *, variable_id: str, variables: Variables) ->
     return new_value
 
 
-@assign_3.shape_rule
-def _assign_3_shape(new_value: Fact) -> Fact:
-    return Fact(new_value.element, new_value.shape)
+assign_3.shape_rule(unchanged)
 
 
 @op("Assign", since=6, deterministic=False, stateful=True)
@@ -93,6 +90,4 @@ def assign_6(new_value: AnyTensor, *, variable_id: str, variables: Variables) ->
     return new_value
 
 
-@assign_6.shape_rule
-def _assign_6_shape(new_value: Fact) -> Fact:
-    return Fact(new_value.element, new_value.shape)
+assign_6.shape_rule(unchanged)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from converters.onnx.algorithms.elementwise import add_binary, add_binary_with_axis, add_elementwise, emit_binary
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
-from converters.onnx.registry import translates
+from converters.onnx.registry import add, translates
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
@@ -45,19 +46,15 @@ def _fold(ctx: TranslationContext, type: str, inputs: tuple[Value, ...]) -> Valu
     return result
 
 
-@translates("Max")
-def maximum(ctx: TranslationContext, *inputs: Value) -> Value:
-    return _fold(ctx, "Maximum", inputs)
+def _folding(type: str) -> Callable[..., Value]:
+    def translate(ctx: TranslationContext, *inputs: Value) -> Value:
+        return _fold(ctx, type, inputs)
+
+    return translate
 
 
-@translates("Min")
-def minimum(ctx: TranslationContext, *inputs: Value) -> Value:
-    return _fold(ctx, "Minimum", inputs)
-
-
-@translates("Sum")
-def sum_(ctx: TranslationContext, *inputs: Value) -> Value:
-    return _fold(ctx, "Add", inputs)
+for _operator, _type in {"Max": "Maximum", "Min": "Minimum", "Sum": "Add"}.items():
+    add(_operator, 1, "", _folding(_type))
 
 
 @translates("Mean")
@@ -123,13 +120,9 @@ _TYPES = {
 for _since, _names in _TYPES.items():
     for _operator, _type in _names.items():
         add_elementwise(_operator, _since, _type)
+add_elementwise("Round", 11, "Round", mode="half_to_even")
 
 
 @translates("Reciprocal")
 def reciprocal(ctx: TranslationContext, x: Value) -> Value:
     return ctx.emit("Divide", ctx.constant(1, x), x)
-
-
-@translates("Round", since=11)
-def round_(ctx: TranslationContext, x: Value) -> Value:
-    return ctx.emit("Round", x, mode="half_to_even")
