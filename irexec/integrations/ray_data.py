@@ -25,7 +25,7 @@ import numpy as np
 
 from irexec.errors import InputError, IrexecError, ModelError
 from irexec.integrations.extras import not_importable
-from irexec.io.processes import silenced_stderr
+from irexec.io.stderr import silenced_stderr
 from irexec.tools.batch.job import BatchJob
 from irexec.tools.batch.part import PartResult, PartRunner, PartTask
 

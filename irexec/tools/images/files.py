@@ -14,8 +14,8 @@ import numpy as np
 
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError, OpError, UnsupportedError
-from irexec.io.processes import silenced_stderr
 from irexec.io.reading import NotRegularFileError, open_regular
+from irexec.io.stderr import silenced_stderr
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}

@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from irexec.errors import InputError
-from irexec.io.processes import begin_worker
+from irexec.io.worker_process import begin_worker
 from irexec.tools.validation.files import STDIN, FileReport, report_always
 
 _DIED = "the process that validated it ended: there may be not enough memory, or it crashed"
