@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irexec.schema import loader, registry
+from irexec.schema import registry
 from irexec.tools.graph import draw
 from irexec.tools.graph.boxes import fitted, listed, width
 from irexec.tools.graph.drawing import DrawnFrame, Link
@@ -168,10 +168,10 @@ def test_what_repeats_in_a_part_that_repeats_folds_in_it() -> None:
 
 
 def test_each_operation_has_a_family() -> None:
-    loader.operations.load()
     files = {
-        type: family_of(type, f"opset{max((n for n in versions if isinstance(n, int)), default=1)}")
-        for type, versions in registry._REGISTRY.items()
+        definition.type: family_of(definition.type, f"opset{definition.since}")
+        for definition in registry.definitions()
+        if isinstance(definition.since, int)
     }
     assert set(files.values()) <= set(FAMILIES)
     plain = {type for type, family in files.items() if family == "other"}
