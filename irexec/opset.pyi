@@ -4677,7 +4677,7 @@ class ExtensionIrexec:
 
         Args:
             data: string.
-            pattern: string, rank 0.
+            pattern: string, rank 0, or 1 with a single element.
         """
 
     @staticmethod
@@ -4739,7 +4739,7 @@ class ExtensionIrexec:
 
         Args:
             data: string.
-            delimiter: string, rank 0.
+            delimiter: string, rank 0, or 1 with a single element.
         """
 
     @staticmethod
@@ -4781,7 +4781,7 @@ class ExtensionIrexec:
         Args:
             data: string, rank 1 or 2.
             patterns: string, rank 1.
-            pad_value: string, rank 0.
+            pad_value: string, rank 0, or 1 with a single element.
         """
 
 class ExtensionExtension:

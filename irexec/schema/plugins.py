@@ -86,8 +86,10 @@ class Plugins:
         self._lock = threading.RLock()
 
     def load(self, own: bool = False) -> None:
-        """Load the plug-ins that are not loaded yet, with ``own`` those of irexec too, which have only operations.
-        Other threads wait until it is done; plug-ins being loaded do not.
+        """Load the plug-ins that are not loaded yet. Other threads wait until it is done; plug-ins being loaded do not.
+
+        Args:
+            own: load the plug-ins of irexec itself too, which have operations alone.
 
         Raises:
             PluginError: a plug-in cannot be loaded; raised again by every later call.

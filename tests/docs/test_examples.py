@@ -126,7 +126,7 @@ def test_matching(expected: str, actual: str, same: bool) -> None:
 
 
 def test_a_wrong_output_is_seen_and_rewritten(tmp_path: Path) -> None:
-    page = "```console\n$ cat samples/digits/labels.txt\nzero\nnine\n$ ls samples\ndigits\nexecution_graph.xml\nray\nserve\n```\n"
+    page = "```console\n$ cat samples/digits/labels.txt\nzero\nnine\n$ ls samples\ndigits\nexecution_graph.xml\nplugin\nray\nserve\n```\n"
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     results = list(run_page(page, tmp_path / "a"))
