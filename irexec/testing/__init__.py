@@ -1,5 +1,7 @@
 """Tests of a plug-in: rows of inputs and expected outputs, run through the laws that irexec's own operations obey.
 
+::
+
     from irexec import testing
 
     ROWS = [
