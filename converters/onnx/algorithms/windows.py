@@ -60,12 +60,14 @@ class Windows:
     auto_pad: str
 
     @staticmethod
-    def of(kernel: Sequence[int], given: WindowAttributes) -> Windows:
+    def of(kernel: Sequence[int] | None, given: WindowAttributes) -> Windows:
         """The windows of ONNX attributes.
 
         Raises:
-            OpError: a list has the wrong length, or a stride or dilation is not positive.
+            OpError: there is no kernel_shape, a list has the wrong length, or a stride or dilation is not positive.
         """
+        if kernel is None:
+            raise OpError("kernel_shape is missing")
         rank, mode = len(kernel), _AUTO_PADS[given.auto_pad]
         both = broadcast_to_axes(given.pads, 2 * rank, 0, "pads")
         if mode == "valid":
