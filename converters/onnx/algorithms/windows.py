@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from irexec.errors import OpError
@@ -40,7 +40,8 @@ class WindowAttributes:
 class PoolAttributes(WindowAttributes):
     """The attributes of pooling in ONNX."""
 
-    kernel_shape: list[int]
+    # Without field() the default of the class above would be inherited.
+    kernel_shape: list[int] = field()
     ceil_mode: int = 0
 
 
@@ -60,14 +61,12 @@ class Windows:
     auto_pad: str
 
     @staticmethod
-    def of(kernel: Sequence[int] | None, given: WindowAttributes) -> Windows:
+    def of(kernel: Sequence[int], given: WindowAttributes) -> Windows:
         """The windows of ONNX attributes.
 
         Raises:
-            OpError: there is no kernel_shape, a list has the wrong length, or a stride or dilation is not positive.
+            OpError: a list has the wrong length, or a stride or dilation is not positive.
         """
-        if kernel is None:
-            raise OpError("kernel_shape is missing")
         rank, mode = len(kernel), _AUTO_PADS[given.auto_pad]
         both = broadcast_to_axes(given.pads, 2 * rank, 0, "pads")
         if mode == "valid":
