@@ -38,8 +38,10 @@ def old_state(g: Growth) -> None:
     read = Tensor(value, first.element, first.array)
     after = g.one("Tanh", binary_of(g, read))
     after = after if after.shape == read.shape else g.as_shape(after, read.shape)
+    # A function of two tensors may take its second one alone, and OpenVINO refuses an Assign-3 that does not depend on
+    # its ReadValue.
+    after = g.one("Maximum", after, read)
     g.builder.emit("Assign", after.value, variable_id=name, version=3)
-    # A function of two tensors may take its second one alone.
     g.results.append(read)
     g.add(read, after)
 
