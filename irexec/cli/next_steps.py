@@ -16,7 +16,10 @@ Shapes = Mapping[str, PartialShape] | Mapping[str | None, PartialShape]
 
 def go_on(*arguments: str) -> None:
     """Show a command of irexec that says more about what has just been reported."""
-    render.remark(f"next: {shlex.join(['irexec', *arguments])}")
+    # Not before: most commands show none.
+    from irexec.tools.commands import irexec_command
+
+    render.remark(f"next: {shlex.join(irexec_command(*arguments))}")
 
 
 def as_given(inputs: Iterable[str], shapes: Shapes | None, seed: int = 0) -> Iterator[str]:

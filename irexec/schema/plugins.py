@@ -77,10 +77,12 @@ class Plugins:
 
     Attributes:
         current: the plug-in that is being loaded.
+        given: the files and modules of ``use``, which another process does not load by itself.
     """
 
     def __init__(self) -> None:
         self.current: Plugin | None = None
+        self.given: list[str] = []
         self._loaded: dict[str, PluginError | None] = {}
         self._entry_points: list[Plugin] | None = None
         self._lock = threading.RLock()
@@ -121,6 +123,7 @@ class Plugins:
         except PluginError:
             os.environ[VARIABLE] = before
             raise
+        self.given = list(dict.fromkeys([*self.given, *names]))
 
     def _load(self, plugin: Plugin) -> None:
         self.current = plugin

@@ -8,6 +8,7 @@ import shutil
 import site
 import subprocess
 import sys
+import urllib.request
 import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -178,7 +179,24 @@ def test_it_is_changed(irexec: Call, folder: Path, python: Path) -> None:
     irexec("edit", "m.xml", "--set", "top.k=3", "-o", "edited.xml")
     assert "k" in irexec("diff", "m.xml", "edited.xml", code=1)
     irexec("extract", "m.xml", "--layers", "top", "-o", "part.xml")
-    assert "2 files: no findings" in irexec("validate", "part.xml", "edited.xml")
+    irexec("join", "m.xml", "edited.xml", "--map", "Add=x", "-o", "joined.xml")
+    assert "3 files: no findings" in irexec("validate", "part.xml", "edited.xml", "joined.xml")
+
+
+def test_it_is_served(folder: Path, python: Path) -> None:
+    pytest.importorskip("kserve")
+    x = np.load(folder / "x.npy")
+    tensor = {"name": "x", "datatype": "FP32", "shape": x.shape, "data": x.ravel().tolist()}
+    command = [python, "-m", "irexec", "serve", "m.xml", "--json", "--port", "0", "--no-grpc"]
+    with subprocess.Popen(command, cwd=folder, env=_environment(), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = f"{json.loads(process.stdout.readline())['http']}/v2/models/m/infer"
+        request = urllib.request.Request(url, json.dumps({"inputs": [tensor]}).encode())
+        request.add_header("Content-Type", "application/json")
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            (result,) = json.load(answer)["outputs"]
+        process.terminate()
+    np.testing.assert_allclose(np.reshape(result["data"], result["shape"]), _expected(x), rtol=1e-6)
 
 
 def test_it_is_converted(irexec: Call, folder: Path, python: Path) -> None:

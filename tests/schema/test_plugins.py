@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -99,6 +100,25 @@ def folder(tmp_path: Path) -> Path:
 )
 def test_a_command_takes_a_plugin(folder: Path, arguments: list[str]) -> None:
     _irexec(folder, *arguments, "--plugin", "ops.py")
+
+
+@pytest.mark.parametrize(
+    ("variables", "options", "ending"),
+    [({}, ["--plugin", "ops.py"], " --plugin=ops.py"), ({"IREXEC_PLUGINS": "ops.py"}, [], "")],
+    ids=["option", "variable"],
+)
+def test_a_next_command_has_the_plugin(
+    folder: Path, variables: dict[str, str], options: list[str], ending: str
+) -> None:
+    """A command to go on with runs as it stands, also where the plug-in is an option of the first one."""
+    _irexec(folder, "edit", "m.xml", "--set", "y.times=3", "-o", "thrice.xml", *options, **variables)
+    diff = _irexec(folder, "diff", "m.xml", "thrice.xml", *options, code=1, **variables)[1]
+    assert diff == f"next: irexec compare m.xml thrice.xml{ending}\n"
+    _irexec(folder, *shlex.split(diff)[2:], "-i", "x.npy", code=1, **variables)
+    reduction = ["reduce", "thrice.xml", "--against", "m.xml", "-i", "x.npy", "-o", "min.xml"]
+    reduce = _irexec(folder, *reduction, *options, **variables)[0].splitlines()[-1]
+    assert reduce.endswith(f" min.xml -i min.npz{ending}")
+    assert "first divergence: 'y' (Half" in _irexec(folder, *shlex.split(reduce)[1:], code=1, **variables)[0]
 
 
 def test_values_and_documentation(folder: Path) -> None:

@@ -10,6 +10,7 @@ from irexec.analysis.portability.releases import parse_release
 from irexec.analysis.validate import validate
 from irexec.errors import InputError
 from irexec.ir.findings import Finding
+from irexec.tools.commands import irexec_command
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 
@@ -75,7 +76,7 @@ class FindingCheck(Check):
     def command(self, files: Files) -> list[str]:
         options = ["--weights"] if self._needs_weights else ["--portability"] if self._is_of_portability else []
         options += ["--for", self.release] if self.release is not None else []
-        return ["irexec", "validate", *options, files.model]
+        return irexec_command("validate", *options, files.model)
 
     @property
     def _needs_weights(self) -> bool:

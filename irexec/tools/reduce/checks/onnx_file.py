@@ -10,6 +10,7 @@ from irexec.analysis.model import Model
 from irexec.analysis.precision import precision_argument
 from irexec.errors import IrexecError
 from irexec.ir.graph import Value
+from irexec.tools.commands import irexec_command
 from irexec.tools.engines.runtimes import open_runtime
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Failure, Files, given_options
@@ -57,4 +58,4 @@ class OnnxFileCheck(AgainstRuntime):
     def command(self, files: Files) -> list[str]:
         expected = [] if files.expected is None else ["--assert", files.expected]
         options = [*expected, *given_options(rtol=self.rtol, atol=self.atol), *precision_argument(self.precision)]
-        return ["irexec", "infer", files.model, *files.input_options, *options]
+        return irexec_command("infer", files.model, *files.input_options, *options)

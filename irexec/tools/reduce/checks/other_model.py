@@ -16,6 +16,7 @@ from irexec.analysis.precision import DEFAULT_PRECISION, Precision, precision_ar
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError
 from irexec.ir.graph import Node, Value
+from irexec.tools.commands import irexec_command
 from irexec.tools.compare.comparing import Comparing
 from irexec.tools.compare.comparison import TensorRow
 from irexec.tools.compare.inputs import recorded_inputs
@@ -193,7 +194,7 @@ class OtherModelCheck(Check):
     def command(self, files: Files) -> list[str]:
         options = [*files.input_options, *given_options(rtol=self._options.rtol, atol=self._options.atol)]
         precision = precision_argument(self.precision)
-        return ["irexec", "compare", files.expected or "", files.model, *options, *precision]
+        return irexec_command("compare", files.expected or "", files.model, *options, *precision)
 
 
 def _size(rows: Iterable[TensorRow]) -> int:

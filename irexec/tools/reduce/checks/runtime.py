@@ -16,6 +16,7 @@ from irexec.errors import EngineError, InputError, IrexecError, NodeError, RunTi
 from irexec.ir.graph import Value
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
+from irexec.tools.commands import irexec_command
 from irexec.tools.compare.tolerances import RTOL
 from irexec.tools.engines.runtimes import Worker, open_runtime, precision_beside, require_runtime
 from irexec.tools.reduce.candidate import Candidate
@@ -95,7 +96,7 @@ class RuntimeCheck(AgainstRuntime):
     def command(self, files: Files) -> list[str]:
         options = [*files.input_options, *given_options(rtol=self.rtol, atol=self.atol)]
         precision = [f"--precision={self.precision}"] if self.precision != precision_beside(self.name) else []
-        return ["irexec", "compare", files.model, "--b-runtime", self.name, *options, *precision]
+        return irexec_command("compare", files.model, "--b-runtime", self.name, *options, *precision)
 
     def close(self) -> None:
         if self._worker is not None:

@@ -9,6 +9,7 @@ import numpy as np
 from irexec.analysis.model import Model
 from irexec.analysis.precision import DEFAULT_PRECISION, Precision, precision_argument
 from irexec.errors import IrexecError
+from irexec.tools.commands import irexec_command
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 from irexec.tools.reduce.later_runs import after_run
@@ -61,7 +62,7 @@ class ValuesCheck(Check):
 
     def command(self, files: Files) -> list[str]:
         precision = precision_argument(self.precision)
-        return ["irexec", "infer", files.model, *files.input_options, "--trap", ",".join(self.kinds), *precision]
+        return irexec_command("infer", files.model, *files.input_options, "--trap", ",".join(self.kinds), *precision)
 
 
 def _count(array: np.ndarray, kind: str) -> int:
