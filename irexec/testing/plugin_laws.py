@@ -27,7 +27,8 @@ from irexec.tools.script import script
 
 
 def observed_runs_are_the_same(row: Case, expected: Arrays) -> None:
-    """A run that is observed gives the same, and the observer sees the outputs of the layer."""
+    """A run that is observed gives the same, and the observer sees the outputs of the layer, unless compilation has
+    computed a layer without inputs."""
     for optimize in (False, True):
         model, fed = model_of(row)
         compiled = compile_model(model, optimize=optimize, precision="as-written")
@@ -38,8 +39,9 @@ def observed_runs_are_the_same(row: Case, expected: Arrays) -> None:
                 seen.append([output.copy() for output in step.outputs if output is not None])
 
         assert_same(list(compiled.run(fed, on_layer=observe).values()), expected, row)
-        assert len(seen) == 1, f"the layer is observed {len(seen)} times, expected once"
-        assert_same(seen[0], expected, row)
+        assert len(seen) == 1 or not (seen or row.inputs), f"the layer is observed {len(seen)} times, expected once"
+        for outputs in seen:
+            assert_same(outputs, expected, row)
 
 
 def fast_kernels_agree(row: Case, expected: Arrays) -> None:
@@ -78,7 +80,8 @@ def its_script_makes_it_again(row: Case, expected: Arrays) -> None:
 
 def it_is_documented(row: Case, expected: Arrays) -> None:
     """``irexec ops`` shows a sentence about the operation, which is the first line of its docstring."""
-    (line,) = [line for line in matching((row.type,)) if line.version == row.definition.version]
+    identity = row.type, row.definition.version
+    (line,) = [line for line in matching((row.type,)) if (line.type, line.version) == identity]
     assert line.summary.endswith("."), f"the kernel of {row.type} has no sentence as its docstring"
 
 

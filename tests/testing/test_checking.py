@@ -15,6 +15,7 @@ from irexec.errors import InputError
 from irexec.plugins import Candidate, Fact, FloatTensor, Kernel, StringTensor, operation, translates
 from irexec.schema.extension import TRANSLATORS
 from irexec.schema.registry import discard
+from irexec.testing.plugin_laws import PLUGIN_LAWS
 
 _DOMAINS = map("checked{}.ops".format, itertools.count())
 
@@ -33,14 +34,14 @@ def _rule(data: Fact, k: int) -> Fact:
 class Kept(Kernel):
     """The largest values."""
 
-    def __init__(self, k: int, offset: float = 0) -> None:
+    def __init__(self, k: int, offsets: Iterator[float]) -> None:
         super().__init__("partition")
-        self._k, self._offset = k, offset
+        self._k, self._offsets = k, offsets
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Any) -> None:
         kth = np.partition(inputs[0], -self._k, axis=-1)[..., -self._k, None]
         np.multiply(inputs[0], inputs[0] >= kth, out=outputs[0])
-        outputs[0][...] += self._offset
+        outputs[0][...] += next(self._offsets)
 
 
 Define = Callable[..., str]
@@ -52,26 +53,30 @@ def define() -> Iterator[Define]:
     made: list[Any] = []
 
     def define(
-        kernel: Callable[..., Any] = _kernel, rule: Callable[..., Any] = _rule, offset: float = 0,
+        kernel: Callable[..., Any] = _kernel,
+        rule: Callable[..., Any] = _rule,
+        offsets: Callable[[], Iterator[float]] = lambda: itertools.repeat(0),
         doc: str = "The ``k`` largest values of the last axis; all others become zero.",
-    ) -> str:  # fmt: skip
+        others: Sequence[str] = (),
+    ) -> str:
         def keep_top(data: FloatTensor, *, k: int = 1) -> np.ndarray:
             return kernel(data, k)
 
         keep_top.__doc__ = doc
         domain = next(_DOMAINS)
-        defined = operation("KeepTop", domain=domain)(keep_top)
+        for type in ("KeepTop", *others):
+            defined = operation(type, domain=domain)(keep_top)
 
-        @defined.shape_rule
-        def keep_top_shape(data: Fact, *, k: int = 1) -> Fact:
-            return rule(data, k)
+            @defined.shape_rule
+            def keep_top_shape(data: Fact, *, k: int = 1) -> Fact:
+                return rule(data, k)
 
-        @defined.fast_kernel
-        def candidates(task: Any) -> Iterator[Candidate]:
-            if task.shape(0) and task.inputs[0].element is irexec.f32:
-                yield Candidate(100.0, lambda: Kept(task.attributes["k"], offset))
+            @defined.fast_kernel
+            def candidates(task: Any) -> Iterator[Candidate]:
+                if task.shape(0) and task.inputs[0].element is irexec.f32:
+                    yield Candidate(100.0, lambda: Kept(task.attributes["k"], offsets()))
 
-        made.append(defined)
+            made.append(defined)
         return domain
 
     yield define
@@ -96,24 +101,33 @@ def test_rows_of_a_plugin_that_is_right(define: Define) -> None:
         testing.check(row)
 
 
-_FAULTS: dict[str, tuple[dict[str, Any], str]] = {
-    "wrong values": ({"kernel": lambda data, k: data + k}, "law_1_gives"),
-    "its input": ({"kernel": lambda data, k: data}, "law_2_leaves_inputs_alone"),
-    "a loose rule": ({"rule": lambda data, k: Fact(data.element, None)}, "law_3_exact_facts"),
-    "a rule that needs the rank": ({"rule": lambda data, k: Fact(data.element, (*data.shape,))}, "law_4_facts_admit"),
-    "a wrong fast kernel": ({"offset": 1}, "fast_kernels_agree"),
-    "no docstring": ({"doc": ""}, "it_is_documented"),
-}
+_FAULTS: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "wrong values": ({"kernel": lambda data, k: data + k}, {"law_1_gives"}),
+    "its input": ({"kernel": lambda data, k: data}, {"law_2_leaves_inputs_alone"}),
+    "a loose rule": ({"rule": lambda data, k: Fact(data.element, None)}, {"law_3_exact_facts", "wrong_ports_are_found"}),
+    "a rule that needs the rank": ({"rule": lambda data, k: Fact(data.element, (*data.shape,))}, {"law_4_facts_admit"}),
+    "C order alone": ({"kernel": lambda data, k: _kernel(data, k) * data.flags.c_contiguous}, {"law_5_layouts"}),
+    "a wrong fast kernel": (
+        {"offsets": lambda: itertools.repeat(1)}, {"law_6_runs", "fast_kernels_agree", "observed_runs_are_the_same"}
+    ),
+    "a fast kernel that depends on earlier runs": ({"offsets": itertools.count}, {"law_7_again"}),
+    "two types with one function": ({"others": ["Keep_Top"]}, {"its_script_makes_it_again"}),
+    "no docstring": ({"doc": ""}, {"it_is_documented"}),
+}  # fmt: skip
+
+
+def test_every_law_can_be_broken() -> None:
+    assert set().union(*(laws for _, laws in _FAULTS.values())) == {law.__name__ for law in PLUGIN_LAWS}
 
 
 @pytest.mark.parametrize("fault", _FAULTS)
 def test_a_fault_breaks_a_law(define: Define, fault: str) -> None:
-    options, law = _FAULTS[fault]
+    options, laws = _FAULTS[fault]
     row = _row(define(**options))
     with pytest.raises((AssertionError, irexec.OpError, ExceptionGroup)) as caught:
         testing.check(row)
     errors = caught.value.exceptions if isinstance(caught.value, ExceptionGroup) else (caught.value,)
-    assert f"{row.id} breaks {law}" in [note for error in errors for note in error.__notes__]
+    assert {f"{row.id} breaks {law}" for law in laws} <= {note for error in errors for note in error.__notes__}
 
 
 def test_facts_and_refusals_that_are_not_so(define: Define) -> None:
@@ -143,6 +157,24 @@ def test_sizes_that_depend_on_elements() -> None:
             testing.check(testing.case("Words", "words.ops", ["a b", "c"], **arguments))
     finally:
         discard(words)  # type: ignore[arg-type]
+
+
+def test_an_operation_without_inputs() -> None:
+    """A run need not observe a layer that compilation has computed."""
+
+    @operation("Sevens", domain="sevens.ops")
+    def sevens(*, count: int = 2) -> np.ndarray:
+        """Seven, ``count`` times."""
+        return np.full(count, 7, np.float32)
+
+    @sevens.shape_rule
+    def _(*, count: int = 2) -> Fact:
+        return Fact(irexec.f32, (count,))
+
+    try:
+        testing.check(testing.case("Sevens", "sevens.ops", count=3, gives=[7.0, 7.0, 7.0], id="three"))
+    finally:
+        discard(sevens)  # type: ignore[arg-type]
 
 
 def test_a_conversion(define: Define) -> None:
