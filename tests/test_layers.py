@@ -49,6 +49,7 @@ for _name in _LAYERS.keys() - {"startup", "saving", "deprecation", "messages", "
     _LAYERS[_name] |= {"records", "messages"}
 # The groups of tools, from the lowest on, and the groups that each may import.
 _TOOLS: dict[str, set[str]] = {
+    "commands": set(),
     "sections": set(),
     "operations": set(),
     "demo": set(),
@@ -66,7 +67,7 @@ _TOOLS: dict[str, set[str]] = {
     "graph": {"arrays", "images", "inspect", "measure", "run"},
     "compare": {"arrays", "engines", "images", "run"},
     "verify": {"arrays", "compare", "engines", "run"},
-    "reduce": {"arrays", "compare", "engines", "run"},
+    "reduce": {"arrays", "commands", "compare", "engines", "run"},
     "joining": set(),
     "extracting": {"arrays", "reduce", "run"},
     "report": {"arrays", "graph", "images", "inspect", "run", "sections"},
