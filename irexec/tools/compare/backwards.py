@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from irexec.analysis.constant_layers import constant_layers
 from irexec.ir.graph import Node, Value
 from irexec.tools.compare.isolate import Isolated
 from irexec.tools.compare.observe import Facts, Observed
 from irexec.tools.compare.open_sides import OpenSides
 from irexec.tools.compare.pairs import VALUES, TensorPair
-from irexec.tools.compare.rows import Rows, arranged
+from irexec.tools.compare.rows import Rows, arranged, is_varied, positions
+from irexec.tools.compare.sides import ModelSide, computed_from_shapes
 
 REASON = VALUES[1]
 _CANDIDATES = 6
@@ -31,15 +31,10 @@ _EXPANSIONS = 4
 """Maximum number of layers of B without a counterpart that run together."""
 _OPEN = 2
 """Maximum number of tensors of B that are paired by one trial."""
-_SEARCHED = 300
-"""Maximum number of layers in front of a tensor that are searched for another tensor."""
 _TRIALS = 600
 """Maximum number of trials."""
-_GIVEN = ("Parameter", "Constant")
 _SPATIAL = 2
 """Number of axes with sizes that a pad or stride changes."""
-_VARIED = 8
-"""Minimum number of different elements of a tensor that confirms a trial."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +72,9 @@ class Backwards:
         self._facts_a, self._facts_b = facts
         self._partners = {value: context.pairs.by_b[value] for value in known if value in context.pairs.by_b}
         self._agreeing = {one.value for one in rows.found if one.row.agreement.agrees}
-        self._constant = constant_layers(context.b.model)
+        self._computed = computed_from_shapes(context.b.model)
+        self._position_a = positions(context.a.order if isinstance(context.a, ModelSide) else ())
+        self._position_b = positions(context.b.order)
         self._left = _TRIALS
 
     def pairs(self) -> list[TensorPair]:
@@ -122,9 +119,9 @@ class Backwards:
         return Target(self._partners[value], value, opened, frozenset(inside - {value}))
 
     def _open(self, node: Node) -> Iterator[Value]:
-        """Inputs of a layer without a known partner."""
+        """Inputs of a layer without a known partner, but for those that B computes from constants or shapes alone."""
         for value in dict.fromkeys(node.inputs):
-            if value is None or value.node.constant is not None or value.node in self._constant:
+            if value is None or value.node.constant is not None or value.node in self._computed:
                 continue
             if value.node.type != "Parameter" and value not in self._partners:
                 yield value
@@ -158,7 +155,7 @@ class Backwards:
         seen, layer = {target.a}, [target.a]
         for _ in range(_LAYERS):
             sources = [source for one in layer for source in one.node.inputs if source is not None]
-            layer = [one for one in dict.fromkeys(sources) if one not in seen and one.node.type not in _GIVEN]
+            layer = [one for one in dict.fromkeys(sources) if one not in seen and one.node.type != "Parameter"]
             seen.update(layer)
             for one in layer:
                 own = _type_and_shape(one, self._facts_a)
@@ -171,7 +168,7 @@ class Backwards:
         trials: list[Trial] = []
         for target in targets:
             choices = itertools.product(*(self._candidates(target, value) for value in target.open))
-            likely = sorted(choices, key=lambda chosen: _unlikeliness(target.open, chosen))
+            likely = sorted(choices, key=lambda chosen: self._unlikeliness(target.open, chosen))
             trials += [(target, chosen) for chosen in likely[:_CANDIDATES]]
         found: dict[Target, tuple[Value, ...]] = {}
         for batch in _disjoint(trials):
@@ -183,6 +180,19 @@ class Backwards:
             found |= {target: chosen for target, chosen in batch if target in reproduced}
         return found
 
+    def _unlikeliness(self, values: Sequence[Value], partners: Sequence[Value]) -> tuple[int, int]:
+        """Sort key of partners: layers of other types, and tensors of B that depend on each other otherwise than in A.
+
+        A sum is the same with its operands exchanged, but the operand of a residual sum that was there first is so in
+        both models.
+        """
+        pairs = list(zip(values, partners, strict=True))
+        crossed = sum(
+            depends(one, other, self._position_b) is not depends(partner, its, self._position_a)
+            for (one, partner), (other, its) in itertools.permutations(pairs, 2)
+        )
+        return crossed, sum(one.node.type != partner.node.type for one, partner in pairs)
+
     def _reproduced(self, batch: Sequence[Trial]) -> set[Target]:
         """The targets with A's values, of a batch with one value for each tensor of B."""
         sources: dict[Value, Value | str] = dict(self._partners)
@@ -190,6 +200,7 @@ class Backwards:
         for target, chosen in batch:
             sources |= zip(target.open, chosen, strict=True)
             inside |= target.inside
+        inside |= self._rows.unreadable
         sources = {value: one for value, one in sources.items() if value not in inside}
         shapes = {
             value: fact.static_shape
@@ -212,38 +223,22 @@ class Backwards:
         expected = given.arrays.get(target.a)
         order = self._context.pairs.orders.get(target.b, ())
         return expected is not None and all(
-            np.unique(theirs.ravel()[:4096]).size >= min(_VARIED, theirs.size)
+            is_varied(theirs)
             and self._rows.agreement(target.a, target.b, arranged(theirs, mine.shape, order), mine).agrees
             for mine, theirs in zip(arrays, expected, strict=True)
         )
 
 
-def _unlikeliness(values: Sequence[Value], partners: Sequence[Value]) -> tuple[int, int]:
-    """Sort key of partners: layers of other types, and tensors of B that depend on each other otherwise than in A.
-
-    A sum is the same with its operands exchanged, but the operand of a residual sum that was there first is so in both
-    models.
-    """
-    pairs = list(zip(values, partners, strict=True))
-    crossed = sum(
-        _depends(one, other) is not _depends(partner, its) and _depends(partner, its) is not None
-        for (one, partner), (other, its) in itertools.permutations(pairs, 2)
-    )
-    return crossed, sum(one.node.type != partner.node.type for one, partner in pairs)
-
-
-def _depends(value: Value, source: Value) -> bool | None:
-    """Whether a tensor is computed from another one; None if too many layers are in front of it."""
+def depends(value: Value, source: Value, position: Mapping[Node, int]) -> bool:
+    """Whether a tensor is computed from another one, in a graph with these positions of its layers."""
     waiting, seen = [value.node], {value.node}
     while waiting:
         for one in waiting.pop().inputs:
             if one is source:
                 return True
-            if one is not None and one.node not in seen:
+            if one is not None and one.node not in seen and position[one.node] > position[source.node]:
                 seen.add(one.node)
                 waiting.append(one.node)
-        if len(seen) > _SEARCHED:
-            return None
     return False
 
 

@@ -8,18 +8,17 @@ tensor of A where B lacks a layer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.model import Model
 from irexec.ir.graph import Node, Value
-from irexec.tools.compare.edits import Theirs, edits
+from irexec.tools.compare.edits import Edit, Theirs, edits, edits_of_sizes, is_integer
 from irexec.tools.compare.part_of_b import PartOfB
+from irexec.tools.compare.rows import is_varied
 
-_VARIED = 8
-"""Minimum number of different elements of a tensor that confirms a change."""
 _GIVEN = ("Parameter", "Constant")
 
 
@@ -30,25 +29,34 @@ def corrections(part: PartOfB, a: Model, b: Model) -> dict[Node, str]:
         part: the layers that may be at fault, and others in front of the tensor that differs.
         a, b: both models.
     """
-    expected = part.expected
-    if np.unique(expected.ravel()[:4096]).size < min(_VARIED, expected.size):
+    if not is_varied(part.expected):
         return {}
-    of_a = constant_layers(a)
-    found = _edited(part, _theirs(part, of_a), constant_layers(b)) | _with_tensors_of_a(part, of_a)
+    of_a, of_b = constant_layers(a), constant_layers(b)
+    theirs = _theirs(part, of_a)
+    found = _edited(part, lambda node: edits(node, theirs, of_b)) | _with_tensors_of_a(part, of_a)
+    if not found:
+        sizes = _sizes(part)
+        found = _edited(part, lambda node: edits_of_sizes(node, sizes))
     return {node: found[node] for node in part.nodes if node in found}
 
 
-def _edited(part: PartOfB, theirs: Theirs, constant: set[Node]) -> dict[Node, str]:
+def _edited(part: PartOfB, edits_of: Callable[[Node], Iterator[Edit]]) -> dict[Node, str]:
     """The layers for which a change gives A's tensor; the last layers are tried first."""
     found: dict[Node, str] = {}
     for node in reversed(part.nodes):
-        for edit in edits(node, theirs, constant):
+        for edit in edits_of(node):
             if part.left <= 0:
                 return found
             if part.agrees(part.computed(edit=edit)):
                 found[node] = edit.text
                 break
     return found
+
+
+def _sizes(part: PartOfB) -> dict[Value, np.ndarray]:
+    """Computed integers inside the part, such as the sizes of tensors."""
+    values = [value for node in part.nodes if node.type != "Constant" for value in node.outputs if is_integer(value)]
+    return part.inner(values)
 
 
 def _theirs(part: PartOfB, constant: set[Node]) -> Theirs:

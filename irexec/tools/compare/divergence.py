@@ -11,12 +11,9 @@ import numpy as np
 from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.f32_arithmetic import HALVES
 from irexec.analysis.matching.side import attribute_values
-from irexec.analysis.model import Model
-from irexec.dtypes.elements import I32, I64
 from irexec.errors import IrexecError
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node, Value
-from irexec.ir.order import topological
 from irexec.messages import counted
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import ComparedLayer, Divergence, InputRow, Suspect
@@ -25,6 +22,7 @@ from irexec.tools.compare.open_sides import OpenSides
 from irexec.tools.compare.pairs import FOLDED
 from irexec.tools.compare.reordering import MOVES, reordering
 from irexec.tools.compare.rows import Ancestors, Found, Rows, layer, paths_of
+from irexec.tools.compare.sides import computed_from_shapes
 from irexec.tools.compare.trials import with_trials
 
 _TELLING = 8
@@ -74,7 +72,7 @@ def blame_reordering(rows: Rows, context: OpenSides) -> None:
     """
     by_value = {found.value: found for found in rows.found}
     ancestors = Ancestors(by_value, context.b.model)
-    of_shapes = _computed_from_shapes(context.b.model)
+    of_shapes = computed_from_shapes(context.b.model)
     moved: dict[Value, Found] = {}
     innocent: set[Value] = set()
     for found in rows.found:
@@ -129,7 +127,7 @@ def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancesto
     if first.is_other_values:
         nodes = _computing(first.value.node, nodes)
     model = context.b.model
-    constant, of_shapes = constant_layers(model), _computed_from_shapes(model)
+    constant, of_shapes = constant_layers(model), computed_from_shapes(model)
     between: dict[Node, Suspect] = {}
     shapes: dict[Node, Suspect] = {}
     for node in nodes:
@@ -211,7 +209,8 @@ def _axes_from(first: Found, by_value: Mapping[Value, Found], context: OpenSides
 def _misread(first: Found, context: OpenSides) -> list[Node]:
     """Layers in front of an input at which A's layer reads a tensor that B does not have.
 
-    One of them may be at fault: B lacks a layer after it, or a layer such as a Transpose moves elements otherwise.
+    One of them may be at fault: B lacks a layer after it, or a layer such as a Transpose moves elements otherwise. The
+    same holds if B has the tensor, but in front of such a layer.
     """
     node, of_a = first.value.node, context.pairs.layer_of_a(first.value.node)
     if of_a is None or of_a.type != node.type:
@@ -220,15 +219,21 @@ def _misread(first: Found, context: OpenSides) -> list[Node]:
     found: dict[Node, None] = {}
     for value, theirs in zip(node.inputs, of_a.inputs, strict=False):
         partner = None if value is None else context.pairs.by_b.get(value)
-        if theirs is None or partner is None or partner in of_a.inputs or theirs in paired:
+        if theirs is None or partner is None or partner in of_a.inputs or _are_equal_in_a(theirs, partner, context):
             continue
-        if _are_equal_in_a(theirs, partner, context):
-            continue
-        source: Value | None = value
-        while source is not None and source.node.type not in ("Parameter", "Constant") and len(found) < _SMALL_SET - 1:
-            found[source.node] = None
-            source = source.node.inputs[0] if source.node.type in MOVES else None
-    return list(found)
+        moved = _moved(value)
+        if theirs not in paired or any(context.pairs.by_b.get(one) is theirs for one in moved[1:]):
+            found |= dict.fromkeys(one.node for one in moved)
+    return list(found)[: _SMALL_SET - 1]
+
+
+def _moved(value: Value | None) -> list[Value]:
+    """A value and the values in front of it with the same elements, up to the first that is computed."""
+    found: list[Value] = []
+    while value is not None and value.node.type not in ("Parameter", "Constant"):
+        found.append(value)
+        value = value.node.inputs[0] if value.node.type in MOVES else None
+    return found
 
 
 def _has_right_shape(one: Found) -> bool:
@@ -272,19 +277,6 @@ def _few(shapes: Mapping[Node, Suspect], chosen: set[Node]) -> dict[Node, Suspec
 def _is_float(node: Node) -> bool:
     facts = (value.fact for value in node.outputs)
     return any(fact is not None and fact.element is not None and fact.element.is_float for fact in facts)
-
-
-def _computed_from_shapes(model: Model) -> set[Node]:
-    """Layers with results from constants alone, and layers of integers from shapes, layers of bodies included."""
-    graphs = [model, *(body.graph for node in model.walk() for body in node.bodies.values())]
-    found = {node for graph in graphs for node in constant_layers(graph)}
-    for graph in graphs:
-        for node in topological(graph)[0]:
-            sources = [value.node for value in node.inputs if value is not None]
-            are_integers = all(value.fact is not None and value.fact.element in (I32, I64) for value in node.outputs)
-            if sources and are_integers and all(one.type in ("ShapeOf", "Constant") or one in found for one in sources):
-                found.add(node)
-    return found
 
 
 def _suspect(value: Value, first: Found, by_value: Mapping[Value, Found], context: OpenSides) -> Suspect:

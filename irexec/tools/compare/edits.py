@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from irexec.analysis.builder import packed
-from irexec.dtypes.elements import Element
+from irexec.dtypes.elements import Element, element_of
 from irexec.errors import UnsupportedError
 from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
@@ -21,10 +22,14 @@ from irexec.tools.compare.folded import COMMUTATIVE
 
 _LISTED = 8
 """Maximum number of integers of an attribute or a constant that are changed one by one."""
+_PARTS = 8
+"""Maximum number of parts of one constant of A that are tried."""
 _OPERANDS = 10
 """Maximum number of pairs of inputs that are exchanged."""
 _ORDERS = 4
 """Maximum number of axes of a Transpose for which all orders are tried; of more axes two are exchanged."""
+_SIZES = 64
+"""Limit of the integers that are tried in place of a computed one."""
 _GIVEN = ("Parameter", "Constant", "Result", "ReadValue", "Assign")
 
 
@@ -156,14 +161,22 @@ def _with_constant_of_a(node: Node, i: int, value: Value, theirs: Theirs) -> Ite
 
 
 def _fitting(array: np.ndarray, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
-    """An array in another shape: with as many elements, transposed, or repeated."""
-    size = int(np.prod(shape, dtype=np.int64))
+    """An array in another shape: with as many elements, transposed, or repeated; or parts of an array.
+
+    The parts of one constant of A may be the weights of several layers of B.
+    """
+    size = math.prod(shape)
     if array.size == size:
         yield array.reshape(shape)
         if array.ndim == 2 and min(array.shape) > 1 and array.T.shape == shape:
             yield array.T
     elif array.size == 1:
         yield np.full(shape, array.reshape(()), array.dtype)
+    elif size < array.size <= _PARTS * size:
+        for axis, length in enumerate(array.shape):
+            part, left = divmod(size * length, array.size)
+            for start in range(0, length - part + 1, part) if not left else ():
+                yield from _fitting(array.take(range(start, start + part), axis), shape)
 
 
 def _replace(node: Node, nodes: list[Node], *, i: int, array: np.ndarray, element: Element) -> None:
@@ -210,6 +223,27 @@ def _near(node: Node, value: int, count: int) -> list[int]:
     fact = node.inputs[0].fact if node.inputs and node.inputs[0] is not None else None
     rank = len(fact.shape) if count == 1 and fact is not None and fact.shape is not None else 0
     return [one for one in dict.fromkeys([value - 1, value + 1, *range(rank)]) if one != value]
+
+
+def edits_of_sizes(node: Node, sizes: Mapping[Value, np.ndarray]) -> Iterator[Edit]:
+    """The layer with other integers in place of a computed one: B may lack a layer in front of it."""
+    for i, value in enumerate(node.inputs):
+        if value is not None and value in sizes:
+            size = int(sizes[value].reshape(()))
+            element = element_of(sizes[value].dtype)
+            for other in range(min(_SIZES, 2 * size + 1)):
+                if other != size:
+                    array = np.full_like(sizes[value], other)
+                    change = partial(_replace, i=i, array=array, element=element)
+                    yield Edit(node, f"{other} in place of {size} at input {i}", change)
+
+
+def is_integer(value: Value) -> bool:
+    """Whether a value is a single integer."""
+    fact = value.fact
+    if fact is None or fact.element is None or not fact.is_static or not fact.element.is_integer:
+        return False
+    return math.prod(fact.static_shape) == 1
 
 
 def _left_out(node: Node) -> Iterator[Edit]:

@@ -20,7 +20,7 @@ from irexec.tools.arrays.agreement import Agreement, Tolerance
 from irexec.tools.compare.isolate import Isolated, Sources
 from irexec.tools.compare.observe import Facts, Observed
 from irexec.tools.compare.open_sides import OpenSides
-from irexec.tools.compare.pairs import FOLDED, TensorPair
+from irexec.tools.compare.pairs import TensorPair
 from irexec.tools.compare.rows import Ancestors, Found, Rows, fitted
 from irexec.tools.compare.tolerances import RTOL
 
@@ -72,9 +72,8 @@ class Judge:
         of_value = {pair.b: pair for pair in self._context.pairs.tensors}
         chosen = [of_value[one.value] for one in found if one.value in of_value and one.value not in self._tried]
         self._tried |= {pair.b for pair in chosen}
-        # Layers cannot read a Constant of A in another shape: they read what B computes in its place.
-        unfit = {one.value for one in self._rows.found if one.row.how == FOLDED and one.is_reshaped}
-        sources = {value: one for value, one in self._context.sources().items() if value not in unfit}
+        unreadable = self._rows.unreadable
+        sources = {value: one for value, one in self._context.sources().items() if value not in unreadable}
         for batch in self._context.batches(chosen, self._facts):
             made = self._judged(batch, sources, self._context.observed_a, self._context.pairs.orders)
             # Layers that do not fit A's tensors stay without a judgement: B's own tensors alone show no difference to

@@ -15,7 +15,7 @@ from irexec.tools.compare.edits import Edit
 from irexec.tools.compare.isolate import Apart, Isolated
 from irexec.tools.compare.observe import Observed
 from irexec.tools.compare.open_sides import OpenSides
-from irexec.tools.compare.pairs import TensorPair
+from irexec.tools.compare.pairs import VALUES, TensorPair
 from irexec.tools.compare.rows import Found, Rows, fitted
 from irexec.tools.compare.sides import ModelSide
 
@@ -46,7 +46,12 @@ class PartOfB:
 
     def __init__(self, pair: TensorPair, run: int, candidates: set[Node], rows: Rows, context: OpenSides) -> None:
         self.pair, self._run, self._rows, self._context = pair, run, rows, context
-        sources = {value: one for value, one in context.sources().items() if value.node not in candidates}
+        unreadable = rows.unreadable
+        sources = {
+            value: one
+            for value, one in context.sources().items()
+            if value.node not in candidates and value not in unreadable
+        }
         shapes = {one.value: one.row.shape for one in rows.found}
         self._isolated = Isolated(context.b, sources, context.options, shapes, context.pairs.orders)
         self.nodes: list[Node] = list(self._isolated.nodes([pair]))
@@ -91,10 +96,16 @@ class PartOfB:
         """Number of layers without Constants."""
         return sum(node.type != "Constant" for node in self.nodes)
 
-    @property
+    @cached_property
     def expected(self) -> np.ndarray:
-        """The tensor of A."""
-        return self.of_a(self.pair.a)
+        """The tensor of A, in B's shape if the values differ and the shapes only in axes of size 1."""
+        own, expected = self.own, self.of_a(self.pair.a)
+        if own is None or self.pair.how not in VALUES or self.pair.order:
+            return expected
+        if not _differ_in_ones(own.shape, expected.shape):
+            return expected
+        arranged = expected.reshape(own.shape)
+        return expected if self._agree(own, arranged) else arranged
 
     def of_a(self, value: Value | str) -> np.ndarray:
         """A tensor of A: of the region, or the partner of the tensor."""
@@ -133,9 +144,10 @@ class PartOfB:
 
     def agrees(self, array: np.ndarray | None) -> bool:
         """Whether an array agrees with A's tensor."""
-        if array is None:
-            return False
-        return self._rows.agreement(self.pair.a, self.pair.b, *fitted(self.pair, self.expected, array)).agrees
+        return array is not None and self._agree(array, self.expected)
+
+    def _agree(self, array: np.ndarray, expected: np.ndarray) -> bool:
+        return self._rows.agreement(self.pair.a, self.pair.b, *fitted(self.pair, expected, array)).agrees
 
     def _made(self, changed: Mapping[Value, np.ndarray]) -> Apart:
         given = {value: self.given(value) for value in self.inputs}
@@ -150,3 +162,8 @@ class PartOfB:
                     found[value] = None
                     waiting.append(value)
         return list(found)
+
+
+def _differ_in_ones(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether two shapes differ, and only in axes of size 1."""
+    return one != other and [size for size in one if size != 1] == [size for size in other if size != 1]

@@ -17,6 +17,8 @@ from irexec.tools.compare.pairs import FOLDED, VALUES, InnerPair, TensorPair
 from irexec.tools.compare.sides import ordered
 from irexec.tools.compare.tolerances import Tolerances
 
+_VARIED = 7
+"""Minimum number of elements other than the most frequent one of a tensor that confirms a trial."""
 _SHAPED = ("Broadcast", "ReadValue")
 """Layers with results that are often filled with one value."""
 
@@ -146,6 +148,11 @@ class Rows:
         """Whether all rows agree."""
         return all(one.row.agreement.agrees for one in self.found)
 
+    @property
+    def unreadable(self) -> set[Value]:
+        """Values of B that A has as Constants of another shape: layers of B read what B computes in their place."""
+        return {one.value for one in self.found if one.row.how == FOLDED and one.is_reshaped}
+
     def sort(self) -> None:
         """Bring the rows into the order in which B computes them."""
         self.found.sort(key=lambda found: found.position)
@@ -155,6 +162,15 @@ def _are_other_values(one: np.ndarray, other: np.ndarray) -> bool:
     """Whether two tensors differ in the set of their values, up to rounding."""
     a, b = np.unique(one), np.unique(other)
     return a.dtype.kind in "fiu" and (a.shape != b.shape or not np.allclose(a, b, rtol=1e-5))
+
+
+def is_varied(array: np.ndarray) -> bool:
+    """Whether a tensor has enough elements other than its most frequent one to confirm that it is computed right."""
+    if not array.size:
+        return True
+    # An element that is more frequent than all others together is the median.
+    median = np.partition(array, array.size // 2, axis=None)[array.size // 2]
+    return bool(np.count_nonzero(array != median) >= min(_VARIED, array.size - 1))
 
 
 def _broadcast(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.model import Model
 from irexec.api import ModelLike, as_model
 from irexec.compile.memory_limit import MemoryLimit
+from irexec.dtypes.elements import I32, I64
 from irexec.errors import InputError, ModelError
 from irexec.io.reading import read_json
 from irexec.ir.graph import Graph, Node, Value
@@ -160,3 +162,16 @@ def computed(order: Sequence[Node]) -> Iterator[Value]:
                 node.type not in ("Parameter", "Constant", "Assign") and (value in read or value.index == 0)
             ):
                 yield value
+
+
+def computed_from_shapes(model: Model) -> set[Node]:
+    """Layers with results from constants alone, and layers of integers from shapes, layers of bodies included."""
+    graphs = [model, *(body.graph for node in model.walk() for body in node.bodies.values())]
+    found = {node for graph in graphs for node in constant_layers(graph)}
+    for graph in graphs:
+        for node in topological(graph)[0]:
+            sources = [value.node for value in node.inputs if value is not None]
+            are_integers = all(value.fact is not None and value.fact.element in (I32, I64) for value in node.outputs)
+            if sources and are_integers and all(one.type in ("ShapeOf", "Constant") or one in found for one in sources):
+                found.add(node)
+    return found
