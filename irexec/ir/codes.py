@@ -304,6 +304,13 @@ VARIABLE_NOT_ASSIGNED = _code(
     '<layer id="3" name="read" type="ReadValue" version="opset6">\n  <data variable_id="counter"/>\n</layer>',
     "Add the Assign with the same variable_id, or correct the variable_id.",
 )
+VARIABLE_MISFIT = _code(
+    "IR507", "error", "value does not fit variable",
+    "the type or shape of what a variable is set to is not one that the variable has",
+    '<layer id="3" name="read" type="ReadValue" version="opset6">\n'
+    '  <data variable_id="counter" variable_type="f32" variable_shape="1,2"/>\n</layer>',
+    "Correct variable_type and variable_shape, or what is assigned.",
+)
 
 NOT_IN_RELEASE = _code(
     "IR901", "error", "operation newer than the release",

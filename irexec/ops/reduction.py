@@ -24,14 +24,14 @@ def reduced_shape(data: Fact, axes: Fact, keep_dims: bool) -> PartialShape:
         return None
     known = axes.ints("axes")
     rank = len(data.shape)
-    if known is None:
+    if known is None and rank > 0:
         count = 1 if axes.rank == 0 else axes.shape[0] if axes.shape else None
         if keep_dims:
             # A size is kept or becomes 1.
             return tuple(size if size == 1 else _kept_or_one(size) for size in data.shape)
         # Several axes may be the same one twice.
         return (ANY,) * (rank - count) if isinstance(count, int) and count <= min(rank, 1) else None
-    reduced = set(normalize_axes(known, rank, scalar=True))
+    reduced = set(normalize_axes(known or [], rank, scalar=True))
     if keep_dims:
         return tuple(1 if i in reduced else size for i, size in enumerate(data.shape))
     return tuple(size for i, size in enumerate(data.shape) if i not in reduced)

@@ -11,7 +11,16 @@ from irexec.ir.dims import ANY, Shape, Size, high, low, span
 from irexec.ir.facts import Fact
 from irexec.reference.windows import Pads, SlidingWindows, effective_kernel_size
 from irexec.schema.attributes import NonNegatives, Positives
-from irexec.schema.windows import AutoPad, check_list, known_sizes, per_axis, resolve_pads, same_count, window_count
+from irexec.schema.windows import (
+    AutoPad,
+    check_length,
+    check_list,
+    known_sizes,
+    per_axis,
+    resolve_pads,
+    same_count,
+    window_count,
+)
 
 Rounding = Literal["floor", "ceil"]
 Rounding14 = Literal["floor", "ceil", "ceil_torch"]
@@ -20,7 +29,7 @@ IndexType = Literal["i64", "i32"]
 
 @dataclass(frozen=True, kw_only=True)
 class PoolingAttributes:
-    """Attributes of all pooling; an empty list means ones (strides, dilations) or zeros (pads).
+    """Attributes of all pooling; an empty list means ones (dilations) or zeros (pads), and strides must be given.
 
     With "ceil_torch" a last window that would start after the data and its first padding is left out.
     """
@@ -74,6 +83,7 @@ class PoolingAttributes:
     def _check_lengths(self, data: Fact) -> None:
         rank = len(self.kernel)
         check(data.rank in (None, rank + 2), f"data {data} does not have a batch, channels and {rank} spatial axes")
+        check_length(self.strides, rank, "strides")
         for field in fields(self):
             values = getattr(self, field.name)
             if isinstance(values, tuple):
@@ -85,7 +95,7 @@ class PoolingAttributes:
 
     def _steps(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         rank = len(self.kernel)
-        return per_axis(self.strides, rank, 1), per_axis(self._dilations(), rank, 1)
+        return self.strides, per_axis(self._dilations(), rank, 1)
 
     def _explicit_pads(self) -> Pads:
         explicit, rank = self.auto_pad == "explicit", len(self.kernel)

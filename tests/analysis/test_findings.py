@@ -109,6 +109,10 @@ ROWS = [
     Row("a variable that two layers assign", "IR505", "Assign_3",
         _parameter(0, "2", 2) + _variable(1, "ReadValue", "v") + _variable(2, "Assign", "v") + _variable(3, "Assign", "v"),
         _edge(0, 0, 1, 0) + _edge(1, 1, 2, 0) + _edge(1, 1, 3, 0)),
+    Row("a value of another shape than its variable", "IR507", "Assign_2",
+        _parameter(0, "2", 2) + _variable(1, "ReadValue", "v") + _layer(2, "Assign", 'variable_id="v"', _port(0, 3), _port(1, 3))
+        + _parameter(3, "3", 3) + _layer(4, "Result", "", _port(0, 2)),
+        _edge(0, 0, 1, 0) + _edge(3, 0, 2, 0) + _edge(1, 1, 4, 0)),
     Row("a variable that is only read", "IR506", "ReadValue_1",
         _parameter(0, "2", 2) + _variable(1, "ReadValue", "v") + _layer(2, "Result", "", _port(0, 2)),
         _edge(0, 0, 1, 0) + _edge(1, 1, 2, 0)),

@@ -43,7 +43,7 @@ def test_assign_3_needs_the_read_value_before_it(version: int, depends: bool, tm
         assign = opset.opset3.assign(opset.relu(state if depends else x), variable_id="v")
     model = Model([state], [x], sinks=[assign])
     refused = version == 3 and not depends
-    text = "the input of Assign-3 does not depend on the ReadValue of variable 'v'"
+    text = "the input of Assign-3 does not depend on the ReadValue-3 of variable 'v'"
     assert [finding.message for finding in validate(model)] == [text] * refused
     try:
         import openvino as ov
@@ -51,4 +51,38 @@ def test_assign_3_needs_the_read_value_before_it(version: int, depends: bool, tm
         return
     text, weights = write_text(model)
     with pytest.raises(RuntimeError, match="Can't find variable") if refused else nullcontext():
+        ov.Core().read_model(text, ov.Tensor(np.frombuffer(bytes(weights) or b"\0", np.uint8)))
+
+
+@pytest.mark.parametrize(
+    ("version", "start", "declared", "value", "message"),
+    [
+        (3, "1,2", "", "f32 1,2", None),
+        (3, "1,2", "", "f32 ?,2", None),
+        (3, "?,2", "", "f32 1,2,1", None),
+        (3, "1,2", "", "f32 2,2", "f32[2,2] is assigned to variable 'v', which is f32[1,2]"),
+        (3, "?,2", "", "f16 ?,2", "f16[?,2] is assigned to variable 'v', which is f32[?,2]"),
+        (6, "1,2", "?,2", "f32 2,2", None),
+        (6, "1,2", "1,2", "f32 ...", None),
+        (6, "1,2", "?,2", "f16 2,2", "f16[2,2] is assigned to variable 'v', which is f32[?,2]"),
+        (6, "1,2", "?,2", "f32 1,2,1", "f32[1,2,1] is assigned to variable 'v', which is f32[?,2]"),
+        (6, "?,2", "1,2", "f32 1,2", "init_value may have the shape [?,2], variable_shape is [1,2]"),
+    ],
+)
+def test_values_that_do_not_fit_a_variable_are_findings(
+    version: int, start: str, declared: str, value: str, message: str | None
+) -> None:
+    """OpenVINO refuses the same models."""
+    element, shape = value.split()
+    first, second = opset.parameter(start, "f32", "first"), opset.parameter(shape, element, "second")
+    versions = opset.opset3 if version == 3 else opset.opset6
+    options = {} if version == 3 else {"variable_shape": declared, "variable_type": "f32"}
+    state = versions.read_value(first, variable_id="v", **options)
+    # The value has the shape of the second input, and depends on the state.
+    new = opset.prelu(second, opset.convert_like(state, second))
+    model = Model([state, new], [first, second], sinks=[versions.assign(new, variable_id="v")])
+    assert [finding.message for finding in validate(model)] == [message] * (message is not None)
+    ov = pytest.importorskip("openvino")
+    text, weights = write_text(model)
+    with pytest.raises(RuntimeError, match="Variable") if message else nullcontext():
         ov.Core().read_model(text, ov.Tensor(np.frombuffer(bytes(weights) or b"\0", np.uint8)))

@@ -23,6 +23,14 @@ for op, since, extra in POOLS:
     three = {"dilations": "1, 1, 1"} if with_dilations else {}
     ROWS += [
         case(op, since, X, **texts(**extra, **two), id=f"plain{what}"),
+        refuses(
+            op,
+            since,
+            "f32[...]",
+            **texts(strides="", **extra, **two),
+            says="strides has length 0, expected 2",
+            id=f"no strides{what}",
+        ),
         case(op, since, X, **texts(strides="1, 1", begin="1, 1", end="1, 1", **extra, **two), id=f"padded{what}"),
         case(op, since, X, **texts(begin="1, 0", end="0, 2", **extra, **two), id=f"uneven{what}"),
         case(op, since, X, **texts(rounding_type="ceil", **extra, **two), id=f"ceil{what}"),

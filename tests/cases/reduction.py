@@ -34,6 +34,7 @@ for op, since in NUMBERS.items():
         facts_case(op, since, "f32[?,3,2..5]", [0, -1], keep_dims="false", id="dynamic"),
         facts_case(op, since, "f32[2,3,4]", "i64[1]", keep_dims="true", id="axes unknown, kept"),
         facts_case(op, since, "f32[2,3,4]", "i64[1]", keep_dims="false", id="one axis unknown"),
+        facts_case(op, since, "f32[]", "i64[?]", keep_dims="false", id="a scalar, axes unknown"),
         facts_case(op, since, "f32[2,3,4]", "i64[]", keep_dims="false", id="one axis unknown, scalar"),
         facts_case(op, since, "f32[2,3]", "i64[2]", keep_dims="false", id="two axes unknown"),
         facts_case(op, since, "f32[...]", [0], keep_dims="false", id="rank unknown"),

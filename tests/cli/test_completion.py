@@ -83,7 +83,7 @@ ROWS: list[tuple[str, list[str]]] = [
     ("irexec infer m.onnx --shape im", ["image[1,1,8,8]"]),
     ("irexec convert m.onnx --input im", ["image[1,1,8,8]"]),
     ("irexec infer m.xml --bin ", ["deep/", "w.bin"]),
-    ("irexec explain IR50", ["IR501", "IR502", "IR503", "IR504", "IR505", "IR506"]),
+    ("irexec explain IR50", ["IR501", "IR502", "IR503", "IR504", "IR505", "IR506", "IR507"]),
     ("irexec explain on20", ["on201", "on202", "on203", "on204", "on205", "on206"]),
     ("irexec validate m.xml --ignore IR30", [code for code in CODES if code.startswith("IR30")]),
     ("irexec ops CumS", ["CumSum"]),
