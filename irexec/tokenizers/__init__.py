@@ -5,6 +5,6 @@ as UTF-8 bytes: begins and ends (i32) are offsets of each string in chars (u8). 
 of its rows in a flat tensor of values or strings before these. Source: openvinotoolkit/openvino_tokenizers.
 """
 
-from irexec.tokenizers import encodings, models, normalization, ragged, splitting, strings
+from irexec.tokenizers import encodings, models, normalization, ragged, sentencepieces, splitting, strings
 
-__all__ = ["encodings", "models", "normalization", "ragged", "splitting", "strings"]
+__all__ = ["encodings", "models", "normalization", "ragged", "sentencepieces", "splitting", "strings"]

@@ -98,10 +98,10 @@ def _alphabet() -> list[bytes]:
 @operation("ByteFallback", domain="extension")
 def byte_fallback(begins: Offsets, ends: Offsets, chars: Bytes) -> Packed:
     """Tokens such as "<0x0A>" replaced by their byte."""
-    return converted(begins, ends, chars, None, _of_byte_token)
+    return converted(begins, ends, chars, None, of_byte_token)
 
 
-def _of_byte_token(token: bytes) -> bytes:
+def of_byte_token(token: bytes) -> bytes:
     """The byte of a token of six characters in angle brackets, 0xFF for one that is not a byte, else the token."""
     if len(token) != 6 or token.rfind(b"<") or token.rfind(b">") != 5:
         return token

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -387,3 +388,56 @@ ROWS += [
     facts_case("StringTensorUnpack", SINCE, "string[?,3]", id="dynamic"),
     refuses("StringTensorUnpack", SINCE, "u8[3]", says="expected string", id="bytes"),
 ]
+
+
+# Models of SentencePiece. A piece is its text, score and type: 1 normal, 2 unknown, 3 control.
+PIECES_OF_SP = (("<unk>", 0, 2), ("<s>", 0, 3), ("</s>", 0, 3), ("▁", -1, 1), ("a", -2, 1), ("b", -2, 1), ("ab", -1, 1), ("<0x0A>", -9, 1), ("<abc0>", -9, 1))  # fmt: skip
+
+
+def _sentencepiece(pieces: Sequence[tuple[str, float, int]]) -> Typed:
+    """The bytes of a ModelProto: repeated field 1 has the pieces, each of them a text, a score and a type."""
+
+    def field(number: int, data: bytes) -> bytes:
+        return bytes([8 * number + 2, len(data)]) + data
+
+    score, kind = b"\x15", b"\x18"
+    messages = [field(1, piece.encode()) + score + struct.pack("<f", number) + kind + bytes([type]) for piece, number, type in pieces]  # fmt: skip
+    return raw(b"".join(field(1, message) for message in messages))
+
+
+SP = _sentencepiece(PIECES_OF_SP)
+WITHOUT_ENDS = _sentencepiece([("<unk>", 0, 2), *PIECES_OF_SP[3:]])
+LINES = typed("string", ["ab a", "", "xb"])
+SPARSE = ("i64[?,2]", "i32[?]", "i64[2]")
+
+
+def sparse(*rows: Sequence[int]) -> tuple[Typed, ...]:
+    """Indices, values and shape."""
+    indices = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
+    shape = [len(rows), max(map(len, rows), default=0)]
+    return typed("i64", np.reshape(indices, (-1, 2))), i32(*(id for row in rows for id in row)), typed("i64", shape)
+
+
+ROWS += [
+    case("SentencepieceTokenizer", SINCE, SP, LINES, gives=sparse([3, 6, 3, 4], [], [3, 0, 5]), id="strings"),
+    case("SentencepieceTokenizer", SINCE, SP, *strings("ab a", "", "xb"), add_bos=True, nbest_size=1, alpha=0.5, gives=sparse([1, 3, 6, 3, 4], [1], [1, 3, 0, 5]), id="bytes"),
+    case("SentencepieceTokenizer", SINCE, SP, LINES, add_bos=True, add_eos=True, reverse=True, gives=sparse([2, 4, 3, 6, 3, 1], [2, 1], [2, 5, 0, 3, 1]), id="reverse"),
+    case("SentencepieceTokenizer", SINCE, SP, typed("string", np.zeros((0,))), gives=sparse(), id="no strings"),
+    case("SentencepieceTokenizer", SINCE, SP, typed("string", "a"), gives=sparse([3, 4]), id="scalar"),
+    case("SentencepieceTokenizer", SINCE, SP, typed("string", ["a<*>b", "<*>", "", "aba ba"]), *strings("<*>", "ba"), i32(77, 78), add_bos=True, add_eos=True, gives=sparse([1, 3, 4, 77, 1, 3, 5, 2], [77, 2], [2], [1, 3, 4, 78, 1, 78, 2]), id="special tokens"),
+    case("SentencepieceTokenizer", SINCE, SP, *strings("<*>a"), *strings("<*>"), i32(77), reverse=True, gives=sparse([4, 3, 77]), id="special tokens, reverse"),
+    case("SentencepieceTokenizer", SINCE, WITHOUT_ENDS, LINES, gives=sparse([1, 4, 1, 2], [], [1, 0, 3]), id="no ends"),
+    facts_case("SentencepieceTokenizer", SINCE, "u8[?]", "string[?]", gives=SPARSE, id="dynamic"),
+    facts_case("SentencepieceTokenizer", SINCE, "u8[...]", "i32[...]", "i32[...]", "u8[...]", gives=SPARSE, id="unknown"),
+    refuses("SentencepieceTokenizer", SINCE, "u8[9]", "string[2]", "i32[1]", says="expected 2, 4, 6 or 8", id="two more inputs"),
+    refuses("SentencepieceTokenizer", SINCE, "u8[9]", "i32[2]", "i32[2]", "i32[2]", says="input 3 has element type i32, expected u8", id="chars of i32"),
+    case("SentencepieceDetokenizer", SINCE, SP, typed("i32", [[1, 3, 6, 3, 4, 2], [99, 5, 0, 5, 3, 9]]), gives=strings("ab a", "b ⁇ b "), id="two rows"),
+    case("SentencepieceDetokenizer", SINCE, SP, typed("i32", np.zeros((2, 0))), gives=strings("", ""), id="no tokens"),
+    facts_case("SentencepieceDetokenizer", SINCE, "u8[?]", "i32[2,?]", gives=("i32[2]", "i32[2]", "u8[?]"), id="rows of any length"),
+    facts_case("SentencepieceDetokenizer", SINCE, "u8[...]", "i32[...]", gives=("i32[?]", "i32[?]", "u8[?]"), id="unknown"),
+    refuses("SentencepieceDetokenizer", SINCE, "u8[9]", "i32[2]", says="has rank 1", id="a vector"),
+    case("SentencepieceStreamDetokenizer", SINCE, SP, typed("i32", [[1, 3, 6, 3, 4, 2, 7], [99, 5, 0, 5, 8, 9, 9]]), gives=strings("<s>▁ab▁a</s>\n", "b<unk>b<abc0>"), id="two rows"),
+    case("SentencepieceStreamDetokenizer", SINCE, SP, typed("i32", np.zeros((0, 3))), gives=strings(), id="no rows"),
+    facts_case("SentencepieceStreamDetokenizer", SINCE, "u8[?]", "i32[?,3]", gives=("i32[?]", "i32[?]", "u8[?]"), id="dynamic"),
+    refuses("SentencepieceStreamDetokenizer", SINCE, "u8[9]", "i32[2,1,1]", says="has rank 3", id="three axes"),
+]  # fmt: skip

@@ -5,19 +5,35 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import pkgutil
+from importlib.util import find_spec
 
 import numpy as np
 
+from irexec.schema.opdef import OpDef
+from irexec.schema.registry import definitions
 from irexec.testing import Case, Row, Typed, typed
+
+_IS_INSTALLED = find_spec("sentencepiece") is not None
+
+
+def _is_runnable(type: str) -> bool:
+    """False for operations that need a library of an extra which is not installed."""
+    return _IS_INSTALLED or not type.startswith("Sentencepiece")
+
+
+def runnable_definitions() -> list[OpDef]:
+    """The operations whose libraries are installed."""
+    return [definition for definition in definitions() if _is_runnable(definition.type)]
 
 
 def families() -> dict[str, list[Row]]:
-    """The rows of every table, by family."""
+    """The rows of every table, by family, of operations whose libraries are installed."""
     import tests.cases
 
     found = {}
     for module in pkgutil.iter_modules(tests.cases.__path__):
-        found[module.name] = list(importlib.import_module(f"tests.cases.{module.name}").ROWS)
+        rows = importlib.import_module(f"tests.cases.{module.name}").ROWS
+        found[module.name] = [row for row in rows if _is_runnable(row.type)]
     return found
 
 

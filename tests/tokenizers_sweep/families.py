@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import io
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import sentencepiece
@@ -20,7 +22,7 @@ from tokenizers import (
     processors,
     trainers,
 )
-from transformers import PreTrainedTokenizerFast
+from transformers import BertGenerationTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast, SiglipTokenizer
 
 LLAMA_3_SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
@@ -39,10 +41,10 @@ DEEPSEEK_SPLIT = (
 CLIP_SPLIT = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 
 SIZE = 3000
-FAMILIES: dict[str, Callable[[Sequence[str]], PreTrainedTokenizerFast]] = {}
+FAMILIES: dict[str, Callable[[Sequence[str]], PreTrainedTokenizerBase]] = {}
 
 
-def family(build: Callable[[Sequence[str]], PreTrainedTokenizerFast]) -> Callable[..., PreTrainedTokenizerFast]:
+def family(build: Callable[[Sequence[str]], PreTrainedTokenizerBase]) -> Callable[..., PreTrainedTokenizerBase]:
     """Decorator: the function builds the tokenizer of the family that has its name."""
     FAMILIES[build.__name__] = build
     return build
@@ -274,6 +276,27 @@ def word_level(lines: Sequence[str]) -> PreTrainedTokenizerFast:
     trainer = trainers.WordLevelTrainer(vocab_size=SIZE, special_tokens=["[UNK]", "[PAD]"], show_progress=False)
     made.train_from_iterator(lines, trainer)
     return _fast(made, unk_token="[UNK]", pad_token="[PAD]")
+
+
+@family
+def sentencepiece_unigram(lines: Sequence[str]) -> PreTrainedTokenizerBase:
+    return _sentencepiece(lines, SiglipTokenizer, model_type="unigram", padding_side="right")
+
+
+@family
+def sentencepiece_bpe(lines: Sequence[str]) -> PreTrainedTokenizerBase:
+    return _sentencepiece(lines, BertGenerationTokenizer, model_type="bpe", byte_fallback=True, padding_side="left")
+
+
+def _sentencepiece(lines: Sequence[str], kind: Any, padding_side: str, **options: Any) -> PreTrainedTokenizerBase:
+    """A tokenizer that the converter leaves to the library, since it is not a fast one."""
+    texts = [line for line in lines if line.strip() and "\0" not in line]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "spiece")
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(texts), model_prefix=str(path), vocab_size=SIZE + 1000, minloglevel=2, **options
+        )
+        return kind(vocab_file=str(path.with_suffix(".model")), padding_side=padding_side)
 
 
 def _bert(lines: Sequence[str], lowercase: bool) -> PreTrainedTokenizerFast:
