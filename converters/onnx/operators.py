@@ -18,7 +18,7 @@ from irexec.ir.findings import Finding
 from irexec.messages import counted
 
 # Reasons why well-known operators cannot be expressed in IR.
-_MAPS = "it works on maps, which IR does not have"
+_MAPS = "its input is a map, which IR has no type for: make its tensor before the model"
 
 _REASONS: dict[tuple[str, str], str] = {
     ("ai.onnx.ml", "CastMap"): _MAPS,

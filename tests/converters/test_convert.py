@@ -116,7 +116,7 @@ def test_nodes_of_one_operator_are_counted_and_the_reason_is_named() -> None:
     chain = "r = ai.onnx.ml.CastMap(x) a = com.example.Bar(r) b = ai.onnx.ml.CastMap(a)"
     error = refused(model_of(f"(float[2] x) => (float[2] y) {{ {chain} [foo] y = com.example.Foo(b) }}"))
     assert str(error) == (
-        "4 nodes cannot be converted: ai.onnx.ml.CastMap x 2: it works on maps, which IR does not have; "
+        "4 nodes cannot be converted: ai.onnx.ml.CastMap x 2: its input is a map, which IR has no type for: make its tensor before the model; "
         "node 'a' (com.example.Bar of opset ?); node 'foo' (com.example.Foo of opset ?)"
     )
 

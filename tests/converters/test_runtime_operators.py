@@ -115,6 +115,35 @@ def test_quantized_mean() -> None:
     np.testing.assert_array_equal(y, (x.astype(float).mean(1) - 4) * 0.5 / 0.25 + 10)
 
 
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("zero_points", [None, np.uint8, np.float32])
+@pytest.mark.parametrize(("columns", "indices"), [(64, 64), (40, 40), (40, 48)])
+def test_weights_whose_columns_have_the_scale_of_another_block(
+    bits: int, zero_points: type | None, columns: int, indices: int
+) -> None:
+    rng, blocks = np.random.default_rng(0), -(-columns // 16)
+    groups = rng.integers(0, blocks, indices).astype(np.int32)
+    levels, scales = rng.integers(0, 1 << bits, (3, blocks * 16)), rng.random((3, blocks), np.float32)
+    zeros = np.full((3, blocks), 1 << (bits - 1)) if zero_points is None else rng.integers(0, 1 << bits, (3, blocks))
+    weights = (levels[:, :columns] - zeros[:, groups[:columns]]) * scales[:, groups[:columns]]
+    constants = {"w": _bytes_of(levels, bits).reshape(3, blocks, -1), "s": scales.ravel(), "g": groups}
+    if zero_points is not None:
+        constants["z"] = _bytes_of(zeros, bits) if zero_points is np.uint8 else zeros.astype(np.float32)
+        constants["z"] = constants["z"].ravel()
+    x = rng.standard_normal((2, columns)).astype(np.float32)
+    node = f"MatMulNBits <K: int = {columns}, N: int = 3, bits: int = {bits}, block_size: int = 16>"
+    z = "" if zero_points is None else "z"
+    y = _of(f"(float[2,{columns}] x) => (float y) {{ y = com.microsoft.{node} (x, w, s, {z}, g) }}", x, **constants)[0]
+    np.testing.assert_allclose(y, x @ weights.T, rtol=1e-4, atol=1e-3)
+
+
+def _bytes_of(values: np.ndarray, bits: int) -> np.ndarray:
+    """Rows of values in whole bytes, the lowest bits first."""
+    per_byte = 8 // bits
+    padded = np.pad(values, ((0, 0), (0, -values.shape[1] % per_byte))).reshape(len(values), -1, per_byte)
+    return (padded << np.arange(0, 8, bits)).sum(-1).astype(np.uint8)
+
+
 @pytest.mark.parametrize(
     ("graph", "message"),
     [

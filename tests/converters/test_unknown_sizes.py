@@ -21,6 +21,15 @@ ROWS = {
         '(float[1,4,9] x, float[M,C,K] w, float[M] b) => (float[N,M,A] y) { y = Conv <group = 2, auto_pad = "SAME_UPPER"> (x, w, b) }',
         [(1, 4, 9), (6, 2, 3), (6,)],
     ),
+    "CausalConvWithState": (
+        "(float[B,C,T] x, float[C,1,K] w) => (float[B,C,T] y) { y = CausalConvWithState (x, w) }",
+        [(1, 4, 9), (4, 1, 3)],
+    ),
+    "CausalConvWithState, state": (
+        "(float[B,C,T] x, float[C,P,K] w, float[C] b, float[B,C,S] p) => (float[B,C,S] s)"
+        ' { y, s = CausalConvWithState <activation = "silu"> (x, w, b, p) }',
+        [(2, 4, 2), (4, 1, 5), (4,), (2, 4, 4)],
+    ),
     "DFT of complex values": (
         "(float[1,4,P] x) => (float[1,4,2] y) <int64 axis = {1}> { y = DFT (x, , axis) }",
         [(1, 4, 2)],
@@ -54,7 +63,7 @@ ROWS = {
 def test_sizes_may_be_unknown(graph: str, shapes: list[tuple[int, ...]]) -> None:
     """The reference evaluator of onnx gives the same."""
     reference = pytest.importorskip("onnx.reference")
-    model = model_of(graph, 23)
+    model = model_of(graph, 27)
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
     names = [info.name for info in model.graph.input]
@@ -88,6 +97,12 @@ AT_RUN_TIME = {
         "(float[N,4,A] x, float[4,2,3] w) => (float y)"
         ' { y = ConvTranspose <strides = [2], output_shape = [8], auto_pad = "SAME_UPPER"> (x, w) }',
         [[(1, 4, 5), (4, 2, 3)], [(2, 4, 4), (4, 2, 3)], [(1, 4, 3), (4, 2, 3)]],
+    ),
+    "GRU of other functions": (
+        "(float[T,B,I] x, float[D,R,I] w, float[D,R,H] r) => (float[T,D,B,H] y) {"
+        ' y = GRU <hidden_size = 3, direction = "bidirectional", activations = ["Softsign", "Tanh", "Sigmoid", "Tanh"]>'
+        " (x, w, r) }",
+        [[(4, 2, 5), (2, 9, 5), (2, 9, 3)], [(1, 1, 2), (2, 9, 2), (2, 9, 3)]],
     ),
     "ConvInteger": (
         "(uint8[1,2,A,B] w, uint8[M,2,K,L] z) => (int32[1,M,C,D] y) { y = ConvInteger <pads = [1, 0, 0, 1]> (w, z) }",

@@ -28,16 +28,19 @@ def causal_conv_with_state(
     activation: Literal["none", "silu", "swish"] = "none",
 ) -> tuple[Value, ...]:  # fmt: skip
     """A depthwise convolution over the past state and the data; the last values of both are the new state."""
-    channels, _, kernel = ctx.static(w, "the weights")
+    kernel = ctx.sizes(w, "the weights")[2]
+    size = Expression(ctx, ctx.constant(kernel) if isinstance(kernel, int) else ctx.size(w, 2))
+    before = (size - 1).unsqueeze(0)
     if past_state is not None:
         padded = ctx.emit("Concat", past_state, x, axis=2)
     else:
-        padded = ctx.emit("Pad", x, [0, 0, kernel - 1], [0, 0, 0], ctx.constant(0, x), pad_mode="constant")
-    windows = Windows.of([kernel], WindowAttributes())
-    y = add_bias(ctx, convolve(ctx, padded, w, channels, windows), bias, 3)
+        begins = ctx.emit("Concat", [0, 0], before.value, axis=0)
+        padded = ctx.emit("Pad", x, begins, [0, 0, 0], ctx.constant(0, x), pad_mode="constant")
+    windows = Windows.of([1], WindowAttributes())
+    y = add_bias(ctx, ctx.emit("GroupConvolution", padded, ctx.unsqueeze(w, [1]), **windows.attributes()), bias, 3)
     y = y if activation == "none" else ctx.emit("Swish", y)
     length = Expression(ctx, ctx.size(padded, 2)).unsqueeze(0)
-    return y, ctx.emit("Slice", padded, (length - (kernel - 1)).value, length.value, [1], [2])
+    return y, ctx.emit("Slice", padded, (length - before).value, length.value, [1], [2])
 
 
 @translates("DeformConv", since=19, without=["auto_pad"])

@@ -276,7 +276,10 @@ def _loop(ctx: TranslationContext, one: Network) -> tuple[Value, ...]:
     last = None
     if one.linear_before_reset:
         bias, last = ctx.emit("VariadicSplit", bias, ctx.constant(1), [3 * one.hidden_size, one.hidden_size])
+    rows, last_of_w = len(one.kind.gates) * one.hidden_size, ctx.sizes(one.w, "W")[-1]
+    w = ctx.reshape(one.w, [1, rows, last_of_w if isinstance(last_of_w, int) else -1])
+    r = ctx.reshape(one.r, [1, rows, one.hidden_size])
     return loop_over_time(
-        ctx, one.kind.cell, one.functions[0], one.x, one.lengths, one.w, one.r, bias, last, one.peepholes, one.states,
+        ctx, one.kind.cell, one.functions[0], one.x, one.lengths, w, r, bias, last, one.peepholes, one.states,
         reverse=one.direction == "reverse", clip=one.clip, input_forget=one.input_forget,
     )  # fmt: skip

@@ -165,7 +165,11 @@ def matmul_n_bits(
     g_idx: Value | None = None, bias: Value | None = None, *, K: int, N: int, bits: int = 4, block_size: int,
     accuracy_level: int = 0, weight_prepacked: int = 0,
 ) -> Value:  # fmt: skip
-    """Weights (N, blocks, block) of 2, 4 or 8 bits. A constant stays packed: IR's u2, u4 and u8 have its layout."""
+    """Weights (N, blocks, block) of 2, 4 or 8 bits. A constant stays packed: IR's u2, u4 and u8 have its layout.
+
+    ``g_idx`` has the block whose scale and zero point each column of the weights has, in place of its own block. Beside
+    it ONNX Runtime 1.32 takes u8 zero points of 4 bits for 8, and computes weights of 2 bits otherwise.
+    """
     if bits not in (2, 4, 8) or weight_prepacked:
         raise ConversionError(f"weights of {bits} bits, or prepacked, cannot be converted", unsupported=True)
     if min(K, N, block_size) < 1:
@@ -178,13 +182,32 @@ def matmul_n_bits(
         zero = _zero_points(ctx, zero_points, element(f"u{bits}"), N, blocks, kind)
     scale = ctx.convert(ctx.reshape(scales, [N, blocks, 1]), kind)
     if g_idx is not None:
-        raise ConversionError("weights reordered by g_idx cannot be converted", unsupported=True)
+        unscaled = ctx.reshape(unscaled, [N, blocks * block_size, 1])
+        groups = _column_groups(ctx, g_idx, K, blocks, block_size)
+        scale = ctx.emit("Gather", scale, groups, 1)
+        zero = zero if zero_points is None else ctx.emit("Gather", zero, groups, 1)
     level = ctx.emit("Multiply", ctx.emit("Subtract", unscaled, zero), scale)
     weights = ctx.emit("Reshape", level, [N, blocks * block_size], special_zero=False)
     if blocks * block_size != K:
         weights = ctx.emit("Slice", weights, [0], [K], [1], [1])
     product = ctx.emit("MatMul", x, weights, transpose_a=False, transpose_b=True)
     return product if bias is None else ctx.emit("Add", product, bias)
+
+
+def _column_groups(ctx: TranslationContext, g_idx: Value, columns: int, blocks: int, block_size: int) -> Value:
+    """The block of each column of the weights, also of the columns that fill the last block.
+
+    Raises:
+        OpError: there are other numbers of columns, or a known index is not that of a block.
+    """
+    size, padded = ctx.sizes(g_idx, "g_idx")[0], blocks * block_size
+    if isinstance(size, int) and size not in (columns, padded):
+        raise OpError(f"g_idx has {size} elements, expected {columns} or {padded}")
+    known = ctx.ints_if_known(g_idx)
+    if known and not 0 <= min(known) <= max(known) < blocks:
+        raise OpError(f"g_idx has values from {min(known)} to {max(known)}, expected 0 to {blocks - 1}")
+    used = ctx.emit("Slice", g_idx, [0], [columns], [1], [0])
+    return ctx.emit("Pad", used, [0], [padded - columns], ctx.constant(0, g_idx), pad_mode="constant")
 
 
 def _packed(ctx: TranslationContext, value: Value, kind: Element, shape: tuple[int, ...]) -> Value:
