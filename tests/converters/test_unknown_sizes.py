@@ -75,6 +75,20 @@ def test_sizes_may_be_unknown(graph: str, shapes: list[tuple[int, ...]]) -> None
 
 
 AT_RUN_TIME = {
+    "AveragePool, rounded up, padding counted": (
+        "(float[N,2,A,B] x) => (float y) { y = AveragePool"
+        " <kernel_shape = [3, 2], pads = [1, 0, 2, 1], strides = [2, 3], ceil_mode = 1, count_include_pad = 1> (x) }",
+        [[(1, 2, 8, 5)], [(2, 2, 1, 1)], [(1, 2, 5, 6)], [(1, 2, 6, 7)]],
+    ),
+    "LpPool, rounded up": (
+        "(float[N,2,A] x) => (float y)"
+        " { y = LpPool <kernel_shape = [3], pads = [1, 2], strides = [2], ceil_mode = 1, p = 3> (x) }",
+        [[(1, 2, 8)], [(2, 2, 1)], [(1, 2, 5)], [(1, 2, 6)]],
+    ),
+    "MaxPool, indices column by column": (
+        "(float[N,2,A,B,C] x) => (int64 i) { y, i = MaxPool <kernel_shape = [2, 1, 2], storage_order = 1> (x) }",
+        [[(1, 2, 3, 4, 5)], [(2, 2, 2, 1, 3)]],
+    ),
     "ConvTranspose": (
         "(float[N,4,A] x, float[4,M,K] w) => (float y)"
         " { y = ConvTranspose <strides = [2], pads = [1, 0], output_padding = [1]> (x, w) }",

@@ -103,6 +103,11 @@ class Expression:
         first = then.value if isinstance(then, Expression) else self.ctx.constant(then, otherwise.value)
         return Expression(self.ctx, self.ctx.emit("Select", self.value, first, otherwise.value))
 
+    def settled(self) -> Expression:
+        """A constant if the elements are known during conversion; the layers that computed it are then unused."""
+        known = self.ctx.known(self.value)
+        return self if known is None else Expression(self.ctx, self.ctx.constant(known, self.value))
+
     def to(self, element: Element) -> Expression:
         return Expression(self.ctx, self.ctx.convert(self.value, element))
 

@@ -93,13 +93,3 @@ class Windows:
             "strides": self.strides, "dilations": self.dilations, "pads_begin": self.pads_begin,
             "pads_end": self.pads_end, "auto_pad": self.auto_pad,
         }  # fmt: skip
-
-    def counts_rounded_up(self, sizes: Sequence[int]) -> list[int]:
-        """The number of windows per axis, rounded up; the last may not start in the padding at the end."""
-        counts = []
-        for size, stride, kernel, begin, end in zip(
-            sizes, self.strides, self.effective_kernel, self.pads_begin, self.pads_end, strict=True
-        ):
-            count = -(-(size + begin + end - kernel) // stride) + 1
-            counts.append(count - 1 if (count - 1) * stride >= size + begin else count)
-        return counts

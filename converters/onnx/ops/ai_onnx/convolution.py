@@ -28,14 +28,12 @@ def causal_conv_with_state(
     activation: Literal["none", "silu", "swish"] = "none",
 ) -> tuple[Value, ...]:  # fmt: skip
     """A depthwise convolution over the past state and the data; the last values of both are the new state."""
-    kernel = ctx.sizes(w, "the weights")[2]
-    size = Expression(ctx, ctx.constant(kernel) if isinstance(kernel, int) else ctx.size(w, 2))
-    before = (size - 1).unsqueeze(0)
+    before = (Expression(ctx, ctx.size(w, 2)) - 1).unsqueeze(0).settled()
     if past_state is not None:
         padded = ctx.emit("Concat", past_state, x, axis=2)
     else:
-        begins = ctx.emit("Concat", [0, 0], before.value, axis=0)
-        padded = ctx.emit("Pad", x, begins, [0, 0, 0], ctx.constant(0, x), pad_mode="constant")
+        begins = Expression(ctx, ctx.emit("Concat", [0, 0], before.value, axis=0)).settled()
+        padded = ctx.emit("Pad", x, begins.value, [0, 0, 0], ctx.constant(0, x), pad_mode="constant")
     windows = Windows.of([1], WindowAttributes())
     y = add_bias(ctx, ctx.emit("GroupConvolution", padded, ctx.unsqueeze(w, [1]), **windows.attributes()), bias, 3)
     y = y if activation == "none" else ctx.emit("Swish", y)

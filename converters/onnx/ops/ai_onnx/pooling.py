@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator, Sequence
+import operator
 from dataclasses import replace
 from typing import Any
 
@@ -31,22 +32,22 @@ def max_pool(ctx: TranslationContext, x: Value, *, given: PoolAttributes, storag
         index_element_type="i64", axis=0, **windows.attributes(),
     )  # fmt: skip
     if storage_order and ctx.needs_output(1):
-        indices = _column_major(ctx, indices, ctx.static(x, "the data"))
+        indices = _column_major(ctx, indices, x)
     return values, indices
 
 
-def _column_major(ctx: TranslationContext, indices: Value, shape: tuple[int, ...]) -> Value:
+def _column_major(ctx: TranslationContext, indices: Value, x: Value) -> Value:
     """Indices into row-major data as indices into column-major data."""
-    area = math.prod(shape[2:])
-    inner = ctx.emit("FloorMod", indices, ctx.constant(area))
-    result: Value = ctx.emit("Subtract", indices, inner)
-    row, column = area, 1
-    for size in shape[2:]:
-        row //= size
-        index = ctx.emit("FloorMod", ctx.emit("Divide", inner, ctx.constant(row)), ctx.constant(size))
-        result = ctx.emit("Add", result, ctx.emit("Multiply", index, ctx.constant(column)))
-        column *= size
-    return result
+    sizes = [Expression(ctx, ctx.size(x, axis)) for axis in _spatial_axes(ctx, x)]
+    area = functools.reduce(operator.mul, sizes).settled()
+    whole = Expression(ctx, indices)
+    inner = whole.modulo(area)
+    result, row, column = whole - inner, area, Expression(ctx, ctx.constant(1))
+    for size in sizes:
+        row = (row / size).settled()
+        result = result + (inner / row).modulo(size.settled()) * column
+        column = (column * size).settled()
+    return result.value
 
 
 @translates("AveragePool")
@@ -60,39 +61,37 @@ def average_pool(ctx: TranslationContext, x: Value, *, given: PoolAttributes, co
     rounding = _rounding(windows, given.ceil_mode)
     if not count_include_pad or rounding == "floor" or not windows.is_padded:
         return _average(ctx, x, windows, rounding, exclude_pad=not count_include_pad)
-    sizes = _spatial_sizes(ctx, x, windows)
-    axes = _axes_rounded_up(windows, sizes)
     # End padding that only an omitted window would cover is left out: rounding up then gives the same count.
-    ends = [
-        max(0, min(end, (count - 1) * stride + kernel - size - begin))
-        for size, count, stride, kernel, begin, end in axes
-    ]
-    padded = _padded(ctx, x, windows.pads_begin, ends)
-    none = [0] * len(ends)
-    return _average(ctx, padded, replace(windows, pads_begin=none, pads_end=none), rounding, exclude_pad=True)
+    ends = _reach(ctx, x, windows).minimum(Expression(ctx, ctx.constant(windows.pads_end))).maximum(0)
+    return _average(ctx, *_padded(ctx, x, windows, ends), rounding, exclude_pad=True)
 
 
-def _axes_rounded_up(windows: Windows, sizes: Sequence[int]) -> Iterator[tuple[int, int, int, int, int, int]]:
-    """Size, number of windows rounded up, stride, effective kernel size and pads of each axis."""
-    counts = windows.counts_rounded_up(sizes)
-    return zip(
-        sizes, counts, windows.strides, windows.effective_kernel, windows.pads_begin, windows.pads_end, strict=True
+def _reach(ctx: TranslationContext, x: Value, windows: Windows) -> Expression:
+    """The number of elements after the data, along each spatial axis, that the last window covers.
+
+    The number of windows is rounded up; the last may not start in the padding at the end.
+    """
+    axes = len(windows.kernel)
+    if ctx.rank(x, "the data") != 2 + axes:
+        raise OpError(f"the data {ctx.fact(x)} does not have the {counted(axes, 'spatial axis')} of the kernel")
+    strides, kernel, begins, ends = (
+        Expression(ctx, ctx.constant(each))
+        for each in (windows.strides, windows.effective_kernel, windows.pads_begin, windows.pads_end)
     )
+    sizes = begins + Expression(ctx, ctx.emit("Slice", ctx.shape_of(x), [2], [2 + axes], [1], [0]))
+    steps = (sizes + ends - kernel + strides - 1) / strides
+    steps = (steps * strides >= sizes).select(steps - 1, steps)
+    return steps * strides + kernel - sizes
 
 
-def _spatial_sizes(ctx: TranslationContext, x: Value, windows: Windows) -> tuple[int, ...]:
-    sizes = ctx.static(x, "the data")[2:]
-    if len(sizes) != len(windows.kernel):
-        raise OpError(
-            f"the data {ctx.fact(x)} does not have the {counted(len(windows.kernel), 'spatial axis')} of the kernel"
-        )
-    return sizes
-
-
-def _padded(ctx: TranslationContext, x: Value, begins: list[int], ends: list[int]) -> Value:
-    if not any(begins) and not any(ends):
-        return x
-    return ctx.emit("Pad", x, [0, 0, *begins], [0, 0, *ends], ctx.constant(0, x), pad_mode="constant")
+def _padded(ctx: TranslationContext, x: Value, windows: Windows, ends: Expression) -> tuple[Value, Windows]:
+    """The data with zeros around it, and the windows without padding."""
+    none = [0] * len(windows.kernel)
+    begins = [0, 0, *windows.pads_begin]
+    all_ends = Expression(ctx, ctx.emit("Concat", [0, 0], ends.value, axis=0)).settled().value
+    if any(begins) or ctx.ints_if_known(all_ends) != (0, 0, *none):
+        x = ctx.emit("Pad", x, begins, all_ends, ctx.constant(0, x), pad_mode="constant")
+    return x, replace(windows, pads_begin=none, pads_end=none)
 
 
 def _average(ctx: TranslationContext, x: Value, windows: Windows, rounding: str, *, exclude_pad: bool) -> Value:
@@ -144,14 +143,11 @@ def _root(ctx: TranslationContext, x: Value, p: float) -> Value:
 def lp_pool(ctx: TranslationContext, x: Value, *, given: PoolAttributes, p: float | int = 2) -> Value:
     """(mean(abs(x) ** p) * window size) ** (1 / p), with a padding of 0."""
     windows = Windows.of(given.kernel_shape, given)
+    powers = _powers(ctx, x, p)
     if _rounding(windows, given.ceil_mode) != "floor":
-        sizes = _spatial_sizes(ctx, x, windows)
-        axes = _axes_rounded_up(windows, sizes)
-        ends = [
-            max(end, (count - 1) * stride + kernel - size - begin) for size, count, stride, kernel, begin, end in axes
-        ]
-        windows = replace(windows, pads_end=ends)
-    means = _average(ctx, _powers(ctx, x, p), windows, "floor", exclude_pad=False)
+        ends = _reach(ctx, x, windows).maximum(Expression(ctx, ctx.constant(windows.pads_end)))
+        powers, windows = _padded(ctx, powers, windows, ends)
+    means = _average(ctx, powers, windows, "floor", exclude_pad=False)
     return _root(ctx, ctx.emit("Multiply", means, ctx.constant(float(math.prod(given.kernel_shape)), x)), p)
 
 
