@@ -8,7 +8,7 @@ tensor of A where B lacks a layer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from irexec.analysis.model import Model
 from irexec.ir.graph import Node, Value
 from irexec.tools.compare.edits import Edit, Theirs, edits, edits_of_sizes, is_integer
 from irexec.tools.compare.part_of_b import PartOfB
+from irexec.tools.compare.reordering import MOVES
 from irexec.tools.compare.rows import is_varied
 
 _GIVEN = ("Parameter", "Constant")
@@ -85,17 +86,41 @@ def _floats(node: Node) -> Iterator[float]:
 
 
 def _with_tensors_of_a(part: PartOfB, constant: set[Node]) -> dict[Node, str]:
-    """The layers that give A's tensor if they read another tensor of A: B lacks a layer of A in front of them."""
+    """The layers that give A's tensor if they read another tensor of A: B lacks a layer of A in front of them.
+
+    Layers that only move elements may stand on either side of the missing layer.
+    """
     computed = [value for value in part.region if value.node.type not in _GIVEN and value.node not in constant]
     found: dict[Node, str] = {}
-    for value in part.inputs:
-        own = part.given(value)
-        for other in computed:
-            array = part.of_a(other)
-            if array.size != own.size or array.dtype != own.dtype or part.left <= 0:
-                continue
-            if part.agrees(part.computed({value: array.reshape(own.shape)})):
+    for first in part.inputs:
+        other = next((one for one in computed if _is_missing(part, one, first)), None)
+        waiting = [] if other is None else [first]
+        for value in waiting:
+            if other is not None and (value is first or _is_missing(part, other, value)):
                 readers = [node for node in part.nodes if value in node.inputs and node.type != "ShapeOf"]
                 found |= dict.fromkeys(readers, f"A's {other.name!r} in place of {value.name!r}")
-                break
+                waiting += [node.outputs[0] for node in readers if node.type in MOVES]
     return found
+
+
+def _is_missing(part: PartOfB, other: Value, value: Value) -> bool:
+    """Whether a tensor of A in place of one of B gives A's tensor, and a layer that reads it changes its elements.
+
+    A sum with a mask of zeros tells nothing.
+    """
+    array, own = part.of_a(other), part.given(value) if value in part.inputs else part.inner([value])[value]
+    if array.size != own.size or array.dtype != own.dtype or part.left <= 0:
+        return False
+    changed = {value: array.reshape(own.shape)}
+    if not part.agrees(part.computed(changed)):
+        return False
+    readers = _readers(value, part.nodes)
+    outputs = part.inner([node.outputs[0] for node in readers], changed).values()
+    return not readers or any(not np.array_equal(np.unique(one), np.unique(array)) for one in outputs)
+
+
+def _readers(value: Value, nodes: Sequence[Node]) -> list[Node]:
+    """The layers that read a value, also behind layers that only move its elements."""
+    readers = [node for node in nodes if value in node.inputs and node.type != "ShapeOf"]
+    behind = [one for node in readers if node.type in MOVES for one in _readers(node.outputs[0], nodes)]
+    return [node for node in readers if node.type not in MOVES] + behind

@@ -24,8 +24,8 @@ _LISTED = 8
 """Maximum number of integers of an attribute or a constant that are changed one by one."""
 _PARTS = 8
 """Maximum number of parts of one constant of A that are tried."""
-_OPERANDS = 10
-"""Maximum number of pairs of inputs that are exchanged."""
+_OPERANDS = 28
+"""Maximum number of pairs of inputs that are exchanged: all pairs of 8 inputs, such as the pads of 4 axes."""
 _ORDERS = 4
 """Maximum number of axes of a Transpose for which all orders are tried; of more axes two are exchanged."""
 _SIZES = 64

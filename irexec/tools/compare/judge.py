@@ -70,7 +70,9 @@ class Judge:
     def judgements(self, found: Sequence[Found]) -> dict[Value, Judgement]:
         """Judgements of the layers that can be run alone with the tensors of A; each is made once."""
         of_value = {pair.b: pair for pair in self._context.pairs.tensors}
-        chosen = [of_value[one.value] for one in found if one.value in of_value and one.value not in self._tried]
+        # A Parameter that is a result has no layer.
+        asked = [one.value for one in found if one.value.node.type != "Parameter" and one.value not in self._tried]
+        chosen = [of_value[value] for value in asked if value in of_value]
         self._tried |= {pair.b for pair in chosen}
         unreadable = self._rows.unreadable
         sources = {value: one for value, one in self._context.sources().items() if value not in unreadable}

@@ -135,9 +135,11 @@ class PartOfB:
         except (IrexecError, ArithmeticError):
             return None
 
-    def inner(self, values: Sequence[Value]) -> dict[Value, np.ndarray]:
-        """Tensors inside the part."""
-        made = self._made({})
+    def inner(
+        self, values: Sequence[Value], changed: Mapping[Value, np.ndarray] | None = None
+    ) -> dict[Value, np.ndarray]:
+        """Tensors inside the part, computed with other values of some tensors in front of it."""
+        made = self._made(changed or {})
         with self._isolated.opened(made.model, "irexec") as opened:
             arrays = opened.run(made.feeds(opened), [made.values[value] for value in values])
         return dict(zip(values, arrays, strict=True))

@@ -163,3 +163,111 @@ def test_the_operands_of_a_residual_sum_are_told_apart_behind_many_layers() -> N
     assert depends(y, first, order)
     assert not depends(first, y, order)
     assert not depends(other, y, order)
+
+
+def test_a_result_that_is_an_input_is_a_fault() -> None:
+    """No layer of B computes the result: rounding is no reason for the difference."""
+
+    def model(name: str, fault: bool = False) -> Model:
+        b = Builder(name)
+        x = b.parameter("f32", (1, 6, 8), "x")
+        y = b.emit("MatMul", b.emit("Tanh", x, name=f"{name}.tanh"), SQUARE, name=f"{name}.product")
+        b.result(x if fault else b.emit("Add", x, y, name=f"{name}.sum"))
+        b.result(y)
+        return b.model()
+
+    assert compare(model("A"), model("B"), ROWS).agrees
+    found = compare(model("A"), model("B", True), ROWS)
+    assert not found.agrees
+    assert found.verdict == ""
+    assert likely(found) == ["x"]
+
+
+def test_a_product_may_be_missing_on_either_side_of_layers_that_move_elements() -> None:
+    """With one window the layers that move elements change nothing."""
+
+    def model(name: str, fault: bool = False) -> Model:
+        b = Builder(name)
+        x = b.emit("Tanh", b.parameter("f32", (1, 6, 8), "x"), name=f"{name}.tanh")
+        x = b.emit("Reshape", x, np.array([1, 1, 6, 8]), special_zero=False, name=f"{name}.windows")
+        x = b.emit("Transpose", x, np.array([1, 0, 2, 3]), name=f"{name}.order")
+        x = b.emit("Reshape", x, np.array([6, 8]), special_zero=False, name=f"{name}.rows")
+        key = x if fault else b.emit("MatMul", x, SQUARE, name=f"{name}.key")
+        key = b.emit("Reshape", key, np.array([1, 6, 2, 4]), special_zero=name == "A", name=f"{name}.heads")
+        key = b.emit("Transpose", key, np.array([0, 2, 1, 3]), name=f"{name}.move")
+        query = b.emit("MatMul", x, PACKED[:, :8].copy(), name=f"{name}.query")
+        query = b.emit(
+            "Transpose", b.emit("Reshape", query, np.array([1, 6, 2, 4]), special_zero=False), np.array([0, 2, 1, 3])
+        )
+        b.result(b.emit("Softmax", b.emit("MatMul", query, key, transpose_b=True, name=f"{name}.scores"), axis=3))
+        return b.model()
+
+    assert compare(model("A"), model("B"), ROWS).agrees
+    found = likely(compare(model("A"), model("B", True), ROWS))
+    assert found[0] == "B.heads"
+    assert len(found) <= 5
+
+
+def test_a_sum_with_a_mask_of_zeros_is_innocent() -> None:
+    """A's masked tensor in place of the scores gives A's result too, since the sums change nothing."""
+
+    def model(name: str, fault: bool = False) -> Model:
+        b = Builder(name)
+        x = b.parameter("f32", (1, 8, 8), "x")
+        y = b.emit("MatMul", x, x, transpose_b=True, name=f"{name}.scores")
+        mask = (np.arange(8) >= 5).astype(np.float32) * np.ones((8, 1), np.float32)
+        if name == "A":
+            y = b.emit("Relu", b.emit("Subtract", y, -200 * mask, name="A.mask"), name="A.relu")
+        else:
+            size = b.emit("Gather", b.emit("ShapeOf", x, name="sizes"), np.array(1), np.array(0), name="size")
+            line = b.emit("Range", np.array(0), size, np.array(1), output_type="i64", name="line")
+            border = size if fault else b.emit("Add", size, np.array(-3), name="border")
+            is_after = b.emit("GreaterEqual", line, border, name="is_after")
+            for i in range(2):
+                y = b.emit("Add", y, b.emit("Select", is_after, np.float32(100), np.float32(0)), name=f"B.mask{i}")
+            y = b.emit("Relu", y, name="B.relu")
+            for i in range(6):
+                y = b.emit("Transpose", y, np.array([0, 2, 1]), name=f"B.move{i}")
+        y = b.emit("MatMul", b.emit("Softmax", y, axis=2, name=f"{name}.soft"), x, name=f"{name}.product")
+        b.result(b.emit("MatMul", y, HEAD, name=f"{name}.head"))
+        return b.model()
+
+    x = {"x": RNG.normal(size=(1, 8, 8)).astype(np.float32)}
+    assert compare(model("A"), model("B"), x).agrees
+    assert likely(compare(model("A"), model("B", True), x)) == ["is_after"]
+
+
+def test_two_of_many_operands_are_exchanged_on_trial() -> None:
+    def model(name: str, fault: bool = False) -> Model:
+        b = Builder(name)
+        x = b.parameter("f32", (1, 3, 5, 8), "x")
+        y = b.emit("Tanh", x, name=f"{name}.tanh")
+        if name == "A":
+            y = b.emit(
+                "Pad",
+                y,
+                np.array([0, 0, 0, 0]),
+                np.array([0, 0, 3, 1]),
+                np.float32(0),
+                pad_mode="constant",
+                name="A.pad",
+            )
+        else:
+            size = b.emit("Gather", b.emit("ShapeOf", x, name="sizes"), np.array([1]), np.array(0), name="size")
+            one = b.emit("Subtract", size, np.array([2]), name="one")
+            parts = [np.array([0])] * 6 + [size, one]
+            if fault:
+                parts[6], parts[7] = parts[7], parts[6]
+            pads = b.emit(
+                "Split", b.emit("Concat", *parts, axis=0, name="pads"), np.array(0), num_splits=2, name="ends"
+            )
+            y = b.emit("Pad", y, *pads, np.float32(0), pad_mode="constant", name="B.pad")
+        y = b.emit(
+            "MatMul", b.emit("ReduceMean", y, np.array([2, 3]), keep_dims=False), SQUARE[:3].copy(), name=f"{name}.head"
+        )
+        b.result(b.emit("Softmax", y, axis=1))
+        return b.model()
+
+    x = {"x": -np.abs(RNG.normal(size=(1, 3, 5, 8))).astype(np.float32)}
+    assert compare(model("A"), model("B"), x).agrees
+    assert likely(compare(model("A"), model("B", True), x)) == ["pads"]
