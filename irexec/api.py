@@ -266,6 +266,7 @@ def compile_model(
     precision: Precision = DEFAULT_PRECISION,
     mmap: bool = True,
     max_memory: int | None = None,
+    native: bool = True,
 ) -> CompiledModel:
     """Make a model ready to run.
 
@@ -287,6 +288,7 @@ def compile_model(
             its control groups have left. Tensors are refused before they are allocated; what a kernel needs besides its
             outputs is not counted before. Where the system does not say what a process holds, each allocation is
             compared with it alone.
+        native: use the C kernels, where they were built for this processor; without, NumPy computes everything.
 
     Raises:
         NodeError, UnsupportedError, ModelError: the model cannot be read or run, or takes more memory than there is.
@@ -300,7 +302,13 @@ def compile_model(
     elif bin is not None:
         raise InputError("weights are given for a model that has its own")
     return CompiledModel(
-        model, threads=threads, optimize=optimize, weights=weights, precision=precision, max_memory=max_memory
+        model,
+        threads=threads,
+        optimize=optimize,
+        weights=weights,
+        precision=precision,
+        max_memory=max_memory,
+        native=native,
     )
 
 

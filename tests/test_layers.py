@@ -25,7 +25,9 @@ _LAYERS: dict[str, set[str]] = {
     "io": {"errors", "dtypes", "ir"},
     "schema": {"errors", "dtypes", "ir", "reference"},
     "ops": {"errors", "dtypes", "ir", "reference", "schema"},
-    "backend": {"errors", "dtypes", "ir", "reference", "schema"},
+    # The C library: how it is built and found.
+    "native": {"errors"},
+    "backend": {"errors", "dtypes", "ir", "reference", "schema", "native"},
 }
 _LAYERS["analysis"] = {"saving", "errors", "dtypes", "ir", "reference", "schema", "ops"}
 _LAYERS["opset"] = {"authoring", "schema"}

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from irexec.backend.block_types import block_formula, block_function, from_reference
+from irexec.backend.chain import Formula
 from irexec.backend.kernel import Task
 from irexec.backend.numpy_ufuncs import ERF, GELU, clip, negative, odd_sigmoid
 from irexec.backend.registry import BlockOperation
@@ -18,7 +19,7 @@ from irexec.backend.scratch import Scratch
 _INF = math.inf
 
 
-@block_formula("Relu", since=1, kinds="fiu", integers=from_reference, passes=1.7)
+@block_formula("Relu", since=1, kinds="fiu", integers=from_reference, passes=1.7, formula=Formula("MaximumP", 0.0))
 def _relu(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     clip(x, 0, _INF, out=out)
 
@@ -35,10 +36,10 @@ def _clamp_1(task: Task) -> BlockOperation | None:
     def clamp(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
         clip(x, low, high, out=out)
 
-    return BlockOperation(clamp, passes=1.7)
+    return BlockOperation(clamp, passes=1.7, formula=Formula("Clamp", float(low), float(high)))
 
 
-@block_formula("Sigmoid", since=1, kinds="fiu", integers=from_reference, passes=9)
+@block_formula("Sigmoid", since=1, kinds="fiu", integers=from_reference, passes=9, formula=Formula("Sigmoid"))
 def _sigmoid(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     negative(x, out)
     np.exp(out, out=out)
@@ -50,7 +51,7 @@ def _sigmoid(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
 def _swish_4(task: Task) -> BlockOperation | None:
     if task.has_input(1):
         return BlockOperation(_swish_with_beta, (0, 1), (None, ()), temporaries=1, passes=10)
-    return BlockOperation(_swish, temporaries=1, passes=9)
+    return BlockOperation(_swish, temporaries=1, passes=9, formula=Formula("Swish", 1.0))
 
 
 def _swish(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
@@ -86,7 +87,7 @@ def _elu_1(task: Task) -> BlockOperation | None:
         clip(x, 0, _INF, out=out)
         np.add(out, below, out=out)
 
-    return BlockOperation(elu, temporaries=2, passes=15)
+    return BlockOperation(elu, temporaries=2, passes=15, formula=Formula("Elu", float(alpha)))
 
 
 def _exponential_below_zero(scratch: Scratch, x: np.ndarray) -> np.ndarray:
@@ -121,21 +122,25 @@ def _hard_sigmoid(scratch: Scratch, out: np.ndarray, x: np.ndarray, alpha: np.nd
     clip(line, 0, 1, out=out)
 
 
-@block_formula("HSigmoid", since=5, kinds="fiu", integers=from_reference, passes=4)
+@block_formula(
+    "HSigmoid", since=5, kinds="fiu", integers=from_reference, passes=4, formula=Formula("HardSigmoid", 1 / 6, 0.5)
+)
 def _hsigmoid(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     np.add(x, 3, out=out)
     clip(out, 0, 6, out=out)
     np.multiply(out, 1 / 6, out=out)
 
 
-@block_formula("HSwish", since=4, kinds="fiu", integers=from_reference, temporaries=1, passes=5)
+@block_formula(
+    "HSwish", since=4, kinds="fiu", integers=from_reference, temporaries=1, passes=5, formula=Formula("HSwish")
+)
 def _hswish(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     factor = scratch.take(x.shape, x.dtype)
     _hsigmoid(scratch, factor, x)
     np.multiply(x, factor, out=out)
 
 
-@block_formula("Mish", since=4, temporaries=2, passes=14)
+@block_formula("Mish", since=4, temporaries=2, passes=14, formula=Formula("Mish"))
 def _mish(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     """With n = e * (e + 2), e = exp(x), it is x * n / (n + 2); above 20 that is x."""
     n, more = scratch.take(x.shape, x.dtype), scratch.take(x.shape, x.dtype)
@@ -148,7 +153,7 @@ def _mish(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     np.multiply(x, n, out=out)
 
 
-@block_formula("SoftPlus", since=4, temporaries=2, passes=18)
+@block_formula("SoftPlus", since=4, temporaries=2, passes=18, formula=Formula("SoftPlus"))
 def _softplus(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     """max(x, 0) + log(1 + u), u = exp(-abs(x)).
 
@@ -168,7 +173,7 @@ def _softplus(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     np.add(out, w, out=out)
 
 
-@block_formula("SoftSign", since=9, temporaries=1, passes=5)
+@block_formula("SoftSign", since=9, temporaries=1, passes=5, formula=Formula("SoftSign"))
 def _softsign(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     divisor = scratch.take(x.shape, x.dtype)
     np.abs(x, out=divisor)
@@ -180,7 +185,7 @@ def _softsign(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
 def _erf_1(task: Task) -> BlockOperation | None:
     if task.dtype(0) != np.float32:
         return from_reference(task)
-    return BlockOperation(_erf, temporaries=2, passes=18)
+    return BlockOperation(_erf, temporaries=2, passes=18, formula=Formula("Erf"))
 
 
 def _erf(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
@@ -191,10 +196,10 @@ def _erf(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
 @block_function("Gelu", since=7)
 def _gelu(task: Task) -> BlockOperation | None:
     if task.attributes.get("approximation_mode", "erf") == "tanh":
-        return BlockOperation(_gelu_tanh, temporaries=1, passes=11)
+        return BlockOperation(_gelu_tanh, temporaries=1, passes=11, formula=Formula("GeluTanh"))
     if task.dtype(0) != np.float32:
         return from_reference(task)
-    return BlockOperation(_gelu_erf, temporaries=2, passes=21)
+    return BlockOperation(_gelu_erf, temporaries=2, passes=21, formula=Formula("Gelu"))
 
 
 def _gelu_erf(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
@@ -224,8 +229,10 @@ def _prelu_1(task: Task) -> BlockOperation | None:
     if source is not None:
         slopes = source.array()
         if np.all((slopes > 0) & (slopes <= 1)):
-            return BlockOperation(_prelu_between_0_and_1, (0, 1), shapes, temporaries=1, passes=3)
-    return BlockOperation(_prelu, (0, 1), shapes, temporaries=1, passes=6)
+            return BlockOperation(
+                _prelu_between_0_and_1, (0, 1), shapes, temporaries=1, passes=3, formula=Formula("PRelu")
+            )
+    return BlockOperation(_prelu, (0, 1), shapes, temporaries=1, passes=6, formula=Formula("PRelu"))
 
 
 def _slope_shape(data: tuple[int, ...], slope: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.block_types import aligned_shapes, block_function, from_reference, scalar_constant
-from irexec.backend.chain import BlockFunction
+from irexec.backend.chain import BlockFunction, Formula
 from irexec.backend.kernel import Task
 from irexec.backend.numpy_ufuncs import clip
 from irexec.backend.registry import BlockOperation
@@ -28,12 +28,17 @@ def by_ufunc(ufunc: Callable[..., Any]) -> BlockFunction:
     return function
 
 
+_FORMULAS = {"Add", "Subtract", "Multiply", "Maximum", "Minimum", "SquaredDifference"}
+"""The operations that the C library has under the same names."""
+
+
 def define_binary(type: str, since: int, function: BlockFunction, *, kinds: str, **flags: Any) -> None:
     """Register the block operation of two broadcast tensors."""
+    formula = Formula(type) if type in _FORMULAS else None
 
     @block_function(type, since, kinds)
     def operation(task: Task) -> BlockOperation | None:
-        return BlockOperation(function, (0, 1), aligned_shapes(task, (0, 1)), **flags)
+        return BlockOperation(function, (0, 1), aligned_shapes(task, (0, 1)), formula=formula, **flags)
 
 
 def _maximum(scratch: Scratch, out: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
@@ -81,13 +86,15 @@ def _divide_1(task: Task) -> BlockOperation | None:
         return BlockOperation(by_ufunc(np.floor_divide), (0, 1), shapes, passes=20) if floors else from_reference(task)
     divisor = scalar_constant(task, 1)
     if divisor is None or not _has_exact_inverse(divisor):
-        return BlockOperation(by_ufunc(np.divide), (0, 1), aligned_shapes(task, (0, 1)), passes=2.3)
+        return BlockOperation(
+            by_ufunc(np.divide), (0, 1), aligned_shapes(task, (0, 1)), passes=2.3, formula=Formula("Divide")
+        )
     factor = dtype.type(1) / divisor
 
     def multiply(scratch: Scratch, out: np.ndarray, a: np.ndarray) -> None:
         np.multiply(a, factor, out=out)
 
-    return BlockOperation(multiply)
+    return BlockOperation(multiply, formula=Formula("MultiplyP", float(factor)))
 
 
 def _has_exact_inverse(value: np.floating) -> bool:
@@ -107,8 +114,8 @@ def _power_1(task: Task) -> BlockOperation | None:
     known = None if exponent is None else _POWERS.get(float(exponent))
     if known is None:
         return BlockOperation(by_ufunc(np.power), (0, 1), aligned_shapes(task, (0, 1)), in_place=False, passes=150)
-    function, temporaries, passes = known
-    return BlockOperation(function, temporaries=temporaries, passes=passes)
+    function, temporaries, passes, formula = known
+    return BlockOperation(function, temporaries=temporaries, passes=passes, formula=formula)
 
 
 def _square(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
@@ -147,11 +154,11 @@ def _same(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     np.copyto(out, x)
 
 
-_POWERS: dict[float, tuple[BlockFunction, int, float]] = {
-    2.0: (_square, 0, 1),
-    3.0: (_cube, 1, 2),
-    1.0: (_same, 0, 1),
-    -1.0: (_inverse, 0, 2.5),
-    0.5: (_square_root, 0, 5),
-    -0.5: (_inverse_square_root, 0, 7),
+_POWERS: dict[float, tuple[BlockFunction, int, float, Formula | None]] = {
+    2.0: (_square, 0, 1, Formula("Square")),
+    3.0: (_cube, 1, 2, None),
+    1.0: (_same, 0, 1, Formula("Copy")),
+    -1.0: (_inverse, 0, 2.5, Formula("DividePBy", 1.0)),
+    0.5: (_square_root, 0, 5, None),
+    -0.5: (_inverse_square_root, 0, 7, None),
 }

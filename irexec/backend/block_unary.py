@@ -6,6 +6,7 @@ import numpy as np
 
 from irexec.backend.block_arithmetic import by_ufunc
 from irexec.backend.block_types import block_formula, block_function, from_reference
+from irexec.backend.chain import Formula
 from irexec.backend.kernel import Task
 from irexec.backend.numpy_ufuncs import is_finite, is_nan, negative
 from irexec.backend.registry import BlockOperation
@@ -23,14 +24,14 @@ def _copied(task: Task) -> BlockOperation:
     return BlockOperation(copy)
 
 
-block_formula("Abs", 1, "fiu")(by_ufunc(np.abs))
-block_formula("Negative", 1, "fiu")(by_ufunc(negative))
+block_formula("Abs", 1, "fiu", formula=Formula("Abs"))(by_ufunc(np.abs))
+block_formula("Negative", 1, "fiu", formula=Formula("Negative"))(by_ufunc(negative))
 block_formula("Sign", 1, "fiu", passes=8)(by_ufunc(np.sign))
-block_formula("Ceiling", 1, "fiu", integers=_copied)(by_ufunc(np.ceil))
-block_formula("Floor", 1, "fiu", integers=_copied)(by_ufunc(np.floor))
-block_formula("Sqrt", 1, "fiu", integers=from_reference, passes=2.5)(by_ufunc(np.sqrt))
-block_formula("Exp", 1, "fiu", integers=from_reference, passes=4.5)(by_ufunc(np.exp))
-block_formula("Log", 1, "fiu", integers=from_reference, passes=4.5)(by_ufunc(np.log))
+block_formula("Ceiling", 1, "fiu", integers=_copied, formula=Formula("Ceiling"))(by_ufunc(np.ceil))
+block_formula("Floor", 1, "fiu", integers=_copied, formula=Formula("Floor"))(by_ufunc(np.floor))
+block_formula("Sqrt", 1, "fiu", integers=from_reference, passes=2.5, formula=Formula("Sqrt"))(by_ufunc(np.sqrt))
+block_formula("Exp", 1, "fiu", integers=from_reference, passes=4.5, formula=Formula("Exp"))(by_ufunc(np.exp))
+block_formula("Log", 1, "fiu", integers=from_reference, passes=4.5, formula=Formula("Log"))(by_ufunc(np.log))
 block_formula("Sin", 1, "fiu", integers=from_reference, passes=6)(by_ufunc(np.sin))
 block_formula("Cos", 1, "fiu", integers=from_reference, passes=6)(by_ufunc(np.cos))
 block_formula("Tan", 1, "fiu", integers=from_reference, passes=7, in_place=False)(by_ufunc(np.tan))
@@ -39,7 +40,7 @@ block_formula("Acos", 1, "fiu", integers=from_reference, passes=7, in_place=Fals
 block_formula("Atan", 1, "fiu", integers=from_reference, passes=7, in_place=False)(by_ufunc(np.arctan))
 block_formula("Sinh", 1, "fiu", integers=from_reference, passes=7, in_place=False)(by_ufunc(np.sinh))
 block_formula("Cosh", 1, "fiu", integers=from_reference, passes=7, in_place=False)(by_ufunc(np.cosh))
-block_formula("Tanh", 1, "fiu", integers=from_reference, passes=3.5)(by_ufunc(np.tanh))
+block_formula("Tanh", 1, "fiu", integers=from_reference, passes=3.5, formula=Formula("Tanh"))(by_ufunc(np.tanh))
 block_formula("Asinh", 4, "fiu", integers=from_reference, passes=10, in_place=False)(by_ufunc(np.arcsinh))
 block_formula("Acosh", 4, "fiu", integers=from_reference, passes=10, in_place=False)(by_ufunc(np.arccosh))
 block_formula("Atanh", 4, "fiu", integers=from_reference, passes=10, in_place=False)(by_ufunc(np.arctanh))
@@ -57,7 +58,7 @@ def _round_5(task: Task) -> BlockOperation | None:
         return _copied(task)
     if task.attributes.get("mode", "half_to_even") != "half_to_even":
         return from_reference(task)
-    return BlockOperation(by_ufunc(np.rint))
+    return BlockOperation(by_ufunc(np.rint), formula=Formula("Round"))
 
 
 def _is_nonzero(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:

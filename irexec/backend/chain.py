@@ -18,6 +18,20 @@ Groups = tuple[tuple[int, ...], ...]
 """The axes of a tensor, in any order, those that a kernel treats as one in a tuple of their own."""
 
 
+@dataclass(frozen=True)
+class Formula:
+    """A function of one or two f32 arguments, as the C library knows it.
+
+    Attributes:
+        name: of the function; see backend/native/chains.py.
+        p, q: its constants.
+    """
+
+    name: str
+    p: float = 0.0
+    q: float = 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class Instruction:
     """One operation of a chain.
@@ -30,6 +44,7 @@ class Instruction:
         in_place: whether ``out`` may be one of the arguments; it is then the same array object.
         temporaries: arrays of the block's size that the function takes from the scratch.
         passes: the cost of the function, in additions of a block.
+        formula: the same function in C, for f32; None where the library has none.
     """
 
     type: str
@@ -39,6 +54,7 @@ class Instruction:
     in_place: bool = True
     temporaries: int = 0
     passes: float = 1
+    formula: Formula | None = None
 
 
 Shared = int | tuple[int, ...]

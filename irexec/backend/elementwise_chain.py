@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.backend.chain import Chain, Shared, has_short_rows, run_block
-from irexec.backend.kernel import Kernel, KernelContext, Order
+from irexec.backend.kernel import Candidate, Kernel, KernelContext, KernelOptions, Order
 from irexec.backend.scratch import Scratch
 from irexec.ir.facts import Fact
+from irexec.native.library import library
 
 # Elements of a block: of a chain that goes over its output once at least, of another one at most and at least.
 _SINGLE_PASS, _BLOCK, _SMALLEST_BLOCK = 1 << 18, 1 << 17, 1 << 12
@@ -128,6 +129,32 @@ def _in_order(
     """Whether each input has the shape and the order of the output."""
     orders = [*input_orders, *[None] * (len(inputs) - len(input_orders))]
     return [fact.shape == output.shape and order == output_order for fact, order in zip(inputs, orders, strict=True)]
+
+
+def chain_candidates(
+    chain: Chain,
+    inputs: Sequence[Fact],
+    output: Fact,
+    input_orders: Sequence[Order | None],
+    output_order: Order | None,
+    options: KernelOptions,
+) -> Iterator[Candidate]:
+    """The kernels for a chain that stands alone; arguments are those of ChainKernel."""
+    arguments = chain, inputs, output, options.threads, input_orders, output_order
+    cost = chain_cost(chain, inputs, output, input_orders, output_order)
+    yield Candidate(cost, functools.partial(ChainKernel, *arguments))
+    if options.native and library() is not None:
+        # Not before: most of it is not needed where NumPy computes everything.
+        from irexec.backend.native import elementwise
+
+        native = elementwise.cost(chain, inputs, output)
+        axes = None if native is None else elementwise.axes_of(inputs, output, input_orders, output_order)
+        if native is not None and axes is not None:
+            same = _in_order(inputs, output, input_orders, output_order)
+            shared = tuple(i for i, is_same in enumerate(same) if is_same)
+            yield Candidate(
+                native, functools.partial(elementwise.NativeElementwise, chain, inputs, output, axes, shared)
+            )
 
 
 class ChainKernel(Kernel):

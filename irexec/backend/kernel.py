@@ -24,6 +24,21 @@ Order = tuple[int, ...]
 """The axes of a tensor from the outermost to the innermost in memory; (0, 1, 2, ...) is C order."""
 
 
+@dataclass(frozen=True)
+class KernelOptions:
+    """What the choice of kernels depends on beside the operation.
+
+    Attributes:
+        threads: number of threads that work on blocks.
+        holding: how compressed weights are held.
+        native: whether kernels of the C library may be chosen, if there is one.
+    """
+
+    threads: int = 1
+    holding: Holding = "unpacked"
+    native: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
     """One operation to be computed; element types and shapes are known, every size an int.
@@ -38,8 +53,7 @@ class Task:
         chain: element-wise operations on the first output (its register 0), or None.
         operands: facts of the chain's further inputs; they follow ``inputs`` when a kernel runs.
         input_orders, output_orders: how inputs and outputs lie in memory.
-        threads: number of threads that work on blocks.
-        holding: how compressed weights are held.
+        threads, holding, native: as for KernelOptions.
     """
 
     definition: OpDef
@@ -54,6 +68,7 @@ class Task:
     output_orders: tuple[Order | None, ...] = ()
     threads: int = 1
     holding: Holding = "unpacked"
+    native: bool = False
 
     def shape(self, index: int) -> tuple[int, ...]:
         """The shape of an own input."""

@@ -64,14 +64,14 @@ def _with_constant(task: Task, activation: int) -> list[Candidate]:
 
 def _matrices(task: Task) -> Candidate:
     """Products of two stacks of matrices, with their estimate."""
-    sizes, dtype = _Sizes.of(task), task.dtype(0)
+    sizes, dtype = MatrixSizes.of(task), task.dtype(0)
     assert dtype is not None
     runs_chain = task.chain is None or task.chain.result == dtype
     return Candidate(sizes.cost(task.input_orders, dtype.itemsize), partial(MatrixProducts, task, sizes), runs_chain)
 
 
 @dataclass(frozen=True)
-class _Sizes:
+class MatrixSizes:
     """Stacks of matrices (leading..., rows, inner) and (leading..., inner, columns).
 
     Attributes:
@@ -85,13 +85,13 @@ class _Sizes:
     inner: int
 
     @staticmethod
-    def of(task: Task) -> _Sizes:
+    def of(task: Task) -> MatrixSizes:
         a, b = task.shape(0), task.shape(1)
         vectors = len(a) == 1, len(b) == 1
         rows, inner = (1, a[0]) if vectors[0] else a[:-3:-1] if task.attributes["transpose_a"] else a[-2:]
         columns = 1 if vectors[1] else b[-2 if task.attributes["transpose_b"] else -1]
         out = task.output_shape()
-        return _Sizes(vectors, out[: len(out) - 2 + sum(vectors)], rows, columns, inner)
+        return MatrixSizes(vectors, out[: len(out) - 2 + sum(vectors)], rows, columns, inner)
 
     def cost(self, orders: Sequence[Order | None], itemsize: int) -> float:
         """Estimated nanoseconds."""
@@ -108,7 +108,7 @@ class MatrixProducts(Kernel):
     Only operands that BLAS cannot read are copied.
     """
 
-    def __init__(self, task: Task, sizes: _Sizes) -> None:
+    def __init__(self, task: Task, sizes: MatrixSizes) -> None:
         self.task = task
         dtype = task.dtype(0)
         assert dtype is not None

@@ -12,13 +12,16 @@ kernel for these types and shapes. The second returns how an element-wise operat
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from irexec.backend.available_memory import available_memory
-from irexec.backend.chain import BlockFunction
+from irexec.backend.chain import BlockFunction, Formula
 from irexec.backend.kernel import Candidate, Task
 from irexec.errors import OpError
+from irexec.native.library import library
 from irexec.schema.loader import Loader
 from irexec.schema.opdef import OpDef
 
@@ -40,7 +43,7 @@ class BlockOperation:
         reads: the inputs that are the function's arguments, in that order; the others are part of the function.
         shapes: for each of these the shape that makes NumPy's broadcasting right, or None for its own; empty for
             their own.
-        in_place, temporaries, passes: see chain.Instruction.
+        in_place, temporaries, passes, formula: see chain.Instruction.
     """
 
     function: BlockFunction
@@ -49,6 +52,7 @@ class BlockOperation:
     in_place: bool = True
     temporaries: int = 0
     passes: float = 1
+    formula: Formula | None = None
 
 
 _CANDIDATES: dict[tuple[str, int | str], list[Candidates]] = {}
@@ -85,9 +89,19 @@ def offers(task: Task) -> list[Candidate]:
         from irexec.backend.plugin_kernels import of_plugin
 
         return [candidate for function in task.definition.fast_kernels for candidate in of_plugin(function, task)]
+    if task.native:
+        _add_native()
     loader.load_for(task.definition.type)
     found = _CANDIDATES.get((task.definition.type, task.definition.since), ())
     return [candidate for function in found for candidate in _offered(function, task)]
+
+
+@functools.cache
+def _add_native() -> None:
+    """Let the kernels of the C library register, if there is one."""
+    if library() is not None:
+        folder = Path(__file__).parent / "native"
+        loader.add_package("irexec.backend.native", [str(folder)])
 
 
 def _offered(function: Candidates, task: Task) -> list[Candidate]:

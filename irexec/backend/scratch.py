@@ -35,6 +35,11 @@ class Scratch:
         self._used = 0
         self._calls: list[Call] | None = None
 
+    @property
+    def address(self) -> int:
+        """The address of the buffer."""
+        return self._buffer.ctypes.data
+
     @staticmethod
     def of_size(size: int) -> Scratch:
         """A scratch with a buffer of its own, of ``size`` bytes."""

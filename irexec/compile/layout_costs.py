@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from irexec.backend.constants import Holding
-from irexec.backend.kernel import Order
+from irexec.backend.kernel import KernelOptions, Order
 from irexec.compile.graph import CompileValue, Operation
 from irexec.compile.select import cheapest, is_static
 from irexec.compile.storage.concatenations import may_join
@@ -23,11 +22,10 @@ class Costs:
     """Estimated nanoseconds, cached: networks are made of blocks that repeat.
 
     Attributes:
-        threads, holding: see Task.
+        options: of the kernels.
     """
 
-    threads: int
-    holding: Holding
+    options: KernelOptions
     _known: dict[Hashable, float] = field(default_factory=dict)
     _views: dict[Hashable, tuple[Order | None, ...] | None] = field(default_factory=dict)
     _kinds: dict[Hashable, int] = field(default_factory=dict)
@@ -44,7 +42,7 @@ class Costs:
             tuple(value.order for value in operation.outputs),
         )
         if key not in self._known:
-            best = cheapest(operation, (True,) * len(operation.outputs), self.threads, self.holding)
+            best = cheapest(operation, (True,) * len(operation.outputs), self.options)
             joined = best is not None and best.joins and may_join(operation)
             self._known[key] = 0.0 if best is None or joined else best.cost
         return self._known[key]

@@ -15,7 +15,8 @@ import numpy as np
 
 from irexec.analysis.evaluate import as_tuple, without_elements
 from irexec.analysis.shape_inference import Inference
-from irexec.backend.constants import ConstantStore, Holding
+from irexec.backend.constants import ConstantStore
+from irexec.backend.kernel import KernelOptions
 from irexec.backend.numpy_state import set_for_run
 from irexec.backend.registry import has_candidates
 from irexec.compile.errors import check_as_inferred, node_error, too_large
@@ -48,8 +49,7 @@ class Compilation:
         store: packed constants.
         sources, derived: constants of the model, and constants that passes derive from them.
         optimize: False for reference kernels alone; True for all passes; or the names of the passes to run.
-        threads: number of threads that work on a step.
-        holding: how compressed weights are stored.
+        options: of the kernels.
         declared: the declared element types of values that are computed in another type.
         observed: whether every input of a step stays in memory until the step has run: no step writes over an input,
             and every operation has a step.
@@ -60,8 +60,7 @@ class Compilation:
     sources: Sources = field(default_factory=dict)
     derived: DerivedConstants = field(default_factory=DerivedConstants)
     optimize: bool | Collection[str] = True
-    threads: int = 1
-    holding: Holding = "unpacked"
+    options: KernelOptions = field(default_factory=KernelOptions)
     declared: Mapping[ir.Value, Element] = field(default_factory=dict)
     observed: bool = False
 
@@ -88,7 +87,7 @@ def plan(
     # Constants are folded and packed as a run computes.
     with set_for_run():
         lowered = lower(graph, inference, compilation.sources, targets, compilation.declared)
-        rewriting = Rewriting(compilation.derived, compilation.threads, compilation.holding, compilation.folding_budget)
+        rewriting = Rewriting(compilation.derived, compilation.options, compilation.folding_budget)
         if compilation.optimize is not False:
             optimize(lowered, rewriting, None if compilation.optimize is True else compilation.optimize)
         return plan_graph(lowered, rewriting.report, compilation)
@@ -116,7 +115,7 @@ class _Planner:
         operations = [self._select(operation) for operation in self.graph.order()]
         observed = self.compilation.observed
         reuse = self.compilation.optimize is not False and not observed
-        storage = lay_out(self.graph, operations, self.compilation.threads, reuse, overwrite=not observed)
+        storage = lay_out(self.graph, operations, self.compilation.options.threads, reuse, overwrite=not observed)
         running = [planned for planned in operations if not storage.is_view(planned)]
         frees = self._frees(running, storage)
         run_views = self._run_views(running, storage)
@@ -144,7 +143,7 @@ class _Planner:
             aliases=aliases,
             input_aliases=tuple(alias for value in self.graph.inputs for alias in run_views.get(value, ())),
             arena=storage.arena,
-            threads=self.compilation.threads,
+            threads=self.compilation.options.threads,
             sources=sources,
             passes={name: count for name, count in self.report.applied.items() if count},
             intermediate=sum(value.fact.nbytes for value in sized),
@@ -166,7 +165,7 @@ class _Planner:
                 operation.definition is None or operation.empty_outputs is None
             )
             if optimized and is_static(operation) and is_native(operation):
-                kernel = select_kernel(operation, wanted, self.compilation.threads, self.compilation.holding)
+                kernel = select_kernel(operation, wanted, self.compilation.options)
             if kernel is not None:
                 kernel.pack(self.compilation.store)
         except NodeError:
@@ -281,9 +280,7 @@ class _Planner:
             return functools.partial(definition.first_output_kernel, **operation.attributes), "reference", read
         call = reference_call(definition, operation.attributes, widen=may_be_f16(operation))
         if optimize and has_candidates(definition) and not is_static(operation) and not _is_of_integers(operation):
-            special = ByShape(
-                operation, call, self.compilation.store, self.compilation.threads, self.compilation.holding
-            )
+            special = ByShape(operation, call, self.compilation.store, self.compilation.options)
             return special, "by shape", [None if value.constant is not None else value for value in operation.inputs]
         return call, "reference", read
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
-from irexec.backend.constants import ConstantSource, Holding
+from irexec.backend.constants import ConstantSource
+from irexec.backend.kernel import KernelOptions
 from irexec.compile.graph import CompileGraph, CompileValue, LoweredBody, Operation, constant_value
 from irexec.dtypes.elements import Element
 from irexec.ir.graph import Node
@@ -139,16 +140,14 @@ class Rewriting:
 
     Attributes:
         constants: the constants made of others.
-        threads: number of threads that will run the plan.
-        holding: how compressed weights are held.
+        options: of the kernels that will be chosen.
         budget: bytes that folding may add to what is stored.
         report: the changes of the passes.
         name: the pass that runs.
     """
 
     constants: DerivedConstants = field(default_factory=DerivedConstants)
-    threads: int = 1
-    holding: Holding = "unpacked"
+    options: KernelOptions = field(default_factory=KernelOptions)
     budget: int = FOLDING_BUDGET
     report: Report = field(default_factory=Report)
     name: str = ""

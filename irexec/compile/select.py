@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
-from irexec.backend.constants import Holding
-from irexec.backend.elementwise_chain import ChainKernel, chain_cost, run_chain_in_place, workspace_of
-from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
+from irexec.backend.elementwise_chain import chain_candidates, run_chain_in_place, workspace_of
+from irexec.backend.kernel import Candidate, Kernel, KernelContext, KernelOptions, Task
 from irexec.backend.registry import offers
 from irexec.compile.errors import node_error
 from irexec.compile.graph import Operation
@@ -40,7 +39,7 @@ def is_native(operation: Operation) -> bool:
 
 
 def task_of(
-    operation: Operation, threads: int = 1, holding: Holding = "unpacked", wanted: tuple[bool, ...] | None = None
+    operation: Operation, options: KernelOptions = KernelOptions(), wanted: tuple[bool, ...] | None = None
 ) -> Task:
     """The task of an operation that has a definition, and whose shapes are known."""
     if operation.definition is None:
@@ -57,25 +56,24 @@ def task_of(
         tuple(value.fact for value in operands),
         tuple(value.order for value in operation.inputs),
         tuple(value.order for value in operation.outputs),
-        threads,
-        holding,
+        **vars(options),
     )
 
 
-def select_kernel(operation: Operation, wanted: tuple[bool, ...], threads: int, holding: Holding) -> Kernel | None:
+def select_kernel(operation: Operation, wanted: tuple[bool, ...], options: KernelOptions) -> Kernel | None:
     """The cheapest kernel that writes the outputs of an operation of known shapes; None without a fast kernel."""
-    best = cheapest(operation, wanted, threads, holding)
+    best = cheapest(operation, wanted, options)
     kernel = None if best is None else best.construct()
     if operation.definition is None or operation.chain is None or (best is not None and best.runs_chain):
         return kernel
     reference = ReferenceInto(operation.definition, operation.attributes)
-    return ChainAfter(kernel or reference, task_of(operation, threads, holding, wanted))
+    return ChainAfter(kernel or reference, task_of(operation, options, wanted))
 
 
-def cheapest(operation: Operation, wanted: tuple[bool, ...], threads: int, holding: Holding) -> Candidate | None:
+def cheapest(operation: Operation, wanted: tuple[bool, ...], options: KernelOptions) -> Candidate | None:
     """The cheapest candidate for an operation of known shapes; None without a fast kernel."""
     if operation.definition is not None:
-        task = task_of(operation, threads, holding, wanted)
+        task = task_of(operation, options, wanted)
         try:
             return min(offers(task), key=lambda candidate: _with_chain(candidate, task), default=None)
         except OpError as error:
@@ -84,9 +82,8 @@ def cheapest(operation: Operation, wanted: tuple[bool, ...], threads: int, holdi
     if operation.chain is None:
         raise AssertionError("an operation without a definition is a chain")
     facts, orders = [value.fact for value in operation.inputs], [value.order for value in operation.inputs]
-    chain, output = operation.chain, operation.output
-    make = functools.partial(ChainKernel, chain, facts, output.fact, threads, orders, output.order)
-    return Candidate(chain_cost(chain, facts, output.fact, orders, output.order), make)
+    offered = chain_candidates(operation.chain, facts, operation.output.fact, orders, operation.output.order, options)
+    return min(offered, key=lambda candidate: candidate.cost)
 
 
 def _with_chain(candidate: Candidate, task: Task) -> float:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
-from irexec.backend.constants import ConstantStore, Holding
-from irexec.backend.kernel import Kernel, KernelContext, Task
+from irexec.backend.constants import ConstantStore
+from irexec.backend.kernel import Kernel, KernelContext, KernelOptions, Task
 from irexec.backend.pool import pool_of
 from irexec.backend.registry import offers
 from irexec.backend.scratch import Scratch
@@ -33,7 +33,7 @@ class ByShape:
     """
 
     def __init__(
-        self, operation: Operation, reference: Callable[..., Any], store: ConstantStore, threads: int, holding: Holding
+        self, operation: Operation, reference: Callable[..., Any], store: ConstantStore, options: KernelOptions
     ) -> None:
         if operation.definition is None:
             raise AssertionError("a chain is planned for known shapes")
@@ -45,7 +45,7 @@ class ByShape:
         )
         self._facts = tuple(value.fact for value in operation.inputs)
         self._constants = tuple(value.constant for value in operation.inputs)
-        self._threads, self._holding = threads, holding
+        self._options = options
         self._kernels: OrderedDict[Hashable, tuple[Kernel, Task] | None] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -80,7 +80,7 @@ class ByShape:
         task = Task(
             self._definition, self._attributes, facts, self._constants, outputs, (True,) * len(outputs),
             input_orders=(None,) * len(facts), output_orders=(None,) * len(outputs),
-            threads=self._threads, holding=self._holding,
+            **vars(self._options),
         )  # fmt: skip
         best = min(offers(task), key=lambda candidate: candidate.cost, default=None)
         if best is None:
@@ -97,8 +97,8 @@ class ByShape:
             if fact.element is None:
                 raise AssertionError("checked when the kernel was selected")
             outputs.append(np.empty(task.output_shape(index), fact.element.carrier))
-        scratches = [Scratch.of_size(kernel.workspace) for _ in range(self._threads)]
-        kernel.run(inputs, outputs, KernelContext(pool_of(self._threads), scratches))
+        scratches = [Scratch.of_size(kernel.workspace) for _ in range(self._options.threads)]
+        kernel.run(inputs, outputs, KernelContext(pool_of(self._options.threads), scratches))
         return tuple(outputs)
 
 

@@ -16,6 +16,7 @@ from irexec.compile.errors import too_large
 from irexec.compile.memory_limit import MemoryLimit, arena_error, check_arena
 from irexec.compile.steps import Plan, Step
 from irexec.compile.storage.arena import ALIGNMENT
+from irexec.runtime.segments import Segment, segments_of
 
 KEPT = 2
 """Arenas that are kept for the next run."""
@@ -29,10 +30,12 @@ class PlacedPlan:
         slots: the slots before a run: constants, and arrays on the arena. One more than the plan has: the last one is
             None.
         contexts: for each step what its kernel works with.
+        segments: by their first step.
     """
 
     slots: list[Any]
     contexts: list[KernelContext]
+    segments: dict[int, Segment]
 
 
 @dataclass(eq=False)
@@ -110,7 +113,8 @@ def _set_up(plan: Plan, buffer: np.ndarray) -> PlacedPlan:
     for alias in plan.aliases:
         slots[alias.slot] = alias.view(slots[alias.source])
     pool = pool_of(plan.threads)
-    return PlacedPlan(slots, [_context(step, slots, pool, buffer) for step in plan.steps])
+    contexts = [_context(step, slots, pool, buffer) for step in plan.steps]
+    return PlacedPlan(slots, contexts, segments_of(plan.steps, contexts, slots))
 
 
 def _context(step: Step, slots: list[Any], pool: Pool, buffer: np.ndarray) -> KernelContext:

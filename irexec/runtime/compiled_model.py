@@ -40,6 +40,7 @@ class CompiledModel(Session):
         precision: whether f16 and bf16 are computed "as-written" or in "f32"; see compile_model.
         tolerant: a layer that cannot be run is an error only once a tensor is asked for that depends on it.
         max_memory: bytes that the process may hold; see compile_model.
+        native: whether to use the C kernels, where they were built; without, NumPy computes everything.
 
     Attributes:
         model: the copy that runs. Where f16 is computed in f32, Converts and element types of its layers say so.
@@ -59,6 +60,7 @@ class CompiledModel(Session):
         precision: Precision = DEFAULT_PRECISION,
         tolerant: bool = False,
         max_memory: int | None = None,
+        native: bool = True,
     ) -> None:
         program = Program(
             model,
@@ -68,6 +70,7 @@ class CompiledModel(Session):
             precision=precision,
             tolerant=tolerant,
             max_memory=max_memory,
+            native=native,
         )
         super().__init__(program)
         self.model: Model = program.model

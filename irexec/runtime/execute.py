@@ -20,7 +20,7 @@ from irexec.errors import NodeError, OpError, RunTimeoutError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node
 from irexec.reference.limits import limited
-from irexec.runtime.arenas import Arenas
+from irexec.runtime.arenas import Arenas, PlacedPlan
 from irexec.runtime.limits import RunLimits
 from irexec.runtime.variables import State, VariableTransaction
 
@@ -81,7 +81,6 @@ def run(
 
 def _targets(plan: Plan, inputs: Sequence[np.ndarray], run: _Run) -> list[np.ndarray]:
     """The plan's targets, which may share memory with the inputs, the plan or the state."""
-    observer, watcher = run.observer, run.watcher
     arena = run.arenas.take(plan)
     try:
         frame = arena.frame(plan)
@@ -93,19 +92,10 @@ def _targets(plan: Plan, inputs: Sequence[np.ndarray], run: _Run) -> list[np.nda
             slots[alias.slot] = alias.view(slots[alias.source])
         variables = VariableTransaction(run.state)
         runner = _Runner(slots, variables, run)
-        for step, context in zip(plan.steps, frame.contexts, strict=True):
-            if watcher is None and observer is None:
-                runner.run(step, context)
-                continue
-            arrays = [slots[slot] for slot in step.inputs]
-            start = time.perf_counter()
-            runner.run(step, context)
-            seconds = time.perf_counter() - start
-            outputs = [slots[slot] if slot >= 0 else None for slot in step.outputs]
-            if watcher is not None:
-                watcher.step(step, arrays, outputs)
-            if observer is not None:
-                observer(step, outputs, seconds)
+        if run.watcher is None and run.observer is None:
+            runner.run_all(plan.steps, frame)
+        else:
+            runner.run_observed(plan.steps, frame)
         if variables.written:
             run.state.update(variables.written)
         return [slots[slot] for slot in plan.targets]
@@ -118,6 +108,35 @@ class _Runner:
 
     def __init__(self, slots: list[Any], state: VariableTransaction, of: _Run) -> None:
         self.slots, self.state, self.of, self.limits = slots, state, of, of.limits
+
+    def run_all(self, steps: Sequence[Step], frame: PlacedPlan) -> None:
+        """Run all steps, those of a segment as one."""
+        position = 0
+        while position < len(steps):
+            segment = frame.segments.get(position)
+            if segment is None:
+                self.run(steps[position], frame.contexts[position])
+                position += 1
+                continue
+            self.limits.check_time(steps[position].node.name)
+            segment.run()
+            for step in segment.steps:
+                self._free(step)
+            position += len(segment.steps)
+
+    def run_observed(self, steps: Sequence[Step], frame: PlacedPlan) -> None:
+        """Run the steps one by one, and tell the observer and the watcher of each."""
+        observer, watcher, slots = self.of.observer, self.of.watcher, self.slots
+        for step, context in zip(steps, frame.contexts, strict=True):
+            arrays = [slots[slot] for slot in step.inputs]
+            start = time.perf_counter()
+            self.run(step, context)
+            seconds = time.perf_counter() - start
+            outputs = [slots[slot] if slot >= 0 else None for slot in step.outputs]
+            if watcher is not None:
+                watcher.step(step, arrays, outputs)
+            if observer is not None:
+                observer(step, outputs, seconds)
 
     def run(self, step: Step, context: KernelContext) -> None:
         slots = self.slots
@@ -136,8 +155,11 @@ class _Runner:
             _raise_located(step, arrays, error)
         for alias in step.aliases:
             slots[alias.slot] = alias.view(slots[alias.source])
+        self._free(step)
+
+    def _free(self, step: Step) -> None:
         for slot in step.frees:
-            slots[slot] = None
+            self.slots[slot] = None
 
     def _call(self, step: Step, call: ReferenceCall, arrays: list[Any]) -> None:
         result: Any = None

@@ -13,6 +13,7 @@ from irexec.analysis.f32_arithmetic import compute_in_f32
 from irexec.analysis.model import Model, Port, check_model, find_port, input_ports, output_ports
 from irexec.analysis.precision import Precision, check_precision
 from irexec.analysis.shape_inference import Inference, infer_shapes
+from irexec.backend.kernel import KernelOptions
 from irexec.backend.threads import one_blas_thread, thread_count
 from irexec.compile.errors import check_as_inferred, node_error
 from irexec.compile.memory_limit import MemoryLimit
@@ -42,7 +43,7 @@ class Program:
     """A copy of a model, the facts of its values, and the plans made for its inputs.
 
     Args:
-        model, threads, optimize, weights, precision, tolerant, max_memory: as for CompiledModel.
+        model, threads, optimize, weights, precision, tolerant, max_memory, native: as for CompiledModel.
 
     Attributes:
         model: the copy. Where f16 is computed in f32 it says so.
@@ -70,6 +71,7 @@ class Program:
         precision: Precision,
         tolerant: bool,
         max_memory: int | None,
+        native: bool,
     ) -> None:
         check_model(model)
         check_precision(precision)
@@ -83,15 +85,13 @@ class Program:
             tolerant,
         )
         self.memory = MemoryLimit(max_memory)
-        holding = holding_of(weights, self.model, self.memory)
+        options = KernelOptions(self.threads, holding_of(weights, self.model, self.memory), native)
         self.arenas = Arenas(self.memory)
         self.inference = infer_shapes(self.model, tolerant=tolerant)
         self.inserted: set[ir.Node] = set()
         self.runs_as_read = self.model.version == getattr(model, "version", self.model.version)
         declared = self._compute_in_f32() if precision == "f32" else {}
-        self.compilation = Compilation(
-            self.memory, optimize=optimize, threads=self.threads, holding=holding, declared=declared
-        )
+        self.compilation = Compilation(self.memory, optimize=optimize, options=options, declared=declared)
         self.inputs: list[Port] = input_ports(self.model, self.inference.facts)
         given = {value: Fact(element, self.inference[value].shape) for value, element in declared.items()}
         self.outputs: list[Port] = output_ports(self.model, self.inference.facts | given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -51,9 +52,8 @@ def watched_values(
     memory = compiled.program.memory
     kernels = False if compiled.program.optimize is False else ()
     declared = compiled.program.compilation.declared
-    compilation = Compilation(
-        memory, optimize=kernels, threads=compiled.threads, holding="packed", declared=declared, observed=True
-    )
+    options = replace(compiled.program.compilation.options, holding="packed")
+    compilation = Compilation(memory, optimize=kernels, options=options, declared=declared, observed=True)
     inference = compiled.program.infer(tuple(array.shape for array in arrays))
     with one_blas_thread(), limited(memory):
         planned = plan(compiled.model, inference, targets, compilation)

@@ -44,7 +44,7 @@ class _Layouts:
 
     def __init__(self, graph: CompileGraph, rewriting: Rewriting) -> None:
         self.operations = graph.order()
-        self.costs = Costs(rewriting.threads, rewriting.holding)
+        self.costs = Costs(rewriting.options)
         self.viewing = {operation for operation in self.operations if may_be_views(operation)}
         self.free = [
             value

@@ -202,6 +202,7 @@ class _Fusion:
                     block.in_place,
                     block.temporaries,
                     block.passes,
+                    block.formula,
                 )
             )
         first_fact = product.fact if product is not None else next(iter(operands.values())).fact

@@ -1,0 +1,220 @@
+"""Calls of the C library: what a native kernel is bound to, and a job of several calls.
+
+A native kernel runs nothing itself. It binds its arrays: that gives calls, each a function of the library with a
+structure of parameters and a number of blocks. The calls of consecutive steps are one job, which runs without Python in
+between; irexec/native/source/run.c has the other side.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from irexec.backend.kernel import Kernel, KernelContext, Order, Task
+from irexec.backend.pool import Pool
+from irexec.dtypes.elements import F32
+from irexec.ir.facts import Fact
+from irexec.native.library import Library, library
+
+CACHE_LINE = 64
+
+
+def loaded() -> Library:
+    """The library; only kernels that were offered because there is one ask for it."""
+    found = library()
+    assert found is not None, "a native kernel was offered without the library"
+    return found
+
+
+@dataclass(eq=False)
+class Call:
+    """One function of the library.
+
+    Attributes:
+        function: its name.
+        parameters: its structure, whose addresses are of arrays that ``Binding.kept`` holds.
+        blocks: the number of blocks, on any thread and in any order.
+        scratch: the address of the first thread's scratch, and the bytes from there to that of the next thread.
+    """
+
+    function: str
+    parameters: ctypes.Structure
+    blocks: int
+    scratch: tuple[int, int]
+
+
+@dataclass(eq=False)
+class Binding:
+    """The calls of one step for certain arrays.
+
+    Attributes:
+        scratch: as for Call, without the part that all threads share.
+        shared: the address of the part that all threads share.
+        calls: in order; each is done before the next one begins.
+        kept: the objects whose memory the parameters point to.
+        repeatable: whether the calls compute the same from the arrays' next values: False after a copy.
+        copies: arrays that the calls cannot write, each with the one that they write instead.
+    """
+
+    scratch: tuple[int, int] = (0, 0)
+    shared: int = 0
+    calls: list[Call] = field(default_factory=list)
+    kept: list[Any] = field(default_factory=list)
+    repeatable: bool = True
+    copies: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+
+    def call(self, function: str, parameters: ctypes.Structure, blocks: int) -> None:
+        """Add a call."""
+        if blocks:
+            self.calls.append(Call(function, parameters, blocks, self.scratch))
+
+    def address(self, array: np.ndarray) -> int:
+        """The address of an array, which is kept alive."""
+        self.kept.append(array)
+        return array.ctypes.data
+
+    def pointer(self, structure: ctypes.Structure | ctypes.Array) -> int:
+        """The address of a structure, which is kept alive."""
+        self.kept.append(structure)
+        return ctypes.addressof(structure)
+
+    def in_order(self, array: np.ndarray, order: Order | None = None) -> np.ndarray:
+        """The array if its memory is contiguous in an order of axes (None: C order), else a copy that is."""
+        lying = array if order is None else array.transpose(order)
+        if lying.flags.c_contiguous:
+            return array
+        self.repeatable = False
+        copied = np.ascontiguousarray(lying)
+        return copied if order is None else copied.transpose(np.argsort(order))
+
+    def with_stride(self, array: np.ndarray, axis: int) -> np.ndarray:
+        """The array if its elements along an axis follow each other in memory, else a copy in which they do."""
+        if array.strides[axis] == array.itemsize or array.shape[axis] == 1:
+            return array
+        self.repeatable = False
+        return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, axis, -1)), -1, axis)
+
+    def written(
+        self, array: np.ndarray, axes: Sequence[Sequence[int]], innermost: int | None = None
+    ) -> tuple[np.ndarray, tuple[int, ...]]:
+        """An output and the stride of each group of its axes; another array where a group has no single stride.
+
+        Args:
+            innermost: the axis whose elements must follow each other in memory, if there is one.
+        """
+        strides = merged_strides(array, axes)
+        if strides is not None and (
+            innermost is None or array.shape[innermost] == 1 or array.strides[innermost] == array.itemsize
+        ):
+            return array, strides
+        self.repeatable = False
+        order = [axis for group in axes for axis in group]
+        if innermost is not None:
+            order = [*(axis for axis in order if axis != innermost), innermost]
+        other = np.empty([array.shape[axis] for axis in order], array.dtype).transpose(np.argsort(order))
+        self.copies.append((array, other))
+        strides = merged_strides(other, axes)
+        assert strides is not None, "a group of axes is in order"
+        return other, strides
+
+
+def merged_strides(array: np.ndarray, axes: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
+    """The stride of each group of axes, in elements, as if it were one axis; 0 for one of size 1. None where a group is
+    not one run."""
+    found = []
+    for group in axes:
+        step, expected = 0, None
+        for axis in reversed(group):
+            if array.shape[axis] == 1:
+                continue
+            stride = array.strides[axis] // array.itemsize
+            if expected is None:
+                step = stride
+            elif stride != expected:
+                return None
+            expected = stride * array.shape[axis]
+        found.append(step)
+    return tuple(found)
+
+
+def element_strides(array: np.ndarray) -> list[int]:
+    """The strides of an array in elements."""
+    return [stride // array.itemsize for stride in array.strides]
+
+
+class NativeKernel(Kernel):
+    """A kernel that binds its arrays to calls of the library.
+
+    Attributes:
+        shared: bytes of scratch that all threads share, in front of ``own`` bytes for each thread. A subclass calls
+            ``reserve``.
+    """
+
+    shared: int = 0
+    splits = True
+
+    def reserve(self, own: int = 0, shared: int = 0) -> None:
+        """Ask for workspace, in bytes."""
+        self.shared = -(-shared // CACHE_LINE) * CACHE_LINE
+        self.workspace = self.shared + own
+
+    @abstractmethod
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """Add the calls that write the outputs; arrays are as for ``run``."""
+
+    def bound(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> Binding:
+        """The calls for these arrays."""
+        first = context.scratches[0].address
+        each = context.scratches[1].address - first if len(context.scratches) > 1 else 0
+        binding = Binding((first + self.shared, each), first)
+        self.bind(inputs, outputs, binding)
+        binding.kept += (*inputs, *outputs)
+        return binding
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
+        """See Kernel.run."""
+        binding = self.bound(inputs, outputs, context)
+        Job([binding]).run(context.pool, alone=context.alone)
+        for output, computed in binding.copies:
+            np.copyto(output, computed)
+
+
+class Job:
+    """Calls of several steps, which one call of the library runs."""
+
+    def __init__(self, bindings: Sequence[Binding]) -> None:
+        calls = [call for binding in bindings for call in binding.calls]
+        self._library, self._bindings, self._count = loaded(), bindings, len(calls)
+        words = self._library.call_words
+        memory = np.zeros(len(calls) * words + CACHE_LINE // 8, np.int64)
+        start = -memory.ctypes.data % CACHE_LINE // 8
+        self._table = memory[start : start + len(calls) * words].reshape(-1, words)
+        for row, call in zip(self._table, calls, strict=True):
+            address = self._library.address(call.function)
+            row[:5] = address, ctypes.addressof(call.parameters), call.blocks, *call.scratch
+        self._address = self._table.ctypes.data
+
+    def run(self, pool: Pool, *, alone: bool = False) -> None:
+        """Run all calls, on the threads of a pool or on the calling thread alone."""
+        library, address, count = self._library, self._address, self._count
+        if alone or pool.threads == 1:
+            library.run_alone(address, count)
+            return
+        library.reset(address, count)
+        pool.run(pool.threads, lambda thread, _: library.run(address, count, thread))
+
+
+def is_available(task: Task) -> bool:
+    """Whether native kernels may compute the task: they are asked for, there is a library, and all floats are f32."""
+    if not task.native or library() is None:
+        return False
+    return all(_is_f32(fact) for fact in (*task.outputs, *task.operands))
+
+
+def _is_f32(fact: Fact) -> bool:
+    return fact.element is F32

@@ -1,0 +1,257 @@
+"""Chains of element-wise operations as programs of the C library; irexec/native/source/chain.c runs them."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from ctypes import c_double, c_int64, c_void_p
+from dataclasses import dataclass
+
+import numpy as np
+
+from irexec.backend.chain import Chain
+from irexec.backend.kernel import Task
+from irexec.backend.native.calls import Binding, merged_strides
+from irexec.ir.facts import Fact
+
+CODES = (
+    "Load", "Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "SquaredDifference",
+    "AddP", "SubtractFromP", "MultiplyP", "DividePBy", "MaximumP", "MinimumP",
+    "Clamp", "Sigmoid", "Swish", "HardSigmoid", "HSwish", "Tanh", "Exp", "Log", "Sqrt", "Abs", "Negative",
+    "Erf", "Gelu", "GeluTanh", "Elu", "Mish", "SoftPlus", "SoftSign", "PRelu", "LeakyRelu", "Floor",
+    "Ceiling", "Round", "Square", "Copy",
+)  # fmt: skip
+"""The functions of chain.c, in its order."""
+
+REGISTERS = 8
+"""Arrays of a tile that a program works on, the tile itself included."""
+
+Axes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""The axes of a tensor that are images, rows and columns of its tiles."""
+
+
+class Operand(ctypes.Structure):
+    """A tensor that a chain reads; strides in elements."""
+
+    _fields_ = (("base", c_void_p), ("image", c_int64), ("row", c_int64), ("column", c_int64))
+
+
+class CInstruction(ctypes.Structure):
+    """See chain.h."""
+
+    _fields_ = (
+        ("code", c_int64), ("target", c_int64), ("a", c_int64), ("b", c_int64), ("p", c_double), ("q", c_double),
+    )  # fmt: skip
+
+
+class CChain(ctypes.Structure):
+    """See chain.h."""
+
+    _fields_ = (("operands", c_void_p), ("instructions", c_void_p), ("count", c_int64))
+
+
+@dataclass(frozen=True)
+class _Line:
+    code: str
+    target: int
+    a: int
+    b: int
+    p: float = 0.0
+    q: float = 0.0
+
+
+@dataclass(frozen=True)
+class Program:
+    """A chain as instructions on registers; register 0 is the tile.
+
+    Attributes:
+        bias: the operand that begins the sums of a product, or None; one value for each column.
+        low, high: what the tile is clamped to before the first instruction.
+        lines: the instructions.
+    """
+
+    bias: int | None
+    low: float
+    high: float
+    lines: tuple[_Line, ...]
+
+
+class NativeChain:
+    """The chain of a task, on tiles of its first output.
+
+    Args:
+        chain: None for no chain.
+        operands: facts of its inputs; without input 0, which is the tile, unless the chain stands ``alone``.
+        shape: of the output.
+        axes: of the output.
+        takes_bias: whether the kernel adds a bias and clamps by itself.
+    """
+
+    def __init__(
+        self,
+        chain: Chain | None,
+        operands: Sequence[Fact],
+        shape: Sequence[int],
+        axes: Axes,
+        *,
+        takes_bias: bool = False,
+        alone: bool = False,
+    ) -> None:
+        self._shape, self._axes = tuple(shape), axes
+        columns = {i for i, fact in enumerate(operands) if takes_bias and self._is_bias(fact)}
+        self.program = (
+            None if chain is None else program_of(chain, frozenset(columns), takes_bias=takes_bias, alone=alone)
+        )
+
+    def _is_bias(self, fact: Fact) -> bool:
+        ranked = (1,) * (len(self._shape) - len(fact.static_shape)) + fact.static_shape
+        return all(
+            size == (self._shape[axis] if axis in self._axes[2] else 1)
+            for axis, size in enumerate(ranked)
+            if self._shape[axis] != 1
+        )
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """What the kernel clamps its sums to."""
+        return (-np.inf, np.inf) if self.program is None else (self.program.low, self.program.high)
+
+    def bias(self, operands: Sequence[np.ndarray], binding: Binding) -> int | None:
+        """The address of the bias; None where the sums begin with zero."""
+        if self.program is None or self.program.bias is None:
+            return None
+        operand = operands[self.program.bias]
+        flat = binding.in_order(operand).reshape(-1)
+        return binding.address(flat)
+
+    def bind(self, operands: Sequence[np.ndarray], binding: Binding) -> int | None:
+        """The address of the chain as C has it; None where nothing is left for it to do."""
+        if self.program is None or not self.program.lines:
+            return None
+        bound = (Operand * max(1, len(operands)))()
+        for i, array in enumerate(operands):
+            bound[i] = self._operand(array, binding)
+        instructions = (CInstruction * len(self.program.lines))()
+        for i, line in enumerate(self.program.lines):
+            instructions[i] = CInstruction(CODES.index(line.code), line.target, line.a, line.b, line.p, line.q)
+        made = CChain(binding.pointer(bound), binding.pointer(instructions), len(self.program.lines))
+        return binding.pointer(made)
+
+    def _operand(self, array: np.ndarray, binding: Binding) -> Operand:
+        ranked = array.reshape((1,) * (len(self._shape) - array.ndim) + array.shape)
+        strides = merged_strides(ranked, self._axes)
+        if strides is None:
+            binding.repeatable = False
+            order = [axis for group in self._axes for axis in group]
+            ranked = np.ascontiguousarray(ranked.transpose(order)).transpose(np.argsort(order))
+            strides = merged_strides(ranked, self._axes)
+            assert strides is not None, "an operand is broadcast along a part of the rows"
+        return Operand(binding.address(ranked), *strides)
+
+
+def fits(task: Task, axes: Axes) -> bool:
+    """Whether the task's chain can run in C on tiles of these axes: all functions are known, all values are f32."""
+    chain = task.chain
+    if chain is None:
+        return True
+    return _translates(chain) and all(_is_regular(fact, task.output_shape(), axes) for fact in task.operands)
+
+
+def _is_regular(fact: Fact, shape: tuple[int, ...], axes: Axes) -> bool:
+    """Whether an operand has, or repeats, each group of axes as a whole."""
+    own = fact.static_shape
+    if len(own) > len(shape) or 0 in own:
+        return False
+    ranked = (1,) * (len(shape) - len(own)) + own
+    return all(len({ranked[axis] == 1 for axis in group if shape[axis] != 1}) <= 1 for group in axes)
+
+
+def _translates(chain: Chain) -> bool:
+    is_f32 = chain.dtype == np.float32 and all(i.dtype == np.float32 for i in chain.instructions)
+    return is_f32 and program_of(chain) is not None
+
+
+@functools.lru_cache(maxsize=4096)
+def program_of(
+    chain: Chain, columns: frozenset[int] = frozenset(), *, takes_bias: bool = False, alone: bool = False
+) -> Program | None:
+    """The program of a chain; None if a function has no formula or there are not enough registers.
+
+    Args:
+        columns: operands that could be a bias.
+        takes_bias: see NativeChain.
+        alone: all inputs of the chain are operands; otherwise the first one is in the tile.
+    """
+    if any(instruction.formula is None for instruction in chain.instructions):
+        return None
+    return _Translation(chain, columns, takes_bias, alone).made()
+
+
+class _Translation:
+    """Assigns the values of a chain to registers."""
+
+    def __init__(self, chain: Chain, columns: frozenset[int], takes_bias: bool, alone: bool) -> None:
+        self.chain, self.columns, self.takes_bias = chain, columns, takes_bias
+        self.first = 0 if alone else 1
+        self.place: dict[int, int] = {} if alone else {0: 0}
+        self.free = list(range(REGISTERS - 1, -1 if alone else 0, -1))
+        self.lines: list[_Line] = []
+
+    def made(self) -> Program | None:
+        start, bias, low, high = self._absorbed()
+        for i in range(start, len(self.chain.instructions)):
+            if not self._translate(i):
+                return None
+        return Program(bias, low, high, tuple(self.lines))
+
+    def _absorbed(self) -> tuple[int, int | None, float, float]:
+        """The first instructions that the kernel itself does: adding a bias, clamping. Their results are the tile."""
+        start, bias, low, high = 0, None, -np.inf, np.inf
+        while self.takes_bias and start < len(self.chain.instructions):
+            instruction = self.chain.instructions[start]
+            formula, tile = instruction.formula, self._tile(start)
+            others = [source for source in instruction.sources if source != tile]
+            if formula is None or self.chain.last_reads[tile] != start or tile not in instruction.sources:
+                break
+            if formula.name == "Add" and start == 0 and len(others) == 1 and others[0] - 1 in self.columns:
+                bias = others[0] - 1
+            elif formula.name in ("Clamp", "MaximumP") and (low, high) == (-np.inf, np.inf):
+                low, high = formula.p, formula.q if formula.name == "Clamp" else np.inf
+            else:
+                break
+            start += 1
+        if start:
+            self.place = {self._tile(start): 0}
+        return start, bias, low, high
+
+    def _tile(self, instruction: int) -> int:
+        """The value that is in the tile before an instruction, if all before it were absorbed."""
+        return 0 if instruction == 0 else self.chain.inputs + instruction - 1
+
+    def _translate(self, i: int) -> bool:
+        instruction = self.chain.instructions[i]
+        formula = instruction.formula
+        assert formula is not None
+        for source in instruction.sources:
+            if source not in self.place and not self._load(source):
+                return False
+        registers = [self.place[source] for source in instruction.sources]
+        for source in set(instruction.sources):
+            if self.chain.last_reads[source] == i:
+                self.free.append(self.place.pop(source))
+        if not self.free:
+            return False
+        is_last = i == len(self.chain.instructions) - 1
+        target = 0 if is_last else self.free.pop()
+        self.place[self.chain.inputs + i] = target
+        a, b = registers[0], registers[1] if len(registers) > 1 else registers[0]
+        self.lines.append(_Line(formula.name, target, a, b, formula.p, formula.q))
+        return True
+
+    def _load(self, operand: int) -> bool:
+        if not self.free:
+            return False
+        register = self.place[operand] = self.free.pop()
+        self.lines.append(_Line("Load", register, operand - self.first, 0))
+        return True

@@ -1,0 +1,187 @@
+"""Convolution and GroupConvolution by the C library: products whose rows are found through tables of pointers."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from ctypes import c_double, c_int64, c_void_p
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from irexec.backend.constants import ConstantStore
+from irexec.backend.convolution.geometry import Geometry, is_channels_last
+from irexec.backend.kernel import Candidate, Task
+from irexec.backend.native.calls import Binding, NativeKernel, element_strides, is_available
+from irexec.backend.native.chains import Axes, NativeChain, fits
+from irexec.backend.native.panels import pack, panel_of, product_cost
+from irexec.backend.native.windows import Windows, row_block, table_bytes, three, windows_of
+from irexec.backend.registry import kernels
+
+# Channels of a tap up to which the taps along the last axis are put together, in a padded copy of the data.
+_FEW = 12
+# Nanoseconds to copy a value to channels last, and of a step.
+_COPY, STEP = 0.35, 1_500
+# Multiplications of a block, for balance between threads.
+_BLOCK = 2_000_000
+
+
+class Product(ctypes.Structure):
+    """See irexec/native/source/product.c."""
+
+    _fields_ = (
+        ("window", Windows), ("weights", c_void_p), ("weights_image", c_int64), ("bias", c_void_p), ("out", c_void_p),
+        ("out_image", c_int64), ("out_row", c_int64), ("out_column", c_int64), ("after", c_void_p), ("depth", c_int64),
+        ("groups", c_int64), ("columns", c_int64), ("panel", c_int64), ("rows", c_int64), ("row_block", c_int64),
+        ("panel_block", c_int64), ("low", c_double), ("high", c_double),
+    )  # fmt: skip
+
+
+class Padded(ctypes.Structure):
+    """See irexec/native/source/elementwise.c."""
+
+    _fields_ = (
+        ("data", c_void_p), ("strides", c_int64 * 5), ("out", c_void_p), ("sizes", c_int64 * 3),
+        ("padded", c_int64 * 3), ("before", c_int64 * 3), ("images", c_int64), ("channels", c_int64),
+    )  # fmt: skip
+
+
+@functools.cache
+def zeros(count: int) -> np.ndarray:
+    """So many zeros, shared."""
+    return np.zeros(max(1, count), np.float32)
+
+
+def channel_axes(rank: int) -> Axes:
+    """Images, pixels and channels of (N, C, spatial...)."""
+    return (0,), tuple(range(2, rank)), (1,)
+
+
+class NativeConvolution(NativeKernel):
+    """A convolution of data that is channels last, or is copied so.
+
+    Args:
+        copies: whether the data is copied to channels last and padded, before taps that follow each other are taken
+            as one.
+    """
+
+    def __init__(self, task: Task, geometry: Geometry, copies: bool) -> None:
+        g = self.geometry = geometry
+        self.copies = copies
+        shape = task.output_shape()
+        self.axes = channel_axes(len(shape))
+        self.chain = NativeChain(task.chain, task.operands, shape, self.axes, takes_bias=True)
+        self.source, self.own = task.constants[1], len(task.inputs)
+        self.windows, self.depth = g.windows, g.inputs
+        if copies:
+            self.padded_shape = tuple(
+                size + before + after
+                for size, before, after in zip(g.sizes, g.windows.pads_begin, g.windows.pads_end, strict=True)
+            )
+            zero = (0,) * len(g.sizes)
+            self.windows = replace(g.windows, pads_begin=zero, pads_end=zero)
+            self.merges = g.groups == 1 and g.windows.dilations[-1] == 1
+            if self.merges:
+                self.depth = g.inputs * g.windows.kernel[-1]
+        taps = g.depth // self.depth
+        self.panel = panel_of(g.outputs)
+        wanted = max(1, min(8 * task.threads, g.macs // (g.images * g.groups * _BLOCK)))
+        self.row_block = row_block(g.pixels, taps, g.depth, wanted)
+        self.overwrites = overwritten(task, self.own)
+        self.reads = (0,)
+        self.algorithm = "C, direct convolution" if g.points > 1 else "C, 1x1 product"
+        copied = 4 * g.images * g.groups * g.inputs * math.prod(self.padded_shape) if copies else 0
+        self.reserve(table_bytes(self.row_block, taps), copied)
+
+    def pack(self, store: ConstantStore) -> None:
+        assert self.source is not None, "weights are constants"
+        g = self.geometry
+
+        def make(filter: np.ndarray) -> np.ndarray:
+            weights = filter.reshape(g.groups, g.outputs, g.inputs, g.points)
+            return pack(weights.transpose(0, 3, 2, 1).reshape(g.groups, g.depth, g.outputs))
+
+        self.weights = store.get([self.source], ("native", g.groups, g.outputs, self.panel), make)
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        g, operands = self.geometry, inputs[self.own :]
+        out, strides = binding.written(outputs[0], self.axes)
+        low, high = self.chain.limits
+        panels = -(-g.outputs // (self.panel * _vector()))
+        parameters = Product(
+            self._windows(inputs[0], binding), binding.address(self.weights), 0, self.chain.bias(operands, binding),
+            binding.address(out), *strides, self.chain.bind(operands, binding), self.depth, g.groups, g.outputs,
+            self.panel, g.pixels, self.row_block, panels, low, high,
+        )  # fmt: skip
+        binding.call("irx_product", parameters, g.images * g.groups * -(-g.pixels // self.row_block))
+
+    def _windows(self, x: np.ndarray, binding: Binding) -> Windows:
+        if not self.copies:
+            return windows_of(binding.with_stride(x, 1), self.windows, zeros(self.depth), binding)
+        g = self.geometry
+        image, channel, *spatial = element_strides(x)
+        channels, sizes = g.groups * g.inputs, self.padded_shape
+        padded = Padded(
+            binding.address(x), (c_int64 * 5)(image, *three(spatial, 0), channel), binding.shared, three(x.shape[2:]),
+            three(sizes), three(g.windows.pads_begin, 0), g.images, channels,
+        )  # fmt: skip
+        binding.call("irx_pad_channels_last", padded, g.images * math.prod(three(sizes)[:2]))
+        rows = [channels * math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+        kernel = (*self.windows.kernel[:-1], 1) if self.merges else self.windows.kernel
+        return Windows(
+            binding.shared, channels * math.prod(sizes), binding.address(zeros(self.depth)), three(rows, 0),
+            three(sizes), three(self.windows.counts), three(kernel), three(self.windows.strides),
+            three(self.windows.dilations), three((), 0),
+        )  # fmt: skip
+
+
+def _vector() -> int:
+    from irexec.backend.native.calls import loaded
+
+    return loaded().vector
+
+
+def overwritten(task: Task, own: int) -> tuple[int, ...]:
+    """The operands that the output may lie upon: read and written at the same position, tile by tile."""
+    orders = task.input_orders[own:] or (None,) * len(task.operands)
+    return tuple(
+        own + i
+        for i, fact in enumerate(task.operands)
+        if fact.shape == task.output_shape() and orders[i] == (task.output_orders or (None,))[0]
+    )
+
+
+@kernels("Convolution", since=1)
+def convolution(task: Task) -> Iterator[Candidate]:
+    """Constant weights, f32, up to three spatial axes."""
+    return _candidates(task, grouped=False)
+
+
+@kernels("GroupConvolution", since=1)
+def group_convolution(task: Task) -> Iterator[Candidate]:
+    """Groups of more than one channel."""
+    return _candidates(task, grouped=True)
+
+
+def _candidates(task: Task, grouped: bool) -> Iterator[Candidate]:
+    if not is_available(task) or task.constants[1] is None:
+        return
+    g = Geometry.of(task, grouped)
+    if g is None or g.dtype != np.float32 or len(g.sizes) > 3 or (g.groups > 1 and g.inputs == g.outputs == 1):
+        return
+    if not fits(task, channel_axes(len(task.output_shape()))):
+        return
+    product = g.images * g.groups * product_cost(g.pixels, g.depth, g.outputs)
+    product += g.images * g.pixels * g.points * 3 + STEP
+    if not is_channels_last(task.output_orders[0]) and g.pixels > 1:
+        product += 0.4 * g.images * g.groups * g.outputs * g.pixels
+    is_last = is_channels_last(task.input_orders[0]) or math.prod(g.sizes) == 1
+    if is_last and (g.inputs > _FEW or g.groups > 1 or g.points == 1):
+        yield Candidate(product, functools.partial(NativeConvolution, task, g, False))
+    else:
+        copied = _COPY * g.images * g.groups * g.inputs * math.prod(g.sizes) + STEP
+        yield Candidate(product + copied, functools.partial(NativeConvolution, task, g, True))

@@ -1,0 +1,103 @@
+"""Depthwise convolution by the C library."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Iterator, Sequence
+from ctypes import c_double, c_int64, c_void_p
+from typing import Any
+
+import numpy as np
+
+from irexec.backend.constants import ConstantStore
+from irexec.backend.convolution.geometry import Geometry, is_channels_last
+from irexec.backend.kernel import Candidate, Task
+from irexec.backend.native.calls import Binding, NativeKernel, is_available
+from irexec.backend.native.chains import NativeChain, fits
+from irexec.backend.native.convolution import STEP, channel_axes, overwritten, zeros
+from irexec.backend.native.panels import padded
+from irexec.backend.native.windows import Windows, row_block, table_bytes, windows_of
+from irexec.backend.registry import kernels
+
+# Nanoseconds for a multiplication, and for an output.
+_TAP, _OUTPUT = 0.03, 0.15
+
+
+class Depthwise(ctypes.Structure):
+    """See irexec/native/source/depthwise.c."""
+
+    _fields_ = (
+        ("window", Windows), ("weights", c_void_p), ("bias", c_void_p), ("out", c_void_p), ("out_image", c_int64),
+        ("out_row", c_int64), ("after", c_void_p), ("channels", c_int64), ("rows", c_int64), ("row_block", c_int64),
+        ("low", c_double), ("high", c_double),
+    )  # fmt: skip
+
+
+class NativeDepthwise(NativeKernel):
+    """One kernel for each channel, of data and result that are channels last."""
+
+    def __init__(self, task: Task, geometry: Geometry) -> None:
+        g = self.geometry = geometry
+        shape = task.output_shape()
+        self.axes = channel_axes(len(shape))
+        self.chain = NativeChain(task.chain, task.operands, shape, self.axes, takes_bias=True)
+        self.source, self.own = task.constants[1], len(task.inputs)
+        wanted = max(1, min(8 * task.threads, g.macs // (g.images * 500_000)))
+        self.row_block = row_block(g.pixels, g.points, g.groups, wanted)
+        self.overwrites = overwritten(task, self.own)
+        self.reads = (0,)
+        self.algorithm = "C, depthwise"
+        self.reserve(table_bytes(self.row_block, g.points))
+
+    def pack(self, store: ConstantStore) -> None:
+        assert self.source is not None, "weights are constants"
+        g = self.geometry
+
+        def make(filter: np.ndarray) -> np.ndarray:
+            made = np.zeros((g.points, padded(g.groups)), np.float32)
+            made[:, : g.groups] = filter.reshape(g.groups, g.points).T
+            return made
+
+        self.weights = store.get([self.source], ("native depthwise", g.groups), make)
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        g, operands = self.geometry, inputs[self.own :]
+        out, (image, row, _) = binding.written(outputs[0], self.axes, innermost=1)
+        parameters = Depthwise(
+            windows_of(binding.with_stride(inputs[0], 1), g.windows, zeros(padded(g.groups)), binding),
+            binding.address(self.weights), self._bias(operands, binding), binding.address(out), image, row,
+            self.chain.bind(operands, binding), g.groups, g.pixels, self.row_block, *self.chain.limits,
+        )  # fmt: skip
+        binding.call("irx_depthwise", parameters, g.images * -(-g.pixels // self.row_block))
+
+    def _bias(self, operands: Sequence[np.ndarray], binding: Binding) -> int:
+        """The address of the bias, of whole vectors."""
+        size = padded(self.geometry.groups)
+        found = self.chain.bias(operands, binding)
+        if found is None:
+            return binding.address(zeros(size))
+        if size == self.geometry.groups:
+            return found
+        program = self.chain.program
+        assert program is not None and program.bias is not None
+        binding.repeatable = binding.repeatable and not operands[program.bias].flags.writeable
+        made = np.zeros(size, np.float32)
+        made[: self.geometry.groups] = operands[program.bias].reshape(-1)
+        return binding.address(made)
+
+
+@kernels("GroupConvolution", since=1)
+def depthwise(task: Task) -> Iterator[Candidate]:
+    """Constant weights of one input and one output channel in each group, f32, up to three spatial axes."""
+    if not is_available(task) or task.constants[1] is None:
+        return
+    g = Geometry.of(task, grouped=True)
+    if g is None or g.dtype != np.float32 or len(g.sizes) > 3 or not g.inputs == g.outputs == 1:
+        return
+    is_last = is_channels_last(task.input_orders[0]) and is_channels_last(task.output_orders[0])
+    if not (is_last or g.pixels == 1) or not fits(task, channel_axes(len(task.output_shape()))):
+        return
+    cost = STEP + g.macs * _TAP + g.images * g.groups * g.pixels * _OUTPUT + g.images * g.pixels * g.points * 2
+    yield Candidate(cost, functools.partial(NativeDepthwise, task, g))

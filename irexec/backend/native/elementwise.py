@@ -1,0 +1,105 @@
+"""Element-wise chains that stand alone, by the C library."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from ctypes import c_int64, c_void_p
+from typing import Any
+
+import numpy as np
+
+from irexec.backend.chain import Chain
+from irexec.backend.kernel import Order
+from irexec.backend.native.calls import Binding, NativeKernel, loaded
+from irexec.backend.native.chains import Axes, NativeChain, program_of
+from irexec.ir.facts import Fact
+
+_TILE = 512
+# Tiles of a block.
+_TILES = 32
+# Nanoseconds of a step, of a float that is read or written, and of a pass over one in the first-level cache.
+_STEP, _MOVED, _PASS = 1_200, 0.08, 0.05
+
+
+class Elementwise(ctypes.Structure):
+    """See irexec/native/source/elementwise.c."""
+
+    _fields_ = (
+        ("out", c_void_p), ("out_image", c_int64), ("out_row", c_int64), ("chain", c_void_p), ("images", c_int64),
+        ("rows", c_int64), ("columns", c_int64), ("tiles", c_int64),
+    )  # fmt: skip
+
+
+class NativeElementwise(NativeKernel):
+    """A chain on tensors of known shapes; see ``axes_of`` for the axes."""
+
+    def __init__(self, chain: Chain, inputs: Sequence[Fact], output: Fact, axes: Axes, shared: tuple[int, ...]) -> None:
+        self.shape, self.axes = output.static_shape, axes
+        self.chain = NativeChain(chain, inputs, self.shape, axes, alone=True)
+        self.overwrites = shared
+        self.algorithm = "C, chain of element-wise operations"
+        self.sizes = [math.prod(self.shape[axis] for axis in group) for group in axes]
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        out, (image, row, _) = binding.written(
+            outputs[0], self.axes, innermost=self.axes[2][-1] if self.axes[2] else None
+        )
+        images, rows, columns = self.sizes
+        parameters = Elementwise(
+            binding.address(out), image, row, self.chain.bind(inputs, binding), images, rows, columns, _TILES
+        )
+        vector = loaded().vector
+        width = min(columns, _TILE)
+        height = max(1, _TILE // (-(-width // vector) * vector))
+        tiles = -(-columns // width) * -(-rows // height) * images
+        binding.call("irx_elementwise", parameters, -(-tiles // _TILES))
+
+
+def axes_of(
+    inputs: Sequence[Fact], output: Fact, input_orders: Sequence[Order | None], output_order: Order | None
+) -> Axes | None:
+    """The axes of the output as images, rows and columns, each of which every tensor has as one run or repeats; None
+    where it takes more than three. The last column axis is the innermost one of the output."""
+    shape = output.static_shape
+    rank = len(shape)
+    order = [axis for axis in (output_order or range(rank)) if shape[axis] != 1]
+    tensors = [_places(fact.static_shape, own, rank) for fact, own in zip(inputs, input_orders, strict=True)]
+    groups: list[list[int]] = []
+    for axis in order:
+        if groups and all(_follow(places, groups[-1][-1], axis) for places in tensors):
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    if len(groups) > 3:
+        return None
+    first, second, third = [()] * (3 - len(groups)) + [tuple(group) for group in groups]
+    return first, second, third
+
+
+def _places(shape: tuple[int, ...], order: Order | None, rank: int) -> dict[int, int]:
+    """For each axis that a tensor has, its place among them in memory; axes are counted as the output's."""
+    shift = rank - len(shape)
+    present = [axis for axis in (order or range(len(shape))) if shape[axis] != 1]
+    return {axis + shift: place for place, axis in enumerate(present)}
+
+
+def _follow(places: dict[int, int], outer: int, inner: int) -> bool:
+    if (outer in places) != (inner in places):
+        return False
+    return outer not in places or places[inner] == places[outer] + 1
+
+
+def cost(chain: Chain, inputs: Sequence[Fact], output: Fact) -> float | None:
+    """Estimated nanoseconds; None where the library cannot compute the chain."""
+    if any(fact.element is None or fact.dtype != np.float32 for fact in (*inputs, output)):
+        return None
+    if not chain.instructions or any(instruction.dtype != np.float32 for instruction in chain.instructions):
+        return None
+    if 0 in output.static_shape or program_of(chain, alone=True) is None:
+        return None
+    size = math.prod(output.static_shape)
+    full = sum(fact.shape == output.shape for fact in inputs)
+    return _STEP + size * (_MOVED * (full + 1) + _PASS * (chain.passes + len(inputs)))

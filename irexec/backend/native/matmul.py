@@ -1,0 +1,206 @@
+"""MatMul by the C library: with a constant matrix, packed once, and of two activations, of which one is packed in each
+run."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from ctypes import c_int64, c_void_p
+from typing import Any
+
+import numpy as np
+
+from irexec.backend.constants import ConstantStore
+from irexec.backend.kernel import Candidate, Task
+from irexec.backend.linear import LinearGeometry
+from irexec.backend.matmul import MatrixSizes
+from irexec.backend.native.calls import Binding, NativeKernel, element_strides, is_available, loaded, merged_strides
+from irexec.backend.native.chains import NativeChain, fits
+from irexec.backend.native.convolution import STEP, Product, overwritten, zeros
+from irexec.backend.native.panels import pack, padded, panel_of, product_cost
+from irexec.backend.native.windows import row_block, rows_as_windows, table_bytes
+from irexec.backend.registry import kernels
+from irexec.dtypes.elements import F32
+
+# Multiplications of a block, for balance between threads.
+_BLOCK = 1_500_000
+# Nanoseconds to pack a value in a run, and to copy one whose neighbours lie elsewhere.
+_PACK, _REORDERED = 0.15, 1.0
+
+
+class Packing(ctypes.Structure):
+    """See irexec/native/source/product.c."""
+
+    _fields_ = (
+        ("matrix", c_void_p), ("image", c_int64), ("row", c_int64), ("column", c_int64), ("out", c_void_p),
+        ("depth", c_int64), ("columns", c_int64), ("panel", c_int64), ("panels_each", c_int64),
+    )  # fmt: skip
+
+
+class _Matrices(NativeKernel):
+    """Products of matrices, ``images`` of them, (rows, depth) by (depth, columns)."""
+
+    def __init__(self, task: Task, axes: tuple[tuple[int, ...], ...], sizes: tuple[int, int, int, int]) -> None:
+        self.images, self.rows, self.depth, self.columns = sizes
+        images, rows, columns = axes
+        self.axes, self.own = (images, rows, columns), len(task.inputs)
+        self.chain = NativeChain(task.chain, task.operands, task.output_shape(), self.axes, takes_bias=True)
+        self.panel = panel_of(self.columns)
+        self.panels = -(-self.columns // (self.panel * loaded().vector))
+        macs = self.rows * self.depth * self.columns
+        wanted = 1 if task.threads == 1 else max(1, min(8 * task.threads // self.images, macs // _BLOCK))
+        self.row_block = row_block(self.rows, 1, self.depth, wanted)
+        # Few rows, as of one token, leave only the panels to share.
+        parts = max(1, wanted // -(-self.rows // self.row_block))
+        self.panel_block = -(-self.panels // parts)
+        self.overwrites = overwritten(task, self.own)
+
+    def _multiply(
+        self, rows: tuple[int, int, int], weights: tuple[int, int], inputs: Sequence[Any], out: Any, binding: Binding
+    ) -> None:
+        """Bind the product.
+
+        Args:
+            rows: address, and strides of images and rows, of the left matrices.
+            weights: address of the packed right ones, and the stride of images.
+        """
+        operands = inputs[self.own :]
+        out, strides = binding.written(out, self.axes)
+        address, image, row = rows
+        window = rows_as_windows(address, image, row, self.rows, binding.address(zeros(self.depth)))
+        parameters = Product(
+            window, *weights, self.chain.bias(operands, binding), binding.address(out), *strides,
+            self.chain.bind(operands, binding), self.depth, 1, self.columns, self.panel, self.rows, self.row_block,
+            self.panel_block, *self.chain.limits,
+        )  # fmt: skip
+        blocks = self.images * -(-self.rows // self.row_block) * -(-self.panels // self.panel_block)
+        binding.call("irx_product", parameters, blocks)
+
+
+class NativeLinear(_Matrices):
+    """Activations by a constant matrix."""
+
+    def __init__(self, task: Task, geometry: LinearGeometry) -> None:
+        g = self.geometry = geometry
+        super().__init__(task, g.groups, (g.sheets, g.tokens, g.inner, g.features))
+        self.source = task.constants[1 - g.activation]
+        transposed = task.attributes[("transpose_a", "transpose_b")[1 - g.activation]]
+        self.by_feature = transposed != (g.activation == 1)
+        self.reads = (g.activation,)
+        self.algorithm = "C, product with packed weights"
+        self.reserve(table_bytes(self.row_block, 1))
+
+    def pack(self, store: ConstantStore) -> None:
+        assert self.source is not None, "the matrix is a constant"
+        inner, features = self.depth, self.columns
+
+        def make(matrix: np.ndarray) -> np.ndarray:
+            rows = matrix.reshape(features, inner).T if self.by_feature else matrix.reshape(inner, features)
+            return pack(rows[None])
+
+        self.weights = store.get([self.source], ("native matrix", inner, features, self.by_feature), make)
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        x = inputs[self.geometry.activation]
+        sheets = self.geometry.matrices(x)
+        if not np.may_share_memory(x, sheets):
+            binding.repeatable = False
+        sheets = binding.with_stride(sheets, 2)
+        image, row, _ = element_strides(sheets)
+        weights = binding.address(self.weights), 0
+        self._multiply((binding.address(sheets), image, row), weights, inputs, outputs[0], binding)
+
+
+class NativeMatrices(_Matrices):
+    """Two stacks of matrices; the right ones are packed in each run."""
+
+    def __init__(self, task: Task, sizes: MatrixSizes) -> None:
+        last = len(sizes.leading)
+        axes = tuple(range(last)), (last,), (last + 1,)
+        super().__init__(task, axes, (math.prod(sizes.leading), sizes.rows, sizes.inner, sizes.columns))
+        self.sizes = sizes
+        self.swapped = task.attributes["transpose_a"], task.attributes["transpose_b"]
+        # One right matrix for all is packed once.
+        self.packed = 1 if math.prod(task.shape(1)[:-2]) == 1 else self.images
+        self.algorithm = "C, product of matrices"
+        self.reserve(table_bytes(self.row_block, 1), self.packed * padded(self.columns) * self.depth * 4)
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        a, b = (self._stack(inputs[i], i, binding) for i in (0, 1))
+        a, b = binding.with_stride(a, a.ndim - 1), b
+        left, right = self._strides(a, binding), self._strides(b, binding)
+        packing = Packing(
+            right[0], right[1] if self.packed > 1 else 0, *right[2:], binding.shared, self.depth, self.columns,
+            self.panel, self.panels,
+        )  # fmt: skip
+        binding.call("irx_pack", packing, self.packed * self.panels)
+        each = padded(self.columns) * self.depth if self.packed > 1 else 0
+        self._multiply(left[:3], (binding.shared, each), inputs, outputs[0], binding)
+
+    def _stack(self, x: np.ndarray, index: int, binding: Binding) -> np.ndarray:
+        x = x.swapaxes(-1, -2) if self.swapped[index] else x
+        return np.broadcast_to(x, (*self.sizes.leading, *x.shape[-2:]))
+
+    def _strides(self, x: np.ndarray, binding: Binding) -> tuple[int, int, int, int]:
+        """The address, and the strides of images, rows and columns."""
+        last = x.ndim - 2
+        strides = merged_strides(x, (tuple(range(last)), (last,), (last + 1,)))
+        if strides is None:
+            binding.repeatable = False
+            x = np.ascontiguousarray(x)
+            strides = merged_strides(x, (tuple(range(last)), (last,), (last + 1,)))
+            assert strides is not None, "it is in order"
+        return binding.address(x), *strides  # type: ignore[return-value]
+
+
+@kernels("MatMul", since=1)
+def _matmul(task: Task) -> Iterator[Candidate]:
+    """f32, with a constant matrix on either side or of two activations."""
+    if not is_available(task) or not all(fact.element is F32 for fact in task.inputs):
+        return
+    if not math.prod((*task.output_shape(), *task.shape(0))):
+        return
+    for constant in (1, 0):
+        source = task.constants[constant]
+        if source is not None and math.prod(task.shape(constant)[:-2]) == 1:
+            if task.holding == "unpacked" or not hasattr(source, "has_rows"):
+                yield from _linear(task, LinearGeometry.of(task, 1 - constant))
+            return
+    yield from _stacks(task)
+
+
+def _linear(task: Task, g: LinearGeometry) -> Iterator[Candidate]:
+    if not fits(task, g.groups):
+        return
+    cost = STEP + g.sheets * product_cost(g.tokens, g.inner, g.features)
+    order = task.input_orders[g.activation]
+    own = task.shape(g.activation)
+    innermost = next((axis for axis in reversed(order or range(len(own))) if own[axis] != 1), len(own) - 1)
+    if innermost != len(own) - (2 if g.swapped else 1) and g.inner > 1:
+        cost += _REORDERED * g.sheets * g.tokens * g.inner + 20_000
+    if g.contiguous == 1:
+        cost += 0.4 * g.sheets * g.tokens * g.features
+    yield Candidate(cost, functools.partial(NativeLinear, task, g))
+
+
+def _stacks(task: Task) -> Iterator[Candidate]:
+    sizes = MatrixSizes.of(task)
+    if (
+        any(sizes.vectors)
+        or task.attributes["transpose_a"]
+        or any(order is not None for order in task.input_orders[:1])
+    ):
+        return
+    last = len(sizes.leading)
+    if not fits(task, (tuple(range(last)), (last,), (last + 1,))) or task.output_orders[0] is not None:
+        return
+    images = math.prod(sizes.leading)
+    packed = images * sizes.columns * sizes.inner
+    cost = 2 * STEP + _PACK * packed + images * product_cost(sizes.rows, sizes.inner, sizes.columns)
+    if math.prod(task.shape(0)[:-2]) not in (1, images) or math.prod(task.shape(1)[:-2]) not in (1, images):
+        cost += _REORDERED * (packed + images * sizes.rows * sizes.inner)
+    yield Candidate(cost, functools.partial(NativeMatrices, task, sizes))

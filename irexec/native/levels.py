@@ -1,0 +1,43 @@
+"""The instruction sets that the library is built for, and which of them this processor has."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Level:
+    """One build of the library.
+
+    Attributes:
+        name: part of the file's name.
+        flags: the options of the C compiler.
+        features: NumPy's names of what the processor must have.
+    """
+
+    name: str
+    flags: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+
+
+PORTABLE = Level("portable")
+_X86 = (
+    Level("x86-64-v4", ("-march=x86-64-v4", "-mprefer-vector-width=512"), ("AVX512_SKX",)),
+    Level("x86-64-v3", ("-march=x86-64-v3",), ("AVX2", "FMA3")),
+    Level("x86-64-v2", ("-march=x86-64-v2",), ("SSE42",)),
+    PORTABLE,
+)
+
+
+def levels() -> tuple[Level, ...]:
+    """The levels of this kind of processor, the fastest first. NEON is part of every 64-bit ARM processor."""
+    return _X86 if platform.machine().lower() in ("x86_64", "amd64") else (PORTABLE,)
+
+
+def is_supported(level: Level) -> bool:
+    """Whether this processor, with this operating system, has the instructions of a level."""
+    found: dict[str, bool] = getattr(getattr(np._core, "_multiarray_umath", None), "__cpu_features__", {})
+    return all(found.get(feature, False) for feature in level.features)

@@ -1,0 +1,111 @@
+/* The interpreter of chains: each instruction goes over the tile once, which stays in the first-level cache.
+ *
+ * irexec/backend/native/chains.py translates chains of operations to instructions; the codes are numbered there in the
+ * order of this file, which a test compares.
+ */
+#include "chain.h"
+#include "elementary.h"
+
+enum {
+    LOAD, ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, SQUARED_DIFFERENCE,
+    ADD_P, SUBTRACT_FROM_P, MULTIPLY_P, DIVIDE_P_BY, MAXIMUM_P, MINIMUM_P,
+    CLAMP, SIGMOID, SWISH, HARD_SIGMOID, HARD_SWISH, TANH_OF, EXP_OF, LOG_OF, SQRT_OF, ABS_OF, NEGATIVE_OF,
+    ERF_OF, GELU_OF, GELU_TANH_OF, ELU_OF, MISH_OF, SOFTPLUS_OF, SOFTSIGN_OF, PRELU_OF, LEAKY_RELU_OF, FLOOR_OF,
+    CEILING_OF, ROUND_OF, SQUARE_OF, COPY
+};
+
+/* The part of an operand that belongs to a tile, as a tile. */
+static void load_operand(const operand *o, const place *at, i64 pitch, float *out)
+{
+    const float *from = o->base + at->image * o->image + at->row * o->row + at->column * o->column;
+    for (i64 r = 0; r < at->rows; r++, from += o->row, out += pitch) {
+        if (r && !o->row) {
+            memcpy(out, out - pitch, (size_t)pitch * sizeof(float));
+        } else if (o->column == 1) {
+            if (at->columns == pitch)
+                for (i64 c = 0; c < pitch; c += VECTOR) store(out + c, load(from + c));
+            else
+                for (i64 c = 0; c < at->columns; c++) out[c] = from[c];
+        } else if (!o->column) {
+            for (i64 c = 0; c < pitch; c += VECTOR) store(out + c, spread(*from));
+        } else {
+            for (i64 c = 0; c < at->columns; c++) out[c] = from[c * o->column];
+        }
+    }
+}
+
+#define EACH(expression)                                                                                              \
+    for (i64 k = 0; k < size; k += VECTOR) {                                                                          \
+        vf x = load(a + k), y = load(b + k);                                                                          \
+        (void)y;                                                                                                      \
+        store(t + k, (expression));                                                                                   \
+    }                                                                                                                 \
+    break
+
+static void apply(const instruction *i, i64 size, float *t, const float *a, const float *b)
+{
+    const vf p = spread((float)i->p), q = spread((float)i->q);
+    const vf zero = spread(0.0f), one = spread(1.0f);
+    switch (i->code) {
+    case ADD: EACH(x + y);
+    case SUBTRACT: EACH(x - y);
+    case MULTIPLY: EACH(x * y);
+    case DIVIDE: EACH(x / y);
+    case MAXIMUM: EACH(maximum(x, y));
+    case MINIMUM: EACH(minimum(x, y));
+    case SQUARED_DIFFERENCE: EACH((x - y) * (x - y));
+    case ADD_P: EACH(x + p);
+    case SUBTRACT_FROM_P: EACH(p - x);
+    case MULTIPLY_P: EACH(x * p);
+    case DIVIDE_P_BY: EACH(p / x);
+    case MAXIMUM_P: EACH(choose((vi)(x < p), p, x));
+    case MINIMUM_P: EACH(choose((vi)(x > p), p, x));
+    case CLAMP: EACH(clamped(x, p, q));
+    case SIGMOID: EACH(sigmoid(x));
+    case SWISH: EACH(x / (one + exponential(x * -p)));
+    case HARD_SIGMOID: EACH(clamped(x * p + q, zero, one));
+    case HARD_SWISH: EACH(x * (clamped(x + 3.0f, zero, spread(6.0f)) * (1.0f / 6.0f)));
+    case TANH_OF: EACH(hyperbolic_tangent(x));
+    case EXP_OF: EACH(exponential(x));
+    case LOG_OF: EACH(logarithm(x));
+    case SQRT_OF: EACH(square_root(x));
+    case ABS_OF: EACH(absolute(x));
+    case NEGATIVE_OF: EACH(-x);
+    case ERF_OF: EACH(error_function(x));
+    case GELU_OF: EACH(gelu(x));
+    case GELU_TANH_OF: EACH(x / (one + exponential(x * (x * x * -0.0713548162726f - 1.5957691216057f))));
+    case ELU_OF: EACH(choose((vi)(x < zero), p * exponential_minus_one(x), x));
+    case MISH_OF: EACH(({
+        vf e = exponential(choose((vi)(x > 20.0f), spread(20.0f), x)), n = e * (e + 2.0f);
+        x * (n / (n + 2.0f));
+    }));
+    case SOFTPLUS_OF: EACH(({
+        vf u = exponential(-absolute(x)), w = one + u;
+        choose((vi)(x < zero), zero, x) + (logarithm(w) + (u - (w - one)) / w);
+    }));
+    case SOFTSIGN_OF: EACH(x / (one + absolute(x)));
+    case PRELU_OF: EACH(choose((vi)(x < zero), x * y, x));
+    case LEAKY_RELU_OF: EACH(choose((vi)(x < zero), x * p, x));
+    case FLOOR_OF: EACH(floor_of(x));
+    case CEILING_OF: EACH(ceiling_of(x));
+    case ROUND_OF: EACH(nearest(x));
+    case SQUARE_OF: EACH(x * x);
+    case COPY: EACH(x);
+    default: break;
+    }
+}
+
+void irx_chain(const chain *c, const place *at, i64 pitch, float *tile)
+{
+    float registers[REGISTERS - 1][TILE] __attribute__((aligned(64)));
+    const i64 size = at->rows * pitch;
+    for (const instruction *i = c->instructions; i < c->instructions + c->count; i++) {
+        float *t = i->target ? registers[i->target - 1] : tile;
+        if (i->code == LOAD) {
+            load_operand(c->operands + i->a, at, pitch, t);
+            continue;
+        }
+        const float *a = i->a ? registers[i->a - 1] : tile, *b = i->b ? registers[i->b - 1] : tile;
+        apply(i, size, t, a, b);
+    }
+}

@@ -1,0 +1,37 @@
+/* Chains of element-wise operations on tiles: what follows a kernel while its result is in the first-level cache. */
+#ifndef CHAIN_H
+#define CHAIN_H
+
+#include "irx.h"
+
+/* Floats of a tile, at most, and arrays of that size that a chain works on. */
+enum { TILE = 512, REGISTERS = 8 };
+
+/* A tensor that a chain reads. Strides are by image, row and column of the result; 0 where it is broadcast. */
+typedef struct {
+    const float *base;
+    i64 image, row, column;
+} operand;
+
+/* One operation: register `target` becomes the operation of registers a and b, with the constants p and q. */
+typedef struct {
+    i64 code, target, a, b;
+    double p, q;
+} instruction;
+
+/* Register 0 is the tile, before and after. A chain without instructions changes nothing. */
+typedef struct {
+    const operand *operands;
+    const instruction *instructions;
+    i64 count;
+} chain;
+
+/* Where a tile lies in the result. */
+typedef struct {
+    i64 image, row, column, rows, columns;
+} place;
+
+/* Runs a chain on a tile of rows of `pitch` floats, a multiple of VECTOR; columns from place.columns on are anything. */
+void irx_chain(const chain *c, const place *at, i64 pitch, float *tile);
+
+#endif

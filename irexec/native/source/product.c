@@ -1,0 +1,186 @@
+/* Products of rows with packed weights: MatMul, and convolution of any rank, stride and dilation as one.
+ *
+ * A row is a pixel of the result. Its operand is not one run of memory but one for each tap of the kernel, to which a
+ * table points (windows.h); a plain product has one tap. Weights are packed in panels, (taps * depth) rows of 1 to 3
+ * vectors, so that the inner loop reads them in order, and a tile of several rows by one panel stays in registers over
+ * the whole depth. Bias is what the sums begin with; clamping and the chain follow while the tile is in cache.
+ */
+#include "chain.h"
+#include "elementary.h"
+#include "windows.h"
+
+typedef struct {
+    windows window;
+    const float *weights; /* for each group its panels */
+    i64 weights_image;    /* 0 where all images have the same */
+    const float *bias;    /* for each column, or null */
+    float *out;
+    i64 out_image, out_row, out_column;
+    const chain *after; /* or null */
+    i64 depth;          /* floats of a tap */
+    i64 groups, columns; /* columns of one group */
+    i64 panel;           /* vectors of every panel but the last, 1 to 3 */
+    i64 rows, row_block, panel_block;
+    double low, high;
+} product;
+
+#if VECTOR == 16
+enum { ROWS = 8, ROWS_3 = 8 };
+#elif VECTOR == 8
+enum { ROWS = 6, ROWS_3 = 4 };
+#else
+enum { ROWS = 4, ROWS_3 = 4 };
+#endif
+
+/* tile = R rows of V vectors: the sums over all taps, on top of what the tile holds. */
+#define MICRO(R, V)                                                                                                   \
+    static void micro_##R##_##V(const float *const *table, i64 pitch, i64 taps, i64 depth, const float *b,            \
+                                float *tile)                                                                          \
+    {                                                                                                                 \
+        vf sum[R][V];                                                                                                 \
+        for (int r = 0; r < R; r++)                                                                                   \
+            for (int v = 0; v < V; v++) sum[r][v] = load(tile + (r * V + v) * VECTOR);                                \
+        for (i64 tap = 0; tap < taps; tap++, table += pitch) {                                                        \
+            const float *row[R];                                                                                      \
+            for (int r = 0; r < R; r++) row[r] = table[r];                                                            \
+            for (i64 k = 0; k < depth; k++, b += V * VECTOR) {                                                        \
+                vf weight[V];                                                                                         \
+                for (int v = 0; v < V; v++) weight[v] = load(b + v * VECTOR);                                         \
+                for (int r = 0; r < R; r++)                                                                           \
+                    for (int v = 0; v < V; v++) sum[r][v] += weight[v] * row[r][k];                                   \
+            }                                                                                                         \
+        }                                                                                                             \
+        for (int r = 0; r < R; r++)                                                                                   \
+            for (int v = 0; v < V; v++) store(tile + (r * V + v) * VECTOR, sum[r][v]);                                \
+    }
+
+typedef void micro(const float *const *, i64, i64, i64, const float *, float *);
+
+MICRO(1, 1)
+MICRO(1, 2)
+MICRO(1, 3)
+#if VECTOR == 16
+MICRO(8, 1)
+MICRO(8, 2)
+MICRO(8, 3)
+static micro *const several[] = {micro_8_1, micro_8_2, micro_8_3};
+#elif VECTOR == 8
+MICRO(6, 1)
+MICRO(6, 2)
+MICRO(4, 3)
+static micro *const several[] = {micro_6_1, micro_6_2, micro_4_3};
+#else
+MICRO(4, 1)
+MICRO(4, 2)
+MICRO(4, 3)
+static micro *const several[] = {micro_4_1, micro_4_2, micro_4_3};
+#endif
+static micro *const one[] = {micro_1_1, micro_1_2, micro_1_3};
+
+/* Puts the bias, or zeros, into every row of a tile. */
+static void begin_tile(const float *bias, i64 rows, i64 columns, i64 pitch, float *tile)
+{
+    if (bias) {
+        memcpy(tile, bias, (size_t)columns * sizeof(float));
+        for (i64 c = columns; c < pitch; c++) tile[c] = 0.0f;
+    } else {
+        memset(tile, 0, (size_t)pitch * sizeof(float));
+    }
+    for (i64 r = 1; r < rows; r++)
+        for (i64 c = 0; c < pitch; c += VECTOR) store(tile + r * pitch + c, load(tile + c));
+}
+
+/* Clamps a tile, runs the chain on it and writes it to the result. */
+static void end_tile(const product *p, const place *at, i64 pitch, float *tile)
+{
+    if (p->low > -__builtin_inf() || p->high < __builtin_inf()) {
+        const vf low = spread((float)p->low), high = spread((float)p->high);
+        for (i64 k = 0; k < at->rows * pitch; k += VECTOR) store(tile + k, clamped(load(tile + k), low, high));
+    }
+    if (p->after) irx_chain(p->after, at, pitch, tile);
+    float *out = p->out + at->image * p->out_image + at->row * p->out_row + at->column * p->out_column;
+    if (p->out_column != 1) {
+        for (i64 c = 0; c < at->columns; c++)
+            for (i64 r = 0; r < at->rows; r++) out[r * p->out_row + c * p->out_column] = tile[r * pitch + c];
+    } else if (at->columns == pitch) {
+        for (i64 r = 0; r < at->rows; r++)
+            for (i64 c = 0; c < pitch; c += VECTOR) store(out + r * p->out_row + c, load(tile + r * pitch + c));
+    } else {
+        for (i64 r = 0; r < at->rows; r++)
+            for (i64 c = 0; c < at->columns; c++) out[r * p->out_row + c] = tile[r * pitch + c];
+    }
+}
+
+/* One panel for a block of rows. */
+static void multiply_panel(const product *p, place at, i64 vectors, const float *b, const float *bias,
+                           const float **table, i64 pitch, i64 count)
+{
+    float tile[8 * 3 * VECTOR] __attribute__((aligned(64)));
+    const i64 width = vectors * VECTOR, taps = taps_of(&p->window), first = at.row;
+    const i64 rows = vectors == 3 ? ROWS_3 : ROWS;
+    for (i64 r = 0; r < count; r += at.rows) {
+        const i64 left = count - r;
+        at.row = first + r;
+        at.rows = left >= rows || left > rows / 4 ? smaller(left, rows) : 1;
+        micro *run = at.rows == 1 ? one[vectors - 1] : several[vectors - 1];
+        begin_tile(bias, at.rows == 1 ? 1 : rows, at.columns, width, tile);
+        run(table + r, pitch, taps, p->depth, b, tile);
+        end_tile(p, &at, width, tile);
+    }
+}
+
+/* Block: image, group, rows, panels, the last one changing fastest. Scratch: the table of a block of rows. */
+EXPORT void irx_product(const void *parameters, i64 block, char *scratch)
+{
+    const product *p = parameters;
+    const i64 width = p->panel * VECTOR, panels = (p->columns + width - 1) / width;
+    const i64 panel_blocks = (panels + p->panel_block - 1) / p->panel_block;
+    const i64 row_blocks = (p->rows + p->row_block - 1) / p->row_block;
+    const i64 first_panel = block % panel_blocks * p->panel_block;
+    block /= panel_blocks;
+    const i64 row = block % row_blocks * p->row_block;
+    block /= row_blocks;
+    const i64 group = block % p->groups, image = block / p->groups;
+    const i64 count = smaller(p->row_block, p->rows - row), pitch = p->row_block + 8;
+    const i64 all = taps_of(&p->window) * p->depth;
+    const i64 padded = (p->columns + VECTOR - 1) / VECTOR * VECTOR;
+    const float **table = (const float **)scratch;
+    fill_table(&p->window, image, group * p->depth, row, count, pitch, table);
+    for (i64 i = first_panel; i < smaller(first_panel + p->panel_block, panels); i++) {
+        const i64 start = i * width, columns = smaller(width, p->columns - start);
+        const place at = {image, row, group * p->columns + start, 0, columns};
+        const float *b = p->weights + image * p->weights_image + (group * padded + start) * all;
+        multiply_panel(p, at, (columns + VECTOR - 1) / VECTOR, b, p->bias ? p->bias + at.column : NULL, table, pitch,
+                       count);
+    }
+}
+
+typedef struct {
+    const float *matrix; /* (images, depth, columns), of any strides */
+    i64 image, row, column;
+    float *out; /* panels of each image */
+    i64 depth, columns, panel, panels_each;
+} packing;
+
+/* Packs matrices that are not constants. Block: image and panel, the panel changing fastest. */
+EXPORT void irx_pack(const void *parameters, i64 block, char *scratch)
+{
+    (void)scratch;
+    const packing *p = parameters;
+    const i64 image = block / p->panels_each, width = p->panel * VECTOR;
+    const i64 start = block % p->panels_each * width, columns = smaller(width, p->columns - start);
+    const i64 pitch = (columns + VECTOR - 1) / VECTOR * VECTOR;
+    const i64 padded = (p->columns + VECTOR - 1) / VECTOR * VECTOR;
+    const float *from = p->matrix + image * p->image + start * p->column;
+    float *out = p->out + (image * padded + start) * p->depth;
+    if (p->column == 1) {
+        for (i64 k = 0; k < p->depth; k++, out += pitch) {
+            memcpy(out, from + k * p->row, (size_t)columns * sizeof(float));
+            for (i64 c = columns; c < pitch; c++) out[c] = 0.0f;
+        }
+        return;
+    }
+    if (columns < pitch) memset(out, 0, (size_t)(p->depth * pitch) * sizeof(float));
+    for (i64 c = 0; c < columns; c++)
+        for (i64 k = 0; k < p->depth; k++) out[k * pitch + c] = from[k * p->row + c * p->column];
+}

@@ -1,0 +1,69 @@
+"""Segments: consecutive steps of native kernels that run as one job, without Python in between.
+
+Only steps whose arrays are the same in every run belong to one, since their calls are bound once for an arena. A run
+that is observed takes the steps one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from irexec.backend.kernel import KernelContext
+from irexec.backend.native.calls import Job, NativeKernel
+from irexec.backend.trials import ThreadTrials
+from irexec.compile.steps import Step
+
+LONGEST = 30e6
+"""Estimated nanoseconds of a segment, at most: between segments, interruptions and limits of time are looked at."""
+
+
+class Segment:
+    """Steps that run as one job.
+
+    Attributes:
+        steps: in order.
+    """
+
+    def __init__(self, steps: Sequence[Step], contexts: Sequence[KernelContext], slots: Sequence[Any]) -> None:
+        self.steps = steps
+        self._pool = contexts[0].pool
+        self._trials = ThreadTrials()
+        bindings = []
+        for step, context in zip(steps, contexts, strict=True):
+            assert isinstance(step.kernel, NativeKernel)
+            inputs, outputs = [slots[slot] for slot in step.inputs], [slots[slot] for slot in step.outputs]
+            bindings.append(step.kernel.bound(inputs, outputs, context))
+        self.repeatable = [binding.repeatable for binding in bindings]
+        self._job = Job(bindings)
+
+    def run(self) -> None:
+        """Run all steps."""
+        if self._pool.threads == 1:
+            self._job.run(self._pool, alone=True)
+        else:
+            self._trials.run(lambda: self._job.run(self._pool, alone=self._trials.alone))
+
+
+def segments_of(steps: Sequence[Step], contexts: Sequence[KernelContext], slots: Sequence[Any]) -> dict[int, Segment]:
+    """The segments of a plan, by their first step."""
+    found: dict[int, Segment] = {}
+    first = 0
+    while first < len(steps):
+        last, cost = first, 0.0
+        while last < len(steps) and cost < LONGEST and _is_native(steps[last], contexts[last]):
+            kernel = steps[last].kernel
+            cost += kernel.cost if kernel is not None else 0.0
+            last += 1
+        while last > first:
+            segment = Segment(steps[first:last], contexts[first:last], slots)
+            if all(segment.repeatable):
+                found[first] = segment
+                break
+            last = first + segment.repeatable.index(False)
+        first = max(last, first + 1)
+    return found
+
+
+def _is_native(step: Step, context: KernelContext) -> bool:
+    return isinstance(step.kernel, NativeKernel) and context.fixed and not step.fresh and not step.aliases
