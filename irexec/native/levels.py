@@ -39,5 +39,6 @@ def levels() -> tuple[Level, ...]:
 
 def is_supported(level: Level) -> bool:
     """Whether this processor, with this operating system, has the instructions of a level."""
-    found: dict[str, bool] = getattr(getattr(np._core, "_multiarray_umath", None), "__cpu_features__", {})
+    features = getattr(getattr(np, "_core", None), "_multiarray_umath", None)
+    found: dict[str, bool] = getattr(features, "__cpu_features__", {})
     return all(found.get(feature, False) for feature in level.features)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
-from irexec.backend.chain import Chain, Instruction
+from irexec.backend.chain import Chain, Formula, Instruction
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Kernel, KernelContext, Order, Task
 from irexec.backend.pool import pool_of
@@ -44,9 +44,9 @@ def bias_and_scale(dtype: np.dtype) -> Chain:
         np.multiply(x, x.dtype.type(0.5), out=out)
 
     instructions = (
-        Instruction("Add", add, (0, 1), dtype),
-        Instruction("Multiply", halve, (3,), dtype),
-        Instruction("Add", add, (4, 2), dtype),
+        Instruction("Add", add, (0, 1), dtype, formula=Formula("Add")),
+        Instruction("Multiply", halve, (3,), dtype, formula=Formula("MultiplyP", 0.5)),
+        Instruction("Add", add, (4, 2), dtype, formula=Formula("Add")),
     )
     return Chain(3, dtype, instructions)
 
@@ -68,7 +68,7 @@ def check_kernels(
         only: whether there has to be a candidate.
         wanted: for each output whether it is read; all of them unless given.
     """
-    task = task_of(type, version, inputs, attributes, constants=constants)
+    task = task_of(type, version, inputs, attributes, constants=constants, native=True)
     if wanted is not None:
         task = dataclasses.replace(task, wanted=wanted)
     with np.errstate(all="ignore"):

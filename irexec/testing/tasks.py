@@ -34,8 +34,10 @@ def task_of(
     chain: Chain | None = None,
     operands: Sequence[np.ndarray] = (),
     threads: int = 1,
+    native: bool = False,
 ) -> Task:
-    """The task of one operation on these arrays; ``constants`` are the indexes of the inputs that are constants."""
+    """The task of one operation on these arrays; ``constants`` are the indexes of the inputs that are constants, and
+    ``native`` tells whether C kernels may compute it."""
     definition = resolve(type, version)
     arguments = definition.arguments(attributes or {})
     facts = tuple(Fact(None, None) if x is None else Fact(element_of(x.dtype), x.shape) for x in inputs)
@@ -48,7 +50,7 @@ def task_of(
     return Task(
         definition, arguments, facts, sources, outputs, (True,) * len(outputs), chain,
         tuple(Fact(element_of(x.dtype), x.shape) for x in operands),
-        (None,) * (len(facts) + len(operands)), (None,) * len(outputs), threads,
+        (None,) * (len(facts) + len(operands)), (None,) * len(outputs), threads, native=native,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -103,6 +104,7 @@ def test_constant_weights(
     inputs = [transposed(random(*a), transposes[0]), transposed(random(*b), transposes[1])]
     attributes = {"transpose_a": transposes[0], "transpose_b": transposes[1]}
     task = task_of("MatMul", "opset1", inputs, attributes, constants=[constant], threads=threads)
+    check(replace(task, native=True), inputs)
     found = check(task, inputs)
     assert {type(kernel) for kernel in found} <= {DirectLinear, TransposedLinear, NarrowLinear}
     assert all(kernel.reads == (1 - constant,) for kernel in found)
@@ -114,7 +116,9 @@ def test_constant_weights(
 def test_two_activations(a: tuple[int, ...], b: tuple[int, ...], transposes: tuple[bool, bool], threads: int) -> None:
     inputs = [transposed(random(*a), transposes[0]), transposed(random(*b), transposes[1])]
     attributes = {"transpose_a": transposes[0], "transpose_b": transposes[1]}
-    found = check(task_of("MatMul", "opset1", inputs, attributes, threads=threads), inputs)
+    task = task_of("MatMul", "opset1", inputs, attributes, threads=threads)
+    check(replace(task, native=True), inputs)
+    found = check(task, inputs)
     assert [type(kernel) for kernel in found] == [MatrixProducts]
 
 

@@ -27,7 +27,7 @@ CODES = (
 REGISTERS = 8
 """Arrays of a tile that a program works on, the tile itself included."""
 
-Axes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+Axes = tuple[tuple[int, ...], ...]
 """The axes of a tensor that are images, rows and columns of its tiles."""
 
 
