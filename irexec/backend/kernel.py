@@ -26,7 +26,7 @@ Order = tuple[int, ...]
 
 @dataclass(frozen=True)
 class KernelOptions:
-    """What the choice of kernels depends on beside the operation.
+    """Options that the choice of kernels depends on, beside the operation.
 
     Attributes:
         threads: number of threads that work on blocks.

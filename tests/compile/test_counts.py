@@ -27,11 +27,11 @@ FEEDS = ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupCon
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[CompiledModel, Plan]]:
-    """Each network, with the plan for the shapes of its first run."""
+    """Each network for NumPy alone, with the plan for the shapes of its first run."""
     folder, found = tmp_path_factory.mktemp("networks"), {}
     for path in sorted(NETWORKS.glob("*.zip")):
         xml = unpacked(path.stem, folder)
-        model = irexec.compile_model(irexec.read_model(xml), threads=1)
+        model = irexec.compile_model(irexec.read_model(xml), threads=1, native=False)
         inputs = feeds(xml, model.inputs)[0]
         found[path.stem] = model, model.program.plan(tuple(array.shape for array in inputs), None)
     return found

@@ -10,6 +10,7 @@ import pytest
 import irexec
 from irexec.analysis.builder import Builder
 from irexec.analysis.shape_inference import infer_shapes
+from irexec.backend.kernel import KernelOptions
 from irexec.compile.plan import Compilation, plan
 from irexec.compile.steps import SlotArray
 from irexec.ir.graph import Value
@@ -117,7 +118,7 @@ def _model(make: Make) -> irexec.Model:
 @pytest.mark.parametrize("make", [make for make, _ in CASES], ids=lambda make: make.__name__)
 def test_workspaces_of_all_threads_lie_apart_from_what_a_step_reads_and_writes(make: Make, threads: int) -> None:
     model = _model(make)
-    found = plan(model, infer_shapes(model), compilation=Compilation(threads=threads))
+    found = plan(model, infer_shapes(model), compilation=Compilation(options=KernelOptions(threads)))
     places = {place.slot: place for place in found.arrays}
     for step in found.steps:
         offset, size = step.workspace

@@ -113,7 +113,7 @@ class Binding:
         ):
             return array, strides
         self.repeatable = False
-        order = [axis for group in axes for axis in group]
+        order = grouped_order(array.ndim, axes)
         if innermost is not None:
             order = [*(axis for axis in order if axis != innermost), innermost]
         other = np.empty([array.shape[axis] for axis in order], array.dtype).transpose(np.argsort(order))
@@ -121,6 +121,12 @@ class Binding:
         strides = merged_strides(other, axes)
         assert strides is not None, "a group of axes is in order"
         return other, strides
+
+
+def grouped_order(rank: int, axes: Sequence[Sequence[int]]) -> list[int]:
+    """The axes group by group; in front those that are in no group, of size 1."""
+    grouped = [axis for group in axes for axis in group]
+    return [*(axis for axis in range(rank) if axis not in grouped), *grouped]
 
 
 def merged_strides(array: np.ndarray, axes: Sequence[Sequence[int]]) -> tuple[int, ...] | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from irexec.backend.chain import Chain
 from irexec.backend.kernel import Task
-from irexec.backend.native.calls import Binding, merged_strides
+from irexec.backend.native.calls import Binding, grouped_order, merged_strides
 from irexec.ir.facts import Fact
 
 CODES = (
@@ -67,7 +67,7 @@ class Program:
 
     Attributes:
         bias: the operand that begins the sums of a product, or None; one value for each column.
-        low, high: what the tile is clamped to before the first instruction.
+        low, high: limits of the tile before the first instruction.
         lines: the instructions.
     """
 
@@ -114,7 +114,7 @@ class NativeChain:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """What the kernel clamps its sums to."""
+        """The lower and upper limit to which the kernel clamps its sums."""
         return (-np.inf, np.inf) if self.program is None else (self.program.low, self.program.high)
 
     def bias(self, operands: Sequence[np.ndarray], binding: Binding) -> int | None:
@@ -143,7 +143,7 @@ class NativeChain:
         strides = merged_strides(ranked, self._axes)
         if strides is None:
             binding.repeatable = False
-            order = [axis for group in self._axes for axis in group]
+            order = grouped_order(ranked.ndim, self._axes)
             ranked = np.ascontiguousarray(ranked.transpose(order)).transpose(np.argsort(order))
             strides = merged_strides(ranked, self._axes)
             assert strides is not None, "an operand is broadcast along a part of the rows"

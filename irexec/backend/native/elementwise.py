@@ -80,7 +80,7 @@ def axes_of(
 
 
 def _places(shape: tuple[int, ...], order: Order | None, rank: int) -> dict[int, int]:
-    """For each axis that a tensor has, its place among them in memory; axes are counted as the output's."""
+    """The place in memory of each axis of a tensor, axes numbered as those of the output."""
     shift = rank - len(shape)
     present = [axis for axis in (order or range(len(shape))) if shape[axis] != 1]
     return {axis + shift: place for place, axis in enumerate(present)}

@@ -24,6 +24,8 @@ from irexec.backend.native.windows import row_block, rows_as_windows, table_byte
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32
 
+# Values of a matrix that is not packed: tables of words, of which others read rows as they are stored.
+_LARGEST = 1 << 23
 # Multiplications of a block, for balance between threads.
 _BLOCK = 1_500_000
 # Nanoseconds to pack a value in a run, and to copy one whose neighbours lie elsewhere.
@@ -174,7 +176,7 @@ def _matmul(task: Task) -> Iterator[Candidate]:
 
 
 def _linear(task: Task, g: LinearGeometry) -> Iterator[Candidate]:
-    if not fits(task, g.groups):
+    if not fits(task, g.groups) or g.features * g.inner > _LARGEST:
         return
     cost = STEP + g.sheets * product_cost(g.tokens, g.inner, g.features)
     order = task.input_orders[g.activation]
