@@ -90,14 +90,14 @@ def offers(task: Task) -> list[Candidate]:
 
         return [candidate for function in task.definition.fast_kernels for candidate in of_plugin(function, task)]
     if task.native:
-        _add_native()
+        add_native()
     loader.load_for(task.definition.type)
     found = _CANDIDATES.get((task.definition.type, task.definition.since), ())
     return [candidate for function in found for candidate in _offered(function, task)]
 
 
 @functools.cache
-def _add_native() -> None:
+def add_native() -> None:
     """Let the kernels of the C library register, if there is one."""
     if library() is not None:
         folder = Path(__file__).parent / "native"

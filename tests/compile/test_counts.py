@@ -12,7 +12,7 @@ import pytest
 
 import irexec
 from irexec.backend.kernel import Kernel
-from irexec.backend.registry import is_element_wise, loader
+from irexec.backend.registry import add_native, is_element_wise, loader
 from irexec.compile.steps import Plan, Step
 from irexec.dtypes.elements import F32
 from irexec.runtime.compiled_model import CompiledModel
@@ -111,6 +111,7 @@ def test_kernels_are_compared_without_being_constructed(
 ) -> None:
     """Layouts and kernels are chosen by estimates: each step constructs its kernel, and no other is constructed."""
     constructed: Counter[str] = Counter()
+    add_native()
     loader.load()
     for kind in _kinds(Kernel):
         monkeypatch.setattr(kind, "__init__", _counting(kind, kind.__init__, constructed))
