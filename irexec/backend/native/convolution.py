@@ -15,10 +15,10 @@ import numpy as np
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import Geometry, is_channels_last
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel, element_strides, is_available
+from irexec.backend.native.calls import Binding, NativeKernel, element_strides, is_available, merged_strides
 from irexec.backend.native.chains import Axes, NativeChain, fits
 from irexec.backend.native.panels import pack, panel_of, product_cost
-from irexec.backend.native.windows import Windows, row_block, table_bytes, three, windows_of
+from irexec.backend.native.windows import Windows, row_block, rows_as_windows, table_bytes, three, windows_of
 from irexec.backend.registry import kernels
 
 # Channels of a tap up to which the taps along the last axis are put together, in a padded copy of the data.
@@ -120,6 +120,11 @@ class NativeConvolution(NativeKernel):
         binding.call("irx_product", parameters, g.images * g.groups * -(-g.pixels // self.row_block))
 
     def _windows(self, x: np.ndarray, binding: Binding) -> Windows:
+        if not self.copies and self.geometry.is_pointwise:
+            strides = merged_strides(x, self.axes)
+            if strides is not None and strides[2] in (0, 1):
+                address, pixels = binding.address(x), self.geometry.pixels
+                return rows_as_windows(address, *strides[:2], pixels, binding.address(zeros(self.depth)))
         if not self.copies:
             return windows_of(binding.with_stride(x, 1), self.windows, zeros(self.depth), binding)
         g = self.geometry

@@ -24,6 +24,7 @@ typedef struct {
     double low, high;
 } product;
 
+/* Rows of a tile, of up to two vectors and of three. */
 #if VECTOR == 16
 enum { ROWS = 8, ROWS_3 = 8 };
 #elif VECTOR == 8
@@ -32,14 +33,15 @@ enum { ROWS = 6, ROWS_3 = 4 };
 enum { ROWS = 4, ROWS_3 = 4 };
 #endif
 
-/* tile = R rows of V vectors: the sums over all taps, on top of what the tile holds. */
+/* R rows of V vectors: the bias and the sums over all taps, clamped, written to rows `to_row` floats apart. */
 #define MICRO(R, V)                                                                                                   \
-    static void micro_##R##_##V(const float *const *table, i64 pitch, i64 taps, i64 depth, const float *b,            \
-                                float *tile)                                                                          \
+    static void micro_##R##_##V(const product *p, const float *const *table, i64 pitch, i64 taps, const float *b,     \
+                                const float *bias, float *to, i64 to_row)                                             \
     {                                                                                                                 \
+        const i64 depth = p->depth;                                                                                   \
         vf sum[R][V];                                                                                                 \
-        for (int r = 0; r < R; r++)                                                                                   \
-            for (int v = 0; v < V; v++) sum[r][v] = load(tile + (r * V + v) * VECTOR);                                \
+        for (int v = 0; v < V; v++)                                                                                   \
+            for (int r = 0; r < R; r++) sum[r][v] = load(bias + v * VECTOR);                                          \
         for (i64 tap = 0; tap < taps; tap++, table += pitch) {                                                        \
             const float *row[R];                                                                                      \
             for (int r = 0; r < R; r++) row[r] = table[r];                                                            \
@@ -50,11 +52,16 @@ enum { ROWS = 4, ROWS_3 = 4 };
                     for (int v = 0; v < V; v++) sum[r][v] += weight[v] * row[r][k];                                   \
             }                                                                                                         \
         }                                                                                                             \
+        if (p->low > -__builtin_inf() || p->high < __builtin_inf()) {                                                 \
+            const vf low = spread((float)p->low), high = spread((float)p->high);                                      \
+            for (int r = 0; r < R; r++)                                                                               \
+                for (int v = 0; v < V; v++) sum[r][v] = clamped(sum[r][v], low, high);                                \
+        }                                                                                                             \
         for (int r = 0; r < R; r++)                                                                                   \
-            for (int v = 0; v < V; v++) store(tile + (r * V + v) * VECTOR, sum[r][v]);                                \
+            for (int v = 0; v < V; v++) store(to + r * to_row + v * VECTOR, sum[r][v]);                               \
     }
 
-typedef void micro(const float *const *, i64, i64, i64, const float *, float *);
+typedef void micro(const product *, const float *const *, i64, i64, const float *, const float *, float *, i64);
 
 MICRO(1, 1)
 MICRO(1, 2)
@@ -77,26 +84,9 @@ static micro *const several[] = {micro_4_1, micro_4_2, micro_4_3};
 #endif
 static micro *const one[] = {micro_1_1, micro_1_2, micro_1_3};
 
-/* Puts the bias, or zeros, into every row of a tile. */
-static void begin_tile(const float *bias, i64 rows, i64 columns, i64 pitch, float *tile)
-{
-    if (bias) {
-        memcpy(tile, bias, (size_t)columns * sizeof(float));
-        for (i64 c = columns; c < pitch; c++) tile[c] = 0.0f;
-    } else {
-        memset(tile, 0, (size_t)pitch * sizeof(float));
-    }
-    for (i64 r = 1; r < rows; r++)
-        for (i64 c = 0; c < pitch; c += VECTOR) store(tile + r * pitch + c, load(tile + c));
-}
-
-/* Clamps a tile, runs the chain on it and writes it to the result. */
+/* Runs the chain on a tile and writes it to the result. */
 static void end_tile(const product *p, const place *at, i64 pitch, float *tile)
 {
-    if (p->low > -__builtin_inf() || p->high < __builtin_inf()) {
-        const vf low = spread((float)p->low), high = spread((float)p->high);
-        for (i64 k = 0; k < at->rows * pitch; k += VECTOR) store(tile + k, clamped(load(tile + k), low, high));
-    }
     if (p->after) irx_chain(p->after, at, pitch, tile);
     float *out = p->out + at->image * p->out_image + at->row * p->out_row + at->column * p->out_column;
     if (p->out_column != 1) {
@@ -112,20 +102,26 @@ static void end_tile(const product *p, const place *at, i64 pitch, float *tile)
 }
 
 /* One panel for a block of rows. */
-static void multiply_panel(const product *p, place at, i64 vectors, const float *b, const float *bias,
-                           const float **table, i64 pitch, i64 count)
+static void multiply_panel(const product *p, place at, i64 vectors, const float *b, const float **table, i64 pitch,
+                           i64 count)
 {
-    float tile[8 * 3 * VECTOR] __attribute__((aligned(64)));
+    float tile[8 * 3 * VECTOR] __attribute__((aligned(64))), bias[3 * VECTOR] = {0};
     const i64 width = vectors * VECTOR, taps = taps_of(&p->window), first = at.row;
     const i64 rows = vectors == 3 ? ROWS_3 : ROWS;
+    const int is_direct = !p->after && p->out_column == 1 && at.columns == width;
+    if (p->bias) memcpy(bias, p->bias + at.column, (size_t)at.columns * sizeof(float));
     for (i64 r = 0; r < count; r += at.rows) {
         const i64 left = count - r;
         at.row = first + r;
         at.rows = left >= rows || left > rows / 4 ? smaller(left, rows) : 1;
         micro *run = at.rows == 1 ? one[vectors - 1] : several[vectors - 1];
-        begin_tile(bias, at.rows == 1 ? 1 : rows, at.columns, width, tile);
-        run(table + r, pitch, taps, p->depth, b, tile);
-        end_tile(p, &at, width, tile);
+        if (is_direct && (at.rows == 1 || at.rows == rows)) {
+            float *out = p->out + at.image * p->out_image + at.row * p->out_row + at.column;
+            run(p, table + r, pitch, taps, b, bias, out, p->out_row);
+        } else {
+            run(p, table + r, pitch, taps, b, bias, tile, width);
+            end_tile(p, &at, width, tile);
+        }
     }
 }
 
@@ -150,8 +146,7 @@ EXPORT void irx_product(const void *parameters, i64 block, char *scratch)
         const i64 start = i * width, columns = smaller(width, p->columns - start);
         const place at = {image, row, group * p->columns + start, 0, columns};
         const float *b = p->weights + image * p->weights_image + (group * padded + start) * all;
-        multiply_panel(p, at, (columns + VECTOR - 1) / VECTOR, b, p->bias ? p->bias + at.column : NULL, table, pitch,
-                       count);
+        multiply_panel(p, at, (columns + VECTOR - 1) / VECTOR, b, table, pitch, count);
     }
 }
 
