@@ -124,7 +124,7 @@ class NativeConvolution(NativeKernel):
             strides = merged_strides(x, self.axes)
             if strides is not None and strides[2] in (0, 1):
                 address, pixels = binding.address(x), self.geometry.pixels
-                return rows_as_windows(address, *strides[:2], pixels, binding.address(zeros(self.depth)))
+                return rows_as_windows(address, strides[0], strides[1], pixels, binding.address(zeros(self.depth)))
         if not self.copies:
             return windows_of(binding.with_stride(x, 1), self.windows, zeros(self.depth), binding)
         g = self.geometry
