@@ -7,7 +7,19 @@ from typing import Annotated, Literal
 import numpy as np
 
 from irexec.errors import OpError, check
-from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, at_least, broadcastable_to, low, meet, shape_text
+from irexec.ir.dims import (
+    ANY,
+    Dim,
+    PartialShape,
+    Shape,
+    Size,
+    at_least,
+    broadcastable_to,
+    low,
+    may_equal,
+    meet,
+    shape_text,
+)
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
 from irexec.reference.limits import check_memory
@@ -174,9 +186,10 @@ def _pad_facts(data: Fact, begin: Fact, end: Fact, value: Fact | None, mode: str
         unify_elements(data, value)
     if data.shape is None:
         return Fact(data.element, None)
+    for pads, what in ((begin, "pads_begin"), (end, "pads_end")):
+        count = pads.shape[0] if pads.shape else ANY
+        check(may_equal(count, len(data.shape)), f"{what} has {count} elements for data {data}")
     begins, ends = begin.sizes("pads_begin"), end.sizes("pads_end")
-    for pads, what in ((begins, "pads_begin"), (ends, "pads_end")):
-        check(pads is None or len(pads) == len(data.shape), f"{what} has {len(pads or ())} elements for data {data}")
     if begins is None or ends is None:
         return Fact(data.element, (ANY,) * len(data.shape))
     return Fact(

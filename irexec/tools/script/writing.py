@@ -72,7 +72,7 @@ def script(model: ModelLike, path: str | Path, *, overwrite: bool = False) -> Sc
     files = [target] if not len(weights) else [data, target]
     for file in () if overwrite else files:
         if file.exists():
-            raise InputError(f"{file} exists: overwrite replaces it")
+            raise InputError(f"{file} exists: --overwrite, in Python overwrite=True, replaces it")
     try:
         with replacing(*files) as opened:
             if len(weights):
