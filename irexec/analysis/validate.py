@@ -12,6 +12,7 @@ from irexec.analysis.checks.bodies import body_findings
 from irexec.analysis.checks.graph import graph_findings, graphs
 from irexec.analysis.checks.layers import layer_findings
 from irexec.analysis.checks.ports import port_findings
+from irexec.analysis.checks.refused import refused_findings
 from irexec.analysis.checks.variables import variable_findings
 from irexec.analysis.checks.weights import constant_findings, value_findings
 from irexec.analysis.execution_graph import description, is_execution_graph
@@ -34,6 +35,7 @@ CHECKS: tuple[FindingCheck, ...] = (
     constant_findings,
     body_findings,
     variable_findings,
+    refused_findings,
 )
 
 PLUGIN_CHECKS: dict[tuple[str, str], FindingCheck] = {}

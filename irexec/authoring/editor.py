@@ -341,19 +341,22 @@ class Editor:
         with self._editing.step("optimize"):
             optimizing.optimize(self._editing)
 
-    def unfreeze(self, input: str | int, axis: int | None = None) -> None:
-        """Let an axis of an input have any size, where the constant pattern of a Reshape allows only one.
+    def unfreeze(self, input: str | int | Sequence[str | int], axis: int | None = None) -> None:
+        """Let an axis of inputs have any size, where constants allow only one.
 
-        The pattern gets 0 or -1 in the place of the size. The shape of the input stays as it is: ``reshape`` or
-        ``set_batch`` may change it afterwards.
+        The constant pattern of a Reshape gets 0, -1 or the size that a ShapeOf returns; that of a Broadcast the size. A
+        constant whose slices along the axis are equal, such as an initial state, becomes one slice that is repeated as
+        often as the size is. The shape of the inputs stays as it is: ``reshape`` or ``set_batch`` may change it
+        afterwards.
 
         Args:
-            input: a name or position.
+            input: a name or position; or several, which take the same size.
             axis: the axis; that of the batch unless given.
 
         Raises:
             InputError: there is no such input or axis, or nothing blocks it.
             NodeError: a layer blocks it that cannot be repaired.
         """
-        with self._editing.step(f"unfreeze {input}"):
-            unfreezing.unfreeze(self._editing, input, axis)
+        keys = [input] if isinstance(input, str | int) else list(input)
+        with self._editing.step(f"unfreeze {', '.join(map(str, keys))}"):
+            unfreezing.unfreeze(self._editing, keys, axis)

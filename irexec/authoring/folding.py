@@ -26,7 +26,7 @@ def fold(editing: Editing) -> None:
     """Compute what depends on constants alone, and what shape inference knows; see Editor.fold."""
     computed = constant_layers(editing.model)
     values = [value for value in _frontier(editing, computed) if _is_small(editing, value, computed)]
-    _replace_all(editing, values, _Evaluation(editing).array)
+    _replace_all(editing, values, Evaluation(editing).array)
     known = [value for value in _known(editing) if editing.facts[value].known is not None]
     _replace_all(editing, known, lambda value: np.asarray(editing.facts[value].known))
 
@@ -35,7 +35,7 @@ def decompress(editing: Editing) -> None:
     """Compute weights that are stored in fewer bits; see Editor.decompress."""
     computed = constant_layers(editing.model)
     values = [value for value in _frontier(editing, computed) if _is_compressed(editing, value, computed)]
-    if not _replace_all(editing, values, _Evaluation(editing).array):
+    if not _replace_all(editing, values, Evaluation(editing).array):
         raise InputError("the model has no compressed weights")
 
 
@@ -94,7 +94,7 @@ def _replace_all(editing: Editing, values: list[Value], array: Callable[[Value],
     return len(values)
 
 
-class _Evaluation:
+class Evaluation:
     """Evaluates layers of constants, each once."""
 
     def __init__(self, editing: Editing) -> None:

@@ -71,6 +71,10 @@ def _reshape(editor: Editor, given: Given) -> None:
         editor.reshape(named)
 
 
+def _unfreeze(editor: Editor, given: Given) -> None:
+    editor.unfreeze([value for _, value in given])
+
+
 def _constant(editor: Editor, layer: str, path: str) -> None:
     from irexec.tools.arrays.files import open_arrays
 
@@ -228,8 +232,9 @@ STEPS: Mapping[str, StepOption] = {
         "Leave out and merge layers where the results stay the same bit by bit.",
     ),
     "unfreeze": _step(
-        "Rewriting", "--unfreeze", "INPUT", _each(Editor.unfreeze),
-        "Let the batch of an input have any size: patterns of Reshape that keep it get 0 or -1.",
+        "Rewriting", "--unfreeze", "INPUT", _unfreeze,
+        "Let the batch of an input have any size, where constants keep it. All inputs given are one step.",
+        group="unfreeze",
     ),
     "rt_info": _step(
         "Metadata", "--rt-info", "KEY=VALUE", _each(Editor.set_rt_info),

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec import opset
 from irexec.tools.extracting import extract
-from irexec.tools.validation import report
 from tests.support.edited import NAMES, Original, by_openvino, check_values, content, saved
 
 
@@ -114,34 +112,3 @@ def test_layers_are_extracted_with_their_inputs(original: Original, tmp_path: Pa
     assert [node.name for node in made.layers] == [middle.name]
     feed = [made.inputs[port.name] for port in made.model.inputs]
     check_values(by_openvino(saved(made.model, tmp_path), feed), original.values(middle.name))
-
-
-def _frozen(batch: int = 1) -> irexec.Model:
-    """A convolution whose output is flattened by a pattern that has the batch in it, as old exporters write it."""
-    x = opset.parameter([batch, 3, 4, 4], "f32", name="x")
-    flat = opset.reshape(opset.relu(x), np.array([batch, 48], np.int64), special_zero=False, name="flatten")
-    heads = opset.reshape(flat @ np.ones((48, 6), np.float32), np.array([batch * 2, 3], np.int64), special_zero=False)
-    back = opset.reshape(heads, np.array([batch, 2, 3], np.int64), special_zero=True, name="back")
-    return irexec.Model([back], [x])
-
-
-@pytest.mark.parametrize("batch", [1, 2, 5])
-def test_a_frozen_batch_is_unfrozen(batch: int, tmp_path: Path) -> None:
-    model = _frozen(batch)
-    with pytest.raises(irexec.NodeError, match=r"pattern is the constant .* unfreeze"), model.edit() as g:
-        g.set_batch(4)
-    with pytest.raises(irexec.NodeError, match=r"pattern is the constant .* unfreeze"):
-        model.reshape([4, 3, 4, 4])
-    model.save(tmp_path / "frozen.xml")
-    found = report(str(tmp_path / "frozen.xml"), shapes={None: (4, 3, 4, 4)}).findings
-    assert [finding.layer_name for finding in found if "which unfreeze may repair" in finding.message] == ["flatten"]
-    with model.edit() as g:
-        g.unfreeze("x")
-        g.set_batch(4)
-    image = np.random.default_rng(0).uniform(-1, 1, (4, 3, 4, 4)).astype(np.float32)
-    expected = (np.maximum(image, 0).reshape(4, 48) @ np.ones((48, 6), np.float32)).reshape(4, 2, 3)
-    check_values(by_openvino(saved(model, tmp_path), [image]), [expected])
-    with pytest.raises(irexec.InputError, match="no constant blocks another size of axis 0"), model.edit() as g:
-        g.unfreeze("x")
-    with pytest.raises(irexec.NodeError, match="keeps the size"), _frozen(batch).edit() as g:
-        g.unfreeze("x", 2)

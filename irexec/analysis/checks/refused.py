@@ -1,0 +1,43 @@
+"""Inputs that shape inference accepts and OpenVINO refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from irexec.analysis.shape_inference import UNKNOWN, Inference
+from irexec.ir import codes
+from irexec.ir.facts import Fact
+from irexec.ir.findings import Finding
+from irexec.ir.graph import ModelGraph
+
+
+def refused_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:
+    """Layers that OpenVINO refuses when it reads or compiles the model."""
+    for node in model.walk():
+        if node.type in _CHECKS and node not in inference.failures:
+            facts = [UNKNOWN if value is None else inference.facts.get(value, UNKNOWN) for value in node.inputs]
+            reason = _CHECKS[node.type](facts)
+            if reason is not None:
+                yield node.finding(codes.WRONG_INPUTS, reason)
+
+
+def _quotient(facts: list[Fact]) -> str | None:
+    """OpenVINO computes constants before a run, and fails there. Source: openvino/reference/divide.hpp."""
+    dividend, divisor = facts[:2]
+    if dividend.known is None or divisor.known is None or divisor.element is None or divisor.element.kind != "signed":
+        return None
+    is_zero = any(isinstance(value, int) and value == 0 for value in divisor.known.ravel().tolist())
+    return "a constant integer is divided by 0" if is_zero else None
+
+
+def _parts(facts: list[Fact]) -> str | None:
+    """OpenVINO gives the layer no outputs, which other layers then cannot read."""
+    shape = facts[2].shape if len(facts) > 2 else None
+    return (
+        None
+        if shape and isinstance(shape[0], int)
+        else "the length of split_lengths, and so the number of outputs, is not known"
+    )
+
+
+_CHECKS: Mapping[str, Callable[[list[Fact]], str | None]] = {"Divide": _quotient, "VariadicSplit": _parts}

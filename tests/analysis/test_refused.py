@@ -1,0 +1,45 @@
+"""Layers that OpenVINO refuses are findings, although shape inference accepts them."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec import Tensor, opset
+from irexec.io import write_text
+
+
+def _quotient(divisor: Any) -> irexec.Model:
+    x = opset.parameter([4], "f32", name="x")
+    start, step = np.array([0], np.int64), np.array([1], np.int64)
+    return irexec.Model([opset.slice(x, start, opset.shape_of(x) / divisor, step, start)], [x])
+
+
+def _parts(shape: str) -> irexec.Model:
+    x, lengths = opset.parameter([4], "f32", name="x"), opset.parameter(shape, "i64", name="lengths")
+    parts = opset.variadic_split(x, np.int64(0), lengths)
+    return irexec.Model([parts if isinstance(parts, Tensor) else parts[0]], [x, lengths])
+
+
+@pytest.mark.parametrize(
+    ("make", "argument", "message"),
+    [
+        (_quotient, np.array([1], np.int64), None),
+        (_quotient, np.array([0], np.int64), "a constant integer is divided by 0"),
+        (_parts, "2", None),
+        (_parts, "?", "the length of split_lengths, and so the number of outputs, is not known"),
+    ],
+)
+def test_layers_that_openvino_refuses(make: Any, argument: Any, message: str | None) -> None:
+    model = make("2" if make is _parts else argument)
+    if argument == "?":
+        model.reshape({"lengths": "?"})
+    assert [finding.message for finding in irexec.validate(model)] == [message] * (message is not None)
+    ov = pytest.importorskip("openvino")
+    text, weights = write_text(model)
+    with pytest.raises(RuntimeError) if message else nullcontext():
+        ov.Core().read_model(text, ov.Tensor(np.frombuffer(bytes(weights), np.uint8)))

@@ -1,0 +1,154 @@
+"""Constants that keep an input from having another size are repaired, with the values of the model that never had them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec import opset
+from irexec.tools.validation import report
+from tests.support.edited import Original, by_openvino, check_values, content, saved
+
+NETWORKS = (
+    "swin", "vit_sdpa", "segformer", "super_resolution", "diffusion_unet", "bert_sdpa", "deberta", "gemma2", "t5", "mamba", "wavlm", "rnn_tagger", "gru_tagger", "bilstm_tagger", "spectrogram",
+)  # fmt: skip
+"""Networks that do not take another batch after their shapes were set and folded."""
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_frozen_networks_take_another_batch(name: str, tmp_path: Path) -> None:
+    """As many rows again, which are others, give what the network gives that was never frozen."""
+    original = Original(name, tmp_path)
+    frozen = original.model()
+    with frozen.edit() as g:
+        g.reshape({port: array.shape for port, array in original.feed.items()})
+        g.fold()
+    feed = [np.concatenate([array, _other(array)]) for array in original.feed.values()]
+    shapes = {port: array.shape for port, array in zip(original.feed, feed, strict=True)}
+    before = content(frozen)
+    with pytest.raises(irexec.NodeError), frozen.edit() as g:
+        g.reshape(shapes)
+    assert content(frozen) == before
+    with frozen.edit() as g:
+        g.unfreeze(list(original.feed))
+    check_values(by_openvino(saved(frozen, tmp_path, "same"), list(original.feed.values())), original.values())
+    with frozen.edit() as g:
+        g.reshape(shapes)
+    check_values(by_openvino(saved(frozen, tmp_path), feed), by_openvino(original.path, feed))
+
+
+def _other(array: np.ndarray) -> np.ndarray:
+    """Other rows of the same kind; masks end with a zero."""
+    if array.ndim < 2:
+        return array
+    if array.dtype.kind in "iu" and array.max(initial=0) <= 1:
+        ending = np.arange(array.shape[-1]) < array.shape[-1] - 1
+        return array * ending.astype(array.dtype)
+    return np.ascontiguousarray(array[..., ::-1])
+
+
+def test_recurrent_networks_take_longer_sequences(tmp_path: Path) -> None:
+    """The lengths of the sequences, which folding makes constant, follow the input."""
+    original = Original("bilstm_tagger", tmp_path)
+    model = original.model()
+    (feed,) = (np.concatenate([array, array[:, ::-1]], 1) for array in original.feed.values())
+    with model.edit() as g:
+        g.reshape(next(array.shape for array in original.feed.values()))
+        g.fold()
+        g.unfreeze(0, 1)
+        g.reshape(feed.shape)
+    check_values(by_openvino(saved(model, tmp_path), [feed]), by_openvino(original.path, [feed]))
+
+
+def test_what_a_longer_input_needs_may_be_lost(tmp_path: Path) -> None:
+    """Folding left the embeddings of the positions that the frozen network has."""
+    original = Original("bert_sdpa", tmp_path)
+    model = original.model()
+    with model.edit() as g:
+        g.reshape({port: array.shape for port, array in original.feed.items()})
+        g.fold()
+    before = content(model)
+    with (
+        pytest.raises(irexec.NodeError, match=r"constants .*position_embeddings.* cannot be repaired"),
+        model.edit() as g,
+    ):
+        g.unfreeze(list(original.feed), 1)
+    first, *others = original.feed
+    with pytest.raises(irexec.NodeError, match=f"unfreeze '{others[0]}'"), model.edit() as g:
+        g.unfreeze(first, 1)
+    assert content(model) == before
+
+
+def _both(rows: int, columns: int) -> irexec.Model:
+    """A mask that is flattened and read by constant indices, which have the rows in them."""
+    mask = opset.parameter([rows, columns], "f32", name="mask")
+    indices = np.arange(rows * columns).reshape(rows, 1, columns)
+    flat = opset.reshape(mask, np.array([rows * columns]), special_zero=False)
+    picked = opset.gather(flat, indices[..., ::-1].copy(), np.int64(0))
+    return irexec.Model([opset.reshape(picked, np.array([rows, -1, columns]), special_zero=False)], [mask])
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 5), (2, 5), (3, 1)])
+def test_indices_into_rows_follow_the_number_of_rows(rows: int, columns: int, tmp_path: Path) -> None:
+    model = _both(rows, columns)
+    with model.edit() as g:
+        g.unfreeze("mask")
+        g.set_batch(7)
+    mask = np.random.default_rng(0).uniform(-1, 1, (7, columns)).astype(np.float32)
+    check_values(by_openvino(saved(model, tmp_path), [mask]), [mask[:, None, ::-1]])
+
+
+def test_indices_that_do_not_follow_are_refused() -> None:
+    mask = opset.parameter([2, 5], "f32", name="mask")
+    flat = opset.reshape(mask, np.array([10]), special_zero=False)
+    model = irexec.Model([opset.gather(flat, np.array([0, 7, 3]), np.int64(0))], [mask])
+    text = "keeps the size and cannot be repaired: the outputs are the same whatever the size"
+    with pytest.raises(irexec.NodeError, match=text), model.edit() as g:
+        g.unfreeze("mask")
+
+
+def test_two_axes_of_one_pattern_are_unfrozen(tmp_path: Path) -> None:
+    """The second is the size that a ShapeOf returns, since a pattern has one -1."""
+    x = opset.parameter([2, 3, 4], "f32", name="x")
+    model = irexec.Model([opset.reshape(x, np.array([2, 6, 2]), special_zero=False)], [x])
+    with model.edit() as g:
+        g.unfreeze("x", 0)
+        g.unfreeze("x", 1)
+        g.reshape([5, 7, 4])
+    values = np.random.default_rng(0).uniform(-1, 1, (5, 7, 4)).astype(np.float32)
+    check_values(by_openvino(saved(model, tmp_path), [values]), [values.reshape(5, 14, 2)])
+    assert [node.type for node in model.nodes if node.type in ("ShapeOf", "Gather", "Multiply")]
+
+
+def _frozen(batch: int = 1) -> irexec.Model:
+    """A convolution whose output is flattened by a pattern that has the batch in it, as old exporters write it."""
+    x = opset.parameter([batch, 3, 4, 4], "f32", name="x")
+    flat = opset.reshape(opset.relu(x), np.array([batch, 48], np.int64), special_zero=False, name="flatten")
+    heads = opset.reshape(flat @ np.ones((48, 6), np.float32), np.array([batch * 2, 3], np.int64), special_zero=False)
+    back = opset.reshape(heads, np.array([batch, 2, 3], np.int64), special_zero=True, name="back")
+    return irexec.Model([back], [x])
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5])
+def test_a_frozen_batch_is_unfrozen(batch: int, tmp_path: Path) -> None:
+    model = _frozen(batch)
+    with pytest.raises(irexec.NodeError, match=r"pattern is the constant .* unfreeze"), model.edit() as g:
+        g.set_batch(4)
+    with pytest.raises(irexec.NodeError, match=r"pattern is the constant .* unfreeze"):
+        model.reshape([4, 3, 4, 4])
+    model.save(tmp_path / "frozen.xml")
+    found = report(str(tmp_path / "frozen.xml"), shapes={None: (4, 3, 4, 4)}).findings
+    assert [finding.layer_name for finding in found if "which unfreeze may repair" in finding.message] == ["flatten"]
+    with model.edit() as g:
+        g.unfreeze("x")
+        g.set_batch(4)
+    image = np.random.default_rng(0).uniform(-1, 1, (4, 3, 4, 4)).astype(np.float32)
+    expected = (np.maximum(image, 0).reshape(4, 48) @ np.ones((48, 6), np.float32)).reshape(4, 2, 3)
+    check_values(by_openvino(saved(model, tmp_path), [image]), [expected])
+    with pytest.raises(irexec.InputError, match="no constant blocks another size of axis 0"), model.edit() as g:
+        g.unfreeze("x")
+    with pytest.raises(irexec.NodeError, match="keeps the size"), _frozen(batch).edit() as g:
+        g.unfreeze("x", 2)
