@@ -166,9 +166,10 @@ class _Repair:
         source, target = self._editing.facts[data].shape, self._editing.facts[node.outputs[0]].shape
         if not is_static(source) or not is_static(target) or 0 in source or 0 in target:
             return
-        known = self._known(node.inputs[1])
+        pattern = node.inputs[1]
+        known = self._known(pattern)
         found = _destination(source, axis, self._extents.get(data, _Extent()), target, known or ())
-        if found is None or known is None:
+        if found is None or pattern is None or known is None:
             return
         place, self._extents[node.outputs[0]] = found
         keeps = place == axis and typed_attribute(node, "special_zero") is True
@@ -178,7 +179,7 @@ class _Repair:
         size: Any = 0 if keeps and target[place] == source[axis] else -1
         if size == -1 and -1 in known:
             size = self._size_of(data, axis, target[place], source[axis])
-        self._replace(node, 1, self._pattern(known, place, size))
+        self._replace(node, 1, self._pattern(known, place, size, pattern.node.name))
 
     def _broadcast(self, node: Node, data: Value, axis: int) -> None:
         """Give a Broadcast the size of its input where the constant has the old one."""
@@ -187,7 +188,7 @@ class _Repair:
             return
         place = axis + len(known) - rank
         if known[place] == self._size(data, axis):
-            self._replace(node, 1, self._pattern(known, place, self._size_of(data, axis)))
+            self._replace(node, 1, self._pattern(known, place, self._size_of(data, axis), "broadcast"))
 
     def _repeat(self, node: Node, data: Value, axis: int, aligned: Aligned) -> None:
         """Give a layer one slice of a constant whose slices are equal, repeated as often as the size is."""
@@ -209,7 +210,7 @@ class _Repair:
         element = self._editing.facts[value].element
         made = self._constant(block, value.node.name, element)
         if not (aligned.broadcasts and extent.inner == 1):
-            made = self._emit("Tile", made, self._pattern(repeats, aligned.axis, self._unfrozen_size()))
+            made = self._emit("Tile", made, self._pattern(repeats, aligned.axis, self._unfrozen_size(), "tile"))
         self._replace(node, aligned.index, made)
 
     def _lengths(self, node: Node, index: int) -> None:
@@ -260,10 +261,10 @@ class _Repair:
         found = self._editing.facts[pattern].ints("the pattern")
         return None if found is None else list(found)
 
-    def _pattern(self, known: Sequence[int], place: int, size: int | Value) -> Value:
+    def _pattern(self, known: Sequence[int], place: int, size: int | Value, name: str) -> Value:
         """The elements of a pattern with another one at one place."""
         if isinstance(size, int):
-            return self._constant(np.array([*known[:place], size, *known[place + 1 :]], np.int64), "pattern")
+            return self._constant(np.array([*known[:place], size, *known[place + 1 :]], np.int64), name)
         around = (known[:place], known[place + 1 :])
         before, after = ([np.array(part, np.int64)] if part else [] for part in around)
         return self._emit("Concat", *before, size, *after, axis=0)

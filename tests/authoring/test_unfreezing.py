@@ -20,7 +20,7 @@ NETWORKS = (
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_frozen_networks_take_another_batch(name: str, tmp_path: Path) -> None:
-    """As many rows again, which are others, give what the network gives that was never frozen."""
+    """With twice the rows, all of them different, the values are those of the network that was never frozen."""
     original = Original(name, tmp_path)
     frozen = original.model()
     with frozen.edit() as g:
