@@ -166,7 +166,8 @@ def test_a_changed_line_is_the_only_difference(tmp_path: Path) -> None:
 def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     for name in ("c.npz", "c.py"):
         (tmp_path / name).write_text("mine")
-        with pytest.raises(irexec.InputError, match=rf"{name} exists: --overwrite, in Python overwrite=True, replaces it$"):
+        text = rf"{name} exists: --overwrite, in Python overwrite=True, replaces it$"
+        with pytest.raises(irexec.InputError, match=text):
             irexec.script(DIGITS / "classifier.xml", tmp_path / "c.py")
         assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
         (tmp_path / name).unlink()
