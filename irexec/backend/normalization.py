@@ -83,17 +83,19 @@ def _mvn_2(task: Task) -> list[Candidate]:
 def _mvn_6(task: Task) -> list[Candidate]:
     a = task.attributes
     factor = _by_variance(a["eps"], a["eps_mode"] == "inside_sqrt") if a["normalize_variance"] else None
-    return _normalizations(task, _axes(task), Formula(True, factor))
+    return _normalizations(task, constant_axes(task), Formula(True, factor))
 
 
 @kernels("NormalizeL2", since=1)
 def _normalize_l2_1(task: Task) -> list[Candidate]:
     return _normalizations(
-        task, _axes(task), Formula(False, _by_length(task.attributes["eps"], task.attributes["eps_mode"] == "add"))
+        task,
+        constant_axes(task),
+        Formula(False, _by_length(task.attributes["eps"], task.attributes["eps_mode"] == "add")),
     )
 
 
-def _axes(task: Task) -> Collection[int]:
+def constant_axes(task: Task) -> Collection[int]:
     """The axes that the second input names; none if it is not a constant."""
     known = None if task.constants[1] is None else task.constants[1].small(_AXES_LIMIT)
     return () if known is None else set(normalize_axes(map(int, known.ravel().tolist()), len(task.shape(0))))
