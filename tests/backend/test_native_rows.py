@@ -59,7 +59,12 @@ def native_result(task: Task, inputs: list[np.ndarray], orders: tuple[Order | No
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(("type", "version", "attributes"), NORMALIZATIONS)
 def test_normalization(type: str, version: str, attributes: dict[str, Any], width: int) -> None:
-    for shape, axes in (((2, 19, width + 1), [2]), ((2, 5, width), [1]), ((width + 1, 3), [0]), ((3, width, 2, 5), [-1, 2])):
+    for shape, axes in (
+        ((2, 19, width + 1), [2]),
+        ((2, 5, width), [1]),
+        ((width + 1, 3), [0]),
+        ((3, width, 2, 5), [-1, 2]),
+    ):
         check(type, version, [random(*shape), np.array(axes)], attributes, (1,))
 
 
@@ -112,3 +117,73 @@ def test_two_threads_compute_the_same_bits(shape: tuple[int, ...], axis: int) ->
     task = task_of("MVN", "opset6", inputs, NORMALIZATIONS[0][2], constants=(1,))
     alone = native_result(task, inputs)
     assert np.array_equal(alone, native_result(dataclasses.replace(task, threads=2), inputs))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("type", "version"), [("Softmax", "opset8"), ("Softmax", "opset1"), ("LogSoftmax", "opset5")])
+def test_softmax(type: str, version: str, width: int) -> None:
+    for shape, axis in (((2, 19, width), 2), ((2, 5, width), 1), ((width, 3), 0), ((3, 2, width, 2), 2), ((700, 3), 1)):
+        check(type, version, [2 * random(*shape)], {"axis": axis}, ())
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e30, -1e30])
+@pytest.mark.parametrize("type", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("axis", [1, 2])
+def test_softmax_of_extremes(type: str, axis: int, bad: float) -> None:
+    inputs = [random(3, 19, 21)]
+    inputs[0][0, 3, 5] = bad
+    inputs[0][1] = bad
+    task = task_of(type, "opset8" if type == "Softmax" else "opset5", inputs, {"axis": axis})
+    with np.errstate(all="ignore"):
+        expected = task.definition(*inputs, **task.attributes)
+    np.testing.assert_allclose(native_result(task, inputs), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_softmax_of_many_values_is_accurate() -> None:
+    """The sum of a hundred thousand exponentials is as accurate as that of a few."""
+    for shape, axis in (((2, 100_000), 1), ((100_000, 2), 0)):
+        inputs = [random(*shape)]
+        result = native_result(task_of("Softmax", "opset8", inputs, {"axis": axis}), inputs)
+        np.testing.assert_allclose(result.sum(axis, dtype=np.float64), 1, rtol=1e-6)
+
+
+REDUCTIONS = ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2"]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("type", REDUCTIONS)
+def test_reduction(type: str, width: int) -> None:
+    version = "opset4" if type in ("ReduceL1", "ReduceL2") else "opset1"
+    scale = np.float32(0.3 if type == "ReduceProd" else 1)
+    for shape, axes in (
+        ((2, 19, width), [2]), ((2, 5, width), [1]), ((width, 3), [0]), ((2, 3, width, 2), [-1, 2]),
+        ((2, width, 3, 5), [2, 3]), ((3, width), [0, 1]), ((1, width, 1), [0]), ((600, 2, 5), [-1]),
+    ):  # fmt: skip
+        for keep in (True, False):
+            check(type, version, [scale * random(*shape), np.array(axes)], {"keep_dims": keep}, (1,))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("type", REDUCTIONS)
+@pytest.mark.parametrize("axis", [1, 2])
+def test_reduction_of_extremes(type: str, axis: int, bad: float) -> None:
+    inputs = [random(3, 19, 21), np.array([axis])]
+    inputs[0][0, 3, 5] = bad
+    inputs[0][1] = bad
+    inputs[0][2, 18, 20] = bad
+    version = "opset4" if type in ("ReduceL1", "ReduceL2") else "opset1"
+    task = task_of(type, version, inputs, {"keep_dims": False}, constants=(1,))
+    with np.errstate(all="ignore"):
+        expected = task.definition(*inputs, **task.attributes)
+    np.testing.assert_allclose(native_result(task, inputs), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("type", ["ReduceSum", "ReduceMean", "ReduceL1"])
+def test_long_sums_are_accurate(type: str) -> None:
+    for shape, axis in (((2, 1_000_000), 1), ((1_000_000, 2), 0)):
+        inputs = [random(*shape), np.array([axis])]
+        version = "opset4" if type == "ReduceL1" else "opset1"
+        result = native_result(task_of(type, version, inputs, {"keep_dims": False}, constants=(1,)), inputs)
+        wide = np.abs(inputs[0].astype(np.float64)) if type == "ReduceL1" else inputs[0].astype(np.float64)
+        expected = wide.mean(axis) if type == "ReduceMean" else wide.sum(axis)
+        np.testing.assert_allclose(result, expected, rtol=3e-7)

@@ -34,26 +34,50 @@ INLINE void store_part(float *p, i64 count, vf values)
         if (i < n) p[i] = x[i];
 }
 
-#define HALVE(half, combined)                                                                                         \
-    if (VECTOR > (half))                                                                                              \
-        for (int i = 0; i < (half); i++) {                                                                            \
-            const float a = t[i], b = t[i + (half)];                                                                  \
-            t[i] = (combined);                                                                                        \
-        }
+typedef float v8 __attribute__((vector_size(32)));
+typedef float v4 __attribute__((vector_size(16)));
+typedef int32_t i8 __attribute__((vector_size(32)));
+typedef int32_t i4 __attribute__((vector_size(16)));
+
+/* The functions that combine two vectors of a type, whose masks have the second type. */
+#define SUM_OF(type, mask, a, b) ((a) + (b))
+#define PRODUCT_OF(type, mask, a, b) ((a) * (b))
+#define PICK(type, mask, first, a, b) (type)(((mask)(a) & (mask)(first)) | ((mask)(b) & ~(mask)(first)))
+#define MAXIMUM_OF(type, mask, a, b) PICK(type, mask, ((a) > (b)) | ((a) != (a)), a, b)
+#define GREATEST_OF(type, mask, a, b) PICK(type, mask, ((a) > (b)) | ((b) != (b)), a, b)
+#define LEAST_OF(type, mask, a, b) PICK(type, mask, ((a) < (b)) | ((b) != (b)), a, b)
+
+/* The halves are read from an array, so that the vector itself needs no memory where it is computed. */
+#define HALVE(whole, half, mask, COMBINED)                                                                            \
+    float whole##_array[sizeof(whole) / 4];                                                                           \
+    half whole##_low, whole##_high;                                                                                   \
+    memcpy(whole##_array, &whole##_value, sizeof(whole));                                                             \
+    memcpy(&whole##_low, whole##_array, sizeof(half));                                                                \
+    memcpy(&whole##_high, whole##_array + sizeof(half) / 4, sizeof(half));                                            \
+    const half half##_value = COMBINED(half, mask, whole##_low, whole##_high);
+#if VECTOR == 16
+#define TO_FOUR(COMBINED) HALVE(vf, v8, i8, COMBINED) HALVE(v8, v4, i4, COMBINED)
+#elif VECTOR == 8
+#define TO_FOUR(COMBINED) HALVE(vf, v4, i4, COMBINED)
+#else
+#define TO_FOUR(COMBINED) const v4 v4_value = vf_value;
+#endif
 /* A function that combines all lanes to one value, half by half. */
-#define LANES(name, combined)                                                                                         \
-    INLINE float name(vf x)                                                                                           \
+#define LANES(name, COMBINED)                                                                                         \
+    INLINE float name(const vf vf_value)                                                                              \
     {                                                                                                                 \
-        float t[VECTOR + 8];                                                                                          \
-        store(t, x);                                                                                                  \
-        HALVE(8, combined) HALVE(4, combined) HALVE(2, combined) HALVE(1, combined)                                   \
-        return t[0];                                                                                                  \
+        TO_FOUR(COMBINED)                                                                                             \
+        const v4 swapped = {v4_value[2], v4_value[3], v4_value[0], v4_value[1]};                                      \
+        const v4 pairs = COMBINED(v4, i4, v4_value, swapped), other = {pairs[1], pairs[0], pairs[3], pairs[2]};       \
+        const v4 all = COMBINED(v4, i4, pairs, other);                                                                \
+        return all[0];                                                                                                \
     }
 
-LANES(sum_of, a + b)
-LANES(product_of, a * b)
-LANES(maximum_of, a > b || a != a ? a : b)
-LANES(minimum_of, a < b || a != a ? a : b)
+LANES(sum_of, SUM_OF)
+LANES(product_of, PRODUCT_OF)
+LANES(maximum_of, MAXIMUM_OF)
+LANES(greatest_of, GREATEST_OF)
+LANES(least_of, LEAST_OF)
 
 /* Copies a tile to its place in the result. */
 INLINE void write_tile(const place *at, i64 pitch, const float *tile, const target *to)
