@@ -80,7 +80,7 @@ def test_groups(channels: int, groups: int) -> None:
 
 @pytest.mark.parametrize("size", [70, 5000, 70_000])
 def test_equal_values_have_no_variance(size: int) -> None:
-    """What rounding leaves of the differences is small even beside this epsilon."""
+    """The remainder of rounding is small even beside this epsilon."""
     attributes = {"normalize_variance": True, "eps": 1e-12, "eps_mode": "inside_sqrt"}
     values = (np.float32([[16777.215], [-3e5], [1 / 3]]) * np.ones((3, size), np.float32)).astype(np.float32)
     for data, axes in ((values, 1), (np.ascontiguousarray(values.T), 0)):
