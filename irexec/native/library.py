@@ -19,7 +19,7 @@ VARIABLE = "IREXEC_NATIVE"
 
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 
-_CALL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_ADDRESS, _SIZE = ctypes.c_void_p, ctypes.c_int64
 
 
 class Library:
@@ -34,17 +34,16 @@ class Library:
     def __init__(self, level: Level, path: Path) -> None:
         self.level, self.path = level, path
         self._loaded = ctypes.CDLL(str(path))
-        self._loaded.irx_vector.restype = ctypes.c_int64
-        self._loaded.irx_call_size.restype = ctypes.c_int64
-        self.vector: int = self._loaded.irx_vector()
-        self.call_words: int = self._loaded.irx_call_size() // 8
-        self.run_alone = self._function("irx_run_alone", ctypes.c_void_p, ctypes.c_int64)
-        self.reset = self._function("irx_reset", ctypes.c_void_p, ctypes.c_int64)
-        self.run = self._function("irx_run", ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+        self.vector: int = self._function("irx_vector", gives=_SIZE)()
+        self.call_words: int = self._function("irx_call_size", gives=_SIZE)() // 8
+        self.reset = self._function("irx_reset", _ADDRESS, _SIZE)
+        self.stop = self._function("irx_stop", _ADDRESS, _SIZE)
+        self.run = self._function("irx_run", _ADDRESS, _SIZE, _SIZE, _ADDRESS, _SIZE, gives=_SIZE)
+        self.run_alone = self._function("irx_run_alone", _ADDRESS, _SIZE, _ADDRESS, _SIZE, gives=_SIZE)
 
-    def _function(self, name: str, *types: type) -> ctypes._CFuncPtr:  # type: ignore[name-defined]
+    def _function(self, name: str, *types: type, gives: type | None = None) -> ctypes._CFuncPtr:  # type: ignore[name-defined]
         function = getattr(self._loaded, name)
-        function.argtypes, function.restype = types, None
+        function.argtypes, function.restype = types, gives
         return function
 
     @functools.cache  # noqa: B019  libraries live as long as the process

@@ -13,9 +13,7 @@ from irexec.backend.kernel import KernelContext
 from irexec.backend.native.calls import Job, NativeKernel
 from irexec.backend.trials import ThreadTrials
 from irexec.compile.steps import Step
-
-LONGEST = 30e6
-"""Estimated nanoseconds of a segment, at most: between segments, interruptions and limits of time are looked at."""
+from irexec.errors import RunTimeoutError
 
 
 class Segment:
@@ -38,11 +36,18 @@ class Segment:
         self._job = Job(bindings)
 
     def run(self) -> None:
-        """Run all steps."""
-        if self._pool.threads == 1:
-            self._job.run(self._pool, alone=True)
-        else:
-            self._trials.run(lambda: self._job.run(self._pool, alone=self._trials.alone))
+        """Run all steps.
+
+        Raises:
+            RunTimeoutError: the run takes too long; it names the layer.
+        """
+        try:
+            if self._pool.threads == 1:
+                self._job.run(self._pool, alone=True)
+            else:
+                self._trials.run(lambda: self._job.run(self._pool, alone=self._trials.alone))
+        except RunTimeoutError as error:
+            raise RunTimeoutError.at(self.steps[self._job.reached].node.name, error.seconds) from error
 
 
 def segments_of(steps: Sequence[Step], contexts: Sequence[KernelContext], slots: Sequence[Any]) -> dict[int, Segment]:
@@ -50,10 +55,8 @@ def segments_of(steps: Sequence[Step], contexts: Sequence[KernelContext], slots:
     found: dict[int, Segment] = {}
     first = 0
     while first < len(steps):
-        last, cost = first, 0.0
-        while last < len(steps) and cost < LONGEST and _is_native(steps[last], contexts[last]):
-            kernel = steps[last].kernel
-            cost += kernel.cost if kernel is not None else 0.0
+        last = first
+        while last < len(steps) and _is_native(steps[last], contexts[last]):
             last += 1
         while last > first:
             segment = Segment(steps[first:last], contexts[first:last], slots)

@@ -8,6 +8,7 @@ between; irexec/native/source/run.c has the other side.
 from __future__ import annotations
 
 import ctypes
+import threading
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,8 +21,18 @@ from irexec.backend.pool import Pool
 from irexec.dtypes.elements import F32
 from irexec.ir.facts import Fact
 from irexec.native.library import Library, library
+from irexec.reference.limits import check_time
 
 CACHE_LINE = 64
+
+LOOK = 50_000_000
+"""Nanoseconds after which the calling thread leaves the library, for interruptions and limits of time.
+
+Often enough for people, and seldom enough where many threads of Python must wait for the interpreter's lock.
+"""
+
+_NEVER = -1
+_Position = ctypes.c_int64 * 2
 
 
 def loaded() -> Library:
@@ -191,10 +202,15 @@ class NativeKernel(Kernel):
 
 
 class Job:
-    """Calls of several steps, which one call of the library runs."""
+    """Calls of several steps, which one call of the library runs.
+
+    Attributes:
+        reached: the index of the binding that an exception of ``run`` ended, or of an earlier one.
+    """
 
     def __init__(self, bindings: Sequence[Binding]) -> None:
         calls = [call for binding in bindings for call in binding.calls]
+        self._owners = [i for i, binding in enumerate(bindings) for _ in binding.calls]
         self._library, self._bindings, self._count = loaded(), bindings, len(calls)
         words = self._library.call_words
         memory = np.zeros(len(calls) * words + CACHE_LINE // 8, np.int64)
@@ -204,15 +220,44 @@ class Job:
             address = self._library.address(call.function)
             row[:5] = address, ctypes.addressof(call.parameters), call.blocks, *call.scratch
         self._address = self._table.ctypes.data
+        self.reached = 0
 
     def run(self, pool: Pool, *, alone: bool = False) -> None:
-        """Run all calls, on the threads of a pool or on the calling thread alone."""
-        library, address, count = self._library, self._address, self._count
+        """Run all calls, on the threads of a pool or on the calling thread alone.
+
+        Raises:
+            RunTimeoutError: the run takes too long, which is looked at every LOOK nanoseconds.
+        """
+        self.reached = 0
         if alone or pool.threads == 1:
-            library.run_alone(address, count)
-            return
+            self._run_alone()
+        else:
+            self._run_on(pool)
+
+    def _run_alone(self) -> None:
+        position = _Position()
+        while not self._library.run_alone(self._address, self._count, ctypes.addressof(position), LOOK):
+            self._look(position)
+
+    def _run_on(self, pool: Pool) -> None:
+        library, address, count, caller = self._library, self._address, self._count, threading.get_ident()
+
+        def take_part(thread: int, _: int) -> None:
+            # Only the calling thread has a limit of time, and only the main thread is interrupted.
+            look, position = LOOK if threading.get_ident() == caller else _NEVER, _Position()
+            try:
+                while not library.run(address, count, thread, ctypes.addressof(position), look):
+                    self._look(position)
+            except BaseException:
+                library.stop(address, count)
+                raise
+
         library.reset(address, count)
-        pool.run(pool.threads, lambda thread, _: library.run(address, count, thread))
+        pool.run(pool.threads, take_part)
+
+    def _look(self, position: ctypes.Array) -> None:
+        self.reached = self._owners[position[0]]
+        check_time()
 
 
 def is_available(task: Task) -> bool:

@@ -2,7 +2,8 @@
  *
  * Every thread that takes part does the same: call by call it claims blocks until none is left, then waits until the
  * blocks that others claimed are done. A thread that comes late finds fewer blocks, and one that never comes is never
- * waited for. Waiting is a bounded spin and then a sleep, so that a core that somebody else needs is given up.
+ * waited for. Waiting is a bounded spin and then a sleep, so that a core that somebody else needs is given up. The
+ * thread that has to look at limits of time and at interruptions leaves the job now and then, and goes on with it.
  */
 #include "irx.h"
 #include <stdatomic.h>
@@ -69,19 +70,51 @@ static void wake(call *c)
 #endif
 }
 
+/* Word alone is looked at: it is set by the thread that computes the last block, and by a stop. */
 static void wait(call *c)
 {
     for (int i = 0; i < SPINS; i++) {
-        if (atomic_load_explicit(&c->done, memory_order_acquire) >= c->blocks) return;
+        if (atomic_load_explicit(&c->word, memory_order_acquire)) return;
         relax();
     }
     sleep_until_done(c);
 }
 
+/* Nanoseconds of a clock that only goes forward. */
+static i64 now(void)
+{
+#if defined(_WIN32)
+    LARGE_INTEGER count, rate;
+    QueryPerformanceCounter(&count);
+    QueryPerformanceFrequency(&rate);
+    return (i64)((double)count.QuadPart * (1e9 / (double)rate.QuadPart));
+#else
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (i64)time.tv_sec * 1000000000 + time.tv_nsec;
+#endif
+}
+
+/* The part of a run until the caller wants to look at its own limits. */
+typedef struct {
+    i64 end; /* on the clock; NEVER for a part without an end */
+    i64 blocks;
+} part;
+
+enum { NEVER = -1, BLOCKS_BETWEEN_LOOKS = 8 };
+
+static part part_of(i64 nanoseconds) { return (part){nanoseconds < 0 ? NEVER : now() + nanoseconds, 0}; }
+
+/* Whether the part ends after the block that was computed. */
+INLINE int is_over(part *p)
+{
+    return p->end != NEVER && ++p->blocks % BLOCKS_BETWEEN_LOOKS == 0 && now() >= p->end;
+}
+
 /* Bytes of a call, for the allocation of an array of them. */
 EXPORT i64 irx_call_size(void) { return sizeof(call); }
 
-/* Makes the calls ready for a run. No thread may be in irx_run with them. */
+/* Makes the calls ready for irx_run. No thread may be in irx_run with them. */
 EXPORT void irx_reset(call *calls, i64 count)
 {
     for (i64 i = 0; i < count; i++) {
@@ -92,40 +125,64 @@ EXPORT void irx_reset(call *calls, i64 count)
     }
 }
 
-/* Takes part in a job as the thread of this number. Returns once all blocks of all calls are done. */
-EXPORT void irx_run(call *calls, i64 count, i64 thread)
+/* Ends a job early: threads in irx_run begin no further block, and return. */
+EXPORT void irx_stop(call *calls, i64 count)
 {
     for (call *c = calls; c < calls + count; c++) {
+        atomic_store(&c->next, c->blocks);
+        wake(c);
+    }
+}
+
+/* Takes part in a job as the thread of this number, from call *position on; position is 0 at first.
+ *
+ * Returns 1 once all blocks of all calls are done, or the job was stopped. Returns 0 after the nanoseconds, between two
+ * blocks, and is called again with the position that it wrote; a negative number is for no such end.
+ */
+EXPORT i64 irx_run(call *calls, i64 count, i64 thread, i64 *position, i64 nanoseconds)
+{
+    part current = part_of(nanoseconds);
+    for (call *c = calls + *position; c < calls + count; c++) {
         char *scratch = c->scratch + thread * c->scratch_each;
         i64 own = 0;
-        for (;;) {
+        int over = 0;
+        while (!over) {
             i64 block = atomic_fetch_add_explicit(&c->next, 1, memory_order_relaxed);
             if (block >= c->blocks) break;
             c->run(c->parameters, block, scratch);
             own++;
+            over = is_over(&current);
         }
         if (own && atomic_fetch_add_explicit(&c->done, own, memory_order_acq_rel) + own == c->blocks) wake(c);
-        else wait(c);
+        else if (!over) wait(c);
+        if (over) {
+            *position = c - calls;
+            return 0;
+        }
     }
+    return 1;
 }
 
-/* Runs calls on the calling thread alone, without atomic operations. */
-EXPORT void irx_run_alone(call *calls, i64 count)
+/* Runs calls on the calling thread alone, without atomic operations, from position[0] and its block position[1] on.
+ *
+ * Returns 1 once all is done, 0 after the nanoseconds, as irx_run.
+ */
+EXPORT i64 irx_run_alone(call *calls, i64 count, i64 *position, i64 nanoseconds)
 {
-    for (call *c = calls; c < calls + count; c++)
-        for (i64 block = 0; block < c->blocks; block++) c->run(c->parameters, block, c->scratch);
-}
-
-/* Seconds are measured for each call; for profiles. */
-EXPORT void irx_run_timed(call *calls, i64 count, double *seconds)
-{
-    for (i64 i = 0; i < count; i++) {
-        struct timespec start, end;
-        timespec_get(&start, TIME_UTC);
-        irx_run_alone(calls + i, 1);
-        timespec_get(&end, TIME_UTC);
-        seconds[i] = (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
+    part current = part_of(nanoseconds);
+    i64 block = position[1];
+    for (call *c = calls + *position; c < calls + count; c++) {
+        while (block < c->blocks) {
+            c->run(c->parameters, block++, c->scratch);
+            if (is_over(&current)) {
+                position[0] = c - calls;
+                position[1] = block;
+                return 0;
+            }
+        }
+        block = 0;
     }
+    return 1;
 }
 
 EXPORT i64 irx_vector(void) { return VECTOR; }
