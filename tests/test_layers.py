@@ -97,6 +97,17 @@ _ONLY = {
     "pytest": ("irexec/testing/checking.py",),
     "onnxruntime": ("converters/onnx/reference.py", "irexec/tools/engines/engine.py"),
     "openvino": ("irexec/tools/engines/engine.py",),
+    # Calls of C: the kernels, and what the system tells and Python does not.
+    "ctypes": (
+        "irexec/native/library.py",
+        "irexec/backend/native/",
+        "irexec/backend/cores.py",
+        "irexec/backend/system_memory.py",
+        "irexec/backend/openblas.py",
+        "irexec/tools/engines/engine.py",
+        "irexec/io/folders.py",
+        "irexec/io/temporary.py",
+    ),
     "google": ("converters/onnx/", "irexec/integrations/model_extensions.py"),
 }
 # What imports converters: one command, what reads models, and the runtimes of .onnx files, when they are called.
@@ -167,7 +178,9 @@ def _objections(name: str, source: str) -> Iterator[str]:
         elif package == "converters":
             if here != "converters" and not (name in _USES_CONVERTERS and late):
                 yield f"{name} imports {module}"
-        elif package not in _EVERYWHERE and not name.startswith(_ONLY.get(package, ()) or "nowhere"):
+        elif (package in _ONLY or package not in _EVERYWHERE) and not name.startswith(
+            _ONLY.get(package, ()) or "nowhere"
+        ):
             yield f"{name} imports {module}"
 
 
@@ -253,6 +266,8 @@ def test_a_cycle_is_found() -> None:
             "irexec/ops/gather.py",
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from irexec.compile.plan import Step",
         ),
+        ("irexec/backend/winograd.py", "import ctypes"),
+        ("irexec/native/levels.py", "from ctypes import c_int64"),
         ("irexec/backend/winograd.py", "from irexec.ops.convolution import convolution_1"),
         ("irexec/tools/measure/profile.py", "import rich.table"),
         ("irexec/runtime/session.py", "import irexec.cli.main"),

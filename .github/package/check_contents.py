@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 _PACKAGES = ("irexec", "converters")
+_C_SOURCES, _KERNELS = "irexec/native/source/", "irexec/native/built/"
 _TOP = {
     ".ci",
     ".github",
@@ -25,9 +26,15 @@ _TOP |= {"irexec", "pyproject.toml", "samples", "tests"}
 
 
 def wheel_problems(names: list[str], sources: set[str]) -> list[str]:
-    """What is wrong with the files of a wheel; ``sources`` are those of the packages in the repository."""
-    packed = {name for name in names if not name.split("/")[0].endswith(".dist-info")}
-    metadata = {name.split("/", 1)[1] for name in set(names) - packed}
+    """What is wrong with the files of a wheel; ``sources`` are those of the packages in the repository.
+
+    A wheel has the C kernels, or their sources.
+    """
+    inside = {name for name in names if not name.split("/")[0].endswith(".dist-info")}
+    metadata = {name.split("/", 1)[1] for name in set(names) - inside}
+    packed = {name for name in inside if not name.startswith(_KERNELS)}
+    if packed != inside:
+        sources = {name for name in sources if not name.startswith(_C_SOURCES)}
     wanted = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
     return [
         *(f"the wheel lacks {name}" for name in sorted(sources - packed)),
@@ -50,9 +57,11 @@ def sources_of(root: Path) -> set[str]:
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
     added = project["tool"]["hatch"]["build"]["targets"]["wheel"].get("force-include", {})
     files = (path for package in _PACKAGES for path in (root / package).rglob("*") if path.is_file())
-    return {path.relative_to(root).as_posix() for path in files if "__pycache__" not in path.parts} | set(
-        added.values()
-    )
+    return {path.relative_to(root).as_posix() for path in files if not _is_made(path)} | set(added.values())
+
+
+def _is_made(path: Path) -> bool:
+    return "__pycache__" in path.parts or path.parent.as_posix().endswith(_KERNELS.rstrip("/"))
 
 
 def present(sources: set[str]) -> set[str]:
@@ -63,14 +72,15 @@ def present(sources: set[str]) -> set[str]:
 def main(folder: Path) -> int:
     """Print what is wrong; the exit code."""
     sources = sources_of(Path(__file__).parents[2])
-    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
-    with zipfile.ZipFile(wheel) as packed, tarfile.open(sdist) as archived:
+    problems = []
+    for wheel in sorted(folder.glob("*.whl")):
+        with zipfile.ZipFile(wheel) as packed:
+            problems += [f"{wheel.name}: {problem}" for problem in wheel_problems(packed.namelist(), sources)]
+    (sdist,) = folder.glob("*.tar.gz")
+    with tarfile.open(sdist) as archived:
         # What pyproject.toml adds to the wheel is elsewhere in the sdist.
-        problems = [
-            *wheel_problems(packed.namelist(), sources),
-            *sdist_problems([member.name for member in archived if member.isfile()], present(sources)),
-        ]
-    print("\n".join(problems) or f"{wheel.name} and {sdist.name}: {len(sources)} files of the packages, nothing else")
+        problems += sdist_problems([member.name for member in archived if member.isfile()], present(sources))
+    print("\n".join(problems) or f"the packages in {folder}: {len(sources)} files of irexec, nothing else")
     return bool(problems)
 
 

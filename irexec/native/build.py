@@ -1,27 +1,30 @@
-"""Build the library with the C compiler that there is.
+"""Builds the library with the C compiler of the machine.
 
     python -m irexec.native.build
 
-builds it in this checkout. Installing the package does the same if there is a compiler, and goes on without one.
+builds it in this checkout, or in an installed package that has the C sources. Installing the package does the same if
+there is a compiler, and goes on without one.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from irexec.native.levels import Level, levels
 from irexec.native.library import FOLDER, path_of
+from irexec.native.sources import SOURCE, sources_hash
 
-SOURCE = Path(__file__).parent / "source"
 # Floating-point arithmetic stays as IEEE 754 has it, infinities and NaN included; only traps and errno are not asked
 # for, so that comparisons can be computed for whole vectors.
-FLAGS = (
-    "-std=gnu11", "-O3", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden", "-pthread",
+_FLAGS = (
+    "-std=gnu11", "-O3", "-fPIC", "-shared", "-s", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden",
 )  # fmt: skip
 
 
@@ -33,45 +36,60 @@ def build(folder: Path = FOLDER, extra: tuple[str, ...] = ()) -> list[Path]:
     """Build every level of this kind of processor, and return the files.
 
     Args:
+        folder: where the files are written.
         extra: further options of the compiler.
 
     Raises:
         BuildError: there is no C compiler, or it cannot compile the library.
     """
+    if sys.maxsize < 1 << 32:
+        raise BuildError("the C kernels need a 64-bit Python")
+    if not SOURCE.is_dir():
+        raise BuildError("this installation has no C sources")
     compiler = find_compiler()
     folder.mkdir(parents=True, exist_ok=True)
-    return [_build(compiler, level, folder, extra) for level in levels()]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(lambda level: _build(compiler, level, folder, extra), levels()))
 
 
-def find_compiler() -> str:
-    """The C compiler: CC, or the first of cc, gcc and clang; raises BuildError if there is none."""
-    for name in filter(None, (os.environ.get("CC"), "cc", "gcc", "clang")):
-        found = shutil.which(name)
-        if found:
-            return found
-    raise BuildError("there is no C compiler (CC, cc, gcc, clang)")
+def find_compiler() -> list[str]:
+    """The command of the C compiler: the variable CC, or by default the first of cc, gcc and clang.
+
+    Raises:
+        BuildError: there is none.
+    """
+    named = os.environ.get("CC", "").strip()
+    for command in [shlex.split(named)] if named else [["cc"], ["gcc"], ["clang"]]:
+        if shutil.which(command[0]):
+            return command
+    raise BuildError(f"the C compiler {named!r} of CC does not exist" if named else "there is no C compiler")
 
 
-def _build(compiler: str, level: Level, folder: Path, extra: tuple[str, ...]) -> Path:
+def _build(compiler: list[str], level: Level, folder: Path, extra: tuple[str, ...]) -> Path:
     target = path_of(level, folder)
     sources = sorted(str(path) for path in SOURCE.glob("*.c"))
     # Written under another name first: a file that is in use must not change, and none is left half written.
     with tempfile.TemporaryDirectory(dir=folder) as room:
         made = Path(room) / target.name
-        command = [compiler, *FLAGS, *level.flags, *extra, "-o", str(made), *sources, "-lm"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise BuildError(f"{compiler} cannot compile the C kernels for {level.name}:\n{done.stderr.strip()}")
+        defined = f"-DSOURCES_HASH={sources_hash()}"
+        command = [*compiler, *_FLAGS, *level.flags, defined, *extra, "-o", str(made), *sources, "-lm"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        except OSError as error:
+            raise BuildError(f"{compiler[0]} cannot be run: {error}") from error
+        if done.returncode or not made.is_file():
+            reason = done.stderr.strip() or f"exit code {done.returncode}"
+            raise BuildError(f"{shlex.join(compiler)} cannot compile the C kernels for {level.name}: {reason}")
         os.replace(made, target)
     return target
 
 
 def main() -> int:
-    """Build, and say what was built."""
+    """Build the library in its own folder, and print the files."""
     try:
         built = build()
     except BuildError as error:
-        print(f"{error}; irexec computes with NumPy alone", file=sys.stderr)
+        print(f"irexec computes with NumPy alone: {error}", file=sys.stderr)
         return 1
     for path in built:
         print(path)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import platform
 from dataclasses import dataclass
 
-import numpy as np
-
 
 @dataclass(frozen=True)
 class Level:
@@ -14,8 +12,8 @@ class Level:
 
     Attributes:
         name: part of the file's name.
-        flags: the options of the C compiler.
-        features: NumPy's names of what the processor must have.
+        flags: options of the C compiler.
+        features: NumPy's names of the features that the processor must have.
     """
 
     name: str
@@ -39,6 +37,8 @@ def levels() -> tuple[Level, ...]:
 
 def is_supported(level: Level) -> bool:
     """Whether this processor, with this operating system, has the instructions of a level."""
+    import numpy as np  # not for the build, which runs where NumPy may not be installed
+
     features = getattr(getattr(np, "_core", None), "_multiarray_umath", None)
     found: dict[str, bool] = getattr(features, "__cpu_features__", {})
     return all(found.get(feature, False) for feature in level.features)

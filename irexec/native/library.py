@@ -10,12 +10,13 @@ from pathlib import Path
 
 from irexec.errors import InputError
 from irexec.native.levels import Level, is_supported, levels
+from irexec.native.sources import sources_hash
 
 FOLDER = Path(__file__).parent / "built"
 """The folder of the built files, one for each level."""
 
 VARIABLE = "IREXEC_NATIVE"
-"""The environment variable: 0 for NumPy alone, or the name of a level for that and no other."""
+"""The environment variable: 0 for NumPy alone, the name of a level for that and no other, or another folder."""
 
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 
@@ -29,6 +30,8 @@ class Library:
         level: the instruction set that it was built for.
         path: of the file.
         vector: floats of a vector.
+        call_words: 8-byte words of a call.
+        sources: the number of the C sources that it was built from.
     """
 
     def __init__(self, level: Level, path: Path) -> None:
@@ -36,6 +39,7 @@ class Library:
         self._loaded = ctypes.CDLL(str(path))
         self.vector: int = self._function("irx_vector", gives=_SIZE)()
         self.call_words: int = self._function("irx_call_size", gives=_SIZE)() // 8
+        self.sources: int = self._function("irx_sources", gives=_SIZE)()
         self.reset = self._function("irx_reset", _ADDRESS, _SIZE)
         self.stop = self._function("irx_stop", _ADDRESS, _SIZE)
         self.run = self._function("irx_run", _ADDRESS, _SIZE, _SIZE, _ADDRESS, _SIZE, gives=_SIZE)
@@ -59,31 +63,51 @@ def path_of(level: Level, folder: Path = FOLDER) -> Path:
     return folder / f"kernels-{level.name}{SUFFIX}"
 
 
-@functools.cache
 def library() -> Library | None:
     """The library for the best instruction set that this processor has; None where there is none.
 
     Raises:
-        InputError: IREXEC_NATIVE names a level that was not built or that this processor does not have.
+        InputError: IREXEC_NATIVE names a level or a folder that cannot be used.
     """
-    wanted = os.environ.get(VARIABLE, "").strip()
-    if wanted == "0":
-        return None
-    named = [level for level in levels() if wanted in ("", "1", level.name)]
-    for level in named:
-        path = path_of(level)
-        if is_supported(level) and path.is_file():
-            try:
-                return Library(level, path)
-            except OSError:
-                continue
-    if wanted not in ("", "1"):
-        known = ", ".join(level.name for level in levels() if path_of(level).is_file()) or "none"
-        raise InputError(f"{VARIABLE} is {wanted!r}, expected 0, 1 or a level that was built here: {known}")
-    return None
+    found = _found()
+    return found if isinstance(found, Library) else None
 
 
 def description() -> str:
-    """The library in a few words, for ``--version`` and reports."""
-    found = library()
-    return "NumPy alone" if found is None else f"C kernels for {found.level.name}"
+    """The library in a few words, for ``--version`` and reports; without one, the reason."""
+    found = _found()
+    return f"C kernels for {found.level.name}" if isinstance(found, Library) else f"NumPy alone ({found})"
+
+
+@functools.cache
+def _found() -> Library | str:
+    """The library, or the reason why there is none."""
+    wanted = os.environ.get(VARIABLE, "").strip()
+    if wanted == "0":
+        return f"{VARIABLE} is 0"
+    folder = Path(wanted) if os.sep in wanted else FOLDER
+    named = "" if wanted == "1" or folder is not FOLDER else wanted
+    reason = "the C kernels were not built"
+    for level in levels():
+        path = path_of(level, folder)
+        if named in ("", level.name) and path.is_file() and is_supported(level):
+            loaded = _loaded(level, path)
+            if isinstance(loaded, Library):
+                return loaded
+            reason = loaded
+    if wanted in ("", "1"):
+        return reason
+    known = ", ".join(level.name for level in levels() if path_of(level).is_file()) or "none"
+    raise InputError(
+        f"{VARIABLE} is {wanted!r}, and {reason}; expected 0, 1, a folder, or a level that was built here: {known}"
+    )
+
+
+def _loaded(level: Level, path: Path) -> Library | str:
+    try:
+        loaded = Library(level, path)
+    except (OSError, AttributeError) as error:
+        return f"the C kernels cannot be loaded: {error}"
+    if loaded.sources != (sources_hash() or loaded.sources):
+        return "the C kernels were built from other sources: python -m irexec.native.build"
+    return loaded

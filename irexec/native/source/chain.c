@@ -9,7 +9,7 @@
 enum {
     LOAD, ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, SQUARED_DIFFERENCE,
     ADD_P, SUBTRACT_FROM_P, MULTIPLY_P, DIVIDE_P_BY, MAXIMUM_P, MINIMUM_P,
-    CLAMP, SIGMOID, SWISH, HARD_SIGMOID, HARD_SWISH, TANH_OF, EXP_OF, LOG_OF, SQRT_OF, ABS_OF, NEGATIVE_OF,
+    CLAMP, SIGMOID, SWISH, HARD_SIGMOID, H_SWISH, TANH_OF, EXP_OF, LOG_OF, SQRT_OF, ABS_OF, NEGATIVE_OF,
     ERF_OF, GELU_OF, GELU_TANH_OF, ELU_OF, MISH_OF, SOFTPLUS_OF, SOFTSIGN_OF, PRELU_OF, LEAKY_RELU_OF, FLOOR_OF,
     CEILING_OF, ROUND_OF, SQUARE_OF, COPY
 };
@@ -64,7 +64,7 @@ static void apply(const instruction *i, i64 size, float *t, const float *a, cons
     case SIGMOID: EACH(sigmoid(x));
     case SWISH: EACH(x / (one + exponential(x * -p)));
     case HARD_SIGMOID: EACH(clamped(x * p + q, zero, one));
-    case HARD_SWISH: EACH(x * (clamped(x + 3.0f, zero, spread(6.0f)) * (1.0f / 6.0f)));
+    case H_SWISH: EACH(x * (clamped(x + 3.0f, zero, spread(6.0f)) * (1.0f / 6.0f)));
     case TANH_OF: EACH(hyperbolic_tangent(x));
     case EXP_OF: EACH(exponential(x));
     case LOG_OF: EACH(logarithm(x));

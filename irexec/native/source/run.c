@@ -186,3 +186,6 @@ EXPORT i64 irx_run_alone(call *calls, i64 count, i64 *position, i64 nanoseconds)
 }
 
 EXPORT i64 irx_vector(void) { return VECTOR; }
+
+/* From which sources the library was built; irexec/native/sources.py computes the number. */
+EXPORT i64 irx_sources(void) { return SOURCES_HASH; }

@@ -1,0 +1,122 @@
+"""Building the C kernels, and the hook that does so for a wheel; the compilers are scripts where it must be quick."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from irexec.native.build import BuildError, build, find_compiler
+from irexec.native.levels import levels
+from irexec.native.library import path_of
+from tests.support.paths import ROOT
+
+_HOOK = ROOT / ".github" / "package" / "native_kernels.py"
+_COMPILER = """\
+import pathlib, sys
+pathlib.Path(sys.argv[sys.argv.index("-o") + 1]).write_text(" ".join(sys.argv))
+"""
+
+
+class _App:
+    """The part of hatch's application that the hook uses."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def display_warning(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+@pytest.fixture
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A compiler that writes its arguments into the file that it is to make."""
+    script = tmp_path / "compiler.py"
+    script.write_text(_COMPILER)
+    command = f'"{Path(sys.executable).as_posix()}" "{script.as_posix()}"'
+    monkeypatch.setenv("CC", command)
+    return command
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """What of the repository the hook reads."""
+    root = tmp_path / "project"
+    ignored = shutil.ignore_patterns("__pycache__", "built")
+    for path in (ROOT / "irexec").glob("*.py"):
+        (root / "irexec").mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, root / "irexec")
+    for package in ("native", "ir"):
+        shutil.copytree(ROOT / "irexec" / package, root / "irexec" / package, ignore=ignored)
+    return root
+
+
+def _run_hook(root: Path, version: str = "standard") -> tuple[dict[str, Any], list[str]]:
+    """What the hook adds to the data of a wheel, and its warnings."""
+    pytest.importorskip("hatchling")
+    spec = importlib.util.spec_from_file_location("native_kernels", _HOOK)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    data: dict[str, Any] = {"artifacts": [], "force_include": {}, "pure_python": True}
+    app = _App()
+    module.NativeKernels(str(root), {}, None, None, str(root), "wheel", app).initialize(version, data)
+    return data, app.warnings
+
+
+def test_each_level_is_compiled_with_its_options(compiler: str, tmp_path: Path) -> None:
+    paths = build(tmp_path / "made")
+    assert paths == [path_of(level, tmp_path / "made") for level in levels()]
+    for level, path in zip(levels(), paths, strict=True):
+        words = path.read_text().split()
+        assert set(level.flags) <= set(words) and any(word.endswith("run.c") for word in words)
+    assert sorted(path.name for path in (tmp_path / "made").iterdir()) == sorted(path.name for path in paths)
+
+
+def test_cc_names_the_compiler_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler -m64")
+    with pytest.raises(BuildError, match=r"^the C compiler 'no-such-compiler -m64' of CC does not exist$"):
+        find_compiler()
+    monkeypatch.setenv("CC", f'"{Path(sys.executable).as_posix()}" -m64')
+    assert find_compiler() == [Path(sys.executable).as_posix(), "-m64"]
+
+
+def test_a_compiler_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = f'"{Path(sys.executable).as_posix()}" -c "import sys; sys.exit(chr(110) + chr(111))"'
+    monkeypatch.setenv("CC", failing)
+    with pytest.raises(BuildError, match=r"cannot compile the C kernels for .*: no$"):
+        build(tmp_path / "made")
+    assert list((tmp_path / "made").iterdir()) == []
+
+
+def test_a_wheel_has_the_kernels_and_a_platform(compiler: str, project: Path) -> None:
+    data, warnings = _run_hook(project)
+    assert data["artifacts"] == [f"/irexec/native/built/{path_of(level).name}" for level in levels()]
+    assert all((project / path.lstrip("/")).is_file() for path in data["artifacts"])
+    assert data["tag"].startswith("py3-none-") and data["tag"] != "py3-none-any" and not data["pure_python"]
+    assert data["force_include"] == {} and warnings == []
+
+
+@pytest.mark.parametrize("version", ["standard", "editable"])
+@pytest.mark.parametrize("variable", ["CC", "PATH"])
+def test_a_wheel_without_compiler_is_pure(
+    project: Path, monkeypatch: pytest.MonkeyPatch, version: str, variable: str
+) -> None:
+    if variable == "CC":
+        monkeypatch.setenv("CC", f'"{Path(sys.executable).as_posix()}" -c "raise SystemExit(1)"')
+    else:
+        monkeypatch.delenv("CC", raising=False)
+        monkeypatch.setenv("PATH", str(project))
+        monkeypatch.setenv("PATHEXT", os.environ.get("PATHEXT", ""))
+    data, warnings = _run_hook(project, version)
+    sources = {} if version == "editable" else {str(project / "irexec/native/source"): "irexec/native/source"}
+    assert data["force_include"] == sources
+    assert data["pure_python"] and "tag" not in data and data["artifacts"] == []
+    (warning,) = warnings
+    assert warning.startswith("irexec is built without C kernels, and computes with NumPy alone: ")
+    assert "\n" not in warning
