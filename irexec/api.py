@@ -322,6 +322,7 @@ def infer(
     weights: WeightsMode = "auto",
     precision: Precision = DEFAULT_PRECISION,
     max_memory: int | None = None,
+    native: bool = True,
     timeout: float | None = None,
     allow_cast: bool = False,
 ) -> Outputs | dict[str, np.ndarray]:
@@ -331,7 +332,7 @@ def infer(
         model: a model, or what read_model takes.
         inputs: arrays by name or position, a sequence in the order of the inputs, or one array.
         outputs: the tensors to return, any of the graph; see ``CompiledModel.run``. None is all results.
-        threads, optimize, weights, precision, max_memory: as for compile_model.
+        threads, optimize, weights, precision, max_memory, native: as for compile_model.
         timeout: seconds that the run may take; None for any.
         allow_cast: convert inputs of another element type even where values change.
 
@@ -344,7 +345,13 @@ def infer(
         RunTimeoutError: the run takes longer than ``timeout``.
     """
     compiled = compile_model(
-        model, threads=threads, optimize=optimize, weights=weights, precision=precision, max_memory=max_memory
+        model,
+        threads=threads,
+        optimize=optimize,
+        weights=weights,
+        precision=precision,
+        max_memory=max_memory,
+        native=native,
     )
     return compiled.run(inputs, outputs, allow_cast=allow_cast, timeout=timeout)
 

@@ -36,7 +36,7 @@ _LAYERS["tokenizers"] = {"errors", "dtypes", "ir", "reference", "schema"}
 _LAYERS["compile"] = {*_LAYERS["analysis"], "analysis", "backend"}
 # The editor writes back what the compiler has rewritten.
 _LAYERS["authoring"] = {*_LAYERS["compile"], "compile", "io"}
-_LAYERS["runtime"] = {*_LAYERS["compile"], "compile"}
+_LAYERS["runtime"] = {*_LAYERS["compile"], "compile", "native"}
 # The public functions over io and runtime, which tools call as users do.
 _LAYERS["api"] = {"errors", "dtypes", "ir", "io", "analysis", "runtime"}
 _LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api", "authoring", "opset", "display"}

@@ -18,10 +18,12 @@ class ComputeOptions:
     Attributes:
         precision: how f16 and bf16 are computed; None is the default of the command.
         optimize: False runs the reference kernels only.
+        native: False leaves out the C kernels.
     """
 
     precision: Precision | None = DEFAULT_PRECISION
     optimize: bool = True
+    native: bool = True
 
 
 COMPUTE = OptionGroup(
@@ -35,6 +37,7 @@ COMPUTE = OptionGroup(
             default=DEFAULT_PRECISION,
         ),
         "optimize": flag("--no-optimize", "Run only the reference kernels.", value=False),
+        "native": flag("--no-native", "Compute with NumPy alone, without the C kernels.", value=False),
     },
 )
 

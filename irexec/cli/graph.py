@@ -25,7 +25,7 @@ from irexec.tools.graph.files import (
 )
 from irexec.tools.run.input_sources import files_read
 
-_FOR_PROFILE = ("given", "seed", "runs", "threads", "precision", "max_memory", "timeout", "optimize")
+_FOR_PROFILE = ("given", "seed", "runs", "threads", "precision", "max_memory", "timeout", "optimize", "native")
 _TEXT_FORMATS = [name for name in FORMATS if name != "png"]
 
 

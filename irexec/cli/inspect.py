@@ -45,12 +45,13 @@ class _Asked:
     depth: int
     bins: int
     verbose: bool
+    native: bool
 
 
 def _asked(**values: Any) -> _Asked:
     asked = _Asked(**values)
     if not asked.show_plan:
-        refuse_without("plan", "verbose")
+        refuse_without("plan", "verbose", "native")
     if not asked.show_plan and not asked.show_memory:
         refuse_without(("plan", "memory"), "threads", "max_memory")
     if not asked.show_tree:
@@ -84,6 +85,7 @@ _REPORTS = OptionGroup(
         "verbose": flag(
             "-v", "--verbose", "For --plan: also all layers of each step, and why passes left layers as they are."
         ),
+        "native": flag("--no-native", "For --plan: with NumPy alone, without the C kernels.", value=False),
     },
 )
 
@@ -190,7 +192,7 @@ def _compiled(path: str, model: Model, inference: Inference, asked: _Asked, limi
         from irexec.tools.sections.plans import plan_sections
 
         with render.progress(f"compiling {path}"):
-            found = CompiledModel(model, threads=threads, max_memory=max_memory).plan
+            found = CompiledModel(model, threads=threads, max_memory=max_memory, native=asked.native).plan
         yield _Part("plan", found, plan_sections(found))
 
 

@@ -24,12 +24,30 @@ _KINDS = {"integer range": "an integer", "integer": "an integer", "float range":
 FINDINGS, USAGE, INVALID, UNSUPPORTED, INTERNAL, TIMED_OUT = 1, 2, 3, 4, 70, 124
 
 
+def _show_version(ctx: click.Context, parameter: click.Parameter, given: bool) -> None:
+    if given:
+        # Not before: a command that computes nothing needs neither.
+        import numpy as np
+
+        from irexec.native.library import description
+
+        click.echo(f"irexec, version {irexec.__version__}\nNumPy {np.__version__}, {description()}")
+        ctx.exit()
+
+
 @click.group(
     cls=Commands,
     no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(irexec.__version__, prog_name="irexec")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_version,
+    help="Show the version of irexec, of NumPy, and which kernels compute; then exit.",
+)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def cli(debug: bool) -> None:
     """Read, check, run, explain and write OpenVINO IR (model.xml and model.bin).

@@ -18,7 +18,8 @@ from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape_for_displa
 from irexec.tools.sections.profiles import grouped
 
 _FOR_RUNNING = (
-    "given", "mmap", "seed", "runs", "threads", "precision", "optimize", "trace", "max_memory", "timeout", "by", "sort",
+    "given", "mmap", "seed", "runs", "threads", "precision", "optimize", "native", "trace", "max_memory", "timeout",
+    "by", "sort",
 )  # fmt: skip
 
 
@@ -79,7 +80,9 @@ def _show(path: str, found: Profile, by: Grouping, sort: SortKey | None, as_json
     if not as_json:
         render.show(grouped(found, by, sort))
         return
-    document = {name: getattr(found, name) for name in ("threads", "runs", "milliseconds", "minimum", "in_steps")}
+    document = {
+        name: getattr(found, name) for name in ("threads", "kernels", "runs", "milliseconds", "minimum", "in_steps")
+    }
     rows = [row.as_dict() for row in found.rows(by, sort)]
     render.as_json({"model": path} | document | {"cost": found.cost.as_dict(), "by": by, "rows": rows})
 

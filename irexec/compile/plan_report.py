@@ -13,6 +13,7 @@ from irexec.analysis.cost import NO_COMPUTATION
 from irexec.analysis.intervals import in_use
 from irexec.backend.constants import AS_IT_IS, ConstantStore
 from irexec.backend.kernel import Order
+from irexec.backend.native.calls import NativeKernel
 from irexec.compile.rewriting import Refusal
 from irexec.compile.steps import Plan, Step
 from irexec.compile.storage.intervals import MemoryInterval
@@ -85,6 +86,8 @@ class PlanReport(Report):
         passes: the changes of the passes, by name.
         refusals: why passes left operations as they are.
         threads: number of threads of a step.
+        kernels: which kernels there are: "C kernels for x86-64-v3", or "NumPy alone" and the reason.
+        native: number of steps that the C kernels compute.
         arena: bytes that one run needs for the tensors between the steps, workspace of the kernels included.
         intermediate: bytes of all tensors that are read or asked for together, if each had memory of its own.
         packed: bytes that kernels have made of constants, for all plans of the compiled model.
@@ -100,6 +103,8 @@ class PlanReport(Report):
     passes: dict[str, int]
     refusals: tuple[Refusal, ...]
     threads: int
+    kernels: str
+    native: int
     arena: int
     intermediate: int
     packed: int
@@ -126,8 +131,8 @@ class PlanReport(Report):
         return f"<PlanReport {self.name!r}: {counted(len(self.steps), 'step')} for {self.layers} layers>"
 
 
-def describe_plan(plan: Plan, model: Graph, store: ConstantStore) -> PlanReport:
-    """The report of a plan of ``model`` whose constants are in ``store``."""
+def describe_plan(plan: Plan, model: Graph, store: ConstantStore, kernels: str) -> PlanReport:
+    """The report of a plan of ``model`` whose constants are in ``store``; ``kernels`` as for PlanReport."""
     graphs = list(_plans(plan, model))
     computed = {node for one, _ in graphs for step in one.steps for node in step.report.origins}
     viewed = {node for one, _ in graphs for node in one.views} - computed
@@ -142,6 +147,8 @@ def describe_plan(plan: Plan, model: Graph, store: ConstantStore) -> PlanReport:
         passes=dict(plan.passes),
         refusals=tuple(dict.fromkeys(refusal for one, _ in graphs for refusal in one.refusals)),
         threads=plan.threads,
+        kernels=kernels,
+        native=sum(isinstance(step.kernel, NativeKernel) for one, _ in graphs for step in one.steps),
         arena=_arena(plan),
         intermediate=sum(one.intermediate for one, _ in graphs),
         packed=packed,

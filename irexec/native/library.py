@@ -73,8 +73,14 @@ def library() -> Library | None:
     return found if isinstance(found, Library) else None
 
 
-def description() -> str:
-    """The library in a few words, for ``--version`` and reports; without one, the reason."""
+def description(*, native: bool = True) -> str:
+    """The library in a few words, for ``--version`` and reports; without one, the reason.
+
+    Args:
+        native: False where the library is switched off by compile_model.
+    """
+    if not native:
+        return "NumPy alone (native is False)"
     found = _found()
     return f"C kernels for {found.level.name}" if isinstance(found, Library) else f"NumPy alone ({found})"
 

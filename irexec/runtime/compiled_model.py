@@ -154,7 +154,9 @@ class CompiledModel(Session):
                 run(planned, arrays, session.variables.arrays, self.program.arenas, observer, limits)
 
         times = measure(run_once if progress is None else followed(run_once, runs, progress), len(planned.steps), runs)
-        return describe_profile(planned, times, LayerCosts(self.model, self.program.infer(shapes).facts))
+        return describe_profile(
+            planned, times, LayerCosts(self.model, self.program.infer(shapes).facts), self.program.kernels
+        )
 
     @property
     def inference(self) -> Inference:

@@ -135,6 +135,7 @@ class Profile(Report):
         layers: a row for each layer; the time of a step is that of its main layer, and the other layers have none.
         types: a row for each type of operation, that with the most time first.
         threads: number of threads of a step.
+        kernels: as for PlanReport.
         runs: number of measured runs.
         milliseconds: median of the times of the runs.
         minimum: the shortest of them.
@@ -147,6 +148,7 @@ class Profile(Report):
     layers: tuple[ProfileRow, ...]
     types: tuple[ProfileRow, ...]
     threads: int
+    kernels: str
     runs: int
     milliseconds: float
     minimum: float
@@ -183,8 +185,8 @@ def _chosen(choices: Mapping[Any, Any], key: str, name: str) -> Any:
     return choices[key]
 
 
-def describe_profile(plan: Plan, times: Times, costs: LayerCosts) -> Profile:
-    """The profile of a plan, from the measured ``times``."""
+def describe_profile(plan: Plan, times: Times, costs: LayerCosts, kernels: str) -> Profile:
+    """The profile of a plan, from the measured ``times``; ``kernels`` as for PlanReport."""
     medians = np.median(times.step_seconds, 0) * 1e3
     whole = float(medians.sum())
     owners = _owners(plan)
@@ -198,6 +200,7 @@ def describe_profile(plan: Plan, times: Times, costs: LayerCosts) -> Profile:
         layers=tuple(_layer_rows(plan, steps, owners, costs)),
         types=tuple(by_type(steps)),
         threads=plan.threads,
+        kernels=kernels,
         runs=len(run_times),
         milliseconds=float(np.median(run_times)),
         minimum=float(run_times.min()),

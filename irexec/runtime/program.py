@@ -26,6 +26,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.find import find_value
 from irexec.ir.graph import Value
 from irexec.ir.writable import damage
+from irexec.native.library import description
 from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas
 from irexec.runtime.plans import PlanCache
@@ -55,6 +56,7 @@ class Program:
         variables: the declared ones, by variable_id.
         arenas: the memory that runs take.
         memory: the limit of memory.
+        kernels: which kernels there are, in words.
         compilation: how plans are made, and the packed constants that they share.
 
     Raises:
@@ -84,7 +86,7 @@ class Program:
             precision,
             tolerant,
         )
-        self.memory = MemoryLimit(max_memory)
+        self.memory, self.kernels = MemoryLimit(max_memory), description(native=native)
         options = KernelOptions(self.threads, holding_of(weights, self.model, self.memory), native)
         self.arenas = Arenas(self.memory)
         self.inference = infer_shapes(self.model, tolerant=tolerant)
@@ -153,7 +155,7 @@ class Program:
 
         key = () if self._is_static else shapes
         made = self._plans.get((key, None), lambda: self._make(key, None))
-        return describe_plan(made, self.model, self.compilation.store)
+        return describe_plan(made, self.model, self.compilation.store, self.kernels)
 
     def plan(self, shapes: InputShapes, targets: Targets) -> Plan:
         """The plan for inputs of these shapes, or the plan for any shape where a special plan does not pay."""

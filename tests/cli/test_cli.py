@@ -14,6 +14,7 @@ import pytest
 
 import irexec
 from irexec.cli.main import run
+from irexec.native.library import description
 from tests.cli.calling import MODEL, Capture, stderr, stdout
 from tests.support.onnx_models import model_of
 from tests.support.paths import DIGITS, IRS
@@ -29,7 +30,9 @@ def test_help_reads_well(capsys: Capture) -> None:
 @pytest.mark.parametrize("how", [["-m", "irexec"], ["-c", "from irexec.cli.main import main; main()"]])
 def test_it_is_a_program(how: list[str]) -> None:
     done = subprocess.run([sys.executable, *how, "--version"], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == f"irexec, version {irexec.__version__}"
+    first, second = done.stdout.splitlines()
+    assert first == f"irexec, version {irexec.__version__}"
+    assert second == f"NumPy {np.__version__}, {description()}"
 
 
 @pytest.mark.parametrize("digit", range(10))

@@ -10,6 +10,7 @@ import pytest
 
 from irexec import Builder, save_model
 from irexec.cli.main import run
+from tests.cli.calling import stdout
 from tests.support.paths import DIGITS, IRS
 
 MODEL = DIGITS / "classifier.xml"
@@ -113,3 +114,13 @@ def test_a_model_of_constants_has_no_step(capsys: Capture, tmp_path: Path) -> No
     text = shown(capsys, tmp_path / "m.xml", "--plan")
     assert "\nstep  " in text
     assert "0 steps for 1 layer" in text
+
+
+def test_without_the_c_kernels(capsys: Capture) -> None:
+    document = json.loads(shown(capsys, MODEL, "--plan", "--no-native", "--json"))
+    assert (document["plan"]["kernels"], document["plan"]["native"]) == ("NumPy alone (native is False)", 0)
+    profile = json.loads(stdout(capsys, "profile", MODEL, "--runs", 1, "--no-native", "--json"))
+    assert profile["kernels"] == "NumPy alone (native is False)"
+    bench = json.loads(stdout(capsys, "bench", MODEL, "--runs", 1, "--no-native", "--json"))
+    assert bench["kernels"] == "NumPy alone (native is False)"
+    assert stdout(capsys, "infer", MODEL, "-i", "random", "--no-native")

@@ -25,6 +25,7 @@ def test_the_document(capsys: Capture) -> None:
         "schema",
         "model",
         "threads",
+        "kernels",
         "runs",
         "milliseconds",
         "minimum",

@@ -9,6 +9,7 @@ import pytest
 
 import irexec
 from irexec.analysis.builder import Builder
+from irexec.native.library import description, library
 from tests.support.paths import IRS
 
 
@@ -55,6 +56,17 @@ def test_without_optimisation_every_layer_is_a_step_of_the_reference_kernel() ->
     ]
     assert {row.algorithm for row in plan.steps} == {"reference"}
     assert (plan.passes, plan.arena) == ({}, 0)
+
+
+def test_the_kernels_are_named() -> None:
+    alone = irexec.compile_model(product(), native=False).plan
+    assert (alone.kernels, alone.native) == ("NumPy alone (native is False)", 0)
+    assert "NumPy alone (native is False)" in str(alone).splitlines()
+    plan = irexec.compile_model(product()).plan
+    assert plan.kernels == description()
+    assert plan.native == sum(row.algorithm.startswith("C, ") for row in plan.steps)
+    if library() is not None:
+        assert f"{plan.kernels}: {plan.native} steps" in str(plan).splitlines()
 
 
 def test_memory_is_counted() -> None:
@@ -106,7 +118,7 @@ def test_it_is_printable() -> None:
     assert repr(plan) == f"<PlanReport 'product': {len(plan.steps)} steps for 6 layers>"
     lines = str(plan).splitlines()
     assert lines[0].split()[:3] == ["step", "layers", "operation"]
-    assert len(lines) == 2 + len(plan.steps) + 1 + len(plan.passes) + 4
+    assert len(lines) == 2 + len(plan.steps) + 1 + len(plan.passes) + 5
 
 
 def test_steps_of_bodies_follow_the_step_that_has_them() -> None:

@@ -17,6 +17,7 @@ from irexec.display import Column, Content, Table
 from irexec.errors import InputError, ModelError, UnsupportedError
 from irexec.ir.dims import shape_text
 from irexec.messages import amount, counted
+from irexec.native.library import description
 from irexec.records import Record, Report
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.engines.engine import EngineJob
@@ -37,11 +38,13 @@ class BenchOptions(RunOptions):
     Attributes:
         runs: number of measured runs of each engine.
         against: other runtimes, of OTHERS.
+        native: as for compile_model.
         onnx: the model that ONNX Runtime runs; None is the file of the model's name that ends in .onnx.
     """
 
     runs: int = 50
     against: tuple[str, ...] = ()
+    native: bool = True
     onnx: str | None = None
 
 
@@ -80,12 +83,14 @@ class BenchReport(Report):
         shapes: of the inputs, by name.
         runs: of each engine.
         threads: as asked for; None is each engine's own default.
+        kernels: those of irexec; see PlanReport.
         engines: irexec, then the others.
     """
 
     shapes: dict[str, tuple[int, ...]]
     runs: int
     threads: int | None
+    kernels: str
     engines: tuple[EngineResult, ...]
 
     def __repr__(self) -> str:
@@ -101,7 +106,7 @@ class BenchReport(Report):
             f"{one.engine} / irexec: {one.ratio:.2f} (median; above 1, irexec is faster)" for one in self.engines[1:]
         ]
         runs = f"{counted(self.runs, 'run')} with {threads}{f', inputs {inputs}' if inputs else ''}"
-        return [Table(["", *engines], rows), runs, ratios]
+        return [Table(["", *engines], rows), runs, f"irexec computes with {self.kernels}", ratios]
 
 
 _FIGURES: tuple[tuple[str, Callable[[EngineResult], str]], ...] = (
@@ -150,7 +155,8 @@ def bench(
         measured = [process.finish() for process in processes]
     median = float(np.median(measured[0].times_ms))
     shapes = {name: array.shape for name, array in arrays.items()}
-    return BenchReport(shapes, options.runs, options.threads, tuple(_result(one, median) for one in measured))
+    kernels = description(native=options.native)
+    return BenchReport(shapes, options.runs, options.threads, kernels, tuple(_result(one, median) for one in measured))
 
 
 def _require(engine: str) -> None:
@@ -171,8 +177,16 @@ def _job(
         write_npz(file, arrays)
     if engine == "onnxruntime":
         return EngineJob(engine, _onnx_model(path, options.onnx), str(inputs), threads=options.threads)
-    own = {"max_memory": options.max_memory, "precision": options.precision} if engine == "irexec" else {}
-    return EngineJob(engine, str(path), str(inputs), options.weights, options.threads, bool(options.shapes), own)
+    own = {"max_memory": options.max_memory, "precision": options.precision, "native": options.native}
+    return EngineJob(
+        engine,
+        str(path),
+        str(inputs),
+        options.weights,
+        options.threads,
+        bool(options.shapes),
+        own if engine == "irexec" else {},
+    )
 
 
 def _refuse_carriers(engine: str, ports: Sequence[Port]) -> None:

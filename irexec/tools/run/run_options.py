@@ -39,12 +39,13 @@ class SessionOptions(RunOptions):
     """How a model is run in this process.
 
     Attributes:
-        optimize: as for CompiledModel.
+        optimize, native: as for CompiledModel.
         mmap: as for read_model.
         timeout: seconds that all runs together may take; None for any.
     """
 
     optimize: bool = True
+    native: bool = True
     mmap: bool = True
     timeout: float | None = None
 
@@ -57,6 +58,7 @@ class SessionOptions(RunOptions):
             model,
             threads=self.threads,
             optimize=self.optimize,
+            native=self.native,
             precision=self.precision,
             max_memory=self.max_memory,
             **options,

@@ -64,6 +64,7 @@ def totals(report: PlanReport) -> list[str]:
     """The lines below the table: what became of the layers, what the passes did, and memory."""
     steps = counted(len(report.steps), "step")
     lines = [f"{steps} for {report.layers} layers, {counted(report.threads, 'thread')}"]
+    lines.append(report.kernels + ("" if report.kernels.startswith("NumPy") else f": {counted(report.native, 'step')}"))
     if report.viewed or report.removed:
         views = counted(report.viewed, "view")
         lines.append(f"layers without a step: {views}, {report.removed} computed when compiling or not needed")

@@ -67,9 +67,10 @@ def totals(profile: Profile) -> list[str]:
         f"a run takes {profile.milliseconds:.3f} ms (median of {runs}, {threads}; minimum {profile.minimum:.3f} ms)",
         f"{profile.in_steps:.3f} ms are in {counted(len(profile.steps), 'step')}",
         cost_line(profile.cost),
+        profile.kernels,
     ]
     if profile.cost.macs and profile.milliseconds:
-        lines[-1] += f", {2 * profile.cost.macs / (profile.milliseconds * 1e6):.1f} GFLOP/s"
+        lines[2] += f", {2 * profile.cost.macs / (profile.milliseconds * 1e6):.1f} GFLOP/s"
     return lines
 
 

@@ -19,7 +19,7 @@ class OwnRuntime(Runtime):
     Args:
         name: "irexec", or "reference" for the reference kernels.
         model: the model. A layer that cannot run is an error only if a requested value depends on it.
-        threads, precision, max_memory: as for CompiledModel.
+        threads, precision, max_memory, native: as for CompiledModel.
         timeout: seconds that each run may take.
     """
 
@@ -31,11 +31,18 @@ class OwnRuntime(Runtime):
         threads: int | None = None,
         precision: Precision = DEFAULT_PRECISION,
         max_memory: int | None = None,
+        native: bool = True,
         timeout: float | None = None,
     ) -> None:
         super().__init__(name, model)
         self._compiled = CompiledModel(
-            model, threads=threads, optimize=name == "irexec", precision=precision, tolerant=True, max_memory=max_memory
+            model,
+            threads=threads,
+            optimize=name == "irexec",
+            precision=precision,
+            tolerant=True,
+            max_memory=max_memory,
+            native=native,
         )
         self._timeout = timeout
 
