@@ -86,7 +86,7 @@ class PlanReport(Report):
         passes: the changes of the passes, by name.
         refusals: why passes left operations as they are.
         threads: number of threads of a step.
-        kernels: which kernels there are: "C kernels for x86-64-v3", or "NumPy alone" and the reason.
+        kernels: the available kernels: "C kernels for x86-64-v3", or "NumPy alone" and the reason.
         native: number of steps that the C kernels compute.
         arena: bytes that one run needs for the tensors between the steps, workspace of the kernels included.
         intermediate: bytes of all tensors that are read or asked for together, if each had memory of its own.

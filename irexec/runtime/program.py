@@ -56,7 +56,7 @@ class Program:
         variables: the declared ones, by variable_id.
         arenas: the memory that runs take.
         memory: the limit of memory.
-        kernels: which kernels there are, in words.
+        kernels: the available kernels, in words.
         compilation: how plans are made, and the packed constants that they share.
 
     Raises:

@@ -83,7 +83,7 @@ class BenchReport(Report):
         shapes: of the inputs, by name.
         runs: of each engine.
         threads: as asked for; None is each engine's own default.
-        kernels: those of irexec; see PlanReport.
+        kernels: the kernels of irexec; see PlanReport.
         engines: irexec, then the others.
     """
 
