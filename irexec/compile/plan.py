@@ -90,24 +90,27 @@ def plan(
         rewriting = Rewriting(compilation.derived, compilation.options, compilation.folding_budget)
         if compilation.optimize is not False:
             optimize(lowered, rewriting, None if compilation.optimize is True else compilation.optimize)
-        return plan_graph(lowered, rewriting.report, compilation)
+        return plan_graph(lowered, rewriting.report, compilation, stage=True)
 
 
-def plan_graph(graph: CompileGraph, report: Report, compilation: Compilation) -> Plan:
+def plan_graph(graph: CompileGraph, report: Report, compilation: Compilation, *, stage: bool = False) -> Plan:
     """The plan of a compile graph.
+
+    Args:
+        stage: whether the caller copies the targets before it gives back the arena; a body's targets are not copied.
 
     Raises:
         NodeError: a tensor, or all that are held at once, take more memory than there is.
     """
     refuse_too_large(graph, compilation.memory)
-    made = _Planner(graph, report, compilation).plan()
+    made = _Planner(graph, report, compilation, stage).plan()
     check_arena(made, compilation.memory)
     return made
 
 
 class _Planner:
-    def __init__(self, graph: CompileGraph, report: Report, compilation: Compilation) -> None:
-        self.graph, self.report, self.compilation = graph, report, compilation
+    def __init__(self, graph: CompileGraph, report: Report, compilation: Compilation, stage: bool) -> None:
+        self.graph, self.report, self.compilation, self.stage = graph, report, compilation, stage
         self.targets = set(graph.targets)
         self.slots: dict[CompileValue, int] = {}
 
@@ -115,12 +118,17 @@ class _Planner:
         operations = [self._select(operation) for operation in self.graph.order()]
         observed = self.compilation.observed
         reuse = self.compilation.optimize is not False and not observed
-        storage = lay_out(self.graph, operations, self.compilation.options.threads, reuse, overwrite=not observed)
+        threads = self.compilation.options.threads
+        storage = lay_out(self.graph, operations, threads, reuse, overwrite=not observed, stage=reuse and self.stage)
         running = [planned for planned in operations if not storage.is_view(planned)]
         frees = self._frees(running, storage)
         run_views = self._run_views(running, storage)
         steps = tuple(self._step(planned, storage, frees.get(planned, []), run_views) for planned in running)
         targets = tuple(self._slot(value) for value in self.graph.targets)
+        for value in self.graph.inputs:
+            if value in storage.buffers:
+                # Even if no step reads it: it may be a part of a Concat in its position.
+                self._slot(value)
         aliases = self._aliases(storage)
         sources = tuple(value.constant for value in self.graph.constants() if value.constant is not None)
         read = [
@@ -285,8 +293,8 @@ class _Planner:
         return call, "reference", read
 
     def _copied(self, storage: Storage) -> tuple[bool, ...]:
-        """Whether each target may share memory with an earlier target or with memory of others."""
-        seen: set[Owner] = {EXTERNAL}
+        """Whether each target may share memory with an earlier target, with memory of others or with the arena."""
+        seen: set[Owner] = {EXTERNAL, *storage.buffers}
         copied = []
         for value in self.graph.targets:
             copied.append(bool(storage.owners[value] & seen))

@@ -75,18 +75,26 @@ def run(
     """
     this = _Run(state, arenas, limits or RunLimits(arenas.memory), observer, watcher)
     with set_for_run(), limited(this.limits):
-        arrays = _targets(plan, inputs, this)
-    return [array.copy() if copied else array for array, copied in zip(arrays, plan.copied, strict=True)]
+        return _targets(plan, inputs, this, copied=plan.copied)
 
 
-def _targets(plan: Plan, inputs: Sequence[np.ndarray], run: _Run) -> list[np.ndarray]:
-    """The plan's targets, which may share memory with the inputs, the plan or the state."""
+def _targets(
+    plan: Plan, inputs: Sequence[np.ndarray], run: _Run, copied: Sequence[bool] | None = None
+) -> list[np.ndarray]:
+    """The plan's targets.
+
+    Args:
+        copied: whether each is copied; others, or all without this, may share memory with the inputs, the plan or the
+            state.
+    """
     arena = run.arenas.take(plan)
     try:
         frame = arena.frame(plan)
         slots = frame.slots.copy()
         for slot, array in zip(plan.parameters, inputs, strict=True):
-            if slot >= 0:
+            if slot >= 0 and slots[slot] is not None:
+                np.copyto(slots[slot], array)
+            elif slot >= 0:
                 slots[slot] = array
         for alias in plan.input_aliases:
             slots[alias.slot] = alias.view(slots[alias.source])
@@ -98,7 +106,9 @@ def _targets(plan: Plan, inputs: Sequence[np.ndarray], run: _Run) -> list[np.nda
             runner.run_observed(plan.steps, frame)
         if variables.written:
             run.state.update(variables.written)
-        return [slots[slot] for slot in plan.targets]
+        arrays = [slots[slot] for slot in plan.targets]
+        # Before the arena is given back, since targets may lie in it.
+        return arrays if copied is None else [a.copy() if c else a for a, c in zip(arrays, copied, strict=True)]
     finally:
         run.arenas.give_back(arena)
 

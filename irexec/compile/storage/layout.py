@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -21,17 +21,31 @@ def lay_out(
     threads: int,
     reuse: bool = True,
     overwrite: bool = True,
+    stage: bool = False,
 ) -> Storage:
     """Decide the location of each value, and plan the arena.
 
     Args:
         reuse: whether outputs may be views, and parts of a Concat may be computed in its output.
         overwrite: whether an output may be written over an input.
+        stage: whether small Parameters and targets lie in the arena, copied at the start and the end of a run: then the
+            steps that read and write them have the same arrays in every run.
     """
     storage = Storage()
-    _find_owners(graph, operations, storage)
+    staged = [value for value in graph.inputs if stage and _is_staged(value)]
+    _find_owners(graph, operations, storage, staged)
     outliving = _outliving(graph, operations, storage)
+    if any(value in outliving for value in staged):
+        staged = [value for value in staged if value not in outliving]
+        _find_owners(graph, operations, storage, staged)
+        outliving = _outliving(graph, operations, storage)
     last = _last_reads(graph, operations, storage)
+    for value in staged:
+        storage.buffers[value] = Buffer(value.fact.nbytes, 0, last.get(value, 0))
+    if stage:
+        for value in _targets_alone(graph, operations, storage):
+            outliving.discard(value)
+            last[value] = len(operations)
     probes: dict[CompileValue, np.ndarray] = {}
     for i, planned in enumerate(operations):
         if planned.kernel is not None:
@@ -46,10 +60,38 @@ def lay_out(
     return storage
 
 
-def _find_owners(graph: CompileGraph, operations: Sequence[PlannedOperation], storage: Storage) -> None:
+STAGED = 1 << 16
+"""Bytes of a Parameter or target that lies in the arena, at most: copying it takes less time than binding its steps."""
+
+
+def _is_staged(value: CompileValue) -> bool:
+    element = value.fact.element
+    return element is not None and element.native and value.fact.is_static and 0 < value.fact.nbytes <= STAGED
+
+
+def _targets_alone(
+    graph: CompileGraph, operations: Sequence[PlannedOperation], storage: Storage
+) -> Iterator[CompileValue]:
+    """The small values of kernels that outlive a run only because they, or views of them, are asked for."""
+    kept = _passed_on(operations, storage)
+    for planned in operations:
+        if planned.kernel is not None:
+            for value in planned.operation.outputs:
+                if value not in kept and _is_staged(value):
+                    yield value
+
+
+def _find_owners(
+    graph: CompileGraph,
+    operations: Sequence[PlannedOperation],
+    storage: Storage,
+    staged: Sequence[CompileValue],
+) -> None:
     owners = storage.owners
     for value in (*graph.inputs, *graph.constants()):
         owners[value] = frozenset([EXTERNAL])
+    for value in staged:
+        owners[value] = frozenset([value])
     for planned in operations:
         through = frozenset[Owner]()
         if planned.returns_views:
@@ -62,11 +104,18 @@ def _find_owners(graph: CompileGraph, operations: Sequence[PlannedOperation], st
 
 def _outliving(graph: CompileGraph, operations: Sequence[PlannedOperation], storage: Storage) -> set[Owner]:
     """Owners of the values that outlive a run or are passed to bodies and variables: they cannot lie in the arena."""
-    outliving = {owner for value in graph.targets for owner in storage.owners[value]}
-    for planned in operations:
-        if planned.has_state:
-            outliving |= {owner for value in planned.operation.inputs for owner in storage.owners[value]}
-    return outliving
+    return {owner for value in graph.targets for owner in storage.owners[value]} | _passed_on(operations, storage)
+
+
+def _passed_on(operations: Sequence[PlannedOperation], storage: Storage) -> set[Owner]:
+    """Owners of the values that are passed to bodies and variables."""
+    return {
+        owner
+        for planned in operations
+        if planned.has_state
+        for value in planned.operation.inputs
+        for owner in storage.owners[value]
+    }
 
 
 def _last_reads(graph: CompileGraph, operations: Sequence[PlannedOperation], storage: Storage) -> dict[Owner, int]:
