@@ -1,0 +1,162 @@
+"""Copies between arrays of any strides as the C library has them; see irexec/native/source/movement.c."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Mapping, Sequence
+from ctypes import c_int64, c_void_p
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from irexec.backend.native.calls import Binding
+
+AXES = 8
+"""Axes of a copy in C, the last two of which are the plane."""
+
+# Bytes of a block.
+_BLOCK = 1 << 16
+
+
+class CCopy(ctypes.Structure):
+    """See movement.c."""
+
+    _fields_ = (
+        ("data", c_void_p), ("out", c_void_p), ("sizes", c_int64 * AXES), ("from_", c_int64 * AXES),
+        ("to", c_int64 * AXES), ("tables", c_void_p * AXES), ("item", c_int64), ("outers", c_int64),
+        ("outers_each", c_int64), ("rows_each", c_int64), ("last", c_int64),
+    )  # fmt: skip
+
+
+class Movement(ctypes.Structure):
+    """See movement.c."""
+
+    _fields_ = (("copies", c_void_p),)
+
+
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """The elements of ``out`` from those of ``data``, which has its shape but for the axes in ``tables``.
+
+    Attributes:
+        tables: for an axis of the result the index in the data of each position.
+    """
+
+    data: np.ndarray
+    out: np.ndarray
+    tables: Mapping[int, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """An axis of a copy; strides in bytes."""
+
+    size: int
+    source: int
+    target: int
+    table: np.ndarray | None = None
+
+    def joins(self, inner: _Axis) -> bool:
+        """Whether this axis and the next inner one are one run on both sides."""
+        if self.table is not None or inner.table is not None:
+            return False
+        return self.source == inner.source * inner.size and self.target == inner.target * inner.size
+
+
+def bind_copies(copies: Sequence[Copy], binding: Binding) -> None:
+    """Add one call for copies whose results do not meet."""
+    parts = [part for copy in copies if copy.out.size for part in _parts(copy)]
+    bound, last = (CCopy * max(1, len(parts)))(), 0
+    for i, (data, out, axes) in enumerate(parts):
+        bound[i] = _c_copy(data, out, axes, last, binding)
+        last = bound[i].last
+    binding.call("irx_move", Movement(binding.pointer(bound)), last)
+
+
+def _parts(copy: Copy) -> list[tuple[np.ndarray, np.ndarray, list[_Axis]]]:
+    """The copy in parts of as many axes as C has."""
+    axes = _merged(
+        [
+            _Axis(size, 0 if i in copy.tables else source, target, _offsets(copy.tables.get(i), source))
+            for i, (size, source, target) in enumerate(
+                zip(copy.out.shape, copy.data.strides, copy.out.strides, strict=True)
+            )
+            if size != 1 or i in copy.tables
+        ]
+    )
+    if len(axes) <= AXES:
+        return [(copy.data, copy.out, axes)]
+    # The axis of the fewest positions, since each of them is a copy of its own.
+    axis = min(
+        (i for i, size in enumerate(copy.out.shape) if size != 1 and i not in copy.tables),
+        key=lambda i: copy.out.shape[i],
+    )
+    lead = (slice(None),) * axis
+    return [
+        part
+        for i in range(copy.out.shape[axis])
+        for part in _parts(
+            replace(copy, data=copy.data[(*lead, slice(i, i + 1))], out=copy.out[(*lead, slice(i, i + 1))])
+        )
+    ]
+
+
+def _offsets(table: np.ndarray | None, stride: int) -> np.ndarray | None:
+    return None if table is None else np.ascontiguousarray(table, np.int64) * stride
+
+
+def _merged(axes: list[_Axis]) -> list[_Axis]:
+    """The axes from the outermost to the innermost of the result, as few as possible."""
+    merged: list[_Axis] = []
+    for axis in sorted(axes, key=lambda axis: -abs(axis.target)):
+        if merged and merged[-1].joins(axis):
+            axis = _Axis(merged.pop().size * axis.size, axis.source, axis.target)
+        merged.append(axis)
+    return merged
+
+
+def _c_copy(data: np.ndarray, out: np.ndarray, axes: list[_Axis], before: int, binding: Binding) -> CCopy:
+    axes, item = _with_plane(axes, out.itemsize), out.itemsize
+    *outer, rows, columns = axes
+    outers, plane = math.prod(axis.size for axis in outer), rows.size * columns.size * item
+    parts = min(rows.size, max(1, plane // _BLOCK))
+    # Rows are cut at cache lines of the data.
+    rows_each = min(rows.size, -(-rows.size // parts // 16) * 16)
+    outers_each = min(outers, max(1, _BLOCK // plane)) if rows_each == rows.size else 1
+    blocks = -(-rows.size // rows_each) * -(-outers // outers_each)
+    made = CCopy(
+        binding.address(data), binding.address(out), item=item, outers=outers, outers_each=outers_each,
+        rows_each=rows_each, last=before + blocks,
+    )  # fmt: skip
+    for i, axis in enumerate(axes):
+        made.sizes[i], made.from_[i], made.to[i] = axis.size, axis.source, axis.target
+        if axis.table is not None:
+            made.tables[i] = binding.address(axis.table)
+    return made
+
+
+def _with_plane(axes: list[_Axis], item: int) -> list[_Axis]:
+    """The axes of a copy in C: ones in front, the rows of the plane last but one."""
+    if not axes:
+        axes = [_Axis(1, item, item)]
+    *outer, columns = axes
+    if columns.table is None and columns.source == columns.target == item and columns.size * item > 2 * _BLOCK:
+        outer, columns = _cut_run(outer, columns, item)
+    elif columns.source != item or columns.table is not None:
+        # Rows that follow each other in the data, if there are.
+        rows = next((axis for axis in outer if axis.source == item and axis.table is None), None)
+        if rows is not None:
+            outer = [*(axis for axis in outer if axis is not rows), rows]
+    return [_Axis(1, 0, 0)] * (AXES - 1 - len(outer)) + [*outer, columns]
+
+
+def _cut_run(outer: list[_Axis], columns: _Axis, item: int) -> tuple[list[_Axis], _Axis]:
+    """A long run as rows, if its size has a factor for it: threads share rows."""
+    if len(outer) + 1 >= AXES or math.prod(axis.size for axis in outer) > 8:
+        return outer, columns
+    for count in range(min(64, columns.size * item // _BLOCK), 1, -1):
+        if columns.size % count == 0:
+            size = columns.size // count
+            return [*outer, _Axis(count, size * item, size * item)], _Axis(size, item, item)
+    return outer, columns

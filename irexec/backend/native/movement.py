@@ -1,0 +1,375 @@
+"""Kernels of the C library that move elements of any type: the copies that make up an operation."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irexec.backend.eligibility import has_elements
+from irexec.backend.kernel import Candidate, Task
+from irexec.backend.native.calls import Binding, NativeKernel
+from irexec.backend.native.copies import Copy, bind_copies
+from irexec.backend.native.following import can_follow, followed
+from irexec.backend.registry import kernels
+from irexec.native.library import library
+from irexec.schema.shape_rules import normalize_axis
+
+# Nanoseconds: of a step, of a copy, of four bytes copied, of an element copied to another order.
+_STEP, _COPY, _WORD, _REORDERED = 1_000, 100, 0.08, 0.35
+
+
+class _Moves(NativeKernel):
+    """A kernel whose result consists of copies."""
+
+    def __init__(self, algorithm: str, reads: tuple[int, ...] | None = None) -> None:
+        self.algorithm, self.reads = f"C, {algorithm}", reads
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        bind_copies(list(self._copies(inputs, outputs[0], binding)), binding)
+
+    @abstractmethod
+    def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
+        """The copies, whose results do not meet."""
+
+
+def _offer(
+    task: Task, make: Callable[[], NativeKernel], copies: int = 1, *, joins: bool = False
+) -> Iterator[Candidate]:
+    """A candidate, if elements are of a type of NumPy and a chain, if there is one, of f32."""
+    element = task.outputs[0].element
+    if not task.native or library() is None or element is None or 0 in task.output_shape() or not can_follow(task):
+        return
+    if element.carrier.kind == "O" or element.carrier.itemsize not in (1, 2, 4, 8):
+        return
+    size = math.prod(task.output_shape())
+    orders = {*task.input_orders[: len(task.inputs)], task.output_orders[0]}
+    each = _WORD * element.carrier.itemsize / 4 if len(orders) == 1 else _REORDERED
+    cost = _STEP + copies * _COPY + size * each
+    yield Candidate(cost, lambda: followed(make(), task), joins=joins)
+
+
+@kernels("Concat", since=1)
+def concat(task: Task) -> Iterator[Candidate]:
+    """Tensors of any type."""
+    if len(task.wanted) == 1:
+        yield from _offer(task, functools.partial(Concat, task), len(task.inputs), joins=True)
+
+
+class Concat(_Moves):
+    """Tensors one after the other; None is in its position already."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__("copies side by side")
+        self.axis = normalize_axis(task.attributes["axis"], len(task.output_shape()))
+        self.sizes = [task.shape(i)[self.axis] for i in range(len(task.inputs))]
+
+    def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
+        start, before = 0, (slice(None),) * self.axis
+        for x, size in zip(inputs, self.sizes, strict=True):
+            if x is not None:
+                yield Copy(x, out[(*before, slice(start, start + size))])
+            start += size
+
+
+@kernels("Reshape", since=1)
+@kernels("Squeeze", since=1)
+@kernels("Squeeze", since=15)
+@kernels("Unsqueeze", since=1)
+def reshape(task: Task) -> Iterator[Candidate]:
+    """Shapes of which a common one can be found by splitting axes, for data in any order."""
+    common = common_shape(task.shape(0), task.output_shape())
+    if common is not None:
+        yield from _offer(task, functools.partial(Reshape, common))
+
+
+def common_shape(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...] | None:
+    """The shape that both shapes become by splitting axes; None if there is none, or no elements."""
+    if 0 in (*a, *b):
+        return None
+    # Elements behind each axis: the shape must have an end of an axis wherever one of the two has.
+    ends = sorted({math.prod(shape[i:]) for shape in (a, b) for i in range(len(shape) + 1)}, reverse=True)
+    if any(outer % inner for outer, inner in itertools.pairwise(ends)):
+        return None
+    return tuple(outer // inner for outer, inner in itertools.pairwise(ends))
+
+
+class Reshape(_Moves):
+    """The elements in their order, between arrays of which one lies in another order."""
+
+    def __init__(self, common: tuple[int, ...]) -> None:
+        super().__init__("copy to another shape", (0,))
+        self.common = common
+
+    def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
+        yield Copy(split(inputs[0], self.common), split(out, self.common))
+
+
+def split(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """A view of the array with its axes split."""
+    view = array.reshape(shape)
+    assert np.may_share_memory(view, array), "axes are split, not merged"
+    return view
+
+
+@kernels("Transpose", since=1)
+def transpose(task: Task) -> Iterator[Candidate]:
+    """A constant order, or the reversed one."""
+    source, rank = task.constants[1], len(task.shape(0))
+    if source is None:
+        return
+    order = tuple(normalize_axis(int(axis), rank) for axis in source.array().ravel()) or tuple(reversed(range(rank)))
+    if sorted(order) == list(range(rank)):
+        yield from _offer(task, functools.partial(Transpose, order))
+
+
+class Transpose(_Moves):
+    """The axes in another order."""
+
+    def __init__(self, order: tuple[int, ...]) -> None:
+        super().__init__("copy to another order", (0,))
+        self.order = order
+
+    def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
+        yield Copy(inputs[0].transpose(self.order), out)
+
+
+@kernels("DepthToSpace", since=1)
+def depth_to_space(task: Task) -> Iterator[Candidate]:
+    """Any number of spatial axes."""
+    n, c, *spatial = task.shape(0)
+    block, k = task.attributes.get("block_size", 1), len(spatial)
+    blocks, depth = (block,) * k, c // block**k
+    if task.attributes["mode"] == "blocks_first":
+        shape = (n, *blocks, depth, *spatial)
+        order = [0, k + 1, *(axis for i in range(k) for axis in (k + 2 + i, 1 + i))]
+    else:
+        shape = (n, depth, *blocks, *spatial)
+        order = [0, 1, *(axis for i in range(k) for axis in (k + 2 + i, 2 + i))]
+    yield from _offer(task, functools.partial(SplitTranspose, shape, tuple(order)))
+
+
+@kernels("SpaceToDepth", since=1)
+def space_to_depth(task: Task) -> Iterator[Candidate]:
+    """Any number of spatial axes."""
+    n, c, *spatial = task.shape(0)
+    block, k = task.attributes.get("block_size", 1), len(spatial)
+    shape = (n, c, *(part for size in spatial for part in (size // block, block)))
+    outer, inner = [2 + 2 * i for i in range(k)], [3 + 2 * i for i in range(k)]
+    order = [0, *inner, 1, *outer] if task.attributes["mode"] == "blocks_first" else [0, 1, *inner, *outer]
+    yield from _offer(task, functools.partial(SplitTranspose, shape, tuple(order)))
+
+
+@kernels("ShuffleChannels", since=1)
+def shuffle_channels(task: Task) -> Iterator[Candidate]:
+    """Any axis."""
+    shape, group = task.shape(0), task.attributes.get("group", 1)
+    along = normalize_axis(task.attributes.get("axis", 1), len(shape))
+    divided = (*shape[:along], group, shape[along] // group, *shape[along + 1 :])
+    order = list(range(len(divided)))
+    order[along : along + 2] = along + 1, along
+    yield from _offer(task, functools.partial(SplitTranspose, divided, tuple(order)))
+
+
+class SplitTranspose(_Moves):
+    """Axes of the data split, and transposed."""
+
+    def __init__(self, shape: tuple[int, ...], order: tuple[int, ...]) -> None:
+        super().__init__("copy to another order", (0,))
+        self.shape, self.order = shape, order
+
+    def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
+        data = split(inputs[0], self.shape).transpose(self.order)
+        yield Copy(data, split(out, data.shape))
+
+
+@kernels("Tile", since=1)
+def tile(task: Task) -> Iterator[Candidate]:
+    """Constant repeats."""
+    if task.constants[1] is None:
+        return
+    data, out = task.shape(0), task.output_shape()
+    data = (1,) * (len(out) - len(data)) + data
+    repeated = tuple(n for size, whole in zip(data, out, strict=True) for n in (whole // max(1, size), size))
+    source = tuple(n for size in data for n in (1, size))
+    yield from _offer(task, functools.partial(Repeat, source, repeated))
+
+
+@kernels("Broadcast", since=1)
+@kernels("Broadcast", since=3)
+def broadcast(task: Task) -> Iterator[Candidate]:
+    """Known axes."""
+    data, out, mode = task.shape(0), task.output_shape(), task.attributes["mode"]
+    source = (1,) * (len(out) - len(data)) + data
+    if mode == "pdpd":
+        source = data + (1,) * (len(out) - len(data))
+    if mode in ("explicit", "none") and task.has_input(2):
+        mapping = task.constants[2]
+        if mapping is None:
+            return
+        axes = [normalize_axis(int(axis), len(out)) for axis in mapping.array().ravel()]
+        if sorted(set(axes)) != axes:
+            return
+        sizes = dict(zip(axes, data, strict=True))
+        source = tuple(sizes.get(axis, 1) for axis in range(len(out)))
+    yield from _offer(task, functools.partial(Repeat, source, out))
+
+
+class Repeat(_Moves):
+    """The data repeated.
+
+    Args:
+        source: the shape of the data, with ones where it is repeated.
+        repeated: the shape of the result, with as many axes.
+    """
+
+    def __init__(self, source: tuple[int, ...], repeated: tuple[int, ...]) -> None:
+        super().__init__("repeated copies", (0,))
+        self.source, self.repeated = source, repeated
+
+    def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
+        yield Copy(np.broadcast_to(split(inputs[0], self.source), self.repeated), split(out, self.repeated))
+
+
+class Select(_Moves):
+    """Positions along some axes, each of which goes by a table."""
+
+    def __init__(self, algorithm: str, tables: Mapping[int, np.ndarray]) -> None:
+        super().__init__(algorithm, (0,))
+        self.tables = tables
+
+    def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
+        yield selection(inputs[0], out, self.tables)
+
+
+def selection(data: np.ndarray, out: np.ndarray, tables: Mapping[int, np.ndarray]) -> Copy:
+    """A copy by tables, of which those with equal distances are slices."""
+    left: dict[int, np.ndarray] = {}
+    for axis, table in tables.items():
+        part = _as_slice(table)
+        if part is None:
+            left[axis] = table
+        else:
+            data = data[(*(slice(None),) * axis, part)]
+    return Copy(data, out, left)
+
+
+def _as_slice(table: np.ndarray) -> slice | None:
+    """The slice that selects the indices; None if their distances differ."""
+    first, last = int(table[0]), int(table[-1])
+    step = int(table[1]) - first if len(table) > 1 else 1
+    if step == 0 or not bool((np.diff(table) == step).all()):
+        return None
+    stop = last + (1 if step > 0 else -1)
+    return slice(first, None if stop < 0 else stop, step)
+
+
+@kernels("Gather", since=1)
+@kernels("Gather", since=7)
+@kernels("Gather", since=8)
+def gather(task: Task) -> Iterator[Candidate]:
+    """Constant indices that are all in range, and a constant axis."""
+    indices, axis = task.constants[1], task.constants[2]
+    if indices is None or axis is None or task.attributes.get("batch_dims", 0) or not has_elements(task):
+        return
+    along = normalize_axis(int(axis.array().reshape(-1)[0]), len(task.shape(0)))
+    values, size = indices.array(), task.shape(0)[along]
+    if values.min() >= -size and values.max() < size:
+        table = np.where(values < 0, values + size, values).astype(np.int64)
+        yield from _offer(task, functools.partial(Gather, along, table))
+
+
+class Gather(_Moves):
+    """Slices along an axis."""
+
+    def __init__(self, axis: int, table: np.ndarray) -> None:
+        super().__init__("gathered slices", (0,))
+        self.axis, self.table = axis, table
+
+    def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
+        data, axis, rank = inputs[0], self.axis, self.table.ndim
+        flat = (*data.shape[:axis], self.table.size, *data.shape[axis + 1 :])
+        merged = out.reshape(flat)
+        if np.may_share_memory(merged, out):
+            yield selection(data, merged, {axis: self.table.reshape(-1)})
+            return
+        lead = (slice(None),) * axis
+        for index in np.ndindex(*self.table.shape[: rank - 1]):
+            yield selection(data, out[(*lead, *index)], {axis: self.table[index]})
+
+
+@kernels("Roll", since=7)
+def roll(task: Task) -> Iterator[Candidate]:
+    """Constant shifts and axes."""
+    shift, axes = task.constants[1], task.constants[2]
+    if shift is None or axes is None or not has_elements(task):
+        return
+    shape = task.shape(0)
+    along = [normalize_axis(int(axis), len(shape)) for axis in axes.array().ravel()]
+    shifts = [int(n) for n in shift.array().ravel()]
+    total: dict[int, int] = {}
+    for axis, n in zip(along, shifts * len(along) if len(shifts) == 1 else shifts, strict=True):
+        total[axis] = total.get(axis, 0) + n
+    yield from _offer(task, lambda: Select("rotated copy", {a: _rolled(shape[a], n) for a, n in total.items()}))
+
+
+def _rolled(size: int, shift: int) -> np.ndarray:
+    return (np.arange(size) - shift % size) % size
+
+
+@kernels("Pad", since=1)
+@kernels("Pad", since=12)
+def pad(task: Task) -> Iterator[Candidate]:
+    """Constant pads, and of other modes than constant those that remove nothing."""
+    begins, ends = task.constants[1], task.constants[2]
+    if begins is None or ends is None or not has_elements(task):
+        return
+    pads = [
+        (int(a), int(b)) for a, b in zip(begins.array().ravel().tolist(), ends.array().ravel().tolist(), strict=True)
+    ]
+    mode = task.attributes["pad_mode"]
+    if mode == "constant":
+        yield from _offer(task, functools.partial(ConstantPad, task, pads), 1 + 2 * sum(map(any, pads)))
+    elif all(min(pair) >= 0 for pair in pads) and math.prod(task.output_shape()) > 0:
+        yield from _offer(task, lambda: Select(f"copy and {mode} borders", _borders(task.shape(0), pads, mode)))
+
+
+def _borders(shape: Sequence[int], pads: Sequence[tuple[int, int]], mode: str) -> dict[int, np.ndarray]:
+    """The index in the data of each position, along each axis that has a border."""
+    return {
+        axis: np.pad(np.arange(size), pair, mode)  # type: ignore[call-overload]
+        for axis, (size, pair) in enumerate(zip(shape, pads, strict=True))
+        if any(pair)
+    }
+
+
+class ConstantPad(_Moves):
+    """The data with borders of one value, or a part of it where pads are negative."""
+
+    def __init__(self, task: Task, pads: Sequence[tuple[int, int]]) -> None:
+        super().__init__("copy and constant borders", (0, 3) if task.has_input(3) else (0,))
+        self.pads, self.own = pads, len(task.inputs)
+        element = task.outputs[0].element
+        assert element is not None, "it has a type"
+        self.zero = np.zeros((), element.carrier)
+
+    def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
+        data = inputs[0]
+        kept = [slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(self.pads, data.shape, strict=True)]
+        inner = [slice(max(a, 0), size - max(b, 0)) for (a, b), size in zip(self.pads, out.shape, strict=True)]
+        if all(part.start < part.stop for part in kept):
+            yield Copy(data[tuple(kept)], out[tuple(inner)])
+        value = inputs[3].reshape(-1)[0:1].reshape(()) if self.own > 3 and inputs[3] is not None else self.zero
+        for axis, size in enumerate(out.shape):
+            start = min(max(inner[axis].start, 0), size)
+            for border in (slice(0, start), slice(max(inner[axis].stop, start), size)):
+                if border.start < border.stop:
+                    target = out[(*inner[:axis], border, *inner[axis + 1 :])]
+                    yield Copy(np.broadcast_to(value, target.shape), target)
+            inner[axis] = slice(None)
