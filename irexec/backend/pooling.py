@@ -41,7 +41,7 @@ def max_pool(task: Task) -> Iterator[Candidate]:
         return
     if has_elements(task) and chain_keeps_type(task):
         dtype = element.carrier
-        sizes, function = _Sizes.of(task, _windows(task), dtype), np.fmax if dtype.kind == "f" else np.maximum
+        sizes, function = _Sizes.of(task, windows_of(task), dtype), np.fmax if dtype.kind == "f" else np.maximum
         yield Candidate(sizes.cost, partial(Pool, task, sizes, function, lowest(dtype)))
 
 
@@ -53,20 +53,21 @@ def avg_pool(task: Task) -> Iterator[Candidate]:
     dtype = working_type(task)
     if dtype is None or not has_elements(task) or not chain_keeps_type(task):
         return
-    windows = _windows(task)
+    windows = windows_of(task)
     if windows.kernel == task.shape(0)[2:] and not any(map(any, windows.pads)):
         yield from reduction_over(task, tuple(range(2, len(task.shape(0)))), "ReduceMean", keep=True)
     else:
         sizes = _Sizes.of(task, windows, dtype)
-        yield Candidate(sizes.cost, partial(Pool, task, sizes, np.add, 0, _factors(task, windows, dtype)))
+        yield Candidate(sizes.cost, partial(Pool, task, sizes, np.add, 0, factors(task, windows, dtype)))
 
 
-def _windows(task: Task) -> SlidingWindows:
+def windows_of(task: Task) -> SlidingWindows:
+    """The windows of a pooling task."""
     windows: SlidingWindows = task.attributes["attributes"].windows(task.shape(0)[2:])
     return windows
 
 
-def _factors(task: Task, windows: SlidingWindows, dtype: np.dtype) -> np.ndarray:
+def factors(task: Task, windows: SlidingWindows, dtype: np.dtype) -> np.ndarray:
     """Factors of the sums of windows (counts...), or one factor for all: one over the number of points that count."""
     if not task.attributes["attributes"].exclude_pad and any(map(any, windows.pads)):
         return np.array(1 / math.prod(windows.kernel), dtype)

@@ -71,4 +71,4 @@ def test_mean_over_everything_is_a_reduction() -> None:
     kernels = check_kernels(
         "AvgPool", "opset1", [data_of(ROWS[9], np.float32)], attributes_of(ROWS[9]) | {"exclude_pad": True}
     )
-    assert {kernel.algorithm for kernel in kernels} == {"reduction of rows", "reduction of columns"}
+    assert {"reduction of rows", "reduction of columns"} <= {kernel.algorithm for kernel in kernels}

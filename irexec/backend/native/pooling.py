@@ -1,0 +1,131 @@
+"""MaxPool and AvgPool by the C library; see irexec/native/source/pooling.c."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterator, Sequence
+from ctypes import c_int64, c_void_p
+from typing import Any
+
+import numpy as np
+
+from irexec.backend import pooling
+from irexec.backend.convolution.geometry import is_channels_last
+from irexec.backend.eligibility import has_elements
+from irexec.backend.kernel import Candidate, Task
+from irexec.backend.native.calls import Binding, NativeKernel, element_strides
+from irexec.backend.native.chains import NativeChain, fits
+from irexec.backend.native.convolution import STEP, Padded, channel_axes
+from irexec.backend.native.windows import Windows, row_block, table_bytes, three, windows_of
+from irexec.backend.registry import kernels
+from irexec.dtypes.elements import F32
+from irexec.native.library import library
+from irexec.reference.pooling import lowest
+from irexec.reference.windows import SlidingWindows
+
+# Nanoseconds: of a tap of an output, of an entry of the table, of an output, of a value copied to channels last.
+_TAP, _ENTRY, _OUTPUT, _COPY = 0.04, 2.0, 0.1, 0.35
+# Taps, for which the table of a few pixels stays small.
+_MOST = 1 << 11
+
+
+class Pooling(ctypes.Structure):
+    """See pooling.c."""
+
+    _fields_ = (
+        ("window", Windows), ("out", c_void_p), ("out_image", c_int64), ("out_strides", c_int64 * 3),
+        ("out_channel", c_int64), ("after", c_void_p), ("factors", c_void_p), ("factor_step", c_int64),
+        ("channels", c_int64), ("rows", c_int64), ("row_block", c_int64),
+    )  # fmt: skip
+
+
+class NativePool(NativeKernel):
+    """Windows of data that is channels last, or is copied so.
+
+    Args:
+        factors: of the sums of windows, one or one for each; None for maxima.
+        copies: whether the data is copied.
+    """
+
+    def __init__(self, task: Task, windows: SlidingWindows, factors: np.ndarray | None, copies: bool) -> None:
+        self.windows, self.copies, self.own = windows, copies, len(task.inputs)
+        self.factors = None if factors is None else np.ascontiguousarray(factors).reshape(-1)
+        self.images, self.channels, *self.sizes = task.shape(0)
+        shape = task.output_shape()
+        self.chain = NativeChain(task.chain, task.operands, shape, channel_axes(len(shape)))
+        self.padding = np.full(self.channels, 0 if factors is not None else lowest(np.dtype(np.float32)), np.float32)
+        self.pixels, taps = math.prod(windows.counts), math.prod(windows.kernel)
+        work = self.pixels * taps * self.channels
+        self.row_block = row_block(self.pixels, taps, taps * self.channels, max(1, min(8 * task.threads, work >> 18)))
+        self.reads, self.algorithm = (0,), "C, pooling"
+        copied = 4 * self.images * self.channels * math.prod(self.sizes) if copies else 0
+        self.reserve(table_bytes(self.row_block, taps), copied)
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        image, channel, *spatial = element_strides(outputs[0])
+        factors = None if self.factors is None else binding.address(self.factors)
+        step = 0 if self.factors is None or self.factors.size == 1 else 1
+        parameters = Pooling(
+            self._windows(inputs[0], binding), binding.address(outputs[0]), image, three(spatial, 0), channel,
+            self.chain.bind(inputs[self.own :], binding), factors, step, self.channels, self.pixels, self.row_block,
+        )  # fmt: skip
+        binding.call("irx_pool", parameters, self.images * -(-self.pixels // self.row_block))
+
+    def _windows(self, x: np.ndarray, binding: Binding) -> Windows:
+        if not self.copies:
+            return windows_of(binding.with_stride(x, 1), self.windows, self.padding, binding)
+        image, channel, *spatial = element_strides(x)
+        sizes, w = three(self.sizes), self.windows
+        last = Padded(
+            binding.address(x), (c_int64 * 5)(image, *three(spatial, 0), channel), binding.shared, sizes, sizes,
+            three((), 0), self.images, self.channels,
+        )  # fmt: skip
+        binding.call("irx_pad_channels_last", last, self.images * math.prod(sizes[:2]))
+        rows = [self.channels * math.prod(self.sizes[axis + 1 :]) for axis in range(len(self.sizes))]
+        return Windows(
+            binding.shared, self.channels * math.prod(self.sizes), binding.address(self.padding), three(rows, 0), sizes,
+            three(w.counts), three(w.kernel), three(w.strides), three(w.dilations), three(w.pads_begin, 0),
+        )  # fmt: skip
+
+
+@kernels("MaxPool", since=1)
+@kernels("MaxPool", since=8)
+@kernels("MaxPool", since=14)
+def max_pool(task: Task) -> Iterator[Candidate]:
+    """f32, if nothing reads the indices."""
+    if not any(task.wanted[1:]):
+        yield from _candidates(task, lambda windows: None)
+
+
+@kernels("AvgPool", since=1)
+@kernels("AvgPool", since=14)
+@kernels("AvgPool", since=16)
+def avg_pool(task: Task) -> Iterator[Candidate]:
+    """f32."""
+    yield from _candidates(task, lambda windows: pooling.factors(task, windows, np.dtype(np.float32)))
+
+
+def _candidates(task: Task, factors: Any) -> Iterator[Candidate]:
+    shape = task.shape(0)
+    facts = (task.inputs[0], task.outputs[0], *task.operands)
+    if not task.native or library() is None or any(fact.element is not F32 for fact in facts):
+        return
+    if not has_elements(task) or not 3 <= len(shape) <= 5 or not fits(task, channel_axes(len(shape))):
+        return
+    windows = pooling.windows_of(task)
+    taps, pixels = math.prod(windows.kernel), math.prod(windows.counts)
+    if taps > _MOST:
+        return
+    cost = STEP + shape[0] * pixels * (taps * (_ENTRY + shape[1] * _TAP) + shape[1] * _OUTPUT)
+    copies = not is_channels_last(task.input_orders[0]) and math.prod(shape[2:]) > 1
+    if copies:
+        cost += STEP + _COPY * math.prod(shape)
+    if not is_channels_last(task.output_orders[0]) and pixels > 1:
+        cost += 0.4 * math.prod(task.output_shape())
+
+    def make() -> NativePool:
+        return NativePool(task, windows, factors(windows), copies)
+
+    yield Candidate(cost, make)
