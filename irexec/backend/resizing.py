@@ -40,6 +40,13 @@ _CALL, _COPY, _FLOPS = 1500.0, 0.4, 50.0
 @kernels("Interpolate", since=11)
 def interpolate(task: Task) -> Iterator[Candidate]:
     """Candidates for float types without padding; nearest for any type that NumPy has."""
+    found = interpolation(task)
+    if found is not None:
+        yield _resize(task, *found)
+
+
+def interpolation(task: Task) -> tuple[np.dtype, list[tuple[int, Taps]]] | None:
+    """The type to compute in, and the axes to resize with their tables; None for the reference kernel."""
     attributes, shape, out = task.attributes["attributes"], task.shape(0), task.output_shape()
     since = task.definition.since
     given = _inputs_of(task)
@@ -49,19 +56,19 @@ def interpolate(task: Task) -> Iterator[Candidate]:
         or not has_elements(task)
         or not chain_keeps_type(task)
     ):
-        return
+        return None
     axes, scales = given
     params = attributes.params(axes, len(shape)) if since == 1 else attributes.params
     dtype = np.dtype(np.float32) if task.inputs[0].element is F16 else working_type(task)
     if params.mode == "nearest" and task.inputs[0].element is not None and task.inputs[0].element.native:
         dtype = task.inputs[0].element.carrier
     if dtype is None or dtype.kind == "O" or params.mode == "area":
-        return
+        return None
     sizes = [out[axis] for axis in axes]
     if max((*sizes, *(shape[axis] for axis in axes)), default=0) > _LONGEST:
-        return
+        return None
     steps = float_steps(shape, params, axes, sizes, scales_of(shape, axes, sizes) if scales is None else scales)
-    yield _resize(task, dtype, [(axis, taps) for axis, taps in steps if not _is_identity(taps)])
+    return dtype, [(axis, taps) for axis, taps in steps if not _is_identity(taps)]
 
 
 def _inputs_of(task: Task) -> tuple[Sequence[int], list[float] | None] | None:
@@ -97,13 +104,17 @@ def adaptive_avg_pool(task: Task) -> Iterator[Candidate]:
     if set(out) == {1}:
         yield from reduction_over(task, tuple(range(2, len(sizes) + 2)), "ReduceMean", keep=True)
         return
-    if max(*sizes, *out) > _LONGEST:
-        return
+    if max(*sizes, *out) <= _LONGEST:
+        yield _resize(task, dtype, adaptive_steps(task))
+
+
+def adaptive_steps(task: Task) -> list[tuple[int, Taps]]:
+    """The axes of AdaptiveAvgPool with their tables."""
     steps = []
-    for axis, (size, count) in enumerate(zip(sizes, out, strict=True), 2):
+    for axis, (size, count) in enumerate(zip(task.shape(0)[2:], task.output_shape()[2:], strict=True), 2):
         index, inside = adaptive_windows(size, count)
         steps.append((axis, Taps(index, inside / inside.sum(1, keepdims=True), size)))
-    yield _resize(task, dtype, steps)
+    return steps
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,6 +31,7 @@ from irexec.compile.steps import Alias, BodyPlan, Plan, ReferenceCall, Step, Ste
 from irexec.compile.storage.intervals import memory_intervals
 from irexec.compile.storage.layout import lay_out, slot_array
 from irexec.compile.storage.planned import EXTERNAL, Owner, PlannedOperation, Storage
+from irexec.compile.storage.views import is_view
 from irexec.dtypes.elements import Element
 from irexec.errors import NodeError, OpError
 from irexec.ir import graph as ir
@@ -172,7 +173,7 @@ class _Planner:
             optimized = self.compilation.optimize is not False and (
                 operation.definition is None or operation.empty_outputs is None
             )
-            if optimized and is_static(operation) and is_native(operation):
+            if optimized and is_static(operation) and is_native(operation) and not is_view(operation):
                 kernel = select_kernel(operation, wanted, self.compilation.options)
             if kernel is not None:
                 kernel.pack(self.compilation.store)

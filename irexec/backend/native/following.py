@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Task
 from irexec.backend.native import elementwise
@@ -21,6 +23,7 @@ class Followed(NativeKernel):
         axes = elementwise.axes_of(facts, output, orders, task.output_orders[0])
         assert axes is not None, "can_follow was asked"
         self.kernel, self.own = kernel, len(task.inputs)
+        self.order = task.output_orders[0] or tuple(range(len(output.static_shape)))
         self.chain = elementwise.NativeElementwise(task.chain, facts, output, axes, ())
         self.algorithm, self.reads = kernel.algorithm, kernel.reads
         self.shared, self.workspace = kernel.shared, kernel.workspace
@@ -30,11 +33,14 @@ class Followed(NativeKernel):
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""
-        axes = self.chain.axes
-        out, _ = binding.written(outputs[0], axes, innermost=axes[2][-1] if axes[2] else None)
+        out = outputs[0]
+        if not out.transpose(self.order).flags.c_contiguous:
+            out = np.empty([out.shape[axis] for axis in self.order], out.dtype).transpose(np.argsort(self.order))
+            binding.repeatable = False
+            binding.copies.append((outputs[0], out))
         others = len(binding.copies)
         self.kernel.bind(inputs[: self.own], [out, *outputs[1:]], binding)
-        assert len(binding.copies) == others, "the kernel writes arrays of any strides"
+        assert len(binding.copies) == others, "the kernel writes an array that is contiguous in its order"
         self.chain.bind([out, *inputs[self.own :]], [out], binding)
 
 

@@ -39,9 +39,7 @@ class _Moves(NativeKernel):
         """The copies, whose results do not meet."""
 
 
-def _offer(
-    task: Task, make: Callable[[], NativeKernel], copies: int = 1, *, joins: bool = False
-) -> Iterator[Candidate]:
+def offer(task: Task, make: Callable[[], NativeKernel], copies: int = 1, *, joins: bool = False) -> Iterator[Candidate]:
     """A candidate, if elements are of a type of NumPy and a chain, if there is one, of f32."""
     element = task.outputs[0].element
     if not task.native or library() is None or element is None or 0 in task.output_shape() or not can_follow(task):
@@ -59,7 +57,7 @@ def _offer(
 def concat(task: Task) -> Iterator[Candidate]:
     """Tensors of any type."""
     if len(task.wanted) == 1:
-        yield from _offer(task, functools.partial(Concat, task), len(task.inputs), joins=True)
+        yield from offer(task, functools.partial(Concat, task), len(task.inputs), joins=True)
 
 
 class Concat(_Moves):
@@ -86,7 +84,7 @@ def reshape(task: Task) -> Iterator[Candidate]:
     """Shapes of which a common one can be found by splitting axes, for data in any order."""
     common = common_shape(task.shape(0), task.output_shape())
     if common is not None:
-        yield from _offer(task, functools.partial(Reshape, common))
+        yield from offer(task, functools.partial(Reshape, common))
 
 
 def common_shape(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...] | None:
@@ -126,7 +124,7 @@ def transpose(task: Task) -> Iterator[Candidate]:
         return
     order = tuple(normalize_axis(int(axis), rank) for axis in source.array().ravel()) or tuple(reversed(range(rank)))
     if sorted(order) == list(range(rank)):
-        yield from _offer(task, functools.partial(Transpose, order))
+        yield from offer(task, functools.partial(Transpose, order))
 
 
 class Transpose(_Moves):
@@ -152,7 +150,7 @@ def depth_to_space(task: Task) -> Iterator[Candidate]:
     else:
         shape = (n, depth, *blocks, *spatial)
         order = [0, 1, *(axis for i in range(k) for axis in (k + 2 + i, 2 + i))]
-    yield from _offer(task, functools.partial(SplitTranspose, shape, tuple(order)))
+    yield from offer(task, functools.partial(SplitTranspose, shape, tuple(order)))
 
 
 @kernels("SpaceToDepth", since=1)
@@ -163,7 +161,7 @@ def space_to_depth(task: Task) -> Iterator[Candidate]:
     shape = (n, c, *(part for size in spatial for part in (size // block, block)))
     outer, inner = [2 + 2 * i for i in range(k)], [3 + 2 * i for i in range(k)]
     order = [0, *inner, 1, *outer] if task.attributes["mode"] == "blocks_first" else [0, 1, *inner, *outer]
-    yield from _offer(task, functools.partial(SplitTranspose, shape, tuple(order)))
+    yield from offer(task, functools.partial(SplitTranspose, shape, tuple(order)))
 
 
 @kernels("ShuffleChannels", since=1)
@@ -174,7 +172,7 @@ def shuffle_channels(task: Task) -> Iterator[Candidate]:
     divided = (*shape[:along], group, shape[along] // group, *shape[along + 1 :])
     order = list(range(len(divided)))
     order[along : along + 2] = along + 1, along
-    yield from _offer(task, functools.partial(SplitTranspose, divided, tuple(order)))
+    yield from offer(task, functools.partial(SplitTranspose, divided, tuple(order)))
 
 
 class SplitTranspose(_Moves):
@@ -198,7 +196,7 @@ def tile(task: Task) -> Iterator[Candidate]:
     data = (1,) * (len(out) - len(data)) + data
     repeated = tuple(n for size, whole in zip(data, out, strict=True) for n in (whole // max(1, size), size))
     source = tuple(n for size in data for n in (1, size))
-    yield from _offer(task, functools.partial(Repeat, source, repeated))
+    yield from offer(task, functools.partial(Repeat, source, repeated))
 
 
 @kernels("Broadcast", since=1)
@@ -218,7 +216,7 @@ def broadcast(task: Task) -> Iterator[Candidate]:
             return
         sizes = dict(zip(axes, data, strict=True))
         source = tuple(sizes.get(axis, 1) for axis in range(len(out)))
-    yield from _offer(task, functools.partial(Repeat, source, out))
+    yield from offer(task, functools.partial(Repeat, source, out))
 
 
 class Repeat(_Moves):
@@ -282,7 +280,7 @@ def gather(task: Task) -> Iterator[Candidate]:
     values, size = indices.array(), task.shape(0)[along]
     if values.min() >= -size and values.max() < size:
         table = np.where(values < 0, values + size, values).astype(np.int64)
-        yield from _offer(task, functools.partial(Gather, along, table))
+        yield from offer(task, functools.partial(Gather, along, table))
 
 
 class Gather(_Moves):
@@ -316,7 +314,7 @@ def roll(task: Task) -> Iterator[Candidate]:
     total: dict[int, int] = {}
     for axis, n in zip(along, shifts * len(along) if len(shifts) == 1 else shifts, strict=True):
         total[axis] = total.get(axis, 0) + n
-    yield from _offer(task, lambda: Select("rotated copy", {a: _rolled(shape[a], n) for a, n in total.items()}))
+    yield from offer(task, lambda: Select("rotated copy", {a: _rolled(shape[a], n) for a, n in total.items()}))
 
 
 def _rolled(size: int, shift: int) -> np.ndarray:
@@ -335,9 +333,9 @@ def pad(task: Task) -> Iterator[Candidate]:
     ]
     mode = task.attributes["pad_mode"]
     if mode == "constant":
-        yield from _offer(task, functools.partial(ConstantPad, task, pads), 1 + 2 * sum(map(any, pads)))
+        yield from offer(task, functools.partial(ConstantPad, task, pads), 1 + 2 * sum(map(any, pads)))
     elif all(min(pair) >= 0 for pair in pads) and math.prod(task.output_shape()) > 0:
-        yield from _offer(task, lambda: Select(f"copy and {mode} borders", _borders(task.shape(0), pads, mode)))
+        yield from offer(task, lambda: Select(f"copy and {mode} borders", _borders(task.shape(0), pads, mode)))
 
 
 def _borders(shape: Sequence[int], pads: Sequence[tuple[int, int]], mode: str) -> dict[int, np.ndarray]:

@@ -94,6 +94,15 @@ def as_views(outputs: Outputs, array: np.ndarray) -> tuple[np.ndarray, ...] | No
     return results if all(np.may_share_memory(result, array) for result in results if result.size) else None
 
 
+def is_view(operation: Operation) -> bool:
+    """Whether all outputs can be views of the first input as it lies in memory, so that no kernel has to copy it."""
+    if not may_be_views(operation):
+        return False
+    data = operation.inputs[0]
+    array = probe(data.fact.static_shape, data.order)
+    return array is not None and as_views(outputs_of(operation), array) is not None
+
+
 def view_of(outputs: Outputs, index: int, array: np.ndarray, result: np.ndarray) -> View:
     """Output ``index`` alone, which is ``result`` for ``array``.
 

@@ -1,0 +1,155 @@
+"""Interpolate and AdaptiveAvgPool by the C library: copies for nearest, else sums along two axes.
+
+irexec/native/source/resize.c has the sums.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from ctypes import c_int64, c_void_p
+from typing import Any
+
+import numpy as np
+
+from irexec.backend.eligibility import has_elements
+from irexec.backend.kernel import Candidate, Task
+from irexec.backend.native.calls import Binding, NativeKernel, is_available, merged_strides
+from irexec.backend.native.chains import Axes
+from irexec.backend.native.convolution import STEP
+from irexec.backend.native.following import can_follow, followed
+from irexec.backend.native.movement import Select, offer
+from irexec.backend.registry import kernels
+from irexec.backend.resizing import adaptive_steps, interpolation
+from irexec.dtypes.elements import F32
+from irexec.reference.resize import Taps
+
+# Nanoseconds of a tap: of a value in vectors of channels, of one alone.
+_TAP, _SCALAR = 0.08, 0.5
+# Multiplications of a block.
+_BLOCK = 1 << 18
+
+Steps = Sequence[tuple[int, Taps]]
+
+
+class Table(ctypes.Structure):
+    """See resize.c."""
+
+    _fields_ = (("index", c_void_p), ("weights", c_void_p), ("taps", c_int64))
+
+
+class CResize(ctypes.Structure):
+    """See resize.c."""
+
+    _fields_ = (
+        ("data", c_void_p), ("data_outer", c_int64), ("data_row", c_int64), ("data_column", c_int64),
+        ("out", c_void_p), ("out_outer", c_int64), ("out_row", c_int64), ("out_column", c_int64),
+        ("data_columns", c_int64), ("inner", c_int64), ("rows", c_int64), ("columns", c_int64), ("rows_each", c_int64),
+        ("down", Table), ("across", Table),
+    )  # fmt: skip
+
+
+class Resize(NativeKernel):
+    """Two axes, of which the second follows the first in memory, resized by their tables.
+
+    Args:
+        axes: outer axes, the one of rows, the one of columns and inner axes, in their order in memory.
+    """
+
+    def __init__(self, task: Task, axes: tuple[tuple[int, ...], ...], steps: dict[int, Taps]) -> None:
+        self.axes, self.data, self.shape = axes, task.shape(0), task.output_shape()
+        self.tables = [_arrays(steps.get(group[0]) if group else None, self._size(group)) for group in axes[1:3]]
+        self.algorithm, self.reads = "C, resizing by weighted sums", (0,)
+        taps = sum(index.shape[1] for index, _ in self.tables)
+        rows, width = self._size(axes[1]), self._size(axes[2]) * self._size(axes[3])
+        self.rows_each = max(1, min(rows, _BLOCK // (width * taps)))
+        self.reserve(4 * max(1, math.prod(self.data[axis] for group in axes[2:] for axis in group)))
+
+    def _size(self, group: Sequence[int]) -> int:
+        return math.prod(self.shape[axis] for axis in group)
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        x = inputs[0]
+        order = tuple(axis for group in self.axes for axis in group)
+        strides = merged_strides(x, self.axes)
+        if strides is None or (strides[3] != 1 and math.prod(x.shape[axis] for axis in self.axes[3]) > 1):
+            x = binding.in_order(x, order)
+            strides = merged_strides(x, self.axes)
+            assert strides is not None, "the copy is in order"
+        out, written = binding.written(outputs[0], self.axes, innermost=self.axes[3][-1] if self.axes[3] else None)
+        down, across = (
+            Table(binding.address(index), binding.address(weights), index.shape[1]) for index, weights in self.tables
+        )
+        outers, rows, columns, inner = map(self._size, self.axes)
+        data_columns = math.prod(self.data[axis] for axis in self.axes[2])
+        parameters = CResize(
+            binding.address(x), *strides[:3], binding.address(out), *written[:3], data_columns, inner, rows, columns,
+            self.rows_each, down, across,
+        )  # fmt: skip
+        binding.call("irx_resize", parameters, outers * -(-rows // self.rows_each))
+
+
+def _arrays(taps: Taps | None, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Indices and weights of an axis; one of each position for an axis that stays as it is."""
+    if taps is None:
+        return np.arange(size, dtype=np.int64)[:, None], np.ones((size, 1), np.float32)
+    index = np.ascontiguousarray(taps.index, np.int64)
+    weights = np.ones(index.shape) if taps.weight is None else taps.weight
+    return index, np.ascontiguousarray(weights, np.float32)
+
+
+@kernels("Interpolate", since=1)
+@kernels("Interpolate", since=4)
+@kernels("Interpolate", since=11)
+def interpolate(task: Task) -> Iterator[Candidate]:
+    """nearest of any type along any axes; other modes of f32 along two axes."""
+    if not task.native:
+        return
+    found = interpolation(task)
+    if found is None:
+        return
+    dtype, steps = found
+    if dtype == task.dtype(0) and all(taps.weight is None for _, taps in steps):
+        yield from offer(task, lambda: Select("nearest positions", {axis: taps.index[:, 0] for axis, taps in steps}))
+    else:
+        yield from _resize(task, steps)
+
+
+@kernels("AdaptiveAvgPool", since=8)
+def adaptive_avg_pool(task: Task) -> Iterator[Candidate]:
+    """f32, one or two spatial axes."""
+    if has_elements(task) and len(task.shape(0)) <= 4:
+        yield from _resize(task, adaptive_steps(task))
+
+
+def _resize(task: Task, steps: Steps) -> Iterator[Candidate]:
+    if not is_available(task) or task.inputs[0].element is not F32 or not can_follow(task):
+        return
+    axes = _axes(task, [axis for axis, _ in steps])
+    if axes is None:
+        return
+    # The data is summed along rows, then the result along columns.
+    sizes, cost = list(task.shape(0)), float(STEP)
+    inner = math.prod(sizes[axis] for axis in axes[3])
+    for group, each in zip(axes[1:3], (_TAP, _TAP if inner >= 16 else _SCALAR), strict=True):
+        for axis in group:
+            sizes[axis] = task.output_shape()[axis]
+            cost += each * math.prod(sizes) * next((t.index.shape[1] for a, t in steps if a == axis), 1)
+    make = functools.partial(Resize, task, axes, dict(steps))
+    yield Candidate(cost, lambda: followed(make(), task))
+
+
+def _axes(task: Task, resized: Sequence[int]) -> Axes | tuple[tuple[int, ...], ...] | None:
+    """Outer axes, rows, columns and inner axes; None where they are not so in memory."""
+    shape, order = task.shape(0), task.input_orders[0]
+    order = order or tuple(range(len(shape)))
+    if (task.output_orders[0] or tuple(range(len(shape)))) != order or len(resized) not in (1, 2):
+        return None
+    at = sorted(order.index(axis) for axis in resized)
+    if at[-1] - at[0] > 1:
+        return None
+    rows = (order[at[0]],) if len(at) == 2 else ()
+    return order[: at[0]], rows, (order[at[-1]],), order[at[-1] + 1 :]
