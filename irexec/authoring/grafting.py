@@ -8,11 +8,12 @@ from typing import TypeAlias
 from irexec.analysis.collection import in_order
 from irexec.analysis.model import Model
 from irexec.authoring.editing import Editing
-from irexec.authoring.embedding import embed
+from irexec.authoring.embedding import VARIABLE, copied
 from irexec.authoring.tensor import Tensor
 from irexec.errors import InputError
 from irexec.ir.find import find_layer, find_value
 from irexec.ir.graph import Node, Value
+from irexec.ir.names import Names
 from irexec.ir.order import needed
 from irexec.messages import counted
 
@@ -94,8 +95,13 @@ def _of_model(editing: Editing, other: Model, sources: Sequence[Value], node: No
 
 
 def graft(editing: Editing, other: Model, sources: Mapping[str, Value]) -> list[Value]:
-    """Add the layers of another model, whose inputs get values by name; the values of its outputs, in order."""
+    """Add the layers of another model, whose inputs get values by name; the values of its outputs, in order.
+
+    Variables whose names the model has already get others.
+    """
     tensors = {name: Tensor(value, editing.facts[value]) for name, value in sources.items()}
-    values = [tensor.value for tensor in embed(other, tensors).values()]
-    _adopt(editing, values)
+    taken = Names(node.attributes[VARIABLE] for node in editing.model.walk() if VARIABLE in node.attributes)
+    outputs, assigned = copied(other, tensors, variables=taken)
+    values = [tensor.value for tensor in outputs.values()]
+    _adopt(editing, [*values, *(tensor.value for tensor in assigned)])
     return values

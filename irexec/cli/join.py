@@ -8,12 +8,14 @@ from irexec.api import read_model, save_model
 from irexec.cli import render
 from irexec.cli.edit_values import pair
 from irexec.cli.option_groups import command, json_option, option
+from irexec.cli.shape_option import SHAPES_GIVEN, ShapeOptions, shapes_by_input
 from irexec.cli.values import FilePath, Parsed
 from irexec.errors import InputError
 from irexec.io.output_file import check_model_files
 from irexec.messages import counted
 from irexec.tools.joining import join as join_models
 from irexec.tools.run.input_sources import external_files, files_read
+from irexec.tools.run.shapes import reshape
 
 
 @command()
@@ -28,13 +30,16 @@ from irexec.tools.run.input_sources import external_files, files_read
     type=Parsed("OUTPUT=INPUT", pair, of_form=True),
     metavar="OUTPUT=INPUT",
 )
+@option("--shape", "Set the shape of an input of the new model; may be repeated.", **SHAPES_GIVEN)
 @option("-o", "--output", "The .xml to write; the .bin is beside it.", required=True, type=FilePath())
 @json_option
-def join(a: str, b: str, mapping: tuple[tuple[str, str], ...], output: str, as_json: bool) -> int:
+def join(
+    a: str, b: str, mapping: tuple[tuple[str, str], ...], shape: tuple[ShapeOptions, ...], output: str, as_json: bool
+) -> int:
     """Join two models: outputs of A become inputs of B.
 
     Other outputs of A, and all of B's, are outputs of the new model; other inputs of B are further inputs. Names that
-    both models have are those of A.
+    both models have are those of A; variables of B with such a name get a number.
 
     \b
     irexec join encoder.xml decoder.xml --map features=hidden -o both.xml
@@ -45,6 +50,7 @@ def join(a: str, b: str, mapping: tuple[tuple[str, str], ...], output: str, as_j
         one, other = read_model(a), read_model(b)
     check_model_files(output, read | external_files(one) | external_files(other))
     joined = join_models(one, other, _sources(mapping))
+    reshape(joined, shapes_by_input(shape, "--shape"))
     with render.progress(f"writing {output}"):
         save_model(joined, output)
     ports = {"inputs": list(map(str, joined.inputs)), "outputs": list(map(str, joined.outputs))}

@@ -20,7 +20,7 @@ def join(a: ModelLike, b: ModelLike, mapping: Mapping[str, str]) -> Model:
         a: the model, or what read_model takes, whose outputs are used. Its other outputs are outputs of the new model.
         b: the model that uses them. Its other inputs are inputs of the new model, and its outputs are its last outputs.
         mapping: names of outputs of ``a`` by names of inputs of ``b``; an output may be the source of several inputs.
-            Names of layers and tensors that both models have are those of ``a``.
+            Names of layers, tensors and variables that both models have are those of ``a``.
 
     Raises:
         InputError: there is no such output or input, or an input is named twice.

@@ -63,6 +63,54 @@ def test_refused(
     assert not (tmp_path / "joined.xml").exists()
 
 
+def test_the_joined_model_takes_shapes(models: tuple[str, str], tmp_path: Path) -> None:
+    joined = tmp_path / "joined.xml"
+    words = ["join", *models, "--map", "double=a", "--map", "negative=b", "-o", str(joined)]
+    assert run([*words, "--shape", "x[2,?]"]) == 0
+    assert [str(port) for port in irexec.read_model(joined).inputs] == ["x: f32[2,?]"]
+
+
+def _sum(name: str, start: float, version: int) -> Model:
+    """Adds its inputs up in the variable "sum"."""
+    x = opset.parameter([3], "f32", f"{name}_in")
+    versions = opset.opset6 if version == 6 else opset.opset3
+    options = {"variable_shape": [3], "variable_type": "f32"} if version == 6 else {}
+    read = versions.read_value(np.full(3, start, np.float32), variable_id="sum", name="read", **options)
+    total = (read + x).named(f"{name}_out")
+    return Model([total], [x], sinks=[versions.assign(total, variable_id="sum", name="assign")])
+
+
+@pytest.mark.parametrize("versions", [(6, 6), (3, 6), (6, 3)])
+def test_variables_of_one_name_stay_apart(versions: tuple[int, int], tmp_path: Path) -> None:
+    """Sums of sums, over several runs, beside OpenVINO and NumPy."""
+    first, second = _sum("a", 10, versions[0]), _sum("b", 100, versions[1])
+    for name, model in (("first", first), ("second", second)):
+        model.save(tmp_path / f"{name}.xml")
+    joined = tmp_path / "joined.xml"
+    words = [
+        "join",
+        str(tmp_path / "first.xml"),
+        str(tmp_path / "second.xml"),
+        "--map",
+        "a_out=b_in",
+        "-o",
+        str(joined),
+    ]
+    assert run(words) == 0
+    model = irexec.read_model(joined)
+    assert [node.attributes["variable_id"] for node in model.sinks] == ["sum", "sum_1"]
+    assert [finding for finding in irexec.validate(model) if finding.severity == "error"] == []
+    arrays = np.random.default_rng(0).integers(-9, 9, (4, 3)).astype(np.float32)
+    expected = np.cumsum(10 + np.cumsum(arrays, 0), 0) + 100
+    session = irexec.compile_model(model).session()
+    found = [session(array) for array in arrays]
+    assert all(np.array_equal(found[i]["b_out"], expected[i]) for i in range(4))
+    ov = pytest.importorskip("openvino")
+    request = ov.Core().compile_model(joined, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}).create_infer_request()
+    theirs = [request.infer([array])["b_out"].copy() for array in arrays]
+    assert np.array_equal(theirs, expected)
+
+
 def test_a_model_that_is_read_is_not_overwritten(models: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     before = Path(models[1]).read_bytes()
     assert run(["join", *models, "--map", "double=a", "-o", models[1]]) == 2
