@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from irexec.backend.switches import CHECK_PASSES
+from irexec.native.library import description
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts a background command so, and the commands that tests interrupt would inherit it.
@@ -35,6 +36,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.option.markexpr != "smoke" or collection_path.suffix != ".py" or collection_path.name == "conftest.py":
         return None
     return True if "pytest.mark.smoke" not in collection_path.read_text("utf-8") else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the kernels: without the library, the tests of C kernels are skipped."""
+    terminalreporter.write_line(f"irexec computed with {description()}")
 
 
 @pytest.fixture(scope="session")

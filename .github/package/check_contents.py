@@ -1,4 +1,4 @@
-"""Whether the sdist and the wheel in a folder have what they must have, and nothing else.
+"""Whether the sdist and the wheels in a folder have what they must have, and nothing else.
 
 python .github/package/check_contents.py dist
 """
@@ -76,10 +76,10 @@ def main(folder: Path) -> int:
     for wheel in sorted(folder.glob("*.whl")):
         with zipfile.ZipFile(wheel) as packed:
             problems += [f"{wheel.name}: {problem}" for problem in wheel_problems(packed.namelist(), sources)]
-    (sdist,) = folder.glob("*.tar.gz")
-    with tarfile.open(sdist) as archived:
-        # What pyproject.toml adds to the wheel is elsewhere in the sdist.
-        problems += sdist_problems([member.name for member in archived if member.isfile()], present(sources))
+    for sdist in folder.glob("*.tar.gz"):
+        with tarfile.open(sdist) as archived:
+            # What pyproject.toml adds to the wheel is elsewhere in the sdist.
+            problems += sdist_problems([member.name for member in archived if member.isfile()], present(sources))
     print("\n".join(problems) or f"the packages in {folder}: {len(sources)} files of irexec, nothing else")
     return bool(problems)
 

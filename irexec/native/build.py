@@ -24,8 +24,12 @@ from irexec.native.sources import SOURCE, sources_hash
 # Floating-point arithmetic stays as IEEE 754 has it, infinities and NaN included; only traps and errno are not asked
 # for, so that comparisons can be computed for whole vectors.
 _FLAGS = (
-    "-std=gnu11", "-O3", "-fPIC", "-shared", "-s", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden",
+    "-std=gnu11", "-O3", "-shared", "-s", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden",
 )  # fmt: skip
+# Clang refuses these for Windows, where they mean nothing.
+_POSIX, _LIBRARIES = ((), ()) if sys.platform == "win32" else (("-fPIC",), ("-lm",))
+# MSVC has no vector types, and GCC for Windows misaligns vectors of 32 bytes on the stack.
+_COMPILERS = ("clang",) if sys.platform == "win32" else ("cc", "gcc", "clang")
 
 
 class BuildError(Exception):
@@ -53,13 +57,13 @@ def build(folder: Path = FOLDER, extra: tuple[str, ...] = ()) -> list[Path]:
 
 
 def find_compiler() -> list[str]:
-    """The command of the C compiler: the variable CC, or by default the first of cc, gcc and clang.
+    """The command of the C compiler: the variable CC, or by default the first that exists of cc, gcc and clang.
 
     Raises:
         BuildError: there is none.
     """
     named = os.environ.get("CC", "").strip()
-    for command in [shlex.split(named)] if named else [["cc"], ["gcc"], ["clang"]]:
+    for command in [shlex.split(named)] if named else [[name] for name in _COMPILERS]:
         if shutil.which(command[0]):
             return command
     raise BuildError(f"the C compiler {named!r} of CC does not exist" if named else "there is no C compiler")
@@ -72,7 +76,7 @@ def _build(compiler: list[str], level: Level, folder: Path, extra: tuple[str, ..
     with tempfile.TemporaryDirectory(dir=folder) as room:
         made = Path(room) / target.name
         defined = f"-DSOURCES_HASH={sources_hash()}"
-        command = [*compiler, *_FLAGS, *level.flags, defined, *extra, "-o", str(made), *sources, "-lm"]
+        command = [*compiler, *_FLAGS, *_POSIX, *level.flags, defined, *extra, "-o", str(made), *sources, *_LIBRARIES]
         try:
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         except OSError as error:

@@ -32,8 +32,8 @@ def _structures() -> Iterator[type[ctypes.Structure]]:
 
 
 def _c_name(structure: type[ctypes.Structure]) -> str:
-    """``Windows`` is windows in C; ``CChain`` is chain, since Python has another Chain."""
-    name = structure.__name__.lstrip("_")
+    """``Windows`` and ``WindowsParameters`` are windows in C; ``CChain`` is chain, since Python has another Chain."""
+    name = structure.__name__.lstrip("_").removesuffix("Parameters")
     return re.sub(r"(?<!^)(?=[A-Z])", "_", re.sub(r"^C(?=[A-Z])", "", name)).lower()
 
 
