@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from irexec.ir.constants import Constant, constant_value
 from irexec.ir.graph import Node, Value
 from irexec.tools.compare.constants import is_scaled
 from irexec.tools.compare.pairs import GUESSES, Pairs, TensorPair
@@ -128,12 +129,19 @@ def _reads_the_same(one: Found, rows: Mapping[Value, Found], pairs: Pairs, wrong
             if is_scaled(mine.node, theirs.node):
                 # A scale after the layer of one model is folded into the weights of the other.
                 return False
+            if one.row.type.startswith("int") and not _are_equal_constants(mine.node.constant, theirs.node.constant):
+                # Two exporters compute sizes in different layers: one reads the height where the other reads the batch.
+                return False
             continue
         if pairs.by_b.get(mine) is not theirs or mine in wrong:
             return False
         if mine not in rows and mine.node.type != "Parameter":
             return False
     return True
+
+
+def _are_equal_constants(one: Constant, other: Constant) -> bool:
+    return np.array_equal(constant_value(one).ravel(), constant_value(other).ravel())
 
 
 def _rank(value: Value) -> int | None:

@@ -201,6 +201,28 @@ def test_another_shape_is_evidence_of_floats_alone_and_only_where_results_differ
     assert (other in wrong) is is_wrong
 
 
+@pytest.mark.parametrize("index", [0, 2])
+def test_another_size_of_a_tensor_is_no_pair(index: int) -> None:
+    """One exporter reads the height where the other reads the size of the batch."""
+
+    def model(index: int) -> Model:
+        b = Builder("m")
+        b.result(b.emit("Gather", b.parameter("i64", (3,), "x"), np.array(index), np.array(0), name="size"))
+        return b.model()
+
+    a, b = model(0), model(index)
+    (one, x), (other, y) = (
+        [node.outputs[0] for node in m.nodes if node.type in ("Gather", "Parameter")][::-1] for m in (a, b)
+    )
+    row = TensorRow(layer(one), layer(other), "neighbours", "int64", (), Agreement("size", False, 1.0, "differs"))
+    pairs, ancestors = Pairs(by_b={other: one, y: x}), Ancestors([other], b)
+    wrong = wrong_pairs(
+        [Found(row, other, (1,))], pairs, ancestors, {}, lambda one, other: False, lambda value: False,
+        results_agree=False,
+    )  # fmt: skip
+    assert (other in wrong) is (index != 0)
+
+
 def test_layers_are_paired_by_weights_in_any_order_of_elements() -> None:
     """Weights that two layers read, and the weights of layers of another type, pair nothing."""
     weights = [RNG.normal(size=(9, 9)).astype(np.float32) for _ in range(3)]
