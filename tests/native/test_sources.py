@@ -46,7 +46,7 @@ def _c_fields(name: str) -> list[tuple[str, str]]:
         kind, declared = re.fullmatch(r"(?:const )?(\w+)\b(.*)", declaration, re.DOTALL).groups()  # type: ignore[union-attr]
         for one in declared.split(","):
             stars, field, size = re.fullmatch(r"\s*(?:const )?(\**)\s*(?:const )?(\w+)(\[\w+\])?\s*", one).groups()  # type: ignore[union-attr]
-            fields.append((field, "pointer" if stars else kind + (size or "")))
+            fields.append((field, ("pointer" if stars else kind) + (size or "")))
     return fields
 
 

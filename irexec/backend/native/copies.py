@@ -23,8 +23,8 @@ class CCopy(ctypes.Structure):
     """See movement.c."""
 
     _fields_ = (
-        ("data", c_void_p), ("out", c_void_p), ("sizes", c_int64 * AXES), ("from_", c_int64 * AXES),
-        ("to", c_int64 * AXES), ("tables", c_void_p * AXES), ("item", c_int64), ("outers", c_int64),
+        ("data", c_void_p), ("out", c_void_p), ("sizes", c_int64 * AXES), ("source", c_int64 * AXES),
+        ("target", c_int64 * AXES), ("tables", c_void_p * AXES), ("item", c_int64), ("outers", c_int64),
         ("outers_each", c_int64), ("rows_each", c_int64), ("last", c_int64),
     )  # fmt: skip
 
@@ -72,6 +72,21 @@ def bind_copies(copies: Sequence[Copy], binding: Binding) -> None:
         bound[i] = _c_copy(data, out, axes, last, binding)
         last = bound[i].last
     binding.call("irx_move", Movement(binding.pointer(bound)), last)
+
+
+def floats_at(address: int, shape: Sequence[int]) -> np.ndarray:
+    """The array of f32 at an address: a part of the scratch."""
+    size = math.prod(shape)
+    return np.ctypeslib.as_array((ctypes.c_float * size).from_address(address)).reshape(shape)
+
+
+def channels_last(x: np.ndarray, address: int, binding: Binding) -> np.ndarray:
+    """Add a copy of images (N, C, spatial...) to an address, where channels follow each other. Returns the copy, whose
+    axes are those of the images."""
+    last = np.moveaxis(x, 1, -1)
+    copied = floats_at(address, last.shape)
+    bind_copies([Copy(last, copied)], binding)
+    return np.moveaxis(copied, -1, 1)
 
 
 def _parts(copy: Copy) -> list[tuple[np.ndarray, np.ndarray, list[_Axis]]]:
@@ -130,7 +145,7 @@ def _c_copy(data: np.ndarray, out: np.ndarray, axes: list[_Axis], before: int, b
         rows_each=rows_each, last=before + blocks,
     )  # fmt: skip
     for i, axis in enumerate(axes):
-        made.sizes[i], made.from_[i], made.to[i] = axis.size, axis.source, axis.target
+        made.sizes[i], made.source[i], made.target[i] = axis.size, axis.source, axis.target
         if axis.table is not None:
             made.tables[i] = binding.address(axis.table)
     return made

@@ -16,7 +16,8 @@ from irexec.backend.eligibility import has_elements
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.native.calls import Binding, NativeKernel, element_strides
 from irexec.backend.native.chains import NativeChain, fits
-from irexec.backend.native.convolution import STEP, Padded, channel_axes
+from irexec.backend.native.convolution import STEP, channel_axes
+from irexec.backend.native.copies import channels_last
 from irexec.backend.native.windows import Windows, row_block, table_bytes, three, windows_of
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32
@@ -74,20 +75,8 @@ class NativePool(NativeKernel):
         binding.call("irx_pool", parameters, self.images * -(-self.pixels // self.row_block))
 
     def _windows(self, x: np.ndarray, binding: Binding) -> Windows:
-        if not self.copies:
-            return windows_of(binding.with_stride(x, 1), self.windows, self.padding, binding)
-        image, channel, *spatial = element_strides(x)
-        sizes, w = three(self.sizes), self.windows
-        last = Padded(
-            binding.address(x), (c_int64 * 5)(image, *three(spatial, 0), channel), binding.shared, sizes, sizes,
-            three((), 0), self.images, self.channels,
-        )  # fmt: skip
-        binding.call("irx_pad_channels_last", last, self.images * math.prod(sizes[:2]))
-        rows = [self.channels * math.prod(self.sizes[axis + 1 :]) for axis in range(len(self.sizes))]
-        return Windows(
-            binding.shared, self.channels * math.prod(self.sizes), binding.address(self.padding), three(rows, 0), sizes,
-            three(w.counts), three(w.kernel), three(w.strides), three(w.dilations), three(w.pads_begin, 0),
-        )  # fmt: skip
+        x = channels_last(x, binding.shared, binding) if self.copies else binding.with_stride(x, 1)
+        return windows_of(x, self.windows, self.padding, binding)
 
 
 @kernels("MaxPool", since=1)

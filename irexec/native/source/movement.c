@@ -12,8 +12,8 @@ enum { AXES = 8, ROW = AXES - 2, COLUMN = AXES - 1, SIDE = 16 };
 typedef struct {
     const char *data;
     char *out;
-    i64 sizes[AXES], from[AXES], to[AXES]; /* strides in bytes */
-    const i64 *tables[AXES];               /* offsets in bytes instead of multiples of `from`, or null */
+    i64 sizes[8], source[8], target[8]; /* strides in bytes */
+    const i64 *tables[8];                /* offsets in bytes instead of multiples of `source`, or null */
     i64 item;
     i64 outers, outers_each, rows_each; /* all positions on the axes before the plane; those and the rows of a block */
     i64 last;                           /* blocks up to the end of this copy */
@@ -30,7 +30,7 @@ typedef uint64_t u8 __attribute__((may_alias, aligned(1)));
 typedef uint32_t quad __attribute__((vector_size(16)));
 typedef uint32_t quad_unaligned __attribute__((vector_size(16), may_alias, aligned(1)));
 
-INLINE i64 offset(const copy *c, int axis, i64 i) { return c->tables[axis] ? c->tables[axis][i] : i * c->from[axis]; }
+INLINE i64 offset(const copy *c, int axis, i64 i) { return c->tables[axis] ? c->tables[axis][i] : i * c->source[axis]; }
 
 /* A square of 4 by 4 elements of 4 bytes: rows of the result are columns of the data. */
 INLINE void square_u4(const char *data, i64 from, char *out, i64 to)
@@ -63,11 +63,11 @@ SQUARE(u8)
 #define PLANES(T)                                                                                                     \
     static void move_##T(const copy *c, const char *data, char *out, i64 rows)                                        \
     {                                                                                                                 \
-        const i64 columns = c->sizes[COLUMN], from = c->from[COLUMN], to = c->to[COLUMN];                             \
+        const i64 columns = c->sizes[COLUMN], from = c->source[COLUMN], to = c->target[COLUMN];                             \
         const i64 *table = c->tables[COLUMN];                                                                         \
         for (i64 r = 0; r < rows; r++) {                                                                              \
             const char *d = data + offset(c, ROW, r);                                                                 \
-            char *o = out + r * c->to[ROW];                                                                           \
+            char *o = out + r * c->target[ROW];                                                                           \
             if (table)                                                                                                \
                 for (i64 k = 0; k < columns; k++) *(T *)(o + k * to) = *(const T *)(d + table[k]);                    \
             else if (!from && to == sizeof(T)) {                                                                      \
@@ -109,19 +109,19 @@ static void move_plane(const copy *c, const char *data, char *out, i64 first, i6
 {
     const i64 columns = c->sizes[COLUMN];
     const int by_table = c->tables[ROW] || c->tables[COLUMN];
-    if (!c->tables[COLUMN] && c->from[COLUMN] == c->item && c->to[COLUMN] == c->item) {
+    if (!c->tables[COLUMN] && c->source[COLUMN] == c->item && c->target[COLUMN] == c->item) {
         for (i64 r = first; r < first + rows; r++)
-            memcpy(out + r * c->to[ROW], data + offset(c, ROW, r), (size_t)(columns * c->item));
+            memcpy(out + r * c->target[ROW], data + offset(c, ROW, r), (size_t)(columns * c->item));
         return;
     }
-    out += first * c->to[ROW];
-    if (!by_table && c->from[ROW] == c->item && c->to[COLUMN] == c->item) {
-        DISPATCH(turn, data + first * c->item, c->from[COLUMN], out, c->to[ROW], rows, columns)
+    out += first * c->target[ROW];
+    if (!by_table && c->source[ROW] == c->item && c->target[COLUMN] == c->item) {
+        DISPATCH(turn, data + first * c->item, c->source[COLUMN], out, c->target[ROW], rows, columns)
         return;
     }
     copy some = *c;
     if (some.tables[ROW]) some.tables[ROW] += first;
-    else data += first * c->from[ROW];
+    else data += first * c->source[ROW];
     DISPATCH(move, &some, data, out, rows)
 }
 
@@ -145,7 +145,7 @@ EXPORT void irx_move(const void *parameters, i64 block, char *scratch)
             const i64 i = rest % c->sizes[axis];
             rest /= c->sizes[axis];
             data += offset(c, axis, i);
-            out += i * c->to[axis];
+            out += i * c->target[axis];
         }
         move_plane(c, data, out, first, rows);
     }

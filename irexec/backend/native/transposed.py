@@ -1,0 +1,151 @@
+"""Transposed convolution by the C library: each phase is a product, whose result is copied to its positions."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from irexec.backend.constants import ConstantStore
+from irexec.backend.convolution.geometry import is_channels_last
+from irexec.backend.kernel import Candidate, Task
+from irexec.backend.native.calls import Binding, NativeKernel, is_available, loaded
+from irexec.backend.native.convolution import STEP, Product, zeros
+from irexec.backend.native.copies import Copy, bind_copies, channels_last, floats_at
+from irexec.backend.native.following import can_follow, followed
+from irexec.backend.native.panels import pack, panel_of, product_cost
+from irexec.backend.native.windows import Windows, row_block, table_bytes, three, windows_of
+from irexec.backend.registry import kernels
+from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry, backprop_geometry
+from irexec.dtypes.elements import F32
+from irexec.reference.windows import SlidingWindows
+
+# Nanoseconds of a value that is copied, of a phase.
+_COPY, _PHASE = 0.35, 800
+# Multiplications of a block; phases and taps of a kernel, each of which is a call or an entry of a table.
+_BLOCK, _UNROLLED = 2_000_000, 1 << 9
+
+Phase = tuple[AxisPhase, ...]
+
+
+class NativeTransposed(NativeKernel):
+    """Phases of the result, each a convolution of stride 1 of data that is channels last, or is copied so."""
+
+    def __init__(self, task: Task, geometry: TransposedGeometry, copies: bool) -> None:
+        g = self.geometry = geometry
+        self.copies, self.source, self.reads = copies, task.constants[1], (0,)
+        self.phases = [phase for phase in g.phases if all(axis.count for axis in phase)]
+        self.panel = panel_of(g.outputs)
+        self.algorithm = "C, phases as products"
+        self.blocks = [self._rows_of(phase, task.threads) for phase in self.phases]
+        table = max(map(table_bytes, self.blocks, map(_taps, self.phases)), default=0)
+        self.copied = g.images * g.groups * g.inputs * math.prod(g.sizes) if copies else 0
+        results = sum(map(_pixels, self.phases)) * g.images * g.groups * g.outputs
+        self.reserve(table, 4 * (self.copied + results))
+
+    def _rows_of(self, phase: Phase, threads: int) -> int:
+        g, taps = self.geometry, _taps(phase)
+        macs = _pixels(phase) * taps * g.inputs * g.outputs
+        return row_block(_pixels(phase), max(1, taps), taps * g.inputs, max(1, min(8 * threads, macs // _BLOCK)))
+
+    def pack(self, store: ConstantStore) -> None:
+        assert self.source is not None, "weights are constants"
+        g = self.geometry
+
+        def make(filter: np.ndarray) -> np.ndarray:
+            weights = filter.reshape(g.weights)
+            return np.concatenate([self._packed(weights, phase) for phase in self.phases] or [np.empty(0, np.float32)])
+
+        self.weights = store.get([self.source], ("native transposed", g.weights, g.windows, self.panel), make)
+
+    def _packed(self, weights: np.ndarray, phase: Phase) -> np.ndarray:
+        """The panels of a phase from weights (groups, inputs, outputs, kernel...)."""
+        g = self.geometry
+        index: Any = (..., *np.ix_(*(list(axis.taps) for axis in phase)))
+        some = weights[index]
+        taps_first = np.moveaxis(some.reshape(*g.weights[:3], _taps(phase)), 3, 1)
+        return pack(np.ascontiguousarray(taps_first).reshape(g.groups, -1, g.outputs))
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        g, x, address = self.geometry, inputs[0], binding.shared
+        x = channels_last(x, address, binding) if self.copies else binding.with_stride(x, 1)
+        address += 4 * self.copied
+        out, scattered, start = np.moveaxis(outputs[0], 1, -1), [], 0
+        for phase, rows in zip(self.phases, self.blocks, strict=True):
+            index = tuple(
+                slice(axis.remainder, None, stride) for axis, stride in zip(phase, g.windows.strides, strict=True)
+            )
+            target = out[(slice(None), *index)]
+            if not _taps(phase):
+                scattered.append(Copy(np.broadcast_to(zeros(1)[0:1].reshape(()), target.shape), target))
+                continue
+            result = floats_at(address, target.shape)
+            address += result.nbytes
+            parameters = self._product(phase, rows, self._windows(x, phase, binding), result, start, binding)
+            binding.call("irx_product", parameters, g.images * g.groups * -(-_pixels(phase) // rows))
+            start += len(self.weights) * _taps(phase) // sum(map(_taps, self.phases))
+            scattered.append(Copy(result, target))
+        bind_copies(scattered, binding)
+
+    def _windows(self, x: np.ndarray, phase: Phase, binding: Binding) -> Windows:
+        kernel, counts = (tuple(len(axis.taps) for axis in phase), tuple(axis.count for axis in phase))
+        one = (1,) * len(phase)
+        windows = SlidingWindows(kernel, one, tuple(axis.step for axis in phase), one, one, counts)
+        made = windows_of(x, windows, zeros(self.geometry.inputs), binding)
+        # The first pixel may lie before the data or inside of it.
+        made.pads = three([-axis.first for axis in phase], 0)
+        return made
+
+    def _product(
+        self, phase: Phase, rows: int, windows: Windows, result: np.ndarray, start: int, binding: Binding
+    ) -> Product:
+        g = self.geometry
+        channels, panels = g.groups * g.outputs, -(-g.outputs // (self.panel * loaded().vector))
+        weights = binding.address(self.weights) + 4 * start
+        return Product(
+            windows, weights, 0, None, binding.address(result), _pixels(phase) * channels, channels, 1, None, g.inputs,
+            g.groups, g.outputs, self.panel, _pixels(phase), rows, panels, -np.inf, np.inf,
+        )  # fmt: skip
+
+
+def _taps(phase: Phase) -> int:
+    return math.prod(len(axis.taps) for axis in phase)
+
+
+def _pixels(phase: Phase) -> int:
+    return math.prod(axis.count for axis in phase)
+
+
+@kernels("ConvolutionBackpropData", since=1)
+def convolution_backprop_data(task: Task) -> Iterator[Candidate]:
+    """Constant weights, f32, up to three spatial axes."""
+    return _candidates(task, grouped=False)
+
+
+@kernels("GroupConvolutionBackpropData", since=1)
+def group_convolution_backprop_data(task: Task) -> Iterator[Candidate]:
+    """The same in groups."""
+    return _candidates(task, grouped=True)
+
+
+def _candidates(task: Task, grouped: bool) -> Iterator[Candidate]:
+    if not is_available(task) or task.constants[1] is None or task.inputs[0].element is not F32:
+        return
+    if 0 in (*task.shape(0), *task.shape(1), *task.output_shape()) or len(task.shape(0)) > 5 or not can_follow(task):
+        return
+    g = backprop_geometry(task, grouped)
+    if g.unrolled > _UNROLLED:
+        return
+    cost = STEP + _COPY * math.prod(task.output_shape())
+    for phase in g.phases:
+        pixels, taps = _pixels(phase), _taps(phase)
+        cost += _PHASE + g.images * (g.groups * product_cost(pixels, taps * g.inputs, g.outputs) + pixels * taps * 3)
+    copies = not is_channels_last(task.input_orders[0]) and math.prod(g.sizes) > 1
+    if copies:
+        cost += STEP + _COPY * math.prod(task.shape(0))
+    make = functools.partial(NativeTransposed, task, g, copies)
+    yield Candidate(cost, lambda: followed(make(), task))
