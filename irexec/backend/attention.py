@@ -42,7 +42,7 @@ def _attention_kernels(task: Task) -> list[Candidate]:
     """For f32 where scores have the rows of the query and the columns of the key."""
     if task.dtype(0) != _F32:
         return []
-    sizes = _Sizes.of(task)
+    sizes = AttentionSizes.of(task)
     if sizes is None:
         return []
     rows, tiles = _Rows.of(sizes), _Tiles.of(task, sizes)
@@ -53,7 +53,7 @@ def _attention_kernels(task: Task) -> list[Candidate]:
 
 
 @dataclass(frozen=True)
-class _Sizes:
+class AttentionSizes:
     """Shapes (leading..., rows, width) of query, (..., columns, width) of key, (..., columns, values) of value."""
 
     leading: tuple[int, ...]
@@ -63,7 +63,7 @@ class _Sizes:
     values: int
 
     @staticmethod
-    def of(task: Task) -> _Sizes | None:
+    def of(task: Task) -> AttentionSizes | None:
         """None where a size is 0, no axis leads, or mask or sink have more rows or columns than query and key."""
         query, key, value = (task.shape(i) for i in range(3))
         rows, columns = query[-2], key[-2]
@@ -76,7 +76,7 @@ class _Sizes:
             or any(shape != (rows, columns) for shape in scores)
         ):
             return None
-        return _Sizes(leading, rows, columns, query[-1], value[-1])
+        return AttentionSizes(leading, rows, columns, query[-1], value[-1])
 
     @property
     def matrices(self) -> int:
@@ -97,7 +97,7 @@ class _Operands:
     causal: bool
 
     @staticmethod
-    def of(task: Task, sizes: _Sizes, inputs: Sequence[Any]) -> _Operands:
+    def of(task: Task, sizes: AttentionSizes, inputs: Sequence[Any]) -> _Operands:
         query, key, value, mask, scale, sink = (*inputs, None, None, None)[:6]
         causal = task.attributes["causal"]
         if causal and not _is_finite(value):
@@ -136,13 +136,13 @@ class _Block:
         return (*self.matrices, self.rows)
 
 
-def _count(sizes: _Sizes, together: int, rows: int) -> int:
+def _count(sizes: AttentionSizes, together: int, rows: int) -> int:
     """Number of blocks of so many matrices and rows."""
     *outer, last = sizes.leading
     return math.prod(outer) * -(-last // together) * -(-sizes.rows // rows)
 
 
-def _cut(sizes: _Sizes, together: int, rows: int) -> list[_Block]:
+def _cut(sizes: AttentionSizes, together: int, rows: int) -> list[_Block]:
     """Blocks of so many matrices and rows."""
     *outer, last = sizes.leading
     singles = [[slice(i, i + 1) for i in range(length)] for length in outer]
@@ -155,12 +155,12 @@ def _cut(sizes: _Sizes, together: int, rows: int) -> list[_Block]:
 class _Rows:
     """Blocks of so many whole rows of scores, of so many matrices."""
 
-    sizes: _Sizes
+    sizes: AttentionSizes
     together: int
     rows: int
 
     @staticmethod
-    def of(sizes: _Sizes) -> _Rows:
+    def of(sizes: AttentionSizes) -> _Rows:
         row = 4 * sizes.columns
         rows = max(1, min(sizes.rows, _SCORES // row))
         together = max(1, min(sizes.leading[-1], _SCORES // (row * rows))) if rows == sizes.rows else 1
@@ -226,7 +226,7 @@ class _Tiles:
         one: estimated nanoseconds of a matrix.
     """
 
-    sizes: _Sizes
+    sizes: AttentionSizes
     rows: int
     tile: int
     tiles: int
@@ -236,7 +236,7 @@ class _Tiles:
     one: float
 
     @staticmethod
-    def of(task: Task, sizes: _Sizes) -> _Tiles:
+    def of(task: Task, sizes: AttentionSizes) -> _Tiles:
         limit = UNPACKED_LIMIT // max(sizes.width, sizes.values)
         row_tiles = -(-sizes.rows // max(16, min(_LONGEST, 2 * math.isqrt(limit // 2))))
         rows = -(-sizes.rows // row_tiles)
@@ -266,7 +266,7 @@ class _Tiles:
         return 4 * self.together * (packed + scores + self.rows * (s.width + s.values + 2) + by_rows) + 2048
 
 
-def _cost_of_a_matrix(task: Task, sizes: _Sizes, rows: int) -> float:
+def _cost_of_a_matrix(task: Task, sizes: AttentionSizes, rows: int) -> float:
     elements = sizes.rows * sizes.columns
     cost = elements * (2 * (sizes.width + sizes.values) / 105 + 0.85) * (1 + 16 / rows)
     cost += TRANSPOSED_COPY * (sizes.rows * sizes.width + sizes.columns * (sizes.width + sizes.values) / 2)

@@ -10,6 +10,8 @@ import pytest
 from irexec.backend import attention
 from irexec.backend.attention import RowAttention, TiledAttention
 from irexec.backend.kernel import Kernel
+from irexec.backend.native.calls import NativeKernel
+from irexec.native.library import library
 from irexec.testing.tasks import candidates, run_kernel, task_of
 
 # (leading axes of query and of key, rows, columns, width, width of the value)
@@ -56,10 +58,12 @@ def given(
 def check(inputs: list[np.ndarray], causal: bool, threads: int = 1, largest: float = 0) -> list[Kernel]:
     """``largest`` is the largest score: it is rounded to a 2**-24 of itself, in another way by each BLAS, and becomes an exponent."""
     rounding = largest * 2**-23
-    task = task_of("ScaledDotProductAttention", "opset13", inputs, {"causal": causal}, threads=threads)
+    task = task_of("ScaledDotProductAttention", "opset13", inputs, {"causal": causal}, threads=threads, native=True)
     expected = task.definition(*inputs, causal=causal)
     found = candidates(task)
-    assert [type(kernel) for kernel in found] == [RowAttention, TiledAttention]
+    native = [kernel for kernel in found if isinstance(kernel, NativeKernel)]
+    assert len(native) == (library() is not None)
+    assert [type(kernel) for kernel in found if kernel not in native] == [RowAttention, TiledAttention]
     for kernel in found:
         (actual,) = run_kernel(kernel, task, inputs)
         np.testing.assert_allclose(
@@ -198,3 +202,15 @@ def test_selected_by_cost(rows: int, columns: int, expected: type[Kernel]) -> No
     inputs = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
     found = candidates(task_of("ScaledDotProductAttention", "opset13", inputs, {"causal": False}))
     assert type(min(found, key=lambda kernel: kernel.cost)) is expected
+
+
+@pytest.mark.skipif(library() is None, reason="the C library is not built")
+@pytest.mark.parametrize("causal", [False, True])
+def test_two_threads_compute_the_same_bits(causal: bool) -> None:
+    inputs = given(SIZES[4], None, False, False)
+    results = []
+    for threads in (1, 2):
+        task = task_of("ScaledDotProductAttention", "opset13", inputs, {"causal": causal}, threads=threads, native=True)
+        (kernel,) = (kernel for kernel in candidates(task) if isinstance(kernel, NativeKernel))
+        results.append(run_kernel(kernel, task, inputs)[0])
+    assert np.array_equal(*results)

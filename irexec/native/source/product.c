@@ -6,7 +6,7 @@
  * the whole depth. Bias is what the sums begin with; clamping and the chain follow while the tile is in cache.
  */
 #include "chain.h"
-#include "elementary.h"
+#include "micro.h"
 #include "windows.h"
 
 typedef struct {
@@ -23,66 +23,6 @@ typedef struct {
     i64 rows, row_block, panel_block;
     double low, high;
 } product;
-
-/* Rows of a tile, of up to two vectors and of three. */
-#if VECTOR == 16
-enum { ROWS = 8, ROWS_3 = 8 };
-#elif VECTOR == 8
-enum { ROWS = 6, ROWS_3 = 4 };
-#else
-enum { ROWS = 4, ROWS_3 = 4 };
-#endif
-
-/* R rows of V vectors: the bias and the sums over all taps, clamped, written to rows `to_row` floats apart. */
-#define MICRO(R, V)                                                                                                   \
-    static void micro_##R##_##V(const product *p, const float *const *table, i64 pitch, i64 taps, const float *b,     \
-                                const float *bias, float *to, i64 to_row)                                             \
-    {                                                                                                                 \
-        const i64 depth = p->depth;                                                                                   \
-        vf sum[R][V];                                                                                                 \
-        for (int v = 0; v < V; v++)                                                                                   \
-            for (int r = 0; r < R; r++) sum[r][v] = load(bias + v * VECTOR);                                          \
-        for (i64 tap = 0; tap < taps; tap++, table += pitch) {                                                        \
-            const float *row[R];                                                                                      \
-            for (int r = 0; r < R; r++) row[r] = table[r];                                                            \
-            for (i64 k = 0; k < depth; k++, b += V * VECTOR) {                                                        \
-                vf weight[V];                                                                                         \
-                for (int v = 0; v < V; v++) weight[v] = load(b + v * VECTOR);                                         \
-                for (int r = 0; r < R; r++)                                                                           \
-                    for (int v = 0; v < V; v++) sum[r][v] += weight[v] * row[r][k];                                   \
-            }                                                                                                         \
-        }                                                                                                             \
-        if (p->low > -__builtin_inf() || p->high < __builtin_inf()) {                                                 \
-            const vf low = spread((float)p->low), high = spread((float)p->high);                                      \
-            for (int r = 0; r < R; r++)                                                                               \
-                for (int v = 0; v < V; v++) sum[r][v] = clamped(sum[r][v], low, high);                                \
-        }                                                                                                             \
-        for (int r = 0; r < R; r++)                                                                                   \
-            for (int v = 0; v < V; v++) store(to + r * to_row + v * VECTOR, sum[r][v]);                               \
-    }
-
-typedef void micro(const product *, const float *const *, i64, i64, const float *, const float *, float *, i64);
-
-MICRO(1, 1)
-MICRO(1, 2)
-MICRO(1, 3)
-#if VECTOR == 16
-MICRO(8, 1)
-MICRO(8, 2)
-MICRO(8, 3)
-static micro *const several[] = {micro_8_1, micro_8_2, micro_8_3};
-#elif VECTOR == 8
-MICRO(6, 1)
-MICRO(6, 2)
-MICRO(4, 3)
-static micro *const several[] = {micro_6_1, micro_6_2, micro_4_3};
-#else
-MICRO(4, 1)
-MICRO(4, 2)
-MICRO(4, 3)
-static micro *const several[] = {micro_4_1, micro_4_2, micro_4_3};
-#endif
-static micro *const one[] = {micro_1_1, micro_1_2, micro_1_3};
 
 /* Runs the chain on a tile and writes it to the result. */
 static void end_tile(const product *p, const place *at, i64 pitch, float *tile)
@@ -106,7 +46,8 @@ static void multiply_panel(const product *p, place at, i64 vectors, const float 
                            i64 count)
 {
     float tile[8 * 3 * VECTOR] __attribute__((aligned(64))), bias[3 * VECTOR] = {0};
-    const i64 width = vectors * VECTOR, taps = taps_of(&p->window), first = at.row;
+    const sums s = {taps_of(&p->window), p->depth, p->low, p->high};
+    const i64 width = vectors * VECTOR, first = at.row;
     const i64 rows = vectors == 3 ? ROWS_3 : ROWS;
     const int is_direct = !p->after && p->out_column == 1 && at.columns == width;
     if (p->bias) memcpy(bias, p->bias + at.column, (size_t)at.columns * sizeof(float));
@@ -117,9 +58,9 @@ static void multiply_panel(const product *p, place at, i64 vectors, const float 
         micro *run = at.rows == 1 ? one[vectors - 1] : several[vectors - 1];
         if (is_direct && (at.rows == 1 || at.rows == rows)) {
             float *out = p->out + at.image * p->out_image + at.row * p->out_row + at.column;
-            run(p, table + r, pitch, taps, b, bias, out, p->out_row);
+            run(&s, table + r, pitch, b, bias, out, p->out_row);
         } else {
-            run(p, table + r, pitch, taps, b, bias, tile, width);
+            run(&s, table + r, pitch, b, bias, tile, width);
             end_tile(p, &at, width, tile);
         }
     }
@@ -164,18 +105,7 @@ EXPORT void irx_pack(const void *parameters, i64 block, char *scratch)
     const packing *p = parameters;
     const i64 image = block / p->panels_each, width = p->panel * VECTOR;
     const i64 start = block % p->panels_each * width, columns = smaller(width, p->columns - start);
-    const i64 pitch = (columns + VECTOR - 1) / VECTOR * VECTOR;
     const i64 padded = (p->columns + VECTOR - 1) / VECTOR * VECTOR;
     const float *from = p->matrix + image * p->image + start * p->column;
-    float *out = p->out + (image * padded + start) * p->depth;
-    if (p->column == 1) {
-        for (i64 k = 0; k < p->depth; k++, out += pitch) {
-            memcpy(out, from + k * p->row, (size_t)columns * sizeof(float));
-            for (i64 c = columns; c < pitch; c++) out[c] = 0.0f;
-        }
-        return;
-    }
-    if (columns < pitch) memset(out, 0, (size_t)(p->depth * pitch) * sizeof(float));
-    for (i64 c = 0; c < columns; c++)
-        for (i64 k = 0; k < p->depth; k++) out[k * pitch + c] = from[k * p->row + c * p->column];
+    pack_panel(from, p->row, p->column, p->depth, columns, p->out + (image * padded + start) * p->depth);
 }

@@ -2,10 +2,7 @@
  *
  * The exponentials of a row, or of all rows of some columns, stay in the thread's scratch until their sum is known.
  */
-#include "elementary.h"
-#include "rows.h"
-
-INLINE vf larger_of(vf a, vf b) { return choose((vi)(a > b), a, b); }
+#include "softmax.h"
 
 typedef struct {
     operand data; /* columns follow each other */
@@ -15,45 +12,6 @@ typedef struct {
     i64 block; /* rows of a block, or columns of a slab */
     i64 logarithm;
 } softmax;
-
-/* The maximum of a row; NaN is left out, since the sum of exponentials has it anyway. */
-static float row_maximum(const float *x, i64 size)
-{
-    const i64 most = whole(size);
-    vf m0 = spread(-__builtin_inff()), m1 = m0, m2 = m0, m3 = m0;
-    i64 k = 0;
-    for (; k + 4 * VECTOR <= most; k += 4 * VECTOR) {
-        m0 = larger_of(load(x + k), m0), m1 = larger_of(load(x + k + VECTOR), m1);
-        m2 = larger_of(load(x + k + 2 * VECTOR), m2), m3 = larger_of(load(x + k + 3 * VECTOR), m3);
-    }
-    for (; k < most; k += VECTOR) m0 = larger_of(load(x + k), m0);
-    if (most < size) m1 = larger_of(load_part(x + most, size - most, -__builtin_inff()), m1);
-    return maximum_of(larger_of(larger_of(m0, m1), larger_of(m2, m3)));
-}
-
-/* One row to `out`, whose size is in whole vectors, with zeros or anything at its end: exponentials and their sum, or
- * for the logarithm what is left of x without the maximum. */
-static float exponentials(const float *x, i64 size, i64 is_logarithm, float *out)
-{
-    const vf highest = spread(row_maximum(x, size));
-    double all = 0.0;
-    for (i64 first = 0; first < size; first += CHUNK) {
-        const i64 last = smaller(size, first + CHUNK), end = first + whole(last - first);
-        vf sum = spread(0.0f);
-        for (i64 k = first; k < end; k += VECTOR) {
-            const vf d = load(x + k) - highest, e = exponential(d);
-            store(out + k, is_logarithm ? d : e);
-            sum += e;
-        }
-        if (end < last) {
-            const vf d = load_part(x + end, last - end, -__builtin_inff()) - highest, e = exponential(d);
-            store(out + end, is_logarithm ? d : e);
-            sum += e;
-        }
-        all += sum_of(sum);
-    }
-    return (float)all;
-}
 
 INLINE vf finished(vf x, vf by, i64 is_logarithm) { return is_logarithm ? x - by : x * by; }
 
@@ -74,8 +32,9 @@ EXPORT void irx_softmax_rows(const void *parameters, i64 block, char *scratch)
         const i64 rows = smaller(height, end - row);
         for (i64 r = 0; r < rows; r++) {
             float *out = buffer + r * pitch;
-            const vf sum = spread(exponentials(x + (row + r) * p->data.row, size, is_logarithm, out));
-            const vf by = divisor(sum, is_logarithm);
+            const float *from = x + (row + r) * p->data.row;
+            const float sum = exponentials(from, size, row_maximum(from, size), is_logarithm, out);
+            const vf by = divisor(spread(sum), is_logarithm);
             for (i64 c = 0; c < size; c += VECTOR) store(out + c, finished(load(out + c), by, is_logarithm));
         }
         for (i64 c = 0; c < p->columns; c += width) {

@@ -1,0 +1,114 @@
+"""ScaledDotProductAttention by the C library."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from ctypes import c_double, c_int64, c_void_p
+from typing import Any
+
+import numpy as np
+
+from irexec.backend.attention import AttentionSizes
+from irexec.backend.kernel import Candidate, Task
+from irexec.backend.native.calls import Binding, NativeKernel, is_available, merged_strides
+from irexec.backend.native.convolution import STEP
+from irexec.backend.native.panels import padded, panel_of, product_cost
+from irexec.backend.registry import kernels
+from irexec.dtypes.elements import BOOLEAN, F32
+
+# Bytes of the scores of a group of rows, and its rows at most.
+_SCORES, _GROUP = 1 << 16, 48
+# Nanoseconds to pack a value, of a score, and of a row.
+_PACK, _SCORE, _ROW = 0.4, 0.4, 30.0
+
+
+class Matrices(ctypes.Structure):
+    """See irexec/native/source/attention.c."""
+
+    _fields_ = (
+        ("base", c_void_p), ("outer", c_int64), ("inner", c_int64), ("row", c_int64), ("column", c_int64),
+    )  # fmt: skip
+
+
+class AttentionParameters(ctypes.Structure):
+    """See irexec/native/source/attention.c."""
+
+    _fields_ = (
+        ("query", Matrices), ("key", Matrices), ("value", Matrices), ("mask", Matrices), ("sink", Matrices),
+        ("out", Matrices), ("scale", c_void_p), ("factor", c_double), ("outer", c_int64), ("inner", c_int64),
+        ("rows", c_int64), ("columns", c_int64), ("width", c_int64), ("values", c_int64), ("row_block", c_int64),
+        ("group", c_int64), ("key_panel", c_int64), ("value_panel", c_int64), ("mask_kind", c_int64),
+        ("causal", c_int64),
+    )  # fmt: skip
+
+
+class NativeAttention(NativeKernel):
+    """Blocks of rows of single matrices."""
+
+    def __init__(self, task: Task, sizes: AttentionSizes) -> None:
+        s = self.sizes = sizes
+        self.causal = task.attributes["causal"]
+        mask = task.inputs[3].element if task.has_input(3) and not self.causal else None
+        self.mask_kind = 0 if mask is None else 2 if mask is BOOLEAN else 1
+        pitch = padded(s.columns)
+        self.group = min(_GROUP, max(8, _SCORES // (4 * pitch) // 8 * 8), -(-s.rows // 8) * 8)
+        parts = 1 if task.threads == 1 else max(1, min(4 * task.threads // s.matrices, s.rows // 64))
+        self.row_block = -(-s.rows // parts)
+        self.algorithm = "C, attention by blocks of rows"
+        rows = self.group + 8
+        packed = pitch * s.width + padded(s.values) * s.columns
+        self.reserve(8 * rows + 4 * (packed + rows * (s.width + pitch + padded(s.values))))
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        s = self.sizes
+        query, key, value, mask, scale, sink = (*inputs, None, None, None)[:6]
+        out, strides = binding.written(outputs[0], self._axes())
+        if scale is not None and not scale.flags.c_contiguous:
+            binding.repeatable, scale = False, scale.copy()
+        parameters = AttentionParameters(
+            self._matrices(query, (s.rows, s.width), binding), self._matrices(key, (s.columns, s.width), binding),
+            self._matrices(value, (s.columns, s.values), binding),
+            self._matrices(mask if self.mask_kind else None, (s.rows, s.columns), binding),
+            self._matrices(sink, (s.rows, 1), binding), Matrices(binding.address(out), *strides),
+            None if scale is None else binding.address(scale), 1 / math.sqrt(s.width), math.prod(s.leading[:-1]),
+            s.leading[-1], s.rows, s.columns, s.width, s.values, self.row_block, self.group, panel_of(s.columns),
+            panel_of(s.values), self.mask_kind, int(self.causal),
+        )  # fmt: skip
+        binding.call("irx_attention", parameters, s.matrices * -(-s.rows // self.row_block))
+
+    def _axes(self) -> tuple[tuple[int, ...], ...]:
+        count = len(self.sizes.leading)
+        return tuple(range(count - 1)), (count - 1,), (count,), (count + 1,)
+
+    def _matrices(self, array: np.ndarray | None, sizes: tuple[int, int], binding: Binding) -> Matrices:
+        if array is None:
+            return Matrices()
+        whole = np.broadcast_to(array, (*self.sizes.leading, *sizes))
+        strides = merged_strides(whole, self._axes())
+        if strides is None:
+            binding.repeatable = False
+            whole = np.ascontiguousarray(whole)
+            strides = merged_strides(whole, self._axes())
+            assert strides is not None, "it is in order"
+        return Matrices(binding.address(whole), *strides)
+
+
+@kernels("ScaledDotProductAttention", since=13)
+def attention(task: Task) -> Iterator[Candidate]:
+    """f32, with an f32 or boolean mask."""
+    given = [fact.element for i, fact in enumerate(task.inputs) if i != 3 and fact.element is not None]
+    if not is_available(task) or any(element is not F32 for element in given):
+        return
+    if task.has_input(3) and task.inputs[3].element not in (F32, BOOLEAN):
+        return
+    sizes = AttentionSizes.of(task)
+    if sizes is None or (task.has_input(5) and task.shape(5)[-1:] not in ((), (1,))):
+        return
+    s = sizes
+    products = product_cost(s.rows, s.width, s.columns) + product_cost(s.rows, s.columns, s.values)
+    work = products + _PACK * s.columns * (s.width + s.values) + s.rows * (_SCORE * s.columns + _ROW)
+    yield Candidate(STEP + s.matrices * work, functools.partial(NativeAttention, task, sizes), runs_chain=False)

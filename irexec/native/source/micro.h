@@ -1,0 +1,89 @@
+/* Sums of products in registers: several rows, to which a table points, by a panel of packed columns. */
+#ifndef MICRO_H
+#define MICRO_H
+
+#include "elementary.h"
+
+/* Floats of a row: `depth` of each tap; and the range that the sums are clamped to. */
+typedef struct {
+    i64 taps, depth;
+    double low, high;
+} sums;
+
+/* Rows of a tile, of up to two vectors and of three. */
+#if VECTOR == 16
+enum { ROWS = 8, ROWS_3 = 8 };
+#elif VECTOR == 8
+enum { ROWS = 6, ROWS_3 = 4 };
+#else
+enum { ROWS = 4, ROWS_3 = 4 };
+#endif
+
+/* R rows of V vectors: the bias and the sums over all taps, clamped, written to rows `to_row` floats apart. */
+#define MICRO(R, V)                                                                                                   \
+    static void micro_##R##_##V(const sums *p, const float *const *table, i64 pitch, const float *b,                  \
+                                const float *bias, float *to, i64 to_row)                                             \
+    {                                                                                                                 \
+        const i64 depth = p->depth, taps = p->taps;                                                                   \
+        vf sum[R][V];                                                                                                 \
+        for (int v = 0; v < V; v++)                                                                                   \
+            for (int r = 0; r < R; r++) sum[r][v] = load(bias + v * VECTOR);                                          \
+        for (i64 tap = 0; tap < taps; tap++, table += pitch) {                                                        \
+            const float *row[R];                                                                                      \
+            for (int r = 0; r < R; r++) row[r] = table[r];                                                            \
+            for (i64 k = 0; k < depth; k++, b += V * VECTOR) {                                                        \
+                vf weight[V];                                                                                         \
+                for (int v = 0; v < V; v++) weight[v] = load(b + v * VECTOR);                                         \
+                for (int r = 0; r < R; r++)                                                                           \
+                    for (int v = 0; v < V; v++) sum[r][v] += weight[v] * row[r][k];                                   \
+            }                                                                                                         \
+        }                                                                                                             \
+        if (p->low > -__builtin_inf() || p->high < __builtin_inf()) {                                                 \
+            const vf low = spread((float)p->low), high = spread((float)p->high);                                      \
+            for (int r = 0; r < R; r++)                                                                               \
+                for (int v = 0; v < V; v++) sum[r][v] = clamped(sum[r][v], low, high);                                \
+        }                                                                                                             \
+        for (int r = 0; r < R; r++)                                                                                   \
+            for (int v = 0; v < V; v++) store(to + r * to_row + v * VECTOR, sum[r][v]);                               \
+    }
+
+typedef void micro(const sums *, const float *const *, i64, const float *, const float *, float *, i64);
+
+MICRO(1, 1)
+MICRO(1, 2)
+MICRO(1, 3)
+#if VECTOR == 16
+MICRO(8, 1)
+MICRO(8, 2)
+MICRO(8, 3)
+static micro *const several[] = {micro_8_1, micro_8_2, micro_8_3};
+#elif VECTOR == 8
+MICRO(6, 1)
+MICRO(6, 2)
+MICRO(4, 3)
+static micro *const several[] = {micro_6_1, micro_6_2, micro_4_3};
+#else
+MICRO(4, 1)
+MICRO(4, 2)
+MICRO(4, 3)
+static micro *const several[] = {micro_4_1, micro_4_2, micro_4_3};
+#endif
+static micro *const one[] = {micro_1_1, micro_1_2, micro_1_3};
+
+/* Packs a panel of a matrix (depth, columns) of any strides, padded with zeros to whole vectors. */
+INLINE void pack_panel(const float *from, i64 row, i64 column, i64 depth, i64 columns, float *out)
+{
+    const i64 pitch = (columns + VECTOR - 1) / VECTOR * VECTOR;
+    if (column == 1) {
+        for (i64 k = 0; k < depth; k++, out += pitch) {
+            memcpy(out, from + k * row, (size_t)columns * sizeof(float));
+            for (i64 c = columns; c < pitch; c++) out[c] = 0.0f;
+        }
+        return;
+    }
+    if (columns < pitch) memset(out, 0, (size_t)(depth * pitch) * sizeof(float));
+    for (i64 c = 0; c < columns; c++)
+        for (i64 k = 0; k < depth; k++) out[k * pitch + c] = from[k * row + c * column];
+}
+
+#endif
