@@ -162,7 +162,7 @@ def test_rows_that_finite_masks_hide_wholly(mask: float) -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("which", [0, 1, 3])
 def test_queries_keys_and_masks_that_are_not_finite(which: int, bad: float) -> None:
-    """What is not finite is in the rows in which the reference kernel has it, and in no others."""
+    """Rows without finite values are those of the reference kernel, and no others."""
     for causal in (False, True):
         inputs = given(SIZES[4], "infinite", False, False)
         inputs[which][0, 0, 7, 3] = bad
