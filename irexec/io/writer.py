@@ -87,6 +87,9 @@ class Writer:
         _check(model)
         net = _element("net", {"name": model.name, "version": str(model.version)}, "of the model")
         self._graph(net, model, "of the model")
+        if self._offsets and not self._size:
+            # OpenVINO has no pointer to a Constant in an empty file, even to one without elements.
+            self._sink(b"\0")
         _set(net, record(), "of the model")
         return f'<?xml version="1.0"?>\n{indented(net)}'.encode()
 

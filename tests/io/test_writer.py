@@ -13,7 +13,7 @@ import pytest
 from lxml import etree
 
 import irexec
-from irexec import Dim, ModelError, io
+from irexec import Dim, ModelError, io, opset
 from irexec.dtypes.elements import F32, I64
 from irexec.io.payload import GraphPayload, LayerPayload
 from irexec.ir.constants import Constant
@@ -288,3 +288,13 @@ def test_what_lies_beside_another_name_is_not_replaced(name: str, tmp_path: Path
         irexec.save_model(builder.model(), tmp_path / name)
     assert (tmp_path / "labels.bin").read_bytes() == b"the user's"
     assert [path.name for path in tmp_path.iterdir()] == ["labels.bin"]
+
+
+def test_constants_without_elements_have_a_file_with_a_byte(tmp_path: Path) -> None:
+    """OpenVINO refuses a Constant in an empty .bin."""
+    x = opset.parameter(["?", 3], "f32", name="x")
+    irexec.Model([opset.reduce_max(x, np.zeros(0, np.int64))], [x]).save(tmp_path / "m.xml")
+    assert (tmp_path / "m.bin").read_bytes() == b"\0"
+    assert irexec.validate(tmp_path / "m.xml") == []
+    ov = pytest.importorskip("openvino")
+    assert str(ov.Core().read_model(tmp_path / "m.xml").output(0).partial_shape) == "[?,3]"
