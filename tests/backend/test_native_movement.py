@@ -129,3 +129,15 @@ def test_repeated_data() -> None:
 def test_rotated_data() -> None:
     for shift, axes in (([3], [1]), ([1, -9], [0, 3]), ([2], [1, -2]), ([1, 1], [2, 2])):
         assert check_kernels("Roll", "opset7", [data((2, 6, 4, 5)), np.array(shift), np.array(axes)], constants=[1, 2])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@pytest.mark.parametrize(
+    ("indices", "axis"), [([0, 2, -1], 1), ([[3, 0], [-4, 1]], 0), (1, 2), ([2, -5, 9], -1), ([4], 0)]
+)
+def test_gather_at_run_time(dtype: Any, kind: Any, indices: list, axis: int) -> None:
+    """Indices out of range give zeros."""
+    inputs = [data((4, 3, 5), dtype), np.array(indices, kind), np.array(axis)]
+    found = check_kernels("Gather", "opset8", inputs, constants=[2])
+    assert {kernel.algorithm for kernel in found} == {"C, gathered slices"}

@@ -17,6 +17,7 @@ AXES = 8
 
 # Bytes of a block.
 _BLOCK = 1 << 16
+_F32 = np.dtype(np.float32)
 
 
 class CCopy(ctypes.Structure):
@@ -74,17 +75,17 @@ def bind_copies(copies: Sequence[Copy], binding: Binding) -> None:
     binding.call("irx_move", Movement(binding.pointer(bound)), last)
 
 
-def floats_at(address: int, shape: Sequence[int]) -> np.ndarray:
-    """The array of f32 at an address: a part of the scratch."""
-    size = math.prod(shape)
-    return np.ctypeslib.as_array((ctypes.c_float * size).from_address(address)).reshape(shape)
+def array_at(address: int, shape: Sequence[int], dtype: np.dtype = _F32) -> np.ndarray:
+    """The array at an address, a part of the scratch."""
+    size = math.prod(shape) * dtype.itemsize
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address)).view(dtype).reshape(shape)
 
 
 def channels_last(x: np.ndarray, address: int, binding: Binding) -> np.ndarray:
     """Add a copy of images (N, C, spatial...) to an address, where channels follow each other. Returns the copy, whose
     axes are those of the images."""
     last = np.moveaxis(x, 1, -1)
-    copied = floats_at(address, last.shape)
+    copied = array_at(address, last.shape)
     bind_copies([Copy(last, copied)], binding)
     return np.moveaxis(copied, -1, 1)
 

@@ -14,7 +14,7 @@ from irexec.backend.convolution.geometry import is_channels_last
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.native.calls import Binding, NativeKernel, is_available, loaded
 from irexec.backend.native.convolution import STEP, Product, zeros
-from irexec.backend.native.copies import Copy, bind_copies, channels_last, floats_at
+from irexec.backend.native.copies import Copy, array_at, bind_copies, channels_last
 from irexec.backend.native.following import can_follow, followed
 from irexec.backend.native.panels import pack, panel_of, product_cost
 from irexec.backend.native.windows import Windows, row_block, table_bytes, three, windows_of
@@ -83,7 +83,7 @@ class NativeTransposed(NativeKernel):
             if not _taps(phase):
                 scattered.append(Copy(np.broadcast_to(zeros(1)[0:1].reshape(()), target.shape), target))
                 continue
-            result = floats_at(address, target.shape)
+            result = array_at(address, target.shape)
             address += result.nbytes
             parameters = self._product(phase, rows, self._windows(x, phase, binding), result, start, binding)
             binding.call("irx_product", parameters, g.images * g.groups * -(-_pixels(phase) // rows))

@@ -150,3 +150,31 @@ EXPORT void irx_move(const void *parameters, i64 block, char *scratch)
         move_plane(c, data, out, first, rows);
     }
 }
+
+typedef struct {
+    const char *data; /* (outer, size, bytes), the last one without gaps */
+    char *out;        /* (outer, count, bytes), as well */
+    const char *indices;
+    i64 data_outer, data_row, out_outer, out_row; /* strides in bytes */
+    i64 wide;                                     /* whether indices have 8 bytes, or 4 */
+    i64 size, count, bytes, rows_each;
+} gather;
+
+/* Rows at indices that are known at run time: negative ones count from the end, others out of range give zeros.
+ * Block: an outer position and some indices, the indices changing fastest. */
+EXPORT void irx_gather(const void *parameters, i64 block, char *scratch)
+{
+    (void)scratch;
+    const gather *g = parameters;
+    const i64 blocks = (g->count + g->rows_each - 1) / g->rows_each;
+    const i64 first = block % blocks * g->rows_each, outer = block / blocks;
+    for (i64 i = first; i < smaller(first + g->rows_each, g->count); i++) {
+        i64 index = g->wide ? ((const i64 *)g->indices)[i] : ((const int32_t *)g->indices)[i];
+        if (index < 0) index += g->size;
+        char *out = g->out + outer * g->out_outer + i * g->out_row;
+        if (index >= 0 && index < g->size)
+            memcpy(out, g->data + outer * g->data_outer + index * g->data_row, (size_t)g->bytes);
+        else
+            memset(out, 0, (size_t)g->bytes);
+    }
+}
