@@ -46,7 +46,7 @@ def address(level: str, cases: int, tests: list[str]) -> int:
             "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
             "PYTHONMALLOC": "malloc",
         }
-        commands = [["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]]
+        commands = [["-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]]
         if cases:
             commands.append(["-m", "tests.fuzz", "--target", "graphs", "--cases", str(cases), *_UNLIMITED])
         codes = [
