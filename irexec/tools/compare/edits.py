@@ -200,7 +200,7 @@ def _with_other_integers(node: Node, i: int, source: Node) -> Iterator[Edit]:
 
 
 def _other_integers(node: Node, i: int, values: np.ndarray) -> Iterator[np.ndarray]:
-    flat = values.ravel()
+    flat, limits = values.ravel(), np.iinfo(values.dtype)
     is_order = node.type == "Transpose" and i == 1
     if is_order and flat.size <= _ORDERS:
         orders = itertools.permutations(range(flat.size))
@@ -213,6 +213,9 @@ def _other_integers(node: Node, i: int, values: np.ndarray) -> Iterator[np.ndarr
             yield moved.reshape(values.shape)
     for k in range(0 if is_order else flat.size):
         for value in _near(node, int(flat[k]), flat.size):
+            if not limits.min <= value <= limits.max:
+                # The end of a Slice is often the largest integer.
+                continue
             moved = flat.copy()
             moved[k] = value
             yield moved.reshape(values.shape)

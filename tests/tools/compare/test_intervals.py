@@ -8,6 +8,7 @@ from irexec import Builder, Model
 from irexec.ir.graph import Value
 from irexec.tools.compare import compare
 from irexec.tools.compare.backwards import depends
+from irexec.tools.compare.edits import Theirs, edits
 from irexec.tools.compare.rows import positions
 from irexec.tools.compare.sides import ordered
 from tests.tools.compare.test_evidence import likely
@@ -271,3 +272,11 @@ def test_two_of_many_operands_are_exchanged_on_trial() -> None:
     x = {"x": -np.abs(RNG.normal(size=(1, 3, 5, 8))).astype(np.float32)}
     assert compare(model("A"), model("B"), x).agrees
     assert likely(compare(model("A"), model("B", True), x)) == ["pads"]
+
+
+def test_the_largest_integer_has_no_larger_one() -> None:
+    b = Builder("b")
+    end = np.array([np.iinfo(np.int64).max])
+    y = b.emit("Slice", b.parameter("f32", (6, 8), "x"), np.array([1]), end, np.array([1]), np.array([0]), name="y")
+    texts = [edit.text for edit in edits(y.node, Theirs((), ()), set())]
+    assert f"[{end[0] - 1}] at input 2" in texts
