@@ -156,9 +156,9 @@ def _same(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
 
 _POWERS: dict[float, tuple[BlockFunction, int, float, Formula | None]] = {
     2.0: (_square, 0, 1, Formula("Square")),
-    3.0: (_cube, 1, 2, None),
+    3.0: (_cube, 1, 2, Formula("Cube")),
     1.0: (_same, 0, 1, Formula("Copy")),
     -1.0: (_inverse, 0, 2.5, Formula("DividePBy", 1.0)),
-    0.5: (_square_root, 0, 5, None),
-    -0.5: (_inverse_square_root, 0, 7, None),
+    0.5: (_square_root, 0, 5, Formula("Root")),
+    -0.5: (_inverse_square_root, 0, 7, Formula("InverseRoot")),
 }

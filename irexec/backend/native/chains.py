@@ -20,7 +20,7 @@ CODES = (
     "AddP", "SubtractFromP", "MultiplyP", "DividePBy", "MaximumP", "MinimumP",
     "Clamp", "Sigmoid", "Swish", "HardSigmoid", "HSwish", "Tanh", "Exp", "Log", "Sqrt", "Abs", "Negative",
     "Erf", "Gelu", "GeluTanh", "Elu", "Mish", "SoftPlus", "SoftSign", "PRelu", "LeakyRelu", "Floor",
-    "Ceiling", "Round", "Square", "Copy",
+    "Ceiling", "Round", "Square", "Copy", "Cube", "Root", "InverseRoot",
 )  # fmt: skip
 """The functions of chain.c, in its order."""
 

@@ -11,7 +11,7 @@ enum {
     ADD_P, SUBTRACT_FROM_P, MULTIPLY_P, DIVIDE_P_BY, MAXIMUM_P, MINIMUM_P,
     CLAMP, SIGMOID, SWISH, HARD_SIGMOID, H_SWISH, TANH_OF, EXP_OF, LOG_OF, SQRT_OF, ABS_OF, NEGATIVE_OF,
     ERF_OF, GELU_OF, GELU_TANH_OF, ELU_OF, MISH_OF, SOFTPLUS_OF, SOFTSIGN_OF, PRELU_OF, LEAKY_RELU_OF, FLOOR_OF,
-    CEILING_OF, ROUND_OF, SQUARE_OF, COPY
+    CEILING_OF, ROUND_OF, SQUARE_OF, COPY, CUBE_OF, ROOT_OF, INVERSE_ROOT_OF
 };
 
 /* The part of an operand that belongs to a tile, as a tile. */
@@ -91,6 +91,10 @@ static void apply(const instruction *i, i64 size, float *t, const float *a, cons
     case ROUND_OF: EACH(nearest(x));
     case SQUARE_OF: EACH(x * x);
     case COPY: EACH(x);
+    case CUBE_OF: EACH(x * x * x);
+    /* Powers of 0.5 and -0.5 differ from the square root at -0 and at minus infinity. */
+    case ROOT_OF: EACH(square_root(choose((vi)(x == -__builtin_inff()), -x, x + zero)));
+    case INVERSE_ROOT_OF: EACH(one / square_root(choose((vi)(x == -__builtin_inff()), -x, x + zero)));
     default: break;
     }
 }
