@@ -25,11 +25,18 @@ def _parts(shape: str) -> irexec.Model:
     return irexec.Model([parts if isinstance(parts, Tensor) else parts[0]], [x, lengths])
 
 
+def _unique(shape: str) -> irexec.Model:
+    x, axis = opset.parameter([4, 2], "f32", name="x"), opset.parameter(shape, "i32", name="axis")
+    return irexec.Model([opset.unique(x, axis if shape else np.int32(0))[0]], [x, axis])
+
+
 @pytest.mark.parametrize(
     ("make", "argument", "message"),
     [
         (_quotient, np.array([1], np.int64), None),
         (_quotient, np.array([0], np.int64), "a constant integer is divided by 0"),
+        (_unique, "", None),
+        (_unique, "1", "the axis is not a Constant"),
         (_parts, "2", None),
         (_parts, "?", "the length of split_lengths, and so the number of outputs, is not known"),
     ],

@@ -8,7 +8,7 @@ from irexec.analysis.shape_inference import UNKNOWN, Inference
 from irexec.ir import codes
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
-from irexec.ir.graph import ModelGraph
+from irexec.ir.graph import ModelGraph, Node
 
 
 def refused_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:
@@ -16,12 +16,12 @@ def refused_findings(model: ModelGraph, inference: Inference) -> Iterator[Findin
     for node in model.walk():
         if node.type in _CHECKS and node not in inference.failures:
             facts = [UNKNOWN if value is None else inference.facts.get(value, UNKNOWN) for value in node.inputs]
-            reason = _CHECKS[node.type](facts)
+            reason = _CHECKS[node.type](node, facts)
             if reason is not None:
                 yield node.finding(codes.WRONG_INPUTS, reason)
 
 
-def _quotient(facts: list[Fact]) -> str | None:
+def _quotient(node: Node, facts: list[Fact]) -> str | None:
     """OpenVINO computes constants before a run, and fails there. Source: openvino/reference/divide.hpp."""
     dividend, divisor = facts[:2]
     if dividend.known is None or divisor.known is None or divisor.element is None or divisor.element.kind != "signed":
@@ -30,7 +30,7 @@ def _quotient(facts: list[Fact]) -> str | None:
     return "a constant integer is divided by 0" if is_zero else None
 
 
-def _parts(facts: list[Fact]) -> str | None:
+def _parts(node: Node, facts: list[Fact]) -> str | None:
     """OpenVINO gives the layer no outputs, which other layers then cannot read."""
     shape = facts[2].shape if len(facts) > 2 else None
     return (
@@ -40,4 +40,14 @@ def _parts(facts: list[Fact]) -> str | None:
     )
 
 
-_CHECKS: Mapping[str, Callable[[list[Fact]], str | None]] = {"Divide": _quotient, "VariadicSplit": _parts}
+def _axis(node: Node, facts: list[Fact]) -> str | None:
+    """OpenVINO reads the axis from a Constant alone. Source: openvino ``unique.cpp``."""
+    axis = node.inputs[1] if len(node.inputs) > 1 else None
+    return None if axis is None or axis.node.constant is not None else "the axis is not a Constant"
+
+
+_CHECKS: Mapping[str, Callable[[Node, list[Fact]], str | None]] = {
+    "Divide": _quotient,
+    "VariadicSplit": _parts,
+    "Unique": _axis,
+}
