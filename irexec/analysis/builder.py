@@ -15,7 +15,7 @@ from irexec.analysis.model import Model, declare, partial_shape
 from irexec.analysis.shape_inference import ShapeInference
 from irexec.dtypes.elements import Element, ElementLike, as_element, element_of
 from irexec.dtypes.packing import pack, packed_size
-from irexec.errors import ModelError, OpError
+from irexec.errors import ModelError, OpError, check
 from irexec.ir.constants import BytesInMemory, Constant, constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Input, ModelGraph, Node, Value
@@ -294,6 +294,11 @@ def _array(array: Any, element: Element | None) -> np.ndarray:
             values = values.astype(np.int64)
     if values.dtype.kind in "US":
         values = values.astype(object)
+    if values.dtype == object:
+        wrong = next(
+            (each for each in values.ravel() if not isinstance(each, str | bytes | int | float | np.generic)), None
+        )
+        check(wrong is None, f"a constant has {wrong!r:.100}, expected numbers or texts")
     if (
         values.dtype.kind in "iub"
         and element is None

@@ -52,6 +52,10 @@ def replace(editing: Editing, layer: str, replacement: Function | Model) -> None
             f"layer {node.name!r} has {counted(count, 'output')} that are read, the replacement {len(made)}"
         )
     for value in used:
+        if made[value.index].node not in before:
+            # An output of the model keeps its name, whatever the replacement calls it.
+            is_output = any(reader.type == "Result" for reader, _ in editing.readers(value))
+            made[value.index].names = [value.label] if is_output and not value.names else []
         editing.replace_uses(value, made[value.index])
         editing.move_names(value, made[value.index])
     editing.drop([node])

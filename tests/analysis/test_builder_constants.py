@@ -20,3 +20,9 @@ def test_floats_beyond_the_range_of_a_float_type_are_infinite() -> None:
     array = builder.constant_array(builder.constant(np.float32(3e38), "f16"))
     assert array is not None
     assert array == np.inf
+
+
+def test_a_list_of_tensors_is_not_a_constant() -> None:
+    x = irexec.opset.parameter([2], "f32", name="x")
+    with pytest.raises(irexec.OpError, match=r"a constant has <Tensor.*, expected numbers or texts"):
+        irexec.opset.concat([x, x], axis=0)

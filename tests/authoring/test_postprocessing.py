@@ -80,16 +80,17 @@ def test_nms(tmp_path: Path) -> None:
     corners = np.sort(rng.uniform(0, 1, (1, 6, 2, 2)).astype(np.float32), 2).reshape(1, 6, 4)
     values = rng.uniform(0, 1, (1, 2, 6)).astype(np.float32)
     found = by_openvino(saved(model, tmp_path), [corners, values])
-    kept = [(0, c, i) for c in range(2) for i in _kept(corners[0], values[0, c])]
+    kept = [(0, c, i) for c in range(2) for i in kept_boxes(corners[0], values[0, c], iou=0.4, score=0.3, most=3)]
     count = int(found[4].reshape(-1)[0])
     assert sorted(map(tuple, found[2][:count].tolist())) == sorted(kept)
     assert [port.name for port in model.outputs][2:] == ["selected_indices", "selected_scores", "valid_outputs"]
 
 
-def _kept(boxes: np.ndarray, scores: np.ndarray) -> list[int]:
+def kept_boxes(boxes: np.ndarray, scores: np.ndarray, *, iou: float, score: float, most: int) -> list[int]:
+    """The indices of the boxes that a loop over falling scores keeps."""
     kept: list[int] = []
     for i in np.argsort(-scores, kind="stable"):
-        if scores[i] > 0.3 and len(kept) < 3 and all(_overlap(boxes[i], boxes[j]) <= 0.4 for j in kept):
+        if scores[i] > score and len(kept) < most and all(_overlap(boxes[i], boxes[j]) <= iou for j in kept):
             kept.append(int(i))
     return kept
 
