@@ -277,9 +277,9 @@ def compile_model(
             run on.
         optimize: rewrite the graph and use fast kernels; without, only reference kernels run.
         weights: form in which weights of 4 and 8 bits are held. "packed": as they are stored, decompressed block by
-            block on every run. "unpacked": as f32, faster and with four to eight times the memory. "auto": weights of
-            4 bits with one byte each, nearly as fast as f32, if that takes at most a quarter of the memory that is
-            available when the model is compiled; otherwise packed.
+            block on every run. "unpacked": as f32, with four to eight times the memory. "auto": as packed by C kernels;
+            by NumPy, weights of 4 bits with one byte each, nearly as fast as f32, if that takes at most a quarter of
+            the memory that is available when the model is compiled, otherwise packed.
         precision: how f16 and bf16 are computed. "as-written": every result is rounded to its element type. "f32": in
             f32, as OpenVINO's CPU plugin does; what is stored, given out or assigned to a state has the type that it is
             written with. f64, integers and types of 8 bits and less are the same in both.

@@ -40,6 +40,7 @@ class CompressedSource(ConstantSource):
         middle: offset that ``integers`` subtracts from unsigned integers with zero points, to centre them on 0;
             0 for other integers.
         stored: the integers as a constant of their own.
+        bytes: the bytes of the integers as a constant of their own.
         fits_bytes: True if integers of four bits minus their zero points are whole, so that int8 holds them.
     """
 
@@ -55,6 +56,8 @@ class CompressedSource(ConstantSource):
         self.packed, self._in_f16 = packed, computed is F16
         self.stored = ConstantSource(packed.element, packed.shape, lambda: constant_value(packed))
         self.stored.raw = packed
+        self.bytes = ConstantSource(U8, (packed.size,), lambda: packed.raw[: packed.size])
+        self.bytes.raw = packed
         grouped = _grouped_axes(packed.shape, scale, zero_point)
         self.count = packed.shape[0] if packed.shape else 1
         self.groups, self.group = math.prod(packed.shape[1:grouped]), math.prod(packed.shape[grouped:])

@@ -43,7 +43,14 @@ class Scratch:
     @staticmethod
     def of_size(size: int) -> Scratch:
         """A scratch with a buffer of its own, of ``size`` bytes."""
-        return Scratch(np.empty(size, np.uint8))
+        return Scratch.several(1, size)[0]
+
+    @staticmethod
+    def several(count: int, size: int) -> list[Scratch]:
+        """One scratch of ``size`` bytes for each thread, at equal distances, which C kernels rely on."""
+        each = -(-size // _ALIGNMENT) * _ALIGNMENT
+        buffer = np.empty(count * each, np.uint8)
+        return [Scratch(buffer[i * each : i * each + size]) for i in range(count)]
 
     def take(self, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         """An uninitialised C-contiguous array, valid until ``clear`` or ``release`` of an earlier mark."""

@@ -97,7 +97,7 @@ class ByShape:
             if fact.element is None:
                 raise AssertionError("checked when the kernel was selected")
             outputs.append(np.empty(task.output_shape(index), fact.element.carrier))
-        scratches = [Scratch.of_size(kernel.workspace) for _ in range(self._options.threads)]
+        scratches = Scratch.several(self._options.threads, kernel.workspace)
         kernel.run(inputs, outputs, KernelContext(pool_of(self._options.threads), scratches))
         return tuple(outputs)
 

@@ -132,7 +132,7 @@ def _chained(expected: Sequence[np.ndarray], operands: Sequence[np.ndarray]) -> 
 def _check(kernel: Kernel, task: Task, inputs: Arrays, operands: Arrays, expected: Sequence[np.ndarray]) -> None:
     """The result for inputs as the task says they lie in memory, and for strided ones."""
     kernel.pack(ConstantStore())
-    context = KernelContext(pool_of(task.threads), [Scratch.of_size(kernel.workspace) for _ in range(task.threads)])
+    context = KernelContext(pool_of(task.threads), Scratch.several(task.threads, kernel.workspace))
     given = [*inputs, *operands]
     ordered = [
         x if x is None or order is None else in_order(x, order)

@@ -9,18 +9,22 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from irexec.backend.chain import Chain, Instruction
+from irexec.backend.chain import Chain, Formula, Instruction
 from irexec.backend.compressed import CompressedSource
 from irexec.backend.compressed_linear import GroupedLinear
 from irexec.backend.constants import ConstantStore, Holding
-from irexec.backend.kernel import Task
+from irexec.backend.kernel import Kernel, Task
 from irexec.backend.linear import DirectLinear, LinearKernel, TransposedLinear
+from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import F16, F32, I4, I8, U2, U4, U8, Element
 from irexec.dtypes.packing import pack, unpack
 from irexec.ir.constants import BytesInMemory, Constant
+from irexec.native.library import library
 from irexec.testing.tasks import candidates, run_kernel, task_of
 
 RANGES = {U4: (0, 16), I4: (-8, 8), U8: (0, 256), I8: (-128, 128), U2: (0, 4)}
+
+needs_library = pytest.mark.skipif(library() is None, reason="the C library was not built")
 
 # Shape of the integers, and of the scales.
 GROUPINGS = [
@@ -118,7 +122,7 @@ def test_zero_points_that_are_no_integers() -> None:
     ("shape", "scales"),
     [((40, 3, 32), (40, 3, 1)), ((70, 96), (70, 1)), ((33, 2, 33), (33, 2, 1)), ((600, 8, 64), (600, 8, 1))],
 )
-@pytest.mark.parametrize("tokens", [1, 5, 32, 100])
+@pytest.mark.parametrize("tokens", [1, 2, 5, 32, 100])
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("holding", ["packed", "bytes"])
 def test_products(
@@ -131,6 +135,33 @@ def test_products(
     holding: Holding,
 ) -> None:
     """Every candidate, with a chain, against the product with the decompressed weights."""
+    check_products(element, with_zeros, shape, scales, tokens, threads, holding)
+
+
+@pytest.mark.parametrize("element", [U4, I4, U8, I8])
+@pytest.mark.parametrize("with_zeros", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "scales"),
+    [((1, 2, 16), (1, 2, 1)), ((65, 1030), (65, 1)), ((9, 40, 7), (9, 40, 1)), ((31, 128, 4), (31, 128, 1)),
+     ((17, 2, 300), (17, 2, 1)), ((40, 16, 2), (40, 16, 1))],
+)  # fmt: skip
+@pytest.mark.parametrize("tokens", [1, 3, 13, 201])
+def test_products_of_odd_sizes(
+    element: Element, with_zeros: bool, shape: tuple[int, ...], scales: tuple[int, ...], tokens: int
+) -> None:
+    """Groups that fill no words, are cut into several blocks of the depth or share one; more rows than a block has."""
+    check_products(element, with_zeros, shape, scales, tokens, 2, "packed")
+
+
+def check_products(
+    element: Element,
+    with_zeros: bool,
+    shape: tuple[int, ...],
+    scales: tuple[int, ...],
+    tokens: int,
+    threads: int,
+    holding: Holding,
+) -> None:
     source, weights = source_of(element, shape, scales, with_zeros)
     x = np.random.default_rng(3).standard_normal((2, tokens, weights.shape[1]), np.float32)
     bias = np.random.default_rng(4).standard_normal(weights.shape[0], np.float32)
@@ -141,6 +172,40 @@ def test_products(
             np.testing.assert_allclose(
                 actual, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max(), err_msg=kernel[0].algorithm
             )
+
+
+@needs_library
+@pytest.mark.parametrize("tokens", [1, 2, 30])
+def test_native_values_that_are_not_finite(tokens: int) -> None:
+    """A row with infinity or NaN is as in the product with the decompressed weights, and no other row changes."""
+    source, weights = source_of(I4, (40, 3, 32), (40, 3, 1), False)
+    x = np.random.default_rng(3).standard_normal((1, tokens, 96), np.float32)
+    x[0, 0, 5], x[0, -1, 95] = np.inf, np.nan if tokens > 1 else 1
+    bias = np.zeros(40, np.float32)
+    with np.errstate(invalid="ignore"):
+        expected = x @ weights.T
+    for threads in (1, 2):
+        kernel = native_kernel(source, [x, weights], bias, threads)
+        (actual,) = run_kernel(*kernel, [x, None], [bias])
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
+
+
+@needs_library
+@pytest.mark.parametrize("tokens", [1, 30, 500])
+def test_native_threads_give_the_same_bits(tokens: int) -> None:
+    source, weights = source_of(U4, (600, 8, 64), (600, 8, 1), True)
+    x = np.random.default_rng(3).standard_normal((1, tokens, 512), np.float32)
+    bias = np.ones(600, np.float32)
+    results = [run_kernel(*native_kernel(source, [x, weights], bias, n), [x, None], [bias])[0] for n in (1, 2, 3)]
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+
+
+def native_kernel(
+    source: CompressedSource, inputs: Sequence[np.ndarray], bias: np.ndarray, threads: int
+) -> tuple[Kernel, Task]:
+    found = kernels_of(source, inputs, bias, threads, None, "packed")
+    return next((kernel, task) for kernel, task in found if not isinstance(kernel, LinearKernel))
 
 
 @pytest.mark.parametrize("element", [U4, U8, I4, I8])
@@ -171,6 +236,10 @@ def test_little_is_left_of_zero_points(
         )
 
 
+def _add(scratch: Scratch, out: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+    np.add(x, y, out=out)
+
+
 def kernels_of(
     source: CompressedSource,
     inputs: Sequence[np.ndarray],
@@ -178,26 +247,32 @@ def kernels_of(
     threads: int,
     order: tuple[int, ...] | None,
     holding: Holding,
-) -> list[tuple[LinearKernel, Task]]:
+) -> list[tuple[Kernel, Task]]:
     chain = Chain(
         2,
         np.dtype(np.float32),
-        (Instruction("Add", lambda scratch, out, x, y: np.add(x, y, out=out), (0, 1), np.dtype(np.float32)),),
+        (Instruction("Add", _add, (0, 1), np.dtype(np.float32), formula=Formula("Add")),),
     )
     made = task_of(
-        "MatMul", "opset1", inputs, {"transpose_b": True}, constants=(1,), chain=chain, operands=[bias], threads=threads
-    )
+        "MatMul", "opset1", inputs, {"transpose_b": True}, constants=(1,), chain=chain, operands=[bias],
+        threads=threads, native=True,
+    )  # fmt: skip
     task = dataclasses.replace(made, constants=(None, source), holding=holding, output_orders=(order,))
     found = candidates(task)
-    types = {type(kernel) for kernel in found}
+    types = {type(kernel) for kernel in found if isinstance(kernel, LinearKernel)}
     assert DirectLinear in types
     assert types <= {DirectLinear, TransposedLinear, GroupedLinear}
+    native = [kernel.algorithm for kernel in found if not isinstance(kernel, LinearKernel)]
+    assert native == [f"C, product with weights of {source.packed.element.bits} bits"] * (library() is not None)
     for kernel in found:
         store = ConstantStore()
         kernel.pack(store)
-        assert [packed.dtype for _, packed in store.made()] == [np.int8] * (holding == "bytes" and source.fits_bytes)
+        if isinstance(kernel, LinearKernel):
+            assert [packed.dtype for _, packed in store.made()] == [np.int8] * (
+                holding == "bytes" and source.fits_bytes
+            )
         assert kernel.runs_chain
-    return [(kernel, task) for kernel in found if isinstance(kernel, LinearKernel)]
+    return [(kernel, task) for kernel in found]
 
 
 def test_unpacked_once_where_memory_allows() -> None:

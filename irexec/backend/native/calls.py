@@ -186,8 +186,9 @@ class NativeKernel(Kernel):
 
     def bound(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> Binding:
         """The calls for these arrays."""
-        first = context.scratches[0].address
-        each = context.scratches[1].address - first if len(context.scratches) > 1 else 0
+        first, *others = (scratch.address for scratch in context.scratches)
+        each = others[0] - first if others else 0
+        assert others == [first + i * each for i in range(1, len(others) + 1)], "scratches are at equal distances"
         binding = Binding((first + self.shared, each), first)
         self.bind(inputs, outputs, binding)
         binding.kept += (*inputs, *outputs)

@@ -106,14 +106,18 @@ class NativeLinear(_Matrices):
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""
-        x = inputs[self.geometry.activation]
-        sheets = self.geometry.matrices(x)
-        if not np.may_share_memory(x, sheets):
-            binding.repeatable = False
-        sheets = binding.with_stride(sheets, 2)
+        sheets = activations(self.geometry, inputs[self.geometry.activation], binding)
         image, row, _ = element_strides(sheets)
         weights = binding.address(self.weights), 0
         self._multiply((binding.address(sheets), image, row), weights, inputs, outputs[0], binding)
+
+
+def activations(geometry: LinearGeometry, x: np.ndarray, binding: Binding) -> np.ndarray:
+    """Activations as (sheets, tokens, inner), whose elements along the last axis follow each other in memory."""
+    sheets = geometry.matrices(x)
+    if not np.may_share_memory(x, sheets):
+        binding.repeatable = False
+    return binding.with_stride(sheets, 2)
 
 
 class NativeMatrices(_Matrices):
@@ -178,15 +182,19 @@ def _matmul(task: Task) -> Iterator[Candidate]:
 def _linear(task: Task, g: LinearGeometry) -> Iterator[Candidate]:
     if not fits(task, g.groups) or g.features * g.inner > _LARGEST:
         return
-    cost = STEP + g.sheets * product_cost(g.tokens, g.inner, g.features)
-    order = task.input_orders[g.activation]
-    own = task.shape(g.activation)
+    cost = STEP + g.sheets * product_cost(g.tokens, g.inner, g.features) + reordering_cost(task, g)
+    yield Candidate(cost, functools.partial(NativeLinear, task, g))
+
+
+def reordering_cost(task: Task, g: LinearGeometry) -> float:
+    """Nanoseconds that orders in memory add to a product: a copy of the activations, results that lie apart."""
+    cost, order, own = 0.0, task.input_orders[g.activation], task.shape(g.activation)
     innermost = next((axis for axis in reversed(order or range(len(own))) if own[axis] != 1), len(own) - 1)
     if innermost != len(own) - (2 if g.swapped else 1) and g.inner > 1:
         cost += _REORDERED * g.sheets * g.tokens * g.inner + 20_000
     if g.contiguous == 1:
         cost += 0.4 * g.sheets * g.tokens * g.features
-    yield Candidate(cost, functools.partial(NativeLinear, task, g))
+    return cost
 
 
 def _stacks(task: Task) -> Iterator[Candidate]:

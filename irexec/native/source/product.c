@@ -5,8 +5,8 @@
  * vectors, so that the inner loop reads them in order, and a tile of several rows by one panel stays in registers over
  * the whole depth. Bias is what the sums begin with; clamping and the chain follow while the tile is in cache.
  */
-#include "chain.h"
 #include "micro.h"
+#include "tiles.h"
 #include "windows.h"
 
 typedef struct {
@@ -24,23 +24,6 @@ typedef struct {
     double low, high;
 } product;
 
-/* Runs the chain on a tile and writes it to the result. */
-static void end_tile(const product *p, const place *at, i64 pitch, float *tile)
-{
-    if (p->after) irx_chain(p->after, at, pitch, tile);
-    float *out = p->out + at->image * p->out_image + at->row * p->out_row + at->column * p->out_column;
-    if (p->out_column != 1) {
-        for (i64 c = 0; c < at->columns; c++)
-            for (i64 r = 0; r < at->rows; r++) out[r * p->out_row + c * p->out_column] = tile[r * pitch + c];
-    } else if (at->columns == pitch) {
-        for (i64 r = 0; r < at->rows; r++)
-            for (i64 c = 0; c < pitch; c += VECTOR) store(out + r * p->out_row + c, load(tile + r * pitch + c));
-    } else {
-        for (i64 r = 0; r < at->rows; r++)
-            for (i64 c = 0; c < at->columns; c++) out[r * p->out_row + c] = tile[r * pitch + c];
-    }
-}
-
 /* One panel for a block of rows. */
 static void multiply_panel(const product *p, place at, i64 vectors, const float *b, const float **table, i64 pitch,
                            i64 count)
@@ -50,6 +33,7 @@ static void multiply_panel(const product *p, place at, i64 vectors, const float 
     const i64 width = vectors * VECTOR, first = at.row;
     const i64 rows = vectors == 3 ? ROWS_3 : ROWS;
     const int is_direct = !p->after && p->out_column == 1 && at.columns == width;
+    float *out = p->out + at.image * p->out_image + first * p->out_row + at.column * p->out_column;
     if (p->bias) memcpy(bias, p->bias + at.column, (size_t)at.columns * sizeof(float));
     for (i64 r = 0; r < count; r += at.rows) {
         const i64 left = count - r;
@@ -57,11 +41,10 @@ static void multiply_panel(const product *p, place at, i64 vectors, const float 
         at.rows = left >= rows || left > rows / 4 ? smaller(left, rows) : 1;
         micro *run = at.rows == 1 ? one[vectors - 1] : several[vectors - 1];
         if (is_direct && (at.rows == 1 || at.rows == rows)) {
-            float *out = p->out + at.image * p->out_image + at.row * p->out_row + at.column;
-            run(&s, table + r, pitch, b, bias, out, p->out_row);
+            run(&s, table + r, pitch, b, bias, out + r * p->out_row, p->out_row);
         } else {
             run(&s, table + r, pitch, b, bias, tile, width);
-            end_tile(p, &at, width, tile);
+            end_tile(p->after, &at, width, tile, out + r * p->out_row, p->out_row, p->out_column);
         }
     }
 }
