@@ -152,9 +152,8 @@ def chain_candidates(
         if native is not None and axes is not None:
             same = _in_order(inputs, output, input_orders, output_order)
             shared = tuple(i for i, is_same in enumerate(same) if is_same)
-            yield Candidate(
-                native, functools.partial(elementwise.NativeElementwise, chain, inputs, output, axes, shared)
-            )
+            make = functools.partial(elementwise.NativeElementwise, chain, inputs, output, axes, shared)
+            yield Candidate(native, make, native=True)
 
 
 class ChainKernel(Kernel):
@@ -250,6 +249,8 @@ def _run(
     elements: int,
     piece: int,
 ) -> None:
+    if not out.size:
+        return
     if out.size <= elements and out.flags.c_contiguous and all(array.flags.c_contiguous for array in inputs):
         # NumPy itself sees axes of contiguous arrays as one.
         own = shared if isinstance(shared, tuple) else (shared,)

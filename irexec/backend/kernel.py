@@ -222,12 +222,14 @@ class Candidate:
         cost: estimated nanoseconds on one thread.
         make: constructs the kernel.
         runs_chain, joins: see Kernel.
+        native: whether the kernel is one of the C library.
     """
 
     cost: float
     make: Callable[[], Kernel]
     runs_chain: bool = True
     joins: bool = False
+    native: bool = False
 
     def construct(self) -> Kernel:
         """The kernel, which has this cost."""

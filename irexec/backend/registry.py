@@ -55,6 +55,9 @@ class BlockOperation:
     formula: Formula | None = None
 
 
+_NATIVE = "irexec.backend.native"
+"""The package of the C library's kernels."""
+
 _CANDIDATES: dict[tuple[str, int | str], list[Candidates]] = {}
 _BLOCK_OPERATIONS: dict[tuple[str, int | str], Callable[[Task], BlockOperation | None]] = {}
 
@@ -101,15 +104,18 @@ def add_native() -> None:
     """Let the kernels of the C library register, if there is one."""
     if library() is not None:
         folder = Path(__file__).parent / "native"
-        loader.add_package("irexec.backend.native", [str(folder)])
+        loader.add_package(_NATIVE, [str(folder)])
 
 
 def _offered(function: Candidates, task: Task) -> list[Candidate]:
     """The candidates of one function; none for absurd attributes or sizes, which the reference kernel refuses."""
     try:
-        return list(function(task))
+        found = list(function(task))
     except (OpError, OverflowError, MemoryError):
         return []
+    for candidate in found:
+        candidate.native = function.__module__.startswith(_NATIVE)
+    return found
 
 
 def has_candidates(definition: OpDef) -> bool:

@@ -21,6 +21,8 @@ from irexec.schema.opdef import OpDef
 
 # Estimated nanoseconds of a chain after a kernel that does not run it, for each element and instruction.
 CHAIN_COST = 0.5
+# Estimated nanoseconds of a step that is not native where its neighbours are.
+PYTHON_STEP = 8000.0
 
 
 def is_static(operation: Operation) -> bool:
@@ -75,7 +77,7 @@ def cheapest(operation: Operation, wanted: tuple[bool, ...], options: KernelOpti
     if operation.definition is not None:
         task = task_of(operation, options, wanted)
         try:
-            return min(offers(task), key=lambda candidate: _with_chain(candidate, task), default=None)
+            return min(offers(task), key=lambda candidate: _whole_cost(candidate, task), default=None)
         except OpError as error:
             # Raised by a plug-in: irexec's own functions yield no candidates where they object.
             raise node_error(operation.node, [], error) from error
@@ -83,13 +85,19 @@ def cheapest(operation: Operation, wanted: tuple[bool, ...], options: KernelOpti
         raise AssertionError("an operation without a definition is a chain")
     facts, orders = [value.fact for value in operation.inputs], [value.order for value in operation.inputs]
     offered = chain_candidates(operation.chain, facts, operation.output.fact, orders, operation.output.order, options)
-    return min(offered, key=lambda candidate: candidate.cost)
+    return min(offered, key=lambda candidate: candidate.cost + _step_cost(candidate, options))
 
 
-def _with_chain(candidate: Candidate, task: Task) -> float:
+def _step_cost(candidate: Candidate, options: KernelOptions | Task) -> float:
+    """Nanoseconds of the interpreter, which ends a segment and begins another, beside those of the kernel."""
+    return PYTHON_STEP if options.native and not candidate.native else 0.0
+
+
+def _whole_cost(candidate: Candidate, task: Task) -> float:
+    cost = candidate.cost + _step_cost(candidate, task)
     if task.chain is None or candidate.runs_chain:
-        return candidate.cost
-    return candidate.cost + CHAIN_COST * math.prod(task.output_shape()) * len(task.chain.instructions)
+        return cost
+    return cost + CHAIN_COST * math.prod(task.output_shape()) * len(task.chain.instructions)
 
 
 class ReferenceInto(Kernel):

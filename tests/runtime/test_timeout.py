@@ -135,7 +135,7 @@ def test_a_pad_ends_between_its_blocks(
     builder = irexec.Builder("m")
     x = builder.parameter("f32", (60, 4), "x")
     builder.result(builder.emit("Pad", x, np.array([1, 1]), np.array([1, 1]), version=1, name="long", pad_mode=mode))
-    compiled = irexec.compile_model(builder.model(), optimize=optimize, threads=1)
+    compiled = irexec.compile_model(builder.model(), optimize=optimize, threads=1, native=False)
     array = np.arange(240, dtype=np.float32).reshape(60, 4)
     with pytest.raises(irexec.RunTimeoutError, match="'long'"):
         compiled.run([array], timeout=10)

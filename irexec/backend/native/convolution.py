@@ -24,7 +24,7 @@ from irexec.backend.registry import kernels
 # Channels of a tap up to which the taps along the last axis are put together, in a padded copy of the data.
 _FEW = 12
 # Nanoseconds to copy a value to channels last, and of a step.
-_COPY, STEP = 0.35, 1_500
+_COPY, STEP = 0.35, 500
 # Multiplications of a block, for balance between threads.
 _BLOCK = 2_000_000
 

@@ -20,7 +20,7 @@ _TILE = 512
 # Tiles of a block.
 _TILES = 32
 # Nanoseconds of a step, of a float that is read or written, and of a pass over one in the first-level cache.
-_STEP, _MOVED, _PASS = 1_200, 0.08, 0.05
+_STEP, _MOVED, _PASS = 400, 0.08, 0.05
 
 
 class Elementwise(ctypes.Structure):

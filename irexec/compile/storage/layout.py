@@ -66,7 +66,9 @@ STAGED = 1 << 16
 
 def _is_staged(value: CompileValue) -> bool:
     element = value.fact.element
-    return element is not None and element.native and value.fact.is_static and 0 < value.fact.nbytes <= STAGED
+    if element is None or not element.native or element.carrier.hasobject or not value.fact.is_static:
+        return False
+    return 0 < value.fact.nbytes <= STAGED
 
 
 def _targets_alone(
