@@ -242,7 +242,7 @@ class _Planner:
         call, algorithm = None, "" if kernel is None else kernel.algorithm
         if kernel is None:
             function, algorithm, read = self._call(operation, planned.wanted, read)
-            call = self._reference_call(operation, function)
+            call = self._reference_call(operation, function, views=planned.returns_views)
         read = [None if i in storage.in_position.get(planned, ()) else value for i, value in enumerate(read)]
         workspace = storage.workspaces.get(planned)
         outputs = operation.outputs
@@ -261,7 +261,7 @@ class _Planner:
             size=allocated_by(operation) if kernel is None else sum(array.size for array in fresh),
         )
 
-    def _reference_call(self, operation: Operation, function: Callable[..., Any]) -> ReferenceCall:
+    def _reference_call(self, operation: Operation, function: Callable[..., Any], *, views: bool) -> ReferenceCall:
         return ReferenceCall(
             function,
             elements=_rounding(operation),
@@ -269,6 +269,7 @@ class _Planner:
             types=tuple(value.fact if value.constant is not None else value.fact.element for value in operation.inputs),
             bodies={name: self._body(body) for name, body in operation.bodies.items()},
             state=None if operation.definition is None else _state(operation.definition),
+            views=views,
         )
 
     def _body(self, body: LoweredBody) -> BodyPlan:

@@ -63,6 +63,7 @@ class ReferenceCall:
         types: of each input the element type, or all that is known of a constant.
         bodies: by the parameter to which they are injected.
         state: the parameter to which variables are injected, if there is one.
+        views: whether the plan expects views of the inputs; other outputs are copied if they are views.
     """
 
     function: Callable[..., Any]
@@ -71,6 +72,7 @@ class ReferenceCall:
     types: tuple[Element | Fact | None, ...] = ()
     bodies: Mapping[str, BodyPlan] = field(default_factory=dict)
     state: str | None = None
+    views: bool = True
 
 
 @dataclass(frozen=True, eq=False)

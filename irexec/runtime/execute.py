@@ -186,9 +186,10 @@ class _Runner:
         for i, slot in enumerate(step.outputs):
             if slot >= 0:
                 is_whole = call.elements is None and isinstance(results[i], np.ndarray)
-                self.slots[slot] = (
+                array = (
                     results[i] if is_whole else rounded(results[i], None if call.elements is None else call.elements[i])
                 )
+                self.slots[slot] = array if call.views else _own(array, arrays)
 
     def _injected(self, step: Step, call: ReferenceCall) -> dict[str, Any]:
         if not call.bodies and call.state is None:
@@ -199,6 +200,14 @@ class _Runner:
         if call.state is not None:
             injected[call.state] = self.state
         return injected
+
+
+def _own(array: np.ndarray, inputs: Sequence[Any]) -> np.ndarray:
+    """An output with memory of its own: a kernel may return a view where only some of its cases copy."""
+    is_view = array.base is not None and any(
+        isinstance(x, np.ndarray) and np.may_share_memory(array, x) for x in inputs
+    )
+    return array.copy() if is_view else array
 
 
 def _fact(array: np.ndarray | None, known: Element | Fact | None) -> Fact:
