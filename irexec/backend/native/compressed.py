@@ -172,5 +172,9 @@ def _product(task: Task, g: LinearGeometry, source: CompressedSource) -> Iterato
         return
     vector, blocks = loaded().vector, -(-g.tokens // _ROWS)
     each = _UNPACK[vector] * blocks * (1 + 8 / source.group) + _MULTIPLY[vector] * g.tokens
-    cost = STEP + g.sheets * g.features * (each * g.inner + 0.05 * g.tokens) + reordering_cost(task, g)
+    cost = (
+        STEP
+        + g.sheets * g.features * (each * g.inner + 0.05 * g.tokens)
+        + reordering_cost(task, g, g.sheets * g.tokens * g.inner + 20_000.0)
+    )
     yield Candidate(cost, functools.partial(NativeCompressed, task, g, source))

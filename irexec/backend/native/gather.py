@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.compressed import CompressedSource
 from irexec.backend.eligibility import has_elements, is_row_major
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.native.calls import Binding, NativeKernel, merged_strides
@@ -39,6 +40,9 @@ class CGather(ctypes.Structure):
 def gather_at_run_time(task: Task) -> Iterator[Candidate]:
     """Indices of i32 or i64 that are not constants, and a constant axis; data of any type."""
     axis = task.constants[2]
+    if isinstance(task.constants[0], CompressedSource):
+        # A table of words is read as it is stored, row by row.
+        return
     if task.constants[1] is not None or axis is None or task.attributes.get("batch_dims", 0) or not has_elements(task):
         return
     if task.dtype(1) in (np.dtype(np.int32), np.dtype(np.int64)):

@@ -18,7 +18,7 @@ from irexec.backend.linear import LinearGeometry
 from irexec.backend.matmul import MatrixSizes
 from irexec.backend.native.calls import Binding, NativeKernel, element_strides, is_available, loaded, merged_strides
 from irexec.backend.native.chains import NativeChain, fits
-from irexec.backend.native.convolution import STEP, Product, overwritten, zeros
+from irexec.backend.native.convolution import STEP, Padded, Product, overwritten, zeros
 from irexec.backend.native.panels import pack, padded, panel_of, product_cost
 from irexec.backend.native.windows import row_block, rows_as_windows, table_bytes
 from irexec.backend.registry import kernels
@@ -29,7 +29,7 @@ _LARGEST = 1 << 23
 # Multiplications of a block, for balance between threads.
 _BLOCK = 1_500_000
 # Nanoseconds to pack a value in a run, and to copy one whose neighbours lie elsewhere.
-_PACK, _REORDERED = 0.15, 1.0
+_PACK, _COPIED, _REORDERED = 0.15, 0.35, 1.0
 
 
 class Packing(ctypes.Structure):
@@ -92,7 +92,8 @@ class NativeLinear(_Matrices):
         self.by_feature = transposed != (g.activation == 1)
         self.reads = (g.activation,)
         self.algorithm = "C, product with packed weights"
-        self.reserve(table_bytes(self.row_block, 1))
+        self.copies = not _has_rows(task, g)
+        self.reserve(table_bytes(self.row_block, 1), 4 * g.sheets * g.tokens * g.inner if self.copies else 0)
 
     def pack(self, store: ConstantStore) -> None:
         assert self.source is not None, "the matrix is a constant"
@@ -106,18 +107,41 @@ class NativeLinear(_Matrices):
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""
-        sheets = activations(self.geometry, inputs[self.geometry.activation], binding)
-        image, row, _ = element_strides(sheets)
+        x = inputs[self.geometry.activation]
         weights = binding.address(self.weights), 0
-        self._multiply((binding.address(sheets), image, row), weights, inputs, outputs[0], binding)
+        if self.copies:
+            rows = self._rows(sheets_of(self.geometry, x, binding), binding)
+        else:
+            sheets = activations(self.geometry, x, binding)
+            image, row, _ = element_strides(sheets)
+            rows = binding.address(sheets), image, row
+        self._multiply(rows, weights, inputs, outputs[0], binding)
+
+    def _rows(self, sheets: np.ndarray, binding: Binding) -> tuple[int, int, int]:
+        """A copy whose rows are contiguous: its address, and the strides of images and rows."""
+        image, row, column = element_strides(sheets)
+        images, tokens, inner = sheets.shape
+        together = next(count for count in (16, 4, 1) if tokens % count == 0)
+        sizes = (c_int64 * 3)(1, tokens // together, together)
+        padded = Padded(
+            binding.address(sheets), (c_int64 * 5)(image, 0, row * together, row, column), binding.shared, sizes, sizes,
+            (c_int64 * 3)(0, 0, 0), images, inner,
+        )  # fmt: skip
+        binding.call("irx_pad_channels_last", padded, images * (tokens // together))
+        return binding.shared, tokens * inner, inner
+
+
+def sheets_of(geometry: LinearGeometry, x: np.ndarray, binding: Binding) -> np.ndarray:
+    """Activations as (sheets, tokens, inner)."""
+    sheets = geometry.matrices(x)
+    if not np.may_share_memory(x, sheets):
+        binding.repeatable = False
+    return sheets
 
 
 def activations(geometry: LinearGeometry, x: np.ndarray, binding: Binding) -> np.ndarray:
     """Activations as (sheets, tokens, inner), whose elements along the last axis follow each other in memory."""
-    sheets = geometry.matrices(x)
-    if not np.may_share_memory(x, sheets):
-        binding.repeatable = False
-    return binding.with_stride(sheets, 2)
+    return binding.with_stride(sheets_of(geometry, x, binding), 2)
 
 
 class NativeMatrices(_Matrices):
@@ -182,19 +206,29 @@ def _matmul(task: Task) -> Iterator[Candidate]:
 def _linear(task: Task, g: LinearGeometry) -> Iterator[Candidate]:
     if not fits(task, g.groups) or g.features * g.inner > _LARGEST:
         return
-    cost = STEP + g.sheets * product_cost(g.tokens, g.inner, g.features) + reordering_cost(task, g)
+    cost = STEP + g.sheets * product_cost(g.tokens, g.inner, g.features)
+    cost += reordering_cost(task, g, STEP + _COPIED * g.sheets * g.tokens * g.inner)
     yield Candidate(cost, functools.partial(NativeLinear, task, g))
 
 
-def reordering_cost(task: Task, g: LinearGeometry) -> float:
-    """Nanoseconds that orders in memory add to a product: a copy of the activations, results that lie apart."""
-    cost, order, own = 0.0, task.input_orders[g.activation], task.shape(g.activation)
-    innermost = next((axis for axis in reversed(order or range(len(own))) if own[axis] != 1), len(own) - 1)
-    if innermost != len(own) - (2 if g.swapped else 1) and g.inner > 1:
-        cost += _REORDERED * g.sheets * g.tokens * g.inner + 20_000
+def reordering_cost(task: Task, g: LinearGeometry, copied: float) -> float:
+    """Nanoseconds that orders in memory add to a product.
+
+    Args:
+        copied: of copying the activations, where their rows are not contiguous.
+    """
+    cost = 0.0 if _has_rows(task, g) else copied
     if g.contiguous == 1:
         cost += 0.4 * g.sheets * g.tokens * g.features
     return cost
+
+
+def _has_rows(task: Task, g: LinearGeometry) -> bool:
+    """Whether the rows of the activations are contiguous."""
+    own = task.shape(g.activation)
+    order = task.input_orders[g.activation] or range(len(own))
+    innermost = next((axis for axis in reversed(order) if own[axis] != 1), len(own) - 1)
+    return g.inner == 1 or innermost == len(own) - (2 if g.swapped else 1)
 
 
 def _stacks(task: Task) -> Iterator[Candidate]:

@@ -20,11 +20,9 @@ def _read(g: Growth, shape: list[int], text: str, kind: str) -> Tensor:
         array = np.zeros(shape, np.float32)
     else:
         first = g.random(shape, kind)
-        known = g.builder.fact(first.value).shape or ()
-        # OpenVINO refuses a variable that excludes a possible shape of its initial value.
-        given["variable_shape"] = ",".join(
-            size if isinstance(dim, int) else "?" for size, dim in zip(text.split(","), known, strict=True)
-        )
+        # Parameters become dynamic when the graph is complete, and OpenVINO refuses a variable that excludes a possible
+        # shape of its initial value.
+        given["variable_shape"] = ",".join("?" * len(shape))
         value = g.builder.emit("ReadValue", first.value, version=6, **given)
         array = first.array
     element = g.builder.fact(value).element
