@@ -12,7 +12,7 @@ from irexec.analysis.model import Port
 from irexec.authoring.editing import Editing, names_in
 from irexec.dtypes.elements import Element, ElementLike, as_element
 from irexec.dtypes.rounding import round_to
-from irexec.errors import InputError, UnsupportedError
+from irexec.errors import InputError, OpError, UnsupportedError
 from irexec.io.annotations import layout_of
 from irexec.io.annotations import set_rt_info as set_entry
 from irexec.ir.dims import ANY, Size
@@ -31,7 +31,10 @@ def reshape(editing: Editing, shapes: Any) -> None:
 
 def set_batch(editing: Editing, size: Any) -> None:
     """Give every input another batch size; see Editor.set_batch."""
-    (batch,) = as_shape([None if size == "?" else size]) or (ANY,)
+    try:
+        (batch,) = as_shape([None if size == "?" else size]) or (ANY,)
+    except OpError as error:
+        raise InputError(f"the batch: {error}") from None
     changed = [port for port in editing.model.inputs if _set_batch(port, batch)]
     if not changed:
         raise InputError("no input of the model has a batch axis")

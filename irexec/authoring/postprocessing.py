@@ -27,6 +27,8 @@ def append(editing: Editing, kind: str, output: str | int | None, options: Mappi
     if unknown:
         known = f"; it has {', '.join(allowed)}" if allowed else ""
         raise InputError(f"{kind} has no option {unknown[0]!r}{known}")
+    for name, value in options.items():
+        _check_option(kind, name, value)
     ports = editing.model.outputs
     if output is None and len(ports) != 1 and kind != "nms":
         raise InputError(
@@ -34,6 +36,16 @@ def append(editing: Editing, kind: str, output: str | int | None, options: Mappi
         )
     port = find_port(ports, 0 if output is None else output, "output")
     make(editing, port, **options)
+
+
+def _check_option(kind: str, name: str, value: Any) -> None:
+    """Raise InputError for an option of another type."""
+    wanted, text = _OPTIONS[name]
+    fits = isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
+    if value is not None and not fits:
+        raise InputError(f"{kind}: the option {name} is {value!r}, expected {text}")
+    if name in ("k", "max") and value < 1:
+        raise InputError(f"{kind}: the option {name} is {value}, expected at least 1")
 
 
 def set_element(editing: Editing, key: str, element: ElementLike) -> None:
@@ -140,6 +152,12 @@ def _nms(
         add_result(editing, value)
 
 
+_INTEGER, _NUMBER, _NAME = (int | np.integer, "a whole number"), (int | float | np.number, "a number"), (str, "a name")
+_OPTIONS: Mapping[str, tuple[Any, str]] = {
+    "axis": _INTEGER, "k": _INTEGER, "max": _INTEGER, "iou": _NUMBER, "score": _NUMBER,
+    "boxes": _NAME, "scores": _NAME, "center": (bool, "true or false"),
+}  # fmt: skip
+"""The type of each option, and its description."""
 _KINDS: Mapping[str, tuple[Callable[..., None], tuple[str, ...]]] = {
     "softmax": (_softmax, ("axis",)),
     "sigmoid": (_sigmoid, ()),

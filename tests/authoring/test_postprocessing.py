@@ -108,6 +108,9 @@ def _overlap(a: np.ndarray, b: np.ndarray) -> float:
         ("softmax", "nowhere", {}, "there is no output 'nowhere'"),
         ("softmax", 0, {"k": 2}, "softmax has no option 'k'; it has axis"),
         ("softmax", 0, {"axis": 9}, "there is no axis 9"),
+        ("topk", 0, {"k": "a"}, "topk: the option k is 'a', expected a whole number"),
+        ("topk", 0, {"k": 0}, "topk: the option k is 0, expected at least 1"),
+        ("nms", 0, {"iou": "x"}, "nms: the option iou is 'x', expected a number"),
         ("nms", 0, {}, "nms needs the options boxes and scores"),
     ],
 )
