@@ -82,6 +82,8 @@ class _Embedding:
         self._reverse()
         for type, numbers in (("Subtract", self._wanted.mean), ("Divide", self._wanted.scale)):
             if numbers is not None:
+                if type == "Divide" and not np.all(numbers):
+                    raise InputError(f"scale {numbers} divides {self._port.name!r} by 0")
                 self._add(type, self._per_channel(numbers))
         self._transpose()
         self._convert(self._element)
@@ -157,6 +159,8 @@ class _Embedding:
         if mode not in get_args(ResizeMode):
             raise InputError(f"{mode!r} is not one of {', '.join(get_args(ResizeMode))}")
         axes = np.array([self._axis("H"), self._axis("W")], np.int64)
+        if any(size is not None and size < 1 for size in self._wanted.size):
+            raise InputError(f"images of {'x'.join(map(str, self._wanted.size))} cannot be resized")
         sizes = np.array([self._size("H"), self._size("W")], np.int64)
         rank = len(_ranked(self._port))
         self._add(
@@ -172,6 +176,8 @@ class _Embedding:
     def _per_channel(self, numbers: float | Sequence[float]) -> np.ndarray:
         element = self._editing.facts[self._value].element
         values = np.asarray(numbers, np.float32 if element is None else element.carrier).reshape(-1)
+        if not np.isfinite(values.astype(np.float64)).all():
+            raise InputError(f"{numbers} for {self._port.name!r} is not finite as {element}")
         rank = len(_ranked(self._port))
         if values.size == 1:
             return values.reshape((1,) * rank)

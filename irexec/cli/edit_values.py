@@ -35,7 +35,10 @@ def named(parse: Callable[[str], Any] = str) -> Callable[[str], tuple[str | None
 
 def numbers(text: str) -> list[float]:
     """Numbers between commas."""
-    return [float(part) for part in text.split(",")]
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError("a number is expected between commas") from None
 
 
 def resizing(text: str) -> dict[str, Any]:
@@ -43,10 +46,10 @@ def resizing(text: str) -> dict[str, Any]:
     mode, colon, size = text.partition(":")
     if not colon:
         return {"resize": mode}
-    sizes = [int(part) for part in size.split("x")]
-    if len(sizes) != 2:
+    height, _, width = size.partition("x")
+    if not (height.isdecimal() and width.isdecimal()):
         raise ValueError("a size is HEIGHTxWIDTH")
-    return {"resize": mode, "size": tuple(sizes)}
+    return {"resize": mode, "size": (int(height), int(width))}
 
 
 def kind_with_options(text: str) -> tuple[str, dict[str, Any]]:

@@ -30,11 +30,18 @@ def _unique(shape: str) -> irexec.Model:
     return irexec.Model([opset.unique(x, axis if shape else np.int32(0))[0]], [x, axis])
 
 
+def _transform(element: str) -> irexec.Model:
+    x = opset.parameter([4, 2], element, name="x")
+    return irexec.Model([opset.dft(x, np.array([0], np.int64))], [x])
+
+
 @pytest.mark.parametrize(
     ("make", "argument", "message"),
     [
         (_quotient, np.array([1], np.int64), None),
         (_quotient, np.array([0], np.int64), "a constant integer is divided by 0"),
+        (_transform, "f16", None),
+        (_transform, "f64", "data is f64, expected bf16, f16 or f32"),
         (_unique, "", None),
         (_unique, "1", "the axis is not a Constant"),
         (_parts, "2", None),

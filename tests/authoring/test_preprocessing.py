@@ -120,6 +120,9 @@ def test_an_element_alone_is_a_convert(original: Original, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"scale": 0}, "scale 0 divides .* by 0"),
+        ({"mean": float("nan")}, "nan for .* is not finite as f32"),
+        ({"resize": "linear", "size": (0, 5)}, "images of 0x5 cannot be resized"),
         ({"resize": "linear"}, "the size of axis H is not known"),
         ({"mean": [1, 2]}, "2 numbers are given for the 3 channels"),
         ({"layout": "NHWX"}, "the layout of the model is not known for the layout NHWX"),

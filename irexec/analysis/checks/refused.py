@@ -46,8 +46,19 @@ def _axis(node: Node, facts: list[Fact]) -> str | None:
     return None if axis is None or axis.node.constant is not None else "the axis is not a Constant"
 
 
+def _signal(node: Node, facts: list[Fact]) -> str | None:
+    """OpenVINO transforms signals of three types. Source: openvino ``fft_base.cpp``."""
+    element = facts[0].element
+    return (
+        None
+        if element is None or element.name in ("bf16", "f16", "f32")
+        else f"data is {element}, expected bf16, f16 or f32"
+    )
+
+
 _CHECKS: Mapping[str, Callable[[Node, list[Fact]], str | None]] = {
     "Divide": _quotient,
     "VariadicSplit": _parts,
     "Unique": _axis,
+    **dict.fromkeys(("DFT", "IDFT", "RDFT", "IRDFT"), _signal),
 }

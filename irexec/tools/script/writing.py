@@ -58,13 +58,15 @@ def script(model: ModelLike, path: str | Path, *, overwrite: bool = False) -> Sc
         overwrite: whether files that exist are replaced.
 
     Raises:
-        InputError: the path does not end in .py, or a file exists.
+        InputError: the path does not end in .py, its folder does not exist, or a file exists.
         ModelError: the model is damaged, has cycles, or cannot be made again.
     """
     model = as_model(model)
     target = Path(path)
     if target.suffix != ".py":
         raise InputError(f"{str(path)!r} does not end in .py")
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: the folder {target.parent} does not exist")
     weights = Weights()
     written = _Written(model, weights)
     data = target.with_suffix(".npz")
