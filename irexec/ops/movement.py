@@ -12,7 +12,6 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Size, at_least, count, exact_quotient, high, low, may_equal, meet, shape_text
 from irexec.ir.facts import EveryOutput, Fact
 from irexec.ir.integers import integer, integers
-from irexec.messages import counted
 from irexec.schema.attributes import Positive
 from irexec.schema.elementwise import unchanged
 from irexec.schema.inputs import (
@@ -324,9 +323,8 @@ def _roll_7_facts(data: Fact, shift: Fact, axes: Fact) -> Fact:
     known = axes.ints("axes")
     if data.shape is not None and known is not None:
         normalize_axes(known, len(data.shape))
-        if shift.shape and isinstance(shift.shape[0], int):
-            check(
-                shift.shape[0] in (1, len(known)),
-                f"shift has {shift.shape[0]} elements for {counted(len(known), 'axis')}",
-            )
+    if shift.shape and axes.shape is not None:
+        fits = axes.shape != () and may_equal(shift.shape[0], axes.shape[0])
+        shapes = f"shift has the shape {shape_text(shift.shape)}, axes {shape_text(axes.shape)}"
+        check(fits, f"{shapes}: expected a scalar, or one shift for each axis")
     return Fact(data.element, data.shape)

@@ -174,6 +174,9 @@ ROWS += [
     case("Identity", 16, typed("string", ["a", ""]), gives=typed("string", ["a", ""]), id="text"),
     refuses("Reverse", 1, "f32[2,3]", [2], mode="index", says="axis 2 is out of range", id="axis out of range"),
     refuses("Roll", 7, "f32[2,3]", "i64[2,3]", [0], says="shift has rank 2, expected 0 or 1", id="rank of shift"),
+    refuses(
+        "Roll", 7, "f32[2,3]", "i64[1]", "i64[3]", says="shift has the shape [1], axes [3]", id="one shift in a vector"
+    ),
     refuses("Roll", 7, "f32[2,3]", 1, [2], says="axis 2 is out of range", id="axis out of range"),
 ]
 ROWS += [
