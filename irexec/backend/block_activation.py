@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from irexec.backend.block_types import block_formula, block_function, from_reference
+from irexec.backend.block_types import block_formula, block_function, from_reference, scalar_constant
 from irexec.backend.chain import Formula
 from irexec.backend.kernel import Task
 from irexec.backend.numpy_ufuncs import ERF, GELU, clip, negative, odd_sigmoid
@@ -50,7 +50,9 @@ def _sigmoid(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
 @block_function("Swish", since=4)
 def _swish_4(task: Task) -> BlockOperation | None:
     if task.has_input(1):
-        return BlockOperation(_swish_with_beta, (0, 1), (None, ()), temporaries=1, passes=10)
+        beta = scalar_constant(task, 1)
+        formula = None if beta is None else Formula("Swish", float(beta))
+        return BlockOperation(_swish_with_beta, (0, 1), (None, ()), temporaries=1, passes=10, formula=formula)
     return BlockOperation(_swish, temporaries=1, passes=9, formula=Formula("Swish", 1.0))
 
 

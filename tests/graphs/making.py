@@ -102,8 +102,11 @@ def _opened(g: Growth, model: Model, arrays: list[np.ndarray]) -> list[list[np.n
     shapes: dict[str | int, list[int | str]] = {}
     others = list(arrays)
     factor = g.gen.pick(1, 2, 3)
+    # OpenVINO refuses a split whose number of outputs is not known.
+    splits = [node for node in model.nodes if node.type == "VariadicSplit"]
+    lengths = [value.node for node in splits for value in node.inputs[2:] if value is not None]
     for i, array in enumerate(arrays):
-        if not array.ndim or g.gen.chance(0.4):
+        if not array.ndim or g.gen.chance(0.4) or model.parameters[i] in lengths:
             continue
         axes = g.gen.some(range(array.ndim), 1) if g.gen.chance(0.3) else [0]
         shapes[i] = ["?" if axis in axes else size for axis, size in enumerate(array.shape)]
