@@ -5154,6 +5154,62 @@ class ExtensionExtension:
         """
 
     @staticmethod
+    def sentencepiece_detokenizer(
+        model: Operand,
+        ids: Operand,
+        *,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """SentencepieceDetokenizer of extension. The text of the token ids of each row; ids from the size of the
+        vocabulary on are left out.
+
+        Args:
+            model: u8, rank 1.
+            ids: i32, rank 2.
+        """
+
+    @staticmethod
+    def sentencepiece_stream_detokenizer(
+        model: Operand,
+        ids: Operand,
+        *,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """SentencepieceStreamDetokenizer of extension. The pieces of the token ids of each row, bytes for tokens such
+        as "<0x0A>", and U+2581 for spaces.
+
+        Args:
+            model: u8, rank 1.
+            ids: i32, rank 2.
+        """
+
+    @staticmethod
+    def sentencepiece_tokenizer(
+        model: Operand,
+        *strings_and_special: Operand,
+        nbest_size: int = 0,
+        alpha: float = 1.0,
+        add_bos: bool = False,
+        add_eos: bool = False,
+        reverse: bool = False,
+        name: str | None = None,
+        names: Sequence[str] = (),
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """SentencepieceTokenizer of extension. Token ids of strings by a model of SentencePiece, as a sparse matrix:
+        indices, values and shape.
+
+        The strings are a tensor of strings, or begins, ends and chars. Begins, ends, chars and ids of special tokens
+        may follow: these are split off first, and each part between them has its own begin of sequence. ``alpha`` is
+        for sampling, which other values of ``nbest_size`` than 0 and 1 ask for, and which is not supported.
+
+        Args:
+            model: u8, rank 1.
+            strings_and_special: any element type.
+        """
+
+    @staticmethod
     def special_tokens_split(
         ragged_begins: Operand,
         ragged_ends: Operand,
@@ -5701,6 +5757,9 @@ ragged_to_sparse = ExtensionExtension.ragged_to_sparse
 regex_full_match = ExtensionIrexec.regex_full_match
 regex_normalization = ExtensionExtension.regex_normalization
 regex_split = ExtensionExtension.regex_split
+sentencepiece_detokenizer = ExtensionExtension.sentencepiece_detokenizer
+sentencepiece_stream_detokenizer = ExtensionExtension.sentencepiece_stream_detokenizer
+sentencepiece_tokenizer = ExtensionExtension.sentencepiece_tokenizer
 special_tokens_split = ExtensionExtension.special_tokens_split
 string_concat = ExtensionIrexec.string_concat
 string_lookup = ExtensionIrexec.string_lookup

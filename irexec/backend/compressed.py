@@ -34,6 +34,7 @@ class CompressedSource(ConstantSource):
         computed: element type in which the model subtracts and multiplies; f16 rounds each result.
 
     Attributes:
+        in_f16: whether the model computes the weights in f16.
         count, groups, group: number of rows (first axis of ``packed``), of groups in a row, and of elements in a
             group, which share a scale.
         scale, zero_point: f32 (count, groups).
@@ -53,7 +54,7 @@ class CompressedSource(ConstantSource):
         computed: Element = F32,
     ) -> None:
         super().__init__(F32, shape, self._decompressed)
-        self.packed, self._in_f16 = packed, computed is F16
+        self.packed, self.in_f16 = packed, computed is F16
         self.stored = ConstantSource(packed.element, packed.shape, lambda: constant_value(packed))
         self.stored.raw = packed
         self.bytes = ConstantSource(U8, (packed.size,), lambda: packed.raw[: packed.size])
@@ -164,7 +165,7 @@ class CompressedSource(ConstantSource):
     def _scale(self, groups: np.ndarray, rows: slice, zero_point: np.ndarray | None) -> None:
         """Turn integers (rows, groups, group) into results, in place."""
         scale = self.scale[rows, :, None]
-        if self._in_f16 and not self._is_normal:
+        if self.in_f16 and not self._is_normal:
             with np.errstate(over="ignore", invalid="ignore"):
                 halves = groups.astype(np.float16)
                 halves -= 0 if zero_point is None else zero_point.astype(np.float16)
@@ -174,7 +175,7 @@ class CompressedSource(ConstantSource):
         if zero_point is not None:
             groups -= zero_point
         groups *= scale
-        if self._in_f16:
+        if self.in_f16:
             _round_to_f16(groups)
 
     def _decompressed(self) -> np.ndarray:

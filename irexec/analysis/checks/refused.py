@@ -21,15 +21,6 @@ def refused_findings(model: ModelGraph, inference: Inference) -> Iterator[Findin
                 yield node.finding(codes.WRONG_INPUTS, reason)
 
 
-def _quotient(node: Node, facts: list[Fact]) -> str | None:
-    """OpenVINO computes constants before a run, and fails there. Source: openvino/reference/divide.hpp."""
-    dividend, divisor = facts[:2]
-    if dividend.known is None or divisor.known is None or divisor.element is None or divisor.element.kind != "signed":
-        return None
-    is_zero = any(isinstance(value, int) and value == 0 for value in divisor.known.ravel().tolist())
-    return "a constant integer is divided by 0" if is_zero else None
-
-
 def _parts(node: Node, facts: list[Fact]) -> str | None:
     """OpenVINO gives the layer no outputs, which other layers then cannot read."""
     shape = facts[2].shape if len(facts) > 2 else None
@@ -38,12 +29,6 @@ def _parts(node: Node, facts: list[Fact]) -> str | None:
         if shape and isinstance(shape[0], int)
         else "the length of split_lengths, and so the number of outputs, is not known"
     )
-
-
-def _axis(node: Node, facts: list[Fact]) -> str | None:
-    """OpenVINO reads the axis from a Constant alone. Source: openvino ``unique.cpp``."""
-    axis = node.inputs[1] if len(node.inputs) > 1 else None
-    return None if axis is None or axis.node.constant is not None else "the axis is not a Constant"
 
 
 def _signal(node: Node, facts: list[Fact]) -> str | None:
@@ -57,8 +42,6 @@ def _signal(node: Node, facts: list[Fact]) -> str | None:
 
 
 _CHECKS: Mapping[str, Callable[[Node, list[Fact]], str | None]] = {
-    "Divide": _quotient,
     "VariadicSplit": _parts,
-    "Unique": _axis,
     **dict.fromkeys(("DFT", "IDFT", "RDFT", "IRDFT"), _signal),
 }

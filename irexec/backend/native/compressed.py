@@ -164,7 +164,8 @@ def _compressed(task: Task) -> Iterator[Candidate]:
 
 
 def _is_packable(source: CompressedSource) -> bool:
-    return source.has_rows and source.packed.element in (U4, I4, U8, I8)
+    """Whether the library has the type; it rounds no weight to f16."""
+    return not source.in_f16 and source.has_rows and source.packed.element in (U4, I4, U8, I8)
 
 
 def _product(task: Task, g: LinearGeometry, source: CompressedSource) -> Iterator[Candidate]:

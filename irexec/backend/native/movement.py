@@ -83,7 +83,8 @@ class Concat(_Moves):
 def reshape(task: Task) -> Iterator[Candidate]:
     """Shapes of which a common one can be found by splitting axes, for data in any order."""
     common = common_shape(task.shape(0), task.output_shape())
-    if common is not None:
+    # Axes of a scalar are refused by the reference kernel.
+    if common is not None and task.shape(0):
         yield from offer(task, functools.partial(Reshape, common))
 
 
@@ -202,7 +203,9 @@ def tile(task: Task) -> Iterator[Candidate]:
 @kernels("Broadcast", since=1)
 @kernels("Broadcast", since=3)
 def broadcast(task: Task) -> Iterator[Candidate]:
-    """Known axes."""
+    """Known target and axes: the reference kernel refuses a target that does not fit."""
+    if task.constants[1] is None:
+        return
     data, out, mode = task.shape(0), task.output_shape(), task.attributes["mode"]
     source = (1,) * (len(out) - len(data)) + data
     if mode == "pdpd":
@@ -216,7 +219,8 @@ def broadcast(task: Task) -> Iterator[Candidate]:
             return
         sizes = dict(zip(axes, data, strict=True))
         source = tuple(sizes.get(axis, 1) for axis in range(len(out)))
-    yield from offer(task, functools.partial(Repeat, source, out))
+    if all(size in (1, whole) for size, whole in zip(source, out, strict=True)):
+        yield from offer(task, functools.partial(Repeat, source, out))
 
 
 class Repeat(_Moves):

@@ -32,7 +32,7 @@ def lay_out(
             steps that read and write them have the same arrays in every run.
     """
     storage = Storage()
-    staged = [value for value in graph.inputs if stage and _is_staged(value)]
+    staged = [value for value in graph.inputs if stage and value.uses and _is_staged(value)]
     _find_owners(graph, operations, storage, staged)
     outliving = _outliving(graph, operations, storage)
     if any(value in outliving for value in staged):

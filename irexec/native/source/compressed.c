@@ -26,7 +26,7 @@ typedef struct {
     i64 depth, group, columns, bits;
     i64 rows, row_block, panel_block;
     double low, high;
-} compressed;
+} compressed_product;
 
 /* The weights of one panel, from a group on. */
 typedef struct {
@@ -54,7 +54,7 @@ INLINE void next_group(group *g, i64 words)
 }
 
 /* Adds one row's products with a panel to its sums. Four sums for each column, so that additions do not wait. */
-INLINE void multiply_row(const compressed *p, group g, const float *x, float *sums, int bits, int shifted)
+INLINE void multiply_row(const compressed_product *p, group g, const float *x, float *sums, int bits, int shifted)
 {
     vf total[2] = {load(sums), load(sums + VECTOR)};
     const int each = 32 / bits;
@@ -95,7 +95,7 @@ INLINE void unpack(group g, i64 first, i64 count, float *to, int bits, int shift
 
 /* One kind of weights: without zero points, and with them. */
 #define KIND(BITS, SHIFTED)                                                                                           \
-    static void multiply_row_##BITS##_##SHIFTED(const compressed *p, group g, const float *x, float *sums)            \
+    static void multiply_row_##BITS##_##SHIFTED(const compressed_product *p, group g, const float *x, float *sums)            \
     {                                                                                                                 \
         multiply_row(p, g, x, sums, BITS, SHIFTED);                                                                   \
     }                                                                                                                 \
@@ -111,11 +111,11 @@ KIND(8, 1)
 KIND(16, 0)
 
 typedef struct {
-    void (*multiply_row)(const compressed *, group, const float *, float *);
+    void (*multiply_row)(const compressed_product *, group, const float *, float *);
     void (*unpack)(group, i64, i64, float *);
 } kind;
 
-static kind kind_of(const compressed *p)
+static kind kind_of(const compressed_product *p)
 {
     if (p->bits == 16) return (kind){multiply_row_16_0, unpack_16_0};
     if (p->bits == 8) return p->zeros ? (kind){multiply_row_8_1, unpack_8_1} : (kind){multiply_row_8_0, unpack_8_0};
@@ -167,7 +167,7 @@ static void (*const micros[])(const float *, i64, const float *, i64, float *) =
 enum { ROWS = sizeof micros / sizeof *micros };
 
 /* The sums of several rows: as many weights as fit are unpacked, whole groups or a part of one. */
-static void multiply_rows(const compressed *p, group g, const float *x, i64 rows, float *weights, float *sums)
+static void multiply_rows(const compressed_product *p, group g, const float *x, i64 rows, float *weights, float *sums)
 {
     const kind k = kind_of(p);
     i64 done = 0, first = 0;
@@ -191,7 +191,7 @@ static void multiply_rows(const compressed *p, group g, const float *x, i64 rows
 }
 
 /* One panel for a block of rows. */
-static void multiply_panel(const compressed *p, place at, group g, i64 rows, char *scratch)
+static void multiply_panel(const compressed_product *p, place at, group g, i64 rows, char *scratch)
 {
     float *weights = (float *)scratch, *sums = weights + DEPTH * WIDTH;
     float bias[WIDTH] = {0};
@@ -215,7 +215,7 @@ static void multiply_panel(const compressed *p, place at, group g, i64 rows, cha
 /* Block: image, rows, panels, the last one changing fastest. Scratch: unpacked weights, and the sums of the rows. */
 EXPORT void irx_compressed_product(const void *parameters, i64 block, char *scratch)
 {
-    const compressed *p = parameters;
+    const compressed_product *p = parameters;
     const i64 panels = (p->columns + WIDTH - 1) / WIDTH;
     const i64 panel_blocks = (panels + p->panel_block - 1) / p->panel_block;
     const i64 row_blocks = (p->rows + p->row_block - 1) / p->row_block;

@@ -107,7 +107,7 @@ INLINE vf gelu(vf x)
     squared(bounded, &square, &rest);
     vf tail = 0.5f * complement(bounded * 0.70710678f, square * 0.5f, rest * 0.5f);
     vf below = choose((vi)(a > 14.3f), x * 0.0f, x * tail);
-    return choose((vi)(x < 0.0f), below, x - x * tail);
+    return choose((vi)(x < 0.0f), below, x * (1.0f - tail));
 }
 
 #define LOG                                                                                                           \

@@ -77,10 +77,16 @@ INLINE void columns_of(const reduction *p, const float *x, i64 count, const i64 
         const float *row = x + first * p->data.row;
         vf s0 = spread(neutral(kind)), s1 = s0;
         i64 r = first;
+        /* In the same order for an incomplete vector: columns of equal values have equal results. */
         if (count == VECTOR) {
             for (; r + 2 <= last; r += 2, row += 2 * p->data.row) {
                 s0 = combined(s0, load(row), kind);
                 s1 = combined(s1, load(row + p->data.row), kind);
+            }
+        } else {
+            for (; r + 2 <= last; r += 2, row += 2 * p->data.row) {
+                s0 = combined(s0, load_part(row, count, neutral(kind)), kind);
+                s1 = combined(s1, load_part(row + p->data.row, count, neutral(kind)), kind);
             }
         }
         for (; r < last; r++, row += p->data.row) s0 = combined(s0, load_part(row, count, neutral(kind)), kind);

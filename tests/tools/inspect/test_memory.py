@@ -98,7 +98,8 @@ def test_a_chain_by_hand() -> None:
     assert (report.inputs, report.outputs, report.weights) == (100, 4, 16)
     assert report.plan is not None
     # The Sigmoid is written over its input, and the Reshape is a view of it.
-    assert report.plan.tensors <= 404
+    # The input and the result lie in the arena too, since they are small.
+    assert report.plan.tensors <= 508
 
 
 def test_the_state_of_a_loop_is_alive_from_the_start() -> None:
