@@ -127,7 +127,7 @@ def test_repeated_data() -> None:
 
 
 def test_rotated_data() -> None:
-    for shift, axes in (([3], [1]), ([1, -9], [0, 3]), ([2], [1, -2]), ([1, 1], [2, 2])):
+    for shift, axes in (([3], [1]), ([1, -9], [0, 3]), (2, [1, -2]), ([1, 1], [2, 2])):
         assert check_kernels("Roll", "opset7", [data((2, 6, 4, 5)), np.array(shift), np.array(axes)], constants=[1, 2])
 
 
