@@ -97,7 +97,8 @@ class _Levels:
     def of(bounds: Sequence[np.ndarray], levels: int) -> _Levels | None:
         """The levels of finite bounds; None if a value of the data would differ from the reference kernel."""
         ranges = np.broadcast_arrays(*bounds)
-        low, high, out_low, out_high = (values.reshape(-1, 1) for values in ranges)
+        # Copies, since bounds of a block may lie in the scratch of the thread that asks first.
+        low, high, out_low, out_high = (values.flatten().reshape(-1, 1) for values in ranges)
         begin, step = low.astype(_F64), np.subtract(out_high, out_low, dtype=_F64) / (levels - 1)
         offset, index = out_low.astype(_F64), np.arange(levels, dtype=_F64)
         values, linear = level_values(index, out_low, out_high, levels), (index * step + offset).astype(low.dtype)

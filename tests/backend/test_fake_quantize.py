@@ -7,6 +7,7 @@ import pytest
 
 import irexec
 from irexec.analysis.builder import Builder
+from irexec.backend.fake_quantize import _Levels
 from irexec.dtypes.elements import element_of
 from irexec.schema.registry import resolve
 from tests.support.exact_levels import fake_quantize
@@ -65,3 +66,12 @@ def test_both_kernels_give_the_exact_levels(kind: str, levels: int, dtype: type,
         assert "chain of element-wise operations" in str(compiled.plan)
         (result,) = compiled({"x": x}).values()
         np.testing.assert_array_equal(result, expected)
+
+
+def test_levels_do_not_keep_the_memory_of_their_bounds() -> None:
+    """Levels are cached for all threads, and the bounds of a block may lie in the scratch of one."""
+    bounds = [np.full((1, 4), value, np.float32) for value in (-1, 1, -1, 1)]
+    levels = _Levels.of(bounds, 255)
+    assert levels is not None
+    for values in (levels.low, levels.high):
+        assert not any(np.shares_memory(values, bound) for bound in bounds)
