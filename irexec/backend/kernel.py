@@ -12,9 +12,9 @@ import numpy as np
 
 from irexec.backend.chain import Chain, Epilogue
 from irexec.backend.constants import ConstantSource, ConstantStore, Holding
-from irexec.backend.pool import Pool
+from irexec.backend.pool import Pool, pool_of
 from irexec.backend.recording import Recording, new_recording
-from irexec.backend.scratch import Block, Scratch
+from irexec.backend.scratch import Block, Scratch, Workspace
 from irexec.backend.trials import ThreadTrials
 from irexec.ir.facts import Fact
 from irexec.reference.limits import check_time
@@ -128,14 +128,23 @@ class KernelContext:
     Attributes:
         pool: the threads.
         scratches: one for each thread.
+        shared: scratch of all threads, for kernels of the C library.
         fixed: whether every run has the same arrays, so that calls can be recorded.
     """
 
     pool: Pool
     scratches: Sequence[Scratch]
+    shared: Scratch | None = None
     fixed: bool = False
     _trials: ThreadTrials = field(default_factory=ThreadTrials)
     _record: Recording | None = None
+
+    @staticmethod
+    def of(kernel: Kernel, threads: int, *, fixed: bool = False) -> KernelContext:
+        """A context with memory of its own for a kernel."""
+        needed = kernel.needed
+        shared, scratches = needed.cut(np.empty(needed.size(threads), np.uint8), threads)
+        return KernelContext(pool_of(threads), scratches, shared, fixed)
 
     def __post_init__(self) -> None:
         self._record = new_recording() if self.fixed else None
@@ -253,6 +262,7 @@ class Kernel(ABC):
             type and order.
         joins: whether the output is the inputs side by side, of which one may be None: it is in its position already.
         workspace: bytes of scratch that a thread needs.
+        shared_workspace: bytes of scratch that all threads share.
         splits: whether the work is cut into blocks for the pool.
         records: whether its blocks touch arrays only by the functions that they give to ``Scratch.do`` and
             ``Scratch.work``, and ``run`` does nothing else to them (or says so by ``KernelContext.not_repeatable``).
@@ -265,8 +275,14 @@ class Kernel(ABC):
     overwrites: tuple[int, ...] = ()
     joins: bool = False
     workspace: int = 0
+    shared_workspace: int = 0
     splits: bool = False
     records: bool = False
+
+    @property
+    def needed(self) -> Workspace:
+        """The scratch to be given to it."""
+        return Workspace(self.shared_workspace, self.workspace)
 
     def pack(self, store: ConstantStore) -> None:  # noqa: B027  a kernel without constants has nothing to pack
         """Pack the constants, once for each compiled model. Called after selection and before the first run."""

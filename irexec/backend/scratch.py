@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -43,14 +44,7 @@ class Scratch:
     @staticmethod
     def of_size(size: int) -> Scratch:
         """A scratch with a buffer of its own, of ``size`` bytes."""
-        return Scratch.several(1, size)[0]
-
-    @staticmethod
-    def several(count: int, size: int) -> list[Scratch]:
-        """One scratch of ``size`` bytes for each thread, at equal distances, which C kernels rely on."""
-        each = -(-size // _ALIGNMENT) * _ALIGNMENT
-        buffer = np.empty(count * each, np.uint8)
-        return [Scratch(buffer[i * each : i * each + size]) for i in range(count)]
+        return Scratch(np.empty(size, np.uint8))
 
     def take(self, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         """An uninitialised C-contiguous array, valid until ``clear`` or ``release`` of an earlier mark."""
@@ -58,7 +52,7 @@ class Scratch:
         size = math.prod(shape) * dtype.itemsize
         if start + size > self._buffer.size:
             return np.empty(shape, dtype)
-        self._used = -(-(start + size) // _ALIGNMENT) * _ALIGNMENT
+        self._used = _aligned(start + size)
         return np.ndarray(shape, dtype, self._buffer, start)
 
     def do(self, function: Callable[..., object], *arguments: Any, **options: Any) -> None:
@@ -114,4 +108,34 @@ class Scratch:
 
 def scratch_size(*arrays: tuple[Sequence[int], np.dtype]) -> int:
     """Total bytes of arrays of these shapes and types."""
-    return sum(-(-math.prod(shape) * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT for shape, dtype in arrays)
+    return sum(_aligned(math.prod(shape) * dtype.itemsize) for shape, dtype in arrays)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Scratch that a kernel asks for.
+
+    Attributes:
+        shared: bytes that all threads share.
+        each: bytes of each thread.
+    """
+
+    shared: int = 0
+    each: int = 0
+
+    def size(self, threads: int) -> int:
+        """Bytes for so many threads."""
+        return _aligned(self.shared) + threads * _aligned(self.each)
+
+    def cut(self, buffer: np.ndarray, threads: int) -> tuple[Scratch, list[Scratch]]:
+        """The shared scratch, and that of each thread, at equal distances, which C kernels rely on.
+
+        Args:
+            buffer: of ``size`` bytes at least.
+        """
+        starts = [_aligned(self.shared) + i * _aligned(self.each) for i in range(threads)]
+        return Scratch(buffer[: self.shared]), [Scratch(buffer[start : start + self.each]) for start in starts]
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT

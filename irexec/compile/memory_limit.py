@@ -121,7 +121,7 @@ def arena_error(plan: Plan, error: OpError) -> NodeError:
 def _largest(plan: Plan) -> Step:
     return max(
         plan.steps,
-        key=lambda step: sum(fact.known_nbytes for fact in step.report.facts) + plan.threads * step.workspace[1],
+        key=lambda step: sum(fact.known_nbytes for fact in step.report.facts) + step.workspace.size(plan.threads),
     )
 
 

@@ -19,6 +19,7 @@ from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import KernelOptions
 from irexec.backend.numpy_state import set_for_run
 from irexec.backend.registry import has_candidates
+from irexec.backend.scratch import Workspace
 from irexec.compile.errors import check_as_inferred, node_error, too_large
 from irexec.compile.graph import CompileGraph, CompileValue, LoweredBody, Operation
 from irexec.compile.lower import Sources, lower
@@ -257,7 +258,8 @@ class _Planner:
             fresh=fresh,
             aliases=tuple(alias for value in outputs for alias in run_views.get(value, ())),
             frees=tuple(self.slots[value] for value in frees if value in self.slots),
-            workspace=(0, 0) if workspace is None or kernel is None else (workspace.offset, kernel.workspace),
+            workspace=Workspace() if workspace is None or kernel is None else kernel.needed,
+            offset=0 if workspace is None else workspace.offset,
             size=allocated_by(operation) if kernel is None else sum(array.size for array in fresh),
         )
 

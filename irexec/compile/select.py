@@ -121,12 +121,8 @@ class ChainAfter(Kernel):
         if task.chain is None:
             raise AssertionError("the task has a chain")
         self.algorithm, self.cost = kernel.algorithm, kernel.cost
-        self.reads, self.workspace, self.splits = (
-            kernel.reads,
-            max(kernel.workspace, workspace_of(task.chain)),
-            kernel.splits,
-        )
-        self.records = kernel.records
+        self.reads, self.splits, self.records = kernel.reads, kernel.splits, kernel.records
+        self.workspace, self.shared_workspace = max(kernel.workspace, workspace_of(task.chain)), kernel.shared_workspace
         self._kernel, self._chain, self._own = kernel, task.chain, len(task.inputs)
 
     def pack(self, store: Any) -> None:

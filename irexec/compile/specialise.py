@@ -12,9 +12,7 @@ import numpy as np
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Kernel, KernelContext, KernelOptions, Task
-from irexec.backend.pool import pool_of
 from irexec.backend.registry import offers
-from irexec.backend.scratch import Scratch
 from irexec.compile.graph import Operation
 from irexec.dtypes.elements import Element
 from irexec.ir.facts import Fact
@@ -97,8 +95,7 @@ class ByShape:
             if fact.element is None:
                 raise AssertionError("checked when the kernel was selected")
             outputs.append(np.empty(task.output_shape(index), fact.element.carrier))
-        scratches = Scratch.several(self._options.threads, kernel.workspace)
-        kernel.run(inputs, outputs, KernelContext(pool_of(self._options.threads), scratches))
+        kernel.run(inputs, outputs, KernelContext.of(kernel, self._options.threads))
         return tuple(outputs)
 
 

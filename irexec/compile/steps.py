@@ -11,6 +11,7 @@ import numpy as np
 
 from irexec.backend.constants import ConstantSource
 from irexec.backend.kernel import Kernel, Order
+from irexec.backend.scratch import Workspace
 from irexec.compile.rewriting import Refusal
 from irexec.compile.storage.intervals import MemoryInterval
 from irexec.compile.storage.views import ordered
@@ -114,7 +115,7 @@ class Step:
         fresh: outputs that each run allocates for the kernel.
         aliases: views of outputs with memory of their own.
         frees: slots that no later step reads.
-        workspace: offset in the arena, and bytes for each thread.
+        workspace, offset: the scratch, and its offset in the arena.
         size: bytes that a run of the step allocates for its outputs, if their shapes are known.
     """
 
@@ -127,7 +128,8 @@ class Step:
     fresh: tuple[SlotArray, ...] = ()
     aliases: tuple[Alias, ...] = ()
     frees: tuple[int, ...] = ()
-    workspace: tuple[int, int] = (0, 0)
+    workspace: Workspace = field(default_factory=Workspace)
+    offset: int = 0
     size: int = 0
 
     @property

@@ -11,7 +11,6 @@ import numpy as np
 
 from irexec.backend.kernel import KernelContext
 from irexec.backend.pool import Pool, pool_of
-from irexec.backend.scratch import Scratch
 from irexec.compile.errors import too_large
 from irexec.compile.memory_limit import MemoryLimit, arena_error, check_arena
 from irexec.compile.steps import Plan, Step
@@ -118,13 +117,6 @@ def _set_up(plan: Plan, buffer: np.ndarray) -> PlacedPlan:
 
 
 def _context(step: Step, slots: list[Any], pool: Pool, buffer: np.ndarray) -> KernelContext:
-    scratches = [Scratch(part) for part in _workspaces(step.workspace, pool.threads, buffer)]
-    return KernelContext(
-        pool, scratches, fixed=all(slot < 0 or slots[slot] is not None for slot in (*step.inputs, *step.outputs))
-    )
-
-
-def _workspaces(workspace: tuple[int, int], threads: int, buffer: np.ndarray) -> list[np.ndarray]:
-    offset, size = workspace
-    whole = -(-size // ALIGNMENT) * ALIGNMENT
-    return [buffer[offset + i * whole : offset + i * whole + size] for i in range(threads)]
+    shared, scratches = step.workspace.cut(buffer[step.offset :], pool.threads)
+    fixed = all(slot < 0 or slots[slot] is not None for slot in (*step.inputs, *step.outputs))
+    return KernelContext(pool, scratches, shared, fixed)

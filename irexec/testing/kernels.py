@@ -14,7 +14,6 @@ from irexec.backend.chain import Chain, Formula, Instruction
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Kernel, KernelContext, Order, Task
 from irexec.backend.native.calls import NativeKernel
-from irexec.backend.pool import pool_of
 from irexec.backend.scratch import Scratch
 from irexec.testing.tasks import candidates, run_recorded, task_of
 
@@ -33,6 +32,13 @@ def strided(x: np.ndarray) -> np.ndarray:
     view = spread[inside]
     view[...] = x
     return view
+
+
+def unaligned(x: np.ndarray) -> np.ndarray:
+    """The array with the same elements, at addresses and strides that are no multiples of theirs."""
+    fields = np.zeros(x.shape, np.dtype([("before", np.uint8), ("value", x.dtype)]))
+    fields["value"] = x
+    return fields["value"]
 
 
 def bias_and_scale(dtype: np.dtype) -> Chain:
@@ -130,15 +136,16 @@ def _chained(expected: Sequence[np.ndarray], operands: Sequence[np.ndarray]) -> 
 
 
 def _check(kernel: Kernel, task: Task, inputs: Arrays, operands: Arrays, expected: Sequence[np.ndarray]) -> None:
-    """The result for inputs as the task says they lie in memory, and for strided ones."""
+    """The result for inputs as the task says they lie in memory, and for strided and unaligned ones."""
     kernel.pack(ConstantStore())
-    context = KernelContext(pool_of(task.threads), Scratch.several(task.threads, kernel.workspace))
+    context = KernelContext.of(kernel, task.threads)
     given = [*inputs, *operands]
     ordered = [
         x if x is None or order is None else in_order(x, order)
         for x, order in zip(given, task.input_orders, strict=True)
     ]
-    for arrays in (ordered, [x if x is None else strided(x) for x in given]):
+    spread = [x if x is None else strided(x) for x in given]
+    for arrays in (ordered, spread, [x if x is None or x.dtype.hasobject else unaligned(x) for x in given]):
         before = [None if x is None else x.copy() for x in arrays]
         read = [
             x if kernel.reads is None or i in kernel.reads or i >= len(inputs) else None for i, x in enumerate(arrays)

@@ -11,9 +11,7 @@ from irexec.analysis.evaluate import as_tuple
 from irexec.backend.chain import Chain
 from irexec.backend.constants import ConstantSource, ConstantStore
 from irexec.backend.kernel import Kernel, KernelContext, Order, Task
-from irexec.backend.pool import pool_of
 from irexec.backend.registry import offers
-from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import element_of
 from irexec.ir.facts import Fact
 from irexec.schema.registry import resolve
@@ -64,7 +62,7 @@ def run_kernel(
         dtype = np.dtype(fact.element.carrier) if fact.element is not None else np.dtype(np.float32)
         outputs.append(_filled(task.output_shape(i), dtype, task.output_orders[i]))
     given = [x if kernel.reads is None or i in kernel.reads else None for i, x in enumerate(inputs)]
-    context = KernelContext(pool_of(task.threads), Scratch.several(task.threads, kernel.workspace))
+    context = KernelContext.of(kernel, task.threads)
     with np.errstate(all="ignore"):
         kernel.run([*given, *operands], outputs, context)
         if kernel.records:
@@ -77,7 +75,7 @@ def run_recorded(
 ) -> None:
     """Run a packed kernel as a plan on an arena does: calls that were recorded on other values are repeated on the
     inputs."""
-    context = KernelContext(pool_of(threads), Scratch.several(threads, kernel.workspace), fixed=True)
+    context = KernelContext.of(kernel, threads, fixed=True)
     arrays = [None if x is None else x.copy(order="K") for x in inputs]
     for number in range(4):
         for array, values in zip(arrays, inputs, strict=True):

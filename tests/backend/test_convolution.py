@@ -13,8 +13,6 @@ from irexec.backend.convolution.filter_weights import equal_outputs
 from irexec.backend.convolution.geometry import blocks_of, pixels_of
 from irexec.backend.convolution.minimal_filtering import minimal_filtering
 from irexec.backend.kernel import KernelContext
-from irexec.backend.pool import pool_of
-from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import F32
 from irexec.schema.registry import resolve
 from irexec.testing.tasks import candidates, run_kernel, task_of
@@ -134,7 +132,7 @@ def test_one_constant_is_packed_for_each_way_in_which_it_is_read():
         for kernel in candidates(task):
             kernel.pack(store)
             out = np.full(expected.shape, np.nan, np.float32)
-            kernel.run([x, None], [out], KernelContext(pool_of(1), [Scratch.of_size(kernel.workspace)]))
+            kernel.run([x, None], [out], KernelContext.of(kernel, 1))
             np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4, err_msg=kernel.algorithm)
 
 

@@ -61,7 +61,7 @@ def _run(arrays: Sequence[np.ndarray], out: np.ndarray, threads: int = 1, order:
             kernel.run(
                 arrays,
                 [out],
-                KernelContext(pool_of(threads), [Scratch.of_size(kernel.workspace) for _ in range(threads)]),
+                KernelContext.of(kernel, threads),
             )
             if any(np.may_share_memory(a, out) for a in arrays):
                 break
@@ -143,9 +143,7 @@ def test_many_blocks_of_cheap_operations(rows: int, threads: int) -> None:
     chain = Chain(2, F32, (_instruction("Add", "opset1", (0, 1)), _instruction("Subtract", "opset1", (2, 0))))
     fact = Fact(element_of(F32), x.shape)
     kernel, out = ChainKernel(chain, [fact, fact], fact, threads), np.full(x.shape, np.nan, np.float32)
-    kernel.run(
-        [x, y], [out], KernelContext(pool_of(threads), [Scratch.of_size(kernel.workspace) for _ in range(threads)])
-    )
+    kernel.run([x, y], [out], KernelContext.of(kernel, threads))
     np.testing.assert_array_equal(out, x + y - x)
 
 

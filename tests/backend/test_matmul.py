@@ -14,7 +14,6 @@ from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.linear import DirectLinear, NarrowLinear, TransposedLinear
 from irexec.backend.matmul import MatrixProducts
-from irexec.backend.pool import pool_of
 from irexec.backend.scratch import Scratch
 from irexec.testing.tasks import candidates, run_kernel, task_of
 
@@ -215,7 +214,7 @@ def in_order(x: np.ndarray, order: tuple[int, ...] | None) -> np.ndarray:
 
 def run_into(kernel: Kernel, task: Task, inputs: list[np.ndarray], out: np.ndarray) -> None:
     kernel.pack(ConstantStore())
-    kernel.run(inputs, [out], KernelContext(pool_of(1), [Scratch.of_size(kernel.workspace)]))
+    kernel.run(inputs, [out], KernelContext.of(kernel, 1))
 
 
 @pytest.mark.parametrize("constants", [(1,), ()])

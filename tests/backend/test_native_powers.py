@@ -9,9 +9,7 @@ from irexec.backend.chain import Chain, Formula, Instruction
 from irexec.backend.elementwise_chain import chain_candidates
 from irexec.backend.kernel import KernelContext, KernelOptions
 from irexec.backend.native.calls import NativeKernel
-from irexec.backend.pool import pool_of
 from irexec.backend.registry import find_block_operation
-from irexec.backend.scratch import Scratch
 from irexec.ir.facts import Fact
 from irexec.native.library import library
 from irexec.testing.tasks import task_of
@@ -33,7 +31,7 @@ def test_powers_are_those_of_numpy(exponent: float) -> None:
     offered = chain_candidates(chain, [Fact.of(x)], task.outputs[0], (None,), None, KernelOptions(native=True))
     (kernel,) = (kernel for kernel in (one.construct() for one in offered) if isinstance(kernel, NativeKernel))
     out = np.full_like(x, 77)
-    kernel.run([x], [out], KernelContext(pool_of(1), [Scratch.of_size(kernel.workspace)]))
+    kernel.run([x], [out], KernelContext.of(kernel, 1))
     with np.errstate(all="ignore"):
         # With one exponent for all elements NumPy may compute a square root, which differs at -0 and minus infinity.
         expected = np.power(x, np.full_like(x, exponent))

@@ -13,8 +13,6 @@ from irexec.backend.chain import Chain, Instruction
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.normalization import ColumnNormalization, GroupRows, RowNormalization, groups_of
-from irexec.backend.pool import pool_of
-from irexec.backend.scratch import Scratch
 from irexec.testing.tasks import candidates, task_of
 
 F32 = np.dtype(np.float32)
@@ -70,7 +68,7 @@ def run_in(
     kernel.pack(ConstantStore())
     first = in_order(inputs[0], order)
     out = first.copy("K") if in_place else in_order(np.full(inputs[0].shape, np.nan, inputs[0].dtype), order)
-    context = KernelContext(pool_of(task.threads), [Scratch.of_size(kernel.workspace) for _ in range(task.threads)])
+    context = KernelContext.of(kernel, task.threads)
     with np.errstate(all="ignore"):
         kernel.run([out if in_place else first, *inputs[1:]], [out], context)
     return out

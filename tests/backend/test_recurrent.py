@@ -10,8 +10,6 @@ import pytest
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import KernelContext
-from irexec.backend.pool import pool_of
-from irexec.backend.scratch import Scratch
 from irexec.schema.recurrent import CellAttributes, GRUCellAttributes, GRUSequenceAttributes, SequenceAttributes
 from irexec.testing.tasks import candidates, run_kernel, task_of
 
@@ -101,7 +99,7 @@ def test_outputs_that_nobody_reads() -> None:
     (kernel,) = candidates(task)
     kernel.pack(ConstantStore())
     final = np.empty(task.output_shape(2), np.float32)
-    kernel.run(inputs, [None, None, final], KernelContext(pool_of(1), [Scratch.of_size(kernel.workspace)]))
+    kernel.run(inputs, [None, None, final], KernelContext.of(kernel, 1))
     np.testing.assert_allclose(final, as_tuple(task.definition(*inputs, **attributes))[2], rtol=1e-5, atol=1e-6)
 
 

@@ -23,8 +23,6 @@ from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.backend.constants import ConstantSource, ConstantStore
 from irexec.backend.kernel import Kernel, KernelContext, Task
-from irexec.backend.pool import pool_of
-from irexec.backend.scratch import Scratch
 from irexec.ir.facts import Fact
 from irexec.schema.registry import resolve
 from irexec.testing.kernels import in_order
@@ -97,7 +95,7 @@ class Candidate:
         )
         self.inputs = [*inputs, *(in_order(x, order) for x in operands)]
         self.outputs = [in_order(np.empty(task.output_shape(), np.float32), order)]
-        self.context = KernelContext(pool_of(1), [Scratch.of_size(kernel.workspace)])
+        self.context = KernelContext.of(kernel, 1)
 
     def run(self) -> None:
         start = time.thread_time()

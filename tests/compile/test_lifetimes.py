@@ -121,8 +121,9 @@ def test_workspaces_of_all_threads_lie_apart_from_what_a_step_reads_and_writes(m
     found = plan(model, infer_shapes(model), compilation=Compilation(options=KernelOptions(threads)))
     places = {place.slot: place for place in found.arrays}
     for step in found.steps:
-        offset, size = step.workspace
-        end = offset + threads * -(-size // 64) * 64
+        offset, size = step.offset, step.workspace.size(threads)
+        end = offset + size
+        assert size >= step.workspace.shared + threads * step.workspace.each
         assert end <= found.arena
         for place in (places[slot] for slot in (*step.inputs, *step.outputs) if slot in places):
             assert _end(place) <= offset or end <= _start(place) or not size

@@ -60,7 +60,7 @@ class NativeAttention(NativeKernel):
         self.algorithm = "C, attention by blocks of rows"
         rows = self.group + 8
         packed = pitch * s.width + padded(s.values) * s.columns
-        self.reserve(8 * rows + 4 * (packed + rows * (s.width + pitch + padded(s.values))))
+        self.workspace = 8 * rows + 4 * (packed + rows * (s.width + pitch + padded(s.values)))
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""

@@ -64,8 +64,8 @@ class Binding:
     """The calls of one step for certain arrays.
 
     Attributes:
-        scratch: as for Call, without the part that all threads share.
-        shared: the address of the part that all threads share.
+        scratch: as for Call.
+        shared: the address of the scratch that all threads share.
         calls: in order; each is done before the next one begins.
         kept: the objects whose memory the parameters point to.
         repeatable: whether the calls compute the same from the arrays' next values: False after a copy.
@@ -102,6 +102,13 @@ class Binding:
         self.repeatable = False
         copied = np.ascontiguousarray(lying)
         return copied if order is None else copied.transpose(np.argsort(order))
+
+    def aligned(self, array: np.ndarray | None) -> np.ndarray | None:
+        """The array if its address and strides are multiples of its elements' alignment, else a copy."""
+        if array is None or array.flags.aligned:
+            return array
+        self.repeatable = False
+        return array.copy()
 
     def with_stride(self, array: np.ndarray, axis: int) -> np.ndarray:
         """The array if its elements along an axis follow each other in memory, else a copy in which they do."""
@@ -165,20 +172,9 @@ def element_strides(array: np.ndarray) -> list[int]:
 
 
 class NativeKernel(Kernel):
-    """A kernel that binds its arrays to calls of the library.
+    """A kernel that binds its arrays to calls of the library."""
 
-    Attributes:
-        shared: bytes of scratch that all threads share, in front of ``own`` bytes for each thread. A subclass calls
-            ``reserve``.
-    """
-
-    shared: int = 0
     splits = True
-
-    def reserve(self, own: int = 0, shared: int = 0) -> None:
-        """Ask for workspace, in bytes."""
-        self.shared = -(-shared // CACHE_LINE) * CACHE_LINE
-        self.workspace = self.shared + own
 
     @abstractmethod
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
@@ -189,8 +185,9 @@ class NativeKernel(Kernel):
         first, *others = (scratch.address for scratch in context.scratches)
         each = others[0] - first if others else 0
         assert others == [first + i * each for i in range(1, len(others) + 1)], "scratches are at equal distances"
-        binding = Binding((first + self.shared, each), first)
-        self.bind(inputs, outputs, binding)
+        assert context.shared is not None, "a plan gives native kernels both kinds of scratch"
+        binding = Binding((first, each), context.shared.address)
+        self.bind([binding.aligned(x) for x in inputs], outputs, binding)
         binding.kept += (*inputs, *outputs)
         return binding
 

@@ -122,7 +122,7 @@ class NativeCompressed(NativeKernel):
         self.blocks = g.sheets * self.row_blocks * -(-panels // self.panel_block)
         self.overwrites = overwritten(task, self.own)
         self.algorithm = f"C, product with weights of {source.packed.element.bits} bits"
-        self.reserve(4 * width() * (_DEPTH + self.row_block))
+        self.workspace = 4 * width() * (_DEPTH + self.row_block)
 
     def pack(self, store: ConstantStore) -> None:
         source = self.source

@@ -94,7 +94,7 @@ class NativeConvolution(NativeKernel):
         self.reads = (0,)
         self.algorithm = "C, direct convolution" if g.points > 1 else "C, 1x1 product"
         copied = 4 * g.images * g.groups * g.inputs * math.prod(self.padded_shape) if copies else 0
-        self.reserve(table_bytes(self.row_block, taps), copied)
+        self.workspace, self.shared_workspace = table_bytes(self.row_block, taps), copied
 
     def pack(self, store: ConstantStore) -> None:
         assert self.source is not None, "weights are constants"

@@ -48,7 +48,7 @@ class NativeDepthwise(NativeKernel):
         self.overwrites = overwritten(task, self.own)
         self.reads = (0,)
         self.algorithm = "C, depthwise"
-        self.reserve(table_bytes(self.row_block, g.points))
+        self.workspace = table_bytes(self.row_block, g.points)
 
     def pack(self, store: ConstantStore) -> None:
         assert self.source is not None, "weights are constants"

@@ -26,7 +26,7 @@ class Followed(NativeKernel):
         self.order = task.output_orders[0] or tuple(range(len(output.static_shape)))
         self.chain = elementwise.NativeElementwise(task.chain, facts, output, axes, ())
         self.algorithm, self.reads = kernel.algorithm, kernel.reads
-        self.shared, self.workspace = kernel.shared, kernel.workspace
+        self.shared_workspace, self.workspace = kernel.shared_workspace, kernel.workspace
 
     def pack(self, store: ConstantStore) -> None:
         self.kernel.pack(store)

@@ -61,7 +61,7 @@ class GatherAtRunTime(NativeKernel):
         self.count = math.prod(task.shape(1))
         # Gathered in C order, then copied to another one.
         self.reorders = not is_row_major(task.output_orders[0])
-        self.reserve(shared=task.output_bytes if self.reorders else 0)
+        self.shared_workspace = task.output_bytes if self.reorders else 0
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""

@@ -93,7 +93,8 @@ class NativeLinear(_Matrices):
         self.reads = (g.activation,)
         self.algorithm = "C, product with packed weights"
         self.copies = not _has_rows(task, g)
-        self.reserve(table_bytes(self.row_block, 1), 4 * g.sheets * g.tokens * g.inner if self.copies else 0)
+        self.workspace = table_bytes(self.row_block, 1)
+        self.shared_workspace = 4 * g.sheets * g.tokens * g.inner if self.copies else 0
 
     def pack(self, store: ConstantStore) -> None:
         assert self.source is not None, "the matrix is a constant"
@@ -156,7 +157,8 @@ class NativeMatrices(_Matrices):
         # One right matrix for all is packed once.
         self.packed = 1 if math.prod(task.shape(1)[:-2]) == 1 else self.images
         self.algorithm = "C, product of matrices"
-        self.reserve(table_bytes(self.row_block, 1), self.packed * padded(self.columns) * self.depth * 4)
+        self.workspace = table_bytes(self.row_block, 1)
+        self.shared_workspace = self.packed * padded(self.columns) * self.depth * 4
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""

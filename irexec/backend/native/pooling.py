@@ -61,7 +61,7 @@ class NativePool(NativeKernel):
         self.row_block = row_block(self.pixels, taps, taps * self.channels, max(1, min(8 * task.threads, work >> 18)))
         self.reads, self.algorithm = (0,), "C, pooling"
         copied = 4 * self.images * self.channels * math.prod(self.sizes) if copies else 0
-        self.reserve(table_bytes(self.row_block, taps), copied)
+        self.workspace, self.shared_workspace = table_bytes(self.row_block, taps), copied
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""

@@ -65,7 +65,7 @@ class Resize(NativeKernel):
         taps = sum(index.shape[1] for index, _ in self.tables)
         rows, width = self._size(axes[1]), self._size(axes[2]) * self._size(axes[3])
         self.rows_each = max(1, min(rows, _BLOCK // (width * taps)))
-        self.reserve(4 * max(1, math.prod(self.data[axis] for group in axes[2:] for axis in group)))
+        self.workspace = 4 * max(1, math.prod(self.data[axis] for group in axes[2:] for axis in group))
 
     def _size(self, group: Sequence[int]) -> int:
         return math.prod(self.shape[axis] for axis in group)

@@ -83,7 +83,7 @@ class NativeSoftmax(NativeKernel):
         self.overwrites = overwritten(task, self.own) if view.runs_chain else ()
         if task.output_orders[0] == task.input_orders[0]:
             self.overwrites = (0, *self.overwrites)
-        self.reserve(view.scratch)
+        self.workspace = view.scratch
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""

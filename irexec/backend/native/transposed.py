@@ -44,7 +44,7 @@ class NativeTransposed(NativeKernel):
         table = max(map(table_bytes, self.blocks, map(_taps, self.phases)), default=0)
         self.copied = g.images * g.groups * g.inputs * math.prod(g.sizes) if copies else 0
         results = sum(map(_pixels, self.phases)) * g.images * g.groups * g.outputs
-        self.reserve(table, 4 * (self.copied + results))
+        self.workspace, self.shared_workspace = table, 4 * (self.copied + results)
 
     def _rows_of(self, phase: Phase, threads: int) -> int:
         g, taps = self.geometry, _taps(phase)

@@ -50,8 +50,9 @@ def lay_out(
     for i, planned in enumerate(operations):
         if planned.kernel is not None:
             _place_outputs(i, planned, storage, outliving, last, overwrite)
-            if planned.kernel.workspace:
-                storage.workspaces[planned] = Buffer(threads * (planned.kernel.workspace + 64), i, i)
+            needed = planned.kernel.needed.size(threads)
+            if needed:
+                storage.workspaces[planned] = Buffer(needed, i, i)
         elif reuse and planned.kernel is None and may_be_views(planned.operation):
             _find_views(planned, storage, probes)
     if reuse:

@@ -48,8 +48,8 @@ MEMORY = (
     Mutation(
         "all threads have the workspace of one",
         "irexec/compile/storage/layout.py",
-        "Buffer(threads * (planned.kernel.workspace + 64), i, i)",
-        "Buffer(planned.kernel.workspace + 64, i, i)",
+        "planned.kernel.needed.size(threads)",
+        "planned.kernel.needed.size(1)",
         ("tests/compile/test_lifetimes.py",),
         graphs=100,
     ),
