@@ -201,15 +201,21 @@ class Pad(_Movement):
 @kernels("Gather", since=8)
 def gather(task: Task) -> Iterator[Candidate]:
     """Constant indices that are all in range, and a constant axis."""
+    found = gathered(task) if _moves(task) else None
+    if found is not None:
+        yield _candidate(task, 1, partial(Gather, task, *found))
+
+
+def gathered(task: Task) -> tuple[int, np.ndarray] | None:
+    """The axis of a Gather and its indices from 0 on; None unless both are constants, and all indices in range."""
     indices, axis = task.constants[1], task.constants[2]
-    if indices is None or axis is None or task.attributes.get("batch_dims", 0) or not _moves(task):
-        return
+    if indices is None or axis is None or task.attributes.get("batch_dims", 0):
+        return None
     along = normalize_axis(int(axis.array().reshape(-1)[0]), len(task.shape(0)))
-    size = task.shape(0)[along]
-    values = indices.array()
-    if values.min() >= -size and values.max() < size:
-        indices_in_range = np.where(values < 0, values + size, values).astype(np.intp)
-        yield _candidate(task, 1, partial(Gather, task, along, indices_in_range))
+    size, values = task.shape(0)[along], indices.array()
+    if values.min() < -size or values.max() >= size:
+        return None
+    return along, np.where(values < 0, values + size, values).astype(np.int64)
 
 
 class Gather(_Movement):

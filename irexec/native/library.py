@@ -6,7 +6,9 @@ import ctypes
 import functools
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from irexec.errors import InputError
 from irexec.native.levels import Level, is_supported, levels
@@ -45,7 +47,7 @@ class Library:
         self.run = self._function("irx_run", _ADDRESS, _SIZE, _SIZE, _ADDRESS, _SIZE, gives=_SIZE)
         self.run_alone = self._function("irx_run_alone", _ADDRESS, _SIZE, _ADDRESS, _SIZE, gives=_SIZE)
 
-    def _function(self, name: str, *types: type, gives: type | None = None) -> ctypes._CFuncPtr:  # type: ignore[name-defined]
+    def _function(self, name: str, *types: type, gives: type | None = None) -> Callable[..., Any]:
         function = getattr(self._loaded, name)
         function.argtypes, function.restype = types, gives
         return function

@@ -15,10 +15,11 @@ import numpy as np
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import Geometry, is_channels_last
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel, element_strides, is_available, merged_strides
+from irexec.backend.native.calls import Binding, NativeKernel, is_available, loaded, merged_strides
 from irexec.backend.native.chains import Axes, NativeChain, fits
+from irexec.backend.native.copies import channels_last
 from irexec.backend.native.panels import pack, panel_of, product_cost
-from irexec.backend.native.windows import Windows, row_block, rows_as_windows, table_bytes, three, windows_of
+from irexec.backend.native.windows import Windows, row_block, rows_as_windows, table_bytes, windows_of
 from irexec.backend.registry import kernels
 
 # Channels of a tap up to which the taps along the last axis are put together, in a padded copy of the data.
@@ -37,15 +38,6 @@ class Product(ctypes.Structure):
         ("out_image", c_int64), ("out_row", c_int64), ("out_column", c_int64), ("after", c_void_p), ("depth", c_int64),
         ("groups", c_int64), ("columns", c_int64), ("panel", c_int64), ("rows", c_int64), ("row_block", c_int64),
         ("panel_block", c_int64), ("low", c_double), ("high", c_double),
-    )  # fmt: skip
-
-
-class Padded(ctypes.Structure):
-    """See irexec/native/source/elementwise.c."""
-
-    _fields_ = (
-        ("data", c_void_p), ("strides", c_int64 * 5), ("out", c_void_p), ("sizes", c_int64 * 3),
-        ("padded", c_int64 * 3), ("before", c_int64 * 3), ("images", c_int64), ("channels", c_int64),
     )  # fmt: skip
 
 
@@ -111,7 +103,7 @@ class NativeConvolution(NativeKernel):
         g, operands = self.geometry, inputs[self.own :]
         out, strides = binding.written(outputs[0], self.axes)
         low, high = self.chain.limits
-        panels = -(-g.outputs // (self.panel * _vector()))
+        panels = -(-g.outputs // (self.panel * loaded().vector))
         parameters = Product(
             self._windows(inputs[0], binding), binding.address(self.weights), 0, self.chain.bias(operands, binding),
             binding.address(out), *strides, self.chain.bind(operands, binding), self.depth, g.groups, g.outputs,
@@ -127,27 +119,12 @@ class NativeConvolution(NativeKernel):
                 return rows_as_windows(address, strides[0], strides[1], pixels, binding.address(zeros(self.depth)))
         if not self.copies:
             return windows_of(binding.with_stride(x, 1), self.windows, zeros(self.depth), binding)
-        g = self.geometry
-        image, channel, *spatial = element_strides(x)
-        channels, sizes = g.groups * g.inputs, self.padded_shape
-        padded = Padded(
-            binding.address(x), (c_int64 * 5)(image, *three(spatial, 0), channel), binding.shared, three(x.shape[2:]),
-            three(sizes), three(g.windows.pads_begin, 0), g.images, channels,
-        )  # fmt: skip
-        binding.call("irx_pad_channels_last", padded, g.images * math.prod(three(sizes)[:2]))
-        rows = [channels * math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
-        kernel = (*self.windows.kernel[:-1], 1) if self.merges else self.windows.kernel
-        return Windows(
-            binding.shared, channels * math.prod(sizes), binding.address(zeros(self.depth)), three(rows, 0),
-            three(sizes), three(self.windows.counts), three(kernel), three(self.windows.strides),
-            three(self.windows.dilations), three((), 0),
-        )  # fmt: skip
-
-
-def _vector() -> int:
-    from irexec.backend.native.calls import loaded
-
-    return loaded().vector
+        w = self.geometry.windows
+        padded = channels_last(x, binding.shared, binding, list(zip(w.pads_begin, w.pads_end, strict=True)))
+        made = windows_of(padded, self.windows, zeros(self.depth), binding)
+        if self.merges:
+            made.kernel[2] = 1
+        return made
 
 
 def overwritten(task: Task, own: int) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from ctypes import c_int64, c_void_p
 from dataclasses import dataclass, field, replace
 
@@ -18,6 +18,7 @@ AXES = 8
 # Bytes of a block.
 _BLOCK = 1 << 16
 _F32 = np.dtype(np.float32)
+_ZERO = np.zeros((), _F32)
 
 
 class CCopy(ctypes.Structure):
@@ -81,12 +82,42 @@ def array_at(address: int, shape: Sequence[int], dtype: np.dtype = _F32) -> np.n
     return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address)).view(dtype).reshape(shape)
 
 
-def channels_last(x: np.ndarray, address: int, binding: Binding) -> np.ndarray:
+def bordered(
+    data: np.ndarray, out: np.ndarray, pads: Sequence[tuple[int, int]], value: np.ndarray = _ZERO
+) -> Iterator[Copy]:
+    """The data with borders of one value, or a part of it where pads are negative.
+
+    Args:
+        pads: for each axis the sizes of its borders.
+    """
+    kept = [slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(pads, data.shape, strict=True)]
+    inner = [slice(max(a, 0), size - max(b, 0)) for (a, b), size in zip(pads, out.shape, strict=True)]
+    if all(part.start < part.stop for part in kept):
+        yield Copy(data[tuple(kept)], out[tuple(inner)])
+    for axis, size in enumerate(out.shape):
+        start = min(max(inner[axis].start, 0), size)
+        for border in (slice(0, start), slice(max(inner[axis].stop, start), size)):
+            if border.start < border.stop:
+                target = out[(*inner[:axis], border, *inner[axis + 1 :])]
+                yield Copy(np.broadcast_to(value, target.shape), target)
+        inner[axis] = slice(None)
+
+
+def channels_last(
+    x: np.ndarray, address: int, binding: Binding, pads: Sequence[tuple[int, int]] | None = None
+) -> np.ndarray:
     """Add a copy of images (N, C, spatial...) to an address, where channels follow each other. Returns the copy, whose
-    axes are those of the images."""
+    axes are those of the images.
+
+    Args:
+        pads: the borders of zeros of each spatial axis.
+    """
     last = np.moveaxis(x, 1, -1)
-    copied = array_at(address, last.shape)
-    bind_copies([Copy(last, copied)], binding)
+    around = [(0, 0), *(pads or [(0, 0)] * (x.ndim - 2)), (0, 0)]
+    copied = array_at(
+        address, [size + before + after for size, (before, after) in zip(last.shape, around, strict=True)]
+    )
+    bind_copies([*bordered(last, copied, around)], binding)
     return np.moveaxis(copied, -1, 1)
 
 

@@ -18,7 +18,8 @@ from irexec.backend.linear import LinearGeometry
 from irexec.backend.matmul import MatrixSizes
 from irexec.backend.native.calls import Binding, NativeKernel, element_strides, is_available, loaded, merged_strides
 from irexec.backend.native.chains import NativeChain, fits
-from irexec.backend.native.convolution import STEP, Padded, Product, overwritten, zeros
+from irexec.backend.native.convolution import STEP, Product, overwritten, zeros
+from irexec.backend.native.copies import Copy, array_at, bind_copies
 from irexec.backend.native.panels import pack, padded, panel_of, product_cost
 from irexec.backend.native.windows import row_block, rows_as_windows, table_bytes
 from irexec.backend.registry import kernels
@@ -111,25 +112,13 @@ class NativeLinear(_Matrices):
         x = inputs[self.geometry.activation]
         weights = binding.address(self.weights), 0
         if self.copies:
-            rows = self._rows(sheets_of(self.geometry, x, binding), binding)
+            lying = sheets_of(self.geometry, x, binding)
+            sheets = array_at(binding.shared, lying.shape)
+            bind_copies([Copy(lying, sheets)], binding)
         else:
             sheets = activations(self.geometry, x, binding)
-            image, row, _ = element_strides(sheets)
-            rows = binding.address(sheets), image, row
-        self._multiply(rows, weights, inputs, outputs[0], binding)
-
-    def _rows(self, sheets: np.ndarray, binding: Binding) -> tuple[int, int, int]:
-        """A copy whose rows are contiguous: its address, and the strides of images and rows."""
-        image, row, column = element_strides(sheets)
-        images, tokens, inner = sheets.shape
-        together = next(count for count in (16, 4, 1) if tokens % count == 0)
-        sizes = (c_int64 * 3)(1, tokens // together, together)
-        padded = Padded(
-            binding.address(sheets), (c_int64 * 5)(image, 0, row * together, row, column), binding.shared, sizes, sizes,
-            (c_int64 * 3)(0, 0, 0), images, inner,
-        )  # fmt: skip
-        binding.call("irx_pad_channels_last", padded, images * (tokens // together))
-        return binding.shared, tokens * inner, inner
+        image, row, _ = element_strides(sheets)
+        self._multiply((binding.address(sheets), image, row), weights, inputs, outputs[0], binding)
 
 
 def sheets_of(geometry: LinearGeometry, x: np.ndarray, binding: Binding) -> np.ndarray:
@@ -186,7 +175,8 @@ class NativeMatrices(_Matrices):
             x = np.ascontiguousarray(x)
             strides = merged_strides(x, (tuple(range(last)), (last,), (last + 1,)))
             assert strides is not None, "it is in order"
-        return binding.address(x), *strides  # type: ignore[return-value]
+        image, row, column = strides
+        return binding.address(x), image, row, column
 
 
 @kernels("MatMul", since=1)

@@ -13,8 +13,9 @@ import numpy as np
 
 from irexec.backend.eligibility import has_elements
 from irexec.backend.kernel import Candidate, Task
+from irexec.backend.movement import gathered
 from irexec.backend.native.calls import Binding, NativeKernel
-from irexec.backend.native.copies import Copy, bind_copies
+from irexec.backend.native.copies import Copy, bind_copies, bordered
 from irexec.backend.native.following import can_follow, followed
 from irexec.backend.registry import kernels
 from irexec.native.library import library
@@ -277,14 +278,9 @@ def _as_slice(table: np.ndarray) -> slice | None:
 @kernels("Gather", since=8)
 def gather(task: Task) -> Iterator[Candidate]:
     """Constant indices that are all in range, and a constant axis."""
-    indices, axis = task.constants[1], task.constants[2]
-    if indices is None or axis is None or task.attributes.get("batch_dims", 0) or not has_elements(task):
-        return
-    along = normalize_axis(int(axis.array().reshape(-1)[0]), len(task.shape(0)))
-    values, size = indices.array(), task.shape(0)[along]
-    if values.min() >= -size and values.max() < size:
-        table = np.where(values < 0, values + size, values).astype(np.int64)
-        yield from offer(task, functools.partial(Gather, along, table))
+    found = gathered(task) if has_elements(task) else None
+    if found is not None:
+        yield from offer(task, functools.partial(Gather, *found))
 
 
 class Gather(_Moves):
@@ -342,10 +338,10 @@ def pad(task: Task) -> Iterator[Candidate]:
         yield from offer(task, lambda: Select(f"copy and {mode} borders", _borders(task.shape(0), pads, mode)))
 
 
-def _borders(shape: Sequence[int], pads: Sequence[tuple[int, int]], mode: str) -> dict[int, np.ndarray]:
+def _borders(shape: Sequence[int], pads: Sequence[tuple[int, int]], mode: Any) -> dict[int, np.ndarray]:
     """The index in the data of each position, along each axis that has a border."""
     return {
-        axis: np.pad(np.arange(size), pair, mode)  # type: ignore[call-overload]
+        axis: np.pad(np.arange(size), pair, mode)
         for axis, (size, pair) in enumerate(zip(shape, pads, strict=True))
         if any(pair)
     }
@@ -362,16 +358,5 @@ class ConstantPad(_Moves):
         self.zero = np.zeros((), element.carrier)
 
     def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
-        data = inputs[0]
-        kept = [slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(self.pads, data.shape, strict=True)]
-        inner = [slice(max(a, 0), size - max(b, 0)) for (a, b), size in zip(self.pads, out.shape, strict=True)]
-        if all(part.start < part.stop for part in kept):
-            yield Copy(data[tuple(kept)], out[tuple(inner)])
         value = inputs[3].reshape(-1)[0:1].reshape(()) if self.own > 3 and inputs[3] is not None else self.zero
-        for axis, size in enumerate(out.shape):
-            start = min(max(inner[axis].start, 0), size)
-            for border in (slice(0, start), slice(max(inner[axis].stop, start), size)):
-                if border.start < border.stop:
-                    target = out[(*inner[:axis], border, *inner[axis + 1 :])]
-                    yield Copy(np.broadcast_to(value, target.shape), target)
-            inner[axis] = slice(None)
+        return bordered(inputs[0], out, self.pads, value)

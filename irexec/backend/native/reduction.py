@@ -14,7 +14,7 @@ from irexec.backend.kernel import Candidate, Order, Task
 from irexec.backend.native.calls import Binding, NativeKernel, is_available, loaded
 from irexec.backend.native.chains import Axes, NativeChain, Operand, fits
 from irexec.backend.native.convolution import STEP, overwritten
-from irexec.backend.native.rows import TILE, Target, source_of, target_of
+from irexec.backend.native.rows import TILE, Target, block_count, source_of, target_of
 from irexec.backend.registry import Candidates, kernels
 from irexec.dtypes.elements import F32
 from irexec.schema.shape_rules import normalize_axes
@@ -60,12 +60,6 @@ class _View:
         return max(1, min(TILE, _BLOCK // rows) // vector) * vector
 
     @property
-    def blocks(self) -> int:
-        """Number of blocks."""
-        images, rows, columns = self.sizes
-        return images * -(-(columns if self.by_columns else rows) // self.block)
-
-    @property
     def cost(self) -> float:
         """Estimated nanoseconds."""
         images, rows, columns = self.sizes
@@ -92,7 +86,8 @@ class NativeReduction(NativeKernel):
             source_of(inputs[0], v.data, binding), target_of(outputs[0], v.result, binding),
             self.chain.bind(inputs[self.own :], binding), *v.sizes, v.block, self.kind,
         )  # fmt: skip
-        binding.call("irx_reduce_columns" if v.by_columns else "irx_reduce_rows", parameters, v.blocks)
+        blocks = block_count(v.sizes, v.block, by_columns=v.by_columns)
+        binding.call("irx_reduce_columns" if v.by_columns else "irx_reduce_rows", parameters, blocks)
 
 
 def _register(type: str) -> Candidates:

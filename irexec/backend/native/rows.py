@@ -23,6 +23,12 @@ class Target(ctypes.Structure):
     _fields_ = (("base", c_void_p), ("image", c_int64), ("row", c_int64), ("column", c_int64))
 
 
+def block_count(sizes: tuple[int, int, int], block: int, *, by_columns: bool) -> int:
+    """Number of blocks for images, rows and columns: of rows, or of slabs of columns."""
+    images, rows, columns = sizes
+    return images * -(-(columns if by_columns else rows) // block)
+
+
 def source_of(array: np.ndarray, axes: Axes, binding: Binding) -> Operand:
     """A tensor that a kernel reads, whose columns follow each other in memory; copied where they do not."""
     strides = merged_strides(array, axes)

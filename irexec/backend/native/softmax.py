@@ -14,7 +14,7 @@ from irexec.backend.kernel import Candidate, Task
 from irexec.backend.native.calls import Binding, NativeKernel, is_available, loaded
 from irexec.backend.native.chains import Axes, NativeChain, Operand
 from irexec.backend.native.convolution import STEP, overwritten
-from irexec.backend.native.rows import TILE, Target, axes_for, source_of, target_of
+from irexec.backend.native.rows import TILE, Target, axes_for, block_count, source_of, target_of
 from irexec.backend.normalization import groups_of
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32
@@ -58,12 +58,6 @@ class _View:
         return 4 * (self.sizes[1] * self.block if self.by_columns else -(-self.sizes[2] // TILE) * TILE)
 
     @property
-    def blocks(self) -> int:
-        """Number of blocks."""
-        images, rows, columns = self.sizes
-        return images * -(-(columns if self.by_columns else rows) // self.block)
-
-    @property
     def cost(self) -> float:
         """Estimated nanoseconds."""
         images, rows, columns = self.sizes
@@ -92,7 +86,8 @@ class NativeSoftmax(NativeKernel):
             source_of(inputs[0], v.axes, binding), target_of(outputs[0], v.axes, binding),
             self.chain.bind(inputs[self.own :], binding), *v.sizes, v.block, int(self.logarithm),
         )  # fmt: skip
-        binding.call("irx_softmax_columns" if v.by_columns else "irx_softmax_rows", parameters, v.blocks)
+        blocks = block_count(v.sizes, v.block, by_columns=v.by_columns)
+        binding.call("irx_softmax_columns" if v.by_columns else "irx_softmax_rows", parameters, blocks)
 
 
 @kernels("Softmax", since=1)

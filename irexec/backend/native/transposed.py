@@ -81,7 +81,7 @@ class NativeTransposed(NativeKernel):
             )
             target = out[(slice(None), *index)]
             if not _taps(phase):
-                scattered.append(Copy(np.broadcast_to(zeros(1)[0:1].reshape(()), target.shape), target))
+                scattered.append(Copy(np.broadcast_to(zeros(1), target.shape), target))
                 continue
             result = array_at(address, target.shape)
             address += result.nbytes

@@ -26,7 +26,7 @@ typedef struct {
     i64 count;
 } chain;
 
-/* Where a tile lies in the result. */
+/* The position of a tile in the result. */
 typedef struct {
     i64 image, row, column, rows, columns;
 } place;

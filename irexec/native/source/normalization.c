@@ -22,7 +22,7 @@ typedef struct {
     double eps;
 } normalization;
 
-/* What the elements of a set become: ((x - mean) - rest) * factor. */
+/* The elements of a set become ((x - mean) - rest) * factor. */
 typedef struct {
     float mean, rest, factor;
 } moments;

@@ -1,4 +1,4 @@
-/* What kernels of rows share: sums, maxima and products of a row, incomplete vectors, and the copy that ends a tile. */
+/* Shared parts of kernels of rows: sums, maxima and products of a row, incomplete vectors, and the copy that ends a tile. */
 #ifndef ROWS_H
 #define ROWS_H
 

@@ -187,5 +187,5 @@ EXPORT i64 irx_run_alone(call *calls, i64 count, i64 *position, i64 nanoseconds)
 
 EXPORT i64 irx_vector(void) { return VECTOR; }
 
-/* From which sources the library was built; irexec/native/sources.py computes the number. */
+/* A hash of the sources that the library was built from; irexec/native/sources.py computes it. */
 EXPORT i64 irx_sources(void) { return SOURCES_HASH; }

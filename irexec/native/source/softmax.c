@@ -15,7 +15,7 @@ typedef struct {
 
 INLINE vf finished(vf x, vf by, i64 is_logarithm) { return is_logarithm ? x - by : x * by; }
 
-/* What the elements of a row are multiplied by, or what is subtracted from them. */
+/* The factor of the elements of a row, or for the logarithm the number that is subtracted from them. */
 INLINE vf divisor(vf sum, i64 is_logarithm) { return is_logarithm ? logarithm(sum) : 1.0f / sum; }
 
 /* Block: some rows of an image. Scratch: a tile of rows, or one longer row. */

@@ -1,4 +1,4 @@
-/* Where the values of a window lie: for each tap of the kernel and each pixel of a block a pointer to its channels.
+/* Positions of the values of windows: for each tap of the kernel and each pixel of a block a pointer to its channels.
  *
  * The data is channels last, of up to three spatial axes; fewer axes are sizes of 1. A tap in the padding is a pointer
  * to zeros. So kernels read data as it lies, without copies of windows, and need no case for edges.
