@@ -32,7 +32,7 @@ def lay_out(
             steps that read and write them have the same arrays in every run.
     """
     storage = Storage()
-    staged = [value for value in graph.inputs if stage and value.uses and _is_staged(value)]
+    staged = [value for value in graph.inputs if stage and value.uses and _is_staged(value, STAGED_INPUT)]
     _find_owners(graph, operations, storage, staged)
     outliving = _outliving(graph, operations, storage)
     if any(value in outliving for value in staged):
@@ -61,15 +61,16 @@ def lay_out(
     return storage
 
 
-STAGED = 1 << 16
-"""Bytes of a Parameter or target that lies in the arena, at most: copying it takes less time than binding its steps."""
+STAGED_INPUT, STAGED_TARGET = 1 << 20, 1 << 16
+"""Bytes of a Parameter and of a target that lies in the arena, at most: copying it takes less time than binding the
+steps that read or write it."""
 
 
-def _is_staged(value: CompileValue) -> bool:
+def _is_staged(value: CompileValue, limit: int) -> bool:
     element = value.fact.element
     if element is None or not element.native or element.carrier.hasobject or not value.fact.is_static:
         return False
-    return 0 < value.fact.nbytes <= STAGED
+    return 0 < value.fact.nbytes <= limit
 
 
 def _targets_alone(
@@ -80,7 +81,7 @@ def _targets_alone(
     for planned in operations:
         if planned.kernel is not None:
             for value in planned.operation.outputs:
-                if value not in kept and _is_staged(value):
+                if value not in kept and _is_staged(value, STAGED_TARGET):
                     yield value
 
 
