@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -28,19 +29,28 @@ _INPUTS = {len(kinds): kinds for kinds in ([STRING], _PACKED, [STRING, *_SPECIAL
 _META = re.compile(rb"[.^$*+?()\[\]{}|\\]")
 
 
-@functools.lru_cache(maxsize=8)
-def _processor(model: bytes) -> Any:
-    """The model as the library reads it."""
+@functools.cache
+def _library() -> Any:
+    """The module sentencepiece; raises UnsupportedError if it cannot be imported."""
     try:
-        import sentencepiece
+        with warnings.catch_warnings():
+            # Types that SWIG makes have no module, of which Python warns when they are made.
+            warnings.filterwarnings("ignore", "builtin type [Ss]wig", DeprecationWarning)
+            import sentencepiece
     except ImportError as error:
         raise UnsupportedError(
             f"this needs sentencepiece, which cannot be imported ({error}): "
             "pip install 'irexec[tokenizers-sentencepiece]'"
         ) from None
+    return sentencepiece
+
+
+@functools.lru_cache(maxsize=8)
+def _processor(model: bytes) -> Any:
+    """The model as the library reads it."""
     try:
         # Without bytes the library makes a processor without a model.
-        return sentencepiece.SentencePieceProcessor(model_proto=model or b"\0")
+        return _library().SentencePieceProcessor(model_proto=model or b"\0")
     except (RuntimeError, OSError) as error:
         raise OpError(f"the first input is not a model of SentencePiece: {error}") from None
 
