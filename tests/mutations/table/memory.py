@@ -122,8 +122,8 @@ MEMORY = (
     Mutation(
         "calls are recorded although arrays change from run to run",
         "irexec/runtime/arenas.py",
-        "fixed=all(slot < 0 or slots[slot] is not None for slot in (*step.inputs, *step.outputs))",
-        "fixed=True",
+        "fixed = all(slot < 0 or slots[slot] is not None for slot in (*step.inputs, *step.outputs))",
+        "fixed = True",
         ("tests/runtime/test_session.py",),
         graphs=100,
     ),
