@@ -178,14 +178,17 @@ def _bit(mask: Sequence[int], i: int) -> bool:
 
 
 def _kinds(count: int, new_axis_mask: Ints, shrink_axis_mask: Ints, ellipsis_mask: Ints) -> list[str]:
-    """The kind of each entry of ``begin``, by precedence: ellipsis, new axis, single index, slice."""
+    """The kind of each entry of ``begin``, by precedence: ellipsis, new axis, single index, slice.
+
+    Bits beyond the entries have no effect.
+    """
     kinds = []
-    for i in range(max(count, len(new_axis_mask), len(ellipsis_mask))):
+    for i in range(count):
         if _bit(ellipsis_mask, i):
             kinds.append("ellipsis")
         elif _bit(new_axis_mask, i):
             kinds.append("new")
-        elif i < count:
+        else:
             kinds.append("index" if _bit(shrink_axis_mask, i) else "slice")
     return kinds
 
@@ -203,8 +206,14 @@ def _strided_slice_1_facts(
     shrink_axis_mask: Ints,
     ellipsis_mask: Ints,
 ) -> Fact:
+    _check_masks(
+        begin_mask=begin_mask,
+        end_mask=end_mask,
+        new_axis_mask=new_axis_mask,
+        shrink_axis_mask=shrink_axis_mask,
+        ellipsis_mask=ellipsis_mask,
+    )
     lengths = _lengths(begin, end, strides)
-    check(sum(map(bool, ellipsis_mask)) <= 1, "ellipsis_mask has more than one bit")
     check(len(lengths) <= 1, f"begin, end and strides have different lengths: {sorted(lengths)}")
     if data.shape is None or not lengths:
         return Fact(data.element, None)
@@ -216,6 +225,15 @@ def _strided_slice_1_facts(
         last = None if _bit(end_mask, i) else _element(end, i)
         entries.append((kind, first, last, 1 if strides is None else _element(strides, i)))
     return Fact(data.element, _sliced_shape(data.shape, entries))
+
+
+def _check_masks(**masks: Ints) -> None:
+    """Refuse what OpenVINO refuses. Source: openvino ``strided_slice.cpp``."""
+    length = len(masks["begin_mask"])
+    for name, mask in masks.items():
+        check(set(mask) <= {0, 1}, f"{name} is {list(mask)}, expected zeros and ones")
+        check(len(mask) in (0, length), f"{name} has the length {len(mask)}, begin_mask has {length}")
+    check(sum(masks["ellipsis_mask"]) <= 1, "ellipsis_mask has more than one bit")
 
 
 # The kind of an entry, its bounds (None: ignored) and its stride.

@@ -86,8 +86,8 @@ ROWS = [
         [5],
         [6],
         [1],
-        begin_mask="",
-        end_mask="",
+        begin_mask="0",
+        end_mask="0",
         shrink_axis_mask="1",
         says="index 5 is out of range",
         id="index out of range",
@@ -185,3 +185,24 @@ ROWS.append(
         id="new axis of a scalar",
     )
 )
+# OpenVINO's shape inference and constant folding; on sizes that are not static the CPU plugin has another shape.
+ROWS.append(
+    strided(
+        "bits beyond the entries",
+        [1],
+        [3],
+        begin_mask="0, 0",
+        end_mask="0, 0",
+        new_axis_mask="0, 1",
+        gives=X.array[1:3],
+    )
+)
+for _name, _text, _says in (
+    ("new_axis_mask", "-1, 0", "new_axis_mask is [-1, 0], expected zeros and ones"),
+    ("end_mask", "0, 2", "end_mask is [0, 2], expected zeros and ones"),
+    ("shrink_axis_mask", "1", "shrink_axis_mask has the length 1, begin_mask has 2"),
+    ("begin_mask", "", "end_mask has the length 2, begin_mask has 0"),
+    ("ellipsis_mask", "1, 1", "ellipsis_mask has more than one bit"),
+):
+    _masks = {"begin_mask": "0, 0", "end_mask": "0, 0", _name: _text}
+    ROWS.append(refuses("StridedSlice", 1, "f32[...]", [0, 1], [2, 2], says=_says, id=f"{_name} {_text}", **_masks))

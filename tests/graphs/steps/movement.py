@@ -133,7 +133,7 @@ def sliced(g: Growth) -> None:
     g.add(
         g.one(
             "StridedSlice", x, *map(g.constant_i64, numbers), begin_mask=mask, end_mask=mask,
-            shrink_axis_mask=shrink, new_axis_mask=[0], ellipsis_mask=[0],
+            shrink_axis_mask=shrink, new_axis_mask=[0] * last, ellipsis_mask=[0] * last,
         )
     )  # fmt: skip
 
