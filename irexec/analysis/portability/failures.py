@@ -1,4 +1,4 @@
-"""Differences by which a model is not read, compiled or run, or has another shape: IR95x and IR96x."""
+"""Differences by which a model is not read, compiled or run, or has another shape: IR951 to IR969, IR975 to IR977."""
 
 from __future__ import annotations
 
@@ -227,6 +227,37 @@ def _strings(layer: ExaminedLayer) -> bool:
         fact.element is not None and fact.element.kind == "string"
         for fact in map(layer.input, range(len(layer.node.inputs)))
     )
+
+
+difference(
+    "IR976", "computed axis of Unique", ("Unique",), "reader", "fails",
+    does="the reader refuses an axis that is not a Constant, also one that is computed from constants",
+    example='<layer name="axis" type="Parameter" version="opset1">\n  <data element_type="i64" shape=""/>\n</layer>\n'
+    '<layer name="unique" type="Unique" version="opset10"/>',
+    repair="Make the axis a Constant, with fold if it is computed from constants.",
+)(lambda layer: layer.has(1) and layer.constant(1) is None)  # fmt: skip
+
+
+_DIVIDED = {
+    "Divide": {"i16", "i32", "i64", "u16", "u32", "u64"},
+    "Mod": {"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"},
+    "FloorMod": {"u8", "u32", "u64"},
+}
+"""Element types of which constant folding fails; of the others it gives a value."""
+
+
+@difference(
+    "IR977", "constant integer divided by zero", tuple(_DIVIDED), "constant folding", "fails",
+    does="constant folding fails where a constant integer is divided by 0, or ends the process, and so the model is "
+    "not compiled",
+    example='<layer name="zero" type="Const" version="opset1">\n  <data element_type="i32" shape=""/>\n</layer>\n'
+    '<layer name="quotient" type="Divide" version="opset1"/>',
+    repair="Make the divisor 1 where it is 0, and select another value there.",
+)  # fmt: skip
+def _constant_by_zero(layer: ExaminedLayer) -> bool:
+    if layer.element() not in _DIVIDED[layer.node.type] or 0 in (layer.result() or ()):
+        return False
+    return 0 in (layer.ints(1) or ()) and (layer.value(0) is not None or layer.is_constant(0))
 
 
 difference(

@@ -307,3 +307,17 @@ has("IR975", "repetition", "Tile", 1, _WORDS, [2, 1], parameters=FIRST)
 has_not("IR975", "comparison of numbers", "Equal", 1, [1, 2], [1, 3], parameters=FIRST)
 has_not("IR975", "movement", "Concat", 1, _WORDS, _WORDS, axis=0)
 has("IR967", "lookup of strings", "StringLookup", "irexec", _WORDS, typed("string", ["a", "b"]), parameters=FIRST)
+
+_MATRIX = random("f32", 2, 3)
+has("IR976", "parameter", "Unique", 10, _MATRIX, ints("i64", 1))
+has_not("IR976", "constant", "Unique", 10, _MATRIX, ints("i64", 1), parameters=FIRST)
+has_not("IR976", "no axis", "Unique", 10, _MATRIX)
+
+for _type, _element in (("Divide", "i32"), ("Divide", "u16"), ("Mod", "i64"), ("Mod", "u8"), ("FloorMod", "u32")):
+    _by_zero = ints(_element, 4, 5), ints(_element, 1, 0)
+    has("IR977", _element, _type, 1, *_by_zero, parameters=())
+    has_not("IR977", f"{_element}, not constant", _type, 1, *_by_zero, parameters=FIRST, asked=False)
+    has_not("IR977", f"{_element}, not by 0", _type, 1, ints(_element, 4), ints(_element, 2), parameters=())
+has_not("IR977", "f32", "Divide", 1, [4.0, 5.0], [1.0, 0.0], parameters=())
+has_not("IR977", "i8", "Divide", 1, ints("i8", 4, 5), ints("i8", 1, 0), parameters=(), asked=False)
+has_not("IR977", "i32", "FloorMod", 1, ints("i32", 4, 5), ints("i32", 1, 0), parameters=(), asked=False)
