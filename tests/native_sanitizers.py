@@ -35,9 +35,7 @@ def address(level: str, cases: int, tests: list[str]) -> int:
     """Run tests and random graphs on kernels with the address sanitizer; the exit code."""
     compiler = building.find_compiler()
     with tempfile.TemporaryDirectory(prefix="irexec-sanitizers-") as folder:
-        chosen = tuple(one for one in levels() if one.name == level)
-        building.levels = lambda: chosen  # type: ignore[attr-defined]
-        building.build(Path(folder), _ADDRESS)
+        building.build(Path(folder), _ADDRESS, [one for one in levels() if one.name == level])
         environment = {
             **os.environ,
             "IREXEC_NATIVE": folder,

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -36,12 +37,13 @@ class BuildError(Exception):
     """There is no compiler, or it failed."""
 
 
-def build(folder: Path = FOLDER, extra: tuple[str, ...] = ()) -> list[Path]:
-    """Build every level of this kind of processor, and return the files.
+def build(folder: Path = FOLDER, extra: tuple[str, ...] = (), chosen: Sequence[Level] = ()) -> list[Path]:
+    """Build the levels of this kind of processor, and return the files.
 
     Args:
         folder: where the files are written.
         extra: further options of the compiler.
+        chosen: the levels; empty for all.
 
     Raises:
         BuildError: there is no C compiler, or it cannot compile the library.
@@ -53,7 +55,7 @@ def build(folder: Path = FOLDER, extra: tuple[str, ...] = ()) -> list[Path]:
     compiler = find_compiler()
     folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(lambda level: _build(compiler, level, folder, extra), levels()))
+        return list(pool.map(lambda level: _build(compiler, level, folder, extra), chosen or levels()))
 
 
 def find_compiler() -> list[str]:

@@ -58,7 +58,10 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run one command line; returns 1 if a mutation survives or cannot be applied, or if a catcher fails without one."""
     parser = argparse.ArgumentParser("python -m tests.mutations", description=__doc__)
     parser.add_argument(
-        "--only", action="append", metavar="TEXT", help="mutations with this text in their name; may be repeated"
+        "--only",
+        action="append",
+        metavar="TEXT",
+        help="mutations with this text in their name or file; may be repeated",
     )
     parser.add_argument("--workers", type=int, default=1, help="mutations that are looked at at once; default: 1")
     parser.add_argument(
@@ -66,7 +69,11 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--list", action="store_true", help="print the mutations, and what should catch them")
     options = parser.parse_args(words)
-    chosen = [one for one in MUTATIONS if not options.only or any(text in one.name for text in options.only)]
+    chosen = [
+        one
+        for one in MUTATIONS
+        if not options.only or any(text in one.name or text in one.file for text in options.only)
+    ]
     if options.graphs:
         chosen = [replace(one, tests=(), graphs=options.graphs) for one in chosen]
     if options.list:

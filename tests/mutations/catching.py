@@ -104,6 +104,8 @@ def _output(process: subprocess.Popen[str], catcher: Catcher) -> str:
 
 
 def _judged(catcher: Catcher, code: int, output: str) -> Outcome:
+    if code < 0:
+        return Outcome(catcher, "caught", f"the process is ended by signal {-code}")
     found = (_FAILED if catcher.tests else _FOUND).search(output)
     if found is not None and (not catcher.tests or code == 1):
         return Outcome(catcher, "caught", found[1] if catcher.tests else found[0])

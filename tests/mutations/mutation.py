@@ -25,6 +25,11 @@ class Mutation:
     tests: tuple[str, ...] = ()
     graphs: int = 0
 
+    @property
+    def is_native(self) -> bool:
+        """Whether the fault is in the C kernels, which must be built again."""
+        return self.file.endswith((".c", ".h"))
+
     def applied(self, text: str) -> str:
         """The text of the file with the fault.
 

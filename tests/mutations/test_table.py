@@ -20,7 +20,7 @@ from tests.support.paths import ROOT
 def test_it_can_be_applied(mutation: Mutation) -> None:
     before = (ROOT / mutation.file).read_text("utf-8")
     after = mutation.applied(before)
-    assert ast.dump(ast.parse(after)) != ast.dump(ast.parse(before))
+    assert after != before if mutation.is_native else ast.dump(ast.parse(after)) != ast.dump(ast.parse(before))
     assert catchers_of(mutation)
     for selection in mutation.tests:
         paths = [word.partition("::")[0] for word in shlex.split(selection) if word.startswith("tests")]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +16,13 @@ from tests.support.paths import ROOT
 
 COPIED = ("irexec", "converters", "tests", "samples", "pyproject.toml")
 """What the tests of mutations read of the source."""
+
+_BUILD = """
+from irexec.native.build import build
+from irexec.native.levels import is_supported, levels
+
+build(chosen=[next(level for level in levels() if is_supported(level))])
+"""
 
 
 class Workspace:
@@ -34,19 +44,34 @@ class Workspace:
 
     @contextmanager
     def mutated(self, mutation: Mutation) -> Iterator[None]:
-        """The copy has the fault while the context lasts.
+        """The copy has the fault while the context lasts; a fault in C is in its library too.
 
         Raises:
-            ValueError: the text to be replaced does not occur exactly once.
+            ValueError: the text to be replaced does not occur exactly once, or the C kernels cannot be built.
         """
         path = self.root / mutation.file
         before = path.read_text("utf-8")
         after = mutation.applied(before)
+        built = {file: file.read_bytes() for file in (self.root / "irexec/native/built").glob("*")}
         try:
             _write(path, after)
+            if mutation.is_native:
+                self._build()
             yield
         finally:
             _write(path, before)
+            if mutation.is_native:
+                for file, content in built.items():
+                    file.write_bytes(content)
+
+    def _build(self) -> None:
+        """Build the C kernels of the copy for this processor."""
+        done = subprocess.run(
+            [sys.executable, "-c", _BUILD], cwd=self.root, env=os.environ | {"PYTHONPATH": str(self.root)},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise ValueError(f"the C kernels cannot be built: {done.stderr[-2000:]}")
 
 
 def _write(path: Path, text: str) -> None:
