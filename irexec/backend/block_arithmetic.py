@@ -17,6 +17,7 @@ from irexec.backend.kernel import Task
 from irexec.backend.numpy_ufuncs import clip
 from irexec.backend.registry import BlockOperation
 from irexec.backend.scratch import Scratch
+from irexec.reference.special import power
 
 
 def by_ufunc(ufunc: Callable[..., Any]) -> BlockFunction:
@@ -113,7 +114,7 @@ def _power_1(task: Task) -> BlockOperation | None:
     exponent = scalar_constant(task, 1)
     known = None if exponent is None else _POWERS.get(float(exponent))
     if known is None:
-        return BlockOperation(by_ufunc(np.power), (0, 1), aligned_shapes(task, (0, 1)), in_place=False, passes=150)
+        return BlockOperation(by_ufunc(power), (0, 1), aligned_shapes(task, (0, 1)), in_place=False, passes=150)
     function, temporaries, passes, formula = known
     return BlockOperation(function, temporaries=temporaries, passes=passes, formula=formula)
 
@@ -130,20 +131,15 @@ def _cube(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
 
 def _square_root(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     """Unlike np.sqrt, a power of 0.5 is 0 for -0, and infinite for negative infinity."""
-    if x.min() > -math.inf:
-        np.add(x, 0, out=out)
-        np.sqrt(out, out=out)
-    else:
-        np.power(x, 0.5, out=out)
+    np.add(x, 0, out=out)
+    if not x.min() > -math.inf:
+        np.copyto(out, math.inf, where=np.isneginf(x))
+    np.sqrt(out, out=out)
 
 
 def _inverse_square_root(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
-    if x.min() > -math.inf:
-        np.add(x, 0, out=out)
-        np.sqrt(out, out=out)
-        np.divide(1, out, out=out)
-    else:
-        np.power(x, -0.5, out=out)
+    _square_root(scratch, out, x)
+    np.divide(1, out, out=out)
 
 
 def _inverse(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:

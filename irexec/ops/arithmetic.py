@@ -12,6 +12,7 @@ from irexec.errors import check
 from irexec.ir.dims import Size, low
 from irexec.ir.facts import Fact
 from irexec.ops.conversion import converted
+from irexec.reference.special import power
 from irexec.schema.broadcasting import Broadcasting, broadcast
 from irexec.schema.elementwise import align, define
 from irexec.schema.inputs import NumericTensor
@@ -54,7 +55,7 @@ def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     std::pow."""
     if a.dtype.kind in "iu":
         return converted(np.power(a.astype(np.float64), b.astype(np.float64)), element_of(a.dtype))
-    return np.power(a, b)
+    return power(a, b)
 
 
 def divide(a: np.ndarray, b: np.ndarray, floor: bool) -> np.ndarray:

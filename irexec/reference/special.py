@@ -13,6 +13,18 @@ def round_half_away(x: np.ndarray) -> np.ndarray:
     return truncated + np.copysign(np.abs(x - truncated) >= 0.5, x).astype(x.dtype)
 
 
+def power(base: np.ndarray, exponent: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """``base`` to the power of ``exponent``, both of one floating-point type, by the rules of IEEE 754's pow.
+
+    NumPy computes a square root where one exponent of 0.5 holds for many elements: -0 then stays -0, and minus infinity
+    becomes NaN. The powers are 0 and infinity.
+    """
+    roots = exponent == 0.5
+    if roots.any():
+        base = np.where(roots, np.where(np.isneginf(base), np.inf, base + 0), base)
+    return np.power(base, exponent, out=out)
+
+
 def erf(x: np.ndarray) -> np.ndarray:
     """The error function of each element, computed in double precision, in the type of floating-point ``x``."""
     return np.asarray(_ERF(x), np.float64).astype(x.dtype)

@@ -33,7 +33,7 @@ def test_powers_are_those_of_numpy(exponent: float) -> None:
     out = np.full_like(x, 77)
     kernel.run([x], [out], KernelContext.of(kernel, 1))
     with np.errstate(all="ignore"):
-        # With one exponent for all elements NumPy may compute a square root, which differs at -0 and minus infinity.
+        # With one exponent for all elements NumPy computes a square root, which differs at -0 and minus infinity.
         expected = np.power(x, np.full_like(x, exponent))
     np.testing.assert_allclose(out, expected, rtol=4e-7)
     zeros = expected == 0

@@ -161,6 +161,17 @@ ROWS += [
     case(
         "Power", 1, [0.0, 0.0, -1.0, -8.0, np.inf, np.nan, 1.0], [-1.0, 0.0, 0.5, 1 / 3, 0.0, 0.0, np.nan], id="corners"
     ),
+    *(
+        case(
+            "Power",
+            1,
+            np.array([np.inf, -np.inf, -0.0, 4.0, np.nan, -2.0], kind),
+            np.array([0.5], kind),
+            gives=np.array([np.inf, np.inf, 0.0, 2.0, np.nan, np.nan], kind),
+            id=f"roots of {np.dtype(kind).name}",
+        )
+        for kind in (np.float16, np.float32, np.float64)
+    ),
     case("SquaredDifference", 1, [np.inf, np.nan], [np.inf, 1.0], id="no number"),
     # As C's fmod has it.
     case(
