@@ -98,10 +98,11 @@ CASES: list[tuple[Make, Callable[[], list[np.ndarray]]]] = [
 ]
 
 
+@pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("make", "expected"), CASES, ids=[make.__name__ for make, _ in CASES])
-def test_results(make: Make, expected: Callable[[], list[np.ndarray]], threads: int) -> None:
-    compiled = irexec.compile_model(_model(make), threads=threads)
+def test_results(make: Make, expected: Callable[[], list[np.ndarray]], threads: int, native: bool) -> None:
+    compiled = irexec.compile_model(_model(make), threads=threads, native=native)
     for _ in range(2):
         for actual, values in zip(compiled(X).values(), expected(), strict=True):
             np.testing.assert_allclose(actual, values, rtol=1e-4, atol=1e-3)
@@ -138,14 +139,33 @@ def _end(place: SlotArray) -> int:
     return _start(place) + place.size
 
 
-def test_results_of_one_memory_belong_to_the_caller_each() -> None:
+@pytest.mark.parametrize("native", [True, False])
+def test_small_tensors_reuse_the_memory_of_those_that_were_read(native: bool) -> None:
+    builder = Builder("chain of products")
+    value = builder.parameter("f32", (ROWS, SIZE), "x")
+    square = _random(SIZE, SIZE)
+    for _ in range(20):
+        value = product(builder, value, square)
+    builder.result(value)
+    model = builder.model()
+    options = KernelOptions(1, native=native)
+    found = plan(model, infer_shapes(model), compilation=Compilation(options=options))
+    starts = {_start(place) for place in found.arrays if place.offset is not None and place.size == 4 * ROWS * SIZE}
+    assert len(starts) <= 3
+
+
+@pytest.mark.parametrize("rows", [ROWS, 512], ids=["copied", "larger than what is copied"])
+def test_results_of_one_memory_belong_to_the_caller_each(rows: int) -> None:
     builder = Builder("views")
-    data = product(builder, builder.parameter("f32", X.shape, "x"), A)
+    given = _random(rows, 3)
+    exact = given.astype(np.float64) @ a
+    data = product(builder, builder.parameter("f32", given.shape, "x"), A)
     flat = builder.emit("Reshape", data, np.array([-1]), special_zero=False)
     for value in (data, data, builder.emit("Squeeze", data), flat, builder.emit("Transpose", data, np.array([1, 0]))):
         builder.result(value)
-    outputs = irexec.compile_model(builder.model())(X)
+    outputs = irexec.compile_model(builder.model())(given)
+    expected = [exact, exact, exact, exact.ravel(), exact.T]
     arrays = [outputs[i] for i in range(len(outputs))]
     for i, array in enumerate(arrays):
-        np.testing.assert_allclose(array, [x @ a, x @ a, x @ a, (x @ a).ravel(), (x @ a).T][i], rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(array, expected[i], rtol=1e-4, atol=1e-4)
         assert not any(np.shares_memory(array, other) for other in arrays[i + 1 :])

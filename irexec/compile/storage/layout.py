@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence, Set
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def lay_out(
     for value in staged:
         storage.buffers[value] = Buffer(value.fact.nbytes, 0, last.get(value, 0))
     if stage:
-        for value in _targets_alone(graph, operations, storage):
+        for value in _small_targets(operations, storage, outliving):
             outliving.discard(value)
             last[value] = len(operations)
     probes: dict[CompileValue, np.ndarray] = {}
@@ -73,16 +73,18 @@ def _is_staged(value: CompileValue, limit: int) -> bool:
     return 0 < value.fact.nbytes <= limit
 
 
-def _targets_alone(
-    graph: CompileGraph, operations: Sequence[PlannedOperation], storage: Storage
-) -> Iterator[CompileValue]:
+def _small_targets(
+    operations: Sequence[PlannedOperation], storage: Storage, outliving: Set[Owner]
+) -> list[CompileValue]:
     """The small values of kernels that outlive a run only because they, or views of them, are asked for."""
     kept = _passed_on(operations, storage)
-    for planned in operations:
-        if planned.kernel is not None:
-            for value in planned.operation.outputs:
-                if value not in kept and _is_staged(value, STAGED_TARGET):
-                    yield value
+    return [
+        value
+        for planned in operations
+        if planned.kernel is not None
+        for value in planned.operation.outputs
+        if value in outliving and value not in kept and _is_staged(value, STAGED_TARGET)
+    ]
 
 
 def _find_owners(
