@@ -16,11 +16,13 @@ ONE_POINT = {"strides": (1, 1), "dilations": (LARGEST, LARGEST), "pads_begin": (
 WEIGHTS = (np.arange(4 * 4 * 9, dtype=np.float32).reshape(4, 4, 3, 3) % 5) - 2
 
 
-def _results(type: str, inputs: list[np.ndarray], optimize: bool, attributes: dict[str, Any]) -> np.ndarray:
+def _results(
+    type: str, inputs: list[np.ndarray], optimize: bool, attributes: dict[str, Any], native: bool = True
+) -> np.ndarray:
     builder = irexec.Builder(type)
     found = builder.emit(type, builder.parameter("f32", X.shape, "x"), *inputs, **attributes)
     builder.result(found[0] if isinstance(found, tuple) else found)
-    return irexec.compile_model(builder.model(), optimize=optimize)([X])[0]
+    return irexec.compile_model(builder.model(), optimize=optimize, native=native)([X])[0]
 
 
 @pytest.mark.parametrize("optimize", [True, False])
@@ -58,10 +60,10 @@ def test_one_point(optimize: bool) -> None:
         np.testing.assert_allclose(array, expected[name], rtol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize(("optimize", "native"), [(True, True), (True, False), (False, False)])
 @pytest.mark.parametrize("strides", [(3, 3), (1, 3), (3, 1), (1, LARGEST), (2, 3)], ids=str)
-def test_one_window_of_one_point_along_an_axis(strides: tuple[int, int], optimize: bool) -> None:
+def test_one_window_of_one_point_along_an_axis(strides: tuple[int, int], optimize: bool, native: bool) -> None:
     """The result has one pixel there, whatever the data have."""
-    found = _results("Convolution", [WEIGHTS[:, :, :1, :1]], optimize, ONE_WINDOW | {"strides": strides})
+    found = _results("Convolution", [WEIGHTS[:, :, :1, :1]], optimize, ONE_WINDOW | {"strides": strides}, native)
     expected = np.einsum("nchw,oc->nohw", X[:, :, :: strides[0], :: strides[1]], WEIGHTS[:, :, 0, 0])
     np.testing.assert_array_equal(found, expected)

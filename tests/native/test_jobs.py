@@ -1,0 +1,124 @@
+"""Jobs of the C library whose kernels are functions of these tests: which blocks run, when, and with which scratch."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable
+from ctypes import c_int64, c_void_p
+
+import numpy as np
+import pytest
+
+from irexec.native.library import library
+
+pytestmark = pytest.mark.skipif(library() is None, reason="the C kernels were not built")
+
+_KERNEL = ctypes.CFUNCTYPE(None, c_void_p, c_int64, c_void_p)
+Record = Callable[[int, int, int], None]
+"""Is called with the index of the call, the block, and the address of the scratch."""
+
+
+class _Job:
+    """Calls of ``blocks`` blocks each, which tell ``record`` what runs; threads have scratch at 1000, 1064, ..."""
+
+    def __init__(self, blocks: list[int], record: Record) -> None:
+        found = library()
+        assert found is not None
+        self.library, self.count = found, len(blocks)
+        memory = np.zeros(len(blocks) * found.call_words + 8, np.int64)
+        start = -memory.ctypes.data % 64 // 8
+        table = memory[start : start + len(blocks) * found.call_words].reshape(-1, found.call_words)
+        self.kernels = [
+            _KERNEL(lambda _, block, scratch, call=call: record(call, block, scratch)) for call in range(len(blocks))
+        ]
+        for row, kernel, count in zip(table, self.kernels, blocks, strict=True):
+            row[:5] = ctypes.cast(kernel, c_void_p).value, 0, count, 1000, 64
+        self.memory, self.address = memory, table.ctypes.data
+        found.reset(self.address, self.count)
+
+    def run(self, thread: int, nanoseconds: int = -1) -> None:
+        """Take part to the end, leaving the library as often as its limit says."""
+        position = (c_int64 * 2)()
+        while not self.library.run(self.address, self.count, thread, ctypes.addressof(position), nanoseconds):
+            pass
+
+    def run_alone(self, nanoseconds: int = -1) -> int:
+        """Run all; returns how often the library was left."""
+        position, times = (c_int64 * 2)(), 0
+        while not self.library.run_alone(self.address, self.count, ctypes.addressof(position), nanoseconds):
+            times += 1
+        return times
+
+
+BLOCKS = [3, 50, 1, 17, 8]
+EACH_ONCE = [(call, block) for call, count in enumerate(BLOCKS) for block in range(count)]
+
+
+def test_a_thread_that_looks_at_limits_of_time_runs_each_block_once_in_order() -> None:
+    ran: list[tuple[int, int]] = []
+    job = _Job(BLOCKS, lambda call, block, scratch: ran.append((call, block)))
+    assert job.run_alone(0) >= len(EACH_ONCE) // 8
+    assert ran == EACH_ONCE
+    ran.clear()
+    job.run(0, 0)
+    assert ran == EACH_ONCE
+
+
+@pytest.mark.parametrize("nanoseconds", [-1, 0])
+def test_threads_run_each_block_once_with_scratch_of_their_own(nanoseconds: int) -> None:
+    ran: list[tuple[int, int]] = []
+    scratch_of: dict[int, set[int]] = {}
+
+    def record(call: int, block: int, scratch: int) -> None:
+        ran.append((call, block))
+        scratch_of.setdefault(threading.get_ident(), set()).add(scratch)
+        time.sleep(0.001)
+
+    job = _Job(BLOCKS, record)
+    threads = [threading.Thread(target=job.run, args=(i, nanoseconds)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(ran) == EACH_ONCE
+    found = [scratch for one in scratch_of.values() for scratch in one]
+    assert all(len(one) == 1 for one in scratch_of.values())
+    assert len(set(found)) == len(found) and set(found) <= {1000, 1064, 1128}
+
+
+def test_a_call_begins_when_all_blocks_of_the_call_before_are_done() -> None:
+    done: list[int] = []
+    late: list[tuple[int, int]] = []
+
+    def record(call: int, block: int, scratch: int) -> None:
+        if call and len(done) < 2 * call:
+            late.append((call, block))
+        time.sleep(0.02 if block else 0.001)
+        done.append(call)
+
+    job = _Job([2, 2, 2], record)
+    threads = [threading.Thread(target=job.run, args=(i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not late and sorted(done) == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_stopped_job_begins_no_further_block() -> None:
+    ran: list[tuple[int, int]] = []
+
+    def record(call: int, block: int, scratch: int) -> None:
+        ran.append((call, block))
+        if (call, block) == (1, 5):
+            job.library.stop(job.address, job.count)
+
+    job = _Job(BLOCKS, record)
+    job.run(0)
+    assert ran == EACH_ONCE[: EACH_ONCE.index((1, 5)) + 1]
+    job.library.reset(job.address, job.count)
+    ran.clear()
+    job.run_alone()
+    assert ran == EACH_ONCE
