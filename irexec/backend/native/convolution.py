@@ -15,19 +15,17 @@ import numpy as np
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import Geometry, is_channels_last
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel, is_available, loaded, merged_strides
+from irexec.backend.native.calls import Binding, NativeKernel, is_available, merged_strides
 from irexec.backend.native.chains import Axes, NativeChain, fits
 from irexec.backend.native.copies import channels_last
-from irexec.backend.native.panels import pack, panel_of, product_cost
-from irexec.backend.native.windows import Windows, row_block, rows_as_windows, table_bytes, windows_of
+from irexec.backend.native.panels import Cut, pack, panel_of, product_cost
+from irexec.backend.native.windows import Windows, rows_as_windows, table_bytes, windows_of
 from irexec.backend.registry import kernels
 
 # Channels of a tap up to which the taps along the last axis are put together, in a padded copy of the data.
 _FEW = 12
 # Nanoseconds to copy a value to channels last, and of a step.
 _COPY, STEP = 0.35, 500
-# Multiplications of a block, for balance between threads.
-_BLOCK = 2_000_000
 
 
 class Product(ctypes.Structure):
@@ -36,8 +34,8 @@ class Product(ctypes.Structure):
     _fields_ = (
         ("window", Windows), ("weights", c_void_p), ("weights_image", c_int64), ("bias", c_void_p), ("out", c_void_p),
         ("out_image", c_int64), ("out_row", c_int64), ("out_column", c_int64), ("after", c_void_p), ("depth", c_int64),
-        ("groups", c_int64), ("columns", c_int64), ("panel", c_int64), ("rows", c_int64), ("row_block", c_int64),
-        ("panel_block", c_int64), ("low", c_double), ("high", c_double),
+        ("groups", c_int64), ("columns", c_int64), ("panel", c_int64), ("rows", c_int64), ("row_parts", c_int64),
+        ("panel_parts", c_int64), ("low", c_double), ("high", c_double),
     )  # fmt: skip
 
 
@@ -80,13 +78,12 @@ class NativeConvolution(NativeKernel):
                 self.depth = g.inputs * g.windows.kernel[-1]
         taps = g.depth // self.depth
         self.panel = panel_of(g.outputs)
-        wanted = max(1, min(8 * task.threads, g.macs // (g.images * g.groups * _BLOCK)))
-        self.row_block = row_block(g.pixels, taps, g.depth, wanted)
+        self.cut = Cut.of(g.images * g.groups, g.pixels, taps, self.depth, g.outputs, task.threads)
         self.overwrites = overwritten(task, self.own)
         self.reads = (0,)
         self.algorithm = "C, direct convolution" if g.points > 1 else "C, 1x1 product"
         copied = 4 * g.images * g.groups * g.inputs * math.prod(self.padded_shape) if copies else 0
-        self.workspace, self.shared_workspace = table_bytes(self.row_block, taps), copied
+        self.workspace, self.shared_workspace = table_bytes(self.cut.block_rows(g.pixels), taps), copied
 
     def pack(self, store: ConstantStore) -> None:
         assert self.source is not None, "weights are constants"
@@ -103,13 +100,12 @@ class NativeConvolution(NativeKernel):
         g, operands = self.geometry, inputs[self.own :]
         out, strides = binding.written(outputs[0], self.axes)
         low, high = self.chain.limits
-        panels = -(-g.outputs // (self.panel * loaded().vector))
         parameters = Product(
             self._windows(inputs[0], binding), binding.address(self.weights), 0, self.chain.bias(operands, binding),
             binding.address(out), *strides, self.chain.bind(operands, binding), self.depth, g.groups, g.outputs,
-            self.panel, g.pixels, self.row_block, panels, low, high,
+            self.panel, g.pixels, self.cut.rows, self.cut.panels, low, high,
         )  # fmt: skip
-        binding.call("irx_product", parameters, g.images * g.groups * -(-g.pixels // self.row_block))
+        binding.call("irx_product", parameters, g.images * g.groups * self.cut.rows * self.cut.panels)
 
     def _windows(self, x: np.ndarray, binding: Binding) -> Windows:
         if not self.copies and self.geometry.is_pointwise:

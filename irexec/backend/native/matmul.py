@@ -20,15 +20,13 @@ from irexec.backend.native.calls import Binding, NativeKernel, element_strides, 
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, Product, overwritten, zeros
 from irexec.backend.native.copies import Copy, array_at, bind_copies
-from irexec.backend.native.panels import pack, padded, panel_of, product_cost
-from irexec.backend.native.windows import row_block, rows_as_windows, table_bytes
+from irexec.backend.native.panels import Cut, pack, padded, panel_of, product_cost
+from irexec.backend.native.windows import rows_as_windows, table_bytes
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32
 
 # Values of a matrix that is not packed: tables of words, of which others read rows as they are stored.
 _LARGEST = 1 << 23
-# Multiplications of a block, for balance between threads.
-_BLOCK = 1_500_000
 # Nanoseconds to pack a value in a run, and to copy one whose neighbours lie elsewhere.
 _PACK, _COPIED, _REORDERED = 0.15, 0.35, 1.0
 
@@ -51,13 +49,7 @@ class _Matrices(NativeKernel):
         self.axes, self.own = (images, rows, columns), len(task.inputs)
         self.chain = NativeChain(task.chain, task.operands, task.output_shape(), self.axes, takes_bias=True)
         self.panel = panel_of(self.columns)
-        self.panels = -(-self.columns // (self.panel * loaded().vector))
-        macs = self.rows * self.depth * self.columns
-        wanted = 1 if task.threads == 1 else max(1, min(8 * task.threads // self.images, macs // _BLOCK))
-        self.row_block = row_block(self.rows, 1, self.depth, wanted)
-        # Few rows, as of one token, leave only the panels to share.
-        parts = max(1, wanted // -(-self.rows // self.row_block))
-        self.panel_block = -(-self.panels // parts)
+        self.cut = Cut.of(self.images, self.rows, 1, self.depth, self.columns, task.threads)
         self.overwrites = overwritten(task, self.own)
 
     def _multiply(
@@ -75,11 +67,10 @@ class _Matrices(NativeKernel):
         window = rows_as_windows(address, image, row, self.rows, binding.address(zeros(self.depth)))
         parameters = Product(
             window, *weights, self.chain.bias(operands, binding), binding.address(out), *strides,
-            self.chain.bind(operands, binding), self.depth, 1, self.columns, self.panel, self.rows, self.row_block,
-            self.panel_block, *self.chain.limits,
+            self.chain.bind(operands, binding), self.depth, 1, self.columns, self.panel, self.rows, self.cut.rows,
+            self.cut.panels, *self.chain.limits,
         )  # fmt: skip
-        blocks = self.images * -(-self.rows // self.row_block) * -(-self.panels // self.panel_block)
-        binding.call("irx_product", parameters, blocks)
+        binding.call("irx_product", parameters, self.images * self.cut.rows * self.cut.panels)
 
 
 class NativeLinear(_Matrices):
@@ -94,7 +85,7 @@ class NativeLinear(_Matrices):
         self.reads = (g.activation,)
         self.algorithm = "C, product with packed weights"
         self.copies = not _has_rows(task, g)
-        self.workspace = table_bytes(self.row_block, 1)
+        self.workspace = table_bytes(self.cut.block_rows(self.rows), 1)
         self.shared_workspace = 4 * g.sheets * g.tokens * g.inner if self.copies else 0
 
     def pack(self, store: ConstantStore) -> None:
@@ -146,7 +137,7 @@ class NativeMatrices(_Matrices):
         # One right matrix for all is packed once.
         self.packed = 1 if math.prod(task.shape(1)[:-2]) == 1 else self.images
         self.algorithm = "C, product of matrices"
-        self.workspace = table_bytes(self.row_block, 1)
+        self.workspace = table_bytes(self.cut.block_rows(self.rows), 1)
         self.shared_workspace = self.packed * padded(self.columns) * self.depth * 4
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
@@ -154,11 +145,12 @@ class NativeMatrices(_Matrices):
         a, b = (self._stack(inputs[i], i, binding) for i in (0, 1))
         a, b = binding.with_stride(a, a.ndim - 1), b
         left, right = self._strides(a, binding), self._strides(b, binding)
+        panels = -(-self.columns // (self.panel * loaded().vector))
         packing = Packing(
             right[0], right[1] if self.packed > 1 else 0, *right[2:], binding.shared, self.depth, self.columns,
-            self.panel, self.panels,
+            self.panel, panels,
         )  # fmt: skip
-        binding.call("irx_pack", packing, self.packed * self.panels)
+        binding.call("irx_pack", packing, self.packed * panels)
         each = padded(self.columns) * self.depth if self.packed > 1 else 0
         self._multiply(left[:3], (binding.shared, each), inputs, outputs[0], binding)
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 
 import numpy as np
 
 from irexec.backend.native.calls import loaded
+from irexec.backend.native.sharing import blocks_for
+from irexec.backend.native.windows import most_rows
 
-# Time of a panel of 1, 2 and 3 vectors relative to its columns (tests/benchmarks/native_products.py): the narrow tile
-# reads more than it multiplies.
-_TIME = (1.45, 1.08, 1.0)
+# Time of a panel of 1, 2 and 3 vectors relative to its columns, by the size of a vector: narrow tiles read more than
+# they multiply, wide ones need more registers than the smallest vectors have (tests/benchmarks/native_products.py).
+_TIME = {16: (1.45, 1.08, 1.0), 8: (1.3, 1.01, 1.0), 4: (1.25, 1.0, 1.1)}
 # GFLOP/s of products on one thread by the size of a vector, as chosen against those of BLAS in backend/products.py.
 _RATE = {16: 180.0, 8: 97.0, 4: 30.0}
+# Rows of a tile, at most.
+_LEAST_ROWS = 8
 
 
 @functools.cache
@@ -23,8 +28,8 @@ def panel_of(columns: int) -> int:
 
 
 def _time(vectors: int, panel: int) -> float:
-    whole, rest = divmod(vectors, panel)
-    return whole * panel * _TIME[panel - 1] + (rest * _TIME[rest - 1] if rest else 0.0)
+    time, (whole, rest) = _TIME[loaded().vector], divmod(vectors, panel)
+    return whole * panel * time[panel - 1] + (rest * time[rest - 1] if rest else 0.0)
 
 
 def padded(columns: int) -> int:
@@ -56,3 +61,30 @@ def product_cost(rows: int, depth: int, columns: int) -> float:
     vector = loaded().vector
     work = _time(-(-columns // vector), panel_of(columns)) * vector * depth
     return 2 * work * rows / _RATE[vector] + work * 0.05 + rows * columns * 0.05 + 400
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The parts of a product that its blocks are; see irexec/native/source/product.c."""
+
+    rows: int
+    panels: int
+
+    @staticmethod
+    def of(images: int, rows: int, taps: int, depth: int, columns: int, threads: int) -> Cut:
+        """The cut of ``images`` products (rows, taps * depth) by (taps * depth, columns).
+
+        Panels are shared where the weights are larger than the data: then each thread reads a part of the weights.
+        """
+        inner = taps * depth
+        panels = -(-columns // (panel_of(columns) * loaded().vector))
+        wanted = -(-blocks_for(images * product_cost(rows, inner, columns), threads) // images)
+        least = -(-rows // most_rows(taps, inner))
+        if wanted > 1 and inner * columns > rows * depth and (panels % wanted == 0 or panels > 4 * wanted):
+            return Cut(least, wanted)
+        parts = wanted * -(-least // wanted)
+        return Cut(max(least, min(parts, -(-rows // _LEAST_ROWS))), 1)
+
+    def block_rows(self, rows: int) -> int:
+        """Rows of a block, at most: parts differ by a tile."""
+        return min(rows, -(-rows // self.rows) + 2 * _LEAST_ROWS)

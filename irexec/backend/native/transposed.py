@@ -12,12 +12,12 @@ import numpy as np
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import is_channels_last
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel, is_available, loaded
+from irexec.backend.native.calls import Binding, NativeKernel, is_available
 from irexec.backend.native.convolution import STEP, Product, zeros
 from irexec.backend.native.copies import Copy, array_at, bind_copies, channels_last
 from irexec.backend.native.following import can_follow, followed
-from irexec.backend.native.panels import pack, panel_of, product_cost
-from irexec.backend.native.windows import Windows, row_block, table_bytes, three, windows_of
+from irexec.backend.native.panels import Cut, pack, panel_of, product_cost
+from irexec.backend.native.windows import Windows, table_bytes, three, windows_of
 from irexec.backend.registry import kernels
 from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry, backprop_geometry
 from irexec.dtypes.elements import F32
@@ -25,8 +25,8 @@ from irexec.reference.windows import SlidingWindows
 
 # Nanoseconds of a value that is copied, of a phase.
 _COPY, _PHASE = 0.35, 800
-# Multiplications of a block; phases and taps of a kernel, each of which is a call or an entry of a table.
-_BLOCK, _UNROLLED = 2_000_000, 1 << 9
+# Phases and taps of a kernel, each of which is a call or an entry of a table.
+_UNROLLED = 1 << 9
 
 Phase = tuple[AxisPhase, ...]
 
@@ -40,16 +40,20 @@ class NativeTransposed(NativeKernel):
         self.phases = [phase for phase in g.phases if all(axis.count for axis in phase)]
         self.panel = panel_of(g.outputs)
         self.algorithm = "C, phases as products"
-        self.blocks = [self._rows_of(phase, task.threads) for phase in self.phases]
-        table = max(map(table_bytes, self.blocks, map(_taps, self.phases)), default=0)
+        self.cuts = [
+            Cut.of(g.images * g.groups, _pixels(phase), max(1, _taps(phase)), g.inputs, g.outputs, task.threads)
+            for phase in self.phases
+        ]
+        table = max(
+            (
+                table_bytes(cut.block_rows(_pixels(phase)), _taps(phase))
+                for cut, phase in zip(self.cuts, self.phases, strict=True)
+            ),
+            default=0,
+        )
         self.copied = g.images * g.groups * g.inputs * math.prod(g.sizes) if copies else 0
         results = sum(map(_pixels, self.phases)) * g.images * g.groups * g.outputs
         self.workspace, self.shared_workspace = table, 4 * (self.copied + results)
-
-    def _rows_of(self, phase: Phase, threads: int) -> int:
-        g, taps = self.geometry, _taps(phase)
-        macs = _pixels(phase) * taps * g.inputs * g.outputs
-        return row_block(_pixels(phase), max(1, taps), taps * g.inputs, max(1, min(8 * threads, macs // _BLOCK)))
 
     def pack(self, store: ConstantStore) -> None:
         assert self.source is not None, "weights are constants"
@@ -75,7 +79,7 @@ class NativeTransposed(NativeKernel):
         x = channels_last(x, address, binding) if self.copies else binding.with_stride(x, 1)
         address += 4 * self.copied
         out, scattered, start = np.moveaxis(outputs[0], 1, -1), [], 0
-        for phase, rows in zip(self.phases, self.blocks, strict=True):
+        for phase, cut in zip(self.phases, self.cuts, strict=True):
             index = tuple(
                 slice(axis.remainder, None, stride) for axis, stride in zip(phase, g.windows.strides, strict=True)
             )
@@ -85,8 +89,8 @@ class NativeTransposed(NativeKernel):
                 continue
             result = array_at(address, target.shape)
             address += result.nbytes
-            parameters = self._product(phase, rows, self._windows(x, phase, binding), result, start, binding)
-            binding.call("irx_product", parameters, g.images * g.groups * -(-_pixels(phase) // rows))
+            parameters = self._product(phase, cut, self._windows(x, phase, binding), result, start, binding)
+            binding.call("irx_product", parameters, g.images * g.groups * cut.rows * cut.panels)
             start += len(self.weights) * _taps(phase) // sum(map(_taps, self.phases))
             scattered.append(Copy(result, target))
         bind_copies(scattered, binding)
@@ -101,14 +105,14 @@ class NativeTransposed(NativeKernel):
         return made
 
     def _product(
-        self, phase: Phase, rows: int, windows: Windows, result: np.ndarray, start: int, binding: Binding
+        self, phase: Phase, cut: Cut, windows: Windows, result: np.ndarray, start: int, binding: Binding
     ) -> Product:
         g = self.geometry
-        channels, panels = g.groups * g.outputs, -(-g.outputs // (self.panel * loaded().vector))
+        channels = g.groups * g.outputs
         weights = binding.address(self.weights) + 4 * start
         return Product(
             windows, weights, 0, None, binding.address(result), _pixels(phase) * channels, channels, 1, None, g.inputs,
-            g.groups, g.outputs, self.panel, _pixels(phase), rows, panels, -np.inf, np.inf,
+            g.groups, g.outputs, self.panel, _pixels(phase), cut.rows, cut.panels, -np.inf, np.inf,
         )  # fmt: skip
 
 

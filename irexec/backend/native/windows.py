@@ -55,14 +55,22 @@ def table_bytes(rows: int, taps: int) -> int:
     return (rows + 8) * taps * 8
 
 
-def row_block(rows: int, taps: int, floats: int, wanted: int) -> int:
-    """Rows of a block: at least ``wanted`` blocks if that leaves some rows for each, and at most 64 KiB of table.
+def most_rows(taps: int, floats: int) -> int:
+    """Rows of a block, at most: 64 KiB of table, and data that stays in the second-level cache.
 
     Args:
-        floats: of the data that a row reads; a block of rows should stay in the second-level cache.
+        floats: of the data that a row reads.
     """
-    most = max(8, min((1 << 16) // (8 * taps), (1 << 17) // max(1, floats)))
-    size = min(most, -(-rows // wanted))
+    return max(8, min((1 << 16) // (8 * taps), (1 << 17) // max(1, floats)))
+
+
+def row_block(rows: int, taps: int, floats: int, wanted: int) -> int:
+    """Rows of a block: at least ``wanted`` blocks if that leaves some rows for each.
+
+    Args:
+        floats: of the data that a row reads.
+    """
+    size = min(most_rows(taps, floats), -(-rows // wanted))
     return min(rows, max(8, -(-size // 8) * 8))
 
 

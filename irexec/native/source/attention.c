@@ -47,7 +47,7 @@ static void multiply(const float *const *table, i64 rows, const float *packed, i
     const float zeros[3 * VECTOR] = {0};
     for (i64 start = 0; start < columns; start += panel * VECTOR) {
         const i64 vectors = (smaller(panel * VECTOR, all_columns - start) + VECTOR - 1) / VECTOR;
-        const i64 most = vectors == 3 ? ROWS_3 : ROWS;
+        const i64 most = rows_of_tile[vectors - 1];
         for (i64 r = 0; r < rows;) {
             const i64 left = rows - r, together = left > most / 4 ? most : 1;
             micro *run = together == 1 ? one[vectors - 1] : several[vectors - 1];

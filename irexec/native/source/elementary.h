@@ -6,6 +6,9 @@
 #define ELEMENTARY_H
 
 #include "irx.h"
+#if defined(__SSE__)
+#include <immintrin.h>
+#endif
 
 /* The polynomial of these coefficients, the constant first. */
 #define POLYNOMIAL(x, ...) polynomial(x, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / 4)
@@ -25,8 +28,16 @@ INLINE vf maximum(vf a, vf b) { return choose((vi)((a > b) | (a != a)), a, b); }
 INLINE vf minimum(vf a, vf b) { return choose((vi)((a < b) | (a != a)), a, b); }
 INLINE vf clamped(vf x, vf low, vf high)
 {
+#if VECTOR == 16
+    return _mm512_min_ps(high, _mm512_max_ps(low, x));
+#elif VECTOR == 8
+    return _mm256_min_ps(high, _mm256_max_ps(low, x));
+#elif defined(__SSE__)
+    return _mm_min_ps(high, _mm_max_ps(low, x));
+#else
     x = choose((vi)(x < low), low, x);
     return choose((vi)(x > high), high, x);
+#endif
 }
 
 #define EXP 0.49999994f, 0.16666521f, 0.04166839f, 0.008368731f, 0.0013814571f

@@ -10,65 +10,52 @@ typedef struct {
     double low, high;
 } sums;
 
-/* Rows of a tile, of up to two vectors and of three. */
-#if VECTOR == 16
-enum { ROWS = 8, ROWS_3 = 8 };
-#elif VECTOR == 8
-enum { ROWS = 6, ROWS_3 = 4 };
-#else
-enum { ROWS = 4, ROWS_3 = 4 };
-#endif
-
-/* R rows of V vectors: the bias and the sums over all taps, clamped, written to rows `to_row` floats apart. */
+/* R rows of V vectors: the bias and the sums over all taps, clamped, written to rows `to_row` floats apart.
+ *
+ * The sums are numbered by one loop each time: nested loops are unrolled too late for sums to stay in registers.
+ */
+#define EACH_SUM(R, V) _Pragma("GCC unroll 24") for (int i = 0; i < R * V; i++)
 #define MICRO(R, V)                                                                                                   \
     static void micro_##R##_##V(const sums *p, const float *const *table, i64 pitch, const float *b,                  \
                                 const float *bias, float *to, i64 to_row)                                             \
     {                                                                                                                 \
         const i64 depth = p->depth, taps = p->taps;                                                                   \
-        vf sum[R][V];                                                                                                 \
-        for (int v = 0; v < V; v++)                                                                                   \
-            for (int r = 0; r < R; r++) sum[r][v] = load(bias + v * VECTOR);                                          \
+        const vf low = spread((float)p->low), high = spread((float)p->high);                                          \
+        vf sum[R * V];                                                                                                \
+        EACH_SUM(R, V) sum[i] = load(bias + i % V * VECTOR);                                                          \
         for (i64 tap = 0; tap < taps; tap++, table += pitch) {                                                        \
             const float *row[R];                                                                                      \
             for (int r = 0; r < R; r++) row[r] = table[r];                                                            \
-            for (i64 k = 0; k < depth; k++, b += V * VECTOR) {                                                        \
-                vf weight[V];                                                                                         \
-                for (int v = 0; v < V; v++) weight[v] = load(b + v * VECTOR);                                         \
-                for (int r = 0; r < R; r++)                                                                           \
-                    for (int v = 0; v < V; v++) sum[r][v] += weight[v] * row[r][k];                                   \
-            }                                                                                                         \
+            for (i64 k = 0; k < depth; k++, b += V * VECTOR)                                                          \
+                EACH_SUM(R, V) sum[i] += load(b + i % V * VECTOR) * row[i / V][k];                                    \
         }                                                                                                             \
-        if (p->low > -__builtin_inf() || p->high < __builtin_inf()) {                                                 \
-            const vf low = spread((float)p->low), high = spread((float)p->high);                                      \
-            for (int r = 0; r < R; r++)                                                                               \
-                for (int v = 0; v < V; v++) sum[r][v] = clamped(sum[r][v], low, high);                                \
-        }                                                                                                             \
-        for (int r = 0; r < R; r++)                                                                                   \
-            for (int v = 0; v < V; v++) store(to + r * to_row + v * VECTOR, sum[r][v]);                               \
+        EACH_SUM(R, V) store(to + i / V * to_row + i % V * VECTOR, clamped(sum[i], low, high));                       \
     }
 
 typedef void micro(const sums *, const float *const *, i64, const float *, const float *, float *, i64);
 
+/* Tiles of one row and of several, by their vectors. */
 MICRO(1, 1)
 MICRO(1, 2)
 MICRO(1, 3)
-#if VECTOR == 16
+static micro *const one[] = {micro_1_1, micro_1_2, micro_1_3};
 MICRO(8, 1)
+#if VECTOR == 16
 MICRO(8, 2)
 MICRO(8, 3)
 static micro *const several[] = {micro_8_1, micro_8_2, micro_8_3};
+static const i64 rows_of_tile[] = {8, 8, 8};
 #elif VECTOR == 8
-MICRO(6, 1)
 MICRO(6, 2)
 MICRO(4, 3)
-static micro *const several[] = {micro_6_1, micro_6_2, micro_4_3};
+static micro *const several[] = {micro_8_1, micro_6_2, micro_4_3};
+static const i64 rows_of_tile[] = {8, 6, 4};
 #else
-MICRO(4, 1)
 MICRO(4, 2)
 MICRO(4, 3)
-static micro *const several[] = {micro_4_1, micro_4_2, micro_4_3};
+static micro *const several[] = {micro_8_1, micro_4_2, micro_4_3};
+static const i64 rows_of_tile[] = {8, 4, 4};
 #endif
-static micro *const one[] = {micro_1_1, micro_1_2, micro_1_3};
 
 /* Packs a panel of a matrix (depth, columns) of any strides, padded with zeros to whole vectors. */
 INLINE void pack_panel(const float *from, i64 row, i64 column, i64 depth, i64 columns, float *out)

@@ -20,7 +20,7 @@ typedef struct {
     i64 depth;          /* floats of a tap */
     i64 groups, columns; /* columns of one group */
     i64 panel;           /* vectors of every panel but the last, 1 to 3 */
-    i64 rows, row_block, panel_block;
+    i64 rows, row_parts, panel_parts; /* rows of an image, and the parts that a block is one of */
     double low, high;
 } product;
 
@@ -31,7 +31,7 @@ static void multiply_panel(const product *p, place at, i64 vectors, const float 
     float tile[8 * 3 * VECTOR] __attribute__((aligned(64))), bias[3 * VECTOR] = {0};
     const sums s = {taps_of(&p->window), p->depth, p->low, p->high};
     const i64 width = vectors * VECTOR, first = at.row;
-    const i64 rows = vectors == 3 ? ROWS_3 : ROWS;
+    const i64 rows = rows_of_tile[vectors - 1];
     const int is_direct = !p->after && p->out_column == 1 && at.columns == width;
     float *out = p->out + at.image * p->out_image + first * p->out_row + at.column * p->out_column;
     if (p->bias) memcpy(bias, p->bias + at.column, (size_t)at.columns * sizeof(float));
@@ -49,24 +49,26 @@ static void multiply_panel(const product *p, place at, i64 vectors, const float 
     }
 }
 
+/* Where a part begins of units that are cut into parts as equal as possible. */
+INLINE i64 start_of(i64 part, i64 parts, i64 units) { return units * part / parts; }
+
 /* Block: image, group, rows, panels, the last one changing fastest. Scratch: the table of a block of rows. */
 EXPORT void irx_product(const void *parameters, i64 block, char *scratch)
 {
     const product *p = parameters;
     const i64 width = p->panel * VECTOR, panels = (p->columns + width - 1) / width;
-    const i64 panel_blocks = (panels + p->panel_block - 1) / p->panel_block;
-    const i64 row_blocks = (p->rows + p->row_block - 1) / p->row_block;
-    const i64 first_panel = block % panel_blocks * p->panel_block;
-    block /= panel_blocks;
-    const i64 row = block % row_blocks * p->row_block;
-    block /= row_blocks;
+    const i64 tile = rows_of_tile[p->panel - 1], tiles = (p->rows + tile - 1) / tile;
+    const i64 panel_part = block % p->panel_parts, row_part = block / p->panel_parts % p->row_parts;
+    block /= p->panel_parts * p->row_parts;
     const i64 group = block % p->groups, image = block / p->groups;
-    const i64 count = smaller(p->row_block, p->rows - row), pitch = p->row_block + 8;
+    const i64 row = start_of(row_part, p->row_parts, tiles) * tile;
+    const i64 count = smaller(start_of(row_part + 1, p->row_parts, tiles) * tile, p->rows) - row, pitch = count + 8;
     const i64 all = taps_of(&p->window) * p->depth;
     const i64 padded = (p->columns + VECTOR - 1) / VECTOR * VECTOR;
     const float **table = (const float **)scratch;
     fill_table(&p->window, image, group * p->depth, row, count, pitch, table);
-    for (i64 i = first_panel; i < smaller(first_panel + p->panel_block, panels); i++) {
+    const i64 last = start_of(panel_part + 1, p->panel_parts, panels);
+    for (i64 i = start_of(panel_part, p->panel_parts, panels); i < last; i++) {
         const i64 start = i * width, columns = smaller(width, p->columns - start);
         const place at = {image, row, group * p->columns + start, 0, columns};
         const float *b = p->weights + image * p->weights_image + (group * padded + start) * all;

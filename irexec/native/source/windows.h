@@ -20,34 +20,39 @@ typedef struct {
 
 INLINE i64 taps_of(const windows *w) { return w->kernel[0] * w->kernel[1] * w->kernel[2]; }
 
+/* The entries of `count` pixels that follow each other in a row of the result, from the pixel (z, y, x) on. */
+static void fill_row(const windows *w, const float *base, const i64 at[3], i64 count, i64 pitch, const float **table)
+{
+    const i64 step = w->strides[2], size = w->sizes[2];
+    for (i64 a = 0; a < w->kernel[0]; a++) {
+        const i64 z = at[0] * w->strides[0] - w->pads[0] + a * w->dilations[0];
+        for (i64 b = 0; b < w->kernel[1]; b++) {
+            const i64 y = at[1] * w->strides[1] - w->pads[1] + b * w->dilations[1];
+            const int inside = z >= 0 && z < w->sizes[0] && y >= 0 && y < w->sizes[1];
+            const float *row = base + z * w->data_strides[0] + y * w->data_strides[1];
+            for (i64 c = 0; c < w->kernel[2]; c++, table += pitch) {
+                /* The pixels begin .. end - 1 have this tap in the data. */
+                const i64 x = at[2] * step - w->pads[2] + c * w->dilations[2];
+                const i64 begin = smaller(count, x < 0 ? (step - 1 - x) / step : 0);
+                const i64 end = inside && x < size ? smaller(count, (size - 1 - x) / step + 1) : begin;
+                for (i64 i = 0; i < begin; i++) table[i] = w->zeros;
+                for (i64 i = begin; i < end; i++) table[i] = row + (x + i * step) * w->data_strides[2];
+                for (i64 i = inside ? end : 0; i < count; i++) table[i] = w->zeros;
+            }
+        }
+    }
+}
+
 /* Fills table[tap * pitch + i] for the pixels first .. first + count - 1; the last pixel is repeated up to pitch. */
 static void fill_table(const windows *w, i64 image, i64 channel, i64 first, i64 count, i64 pitch, const float **table)
 {
     const float *base = w->data + image * w->data_image + channel;
-    i64 x = first % w->counts[2], rest = first / w->counts[2];
-    i64 y = rest % w->counts[1], z = rest / w->counts[1];
-    for (i64 i = 0; i < count; i++) {
-        const i64 from[3] = {z * w->strides[0] - w->pads[0], y * w->strides[1] - w->pads[1],
-                             x * w->strides[2] - w->pads[2]};
-        i64 tap = 0;
-        for (i64 a = 0; a < w->kernel[0]; a++) {
-            const i64 za = from[0] + a * w->dilations[0];
-            const int inside_z = za >= 0 && za < w->sizes[0];
-            for (i64 b = 0; b < w->kernel[1]; b++) {
-                const i64 yb = from[1] + b * w->dilations[1];
-                const int inside = inside_z && yb >= 0 && yb < w->sizes[1];
-                const float *row = base + za * w->data_strides[0] + yb * w->data_strides[1];
-                for (i64 c = 0; c < w->kernel[2]; c++, tap++) {
-                    const i64 xc = from[2] + c * w->dilations[2];
-                    const int is_data = inside && xc >= 0 && xc < w->sizes[2];
-                    table[tap * pitch + i] = is_data ? row + xc * w->data_strides[2] : w->zeros;
-                }
-            }
-        }
-        if (++x == w->counts[2]) {
-            x = 0;
-            if (++y == w->counts[1]) y = 0, z++;
-        }
+    for (i64 i = 0, pixel = first; i < count;) {
+        const i64 x = pixel % w->counts[2], y = pixel / w->counts[2];
+        const i64 at[3] = {y / w->counts[1], y % w->counts[1], x}, run = smaller(count - i, w->counts[2] - x);
+        fill_row(w, base, at, run, pitch, table + i);
+        i += run;
+        pixel += run;
     }
     const i64 taps = taps_of(w);
     for (i64 tap = 0; tap < taps; tap++)
