@@ -210,12 +210,13 @@ def native_kernel(
 
 @pytest.mark.parametrize("element", [U4, U8, I4, I8])
 @pytest.mark.parametrize("spread", [0, 1])
+@pytest.mark.parametrize("tokens", [1, 5])
 @pytest.mark.parametrize("holding", ["packed", "bytes"])
 @pytest.mark.parametrize(
     ("shape", "scales"), [((64, 32, 64), (64, 32, 1)), ((64, 16, 63), (64, 16, 1)), ((64, 2048), (64, 1))]
 )
 def test_little_is_left_of_zero_points(
-    element: Element, spread: int, shape: tuple[int, ...], scales: tuple[int, ...], holding: Holding
+    element: Element, spread: int, tokens: int, shape: tuple[int, ...], scales: tuple[int, ...], holding: Holding
 ) -> None:
     """Integers close to their zero points, and activations of one sign: the products of the two are much larger than the result."""
     rng, middle = np.random.default_rng(5), sum(RANGES[element]) // 2
@@ -226,7 +227,7 @@ def test_little_is_left_of_zero_points(
         Constant(element, shape, BytesInMemory(raw), raw.size), zeros, scale, (shape[0], math.prod(shape[1:]))
     )
     weights = ((values.astype(np.int64) - zeros.astype(np.int64)) / 16).reshape(source.shape)
-    x = rng.random((1, 5, source.row), np.float32)
+    x = rng.random((1, tokens, source.row), np.float32)
     bias = np.zeros(shape[0], np.float32)
     expected = x @ weights.T
     for kernel in kernels_of(source, [x, weights.astype(np.float32)], bias, 1, None, holding):

@@ -27,6 +27,10 @@ from irexec.dtypes.packing import unpack
 
 # Weights of a column that are unpacked at once; rows that use them, at most.
 _DEPTH, _ROWS = 256, 192
+# Products of so few rows do not unpack weights.
+_FEW = 4
+# Words of a run by the bits of a weight, and sums of each.
+_RUNS, _SUMS = {4: 4, 8: 8}, 4
 # Rows of a tile of every level divide this.
 _TILE = 12
 # Multiplications of a block, for balance between threads.
@@ -54,7 +58,7 @@ class Panels:
     Attributes:
         words: uint32 (panels, words of a column, columns of a panel).
         scales: f32 (panels, groups, columns of a panel).
-        zeros: zero points likewise; None if all are 0.
+        zeros: zero points of the integers as they are packed, likewise; None if all are 8 (4 bits) or 0 (8 bits).
     """
 
     words: np.ndarray
@@ -68,10 +72,10 @@ def width() -> int:
 
 
 def packed_panels(source: CompressedSource, stored: np.ndarray) -> Panels:
-    """The weights of a source as panels; integers become signed by the subtraction of half of their range."""
+    """The weights of a source as panels; integers of 4 bits become unsigned, those of 8 bits signed."""
     element, columns = source.packed.element, width()
-    bits, middle = element.bits, {U4: 8, U8: 128}.get(element, 0)
-    mask = np.uint32({U4: 0x88888888, U8: 0x80808080}.get(element, 0))
+    bits, middle = element.bits, {I4: 8, U8: -128}.get(element, 0)
+    mask = np.uint32({I4: 0x88888888, U8: 0x80808080}.get(element, 0))
     rows = stored.reshape(source.count, -1)
     count = -(-source.count // columns)
     words = np.zeros((count, source.groups * -(-source.group * bits // 32), columns), np.uint32)
@@ -79,8 +83,9 @@ def packed_panels(source: CompressedSource, stored: np.ndarray) -> Panels:
         some = _words(source, rows[panel * columns : (panel + 1) * columns])
         np.bitwise_xor(some.T, mask, out=words[panel, :, : len(some)])
     zero_point = np.zeros_like(source.scale) if source.zero_point is None else source.zero_point
-    zeros = zero_point - np.float32(middle)
-    return Panels(words, _by_panel(source.scale, columns), _by_panel(zeros, columns) if zeros.any() else None)
+    zeros = zero_point + np.float32(middle)
+    implied = bool((zeros == (8 if bits == 4 else 0)).all())
+    return Panels(words, _by_panel(source.scale, columns), None if implied else _by_panel(zeros, columns))
 
 
 def _words(source: CompressedSource, rows: np.ndarray) -> np.ndarray:
@@ -122,7 +127,17 @@ class NativeCompressed(NativeKernel):
         self.blocks = g.sheets * self.row_blocks * -(-panels // self.panel_block)
         self.overwrites = overwritten(task, self.own)
         self.algorithm = f"C, product with weights of {source.packed.element.bits} bits"
-        self.workspace = 4 * width() * (_DEPTH + self.row_block)
+        self.workspace = 4 * width() * (_DEPTH + self.row_block) + 4 * _FEW * self._row_size()
+
+    def _row_size(self) -> int:
+        """Values of a row with those that fill its words, and sums of runs of words, in a product of few rows."""
+        bits, source = self.source.packed.element.bits, self.source
+        words = -(-source.group * bits // 32)
+        return (
+            source.groups * (words * 32 // bits + -(-words // _RUNS[bits]) * _SUMS)
+            if self.geometry.tokens <= _FEW
+            else 0
+        )
 
     def pack(self, store: ConstantStore) -> None:
         source = self.source

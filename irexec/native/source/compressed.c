@@ -1,24 +1,25 @@
 /* Products of rows with compressed weights: integers of 4 or 8 bits with scales by group, or floats of 16 bits.
  *
  * Weights are packed in panels of two vectors of columns. A word of 32 bits has 8, 4 or 2 neighbours along the depth of
- * one column, the first one in the lowest bits; a group begins with a new word. Integers are signed. Their group has a
- * scale and may have a zero point for each column: a weight is (integer - zero point) * scale.
+ * one column, the first one in the lowest bits; a group begins with a new word. Integers of 4 bits are unsigned, those
+ * of 8 bits signed. Their group has a scale and a zero point for each column: a weight is (integer - zero point) * scale.
  *
- * One row is multiplied by the weights while they are unpacked, and the sum of each group is scaled: this takes about
- * as long as reading the words. For more rows a block of the depth is unpacked to floats, which all rows of a block use.
+ * Few rows are multiplied by the integers as they lie in their words, each times a power of two that the row is divided
+ * by: fewer instructions unpack them so. The zero points are subtracted from the sums of few products, before these are
+ * much larger than the result. For more rows a block of the depth is unpacked to floats, which all rows of a block use.
  */
 #include "elementary.h"
 #include "tiles.h"
 
 /* Columns of a panel, weights of a column that are unpacked at once, and rows that do not pay for unpacking. */
-enum { WIDTH = 2 * VECTOR, DEPTH = 256, FEW = 2 };
+enum { WIDTH = 2 * VECTOR, DEPTH = 256, FEW = 4 };
 
 typedef struct {
     const float *x;
     i64 x_image, x_row;
     const int32_t *words; /* (panels, words of a column, WIDTH) */
-    const float *scales;  /* (panels, groups, WIDTH) */
-    const float *zeros;   /* likewise, or null */
+    const float *scales;  /* (panels, groups, WIDTH); null for floats */
+    const float *zeros;   /* likewise, or null if all are 8 (integers of 4 bits) or 0 */
     const float *bias;    /* for each column, or null */
     float *out;
     i64 out_image, out_row, out_column;
@@ -36,91 +37,146 @@ typedef struct {
 
 typedef int32_t vi_unaligned __attribute__((vector_size(VECTOR * 4), aligned(4), may_alias));
 
-/* The weight at position j of each word. The exponent of a float of 16 bits is that of one of 32 bits minus 112. */
-INLINE vf weight_of(const int32_t *word, int j, int bits)
+typedef uint32_t vu __attribute__((vector_size(VECTOR * 4)));
+
+INLINE vi word_of(const int32_t *p) { return *(const vi_unaligned *)p; }
+INLINE i64 words_of(i64 count, int bits) { return (count * bits + 31) / 32; }
+
+/* A weight as a float: position j of words. The exponent of a float of 16 bits is that of one of 32 bits minus 112. */
+INLINE vf weight_of(vi words, int j, int bits)
 {
-    const vi lanes = *(const vi_unaligned *)word;
-    if (bits == 16) return (vf)(((j ? lanes : lanes << 16) >> 3) & (int32_t)0x8fffe000) * 0x1p112f;
-    return __builtin_convertvector(lanes << (32 - bits * (j + 1)) >> (32 - bits), vf);
+    if (bits == 16) return (vf)(((j ? words : words << 16) >> 3) & (int32_t)0x8fffe000) * 0x1p112f;
+    if (bits == 8) return __builtin_convertvector(words << (24 - 8 * j) >> 24, vf);
+    return __builtin_convertvector((vi)((vu)words >> (4 * j)) & 15, vf);
 }
 
-INLINE i64 words_of(i64 count, int bits) { return (count * bits + 31) / 32; }
+/* The same times power_of(j, bits), in fewer instructions. */
+INLINE vf scaled_weight_of(vi words, int j, int bits)
+{
+    if (bits == 8) return __builtin_convertvector(words << (24 - 8 * j) & (int32_t)0xff000000, vf);
+    if (bits == 4 && j < 7) return __builtin_convertvector(words & 15 << (4 * j), vf);
+    return weight_of(words, j, bits);
+}
+
+INLINE float power_of(int j, int bits) { return bits == 8 ? 0x1p24f : bits == 4 && j < 7 ? (float)(1 << (4 * j)) : 1.0f; }
 
 INLINE void next_group(group *g, i64 words)
 {
     g->words += words * WIDTH;
-    g->scales += WIDTH;
+    if (g->scales) g->scales += WIDTH;
     if (g->zeros) g->zeros += WIDTH;
 }
 
-/* Adds one row's products with a panel to its sums. Four sums for each column, so that additions do not wait. */
-INLINE void multiply_row(const compressed_product *p, group g, const float *x, float *sums, int bits, int shifted)
+/* The zero points and scales of a vector of columns. */
+INLINE vf zero_of(group g, int v, int bits)
+{
+    return bits < 16 && g.zeros ? load(g.zeros + v * VECTOR) : spread(bits == 4 ? 8.0f : 0.0f);
+}
+INLINE vf scale_of(group g, int v, int bits) { return bits < 16 ? load(g.scales + v * VECTOR) : spread(1.0f); }
+
+/* A row as multiply_row reads it, of whole words: what is behind a group is 0. */
+typedef struct {
+    float *values; /* (groups, words of a group, values of a word), divided by powers */
+    float *sums;   /* (groups, runs of words, SUMS) of the values as they are, with the opposite sign */
+} row;
+
+/* Sums of products for each column, so that additions do not wait for each other. */
+enum { SUMS = 4 };
+
+/* Words of a column whose products are added before the zero points are subtracted. */
+INLINE i64 run_of(int bits) { return bits == 4 ? 4 : 8; }
+
+/* The sums are those of multiply_row for weights that are all 1: weights that equal their zero point give 0. */
+INLINE int prepare_row(const compressed_product *p, const float *x, row to, int bits)
+{
+    const int each = 32 / bits;
+    const i64 words = words_of(p->group, bits);
+    float all = 0.0f;
+    for (i64 k = 0; k < p->depth; k += p->group) {
+        for (i64 first = 0; first < words; first += run_of(bits), to.sums += SUMS) {
+            float sum[SUMS] = {0.0f};
+            for (i64 word = first; word < smaller(words, first + run_of(bits)); word++, to.values += each)
+#pragma GCC unroll 8
+                for (int j = 0; j < each; j++) {
+                    const float value = word * each + j < p->group ? x[k + word * each + j] : 0.0f;
+                    to.values[j] = value * (1.0f / power_of(j, bits));
+                    sum[j % SUMS] += value;
+                }
+            for (int j = 0; j < SUMS; j++) to.sums[j] = -sum[j], all += sum[j] * 0.0f;
+        }
+    }
+    return all == 0.0f;
+}
+
+/* Adds one row's products with a panel to its sums. */
+INLINE void multiply_row(const compressed_product *p, group g, row x, float *sums, int bits)
 {
     vf total[2] = {load(sums), load(sums + VECTOR)};
-    const int each = 32 / bits;
-    for (i64 k = 0; k < p->depth; k += p->group, x += p->group, next_group(&g, words_of(p->group, bits))) {
-        vf zero[2] = {{0}}, sum[4][2] = {{{0}}};
-        for (int v = 0; v < 2 && shifted; v++) zero[v] = load(g.zeros + v * VECTOR);
+    const int each = 32 / bits, used = each < SUMS ? each : SUMS;
+    const i64 words = words_of(p->group, bits);
+    for (i64 k = 0; k < p->depth; k += p->group, next_group(&g, words)) {
+        vf sum[SUMS][2] = {{{0}}};
+        const vf zero[2] = {zero_of(g, 0, bits), zero_of(g, 1, bits)};
         const int32_t *word = g.words;
-        i64 i = 0;
-        for (; i + each <= p->group; i += each, word += WIDTH)
+        for (i64 first = 0; first < words; first += run_of(bits), x.sums += SUMS) {
+            const int32_t *const end = g.words + smaller(words, first + run_of(bits)) * WIDTH;
+            for (; word < end; word += WIDTH, x.values += each)
 #pragma GCC unroll 8
-            for (int j = 0; j < each; j++)
-                for (int v = 0; v < 2; v++)
-                    sum[j % 4][v] += (weight_of(word + v * VECTOR, j, bits) - zero[v]) * x[i + j];
-        for (int j = 0; i + j < p->group; j++)
-            for (int v = 0; v < 2; v++) sum[0][v] += (weight_of(word + v * VECTOR, j, bits) - zero[v]) * x[i + j];
+                for (int j = 0; j < each; j++)
+                    for (int v = 0; v < 2; v++)
+                        sum[j % SUMS][v] += scaled_weight_of(word_of(word + v * VECTOR), j, bits) * x.values[j];
+#pragma GCC unroll 4
+            for (int j = 0; j < used && (bits == 4 || (bits == 8 && g.zeros)); j++)
+                for (int v = 0; v < 2; v++) sum[j][v] += zero[v] * x.sums[j];
+        }
         for (int v = 0; v < 2; v++)
-            total[v] += (sum[0][v] + sum[1][v] + sum[2][v] + sum[3][v]) * load(g.scales + v * VECTOR);
+            total[v] += (sum[0][v] + sum[1][v] + sum[2][v] + sum[3][v]) * scale_of(g, v, bits);
     }
     for (int v = 0; v < 2; v++) store(sums + v * VECTOR, total[v]);
 }
 
 /* Unpacks `count` weights of each column of a group, from the position `first` on, which begins a word. */
-INLINE void unpack(group g, i64 first, i64 count, float *to, int bits, int shifted)
+INLINE void unpack(group g, i64 first, i64 count, float *to, int bits)
 {
     const int each = 32 / bits;
     const int32_t *word = g.words + first / each * WIDTH;
     for (int v = 0; v < 2; v++) {
-        const vf scale = load(g.scales + v * VECTOR), zero = shifted ? load(g.zeros + v * VECTOR) : spread(0.0f);
+        const vf scale = scale_of(g, v, bits), zero = zero_of(g, v, bits);
         const int32_t *from = word + v * VECTOR;
         float *out = to + v * VECTOR;
         i64 i = 0;
         for (; i + each <= count; i += each, from += WIDTH)
 #pragma GCC unroll 8
-            for (int j = 0; j < each; j++, out += WIDTH) store(out, (weight_of(from, j, bits) - zero) * scale);
-        for (int j = 0; i + j < count; j++, out += WIDTH) store(out, (weight_of(from, j, bits) - zero) * scale);
+            for (int j = 0; j < each; j++, out += WIDTH) store(out, (weight_of(word_of(from), j, bits) - zero) * scale);
+        for (int j = 0; i + j < count; j++, out += WIDTH)
+            store(out, (weight_of(word_of(from), j, bits) - zero) * scale);
     }
 }
 
-/* One kind of weights: without zero points, and with them. */
-#define KIND(BITS, SHIFTED)                                                                                           \
-    static void multiply_row_##BITS##_##SHIFTED(const compressed_product *p, group g, const float *x, float *sums)            \
-    {                                                                                                                 \
-        multiply_row(p, g, x, sums, BITS, SHIFTED);                                                                   \
-    }                                                                                                                 \
-    static void unpack_##BITS##_##SHIFTED(group g, i64 first, i64 count, float *to)                                   \
-    {                                                                                                                 \
-        unpack(g, first, count, to, BITS, SHIFTED);                                                                   \
-    }
-
-KIND(4, 0)
-KIND(4, 1)
-KIND(8, 0)
-KIND(8, 1)
-KIND(16, 0)
-
+/* The functions for weights of a type. */
 typedef struct {
-    void (*multiply_row)(const compressed_product *, group, const float *, float *);
+    int (*prepare_row)(const compressed_product *, const float *, row);
+    void (*multiply_row)(const compressed_product *, group, row, float *);
     void (*unpack)(group, i64, i64, float *);
 } kind;
 
-static kind kind_of(const compressed_product *p)
-{
-    if (p->bits == 16) return (kind){multiply_row_16_0, unpack_16_0};
-    if (p->bits == 8) return p->zeros ? (kind){multiply_row_8_1, unpack_8_1} : (kind){multiply_row_8_0, unpack_8_0};
-    return p->zeros ? (kind){multiply_row_4_1, unpack_4_1} : (kind){multiply_row_4_0, unpack_4_0};
-}
+#define KIND(BITS)                                                                                                    \
+    static int prepare_row_##BITS(const compressed_product *p, const float *x, row to)                                \
+    {                                                                                                                 \
+        return prepare_row(p, x, to, BITS);                                                                           \
+    }                                                                                                                 \
+    static void multiply_row_##BITS(const compressed_product *p, group g, row x, float *sums)                         \
+    {                                                                                                                 \
+        multiply_row(p, g, x, sums, BITS);                                                                            \
+    }                                                                                                                 \
+    static void unpack_##BITS(group g, i64 first, i64 count, float *to) { unpack(g, first, count, to, BITS); }        \
+    static const kind kind_##BITS = {prepare_row_##BITS, multiply_row_##BITS, unpack_##BITS};
+
+KIND(4)
+KIND(8)
+KIND(16)
+
+static kind kind_of(const compressed_product *p) { return p->bits == 4 ? kind_4 : p->bits == 8 ? kind_8 : kind_16; }
 
 /* Adds the products of R rows with `depth` unpacked rows of weights to the sums. */
 #define MICRO(R)                                                                                                      \
@@ -190,18 +246,44 @@ static void multiply_rows(const compressed_product *p, group g, const float *x, 
     }
 }
 
-/* One panel for a block of rows. */
-static void multiply_panel(const compressed_product *p, place at, group g, i64 rows, char *scratch)
+/* The scratch of a thread. */
+typedef struct {
+    float *weights; /* DEPTH rows of a panel */
+    float *sums;    /* of the rows of a block and the columns of a panel */
+    row rows[FEW];
+} room;
+
+static room room_of(const compressed_product *p, char *scratch)
 {
-    float *weights = (float *)scratch, *sums = weights + DEPTH * WIDTH;
-    float bias[WIDTH] = {0};
+    const int bits = (int)p->bits;
+    const i64 groups = p->depth / p->group, words = words_of(p->group, bits);
+    const i64 values = groups * words * (32 / bits), runs = groups * ((words + run_of(bits) - 1) / run_of(bits));
+    room made = {(float *)scratch, (float *)scratch + DEPTH * WIDTH, {{0}}};
+    float *rows = made.sums + p->row_block * WIDTH;
+    for (int r = 0; r < FEW; r++, rows += values + runs * SUMS) made.rows[r] = (row){rows, rows + values};
+    return made;
+}
+
+/* Makes the rows of a product of few rows ready; not if the sums of one are not finite. */
+static int prepare(const compressed_product *p, const float *x, const room *m)
+{
+    if (p->rows > FEW) return 0;
+    for (i64 r = 0; r < p->rows; r++)
+        if (!kind_of(p).prepare_row(p, x + r * p->x_row, m->rows[r])) return 0;
+    return 1;
+}
+
+/* One panel for a block of rows. */
+static void multiply_panel(const compressed_product *p, place at, group g, i64 rows, const room *m, int is_prepared)
+{
+    float bias[WIDTH] = {0}, *sums = m->sums;
     const float *x = p->x + at.image * p->x_image + at.row * p->x_row;
     float *out = p->out + at.image * p->out_image + at.row * p->out_row + at.column * p->out_column;
     if (p->bias) memcpy(bias, p->bias + at.column, (size_t)at.columns * sizeof(float));
     for (i64 r = 0; r < rows; r++) memcpy(sums + r * WIDTH, bias, sizeof bias);
-    if (rows > FEW) multiply_rows(p, g, x, rows, weights, sums);
+    if (!is_prepared) multiply_rows(p, g, x, rows, m->weights, sums);
     else
-        for (i64 r = 0; r < rows; r++) kind_of(p).multiply_row(p, g, x + r * p->x_row, sums + r * WIDTH);
+        for (i64 r = 0; r < rows; r++) kind_of(p).multiply_row(p, g, m->rows[r], sums + r * WIDTH);
     const vf low = spread((float)p->low), high = spread((float)p->high);
     for (i64 c = 0; c < rows * WIDTH; c += VECTOR) store(sums + c, clamped(load(sums + c), low, high));
     const i64 first = at.row, most = TILE / WIDTH;
@@ -212,7 +294,7 @@ static void multiply_panel(const compressed_product *p, place at, group g, i64 r
     }
 }
 
-/* Block: image, rows, panels, the last one changing fastest. Scratch: unpacked weights, and the sums of the rows. */
+/* Block: image, rows, panels, the last one changing fastest. */
 EXPORT void irx_compressed_product(const void *parameters, i64 block, char *scratch)
 {
     const compressed_product *p = parameters;
@@ -223,10 +305,14 @@ EXPORT void irx_compressed_product(const void *parameters, i64 block, char *scra
     block /= panel_blocks;
     const i64 row = block % row_blocks * p->row_block, rows = smaller(p->row_block, p->rows - row);
     const i64 groups = p->depth / p->group, words = groups * words_of(p->group, (int)p->bits);
+    const i64 image = block / row_blocks;
+    const room m = room_of(p, scratch);
+    const int is_prepared = prepare(p, p->x + image * p->x_image, &m);
     for (i64 i = first; i < smaller(first + p->panel_block, panels); i++) {
         const i64 parameter = i * groups * WIDTH;
-        const group g = {p->words + i * words * WIDTH, p->scales + parameter, p->zeros ? p->zeros + parameter : 0};
-        const place at = {block / row_blocks, row, i * WIDTH, 0, smaller(WIDTH, p->columns - i * WIDTH)};
-        multiply_panel(p, at, g, rows, scratch);
+        const group g = {p->words + i * words * WIDTH, p->scales ? p->scales + parameter : 0,
+                         p->zeros ? p->zeros + parameter : 0};
+        const place at = {image, row, i * WIDTH, 0, smaller(WIDTH, p->columns - i * WIDTH)};
+        multiply_panel(p, at, g, rows, &m, is_prepared);
     }
 }
