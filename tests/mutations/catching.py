@@ -21,6 +21,9 @@ SEED = 1
 TEST_LIMIT, RUN_LIMIT = 90, 900
 """Seconds for a test, and for a run of pytest or of the fuzzer."""
 
+_CRASHES = {getattr(signal, name, None) for name in ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL")}
+"""Signals that end a process whose memory is overwritten."""
+
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 _FOUND = re.compile(r"^case \d+: .*", re.MULTILINE)
 
@@ -104,11 +107,11 @@ def _output(process: subprocess.Popen[str], catcher: Catcher) -> str:
 
 
 def _judged(catcher: Catcher, code: int, output: str) -> Outcome:
-    if code < 0:
-        return Outcome(catcher, "caught", f"the process is ended by signal {-code}")
     found = (_FAILED if catcher.tests else _FOUND).search(output)
     if found is not None and (not catcher.tests or code == 1):
         return Outcome(catcher, "caught", found[1] if catcher.tests else found[0])
+    if -code in _CRASHES:
+        return Outcome(catcher, "caught", f"the process is ended by signal {-code}")
     if code == 0:
         return Outcome(catcher, "missed")
     return Outcome(catcher, "broken", output[-2000:])

@@ -17,9 +17,9 @@ from irexec.ir.facts import Fact
 
 CODES = (
     "Load", "Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "SquaredDifference",
-    "AddP", "SubtractFromP", "MultiplyP", "DividePBy", "MaximumP", "MinimumP",
+    "MultiplyP", "DividePBy", "MaximumP",
     "Clamp", "Sigmoid", "Swish", "HardSigmoid", "HSwish", "Tanh", "Exp", "Log", "Sqrt", "Abs", "Negative",
-    "Erf", "Gelu", "GeluTanh", "Elu", "Mish", "SoftPlus", "SoftSign", "PRelu", "LeakyRelu", "Floor",
+    "Erf", "Gelu", "GeluTanh", "Elu", "Mish", "SoftPlus", "SoftSign", "PRelu", "Floor",
     "Ceiling", "Round", "Square", "Copy", "Cube", "Root", "InverseRoot",
 )  # fmt: skip
 """The functions of chain.c, in its order."""

@@ -8,9 +8,9 @@
 
 enum {
     LOAD, ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, SQUARED_DIFFERENCE,
-    ADD_P, SUBTRACT_FROM_P, MULTIPLY_P, DIVIDE_P_BY, MAXIMUM_P, MINIMUM_P,
+    MULTIPLY_P, DIVIDE_P_BY, MAXIMUM_P,
     CLAMP, SIGMOID, SWISH, HARD_SIGMOID, H_SWISH, TANH_OF, EXP_OF, LOG_OF, SQRT_OF, ABS_OF, NEGATIVE_OF,
-    ERF_OF, GELU_OF, GELU_TANH_OF, ELU_OF, MISH_OF, SOFTPLUS_OF, SOFTSIGN_OF, PRELU_OF, LEAKY_RELU_OF, FLOOR_OF,
+    ERF_OF, GELU_OF, GELU_TANH_OF, ELU_OF, MISH_OF, SOFTPLUS_OF, SOFTSIGN_OF, PRELU_OF, FLOOR_OF,
     CEILING_OF, ROUND_OF, SQUARE_OF, COPY, CUBE_OF, ROOT_OF, INVERSE_ROOT_OF
 };
 
@@ -54,12 +54,9 @@ static void apply(const instruction *i, i64 size, float *t, const float *a, cons
     case MAXIMUM: EACH(maximum(x, y));
     case MINIMUM: EACH(minimum(x, y));
     case SQUARED_DIFFERENCE: EACH((x - y) * (x - y));
-    case ADD_P: EACH(x + p);
-    case SUBTRACT_FROM_P: EACH(p - x);
     case MULTIPLY_P: EACH(x * p);
     case DIVIDE_P_BY: EACH(p / x);
     case MAXIMUM_P: EACH(choose((vi)(x < p), p, x));
-    case MINIMUM_P: EACH(choose((vi)(x > p), p, x));
     case CLAMP: EACH(clamped(x, p, q));
     case SIGMOID: EACH(sigmoid(x));
     case SWISH: EACH(x / (one + exponential(x * -p)));
@@ -85,7 +82,6 @@ static void apply(const instruction *i, i64 size, float *t, const float *a, cons
     }));
     case SOFTSIGN_OF: EACH(x / (one + absolute(x)));
     case PRELU_OF: EACH(choose((vi)(x < zero), x * y, x));
-    case LEAKY_RELU_OF: EACH(choose((vi)(x < zero), x * p, x));
     case FLOOR_OF: EACH(floor_of(x));
     case CEILING_OF: EACH(ceiling_of(x));
     case ROUND_OF: EACH(nearest(x));

@@ -1,0 +1,141 @@
+"""Each function of the C interpreter of chains, as a chain of one operation; what is expected is computed in f64."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irexec.backend.chain import Chain, Formula, Instruction
+from irexec.backend.elementwise_chain import chain_candidates
+from irexec.backend.kernel import KernelContext, KernelOptions
+from irexec.backend.native.calls import NativeKernel
+from irexec.backend.native.chains import CODES
+from irexec.backend.registry import find_block_operation
+from irexec.ir.facts import Fact
+from irexec.native.library import library
+from irexec.native.sources import SOURCE
+from irexec.testing.tasks import task_of
+
+built = pytest.mark.skipif(library() is None, reason="the C kernels were not built")
+
+SHAPE = (2, 3, 1037)
+"""Two tiles and a part of a third along the last axis."""
+SPECIAL = np.float32([0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 4, 1e-45, 3e38, -3e-38, 2, 9])
+"""More than one vector, with an incomplete one."""
+
+
+def test_codes_are_numbered_as_in_c() -> None:
+    (found,) = re.findall(r"enum \{\s*(LOAD.*?)\}", (SOURCE / "chain.c").read_text("utf-8"), re.DOTALL)
+    names = [name.strip().removesuffix("_OF").replace("_", "").lower() for name in found.split(",")]
+    assert names == [code.lower() for code in CODES]
+
+
+def run(type: str, version: str, inputs: list[np.ndarray], **attributes: Any) -> np.ndarray:
+    """The operation in C; inputs of one element are constants."""
+    constants = [i for i, x in enumerate(inputs) if x.size == 1]
+    task = task_of(type, version, inputs, attributes, constants=constants, native=True)
+    made = find_block_operation(task)
+    assert made is not None and isinstance(made.formula, Formula)
+    sources = made.reads
+    dtype = np.dtype(np.float32)
+    instruction = Instruction(type, made.function, tuple(range(len(sources))), dtype, formula=made.formula)
+    read = [inputs[i] for i in sources]
+    facts = [Fact.of(x) for x in read]
+    chain = Chain(len(read), dtype, (instruction,))
+    offered = chain_candidates(chain, facts, task.outputs[0], (None,) * len(read), None, KernelOptions(native=True))
+    (kernel,) = (kernel for kernel in (one.construct() for one in offered) if isinstance(kernel, NativeKernel))
+    out = np.full(task.output_shape(), 77, np.float32)
+    kernel.run(read, [out], KernelContext.of(kernel, 1))
+    return out
+
+
+def _values(*shape: int) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).uniform(-6, 6, shape).astype(np.float32)
+
+
+BINARY: dict[str, Callable[..., np.ndarray]] = {
+    "Add": np.add, "Subtract": np.subtract, "Multiply": np.multiply, "Divide": np.divide, "Maximum": np.maximum,
+    "Minimum": np.minimum, "SquaredDifference": lambda a, b: (a - b) ** 2,
+    "PRelu": lambda a, b: np.where(a < 0, a * b, a),
+}  # fmt: skip
+
+
+@built
+@pytest.mark.parametrize("second", [SHAPE, (3, 1037), (1037,), (3, 1), (2, 1, 1), (2, 3, 1), (2, 1, 1037)], ids=str)
+@pytest.mark.parametrize("type", BINARY)
+def test_functions_of_two_tensors(type: str, second: tuple[int, ...]) -> None:
+    a, b = _values(*SHAPE), _values(*second)
+    attributes = {} if type == "PRelu" else {"auto_broadcast": "numpy"}
+    if type == "PRelu":
+        b = b.reshape((1,) * (3 - b.ndim) + b.shape)
+    expected = BINARY[type](a.astype(np.float64), b.astype(np.float64))
+    np.testing.assert_allclose(run(type, "opset1", [a, b], **attributes), expected, rtol=1e-6, atol=1e-6)
+    if type not in ("PRelu",):
+        expected = BINARY[type](b.astype(np.float64), a.astype(np.float64))
+        np.testing.assert_allclose(run(type, "opset1", [b, a], **attributes), expected, rtol=1e-6, atol=1e-6)
+
+
+def _erf(x: np.ndarray) -> np.ndarray:
+    return np.vectorize(math.erf)(x)
+
+
+def _gelu(x: np.ndarray) -> np.ndarray:
+    return x * np.vectorize(math.erfc)(-x / math.sqrt(2)) / 2
+
+
+UNARY: list[tuple[str, str, dict[str, Any], Callable[[np.ndarray], np.ndarray]]] = [
+    ("Relu", "opset1", {}, lambda x: np.maximum(x, 0)),
+    ("Clamp", "opset1", {"min": -1.5, "max": 2.5}, lambda x: np.clip(x, -1.5, 2.5)),
+    ("Sigmoid", "opset1", {}, lambda x: 1 / (1 + np.exp(-x))),
+    ("Swish", "opset4", {}, lambda x: x / (1 + np.exp(-x))),
+    ("HSigmoid", "opset5", {}, lambda x: np.clip(x + 3, 0, 6) / 6),
+    ("HSwish", "opset4", {}, lambda x: x * np.clip(x + 3, 0, 6) / 6),
+    ("Tanh", "opset1", {}, np.tanh),
+    ("Exp", "opset1", {}, np.exp),
+    ("Log", "opset1", {}, np.log),
+    ("Sqrt", "opset1", {}, np.sqrt),
+    ("Abs", "opset1", {}, np.abs),
+    ("Negative", "opset1", {}, np.negative),
+    ("Erf", "opset1", {}, _erf),
+    ("Gelu", "opset7", {"approximation_mode": "erf"}, _gelu),
+    ("Gelu", "opset7", {"approximation_mode": "tanh"},
+     lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))),
+    ("Elu", "opset1", {"alpha": 0.7}, lambda x: np.where(x < 0, 0.7 * np.expm1(x), x)),
+    ("Mish", "opset4", {}, lambda x: x * np.tanh(np.log1p(np.exp(x)))),
+    ("SoftPlus", "opset4", {}, lambda x: np.log1p(np.exp(x))),
+    ("SoftSign", "opset9", {}, lambda x: x / (1 + np.abs(x))),
+    ("Floor", "opset1", {}, np.floor),
+    ("Ceiling", "opset1", {}, np.ceil),
+    ("Round", "opset5", {"mode": "half_to_even"}, np.rint),
+]  # fmt: skip
+
+
+@built
+@pytest.mark.parametrize(("type", "version", "attributes", "function"), UNARY, ids=[row[0] for row in UNARY])
+def test_functions_of_one_tensor(
+    type: str, version: str, attributes: dict[str, Any], function: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    x = _values(*SHAPE)
+    x[0, 0, :21] = np.arange(-5, 5.5, 0.5)
+    if type in ("Log", "Sqrt"):
+        x = np.abs(x) + np.float32(1e-3)
+    expected = function(x.astype(np.float64))
+    np.testing.assert_allclose(run(type, version, [x], **attributes), expected, rtol=2e-6, atol=1e-7)
+
+
+@built
+@pytest.mark.parametrize("exponent", [2.0, 3.0, 1.0, -1.0, 0.5, -0.5])
+def test_powers_are_those_of_numpy(exponent: float) -> None:
+    x = np.concatenate([SPECIAL, np.random.default_rng(0).standard_normal(600, np.float32) ** 2])
+    out = run("Power", "opset1", [x, np.full((), exponent, np.float32)])
+    with np.errstate(all="ignore"):
+        # With one exponent for all elements NumPy computes a square root, which differs at -0 and minus infinity.
+        expected = np.power(x, np.full_like(x, exponent))
+    np.testing.assert_allclose(out, expected, rtol=4e-7)
+    zeros = expected == 0
+    assert np.array_equal(np.signbit(out[zeros]), np.signbit(expected[zeros]))
