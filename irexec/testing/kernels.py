@@ -41,19 +41,23 @@ def unaligned(x: np.ndarray) -> np.ndarray:
     return fields["value"]
 
 
-def bias_and_scale(dtype: np.dtype) -> Chain:
-    """x + a, times 0.5, + b: the second operand is added last."""
+def following_chain(dtype: np.dtype, low: float, high: float) -> Chain:
+    """(x + a) clamped to a range, times 0.5, + b: the second operand is added last."""
 
     def add(scratch: Scratch, out: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
         np.add(x, y, out=out)
+
+    def clamp(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+        np.clip(x, x.dtype.type(low), x.dtype.type(high), out=out)
 
     def halve(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
         np.multiply(x, x.dtype.type(0.5), out=out)
 
     instructions = (
         Instruction("Add", add, (0, 1), dtype, formula=Formula("Add")),
-        Instruction("Multiply", halve, (3,), dtype, formula=Formula("MultiplyP", 0.5)),
-        Instruction("Add", add, (4, 2), dtype, formula=Formula("Add")),
+        Instruction("Clamp", clamp, (3,), dtype, formula=Formula("Clamp", low, high)),
+        Instruction("Multiply", halve, (4,), dtype, formula=Formula("MultiplyP", 0.5)),
+        Instruction("Add", add, (5, 2), dtype, formula=Formula("Add")),
     )
     return Chain(3, dtype, instructions)
 
@@ -81,17 +85,22 @@ def check_kernels(
     with np.errstate(all="ignore"):
         expected = as_tuple(task.definition(*inputs, **task.attributes))
     found = []
-    for variant, operands in _variants(task, expected):
+    limits = _limits(expected[0])
+    for variant, operands in _variants(task, expected, limits):
         kernels = candidates(variant)
         assert kernels or not only
         for kernel in kernels:
             assert kernel.runs_chain or variant.chain is None or isinstance(kernel, NativeKernel)
-            _check(kernel, variant, inputs, operands, _chained(expected, operands if kernel.runs_chain else []))
+            _check(
+                kernel, variant, inputs, operands, _chained(expected, operands, limits if kernel.runs_chain else None)
+            )
         found += kernels
     return found
 
 
-def _variants(task: Task, expected: Sequence[np.ndarray]) -> Iterator[tuple[Task, list[np.ndarray]]]:
+def _variants(
+    task: Task, expected: Sequence[np.ndarray], limits: tuple[float, float]
+) -> Iterator[tuple[Task, list[np.ndarray]]]:
     """The task as it is, with two threads and a chain, and with reversed orders in memory; kernels of plug-ins run no
     chain, and write C order."""
     result = expected[0]
@@ -105,18 +114,18 @@ def _variants(task: Task, expected: Sequence[np.ndarray]) -> Iterator[tuple[Task
     shape = [size if axis == 1 else 1 for axis, size in enumerate(result.shape)]
     rng = np.random.default_rng(1)
     operands = [rng.standard_normal(s).astype(result.dtype) for s in (shape, result.shape)]
-    chained = task_of_chain(task, operands)
+    chained = task_of_chain(task, operands, limits)
     yield dataclasses.replace(chained, threads=2), operands
     given = tuple(_reversed(fact.shape) for fact in (*task.inputs, *chained.operands))
     written = tuple(_reversed(fact.shape) for fact in task.outputs)
     yield dataclasses.replace(chained, input_orders=given, output_orders=written), operands
 
 
-def task_of_chain(task: Task, operands: Sequence[np.ndarray]) -> Task:
-    """The task followed by ``bias_and_scale``."""
+def task_of_chain(task: Task, operands: Sequence[np.ndarray], limits: tuple[float, float]) -> Task:
+    """The task followed by ``following_chain``."""
     facts = tuple(task_of("Relu", "opset1", [x]).inputs[0] for x in operands)
     return dataclasses.replace(
-        task, chain=bias_and_scale(operands[0].dtype), operands=facts,
+        task, chain=following_chain(operands[0].dtype, *limits), operands=facts,
         input_orders=task.input_orders + (None,) * len(operands),
     )  # fmt: skip
 
@@ -129,10 +138,22 @@ def _reversed(shape: Any) -> Order | None:
     return (0, *range(2, rank), 1) if rank > 2 else (1, 0)
 
 
-def _chained(expected: Sequence[np.ndarray], operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    if not operands:
+def _limits(result: np.ndarray) -> tuple[float, float]:
+    """A range that some values of a result are below, and some above."""
+    if result.dtype.kind != "f" or not np.isfinite(result).any():
+        return -1.0, 1.0
+    low, high = np.quantile(result[np.isfinite(result)], [0.2, 0.8])
+    return float(low), float(high)
+
+
+def _chained(
+    expected: Sequence[np.ndarray], operands: Sequence[np.ndarray], limits: tuple[float, float] | None
+) -> list[np.ndarray]:
+    if not operands or limits is None:
         return list(expected)
-    return [(expected[0] + operands[0]) * expected[0].dtype.type(0.5) + operands[1], *expected[1:]]
+    type = expected[0].dtype.type
+    clamped = np.clip(expected[0] + operands[0], type(limits[0]), type(limits[1]))
+    return [clamped * type(0.5) + operands[1], *expected[1:]]
 
 
 def _check(kernel: Kernel, task: Task, inputs: Arrays, operands: Arrays, expected: Sequence[np.ndarray]) -> None:

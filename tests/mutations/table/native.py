@@ -67,10 +67,10 @@ NATIVE = (
         ("tests/backend/test_native_chains.py",),
     ),
     Mutation(
-        "tiles beside each other overlap",
+        "between tiles a column is left out",
         f"{_SOURCE}/elementwise.c",
         "t % across * width,",
-        "t % across * (width - 1),",
+        "t % across * (width + 1),",
         ("tests/backend/test_native_chains.py",),
     ),
     Mutation(
