@@ -2,12 +2,13 @@
 
     python -m irexec.native.build
 
-builds it in this checkout, or in an installed package that has the C sources. Installing the package does the same if
-there is a compiler, and goes on without one.
+builds it in this checkout, or in an installed package that has the C sources; names of levels after it build these
+alone. Installing the package does the same if there is a compiler, and goes on without one.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import shlex
 import shutil
@@ -90,10 +91,17 @@ def _build(compiler: list[str], level: Level, folder: Path, extra: tuple[str, ..
     return target
 
 
-def main() -> int:
-    """Build the library in its own folder, and print the files."""
+def main(words: Sequence[str] | None = None) -> int:
+    """Build the library in its own folder, and print the files; 1 if it cannot be built."""
+    parser = argparse.ArgumentParser("python -m irexec.native.build", description="Build the C kernels.")
+    names = [level.name for level in levels()]
+    parser.add_argument("levels", nargs="*", metavar="LEVEL", help=f"of {', '.join(names)}; default: all")
+    chosen = parser.parse_args(words).levels
+    unknown = [name for name in chosen if name not in names]
+    if unknown:
+        parser.error(f"{unknown[0]!r} is not a level: expected {', '.join(names)}")
     try:
-        built = build()
+        built = build(chosen=[level for level in levels() if level.name in chosen])
     except BuildError as error:
         print(f"irexec computes with NumPy alone: {error}", file=sys.stderr)
         return 1

@@ -11,18 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from irexec.native.levels import is_supported, levels
 from tests.mutations.mutation import Mutation
 from tests.support.paths import ROOT
 
 COPIED = ("irexec", "converters", "tests", "samples", "pyproject.toml")
 """What the tests of mutations read of the source."""
-
-_BUILD = """
-from irexec.native.build import build
-from irexec.native.levels import is_supported, levels
-
-build(chosen=[next(level for level in levels() if is_supported(level))])
-"""
 
 
 class Workspace:
@@ -66,8 +60,9 @@ class Workspace:
 
     def _build(self) -> None:
         """Build the C kernels of the copy for this processor."""
+        level = next(level.name for level in levels() if is_supported(level))
         done = subprocess.run(
-            [sys.executable, "-c", _BUILD], cwd=self.root, env=os.environ | {"PYTHONPATH": str(self.root)},
+            [sys.executable, "-m", "irexec.native.build", level], cwd=self.root, env=os.environ | {"PYTHONPATH": str(self.root)},
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from irexec.native.build import BuildError, build, find_compiler
+from irexec.native.build import BuildError, build, find_compiler, main
 from irexec.native.levels import levels
 from irexec.native.library import path_of
 from tests.support.paths import ROOT
@@ -120,3 +120,14 @@ def test_a_wheel_without_compiler_is_pure(
     (warning,) = warnings
     assert warning.startswith("irexec is built without C kernels, and computes with NumPy alone: ")
     assert "\n" not in warning
+
+
+def test_some_levels_are_built(
+    compiler: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built: list[str] = []
+    monkeypatch.setattr("irexec.native.build._build", lambda compiler, level, folder, extra: built.append(level.name))
+    assert main(["portable"]) == 0 and built == ["portable"]
+    with pytest.raises(SystemExit):
+        main(["x86-64-v9"])
+    assert "'x86-64-v9' is not a level: expected" in capsys.readouterr().err
