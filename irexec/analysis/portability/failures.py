@@ -231,7 +231,7 @@ def _strings(layer: ExaminedLayer) -> bool:
 
 
 difference(
-    "IR976", "computed axis of Unique", ("Unique",), "reader", "fails",
+    "IR976", "axis of unique elements that is computed", ("Unique",), "reader", "fails",
     does="the reader refuses an axis that is not a Constant, also one that is computed from constants",
     example='<layer name="axis" type="Parameter" version="opset1">\n  <data element_type="i64" shape=""/>\n</layer>\n'
     '<layer name="unique" type="Unique" version="opset10"/>',

@@ -1,4 +1,4 @@
-"""How many blocks a step in C is cut into: threads get equal shares, and results are the same however many there are.
+"""Number of blocks of a step in C: threads get equal shares, and any number of blocks gives the same results.
 
 Every kernel computes a value of its result in the same way wherever a block begins.
 """
