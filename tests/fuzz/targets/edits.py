@@ -6,7 +6,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
