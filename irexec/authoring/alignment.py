@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from irexec.analysis.attributes import typed_attribute
 from irexec.authoring.facts import Facts
 from irexec.errors import UnsupportedError
+from irexec.ir.dims import PartialShape
 from irexec.ir.graph import Node
 from irexec.schema.registry import resolve
 
 LENGTHS: Mapping[str, int] = {"LSTMSequence": 3, "GRUSequence": 2, "RNNSequence": 2}
 """The input of a recurrent sequence that has the length of each sequence."""
-_STATES: Mapping[str, tuple[int, ...]] = {
+_BATCHES: Mapping[str, tuple[int, ...]] = {
     "LSTMSequence": (1, 2, 3), "GRUSequence": (1, 2), "RNNSequence": (1, 2),
     "LSTMCell": (1, 2), "GRUCell": (1,), "RNNCell": (1,),
+    "GridSample": (1,), "DeformableConvolution": (1, 3),
 }  # fmt: skip
-"""The inputs of recurrent layers whose first axis is the batch, as that of the first input is."""
+"""The inputs whose first axis is the batch, as that of the first input is."""
 _PRODUCTS = ("MatMul", "ScaledDotProductAttention")
 
 
@@ -39,6 +41,9 @@ class Aligned:
 def aligned_inputs(node: Node, index: int, axis: int, facts: Facts) -> Iterator[Aligned]:
     """The axes of other inputs of a layer that must have the size of an axis of the input at ``index``."""
     shapes = [None if value is None else facts[value].shape for value in node.inputs]
+    if node.type == "Gather":
+        yield from _selected_states(node, index, shapes[0], facts)
+        return
     rank = len(shapes[index] or ())
     broadcasts = _broadcasts(node, axis - rank)
     for other, shape in enumerate(shapes):
@@ -52,8 +57,18 @@ def aligned_inputs(node: Node, index: int, axis: int, facts: Facts) -> Iterator[
             and axis != typed_attribute(node, "axis") % rank
         ):
             yield Aligned(other, axis, False)
-        elif index == axis == 0 and other in _STATES.get(node.type, ()):
+        elif index == axis == 0 and other in _BATCHES.get(node.type, ()):
             yield Aligned(other, 0, False)
+
+
+def _selected_states(node: Node, index: int, shape: PartialShape, facts: Facts) -> Iterator[Aligned]:
+    """The axis along which a Gather selects rows of a variable, such as those of beams; there are as many."""
+    variable, axis = node.inputs[0], node.inputs[2]
+    if index != 1 or variable is None or variable.node.type != "ReadValue" or axis is None or shape is None:
+        return
+    known = facts[axis].known
+    if known is not None and known.size == 1:
+        yield Aligned(0, int(known.item()) % len(shape), False)
 
 
 def _broadcasts(node: Node, axis: int) -> bool:

@@ -6,7 +6,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from irexec.analysis.builder import Builder
 from irexec.analysis.model import Model
@@ -27,12 +27,13 @@ from irexec.ir.writable import unwritable
 
 @dataclass(frozen=True)
 class Made:
-    """A step that was made: its text, and the state before it."""
+    """A step that was made: its text, the state before it, and sentences about the model after it."""
 
     text: str
     snapshot: Snapshot
     facts: Saved
     errors: Counter[Finding]
+    notes: list[str] = field(default_factory=list)
 
 
 class Editing:
@@ -61,8 +62,10 @@ class Editing:
         self._builder: Builder | None = None
 
     @contextmanager
-    def step(self, text: str) -> Iterator[None]:
+    def step(self, text: str) -> Iterator[list[str]]:
         """One step: after an error in the block, and after a block that leaves a wrong model, the model is as before.
+
+        Yields the notes of the step.
 
         Raises:
             NodeError, UnsupportedError: a layer that was right before would be wrong.
@@ -70,7 +73,7 @@ class Editing:
         """
         before = Made(text, Snapshot(self.model), self.facts.saved(), self._errors)
         try:
-            yield
+            yield before.notes
             self._settle(before)
         except BaseException:
             self._restore(before)

@@ -68,6 +68,11 @@ class Editor:
         """The steps so far, each in a few words."""
         return [made.text for made in self._editing.made]
 
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about the model after the steps so far: what a step left as it was."""
+        return [note for made in self._editing.made for note in made.notes]
+
     def undo(self, steps: int = 1) -> None:
         """Take back the last steps, with every other change of the model since; also after the block.
 
@@ -347,7 +352,7 @@ class Editor:
         The constant pattern of a Reshape gets 0, -1 or the size that a ShapeOf returns; that of a Broadcast the size. A
         constant whose slices along the axis are equal, such as an initial state, becomes one slice that is repeated as
         often as the size is. The shape of the inputs stays as it is: ``reshape`` or ``set_batch`` may change it
-        afterwards.
+        afterwards. ``notes`` names layers that keep their shapes, such as an Interpolate to a constant size.
 
         Args:
             input: a name or position; or several, which take the same size.
@@ -358,5 +363,5 @@ class Editor:
             NodeError: a layer blocks it that cannot be repaired.
         """
         keys = [input] if isinstance(input, str | int) else list(input)
-        with self._editing.step(f"unfreeze {', '.join(map(str, keys))}"):
-            unfreezing.unfreeze(self._editing, keys, axis)
+        with self._editing.step(f"unfreeze {', '.join(map(str, keys))}") as notes:
+            notes += unfreezing.unfreeze(self._editing, keys, axis)

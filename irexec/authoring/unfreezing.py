@@ -4,7 +4,7 @@ with one slice for each index."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from irexec.analysis.shape_inference import UNKNOWN, ShapeInference
 from irexec.authoring.alignment import LENGTHS, Aligned, aligned_inputs
 from irexec.authoring.editing import Editing
 from irexec.authoring.folding import Evaluation
-from irexec.dtypes.elements import Element
+from irexec.authoring.unfreezing_layers import AddedLayers
 from irexec.errors import InputError, NodeError
 from irexec.io.annotations import layout_of
 from irexec.ir.dims import PartialShape, is_static, shape_text
@@ -28,8 +28,8 @@ _FACTOR = 7
 """The size of the axis is tried with this many times what it is."""
 
 
-def unfreeze(editing: Editing, keys: Sequence[str | int], axis: int | None) -> None:
-    """Repair what a constant blocks; see Editor.unfreeze."""
+def unfreeze(editing: Editing, keys: Sequence[str | int], axis: int | None) -> list[str]:
+    """Repair what a constant blocks; see Editor.unfreeze. Returns a sentence for each layer that keeps its shapes."""
     ports = [find_port(editing.model.inputs, key) for key in keys]
     if not ports:
         raise InputError("no input is named")
@@ -37,10 +37,12 @@ def unfreeze(editing: Editing, keys: Sequence[str | int], axis: int | None) -> N
     before = needed(editing.model)
     repair = _Repair(editing, axes)
     repair.run()
+    where = ", ".join(f"axis {axes[port.node]} of input {port.name!r}" for port in ports)
+    kept = [f"{text}, whatever the size of {where} is" for text in repair.kept()]
     if not repair.count:
-        where = ", ".join(f"axis {axes[port.node]} of input {port.name!r}" for port in ports)
-        raise InputError(f"no constant blocks another size of {where}")
+        raise InputError("; ".join([f"no constant blocks another size of {where}", *kept]))
     editing.drop_unneeded(before)
+    return kept
 
 
 def _axis(port: Port, axis: int | None) -> int:
@@ -68,22 +70,34 @@ class _Repair:
 
     def __init__(self, editing: Editing, axes: dict[Node, int]) -> None:
         self._editing, self._axes = editing, axes
-        self._walk = ShapeInference(tolerant=True)
+        self._new = AddedLayers(editing, axes)
         self._extents: dict[Value, _Extent] = {}
+        self._is_late = False
+        self._kept: dict[Node, None] = {}
         self._computed = constant_layers(editing.model)
         self._evaluation = Evaluation(editing)
         self.count = 0
 
     def run(self) -> None:
         """Repair layers one after the other; NodeError for one that cannot be repaired."""
+        self._pass()
+        while self._is_late:
+            self._is_late = False
+            self._new.walk, self._extents, self._kept = ShapeInference(tolerant=True), {}, {}
+            self._pass()
+
+    def _pass(self) -> None:
+        """Repair layers up to one that is repaired by what a layer before it reads."""
         before = set(self._editing.facts.inference.failures)
         for node in topological(self._editing.model)[0]:
             if node in self._axes:
-                self._walk.inference.facts[node.outputs[0]] = self._tried(node)
+                self._new.walk.inference.facts[node.outputs[0]] = self._tried(node)
                 continue
             self._repair(node)
-            self._walk.node(node)
-            error = self._walk.inference.failures.get(node)
+            if self._is_late:
+                return
+            self._new.walk.node(node)
+            error = self._new.walk.inference.failures.get(node)
             if error is not None and node not in before:
                 raise self._error(node, getattr(error, "reason", str(error)))
             self._follow(node)
@@ -116,9 +130,10 @@ class _Repair:
             NodeError: the size is a part of an axis of which the outputs are independent.
         """
         parts = [value for value in node.inputs if value is not None and self._extents.get(value, _Extent()) != (1, 1)]
-        moves = [self._now(value) != self._editing.facts[value].shape for value in node.outputs]
-        if parts and not any(moves) and node.type not in ("ShapeOf", "Result") and not node.type.startswith("Reduce"):
-            raise self._error(node, f"the outputs are the same whatever the size of {parts[0].name!r} is")
+        if self._keeps_its_shapes(node):
+            if parts:
+                raise self._error(node, f"the outputs are the same whatever the size of {parts[0].name!r} is")
+            self._kept[node] = None
         for value in node.outputs:
             axis = self._moved(value)
             if axis is None or value in self._extents:
@@ -130,6 +145,21 @@ class _Repair:
                     self._extents[value] = self._extents.get(source, _Extent())
                     break
 
+    def _keeps_its_shapes(self, node: Node) -> bool:
+        """Whether an input has another shape than before and no output has, although the layer does not sum it up."""
+        if node.type in ("ShapeOf", "Result", "ReadValue", "Assign", "NonZero") or node.type.startswith("Reduce"):
+            return False
+        return any(map(self._moves, node.inputs)) and not any(map(self._moves, node.outputs))
+
+    def _moves(self, value: Value | None) -> bool:
+        return value is not None and self._now(value) != self._editing.facts[value].shape
+
+    def kept(self) -> Iterator[str]:
+        """A clause for each layer whose outputs have the same shapes, although an input has another size."""
+        for node in self._kept:
+            shapes = ", ".join(shape_text(self._editing.facts[value].shape) for value in node.outputs)
+            yield f"layer {node.name!r} ({node.type}) keeps the shape {shapes}"
+
     def _moved(self, value: Value) -> int | None:
         """The only axis that has another size than before; None if there is none, or several."""
         source, now = self._editing.facts[value].shape, self._now(value)
@@ -140,7 +170,7 @@ class _Repair:
 
     def _now(self, value: Value) -> PartialShape:
         """The shape of a value with the size that is tried."""
-        return self._walk.inference.facts.get(value, UNKNOWN).shape
+        return self._new.walk.inference.facts.get(value, UNKNOWN).shape
 
     def _size(self, value: Value, axis: int) -> Any:
         return (self._editing.facts[value].shape or ())[axis]
@@ -156,44 +186,51 @@ class _Repair:
                 continue
             if node.type in LENGTHS and index == 0:
                 self._lengths(node, LENGTHS[node.type])
-            if node.type == "Gather" and index == 0:
-                self._gather(node, value, axis)
+            if node.type in _INDEXING and index == 0:
+                _INDEXING[node.type](self, node, value, axis)
             for aligned in aligned_inputs(node, index, axis, self._editing.facts):
                 self._repeat(node, value, axis, aligned)
 
     def _reshape(self, node: Node, data: Value, axis: int) -> None:
         """Give a Reshape a pattern with which its output has as many elements as its input, whatever the size."""
         source, target = self._editing.facts[data].shape, self._editing.facts[node.outputs[0]].shape
-        if not is_static(source) or not is_static(target) or 0 in source or 0 in target:
+        pattern, extent = node.inputs[1], self._extents.get(data, _Extent())
+        known = self._elements(pattern)
+        if source is None or target is None or 0 in source or 0 in target or pattern is None or known is None:
             return
-        pattern = node.inputs[1]
-        known = self._known(pattern)
-        found = _destination(source, axis, self._extents.get(data, _Extent()), target, known or ())
-        if found is None or pattern is None or known is None:
+        if is_static(source) and is_static(target):
+            found = _destination(source, axis, extent, target, known)
+        else:
+            found = (axis, extent) if source[: axis + 1] == target[: axis + 1] else None
+        if found is None:
             return
         place, self._extents[node.outputs[0]] = found
         keeps = place == axis and typed_attribute(node, "special_zero") is True
-        if known[place] == -1 or (known[place] == 0 and keeps):
+        if known[place] in (-1, None) or (known[place] == 0 and keeps):
             # The pattern is right as it is.
             return
         size: Any = 0 if keeps and target[place] == source[axis] else -1
-        if size == -1 and -1 in known:
-            size = self._size_of(data, axis, target[place], source[axis])
-        self._replace(node, 1, self._pattern(known, place, size, pattern.node.name))
+        if size == -1 and (-1 in known or None in known):
+            size = self._new.size_of(data, axis, self._size(node.outputs[0], place), self._size(data, axis))
+        self._replace(node, 1, self._pattern(pattern, place, size))
 
     def _broadcast(self, node: Node, data: Value, axis: int) -> None:
         """Give a Broadcast the size of its input where the constant has the old one."""
-        known, rank = self._known(node.inputs[1]), len(self._editing.facts[data].shape or ())
-        if known is None or typed_attribute(node, "mode") == "explicit" or axis + len(known) < rank:
+        pattern, rank = node.inputs[1], len(self._editing.facts[data].shape or ())
+        known = self._elements(pattern)
+        if pattern is None or known is None or typed_attribute(node, "mode") == "explicit":
             return
         place = axis + len(known) - rank
-        if known[place] == self._size(data, axis):
-            self._replace(node, 1, self._pattern(known, place, self._size_of(data, axis), "broadcast"))
+        if place >= 0 and known[place] == self._size(data, axis):
+            self._replace(node, 1, self._pattern(pattern, place, self._new.size_of(data, axis)))
 
     def _repeat(self, node: Node, data: Value, axis: int, aligned: Aligned) -> None:
         """Give a layer one slice of a constant whose slices are equal, repeated as often as the size is."""
-        value, extent = node.inputs[aligned.index], self._extents.get(data, _Extent())
-        size = self._size(data, axis)
+        index, extent, size = aligned.index, self._extents.get(data, _Extent()), self._size(data, axis)
+        value = node.inputs[index]
+        if value is not None and value.node.type == "ReadValue" and value.node.inputs:
+            # The initial value of a variable, whose own shape leaves the axis open.
+            node, index, value = value.node, 0, value.node.inputs[0]
         if value is None or not self._is_constant(value) or self._size(value, aligned.axis) != size:
             return
         if aligned.broadcasts and size == 1:
@@ -207,11 +244,23 @@ class _Repair:
         repeats = [frozen if i == aligned.axis else 1 for i in range(array.ndim)]
         if not np.array_equal(np.tile(block, repeats), array, equal_nan=array.dtype.kind == "f"):
             return
-        element = self._editing.facts[value].element
-        made = self._constant(block, value.node.name, element)
+        made = self._new.constant(block, value.node.name, self._editing.facts[value].element)
         if not (aligned.broadcasts and extent.inner == 1):
-            made = self._emit("Tile", made, self._pattern(repeats, aligned.axis, self._unfrozen_size(), "tile"))
-        self._replace(node, aligned.index, made)
+            made = self._tiled(made, array.shape, repeats, aligned.axis)
+        self._replace(node, index, made)
+
+    def _tiled(self, block: Value, shape: Sequence[int], repeats: Sequence[int], axis: int) -> Value:
+        """A block repeated along an axis as often as the size is; ``shape`` and ``repeats`` are those of the old size.
+
+        OpenVINO ends the process where a block without elements is repeated; a scalar can be.
+        """
+        if 0 not in shape:
+            return self._new.emit("Tile", block, self._new.vector(repeats, axis, self._new.unfrozen_size(), "tile"))
+        scalar = self._new.constant(np.zeros(()), "state", self._editing.facts[block].element)
+        size = self._new.unfrozen_size()
+        if shape[axis] != repeats[axis]:
+            size = self._new.emit("Multiply", size, np.array([shape[axis] // repeats[axis]], np.int64))
+        return self._new.emit("Broadcast", scalar, self._new.vector(shape, axis, size, "broadcast"))
 
     def _lengths(self, node: Node, index: int) -> None:
         """Give a recurrent sequence lengths that follow from its input, where all of them were the whole length."""
@@ -219,85 +268,105 @@ class _Repair:
         if data is None or lengths is None or not self._is_constant(lengths):
             return
         if (self._evaluation.array(lengths) == self._size(data, 1)).all():
-            batch, time = self._size_of(data, 0), self._size_of(data, 1)
+            batch, time = self._new.size_of(data, 0), self._new.size_of(data, 1)
             element = self._editing.facts[lengths].element
-            whole = self._emit("Broadcast", time, batch)
-            self._replace(node, index, self._emit("Convert", whole, destination_type=element))
+            whole = self._new.emit("Broadcast", time, batch)
+            self._replace(node, index, self._new.emit("Convert", whole, destination_type=element))
 
     def _gather(self, node: Node, data: Value, axis: int) -> None:
         """Let constant indices into an axis of several rows, such as flattened masks, follow the number of rows."""
-        indices, along, extent = node.inputs[1], self._known(node.inputs[2]), self._extents.get(data, _Extent())
-        if extent.outer != 1 or along is None or indices is None or not self._is_constant(indices):
+        indices, along, extent = node.inputs[1], self._elements(node.inputs[2]), self._extents.get(data, _Extent())
+        size, rank = self._size(data, axis), len(self._editing.facts[data].shape or ())
+        if extent.outer != 1 or indices is None or size == 1 or not along or along[0] not in (axis, axis - rank):
             return
-        rows, inner = self._evaluation.array(indices).astype(np.int64), extent.inner
-        count, rank = self._size(data, axis) // inner, len(self._editing.facts[data].shape or ())
-        if count == inner == 1 or along[0] % rank != axis:
+        for reader, index, constant in self._addends(node, 1):
+            made = self._rows(constant, size // extent.inner, extent.inner)
+            if made is not None:
+                self._replace(reader, index, made)
+                # Layers between the sum and this one were inferred with the old rows.
+                self._is_late = reader is not node
+                return
+
+    def _addends(self, node: Node, index: int) -> Iterator[tuple[Node, int, Value]]:
+        """Constants whose sum an input is, of the rank of the sum: each with the input of a layer that reads it."""
+        value = node.inputs[index]
+        if value is None:
             return
+        if self._is_constant(value):
+            yield node, index, value
+        elif value.node.type in ("Add", "Convert"):
+            rank = self._editing.facts[value].rank
+            for each, _ in enumerate(value.node.inputs):
+                found = self._addends(value.node, each)
+                yield from (one for one in found if self._editing.facts[one[2]].rank == rank)
+
+    def _rows(self, indices: Value, count: int, inner: int) -> Value | None:
+        """Indices as they are, for any number of rows of ``inner`` elements; None if they are others in each row."""
+        rows, element = self._evaluation.array(indices).astype(np.int64), self._editing.facts[indices].element
         for place in (place for place, size in enumerate(rows.shape) if size == count):
             column = [-1 if i == place else 1 for i in range(rows.ndim)]
             first = rows.take([0], place)
             if np.array_equal(first + np.arange(count).reshape(column) * inner, rows) and (first < inner).all():
-                self._replace(node, 1, self._emit("Add", self._starts(column, inner), first))
-                return
+                made = self._new.emit("Add", self._new.starts(column, inner), first)
+                return self._new.emit("Convert", made, destination_type=element)
+        return None
 
-    def _starts(self, shape: Sequence[int], step: int) -> Value:
-        """The multiples of ``step``, as many as the unfrozen size, in a shape with one open size."""
-        number = self._emit("Squeeze", self._unfrozen_size(), np.array([0], np.int64))
-        indices = self._emit("Range", np.int64(0), number, np.int64(1), output_type="i64")
-        column = self._emit("Reshape", indices, np.array(shape, np.int64), special_zero=False)
-        return self._emit("Multiply", column, np.int64(step))
-
-    def _unfrozen_size(self) -> Value:
-        """The unfrozen size when the model runs, i64 of shape [1]."""
-        return self._size_of(*next((node.outputs[0], axis) for node, axis in self._axes.items()))
+    def _scatter(self, node: Node, data: Value, axis: int) -> None:
+        """Let constant indices of elements of flattened rows, of which each row has as many, follow the rows."""
+        indices, updates, extent = node.inputs[1], node.inputs[2], self._extents.get(data, _Extent())
+        if extent.outer != 1 or indices is None or updates is None or not self._is_constant(indices):
+            return
+        array, element = self._evaluation.array(indices).astype(np.int64), self._editing.facts[indices].element
+        count, each = self._size(data, axis) // extent.inner, self._extents.get(updates, _Extent()).inner
+        if array.shape != (count * each, 1) or self._moved(updates) != 0:
+            return
+        rows = array.reshape(count, each)
+        if (rows == rows[:1] + np.arange(count)[:, None] * extent.inner).all() and (rows[0] < extent.inner).all():
+            made = self._new.emit("Add", self._new.starts([-1, 1], extent.inner), rows[:1])
+            flat = self._new.emit("Reshape", made, np.array([-1, 1], np.int64), special_zero=False)
+            self._replace(node, 1, self._new.emit("Convert", flat, destination_type=element))
 
     def _is_constant(self, value: Value) -> bool:
         return value.node.constant is not None or value.node in self._computed
 
-    def _known(self, pattern: Value | None) -> list[int] | None:
-        """The elements of a pattern that is constant."""
-        if pattern is None or not self._is_constant(pattern):
+    def _elements(self, pattern: Value | None) -> list[int | None] | None:
+        """The elements of a pattern: of a constant, or of constants and others that a Concat joins, which are None."""
+        if pattern is None:
             return None
-        found = self._editing.facts[pattern].ints("the pattern")
-        return None if found is None else list(found)
+        if self._is_constant(pattern):
+            found = self._editing.facts[pattern].ints("the pattern")
+            return None if found is None else list(found)
+        shape = self._editing.facts[pattern].shape
+        if not is_static(shape) or len(shape) != 1:
+            return None
+        if pattern.node.type != "Concat":
+            return [None] * shape[0]
+        parts = [self._elements(part) for part in pattern.node.inputs]
+        return None if None in parts else [element for part in parts for element in part or ()]
 
-    def _pattern(self, known: Sequence[int], place: int, size: int | Value, name: str) -> Value:
-        """The elements of a pattern with another one at one place."""
-        if isinstance(size, int):
-            return self._constant(np.array([*known[:place], size, *known[place + 1 :]], np.int64), name)
-        around = (known[:place], known[place + 1 :])
-        before, after = ([np.array(part, np.int64)] if part else [] for part in around)
-        return self._emit("Concat", *before, size, *after, axis=0)
-
-    def _size_of(self, value: Value, axis: int, numerator: int = 1, denominator: int = 1) -> Value:
-        """The size of an axis when the model runs, times a fraction; i64 of shape [1]."""
-        size = self._emit("Gather", self._emit("ShapeOf", value), np.array([axis], np.int64), np.int64(0))
-        divisor = math.gcd(numerator, denominator)
-        if numerator != divisor:
-            size = self._emit("Multiply", size, np.array([numerator // divisor], np.int64))
-        if denominator != divisor:
-            size = self._emit("Divide", size, np.array([denominator // divisor], np.int64))
-        return size
-
-    def _constant(self, array: np.ndarray, name: str, element: Element | None = None) -> Value:
-        made = self._editing.add.constant(array, element, f"{name}/unfrozen")
-        self._walk.node(made.node)
-        return made
-
-    def _emit(self, type: str, *inputs: Any, **attributes: Any) -> Value:
-        """The output of a new layer, inferred with both sizes; arrays become constants."""
-        operands = [each if isinstance(each, Value) else self._constant(each, type.lower()) for each in inputs]
-        made: Value = self._editing.add.emit(type, *operands, **attributes)
-        self._walk.node(made.node)
-        return made
+    def _pattern(self, pattern: Value, place: int, size: int | Value) -> Value:
+        """A pattern with another element at one place, where it is constant."""
+        if self._is_constant(pattern):
+            elements = list(self._editing.facts[pattern].ints("the pattern") or ())
+            return self._new.vector(elements, place, size, pattern.node.name)
+        begin, parts = 0, []
+        for part in pattern.node.inputs:
+            assert part is not None
+            length = len(self._elements(part) or ())
+            parts.append(self._pattern(part, place - begin, size) if begin <= place < begin + length else part)
+            begin += length
+        return self._new.emit("Concat", *parts, axis=0)
 
     def _replace(self, node: Node, index: int, value: Value) -> None:
         node.ports[index].source = value
         self.count += 1
 
 
+_INDEXING = {"Gather": _Repair._gather, "ScatterNDUpdate": _Repair._scatter}
+
+
 def _destination(
-    source: tuple[int, ...], axis: int, extent: _Extent, target: tuple[int, ...], pattern: Sequence[int]
+    source: tuple[int, ...], axis: int, extent: _Extent, target: tuple[int, ...], pattern: Sequence[int | None]
 ) -> tuple[int, _Extent] | None:
     """The axis of a reshaped tensor that an extent of an axis belongs to, and its extent there.
 

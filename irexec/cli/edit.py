@@ -19,6 +19,9 @@ from irexec.tools.diff.patch import diff_sections
 from irexec.tools.run.input_sources import external_files, files_read
 from irexec.tools.run.shapes import Shapes, read_with_shapes
 
+_SHOWN = 5
+"""Number of notes that are printed; --json has all."""
+
 
 @command(kind=EditCommand)
 @click.argument("model", type=FilePath())
@@ -49,13 +52,13 @@ def edit(
         edited = read_with_shapes(model, files.weights, shapes, mmap=files.mmap)
     before = edited.clone()
     with render.progress(f"editing {model}"):
-        made = _make(edited, steps)
+        editor = _make(edited, steps)
         found = diff(before, edited)
     if output is not None and not dry_run:
         check_model_files(output, read | external_files(edited))
         with render.progress(f"writing {output}"):
             save_model(edited, output)
-    _show(edited, None if dry_run else output, made, found, as_json)
+    _show(editor, None if dry_run else output, found, as_json)
     return 0
 
 
@@ -66,18 +69,25 @@ def _check_usage(output: str | None, dry_run: bool, has_steps: bool) -> None:
         raise click.UsageError("no step is given, such as --rename OLD=NEW")
 
 
-def _make(model: Model, steps: Steps) -> list[str]:
-    """Make all steps or none; their texts."""
+def _make(model: Model, steps: Steps) -> Editor:
+    """Make all steps or none."""
     editor = Editor(model)
     with editor:
         for step in steps:
             step(editor)
-    return editor.steps
+    return editor
 
 
-def _show(model: Model, output: str | None, steps: list[str], found: Diff, as_json: bool) -> None:
+def _show(editor: Editor, output: str | None, found: Diff, as_json: bool) -> None:
+    count, steps, notes = len(editor.model.nodes), editor.steps, editor.notes
     if as_json:
-        render.as_json({"model": output, "layers": len(model.nodes), "steps": steps, "changes": found.as_dict()})
+        changes = found.as_dict()
+        render.as_json({"model": output, "layers": count, "steps": steps, "notes": notes, "changes": changes})
         return
-    written = "nothing is written" if output is None else f"{output}: {counted(len(model.nodes), 'layer')}"
-    render.show([*diff_sections(found), f"{counted(len(steps), 'step')}; {written}"])
+    written = "nothing is written" if output is None else f"{output}: {counted(count, 'layer')}"
+    render.show([*diff_sections(found), *_notes(notes), f"{counted(len(steps), 'step')}; {written}"])
+
+
+def _notes(notes: list[str]) -> list[str]:
+    shown = [f"note: {note}" for note in notes[:_SHOWN]]
+    return shown if len(notes) <= _SHOWN else [*shown, f"note: ... and {len(notes) - _SHOWN} more"]

@@ -14,6 +14,7 @@ from tests.support.edited import Original, by_openvino, check_values, content, s
 
 NETWORKS = (
     "swin", "vit_sdpa", "segformer", "super_resolution", "diffusion_unet", "bert_sdpa", "deberta", "gemma2", "t5", "mamba", "wavlm", "rnn_tagger", "gru_tagger", "bilstm_tagger", "spectrogram",
+    "gpt2_sdpa", "llama_sdpa", "qwen3", "deformable_detr",
 )  # fmt: skip
 """Networks that do not take another batch after their shapes were set and folded."""
 
@@ -108,6 +109,74 @@ def test_indices_that_do_not_follow_are_refused() -> None:
     text = "keeps the size and cannot be repaired: the outputs are the same whatever the size"
     with pytest.raises(irexec.NodeError, match=text), model.edit() as g:
         g.unfreeze("mask")
+
+
+def test_constants_of_which_indices_are_a_sum_follow_the_rows(tmp_path: Path) -> None:
+    """Rows begin at multiples of their length, to which columns are added when the model runs; the shape is read too."""
+    mask, columns = opset.parameter([2, 5], "f32", name="mask"), opset.parameter(["?"], "i64", name="columns")
+    indices = opset.add(opset.convert(columns, destination_type="i32"), np.array([[0], [5]], np.int32))
+    flat = opset.reshape(mask, np.array([10]), special_zero=False)
+    picked = opset.reshape(opset.gather(flat, indices, np.int64(0)), opset.shape_of(indices), special_zero=False)
+    model = irexec.Model([picked], [mask, columns])
+    with model.edit() as g:
+        g.unfreeze("mask")
+        g.reshape({"mask": [3, 5]})
+    values = np.random.default_rng(0).uniform(-1, 1, (3, 5)).astype(np.float32)
+    check_values(by_openvino(saved(model, tmp_path), [values, np.array([4, 0, 2])]), [values[:, [4, 0, 2]]])
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_elements_that_are_written_into_flattened_rows(rows: int, tmp_path: Path) -> None:
+    x = opset.parameter([rows, 4], "f32", name="x")
+    flat = opset.reshape(x, np.array([rows * 4]), special_zero=False)
+    new = opset.reshape(opset.slice(x, [0], [2], [1], [1]) * 3, np.array([rows * 2]), special_zero=False)
+    indices = (np.arange(rows)[:, None] * 4 + [1, 3]).reshape(-1, 1)
+    written = opset.reshape(opset.scatter_nd_update(flat, indices, new), np.array([rows, 4]), special_zero=False)
+    model = irexec.Model([written], [x])
+    with model.edit() as g:
+        g.unfreeze("x")
+        g.set_batch(5)
+    values = np.random.default_rng(0).uniform(-1, 1, (5, 4)).astype(np.float32)
+    expected = values.copy()
+    expected[:, [1, 3]] = values[:, :2] * 3
+    check_values(by_openvino(saved(model, tmp_path), [values]), [expected])
+
+
+@pytest.mark.parametrize("length", [0, 2])
+def test_initial_values_of_variables_follow_the_beams(length: int, tmp_path: Path) -> None:
+    """OpenVINO ends the process where the initial value has fewer rows than are selected."""
+    x, beams = opset.parameter([2, 1, 3], "f32", name="x"), opset.parameter([2], "i32", name="beams")
+    initial = np.full((2, length, 3), 7, np.float32)
+    past = opset.read_value(initial, variable_id="v", variable_type="f32", variable_shape="?,?,3")
+    longer = opset.concat(opset.gather(past, beams, np.int64(0)), x, axis=1)
+    pattern = opset.concat(np.array([2, 1]), opset.gather(opset.shape_of(longer), [1], np.int64(0)), [3], axis=0)
+    wider = opset.broadcast(opset.unsqueeze(longer, [1]), pattern, mode="bidirectional")
+    model = irexec.Model([wider], [x, beams], sinks=[opset.assign(longer, variable_id="v")])
+    with model.edit() as g:
+        g.unfreeze(["x", "beams"])
+        g.set_batch(4)
+    values = np.random.default_rng(0).uniform(-1, 1, (4, 1, 3)).astype(np.float32)
+    expected = np.concatenate([np.full((4, length, 3), 7, np.float32), values], 1)[:, None]
+    check_values(by_openvino(saved(model, tmp_path), [values, np.arange(4, dtype=np.int32)]), [expected])
+
+
+def test_layers_that_keep_their_shapes_are_named() -> None:
+    """The constant size of an Interpolate may have followed from the input's, or not: it is said."""
+    x = opset.parameter([1, 2, 4, 4], "f32", name="x")
+    flat = opset.reshape(x, np.array([1, 2, 16]), special_zero=False)
+    resized = opset.interpolate(
+        x, np.array([8, 8]), np.array([2, 3]), mode="nearest", shape_calculation_mode="sizes", name="up"
+    )
+    model = irexec.Model([flat, resized], [x])
+    with model.edit() as g:
+        g.unfreeze("x", 2)
+    note = "layer 'up' (Interpolate) keeps the shape [1,2,8,8], whatever the size of axis 2 of input 'x' is"
+    assert g.notes == [note]
+    g.undo()
+    assert g.notes == []
+    alone = irexec.Model([resized], [x])
+    with pytest.raises(irexec.InputError, match=r"no constant blocks .*; layer 'up' .* keeps"), alone.edit() as g:
+        g.unfreeze("x", 2)
 
 
 def test_two_axes_of_one_pattern_are_unfrozen(tmp_path: Path) -> None:
