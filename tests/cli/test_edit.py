@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import irexec
+from irexec import opset
 from tests.cli.calling import Capture, stderr, stdout
 from tests.support.paths import DIGITS, IRS
 
@@ -69,6 +70,20 @@ def test_an_onnx_model_is_converted(tmp_path: Path, capsys: Capture) -> None:
     target = tmp_path / "m.xml"
     stdout(capsys, "edit", DIGITS / "classifier.onnx", "-o", target, "--batch", "?")
     assert str(irexec.read_model(target).inputs[0]) == "image: f32[?,1,8,8]"
+
+
+def test_layers_that_keep_their_shapes_are_notes(tmp_path: Path, capsys: Capture) -> None:
+    """Five are printed, --json has all."""
+    x = opset.parameter([6, 4], "f32", name="x")
+    rows = [opset.slice(x, [0], [size], [1], [0], name=f"rows{size}") for size in range(1, 7)]
+    flat = opset.reshape(x, np.array([24]), special_zero=False)
+    irexec.Model([flat, *rows], [x]).save(tmp_path / "m.xml")
+    words = ("edit", tmp_path / "m.xml", "--dry-run", "--unfreeze", "x")
+    notes = json.loads(stdout(capsys, *words, "--json"))["notes"]
+    assert len(notes) == 6
+    lines = [line for line in stdout(capsys, *words).splitlines() if line.startswith("note: ")]
+    assert lines[5:] == ["note: ... and 1 more"]
+    assert lines[0].startswith("note: layer 'rows1' (Slice) keeps the shape [1,4], whatever the size of axis 0")
 
 
 def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: Capture) -> None:

@@ -1,4 +1,4 @@
-"""Differences by which a model is not read, compiled or run, or has another shape: IR951 to IR969, IR975 to IR977."""
+"""Differences by which a model is not read, compiled or run, or has another shape: IR951 to IR969, IR975 to IR978."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from irexec.analysis.portability.difference import always, difference
 from irexec.analysis.portability.shapes import aligned_at_the_end, is_aligned_at_the_start
 from irexec.analysis.portability.values import is_over_three_axes
+from irexec.ir.dims import is_static
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer
@@ -258,6 +259,17 @@ def _constant_by_zero(layer: ExaminedLayer) -> bool:
     if layer.element() not in _DIVIDED[layer.node.type] or 0 in (layer.result() or ()):
         return False
     return 0 in (layer.ints(1) or ()) and (layer.value(0) is not None or layer.is_constant(0))
+
+
+@difference(
+    "IR978", "image of unknown rank", ("Col2Im",), "reader", "fails",
+    does="the reader refuses output_size and kernel_size of unknown length, although they have 2 elements",
+    example='<layer type="Col2Im" version="opset15">\n  <input>\n'
+    '    <port id="1" precision="I64"><dim>-1</dim></port>\n  </input>\n</layer>',
+    repair="Give both inputs the static shape 2.",
+)  # fmt: skip
+def _unknown_number_of_sizes(layer: ExaminedLayer) -> bool:
+    return any(shape is not None and not is_static(shape) for shape in map(layer.sizes, (1, 2)))
 
 
 difference(

@@ -321,3 +321,10 @@ for _type, _element in (("Divide", "i32"), ("Divide", "u16"), ("Mod", "i64"), ("
 has_not("IR977", "f32", "Divide", 1, [4.0, 5.0], [1.0, 0.0], parameters=())
 has_not("IR977", "i8", "Divide", 1, ints("i8", 4, 5), ints("i8", 1, 0), parameters=(), asked=False)
 has_not("IR977", "i32", "FloorMod", 1, ints("i32", 4, 5), ints("i32", 1, 0), parameters=(), asked=False)
+
+_COLUMNS = random("f32", 2, 12, 9), ints("i64", 4, 4), ints("i64", 2, 2)
+_COL2IM = {"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+for _index in (1, 2):
+    _shapes = {_index: "?"}
+    has("IR978", f"input {_index}", "Col2Im", 15, *_COLUMNS, parameters=(0, _index), shapes=_shapes, **_COL2IM)
+    has_not("IR978", f"input {_index} of shape 2", "Col2Im", 15, *_COLUMNS, parameters=(0, _index), **_COL2IM)
