@@ -264,6 +264,8 @@ class Kernel(ABC):
         workspace: bytes of scratch that a thread needs.
         shared_workspace: bytes of scratch that all threads share.
         splits: whether the work is cut into blocks for the pool.
+        late: own inputs whose arrays may differ from run to run where those of the other inputs do not.
+        reads_state: whether ``run`` is given the variables of the session after its inputs.
         records: whether its blocks touch arrays only by the functions that they give to ``Scratch.do`` and
             ``Scratch.work``, and ``run`` does nothing else to them (or says so by ``KernelContext.not_repeatable``).
     """
@@ -277,6 +279,8 @@ class Kernel(ABC):
     workspace: int = 0
     shared_workspace: int = 0
     splits: bool = False
+    late: tuple[int, ...] = ()
+    reads_state: bool = False
     records: bool = False
 
     @property

@@ -129,10 +129,11 @@ class CompileGraph:
     Attributes:
         inputs: a value for each Parameter.
         targets: the values that are asked for; one may be asked for twice. They are assigned as a whole.
+        is_body: whether it is a body of an operation.
     """
 
     def __init__(self, inputs: Sequence[CompileValue]) -> None:
-        self.inputs = list(inputs)
+        self.inputs, self.is_body = list(inputs), False
         self._targets: list[CompileValue] = []
         # Where each target is among them: all values are targets where a run is observed.
         self._target_indices: dict[CompileValue, list[int]] = {}

@@ -138,7 +138,9 @@ class _Lowering:
         return Operation(definition, attributes, inputs, outputs, node, (node,), len(inputs), bodies=bodies)
 
     def _body(self, node: ir.Node, body: ir.Body) -> LoweredBody:
-        return LoweredBody(node, body, lower(body.graph, self.inference, self.sources))
+        lowered = lower(body.graph, self.inference, self.sources)
+        lowered.is_body = True
+        return LoweredBody(node, body, lowered)
 
 
 def _definition(node: ir.Node) -> OpDef:

@@ -26,7 +26,7 @@ from irexec.compile.lower import Sources, lower
 from irexec.compile.memory_limit import MemoryLimit, allocated_by, check_arena, refuse_too_large
 from irexec.compile.passes import optimize
 from irexec.compile.rewriting import FOLDING_BUDGET, DerivedConstants, Report, Rewriting
-from irexec.compile.select import is_native, is_static, may_be_f16, reference_call, select_kernel
+from irexec.compile.select import is_native, is_selectable, is_static, may_be_f16, reference_call, select_kernel
 from irexec.compile.specialise import ByShape
 from irexec.compile.steps import Alias, BodyPlan, Plan, ReferenceCall, Step, StepReport
 from irexec.compile.storage.intervals import memory_intervals
@@ -174,7 +174,7 @@ class _Planner:
             optimized = self.compilation.optimize is not False and (
                 operation.definition is None or operation.empty_outputs is None
             )
-            if optimized and is_static(operation) and is_native(operation) and not is_view(operation):
+            if optimized and is_selectable(operation) and is_native(operation) and not is_view(operation):
                 kernel = select_kernel(operation, wanted, self.compilation.options)
             if kernel is not None:
                 kernel.pack(self.compilation.store)

@@ -16,6 +16,7 @@ from irexec.backend.kernel import KernelOptions
 from irexec.compile.graph import CompileGraph, CompileValue, LoweredBody, Operation, constant_value
 from irexec.dtypes.elements import Element
 from irexec.ir.graph import Node
+from irexec.schema.opdef import OpDef
 from irexec.schema.registry import resolve
 
 FOLDING_BUDGET = 256 << 20
@@ -216,7 +217,17 @@ def create(
     Raises:
         OpError: the shape rule refuses the inputs or attributes.
     """
-    definition = resolve(type, version)
+    return created(graph, resolve(type, version), inputs, attributes, origins)
+
+
+def created(
+    graph: CompileGraph,
+    definition: OpDef,
+    inputs: Sequence[CompileValue],
+    attributes: dict[str, Any],
+    origins: Sequence[Operation],
+) -> Operation:
+    """The same as ``create`` for a definition."""
     arguments = definition.arguments(attributes)
     facts = as_tuple(definition.infer([value.fact for value in inputs], arguments))
     outputs = [CompileValue(fact, name=origins[-1].output.name if i == 0 else "") for i, fact in enumerate(facts)]

@@ -32,6 +32,14 @@ def is_static(operation: Operation) -> bool:
     )
 
 
+def is_selectable(operation: Operation) -> bool:
+    """Whether a fast kernel can be selected: as ``is_static``, but inputs that a kernel binds in each run have any
+    shape."""
+    late = () if operation.definition is None else operation.definition.late
+    values = [value for i, value in enumerate(operation.inputs) if i not in late]
+    return all(value.fact.is_static and value.fact.element is not None for value in (*values, *operation.outputs))
+
+
 def is_native(operation: Operation) -> bool:
     """Whether NumPy has the types of all inputs and outputs: fast kernels round to no other."""
     return all(

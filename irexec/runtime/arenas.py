@@ -118,5 +118,7 @@ def _set_up(plan: Plan, buffer: np.ndarray) -> PlacedPlan:
 
 def _context(step: Step, slots: list[Any], pool: Pool, buffer: np.ndarray) -> KernelContext:
     shared, scratches = step.workspace.cut(buffer[step.offset :], pool.threads)
-    fixed = all(slot < 0 or slots[slot] is not None for slot in (*step.inputs, *step.outputs))
+    late = () if step.kernel is None else step.kernel.late
+    arrays = [slot for i, slot in enumerate(step.inputs) if i not in late]
+    fixed = all(slot < 0 or slots[slot] is not None for slot in (*arrays, *step.outputs))
     return KernelContext(pool, scratches, shared, fixed)

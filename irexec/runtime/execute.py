@@ -22,6 +22,7 @@ from irexec.ir.graph import Node
 from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas, PlacedPlan
 from irexec.runtime.limits import RunLimits
+from irexec.runtime.segments import Segment
 from irexec.runtime.variables import State, VariableTransaction
 
 Observer = Callable[[Step, Sequence[Any], float], None]
@@ -129,10 +130,20 @@ class _Runner:
                 position += 1
                 continue
             self.limits.check_time(steps[position].node.name)
+            self._complete(segment)
             segment.run()
             for step in segment.steps:
                 self._free(step)
             position += len(segment.steps)
+
+    def _complete(self, segment: Segment) -> None:
+        """Complete the parameters of the steps of a segment whose arrays are not the same in every run."""
+        for step, complete in segment.late:
+            arrays = [self.slots[i] for i in step.inputs]
+            try:
+                complete([*arrays, self.state])
+            except Exception as error:
+                _raise_located(step, arrays, error)
 
     def run_observed(self, steps: Sequence[Step], frame: PlacedPlan) -> None:
         """Run the steps one by one, and tell the observer and the watcher of each."""
@@ -158,7 +169,8 @@ class _Runner:
             if step.kernel is not None:
                 for place in step.fresh:
                     slots[place.slot] = place.allocated()
-                context.run(step.kernel, arrays, [slots[i] for i in step.outputs])
+                inputs = [*arrays, self.state] if step.kernel.reads_state else arrays
+                context.run(step.kernel, inputs, [slots[i] for i in step.outputs])
             elif step.call is not None:
                 self._call(step, step.call, arrays)
         except Exception as error:

@@ -20,7 +20,7 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.compile.plan import Compilation, plan
 from irexec.compile.steps import Plan
 from irexec.dtypes.elements import Element
-from irexec.errors import InputError, ModelError, OpError
+from irexec.errors import InputError, ModelError, NodeError, OpError
 from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
 from irexec.ir.find import find_value
@@ -31,6 +31,7 @@ from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas
 from irexec.runtime.plans import PlanCache
 from irexec.runtime.variables import variables_of
+from irexec.runtime.varying_sizes import Shapes, VaryingSizes, keeps_products
 from irexec.runtime.weight_packing import WeightsMode, holding_of
 
 if TYPE_CHECKING:
@@ -99,6 +100,8 @@ class Program:
         self.outputs: list[Port] = output_ports(self.model, self.inference.facts | given)
         self._is_static = all(_fact(self.inference, port).is_static for port in self.inputs)
         self._plans = PlanCache()
+        declared_shapes = [_fact(self.inference, port).shape for port in self.inputs]
+        self._sizes = VaryingSizes(declared_shapes, self._are_as_good)
         self.variables = variables_of(self.model, self.inference)
         if self._is_static and not tolerant:
             self.plan((), None)
@@ -159,16 +162,28 @@ class Program:
 
     def plan(self, shapes: InputShapes, targets: Targets) -> Plan:
         """The plan for inputs of these shapes, or the plan for any shape where a special plan does not pay."""
-        if self._is_static or not self._plans.is_worth_a_plan((shapes, targets)):
-            shapes = ()
-        return self._plans.get((shapes, targets), lambda: self._make(shapes, targets))
+        planned: Shapes = () if self._is_static else shapes
+        # The same inputs have the same plan, and the same bits, as long as it is stored.
+        if not self._is_static and (shapes, targets) not in self._plans:
+            planned = self._sizes.planned(shapes)
+        if not self._plans.is_worth_a_plan((planned, targets)):
+            planned = ()
+        return self._plans.get((planned, targets), lambda: self._make(planned, targets))
 
-    def _make(self, shapes: InputShapes, targets: Targets) -> Plan:
+    def _are_as_good(self, shapes: Shapes, partial: Shapes) -> bool:
+        """Whether plans for inputs of partly known shapes are as good as those for known shapes."""
+        try:
+            return keeps_products(self.model, self.infer(shapes), self.infer(partial))
+        except NodeError:
+            # Raised again for the shapes of the run, if they are wrong.
+            return False
+
+    def _make(self, shapes: Shapes, targets: Targets) -> Plan:
         inference = self.infer(shapes)
         with one_blas_thread(), limited(self.memory):
             return plan(self.model, inference, targets, self.compilation)
 
-    def infer(self, shapes: InputShapes) -> Inference:
+    def infer(self, shapes: Shapes) -> Inference:
         """The facts of every value for inputs of these shapes; () stands for those of the model."""
         if not shapes or self._is_static:
             return self.inference

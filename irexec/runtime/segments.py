@@ -21,6 +21,7 @@ class Segment:
 
     Attributes:
         steps: in order.
+        late: functions that complete the parameters of a step for a run, each with its step; see Binding.late.
     """
 
     def __init__(self, steps: Sequence[Step], contexts: Sequence[KernelContext], slots: Sequence[Any]) -> None:
@@ -32,6 +33,9 @@ class Segment:
             assert isinstance(step.kernel, NativeKernel)
             inputs, outputs = [slots[slot] for slot in step.inputs], [slots[slot] for slot in step.outputs]
             bindings.append(step.kernel.bound(inputs, outputs, context))
+        self.late = [
+            (step, complete) for step, binding in zip(steps, bindings, strict=True) for complete in binding.late
+        ]
         self.repeatable = [binding.repeatable for binding in bindings]
         self._job = Job(bindings)
 

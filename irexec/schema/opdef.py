@@ -66,6 +66,7 @@ class OpDef:
             declares another shape than it gives.
         stateful: it reads or writes variables.
         tolerance: the relative error allowed in f32 against the reference kernel or a recorded answer.
+        late: inputs that may have any shape where a fast kernel is selected: it binds their arrays in each run.
         ignores: attributes without a meaning, which other writers add.
         plugin: the plug-in of the operation in messages; empty for an operation of irexec.
         shape_function: the shape rule: the kernel's inputs as Facts, and the attributes that it names.
@@ -83,6 +84,7 @@ class OpDef:
     propagate_value: bool = True
     stateful: bool = False
     tolerance: float = 1e-6
+    late: tuple[int, ...] = ()
     ignores: tuple[str, ...] = ()
     plugin: str = ""
     shape_function: Callable[..., Any] = field(init=False, repr=False)

@@ -10,6 +10,7 @@ import pytest
 from irexec.backend import attention
 from irexec.backend.attention import RowAttention, TiledAttention
 from irexec.backend.kernel import Kernel
+from irexec.backend.native import attention as native_attention
 from irexec.backend.native.calls import NativeKernel
 from irexec.native.library import library
 from irexec.testing.tasks import candidates, run_kernel, task_of
@@ -24,6 +25,12 @@ SIZES = [
     ((2, 1, 5), (2, 1, 5), 20, 20, 64, 64),
     ((1, 2), (1, 2), 20, 30, 300, 10),
 ]
+
+
+@pytest.fixture(params=[24, 512], autouse=True)
+def columns_of_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The C kernel computes the same whatever the columns of a block."""
+    monkeypatch.setattr(native_attention, "_COLUMNS", request.param)
 
 
 def given(
@@ -102,6 +109,21 @@ def test_small_blocks(monkeypatch: pytest.MonkeyPatch, scores: int, causal: bool
     monkeypatch.setattr(attention, "_WORTH_A_BLOCK", 1000)
     for sizes in SIZES:
         check(given(sizes, None if causal else "infinite", True, False), causal, 2)
+
+
+@pytest.mark.parametrize("mask", [None, "boolean", "infinite", "finite", "boolean columns", "infinite columns"])
+@pytest.mark.parametrize("columns", [1, 100])
+def test_blocks_of_columns(monkeypatch: pytest.MonkeyPatch, mask: str | None, columns: int) -> None:
+    """Rows whose first columns are all hidden, and rows with a larger score in each block."""
+    monkeypatch.setattr(native_attention, "_COLUMNS", columns)
+    for sizes, sink in product(SIZES, (False, True)):
+        inputs = given(sizes, mask, sink, False)
+        if sizes[3] > 60 and mask is not None and "columns" not in mask:
+            inputs[3][..., ::2, :50] = False if "boolean" in mask else -np.inf if "infinite" in mask else -1e38
+        inputs[1] *= np.linspace(0.1, 3, sizes[3], dtype=np.float32)[:, None]
+        check(inputs, False, 2, largest=20)
+    for sizes in SIZES:
+        check(given(sizes, None, False, False), True, 2)
 
 
 @pytest.mark.parametrize("factor", [1e-3, 30, 1e4])

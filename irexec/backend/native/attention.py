@@ -13,14 +13,14 @@ import numpy as np
 
 from irexec.backend.attention import AttentionSizes
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel, is_available, merged_strides
+from irexec.backend.native.calls import Binding, NativeKernel, is_available, loaded, merged_strides
 from irexec.backend.native.convolution import STEP
 from irexec.backend.native.panels import padded, panel_of, product_cost
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import BOOLEAN, F32
 
-# Bytes of the scores of a group of rows, and its rows at most.
-_SCORES, _GROUP = 1 << 16, 48
+# Bytes of the scores of a group of rows, its rows, and columns of a block, at most.
+_SCORES, _GROUP, _COLUMNS = 1 << 16, 48, 512
 # Nanoseconds to pack a value, of a score, and of a row.
 _PACK, _SCORE, _ROW = 0.4, 0.4, 30.0
 
@@ -39,10 +39,41 @@ class AttentionParameters(ctypes.Structure):
     _fields_ = (
         ("query", Matrices), ("key", Matrices), ("value", Matrices), ("mask", Matrices), ("sink", Matrices),
         ("out", Matrices), ("scale", c_void_p), ("factor", c_double), ("outer", c_int64), ("inner", c_int64),
-        ("rows", c_int64), ("columns", c_int64), ("width", c_int64), ("values", c_int64), ("row_block", c_int64),
-        ("group", c_int64), ("key_panel", c_int64), ("value_panel", c_int64), ("mask_kind", c_int64),
-        ("causal", c_int64),
+        ("shared", c_int64), ("rows", c_int64), ("columns", c_int64), ("width", c_int64), ("values", c_int64),
+        ("row_block", c_int64), ("group", c_int64), ("column_block", c_int64), ("key_panel", c_int64),
+        ("value_panel", c_int64), ("mask_kind", c_int64), ("causal", c_int64),
     )  # fmt: skip
+
+
+class AttentionBlocks:
+    """Blocks of an attention.
+
+    Args:
+        sizes: of the attention; ``columns`` are the maximum of a block where their number is not known.
+        parts: the rows of a matrix are cut into so many, at most.
+
+    Attributes:
+        row_parts: the number of parts.
+        sizes: rows of a block and of a group, columns of a block, vectors of panels of keys and of values.
+        workspace: bytes of scratch.
+    """
+
+    def __init__(self, sizes: AttentionSizes, parts: int = 1) -> None:
+        s, row_block = sizes, -(-sizes.rows // parts)
+        self.row_parts = -(-s.rows // row_block)
+        columns = _even(s.columns, _COLUMNS, 3 * loaded().vector)
+        pitch = padded(columns)
+        group = min(_GROUP, max(8, _SCORES // (4 * pitch) // 8 * 8), -(-s.rows // 8) * 8)
+        self.sizes = row_block, group, columns, panel_of(columns), panel_of(s.values)
+        rows, packed = group + 8, pitch * s.width + padded(s.values) * columns
+        sums = row_block * (2 + padded(s.values))
+        self.workspace = 8 * rows + 4 * (packed + rows * (s.width + pitch + padded(s.values)) + sums)
+
+
+def _even(size: int, most: int, multiple: int) -> int:
+    """Columns of each of the blocks that are cut from ``size``, a multiple unless it is one block."""
+    parts = -(-size // most)
+    return size if parts <= 1 else -(-size // (parts * multiple)) * multiple
 
 
 class NativeAttention(NativeKernel):
@@ -53,14 +84,10 @@ class NativeAttention(NativeKernel):
         self.causal = task.attributes["causal"]
         mask = task.inputs[3].element if task.has_input(3) and not self.causal else None
         self.mask_kind = 0 if mask is None else 2 if mask is BOOLEAN else 1
-        pitch = padded(s.columns)
-        self.group = min(_GROUP, max(8, _SCORES // (4 * pitch) // 8 * 8), -(-s.rows // 8) * 8)
         parts = 1 if task.threads == 1 else max(1, min(4 * task.threads // s.matrices, s.rows // 64))
-        self.row_block = -(-s.rows // parts)
+        self.blocks = AttentionBlocks(s, parts)
         self.algorithm = "C, attention by blocks of rows"
-        rows = self.group + 8
-        packed = pitch * s.width + padded(s.values) * s.columns
-        self.workspace = 8 * rows + 4 * (packed + rows * (s.width + pitch + padded(s.values)))
+        self.workspace = self.blocks.workspace
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""
@@ -75,10 +102,10 @@ class NativeAttention(NativeKernel):
             self._matrices(mask if self.mask_kind else None, (s.rows, s.columns), binding),
             self._matrices(sink, (s.rows, 1), binding), Matrices(binding.address(out), *strides),
             None if scale is None else binding.address(scale), 1 / math.sqrt(s.width), math.prod(s.leading[:-1]),
-            s.leading[-1], s.rows, s.columns, s.width, s.values, self.row_block, self.group, panel_of(s.columns),
-            panel_of(s.values), self.mask_kind, int(self.causal),
+            s.leading[-1], 1, s.rows, s.columns, s.width, s.values, *self.blocks.sizes, self.mask_kind,
+            int(self.causal),
         )  # fmt: skip
-        binding.call("irx_attention", parameters, s.matrices * -(-s.rows // self.row_block))
+        binding.call("irx_attention", parameters, s.matrices * self.blocks.row_parts)
 
     def _axes(self) -> tuple[tuple[int, ...], ...]:
         count = len(self.sizes.leading)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,6 +69,7 @@ class Binding:
         calls: in order; each is done before the next one begins.
         kept: the objects whose memory the parameters point to.
         repeatable: whether the calls compute the same from the arrays' next values: False after a copy.
+        late: functions that complete the parameters for a run, given the inputs of the step and the variables.
         copies: arrays that the calls cannot write, each with the one that they write instead.
     """
 
@@ -77,6 +78,7 @@ class Binding:
     calls: list[Call] = field(default_factory=list)
     kept: list[Any] = field(default_factory=list)
     repeatable: bool = True
+    late: list[Callable[[Sequence[Any]], None]] = field(default_factory=list)
     copies: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
     def call(self, function: str, parameters: ctypes.Structure, blocks: int) -> None:
@@ -193,7 +195,10 @@ class NativeKernel(Kernel):
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         """See Kernel.run."""
-        binding = self.bound(inputs, outputs, context)
+        given = inputs[:-1] if self.reads_state else inputs
+        binding = self.bound(given, outputs, context)
+        for complete in binding.late:
+            complete(inputs)
         Job([binding]).run(context.pool, alone=context.alone)
         for output, computed in binding.copies:
             np.copyto(output, computed)

@@ -18,6 +18,7 @@ from irexec.compile.graph import CompileGraph, problems
 from irexec.compile.passes.choose_layouts import choose_layouts
 from irexec.compile.passes.fold_constants import fold_constants
 from irexec.compile.passes.fold_scale_and_shift import fold_scale_and_shift
+from irexec.compile.passes.fuse_caches import fuse_caches
 from irexec.compile.passes.fuse_elementwise import fuse_elementwise
 from irexec.compile.passes.merge_duplicates import merge_duplicates
 from irexec.compile.passes.merge_transposes import merge_transposes
@@ -59,6 +60,7 @@ SIMPLIFY = (
     Pass("recognise normalizations", recognise_normalizations, after=("fold constants", "merge duplicates")),
     # The Softmax of attention may be written in primitives itself.
     Pass("recognise attention", recognise_attention, after=("recognise normalizations",)),
+    Pass("fuse caches", fuse_caches, after=("recognise attention",)),
 )
 
 ARRANGE = (

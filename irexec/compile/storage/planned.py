@@ -44,9 +44,11 @@ class PlannedOperation:
 
     @property
     def has_state(self) -> bool:
-        """Whether it reads or writes variables, or has bodies."""
+        """Whether its reference kernel reads or writes variables or runs bodies. A fast kernel copies to variables."""
         definition = self.operation.definition
-        return definition is not None and (definition.stateful or bool(self.operation.bodies))
+        if self.kernel is not None or definition is None:
+            return False
+        return definition.stateful or bool(self.operation.bodies)
 
 
 @dataclass(eq=False)
