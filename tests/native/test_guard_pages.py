@@ -124,7 +124,7 @@ SIZES = (1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 49, 63)
 models = [product(r, d, c) for r in (1, 3, 7, 13) for d in (1, 5, 17) for c in SIZES]
 models += [batched(r, 5, c) for r in (1, 7) for c in SIZES]
 models += [convolution(c, s, k) for c in (1, 3, 16, 17) for s in (1, 5, 9) for k in (1, 3)]
-models += [convolution(c, s, 3, c, stride) for c in (1, 3, 16, 17, 33) for s in (1, 5, 9) for stride in (1, 2)]
+models += [convolution(c, s, k, c, n) for c in (1, 3, 16, 17, 33) for s in (1, 5, 9) for n in (1, 2) for k in (3, 5)]
 models += [chain(3, s) for s in SIZES] + [chain(2, s, 600) for s in (1, 3)] + [softmax(3, s) for s in SIZES]
 rng = np.random.default_rng(1)
 for at_end in (False, True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 from collections.abc import Iterator, Sequence
 from ctypes import c_double, c_int64, c_void_p
 from typing import Any
@@ -17,11 +18,16 @@ from irexec.backend.native.calls import Binding, NativeKernel, is_available
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, channel_axes, overwritten, zeros
 from irexec.backend.native.panels import padded
-from irexec.backend.native.windows import Windows, row_block, table_bytes, windows_of
+from irexec.backend.native.sharing import blocks_for, imbalance
+from irexec.backend.native.windows import Windows, windows_of
 from irexec.backend.registry import kernels
 
-# Nanoseconds for a multiplication, and for an output.
-_TAP, _OUTPUT = 0.03, 0.15
+# Nanoseconds for a multiplication, for an output and for a pixel.
+_TAP, _OUTPUT, _PIXEL = 0.04, 0.1, 8.0
+# Pixels that are summed at once, and channels of a cache line.
+_PIXELS, _LINE = 4, 16
+# The largest share relative to an equal one that is not avoided.
+_UNEQUAL = 1.1
 
 
 class Depthwise(ctypes.Structure):
@@ -29,8 +35,8 @@ class Depthwise(ctypes.Structure):
 
     _fields_ = (
         ("window", Windows), ("weights", c_void_p), ("bias", c_void_p), ("out", c_void_p), ("out_image", c_int64),
-        ("out_row", c_int64), ("after", c_void_p), ("channels", c_int64), ("rows", c_int64), ("row_block", c_int64),
-        ("low", c_double), ("high", c_double),
+        ("out_row", c_int64), ("after", c_void_p), ("channels", c_int64), ("row_parts", c_int64),
+        ("channel_parts", c_int64), ("low", c_double), ("high", c_double),
     )  # fmt: skip
 
 
@@ -43,12 +49,12 @@ class NativeDepthwise(NativeKernel):
         self.axes = channel_axes(len(shape))
         self.chain = NativeChain(task.chain, task.operands, shape, self.axes, takes_bias=True)
         self.source, self.own = task.constants[1], len(task.inputs)
-        wanted = max(1, min(8 * task.threads, g.macs // (g.images * 500_000)))
-        self.row_block = row_block(g.pixels, g.points, g.groups, wanted)
+        self.row_parts, self.channel_parts = parts_of(g, task.threads)
         self.overwrites = overwritten(task, self.own)
         self.reads = (0,)
         self.algorithm = "C, depthwise"
-        self.workspace = table_bytes(self.row_block, g.points)
+        *rows, taps = g.windows.kernel
+        self.workspace = 8 * math.prod(rows) * (2 + _PIXELS * max(taps, g.windows.strides[-1]) + taps)
 
     def pack(self, store: ConstantStore) -> None:
         assert self.source is not None, "weights are constants"
@@ -68,9 +74,9 @@ class NativeDepthwise(NativeKernel):
         parameters = Depthwise(
             windows_of(binding.with_stride(inputs[0], 1), g.windows, zeros(padded(g.groups)), binding),
             binding.address(self.weights), self._bias(operands, binding), binding.address(out), image, row,
-            self.chain.bind(operands, binding), g.groups, g.pixels, self.row_block, *self.chain.limits,
+            self.chain.bind(operands, binding), g.groups, self.row_parts, self.channel_parts, *self.chain.limits,
         )  # fmt: skip
-        binding.call("irx_depthwise", parameters, g.images * -(-g.pixels // self.row_block))
+        binding.call("irx_depthwise", parameters, g.images * self.row_parts * self.channel_parts)
 
     def _bias(self, operands: Sequence[np.ndarray], binding: Binding) -> int:
         """The address of the bias, of whole vectors."""
@@ -88,6 +94,23 @@ class NativeDepthwise(NativeKernel):
         return binding.address(made)
 
 
+def parts_of(geometry: Geometry, threads: int) -> tuple[int, int]:
+    """The parts of the rows, and of the channels, that blocks consist of."""
+    g = geometry
+    rows, lines = math.prod(g.windows.counts[:-1]), -(-g.groups // _LINE)
+    wanted = -(-blocks_for(_nanoseconds(g), threads) // g.images)
+    # Rows as long as shares of them are equal: their data is one run of memory.
+    if imbalance(rows, wanted) <= max(_UNEQUAL, imbalance(lines, wanted)):
+        return min(rows, wanted), 1
+    return 1, min(lines, wanted)
+
+
+def _nanoseconds(geometry: Geometry) -> float:
+    """Estimated nanoseconds on one thread."""
+    g = geometry
+    return g.macs * _TAP + g.images * g.groups * g.pixels * _OUTPUT + g.images * g.pixels * _PIXEL
+
+
 @kernels("GroupConvolution", since=1)
 def depthwise(task: Task) -> Iterator[Candidate]:
     """Constant weights of one input and one output channel in each group, f32, up to three spatial axes."""
@@ -99,5 +122,4 @@ def depthwise(task: Task) -> Iterator[Candidate]:
     is_last = is_channels_last(task.input_orders[0]) and is_channels_last(task.output_orders[0])
     if not (is_last or g.pixels == 1) or not fits(task, channel_axes(len(task.output_shape()))):
         return
-    cost = STEP + g.macs * _TAP + g.images * g.groups * g.pixels * _OUTPUT + g.images * g.pixels * g.points * 2
-    yield Candidate(cost, functools.partial(NativeDepthwise, task, g))
+    yield Candidate(STEP + _nanoseconds(g), functools.partial(NativeDepthwise, task, g))

@@ -16,3 +16,8 @@ def blocks_for(nanoseconds: float, threads: int) -> int:
     if threads == 1 or nanoseconds < _LEAST:
         return 1
     return threads * max(1, min(_MOST, round(nanoseconds / (threads * _BLOCK))))
+
+
+def imbalance(units: int, parts: int) -> float:
+    """The largest of so many parts of units, relative to an equal one."""
+    return -(-units // parts) * parts / units

@@ -37,6 +37,9 @@ INLINE vf spread(float x) { return x - (vf){0}; }
 INLINE i64 smaller(i64 a, i64 b) { return a < b ? a : b; }
 INLINE i64 larger(i64 a, i64 b) { return a > b ? a : b; }
 
+/* Where a part begins of units that are cut into parts as equal as possible. */
+INLINE i64 start_of(i64 part, i64 parts, i64 units) { return units * part / parts; }
+
 /* Lanes of `yes` where the mask (all ones or all zeros, as comparisons give it) is set, of `no` elsewhere. */
 INLINE vf choose(vi mask, vf yes, vf no) { return (vf)(((vi)yes & mask) | ((vi)no & ~mask)); }
 

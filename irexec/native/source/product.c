@@ -49,9 +49,6 @@ static void multiply_panel(const product *p, place at, i64 vectors, const float 
     }
 }
 
-/* Where a part begins of units that are cut into parts as equal as possible. */
-INLINE i64 start_of(i64 part, i64 parts, i64 units) { return units * part / parts; }
-
 /* Block: image, group, rows, panels, the last one changing fastest. Scratch: the table of a block of rows. */
 EXPORT void irx_product(const void *parameters, i64 block, char *scratch)
 {

@@ -139,16 +139,23 @@ NATIVE = (
     Mutation(
         "channels that fill no vector have the taps of the first pixel",
         f"{_SOURCE}/depthwise.c",
-        "table[tap * pitch + i][c]",
-        "table[tap * pitch][c]",
+        "k * PIXELS + i][c]",
+        "k * PIXELS][c]",
         ("tests/backend/test_depthwise_convolution.py",),
         graphs=200,
     ),
     Mutation(
-        "only the first pixels of a depthwise tile are clamped",
+        "the last channels of a depthwise tile are those of the next tile",
         f"{_SOURCE}/depthwise.c",
-        "k < at->rows * WIDE; k += VECTOR",
-        "k < WIDE; k += VECTOR",
+        "run(s, end - VECTOR, end,",
+        "run(s, at->column + most, end,",
+        ("tests/backend/test_depthwise_convolution.py",),
+    ),
+    Mutation(
+        "a strip that ends in the padding counts as inside",
+        f"{_SOURCE}/depthwise.c",
+        "from + reach <= w->sizes[2];",
+        "from < w->sizes[2];",
         ("tests/backend/test_depthwise_convolution.py",),
     ),
     Mutation(
