@@ -279,7 +279,11 @@ class _Repair:
         size, rank = self._size(data, axis), len(self._editing.facts[data].shape or ())
         if extent.outer != 1 or indices is None or size == 1 or not along or along[0] not in (axis, axis - rank):
             return
-        for reader, index, constant in self._addends(node, 1):
+        addends = list(self._addends(node, 1))
+        if any(value.node in self._new.made for _, _, value in addends):
+            # Repaired for another layer, or before.
+            return
+        for reader, index, constant in addends:
             made = self._rows(constant, size // extent.inner, extent.inner)
             if made is not None:
                 self._replace(reader, index, made)
@@ -288,11 +292,14 @@ class _Repair:
                 return
 
     def _addends(self, node: Node, index: int) -> Iterator[tuple[Node, int, Value]]:
-        """Constants whose sum an input is, of the rank of the sum: each with the input of a layer that reads it."""
+        """Constants, and layers of a repair, whose sum an input is: each with the input of a layer that reads it.
+
+        They have the rank of the sum.
+        """
         value = node.inputs[index]
         if value is None:
             return
-        if self._is_constant(value):
+        if self._is_constant(value) or value.node in self._new.made:
             yield node, index, value
         elif value.node.type in ("Add", "Convert"):
             rank = self._editing.facts[value].rank

@@ -22,11 +22,13 @@ class AddedLayers:
 
     Attributes:
         walk: the shape inference with the tried size.
+        made: the layers that were added, without Constants.
     """
 
     def __init__(self, editing: Editing, axes: Mapping[Node, int]) -> None:
         self._editing, self._axes = editing, axes
         self.walk = ShapeInference(tolerant=True)
+        self.made: set[Node] = set()
 
     def constant(self, array: np.ndarray, name: str, element: Element | None = None) -> Value:
         made = self._editing.add.constant(array, element, f"{name}/unfrozen")
@@ -37,6 +39,7 @@ class AddedLayers:
         """The output of a new layer; arrays become constants."""
         operands = [each if isinstance(each, Value) else self.constant(each, type.lower()) for each in inputs]
         made: Value = self._editing.add.emit(type, *operands, **attributes)
+        self.made.add(made.node)
         self.walk.node(made.node)
         return made
 

@@ -111,18 +111,20 @@ def test_indices_that_do_not_follow_are_refused() -> None:
         g.unfreeze("mask")
 
 
-def test_constants_of_which_indices_are_a_sum_follow_the_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows", [1, 2])
+def test_constants_of_which_indices_are_a_sum_follow_the_rows(rows: int, tmp_path: Path) -> None:
     """Rows begin at multiples of their length, to which columns are added when the model runs; the shape is read too."""
-    mask, columns = opset.parameter([2, 5], "f32", name="mask"), opset.parameter(["?"], "i64", name="columns")
-    indices = opset.add(opset.convert(columns, destination_type="i32"), np.array([[0], [5]], np.int32))
-    flat = opset.reshape(mask, np.array([10]), special_zero=False)
-    picked = opset.reshape(opset.gather(flat, indices, np.int64(0)), opset.shape_of(indices), special_zero=False)
-    model = irexec.Model([picked], [mask, columns])
+    mask, columns = opset.parameter([rows, 5], "f32", name="mask"), opset.parameter([1, "?"], "i64", name="columns")
+    indices = opset.add(opset.convert(columns, destination_type="i32"), np.arange(rows, dtype=np.int32)[:, None] * 5)
+    flat = opset.reshape(mask, np.array([rows * 5]), special_zero=False)
+    picked = [opset.gather(flat, indices, np.int64(0)) for _ in range(2)]
+    shape = opset.shape_of(indices)
+    model = irexec.Model([opset.reshape(each, shape, special_zero=False) for each in picked], [mask, columns])
     with model.edit() as g:
         g.unfreeze("mask")
         g.reshape({"mask": [3, 5]})
     values = np.random.default_rng(0).uniform(-1, 1, (3, 5)).astype(np.float32)
-    check_values(by_openvino(saved(model, tmp_path), [values, np.array([4, 0, 2])]), [values[:, [4, 0, 2]]])
+    check_values(by_openvino(saved(model, tmp_path), [values, np.array([[4, 0, 2]])]), [values[:, [4, 0, 2]]] * 2)
 
 
 @pytest.mark.parametrize("rows", [1, 2])
