@@ -260,10 +260,10 @@ NATIVE = (
         ("tests/backend/test_attention.py",),
     ),
     Mutation(
-        "a sink does not count for the maximum of the scores",
+        "a sink takes no part in the sum of the exponentials",
         f"{_SOURCE}/attention.c",
-        "    if (sink && !(*sink < highest)) highest = *sink;\n",
-        "",
+        "    return sink ? sum + exponential(spread(*sink - highest))[0] : sum;",
+        "    return sum;",
         ("tests/backend/test_attention.py",),
     ),
     Mutation(
