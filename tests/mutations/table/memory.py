@@ -122,7 +122,7 @@ MEMORY = (
     Mutation(
         "calls are recorded although arrays change from run to run",
         "irexec/runtime/arenas.py",
-        "fixed = all(slot < 0 or slots[slot] is not None for slot in (*step.inputs, *step.outputs))",
+        "fixed = all(slot < 0 or slots[slot] is not None for slot in (*arrays, *step.outputs))",
         "fixed = True",
         ("tests/runtime/test_session.py",),
         graphs=100,

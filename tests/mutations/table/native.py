@@ -255,15 +255,15 @@ NATIVE = (
     Mutation(
         "a row of causal attention does not see itself",
         f"{_SOURCE}/attention.c",
-        "for (i64 c = row + 1; c < columns; c++)",
-        "for (i64 c = row + (row > 0 ? 0 : 1); c < columns; c++)",
+        "larger(0, row + 1 - at->column)",
+        "larger(row ? 0 : 1, row - at->column)",
         ("tests/backend/test_attention.py",),
     ),
     Mutation(
         "a sink takes no part in the sum of the exponentials",
         f"{_SOURCE}/attention.c",
-        "    return sink ? sum + exponential(spread(*sink - highest))[0] : sum;",
-        "    return sum;",
+        "m->totals[r] = exponential(spread(sink - sink))[0];",
+        "m->totals[r] = 0.0f;",
         ("tests/backend/test_attention.py",),
     ),
     Mutation(
@@ -287,5 +287,19 @@ NATIVE = (
         "with_sign((a + shift) - shift, x)",
         "with_sign(__builtin_convertvector(__builtin_convertvector(a + 0.5f, vi), vf), x)",
         ("tests/backend/test_native_chains.py",),
+    ),
+    Mutation(
+        "attention to further columns forgets those before",
+        f"{_SOURCE}/attention.c",
+        "at->column ? load(sum + c) * factor + load(products + c) : load(products + c)",
+        "load(products + c) + 0.0f * factor",
+        ("tests/backend/test_attention.py",),
+    ),
+    Mutation(
+        "rows are appended to keys alone",
+        f"{_SOURCE}/attention.c",
+        "const i64 kind = block % 2, outer",
+        "const i64 kind = block % 1, outer",
+        ("tests/compile/test_fuse_caches.py",),
     ),
 )
