@@ -9,7 +9,6 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-from irexec.analysis.cost import LayerCosts
 from irexec.analysis.shape_inference import Inference
 from irexec.ir.dims import PartialShape
 from irexec.ir.graph import Graph
@@ -76,6 +75,9 @@ def _changes(
 def keeps_products(graph: Graph, known: Inference, partial: Inference) -> bool:
     """Whether every multiply-accumulate that one inference knows is known to another one, and few other elements are
     not."""
+    # Most runs do not need it, and would begin later.
+    from irexec.analysis.cost import LayerCosts
+
     before, after = LayerCosts(graph, known.facts), LayerCosts(graph, partial.facts)
     macs = lost = 0
     for node in before.layers:
