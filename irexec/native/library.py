@@ -34,6 +34,7 @@ class Library:
         vector: floats of a vector.
         call_words: 8-byte words of a call.
         sources: the number of the C sources that it was built from.
+        seats: helpers, at most.
     """
 
     def __init__(self, level: Level, path: Path) -> None:
@@ -46,6 +47,11 @@ class Library:
         self.stop = self._function("irx_stop", _ADDRESS, _SIZE)
         self.run = self._function("irx_run", _ADDRESS, _SIZE, _SIZE, _ADDRESS, _SIZE, gives=_SIZE)
         self.run_alone = self._function("irx_run_alone", _ADDRESS, _SIZE, _ADDRESS, _SIZE, gives=_SIZE)
+        self.seats: int = self._function("irx_seats", gives=_SIZE)()
+        self.clear_seats = self._function("irx_clear_seats")
+        self.serve = self._function("irx_serve", _SIZE, _SIZE)
+        self.hire = self._function("irx_hire", _ADDRESS, _SIZE, _SIZE, _SIZE, _ADDRESS)
+        self.dismiss = self._function("irx_dismiss", _ADDRESS)
 
     def _function(self, name: str, *types: type, gives: type | None = None) -> Callable[..., Any]:
         function = getattr(self._loaded, name)

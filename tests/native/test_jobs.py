@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -11,7 +13,9 @@ from ctypes import c_int64, c_void_p
 import numpy as np
 import pytest
 
+from irexec.backend.native.crew import Crew, crew
 from irexec.native.library import library
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the C kernels were not built")
 
@@ -122,3 +126,68 @@ def test_a_stopped_job_begins_no_further_block() -> None:
     ran.clear()
     job.run_alone()
     assert ran == EACH_ONCE
+
+
+def _run_hired(job: _Job, helpers: int, helps: Crew) -> int:
+    """A run with helpers; returns how many were given the job."""
+    hired = np.zeros(1 + 2 * job.library.seats, np.int64)
+    helps.hire(job.address, job.count, helpers, hired.ctypes.data)
+    count = int(hired[0])
+    job.run(0, 1_000_000)
+    job.library.dismiss(hired.ctypes.data)
+    assert hired[0] == 0
+    return count
+
+
+def test_helpers_run_each_block_once_with_scratch_of_their_own() -> None:
+    ran: list[tuple[int, int]] = []
+    scratch_of: dict[int, set[int]] = {}
+
+    def record(call: int, block: int, scratch: int) -> None:
+        ran.append((call, block))
+        scratch_of.setdefault(threading.get_ident(), set()).add(scratch)
+        time.sleep(0.001)
+
+    job = _Job(BLOCKS, record)
+    helped = 0
+    for _ in range(5):
+        ran.clear()
+        helped += _run_hired(job, 2, crew())
+        assert sorted(ran) == EACH_ONCE
+    assert helped and len(scratch_of) == 3
+    assert set().union(*scratch_of.values()) == {1000, 1064, 1128}
+
+
+def test_a_job_that_is_over_does_not_wait_for_helpers_that_have_not_come() -> None:
+    """The only helper is at work on another job."""
+    begun, ends = threading.Event(), threading.Event()
+
+    def record(call: int, block: int, scratch: int) -> None:
+        if scratch != 1000:
+            begun.set()
+            ends.wait(60)
+        elif block == 0:
+            begun.wait(60)
+
+    long, short = _Job([2], record), _Job(BLOCKS, lambda call, block, scratch: None)
+    other = threading.Thread(target=_run_hired, args=(long, 1, crew()))
+    other.start()
+    assert begun.wait(60)
+    before = len(crew()._called)
+    assert _run_hired(short, before, crew()) < before
+    ends.set()
+    other.join()
+
+
+def test_helpers_that_sleep_in_python_come_as_well() -> None:
+    """As on systems without futexes."""
+    code = """
+from irexec.backend.native import crew
+crew.STAYS = False
+from tests.native import test_jobs
+test_jobs.test_helpers_run_each_block_once_with_scratch_of_their_own()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr

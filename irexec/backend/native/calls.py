@@ -8,7 +8,6 @@ between; irexec/native/source/run.c has the other side.
 from __future__ import annotations
 
 import ctypes
-import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.kernel import Kernel, KernelContext, Order, Task
+from irexec.backend.native.crew import crew
 from irexec.backend.pool import Pool
 from irexec.dtypes.elements import F32
 from irexec.ir.facts import Fact
@@ -31,7 +31,6 @@ LOOK = 50_000_000
 Often enough for people, and seldom enough where many threads of Python must wait for the interpreter's lock.
 """
 
-_NEVER = -1
 _Position = ctypes.c_int64 * 2
 
 
@@ -223,6 +222,8 @@ class Job:
             address = self._library.address(call.function)
             row[:5] = address, ctypes.addressof(call.parameters), call.blocks, *call.scratch
         self._address = self._table.ctypes.data
+        self._hired = np.zeros(1 + 2 * self._library.seats, np.int64)
+        self._hired_at = self._hired.ctypes.data
         self.reached = 0
 
     def run(self, pool: Pool, *, alone: bool = False) -> None:
@@ -235,28 +236,24 @@ class Job:
         if alone or pool.threads == 1:
             self._run_alone()
         else:
-            self._run_on(pool)
+            self._run_on(pool.threads)
 
     def _run_alone(self) -> None:
         position = _Position()
         while not self._library.run_alone(self._address, self._count, ctypes.addressof(position), LOOK):
             self._look(position)
 
-    def _run_on(self, pool: Pool) -> None:
-        library, address, count, caller = self._library, self._address, self._count, threading.get_ident()
-
-        def take_part(thread: int, _: int) -> None:
-            # Only the calling thread has a limit of time, and only the main thread is interrupted.
-            look, position = LOOK if threading.get_ident() == caller else _NEVER, _Position()
-            try:
-                while not library.run(address, count, thread, ctypes.addressof(position), look):
-                    self._look(position)
-            except BaseException:
-                library.stop(address, count)
-                raise
-
-        library.reset(address, count)
-        pool.run(pool.threads, take_part)
+    def _run_on(self, threads: int) -> None:
+        library, position = self._library, _Position()
+        try:
+            crew().hire(self._address, self._count, threads - 1, self._hired_at)
+            while not library.run(self._address, self._count, 0, ctypes.addressof(position), LOOK):
+                self._look(position)
+        except BaseException:
+            library.stop(self._address, self._count)
+            raise
+        finally:
+            library.dismiss(self._hired_at)
 
     def _look(self, position: ctypes.Array) -> None:
         self.reached = self._owners[position[0]]

@@ -4,7 +4,9 @@
  * blocks that others claimed are done. A thread that comes late finds fewer blocks, and one that never comes is never
  * waited for. Waiting is a bounded spin and then a sleep, so that a core that somebody else needs is given up. The
  * thread that has to look at limits of time and at interruptions leaves the job now and then, and goes on with it.
+ * Helpers wait in the library for jobs, so that a job begins and ends without the interpreter's lock.
  */
+#define _GNU_SOURCE
 #include "irx.h"
 #include <stdatomic.h>
 #include <time.h>
@@ -12,6 +14,7 @@
 #include <windows.h>
 #elif defined(__linux__)
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #else
@@ -32,7 +35,7 @@ typedef struct {
     _Atomic int waiting;
     char pad2[LINE - 12];
     _Atomic i64 done;
-    _Atomic int word; /* is 1 once all blocks are done: threads sleep on it */
+    _Atomic unsigned word; /* is 1 once all blocks are done: threads sleep on it */
     char pad3[LINE - 12];
 } call;
 
@@ -47,37 +50,52 @@ INLINE void relax(void)
 #endif
 }
 
-static void sleep_until_done(call *c)
+/* Sleeps while the word has this value; elsewhere than on Linux for a moment. */
+static void sleep_on(_Atomic unsigned *word, unsigned value)
 {
 #if defined(__linux__)
-    atomic_fetch_add(&c->waiting, 1);
-    while (!atomic_load(&c->word)) syscall(SYS_futex, &c->word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 #elif defined(_WIN32)
-    while (!atomic_load(&c->word)) Sleep(0);
+    (void)word, (void)value;
+    Sleep(0);
 #else
-    while (!atomic_load(&c->word)) {
-        struct timespec time = {0, 30000};
-        nanosleep(&time, NULL);
-    }
+    (void)word, (void)value;
+    struct timespec time = {0, 30000};
+    nanosleep(&time, NULL);
 #endif
 }
 
-static void wake(call *c)
+static void wake_all(_Atomic unsigned *word)
+{
+#if defined(__linux__)
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+#else
+    (void)word;
+#endif
+}
+
+/* Whether the word changes from a value within a short spin. */
+static int changes_soon(_Atomic unsigned *word, unsigned value)
+{
+    for (int i = 0; i < SPINS; i++) {
+        if (atomic_load_explicit(word, memory_order_acquire) != value) return 1;
+        relax();
+    }
+    return 0;
+}
+
+static void finish(call *c)
 {
     atomic_store(&c->word, 1);
-#if defined(__linux__)
-    if (atomic_load(&c->waiting)) syscall(SYS_futex, &c->word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
-#endif
+    if (atomic_load(&c->waiting)) wake_all(&c->word);
 }
 
 /* Word alone is looked at: it is set by the thread that computes the last block, and by a stop. */
 static void wait(call *c)
 {
-    for (int i = 0; i < SPINS; i++) {
-        if (atomic_load_explicit(&c->word, memory_order_acquire)) return;
-        relax();
-    }
-    sleep_until_done(c);
+    if (changes_soon(&c->word, 0)) return;
+    atomic_fetch_add(&c->waiting, 1);
+    while (!atomic_load(&c->word)) sleep_on(&c->word, 0);
 }
 
 /* Nanoseconds of a clock that only goes forward. */
@@ -130,14 +148,15 @@ EXPORT void irx_stop(call *calls, i64 count)
 {
     for (call *c = calls; c < calls + count; c++) {
         atomic_store(&c->next, c->blocks);
-        wake(c);
+        finish(c);
     }
 }
 
 /* Takes part in a job as the thread of this number, from call *position on; position is 0 at first.
  *
  * Returns 1 once all blocks of all calls are done, or the job was stopped. Returns 0 after the nanoseconds, between two
- * blocks, and is called again with the position that it wrote; a negative number is for no such end.
+ * blocks, and is called again with the position that it wrote. A negative number is for helpers, for which there is no
+ * such end; they do not wait for the last blocks of others.
  */
 EXPORT i64 irx_run(call *calls, i64 count, i64 thread, i64 *position, i64 nanoseconds)
 {
@@ -153,8 +172,8 @@ EXPORT i64 irx_run(call *calls, i64 count, i64 thread, i64 *position, i64 nanose
             own++;
             over = is_over(&current);
         }
-        if (own && atomic_fetch_add_explicit(&c->done, own, memory_order_acq_rel) + own == c->blocks) wake(c);
-        else if (!over) wait(c);
+        if (own && atomic_fetch_add_explicit(&c->done, own, memory_order_acq_rel) + own == c->blocks) finish(c);
+        else if (!over && (c + 1 < calls + count || current.end != NEVER)) wait(c);
         if (over) {
             *position = c - calls;
             return 0;
@@ -183,6 +202,119 @@ EXPORT i64 irx_run_alone(call *calls, i64 count, i64 *position, i64 nanoseconds)
         block = 0;
     }
     return 1;
+}
+
+/* The place of one helper. The two lowest bits of its state are one of the names below, the others count its jobs. */
+typedef struct {
+    _Atomic unsigned state;
+    _Atomic int asleep, awaited; /* whether the helper, or who gave it a job, sleeps on the state */
+    int helper, avoided; /* the helper's number in the system, and the core that it keeps off */
+    call *calls;
+    i64 count, thread;
+    char pad[2 * LINE - 48];
+} seat;
+
+/* CHOSEN while a job is written down, GIVEN until the helper sees it. */
+enum { IDLE, CHOSEN, GIVEN, WORKING, NAMES };
+enum { SEATS = 64 };
+
+static _Alignas(2 * LINE) seat seats[SEATS];
+
+EXPORT i64 irx_seats(void) { return SEATS; }
+
+/* Makes all seats those of helpers that are still to come, as in the child after a fork. */
+EXPORT void irx_clear_seats(void)
+{
+    for (seat *s = seats; s < seats + SEATS; s++) {
+        atomic_store(&s->state, IDLE);
+        atomic_store(&s->asleep, 0);
+        s->avoided = -1;
+    }
+}
+
+/* Helps with the jobs that are given to a seat. Between them the helper spins shortly, then sleeps: here if it `stays` and
+ * the system can wake it, else it returns, and comes again when it is called.
+ */
+EXPORT void irx_serve(i64 index, i64 stays)
+{
+    seat *s = seats + index;
+#if defined(__linux__)
+    s->helper = (int)syscall(SYS_gettid);
+#else
+    stays = 0;
+#endif
+    for (;;) {
+        unsigned state = atomic_load(&s->state);
+        if (state % NAMES == GIVEN && atomic_compare_exchange_strong(&s->state, &state, state - GIVEN + WORKING)) {
+            i64 position = 0;
+            irx_run(s->calls, s->count, s->thread, &position, NEVER);
+            atomic_store(&s->state, state - GIVEN + IDLE);
+            if (atomic_load(&s->awaited)) wake_all(&s->state);
+        } else if (!changes_soon(&s->state, state)) {
+            if (!stays) return;
+            atomic_store(&s->asleep, 1);
+            sleep_on(&s->state, state);
+            atomic_store(&s->asleep, 0);
+        }
+    }
+}
+
+/* Keeps a helper off the core of the calling thread, if there are others for all helpers: woken there, it would wait until
+ * the caller has finished.
+ */
+static void keep_apart(seat *s, i64 helpers)
+{
+#if defined(__linux__)
+    cpu_set_t cores;
+    const int own = sched_getcpu();
+    if (own < 0 || own == s->avoided || sched_getaffinity(0, sizeof cores, &cores)) return;
+    CPU_CLR(own, &cores);
+    if (CPU_COUNT(&cores) < helpers) return;
+    sched_setaffinity(s->helper, sizeof cores, &cores);
+    s->avoided = own;
+#else
+    (void)s, (void)helpers;
+#endif
+}
+
+/* Makes a job ready, and gives it to up to `wanted` idle helpers of the first `served` seats, as its threads 1, 2, ...
+ * Writes how many they are, then the seat and the state of each.
+ */
+EXPORT void irx_hire(call *calls, i64 count, i64 wanted, i64 served, i64 *hired)
+{
+    irx_reset(calls, count);
+    for (seat *s = seats; s < seats + served && *hired < wanted; s++) {
+        unsigned state = atomic_load(&s->state);
+        if (state % NAMES != IDLE) continue;
+        const unsigned given = state + NAMES + GIVEN;
+        if (!atomic_compare_exchange_strong(&s->state, &state, state + NAMES + CHOSEN)) continue;
+        hired[2 * *hired + 1] = s - seats;
+        hired[2 * *hired + 2] = given;
+        s->calls = calls;
+        s->count = count;
+        s->thread = ++*hired;
+        atomic_store(&s->state, given);
+        if (atomic_load(&s->asleep)) {
+            keep_apart(s, wanted);
+            wake_all(&s->state);
+        }
+    }
+}
+
+/* Returns once no helper is at work on the job that it was hired for; one that did not come is not waited for. */
+EXPORT void irx_dismiss(i64 *hired)
+{
+    for (i64 i = 0; i < *hired; i++) {
+        seat *s = seats + hired[2 * i + 1];
+        unsigned given = (unsigned)hired[2 * i + 2];
+        const unsigned working = given - GIVEN + WORKING;
+        if (atomic_compare_exchange_strong(&s->state, &given, given - GIVEN + IDLE)) continue;
+        if (given != working || changes_soon(&s->state, working)) continue;
+        atomic_store(&s->awaited, 1);
+        while (atomic_load(&s->state) == working) sleep_on(&s->state, working);
+        atomic_store(&s->awaited, 0);
+    }
+    *hired = 0;
 }
 
 EXPORT i64 irx_vector(void) { return VECTOR; }

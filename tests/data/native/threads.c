@@ -1,6 +1,7 @@
 /* Threads on one job of run.c, for the thread sanitizer: each block adds to what the call before it wrote, so that a
  * barrier that lets a thread through too early is a race and a wrong sum. Threads come late, some jobs are stopped, and
- * the first thread leaves the job and goes on with it, as the caller in Python does.
+ * the first thread leaves the job and goes on with it, as the caller in Python does. In every second run the other threads
+ * are helpers that serve all jobs.
  */
 #include "irx.h"
 #include <pthread.h>
@@ -8,13 +9,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { CALLS = 40, BLOCKS = 64, THREADS = 6, JOBS = 3, RUNS = 60, LINE = 64 };
+enum { CALLS = 40, BLOCKS = 64, THREADS = 6, JOBS = 3, RUNS = 60, LINE = 64, HELPERS = 4 };
 
 i64 irx_call_size(void);
 void irx_reset(void *calls, i64 count);
 void irx_stop(void *calls, i64 count);
 i64 irx_run(void *calls, i64 count, i64 thread, i64 *position, i64 nanoseconds);
 i64 irx_run_alone(void *calls, i64 count, i64 *position, i64 nanoseconds);
+void irx_clear_seats(void);
+void irx_serve(i64 index, i64 stays);
+void irx_hire(void *calls, i64 count, i64 wanted, i64 served, i64 *hired);
+void irx_dismiss(i64 *hired);
 
 typedef struct {
     const i64 *from;
@@ -77,6 +82,34 @@ static i64 sum(const job *j)
     return total;
 }
 
+static void *serve(void *index)
+{
+    for (;;) irx_serve((i64)(intptr_t)index, (i64)(intptr_t)index % 2);
+    return NULL;
+}
+
+/* One run whose other threads are helpers. */
+static void run_hired(job *j)
+{
+    i64 hired[1 + 2 * THREADS] = {0};
+    member caller = {j, 0};
+    irx_hire(j->calls, CALLS, HELPERS, HELPERS, hired);
+    take_part(&caller);
+    irx_dismiss(hired);
+}
+
+static void run_threads(job *j)
+{
+    pthread_t threads[THREADS];
+    member members[THREADS];
+    irx_reset(j->calls, CALLS);
+    for (i64 t = 0; t < THREADS; t++) {
+        members[t] = (member){j, t};
+        pthread_create(&threads[t], NULL, take_part, &members[t]);
+    }
+    for (i64 t = 0; t < THREADS; t++) pthread_join(threads[t], NULL);
+}
+
 static void *run_job(void *given)
 {
     job *j = given;
@@ -84,17 +117,11 @@ static void *run_job(void *given)
     while (!irx_run_alone(j->calls, CALLS, position, 0)) continue;
     const i64 expected = sum(j);
     for (int run = 0; run < RUNS; run++) {
-        pthread_t threads[THREADS];
-        member members[THREADS];
         j->stops = run % 5 == 4;
         j->late = run % 3 == 2;
         memset(j->values + BLOCKS, 0, CALLS * BLOCKS * sizeof(i64));
-        irx_reset(j->calls, CALLS);
-        for (i64 t = 0; t < THREADS; t++) {
-            members[t] = (member){j, t};
-            pthread_create(&threads[t], NULL, take_part, &members[t]);
-        }
-        for (i64 t = 0; t < THREADS; t++) pthread_join(threads[t], NULL);
+        if (run % 2) run_hired(j);
+        else run_threads(j);
         if (!j->stops && sum(j) != expected) {
             printf("run %d: a wrong sum\n", run);
             exit(1);
@@ -107,6 +134,11 @@ int main(void)
 {
     pthread_t threads[JOBS];
     static job jobs[JOBS];
+    irx_clear_seats();
+    for (i64 i = 0; i < HELPERS; i++) {
+        pthread_t helper;
+        pthread_create(&helper, NULL, serve, (void *)(intptr_t)i);
+    }
     for (int i = 0; i < JOBS; i++) {
         set_up(&jobs[i]);
         pthread_create(&threads[i], NULL, run_job, &jobs[i]);
