@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ import numpy as np
 
 from irexec.backend.constants import ConstantSource
 from irexec.backend.kernel import Kernel, Order
+from irexec.backend.native.calls import NativeKernel
 from irexec.backend.scratch import Workspace
 from irexec.compile.rewriting import Refusal
 from irexec.compile.storage.intervals import MemoryInterval
@@ -188,3 +190,8 @@ class Plan:
     views: tuple[Node, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     intervals: tuple[MemoryInterval, ...] = ()
+
+    @functools.cached_property
+    def calls_numpy(self) -> bool:
+        """Whether a step is not one of C kernels."""
+        return not all(isinstance(step.kernel, NativeKernel) for step in self.steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -75,7 +76,7 @@ def run(
         RunTimeoutError: it takes too long.
     """
     this = _Run(state, arenas, limits or RunLimits(arenas.memory), observer, watcher)
-    with set_for_run(), limited(this.limits):
+    with set_for_run() if plan.calls_numpy else contextlib.nullcontext(), limited(this.limits):
         return _targets(plan, inputs, this, copied=plan.copied)
 
 
@@ -132,8 +133,7 @@ class _Runner:
             self.limits.check_time(steps[position].node.name)
             self._complete(segment)
             segment.run()
-            for step in segment.steps:
-                self._free(step)
+            self._free(segment.frees)
             position += len(segment.steps)
 
     def _complete(self, segment: Segment) -> None:
@@ -177,10 +177,10 @@ class _Runner:
             _raise_located(step, arrays, error)
         for alias in step.aliases:
             slots[alias.slot] = alias.view(slots[alias.source])
-        self._free(step)
+        self._free(step.frees)
 
-    def _free(self, step: Step) -> None:
-        for slot in step.frees:
+    def _free(self, slots: Sequence[int]) -> None:
+        for slot in slots:
             self.slots[slot] = None
 
     def _call(self, step: Step, call: ReferenceCall, arrays: list[Any]) -> None:

@@ -47,15 +47,16 @@ def bind_inputs(ports: Sequence[Port], given: Inputs, *, allow_cast: bool = Fals
 def _pairs(ports: Sequence[Port], given: Inputs) -> list[tuple[Any, Any]]:
     if given is None:
         return []
-    if isinstance(given, Mapping):
-        return list(given.items())
     if isinstance(given, np.ndarray | np.generic | str | bytes | int | float):
         given = [given]
-    if not isinstance(given, Sequence):
-        raise InputError(
-            f"inputs are a {type(given).__name__}, expected a mapping, a sequence or one array: "
-            f"the model has {expected(ports)}"
-        )
+    if not isinstance(given, list | tuple):  # for which no abstract class has to be asked, in every run
+        if isinstance(given, dict | Mapping):
+            return list(given.items())
+        if not isinstance(given, Sequence):
+            raise InputError(
+                f"inputs are a {type(given).__name__}, expected a mapping, a sequence or one array: "
+                f"the model has {expected(ports)}"
+            )
     if len(given) > len(ports):
         raise InputError(f"{counted(len(given), 'input')} given, the model has {len(ports)}: {expected(ports)}")
     return list(enumerate(given))
@@ -98,7 +99,7 @@ def checked(port: Port, value: Any, kind: str = "input", *, allow_cast: bool = F
     """
     what = f"{kind} {port.name!r}"
     array = _array(what, port, value, allow_cast)
-    if not admits(port.shape, array.shape):
+    if array.shape != port.shape and not admits(port.shape, array.shape):
         raise InputError(f"{what} has shape {shape_text(array.shape)}, the model expects {port}")
     return array
 

@@ -21,11 +21,13 @@ class Segment:
 
     Attributes:
         steps: in order.
+        frees: the slots that hold nothing after the steps.
         late: functions that complete the parameters of a step for a run, each with its step; see Binding.late.
     """
 
     def __init__(self, steps: Sequence[Step], contexts: Sequence[KernelContext], slots: Sequence[Any]) -> None:
         self.steps = steps
+        self.frees = [slot for step in steps for slot in step.frees]
         self._pool = contexts[0].pool
         self._trials = ThreadTrials()
         bindings = []

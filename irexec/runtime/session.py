@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -126,5 +127,5 @@ class Session(Shown):
         planned = program.plan(tuple(array.shape for array in arrays), targets)
         if progress is not None:
             observer = progress_observer(planned, progress)
-        with one_blas_thread():
+        with one_blas_thread() if planned.calls_numpy else nullcontext():
             return run(planned, arrays, self.variables.arrays, program.arenas, observer, limits)

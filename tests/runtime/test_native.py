@@ -16,6 +16,7 @@ import pytest
 
 import irexec
 from irexec.native.library import library
+from irexec.runtime import execute, session
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the C kernels were not built")
@@ -207,3 +208,18 @@ def test_ctrl_c_ends_a_long_segment() -> None:
         compiled(inputs(128, 256))
     assert time.perf_counter() - sent[0] < 2
     thread.join()
+
+
+def test_only_plans_that_call_numpy_set_its_state_for_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    entered: list[str] = []
+
+    def recorded(name: str, context: Any) -> Any:
+        return lambda: entered.append(name) or context()
+
+    monkeypatch.setattr("irexec.runtime.session.one_blas_thread", recorded("blas", session.one_blas_thread))
+    monkeypatch.setattr("irexec.runtime.execute.set_for_run", recorded("ufuncs", execute.set_for_run))
+    for native, expected in ((True, []), (False, ["blas", "ufuncs"])):
+        compiled = irexec.compile_model(network(), native=native)
+        entered.clear()
+        compiled(inputs())
+        assert entered == expected

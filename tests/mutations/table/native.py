@@ -11,7 +11,7 @@ NATIVE = (
     Mutation(
         "a thread does not wait for the blocks of others",
         f"{_SOURCE}/run.c",
-        "        else if (!over) wait(c);\n",
+        "        else if (!over && (c + 1 < calls + count || current.end != NEVER)) wait(c);\n",
         "",
         ("tests/native/test_jobs.py",),
     ),
@@ -34,6 +34,13 @@ NATIVE = (
         f"{_SOURCE}/run.c",
         "c->scratch + thread * c->scratch_each",
         "c->scratch",
+        ("tests/native/test_jobs.py",),
+    ),
+    Mutation(
+        "the first helper has the number of the caller",
+        f"{_SOURCE}/run.c",
+        "s->thread = ++*hired;",
+        "s->thread = (*hired)++;",
         ("tests/native/test_jobs.py",),
     ),
     Mutation(
