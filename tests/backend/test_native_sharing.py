@@ -7,7 +7,7 @@ import pytest
 
 import irexec
 from irexec.backend.native.panels import Cut
-from irexec.backend.native.sharing import blocks_for
+from irexec.backend.native.sharing import blocks_for, imbalance
 from irexec.native.library import library
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the C kernels were not built")
@@ -20,7 +20,7 @@ def test_threads_share_the_products_of_small_networks_equally(rows: int, inputs:
     """Layers of MobileNetV2; of each, the second thread would have had nothing or a third."""
     for threads in (2, 3):
         cut = Cut.of(1, rows, 1, inputs, outputs, threads)
-        assert cut.rows * cut.panels % threads == 0
+        assert imbalance(cut.rows * cut.panels, threads) < 1.1
 
 
 def test_blocks_are_as_many_for_each_thread() -> None:
@@ -41,7 +41,10 @@ def test_shares_do_not_change_values(height: int, width: int, outputs: int) -> N
     )  # fmt: skip
     builder.result(made)
     model = builder.model()
-    alone = irexec.compile_model(model, threads=1)([x])[0]
+    compiled = irexec.compile_model(model, threads=1)
+    if not compiled.plan.native:
+        pytest.skip("NumPy is estimated to be faster")
+    alone = compiled([x])[0]
     expected = np.einsum("oc,chw->ohw", kernel[:, :, 0, 0].astype(np.float64), x[0])
     np.testing.assert_allclose(alone[0], expected, rtol=1e-4, atol=1e-4)
     for threads in (2, 3, 5):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.backend.native.calls import loaded
-from irexec.backend.native.sharing import blocks_for
+from irexec.backend.native.sharing import blocks_for, imbalance
 from irexec.backend.native.windows import most_rows
 
 # Time of a panel of 1, 2 and 3 vectors relative to its columns, by the size of a vector: narrow tiles read more than
@@ -16,6 +16,8 @@ from irexec.backend.native.windows import most_rows
 _TIME = {16: (1.45, 1.08, 1.0), 8: (1.3, 1.01, 1.0), 4: (1.25, 1.0, 1.1)}
 # GFLOP/s of products on one thread by the size of a vector, as chosen against those of BLAS in backend/products.py.
 _RATE = {16: 180.0, 8: 97.0, 4: 30.0}
+# Nanoseconds to read a weight, of which all but the first few layers find none in the second-level cache.
+_READ = 0.12
 # Rows of a tile, at most.
 _LEAST_ROWS = 8
 
@@ -60,7 +62,7 @@ def product_cost(rows: int, depth: int, columns: int) -> float:
     """Estimated nanoseconds of a product with packed weights on one thread."""
     vector = loaded().vector
     work = _time(-(-columns // vector), panel_of(columns)) * vector * depth
-    return 2 * work * rows / _RATE[vector] + work * 0.05 + rows * columns * 0.05 + 400
+    return 2 * work * rows / _RATE[vector] + work * _READ + rows * columns * 0.05 + 400
 
 
 @dataclass(frozen=True)
@@ -72,18 +74,22 @@ class Cut:
 
     @staticmethod
     def of(images: int, rows: int, taps: int, depth: int, columns: int, threads: int) -> Cut:
-        """The cut of ``images`` products (rows, taps * depth) by (taps * depth, columns).
-
-        Panels are shared where the weights are larger than the data: then each thread reads a part of the weights.
-        """
+        """The cut of ``images`` products (rows, taps * depth) by (taps * depth, columns): shares are equal, and blocks
+        read as little as possible."""
         inner = taps * depth
-        panels = -(-columns // (panel_of(columns) * loaded().vector))
-        wanted = -(-blocks_for(images * product_cost(rows, inner, columns), threads) // images)
-        least = -(-rows // most_rows(taps, inner))
-        if wanted > 1 and inner * columns > rows * depth and (panels % wanted == 0 or panels > 4 * wanted):
-            return Cut(least, wanted)
-        parts = wanted * -(-least // wanted)
-        return Cut(max(least, min(parts, -(-rows // _LEAST_ROWS))), 1)
+        work = product_cost(rows, inner, columns)
+        wanted = -(-blocks_for(images * work, threads) // images)
+        tiles, panels = -(-rows // _LEAST_ROWS), -(-columns // (panel_of(columns) * loaded().vector))
+        least = min(tiles, -(-rows // most_rows(taps, inner)))
+
+        def cost(cut: Cut) -> float:
+            largest = imbalance(tiles, cut.rows) * imbalance(panels, cut.panels)
+            blocks = images * cut.rows * cut.panels
+            read = cut.panels * rows * depth + cut.rows * columns * inner
+            return work * largest * imbalance(blocks, threads) + _READ * read / threads
+
+        row_parts = range(least, max(least, min(tiles, wanted)) + 1)
+        return min((Cut(parts, min(panels, -(-wanted // parts))) for parts in row_parts), key=cost)
 
     def block_rows(self, rows: int) -> int:
         """Rows of a block, at most: parts differ by a tile."""

@@ -19,5 +19,5 @@ def blocks_for(nanoseconds: float, threads: int) -> int:
 
 
 def imbalance(units: int, parts: int) -> float:
-    """The largest of so many parts of units, relative to an equal one."""
+    """The largest of so many parts of units, of which each is whole, relative to an equal one."""
     return -(-units // parts) * parts / units

@@ -57,6 +57,26 @@ static micro *const several[] = {micro_8_1, micro_4_2, micro_4_3};
 static const i64 rows_of_tile[] = {8, 4, 4};
 #endif
 
+/* Panels that one row is multiplied by at once: the sums of one panel are so few that each would wait for the last. */
+enum { PANELS = 4 };
+#define MICRO_ROW(V)                                                                                                  \
+    static void micro_row_##V(const sums *p, const float *const *table, i64 pitch, const float *b, i64 panel,         \
+                              const float *bias, float *to)                                                           \
+    {                                                                                                                 \
+        const vf low = spread((float)p->low), high = spread((float)p->high);                                          \
+        vf sum[PANELS * V];                                                                                           \
+        EACH_SUM(PANELS, V) sum[i] = load(bias + i * VECTOR);                                                         \
+        for (i64 tap = 0; tap < p->taps; tap++, table += pitch)                                                       \
+            for (i64 k = 0; k < p->depth; k++, b += V * VECTOR)                                                       \
+                EACH_SUM(PANELS, V) sum[i] += load(b + i / V * panel + i % V * VECTOR) * (*table)[k];                 \
+        EACH_SUM(PANELS, V) store(to + i * VECTOR, clamped(sum[i], low, high));                                       \
+    }
+MICRO_ROW(1)
+MICRO_ROW(2)
+MICRO_ROW(3)
+typedef void micro_row(const sums *, const float *const *, i64, const float *, i64, const float *, float *);
+static micro_row *const rows_by_panels[] = {micro_row_1, micro_row_2, micro_row_3};
+
 /* Packs a panel of a matrix (depth, columns) of any strides, padded with zeros to whole vectors. */
 INLINE void pack_panel(const float *from, i64 row, i64 column, i64 depth, i64 columns, float *out)
 {

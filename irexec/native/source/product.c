@@ -49,27 +49,46 @@ static void multiply_panel(const product *p, place at, i64 vectors, const float 
     }
 }
 
+/* One row by PANELS whole panels. */
+static void multiply_row(const product *p, place at, const float *b, const float **table, i64 pitch)
+{
+    float tile[PANELS * 3 * VECTOR] __attribute__((aligned(64))), bias[PANELS * 3 * VECTOR] = {0};
+    const sums s = {taps_of(&p->window), p->depth, p->low, p->high};
+    const i64 width = p->panel * VECTOR;
+    at.rows = 1;
+    at.columns = PANELS * width;
+    if (p->bias) memcpy(bias, p->bias + at.column, (size_t)at.columns * sizeof(float));
+    rows_by_panels[p->panel - 1](&s, table, pitch, b, s.taps * s.depth * width, bias, tile);
+    float *out = p->out + at.image * p->out_image + at.row * p->out_row + at.column * p->out_column;
+    end_tile(p->after, &at, at.columns, tile, out, p->out_row, p->out_column);
+}
+
 /* Block: image, group, rows, panels, the last one changing fastest. Scratch: the table of a block of rows. */
 EXPORT void irx_product(const void *parameters, i64 block, char *scratch)
 {
     const product *p = parameters;
-    const i64 width = p->panel * VECTOR, panels = (p->columns + width - 1) / width;
+    const i64 width = p->panel * VECTOR, panels = (p->columns + width - 1) / width, whole = p->columns / width;
     const i64 tile = rows_of_tile[p->panel - 1], tiles = (p->rows + tile - 1) / tile;
     const i64 panel_part = block % p->panel_parts, row_part = block / p->panel_parts % p->row_parts;
     block /= p->panel_parts * p->row_parts;
     const i64 group = block % p->groups, image = block / p->groups;
     const i64 row = start_of(row_part, p->row_parts, tiles) * tile;
     const i64 count = smaller(start_of(row_part + 1, p->row_parts, tiles) * tile, p->rows) - row, pitch = count + 8;
-    const i64 all = taps_of(&p->window) * p->depth;
-    const i64 padded = (p->columns + VECTOR - 1) / VECTOR * VECTOR;
+    const i64 all = taps_of(&p->window) * p->depth, padded = (p->columns + VECTOR - 1) / VECTOR * VECTOR;
+    const float *weights = p->weights + image * p->weights_image + group * padded * all;
     const float **table = (const float **)scratch;
     fill_table(&p->window, image, group * p->depth, row, count, pitch, table);
     const i64 last = start_of(panel_part + 1, p->panel_parts, panels);
-    for (i64 i = start_of(panel_part, p->panel_parts, panels); i < last; i++) {
-        const i64 start = i * width, columns = smaller(width, p->columns - start);
-        const place at = {image, row, group * p->columns + start, 0, columns};
-        const float *b = p->weights + image * p->weights_image + (group * padded + start) * all;
-        multiply_panel(p, at, (columns + VECTOR - 1) / VECTOR, b, table, pitch, count);
+    for (i64 i = start_of(panel_part, p->panel_parts, panels), together; i < last; i += together) {
+        together = count % tile == 1 && i + PANELS <= smaller(last, whole) ? PANELS : 1;
+        const i64 rows = together == 1 ? count : count - 1;
+        for (i64 start = i * width; rows && start < smaller(p->columns, (i + together) * width); start += width) {
+            const i64 columns = smaller(width, p->columns - start);
+            const place at = {image, row, group * p->columns + start, 0, columns};
+            multiply_panel(p, at, (columns + VECTOR - 1) / VECTOR, weights + start * all, table, pitch, rows);
+        }
+        const place end = {image, row + rows, group * p->columns + i * width, 0, 0};
+        if (together > 1) multiply_row(p, end, weights + i * width * all, table + rows, pitch);
     }
 }
 
