@@ -97,9 +97,9 @@ def _check(model: irexec.Model, state: tuple[bytes, bytes], editor: Editor, was_
 
 
 def _is_known(model: irexec.Model) -> bool:
-    """Whether a layer has a difference by which OpenVINO does not read a model."""
+    """Whether a layer has a difference by which OpenVINO does not read a model, or infers a shape that others refuse."""
     found = (DIFFERENCES.get(finding.code) for finding in irexec.validate(model, portability=True))
-    return any(row is not None and row.effect == "fails" and row.who != "CPU plugin" for row in found)
+    return any(row is not None and row.effect in ("fails", "shape") and row.who != "CPU plugin" for row in found)
 
 
 def _undo(model: irexec.Model, editor: Editor, states: list[Any], observer: Observer) -> None:
