@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -31,11 +32,11 @@ from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas
 from irexec.runtime.plans import PlanCache
 from irexec.runtime.variables import variables_of
-from irexec.runtime.varying_sizes import Shapes, VaryingSizes, keeps_products
 from irexec.runtime.weight_packing import WeightsMode, holding_of
 
 if TYPE_CHECKING:
     from irexec.compile.plan_report import PlanReport
+    from irexec.runtime.varying_sizes import Shapes, VaryingSizes
 
 Targets = tuple[Value, ...] | None
 InputShapes = tuple[tuple[int, ...], ...]
@@ -100,8 +101,6 @@ class Program:
         self.outputs: list[Port] = output_ports(self.model, self.inference.facts | given)
         self._is_static = all(_fact(self.inference, port).is_static for port in self.inputs)
         self._plans = PlanCache()
-        declared_shapes = [_fact(self.inference, port).shape for port in self.inputs]
-        self._sizes = VaryingSizes(declared_shapes, self._are_as_good)
         self.variables = variables_of(self.model, self.inference)
         if self._is_static and not tolerant:
             self.plan((), None)
@@ -165,13 +164,21 @@ class Program:
         planned: Shapes = () if self._is_static else shapes
         # The same inputs have the same plan, and the same bits, as long as it is stored.
         if not self._is_static and (shapes, targets) not in self._plans:
-            planned = self._sizes.planned(shapes)
+            planned = self._varying_sizes.planned(shapes)
         if not self._plans.is_worth_a_plan((planned, targets)):
             planned = ()
         return self._plans.get((planned, targets), lambda: self._make(planned, targets))
 
+    @functools.cached_property
+    def _varying_sizes(self) -> VaryingSizes:
+        from irexec.runtime.varying_sizes import VaryingSizes  # not for models of known sizes
+
+        return VaryingSizes([_fact(self.inference, port).shape for port in self.inputs], self._are_as_good)
+
     def _are_as_good(self, shapes: Shapes, partial: Shapes) -> bool:
         """Whether plans for inputs of partly known shapes are as good as those for known shapes."""
+        from irexec.runtime.varying_sizes import keeps_products
+
         try:
             return keeps_products(self.model, self.infer(shapes), self.infer(partial))
         except NodeError:

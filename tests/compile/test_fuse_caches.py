@@ -216,6 +216,24 @@ def test_a_state_that_is_set_is_not_written() -> None:
     np.testing.assert_allclose(results[1], again(following[1]), rtol=1e-5, atol=1e-5)
 
 
+def test_a_first_value_in_the_memory_of_an_input_is_not_extended_there() -> None:
+    """The input is so large that it is not copied to the arena."""
+    b, s = irexec.Builder("view"), Sizes(heads=2, key_heads=2, values=16, beams=False)
+    query, start = b.parameter("f32", (1, 2, 1, 16), "query"), b.parameter("f32", (1, 2, 10_000, 16), "start")
+    first, whole = b.emit("Slice", start, np.array([0]), np.array([3]), np.array([1]), np.array([2])), []
+    for name in "kv":
+        kind = {"variable_id": name, "variable_type": "f32", "variable_shape": "1,2,?,16"}
+        whole.append(b.emit("Concat", b.emit("ReadValue", first, version=6, **kind), query, axis=2))
+        b.emit("Assign", whole[-1], version=6, variable_id=name)
+    b.result(b.emit("ScaledDotProductAttention", query, *whole, causal=False), "out")
+    compiled = irexec.compile_model(b.model())
+    given = {"query": np.ones((1, 2, 1, 16), np.float32), "start": np.zeros((1, 2, 10_000, 16), np.float32)}
+    assert ALGORITHM in algorithms(compiled, given)
+    compiled(given)
+    assert not given["start"].any()
+    assert compiled.variables["k"].shape == (1, 2, 4, s.width)
+
+
 def test_a_run_that_fails_leaves_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
     s = Sizes()
     compiled, talk, expected = irexec.compile_model(model(s)), Conversation(s), Reference(s)

@@ -15,7 +15,6 @@ import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.registry import offers
-from irexec.compile.cached_attention import CACHED_ATTENTION
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.rewriting import Rewriting, created
 from irexec.compile.select import task_of
@@ -205,6 +204,8 @@ def _emit(graph: CompileGraph, rewriting: Rewriting, attention: Operation, key: 
         "causal": attention.attributes["causal"], "key_variable": key.variable, "value_variable": value.variable
     }  # fmt: skip
     origins = [key.read, value.read, key.concat, value.concat, key.assign, value.assign, attention]
+    from irexec.compile.cached_attention import CACHED_ATTENTION  # most models have no cache
+
     return created(graph, CACHED_ATTENTION, inputs, attributes, origins)
 
 

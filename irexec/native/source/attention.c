@@ -280,7 +280,7 @@ EXPORT void irx_attention(const void *parameters, i64 block, char *scratch)
 
 /* Rows that are appended to caches: of keys and values, each (outer, inner, rows, columns). */
 typedef struct {
-    matrices from[2], to[2];
+    matrices source[2], target[2];
     i64 inner, rows, columns[2];
 } append;
 
@@ -290,9 +290,9 @@ EXPORT void irx_append(const void *parameters, i64 block, char *scratch)
     (void)scratch;
     const append *p = parameters;
     const i64 kind = block % 2, outer = block / 2 / p->inner, inner = block / 2 % p->inner;
-    const float *from = matrix_of(&p->from[kind], outer, inner);
-    float *to = (float *)matrix_of(&p->to[kind], outer, inner);
+    const float *from = matrix_of(&p->source[kind], outer, inner);
+    float *to = (float *)matrix_of(&p->target[kind], outer, inner);
     for (i64 r = 0; r < p->rows; r++)
         for (i64 c = 0; c < p->columns[kind]; c++)
-            to[r * p->to[kind].row + c * p->to[kind].column] = from[r * p->from[kind].row + c * p->from[kind].column];
+            to[r * p->target[kind].row + c * p->target[kind].column] = from[r * p->source[kind].row + c * p->source[kind].column];
 }

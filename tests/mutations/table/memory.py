@@ -128,6 +128,27 @@ MEMORY = (
         graphs=100,
     ),
     Mutation(
+        "a cache is extended in the memory of its first value",
+        "irexec/backend/native/cached_attention.py",
+        "buffer = _buffer_of(before) if in_place else None",
+        "buffer = _buffer_of(before)",
+        ("tests/compile/test_fuse_caches.py",),
+    ),
+    Mutation(
+        "a cache keeps the length of its first run",
+        "irexec/backend/native/cached_attention.py",
+        "        parameters.columns = held[0].shape[2]\n",
+        "        parameters.columns = parameters.columns or held[0].shape[2]\n",
+        ("tests/compile/test_fuse_caches.py",),
+    ),
+    Mutation(
+        "sizes that a product needs stay unknown",
+        "irexec/runtime/varying_sizes.py",
+        "        if count and after.macs(node) is None:\n            return False\n",
+        "",
+        ("tests/runtime/test_varying_sizes.py",),
+    ),
+    Mutation(
         "calls on a copy that is made in each run are recorded",
         "irexec/backend/kernel.py",
         "        if not all(map(np.may_share_memory, arrays, made)):\n",
