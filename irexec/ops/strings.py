@@ -9,7 +9,7 @@ import numpy as np
 from irexec.dtypes.elements import I32, STRING, U8
 from irexec.dtypes.strings import encoded
 from irexec.errors import check
-from irexec.ir.dims import ANY, Size, meet_shapes
+from irexec.ir.dims import ANY, Size, high, meet_shapes
 from irexec.ir.facts import Fact
 from irexec.reference.limits import check_memory
 from irexec.schema.inputs import VECTOR, IntegerTensor, StringTensor, element_set
@@ -41,6 +41,13 @@ def string_tensor_pack_15(begins: IntegerTensor, ends: IntegerTensor, symbols: B
 @string_tensor_pack_15.shape_rule
 def _string_tensor_pack_15_facts(begins: Fact, ends: Fact, symbols: Fact) -> Fact:
     unify_elements(begins, ends)
+    count = None if not symbols.shape else high(symbols.shape[0])
+    for name, offsets in (("begins", begins.known), ("ends", ends.known)):
+        if offsets is not None and offsets.size and offsets.dtype != object:
+            check(int(offsets.min()) >= 0, f"{name} has {offsets.min()}, expected offsets of 0 and more")
+            check(
+                count is None or int(offsets.max()) <= count, f"{name} has {offsets.max()}, symbols has {count} bytes"
+            )
     return Fact(STRING, meet_shapes(begins.shape, ends.shape))
 
 
