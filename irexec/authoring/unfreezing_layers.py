@@ -31,6 +31,7 @@ class AddedLayers:
         self.made: set[Node] = set()
 
     def constant(self, array: np.ndarray, name: str, element: Element | None = None) -> Value:
+        """The output of a new Constant, whose name begins with ``name``."""
         made = self._editing.add.constant(array, element, f"{name}/unfrozen")
         self.walk.node(made.node)
         return made

@@ -70,25 +70,34 @@ def test_a_thread_that_looks_at_limits_of_time_runs_each_block_once_in_order() -
     assert ran == EACH_ONCE
 
 
-@pytest.mark.parametrize("nanoseconds", [-1, 0])
-def test_threads_run_each_block_once_with_scratch_of_their_own(nanoseconds: int) -> None:
-    ran: list[tuple[int, int]] = []
-    scratch_of: dict[int, set[int]] = {}
+class _Recorder:
+    """The blocks that ran, and the scratch of each thread."""
 
-    def record(call: int, block: int, scratch: int) -> None:
-        ran.append((call, block))
-        scratch_of.setdefault(threading.get_ident(), set()).add(scratch)
+    def __init__(self) -> None:
+        self.ran: list[tuple[int, int]] = []
+        self.scratch: dict[int, set[int]] = {}
+
+    def __call__(self, call: int, block: int, scratch: int) -> None:
+        self.ran.append((call, block))
+        self.scratch.setdefault(threading.get_ident(), set()).add(scratch)
         time.sleep(0.001)
 
-    job = _Job(BLOCKS, record)
-    threads = [threading.Thread(target=job.run, args=(i, nanoseconds)) for i in range(3)]
+
+def _run_on_threads(job: _Job, count: int, nanoseconds: int = -1) -> None:
+    threads = [threading.Thread(target=job.run, args=(i, nanoseconds)) for i in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(ran) == EACH_ONCE
-    found = [scratch for one in scratch_of.values() for scratch in one]
-    assert all(len(one) == 1 for one in scratch_of.values())
+
+
+@pytest.mark.parametrize("nanoseconds", [-1, 0])
+def test_threads_run_each_block_once_with_scratch_of_their_own(nanoseconds: int) -> None:
+    recorder = _Recorder()
+    _run_on_threads(_Job(BLOCKS, recorder), 3, nanoseconds)
+    assert sorted(recorder.ran) == EACH_ONCE
+    found = [scratch for one in recorder.scratch.values() for scratch in one]
+    assert all(len(one) == 1 for one in recorder.scratch.values())
     assert len(set(found)) == len(found) and set(found) <= {1000, 1064, 1128}
 
 
@@ -102,12 +111,7 @@ def test_a_call_begins_when_all_blocks_of_the_call_before_are_done() -> None:
         time.sleep(0.02 if block else 0.001)
         done.append(call)
 
-    job = _Job([2, 2, 2], record)
-    threads = [threading.Thread(target=job.run, args=(i,)) for i in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    _run_on_threads(_Job([2, 2, 2], record), 2)
     assert not late and sorted(done) == [0, 0, 1, 1, 2, 2]
 
 
@@ -140,22 +144,14 @@ def _run_hired(job: _Job, helpers: int, helps: Crew) -> int:
 
 
 def test_helpers_run_each_block_once_with_scratch_of_their_own() -> None:
-    ran: list[tuple[int, int]] = []
-    scratch_of: dict[int, set[int]] = {}
-
-    def record(call: int, block: int, scratch: int) -> None:
-        ran.append((call, block))
-        scratch_of.setdefault(threading.get_ident(), set()).add(scratch)
-        time.sleep(0.001)
-
-    job = _Job(BLOCKS, record)
-    helped = 0
+    recorder = _Recorder()
+    job, helped = _Job(BLOCKS, recorder), 0
     for _ in range(5):
-        ran.clear()
+        recorder.ran.clear()
         helped += _run_hired(job, 2, crew())
-        assert sorted(ran) == EACH_ONCE
-    assert helped and len(scratch_of) == 3
-    assert set().union(*scratch_of.values()) == {1000, 1064, 1128}
+        assert sorted(recorder.ran) == EACH_ONCE
+    assert helped and len(recorder.scratch) == 3
+    assert set().union(*recorder.scratch.values()) == {1000, 1064, 1128}
 
 
 def test_a_job_that_is_over_does_not_wait_for_helpers_that_have_not_come() -> None:

@@ -54,7 +54,8 @@ class NativeDepthwise(NativeKernel):
         self.reads = (0,)
         self.algorithm = "C, depthwise"
         *rows, taps = g.windows.kernel
-        self.workspace = 8 * math.prod(rows) * (2 + _PIXELS * max(taps, g.windows.strides[-1]) + taps)
+        # Two pointers for each row of the kernel, and as many as its pixels have taps, at strides of up to 2.
+        self.workspace = 8 * math.prod(rows) * (2 + max(_PIXELS * taps, 2 * (_PIXELS - 1) + taps))
 
     def pack(self, store: ConstantStore) -> None:
         assert self.source is not None, "weights are constants"

@@ -1,6 +1,6 @@
-/* Products of rows with compressed weights: integers of 4 or 8 bits with scales by group, or floats of 16 bits.
+/* Products of rows with compressed weights: integers of 4 or 8 bits with scales by group.
  *
- * Weights are packed in panels of two vectors of columns. A word of 32 bits has 8, 4 or 2 neighbours along the depth of
+ * Weights are packed in panels of two vectors of columns. A word of 32 bits has 8 or 4 neighbours along the depth of
  * one column, the first one in the lowest bits; a group begins with a new word. Integers of 4 bits are unsigned, those
  * of 8 bits signed. Their group has a scale and a zero point for each column: a weight is (integer - zero point) * scale.
  *
@@ -18,7 +18,7 @@ typedef struct {
     const float *x;
     i64 x_image, x_row;
     const int32_t *words; /* (panels, words of a column, WIDTH) */
-    const float *scales;  /* (panels, groups, WIDTH); null for floats */
+    const float *scales;  /* (panels, groups, WIDTH) */
     const float *zeros;   /* likewise, or null if all are 8 (integers of 4 bits) or 0 */
     const float *bias;    /* for each column, or null */
     float *out;
@@ -42,10 +42,9 @@ typedef uint32_t vu __attribute__((vector_size(VECTOR * 4)));
 INLINE vi word_of(const int32_t *p) { return *(const vi_unaligned *)p; }
 INLINE i64 words_of(i64 count, int bits) { return (count * bits + 31) / 32; }
 
-/* A weight as a float: position j of words. The exponent of a float of 16 bits is that of one of 32 bits minus 112. */
+/* A weight as a float: position j of words. */
 INLINE vf weight_of(vi words, int j, int bits)
 {
-    if (bits == 16) return (vf)(((j ? words : words << 16) >> 3) & (int32_t)0x8fffe000) * 0x1p112f;
     if (bits == 8) return __builtin_convertvector(words << (24 - 8 * j) >> 24, vf);
     return __builtin_convertvector((vi)((vu)words >> (4 * j)) & 15, vf);
 }
@@ -54,25 +53,25 @@ INLINE vf weight_of(vi words, int j, int bits)
 INLINE vf scaled_weight_of(vi words, int j, int bits)
 {
     if (bits == 8) return __builtin_convertvector(words << (24 - 8 * j) & (int32_t)0xff000000, vf);
-    if (bits == 4 && j < 7) return __builtin_convertvector(words & 15 << (4 * j), vf);
+    if (j < 7) return __builtin_convertvector(words & 15 << (4 * j), vf);
     return weight_of(words, j, bits);
 }
 
-INLINE float power_of(int j, int bits) { return bits == 8 ? 0x1p24f : bits == 4 && j < 7 ? (float)(1 << (4 * j)) : 1.0f; }
+INLINE float power_of(int j, int bits) { return bits == 8 ? 0x1p24f : j < 7 ? (float)(1 << (4 * j)) : 1.0f; }
 
 INLINE void next_group(group *g, i64 words)
 {
     g->words += words * WIDTH;
-    if (g->scales) g->scales += WIDTH;
+    g->scales += WIDTH;
     if (g->zeros) g->zeros += WIDTH;
 }
 
 /* The zero points and scales of a vector of columns. */
 INLINE vf zero_of(group g, int v, int bits)
 {
-    return bits < 16 && g.zeros ? load(g.zeros + v * VECTOR) : spread(bits == 4 ? 8.0f : 0.0f);
+    return g.zeros ? load(g.zeros + v * VECTOR) : spread(bits == 4 ? 8.0f : 0.0f);
 }
-INLINE vf scale_of(group g, int v, int bits) { return bits < 16 ? load(g.scales + v * VECTOR) : spread(1.0f); }
+INLINE vf scale_of(group g, int v) { return load(g.scales + v * VECTOR); }
 
 /* A row as multiply_row reads it, of whole words: what is behind a group is 0. */
 typedef struct {
@@ -112,7 +111,7 @@ INLINE int prepare_row(const compressed_product *p, const float *x, row to, int 
 INLINE void multiply_row(const compressed_product *p, group g, row x, float *sums, int bits)
 {
     vf total[2] = {load(sums), load(sums + VECTOR)};
-    const int each = 32 / bits, used = each < SUMS ? each : SUMS;
+    const int each = 32 / bits;
     const i64 words = words_of(p->group, bits);
     for (i64 k = 0; k < p->depth; k += p->group, next_group(&g, words)) {
         vf sum[SUMS][2] = {{{0}}};
@@ -126,11 +125,11 @@ INLINE void multiply_row(const compressed_product *p, group g, row x, float *sum
                     for (int v = 0; v < 2; v++)
                         sum[j % SUMS][v] += scaled_weight_of(word_of(word + v * VECTOR), j, bits) * x.values[j];
 #pragma GCC unroll 4
-            for (int j = 0; j < used && (bits == 4 || (bits == 8 && g.zeros)); j++)
+            for (int j = 0; j < SUMS && (bits == 4 || g.zeros); j++)
                 for (int v = 0; v < 2; v++) sum[j][v] += zero[v] * x.sums[j];
         }
         for (int v = 0; v < 2; v++)
-            total[v] += (sum[0][v] + sum[1][v] + sum[2][v] + sum[3][v]) * scale_of(g, v, bits);
+            total[v] += (sum[0][v] + sum[1][v] + sum[2][v] + sum[3][v]) * scale_of(g, v);
     }
     for (int v = 0; v < 2; v++) store(sums + v * VECTOR, total[v]);
 }
@@ -141,7 +140,7 @@ INLINE void unpack(group g, i64 first, i64 count, float *to, int bits)
     const int each = 32 / bits;
     const int32_t *word = g.words + first / each * WIDTH;
     for (int v = 0; v < 2; v++) {
-        const vf scale = scale_of(g, v, bits), zero = zero_of(g, v, bits);
+        const vf scale = scale_of(g, v), zero = zero_of(g, v, bits);
         const int32_t *from = word + v * VECTOR;
         float *out = to + v * VECTOR;
         i64 i = 0;
@@ -174,9 +173,8 @@ typedef struct {
 
 KIND(4)
 KIND(8)
-KIND(16)
 
-static kind kind_of(const compressed_product *p) { return p->bits == 4 ? kind_4 : p->bits == 8 ? kind_8 : kind_16; }
+static kind kind_of(const compressed_product *p) { return p->bits == 4 ? kind_4 : kind_8; }
 
 /* Adds the products of R rows with `depth` unpacked rows of weights to the sums. */
 #define MICRO(R)                                                                                                      \

@@ -33,7 +33,7 @@ static void fill_row(const windows *w, const float *base, const i64 at[3], i64 c
             for (i64 c = 0; c < w->kernel[2]; c++, table += pitch) {
                 /* The pixels begin .. end - 1 have this tap in the data. */
                 const i64 x = at[2] * step - w->pads[2] + c * w->dilations[2];
-                const i64 begin = smaller(count, x < 0 ? (step - 1 - x) / step : 0);
+                const i64 begin = smaller(count, x < 0 ? (-1 - x) / step + 1 : 0);
                 const i64 end = inside && x < size ? smaller(count, (size - 1 - x) / step + 1) : begin;
                 for (i64 i = 0; i < begin; i++) table[i] = w->zeros;
                 for (i64 i = begin; i < end; i++) table[i] = row + (x + i * step) * w->data_strides[2];
