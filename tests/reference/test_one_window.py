@@ -67,3 +67,13 @@ def test_one_window_of_one_point_along_an_axis(strides: tuple[int, int], optimiz
     found = _results("Convolution", [WEIGHTS[:, :, :1, :1]], optimize, ONE_WINDOW | {"strides": strides}, native)
     expected = np.einsum("nchw,oc->nohw", X[:, :, :: strides[0], :: strides[1]], WEIGHTS[:, :, 0, 0])
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("optimize", "native"), [(True, True), (True, False), (False, False)])
+def test_one_window_that_begins_in_the_padding(optimize: bool, native: bool) -> None:
+    """Its last tap alone lies in the data."""
+    padded = ONE_WINDOW | {"pads_begin": (2, 2)}
+    found = _results("Convolution", [WEIGHTS], optimize, padded, native)
+    np.testing.assert_array_equal(found[0, :, 0, 0], WEIGHTS[:, :, 2, 2] @ X[0, :, 0, 0])
+    grouped = _results("GroupConvolution", [WEIGHTS[:, None, :1]], optimize, padded, native)
+    np.testing.assert_array_equal(grouped[0, :, 0, 0], WEIGHTS[:, 0, 2, 2] * X[0, :, 0, 0])
