@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from irexec import errors
@@ -27,11 +27,21 @@ class LineProcess:
         arguments: of ``main``.
         name: its name in messages.
         prepare: called in the new process before anything else, where the system can do that.
+        command: the program and arguments to run instead of a module of this Python.
+        environment: the environment variables of the process; those of this one unless given.
     """
 
-    def __init__(self, module: str, *arguments: str, name: str, prepare: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        module: str,
+        *arguments: str,
+        name: str,
+        prepare: Callable[[], None] | None = None,
+        command: Sequence[str] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._name = name
-        command = [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), module, *arguments]
+        command = command or [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), module, *arguments]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -39,6 +49,7 @@ class LineProcess:
             stderr=subprocess.DEVNULL,
             text=True,
             preexec_fn=prepare,
+            env=environment,
         )
         self._timed_out = False
 
