@@ -68,7 +68,9 @@ def write(net: Network, folder: Path) -> tuple[Path, Path]:
     return xml, binary
 
 
-def answers(net: Network, engines: Mapping[str, InferenceEngine], folder: Path) -> tuple[dict[str, Outputs], dict[str, str]]:
+def answers(
+    net: Network, engines: Mapping[str, InferenceEngine], folder: Path
+) -> tuple[dict[str, Outputs], dict[str, str]]:
     """The outputs of each release that is to run the network, and the reasons of those that refuse it."""
     xml, binary = write(net, folder)
     found: dict[str, Outputs] = {}

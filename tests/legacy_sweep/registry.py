@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def shape_of(net: Network, rank: int, low: int = 1, high: int = 6) -> Shape:
     return tuple(int(size) for size in net.rng.integers(low, high + 1, rank))
 
 
-def pick(net: Network, *choices: object) -> object:
+def pick(net: Network, *choices: Any) -> Any:
     """One of the choices."""
     return choices[int(net.rng.integers(len(choices)))]
 

@@ -35,8 +35,6 @@ def prior_box(net: Network) -> None:
     scale_all = chance(net, 0.8)
     if net.version >= 6 and (not scale_all or chance(net, 0.3)):
         data["scale_all_sizes"] = int(scale_all)
-        if not scale_all:
-            count = 1 + len(ratios) * (1 + flip) + len(maxima) if False else count
     if net.version < 6:
         data |= {"step_h": 0, "step_w": 0, "img_size": 0, "img_h": 0, "img_w": 0} if chance(net) else {}
     x = net.input(values(net, (1, 2, *layer)))
@@ -48,9 +46,10 @@ def prior_box(net: Network) -> None:
 def prior_box_clustered(net: Network) -> None:
     layer, image = shape_of(net, 2, 1, 4), (size(net, 20, 60), size(net, 20, 60))
     count = size(net, 1, 4)
+    # With other than four variances the engines leave part of the output unwritten.
     data: dict[str, Any] = {
         "width": values(net, (count,), 4, 30), "height": values(net, (count,), 4, 30), "flip": size(net, 0, 1),
-        "clip": size(net, 0, 1), "variance": pick(net, [0.1, 0.1, 0.2, 0.2], [0.1], ""), "offset": pick(net, 0.5, 0.0),
+        "clip": size(net, 0, 1), "variance": [0.1, 0.1, 0.2, 0.3], "offset": pick(net, 0.5, 0.0),
     }  # fmt: skip
     data |= pick(net, {"step": 0.0}, {"step": 8.0}, {"step_h": 4.0, "step_w": 8.0}, {})
     data |= pick(net, {}, {}, {"img_h": 50, "img_w": 40})
@@ -70,7 +69,15 @@ def detection_output(net: Network) -> None:
         "confidence_threshold": pick(net, 0.01, 0.3), "code_type": pick(net, "caffe.PriorBoxParameter.CENTER_SIZE", "caffe.PriorBoxParameter.CORNER"),
     }  # fmt: skip
     if chance(net, 0.4):
-        data |= {"eta": 1.0, "height": 0, "height_scale": 0, "input_height": 1, "input_width": 1, "interp_mode": "", "name_size_file": ""}
+        data |= {
+            "eta": 1.0,
+            "height": 0,
+            "height_scale": 0,
+            "input_height": 1,
+            "input_width": 1,
+            "interp_mode": "",
+            "name_size_file": "",
+        }
     normalized = chance(net, 0.7)
     if not normalized or chance(net):
         data["normalized"] = int(normalized)
@@ -105,7 +112,13 @@ def proposal(net: Network) -> None:
         "post_nms_topn": post, "ratio": ratios, "scale": scales,
     }  # fmt: skip
     if net.version >= 5 and chance(net, 0.5):
-        data |= {"box_coordinate_scale": 1.0, "box_size_scale": 1.0, "normalize": 0, "clip_before_nms": 1, "clip_after_nms": 0}
+        data |= {
+            "box_coordinate_scale": 1.0,
+            "box_size_scale": 1.0,
+            "normalize": 0,
+            "clip_before_nms": 1,
+            "clip_after_nms": 0,
+        }
         data |= pick(net, {}, {"framework": "tensorflow"}, {"normalize": 1}, {"clip_after_nms": 1})
     count = height * width * anchors
     scores = (net.rng.permutation(2 * count) / (2 * count)).reshape(1, 2 * anchors, height, width)
@@ -176,7 +189,14 @@ def roi_feature_extractor(net: Network) -> None:
     count, channels, out = size(net, 1, 4), size(net, 1, 3), size(net, 1, 3)
     rois = boxes(net, (count,)) * 60
     maps = [net.input(values(net, (1, channels, n, n))) for n in (16, 8)]
-    data = {"distribute_rois_between_levels": 1, "image_id": 0, "output_size": out, "preserve_rois_order": 1, "pyramid_scales": [4, 8], "sampling_ratio": 2}
+    data = {
+        "distribute_rois_between_levels": 1,
+        "image_id": 0,
+        "output_size": out,
+        "preserve_rois_order": 1,
+        "pyramid_scales": [4, 8],
+        "sampling_ratio": 2,
+    }
     net.layer("ExperimentalDetectronROIFeatureExtractor", [net.input(rois), *maps], [(count, channels, out, out)], data)
 
 
@@ -186,7 +206,12 @@ def generate_proposals(net: Network) -> None:
     post = size(net, 2, 5)
     count = height * width * anchors
     scores = (net.rng.permutation(count) / count).reshape(anchors, height, width).astype(np.float32)
-    arrays = [np.array([100.0, 120.0, 1.0], np.float32), boxes(net, (count,)) * 100, values(net, (4 * anchors, height, width), -0.3, 0.3), scores]
+    arrays = [
+        np.array([100.0, 120.0, 1.0], np.float32),
+        boxes(net, (count,)) * 100,
+        values(net, (4 * anchors, height, width), -0.3, 0.3),
+        scores,
+    ]
     data = {"min_size": 0.0, "nms_threshold": 0.7, "post_nms_count": post, "pre_nms_count": 100}
     inputs = [net.input(a.astype(np.float32)) for a in arrays]
     net.layer("ExperimentalDetectronGenerateProposalsSingleImage", inputs, [(post, 4), (post,)], data)

@@ -18,7 +18,7 @@ _PLAIN = {
     "Acosh": (1.1, 4), "Asin": (-0.9, 0.9), "Asinh": (-3, 3), "Atan": (-3, 3), "Atanh": (-0.9, 0.9),
     "Ceil": (-3, 3), "Cos": (-3, 3), "Cosh": (-3, 3), "Erf": (-3, 3), "Floor": (-3, 3), "Log": (0.1, 5),
     "Neg": (-2, 2), "Reciprocal": (0.3, 3), "Sign": (-2, 2), "Sin": (-3, 3), "Sinh": (-3, 3), "Softplus": (-5, 5),
-    "Softsign": (-3, 3), "Tan": (-1.2, 1.2), "Not": (-2, 2), "Copy": (-2, 2),
+    "Softsign": (-3, 3), "Tan": (-1.2, 1.2), "Not": (-2, 2),
 }  # fmt: skip
 
 
@@ -31,7 +31,7 @@ def _plain(kind: str, low: float, high: float) -> None:
 
     make.__doc__ = f"{kind} of values from {low} to {high}."
     GENERATORS[kind] = make
-    VERSIONS[kind] = ANY if kind in ("Sigmoid", "TanH", "ReLU6", "Copy") else RECENT
+    VERSIONS[kind] = ANY if kind in ("Sigmoid", "TanH", "ReLU6") else RECENT
 
 
 for _kind, (_low, _high) in _PLAIN.items():
@@ -111,7 +111,17 @@ def activation(net: Network) -> None:
 
 
 _OF_TWO = ("sum", "mul", "prod", "max", "min", "sub", "div", "squared_diff", "pow")
-_TRUTHS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor")
+_TRUTHS = (
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+)
 
 
 @generates("Eltwise")
@@ -161,7 +171,7 @@ def scale_shift(net: Network) -> None:
 
 @generates("BatchNormalization")
 def batch_normalization(net: Network) -> None:
-    shape = shape_of(net, size(net, 2, 4))
+    shape = shape_of(net, 4)
     x = net.input(values(net, shape))
     blobs = {"weights": values(net, (shape[1],), 0.1, 2), "biases": values(net, (shape[1],))}
     net.layer("BatchNormalization", [x], [shape], {"epsilon": pick(net, 0.001, "1e-5", 0.1)}, blobs)
@@ -170,14 +180,16 @@ def batch_normalization(net: Network) -> None:
 @generates("FakeQuantize", "Quantize", versions=(6, 7))
 def fake_quantize(net: Network) -> None:
     shape = shape_of(net, size(net, 2, 4), 2, 4)
-    per_channel = chance(net, 0.4)
+    per_channel = len(shape) == 4 and chance(net)
     ends = (1, shape[1], *(1,) * (len(shape) - 2)) if per_channel else (1,) * len(shape)
     low, out = values(net, ends, -2, -0.5), values(net, ends, -1, 0)
     x = net.input(values(net, shape, -3, 3))
     levels = int(pick(net, 2, 3, 16, 255, 256))
     arrays = [low, low + 2.5, out, out + 1.5]
     name = "FakeQuantize" if net.version > 5 else "Quantize"
-    net.layer(name, [x, *map(net.const, arrays)], [shape], {"levels": levels})
+    (y,) = net.layer(name, [x, *map(net.const, arrays)], [shape], {"levels": levels})
+    # The engines run no network that ends here.
+    net.layer("Eltwise", [y, net.input(values(net, shape))], [shape], {"operation": "sum"})
     # A value beside the middle of two levels may round either way.
     net.atol = 1e-4 + 1.01 / (levels - 1) if levels > 16 else 1e-4
 
@@ -189,4 +201,6 @@ GENERATORS["Quantize"], VERSIONS["Quantize"] = fake_quantize, (5,)
 def convert(net: Network) -> None:
     to = str(pick(net, "I32", "FP32"))
     x: Port = net.input(values(net, shape_of(net, size(net, 1, 4)), -9, 9))
-    net.layer("Convert", [x], [x.shape], {"precision": to}, precision=to)
+    (y,) = net.layer("Convert", [x], [x.shape], {"precision": to}, precision=to)
+    # The engines run no network that ends here.
+    net.layer("Eltwise", [y, y], [x.shape], {"operation": "sum"}, precision=to)

@@ -30,8 +30,7 @@ def resample(net: Network) -> None:
         data = {"antialias": 0} if chance(net) else {}
     if chance(net, 0.7) and out == tuple(n * factor for n in shape[2:]):
         data["factor"] = float(factor)
-    kinds = ("caffe.ResampleParameter.LINEAR", "LINEAR") if linear else ("caffe.ResampleParameter.NEAREST", "NEAREST")
-    data["type"] = pick(net, *kinds) if net.version > 3 else kinds[0]
+    data["type"] = f"caffe.ResampleParameter.{'LINEAR' if linear else 'NEAREST'}"
     net.layer("Resample", [net.input(values(net, shape))], [(*shape[:2], *out)], data)
 
 
@@ -56,7 +55,14 @@ def region_yolo(net: Network) -> None:
     softmax = chance(net)
     channels = regions * (coords + classes + 1)
     anchors = [1.5, 2, 3, 4, 5, 6]
-    data: dict[str, Any] = {"anchors": anchors, "axis": 1, "coords": coords, "classes": classes, "end_axis": 3, "num": regions}
+    data: dict[str, Any] = {
+        "anchors": anchors,
+        "axis": 1,
+        "coords": coords,
+        "classes": classes,
+        "end_axis": 3,
+        "num": regions,
+    }
     if not softmax:
         data |= {"do_softmax": 0, "mask": list(range(regions)), "num": regions + size(net, 0, 3)}
     elif chance(net):
@@ -69,7 +75,9 @@ def region_yolo(net: Network) -> None:
 def _rois(net: Network, count: int, images: int, high: float) -> np.ndarray:
     """Boxes as image, x0, y0, x1, y1."""
     corners = net.rng.uniform(0, high, (count, 4)).astype(np.float16).astype(np.float32)
-    ordered = np.concatenate([np.minimum(corners[:, :2], corners[:, 2:]), np.maximum(corners[:, :2], corners[:, 2:])], 1)
+    ordered = np.concatenate(
+        [np.minimum(corners[:, :2], corners[:, 2:]), np.maximum(corners[:, :2], corners[:, 2:])], 1
+    )
     batch = net.rng.integers(0, images, (count, 1)).astype(np.float32)
     return np.concatenate([batch, ordered], 1).astype(np.float32)
 
@@ -81,10 +89,15 @@ def roi_pooling(net: Network) -> None:
     bilinear = chance(net)
     if bilinear:
         rois, scale = _rois(net, count, batch, 1.0), 1.0
-        rois[:, 3:] = np.minimum(rois[:, 3:] + 0.1, 1)
+        rois[:, 3:] = np.minimum(rois[:, 3:] + 0.1, 0.98)
     else:
         rois, scale = np.round(_rois(net, count, batch, 32.0)), 0.125
-    data = {"method": "bilinear" if bilinear else "max", "pooled_h": pooled[0], "pooled_w": pooled[1], "spatial_scale": scale}
+    data = {
+        "method": "bilinear" if bilinear else "max",
+        "pooled_h": pooled[0],
+        "pooled_w": pooled[1],
+        "spatial_scale": scale,
+    }
     x = net.input(values(net, (batch, channels, height, width)))
     net.layer("ROIPooling", [x, net.input(rois)], [(count, channels, *pooled)], data)
 
@@ -99,7 +112,7 @@ def psroi_pooling(net: Network) -> None:
         bins = shape_of(net, 2, 1, 3)
         data |= {"mode": "bilinear", "spatial_bins_x": bins[1], "spatial_bins_y": bins[0], "spatial_scale": 1.0}
         rois, channels = _rois(net, count, batch, 1.0), out * bins[0] * bins[1]
-        rois[:, 3:] = np.minimum(rois[:, 3:] + 0.1, 1)
+        rois[:, 3:] = np.minimum(rois[:, 3:] + 0.1, 0.98)
     else:
         data |= {"spatial_scale": 0.25, **({"mode": "average"} if net.version >= 5 else {})}
         rois, channels = np.round(_rois(net, count, batch, 20.0)), out * group * group
@@ -119,14 +132,18 @@ def pre_process(net: Network) -> None:
     net.layer("Power", [port], [shape], {"power": 1, "scale": 2, "shift": 0})
     order = net.rng.permutation(shape[1])
     if chance(net):
-        inner = "".join(f'<channel id="{i}"><mean value="{round(float(net.rng.uniform(0, 100)), 2)}"/></channel>\n' for i in order)
+        inner = "".join(
+            f'<channel id="{i}"><mean value="{round(float(net.rng.uniform(0, 100)), 2)}"/></channel>\n' for i in order
+        )
         name = ' mean-precision="FP32"' if chance(net) else ""
     else:
         mean = net.rng.uniform(0, 100, shape[1:]).astype(np.float32)
         data, start = mean.tobytes(), len(net.blob)
         net.blob.extend(data)
         step = len(data) // shape[1]
-        inner = "".join(f'<channel id="{i}"><mean offset="{start + i * step}" size="{step}"/></channel>\n' for i in range(shape[1]))
+        inner = "".join(
+            f'<channel id="{i}"><mean offset="{start + i * step}" size="{step}"/></channel>\n' for i in range(shape[1])
+        )
         name = ' mean-precision="FP32"'
     reference = ' reference-layer-name="data"' if chance(net, 0.7) else ""
     net.head = f"<pre-process{reference}{name}>\n{inner}</pre-process>\n"

@@ -24,7 +24,7 @@ def gather(net: Network) -> None:
     axis = size(net, 0, len(shape) - 1)
     chosen = shape_of(net, size(net, 1, 2), 1, 3)
     indices = net.rng.integers(0, shape[axis], chosen).astype(pick(net, np.float32, np.int32))
-    data = {} if axis == 0 and chance(net) else {"axis": pick(net, axis, axis - len(shape))}
+    data = {"axis": pick(net, axis, axis - len(shape))}
     out = (*shape[:axis], *chosen, *shape[axis + 1 :])
     net.layer("Gather", [net.input(values(net, shape)), net.input(indices)], [out], data)
 
@@ -51,7 +51,11 @@ def top_k(net: Network) -> None:
     axis = size(net, 0, len(shape) - 1)
     k = size(net, 1, shape[axis])
     out = tuple(k if i == axis else n for i, n in enumerate(shape))
-    data = {"axis": pick(net, axis, axis - len(shape)), "mode": pick(net, "max", "min"), "sort": pick(net, "value", "index")}
+    data = {
+        "axis": pick(net, axis, axis - len(shape)),
+        "mode": pick(net, "max", "min"),
+        "sort": pick(net, "value", "index"),
+    }
     source = net.input(distinct(net, shape))
     count = net.const(np.array([k], np.int32), "I32")
     one = net.version < 7 or chance(net, 0.3)

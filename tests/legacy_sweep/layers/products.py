@@ -14,7 +14,7 @@ RECENT = (5, 6, 7)
 
 @generates("FullyConnected", "InnerProduct")
 def fully_connected(net: Network) -> None:
-    shape = shape_of(net, size(net, 2, 4), 1, 5)
+    shape = shape_of(net, pick(net, 2, 4, 5), 1, 4)
     out = size(net, 1, 6)
     x = net.input(values(net, shape))
     name = str(pick(net, "FullyConnected", "FullyConnected", "InnerProduct"))

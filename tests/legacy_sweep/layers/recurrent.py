@@ -104,7 +104,9 @@ def tensor_iterator(net: Network) -> None:
         target = body.const(np.array([batch, features], np.int32))
         (flat,) = body.layer("Reshape", [None, target], [(batch, features)], shapes=[(part, kind)], name="in")
     else:
-        (flat,) = body.layer("Reshape", [None], [(batch, features)], {"dim": [batch, features]}, shapes=[(part, kind)], name="in")
+        (flat,) = body.layer(
+            "Reshape", [None], [(batch, features)], {"dim": [batch, features]}, shapes=[(part, kind)], name="in"
+        )
     (state,) = body.layer(
         "GRUCell", [flat, None], [(batch, hidden)], {"hidden_size": hidden},
         _blobs(body, "GRU", hidden, features, False), shapes=[((batch, hidden), kind)], name="cell",
@@ -116,7 +118,13 @@ def tensor_iterator(net: Network) -> None:
 
 
 def _iterate(
-    net: Network, inputs: list[Port], body: Network, ports: tuple[Port, Port, Port], outputs: list[Any], axis: int, backward: bool
+    net: Network,
+    inputs: list[Port],
+    body: Network,
+    ports: tuple[Port, Port, Port],
+    outputs: list[Any],
+    axis: int,
+    backward: bool,
 ) -> None:
     """A TensorIterator whose body reads slices at ``ports[0]``'s layer and a state at ``ports[1]``'s second input."""
     flat, state, step = ports

@@ -94,7 +94,7 @@ def tile(net: Network) -> None:
 
 @generates("Crop")
 def crop(net: Network) -> None:
-    shape = shape_of(net, 4 if net.version < 5 else size(net, 2, 5), 2, 6)
+    shape = shape_of(net, 4 if net.version < 5 else pick(net, 2, 4, 5), 2, 6)
     axes = sorted(int(a) for a in net.rng.permutation(len(shape))[: size(net, 1, len(shape))])
     dims = [size(net, 1, shape[a]) for a in axes]
     offsets = [size(net, 0, shape[a] - d) for a, d in zip(axes, dims, strict=True)]

@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -81,7 +82,8 @@ class InferenceEngine:
         """
         with tempfile.TemporaryDirectory(prefix="irexec-inference-engine-") as folder:
             inputs, outputs = Path(folder) / "inputs.npz", Path(folder) / "outputs.npz"
-            np.savez(inputs, **{f"{i}/{name}": array for i, call in enumerate(calls) for name, array in call.items()})
+            fed: dict[str, Any] = {f"{i}/{name}": x for i, call in enumerate(calls) for name, x in call.items()}
+            np.savez(inputs, **fed)
             job = {"model": model, "weights": weights, "inputs": inputs, "outputs": outputs}
             self._ask(json.dumps({name: str(path.absolute()) for name, path in job.items()}), str(model), timeout)
             with np.load(outputs) as file:

@@ -13,11 +13,12 @@ import ctypes
 import json
 import os
 import sys
+from typing import Any
 
 import numpy as np
 
 # precision_e
-PRECISIONS = {
+PRECISIONS: dict[int, Any] = {
     10: np.float32, 11: np.float16, 30: np.int16, 40: np.uint8, 50: np.int8, 60: np.uint16, 70: np.int32,
     72: np.int64, 73: np.uint64,
 }  # fmt: skip
@@ -48,33 +49,33 @@ class Refused(Exception):
 class Engine:
     """The library."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: str) -> None:
         self.library = ctypes.CDLL(os.path.join(folder, "libinference_engine_c_api.so"))
         self.core = self.made("ie_core_create", b"")
 
-    def call(self, function, *arguments):
+    def call(self, function: str, *arguments: Any) -> None:
         """Call a function; raises Refused unless it succeeds."""
         if getattr(self.library, function)(*arguments) != 0:
             raise Refused(function)
 
-    def made(self, function, *arguments):
+    def made(self, function: str, *arguments: Any) -> ctypes.c_void_p:
         """The object that a function makes: its last argument is where it stores the pointer."""
         pointer = ctypes.c_void_p()
         self.call(function, *arguments, ctypes.byref(pointer))
         return pointer
 
-    def names(self, network, kind):
+    def names(self, network: ctypes.c_void_p, kind: str) -> list[bytes]:
         """The names of the inputs or outputs."""
         count = ctypes.c_size_t()
         self.call(f"ie_network_get_{kind}s_number", network, ctypes.byref(count))
-        found = []
+        found: list[bytes] = []
         for i in range(count.value):
             name = ctypes.c_char_p()
             self.call(f"ie_network_get_{kind}_name", network, ctypes.c_size_t(i), ctypes.byref(name))
-            found.append(name.value)
+            found.append(name.value or b"")
         return found
 
-    def run(self, job):
+    def run(self, job: dict[str, str]) -> None:
         """Run a job, and write its results."""
         with np.load(job["inputs"]) as file:
             inputs = {name: file[name] for name in file.files}
@@ -86,7 +87,7 @@ class Engine:
         with open(job["outputs"], "wb") as file:
             np.savez(file, **results)
 
-    def results(self, network, inputs):
+    def results(self, network: ctypes.c_void_p, inputs: dict[str, np.ndarray]) -> dict[str, Any]:
         """The outputs of every call, by CALL/NAME."""
         calls = sorted({int(name.split("/", 1)[0]) for name in inputs}) or [0]
         names = self.names(network, "input")
@@ -107,7 +108,7 @@ class Engine:
         self.library.ie_exec_network_free(ctypes.byref(loaded))
         return found
 
-    def array(self, request, name):
+    def array(self, request: ctypes.c_void_p, name: bytes) -> np.ndarray:
         """The memory of an input or output."""
         blob = self.made("ie_infer_request_get_blob", request, name)
         shape, kind, buffer, size = Dimensions(), ctypes.c_int(), ctypes.c_void_p(), ctypes.c_int()
@@ -115,18 +116,18 @@ class Engine:
         self.call("ie_blob_get_precision", blob, ctypes.byref(kind))
         self.call("ie_blob_get_buffer", blob, ctypes.byref(buffer))
         self.call("ie_blob_byte_size", blob, ctypes.byref(size))
-        data = (ctypes.c_uint8 * size.value).from_address(buffer.value)
-        return np.frombuffer(data, PRECISIONS[kind.value]).reshape(tuple(shape.dims[: shape.ranks]))
+        data = (ctypes.c_uint8 * size.value).from_address(buffer.value or 0)
+        return np.frombuffer(memoryview(data), PRECISIONS[kind.value]).reshape(tuple(shape.dims[: shape.ranks]))
 
 
-def main():
+def main() -> None:
     """Answer the jobs of standard input."""
     # Libraries may print; the answers have a file descriptor of their own.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     engine = Engine(sys.argv[1])
     for line in sys.stdin:
-        answer = {}
+        answer: dict[str, str] = {}
         try:
             engine.run(json.loads(line))
         except Refused as error:
