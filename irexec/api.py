@@ -52,6 +52,9 @@ def read_model(
     """Read an IR, or an ONNX model, which is converted to one in memory; weights stay in their files until they are
     used.
 
+    An IR of version 2 to 7, which Model Optimizer wrote until 2020, becomes a model of version 11 with the lines of its
+    file; what is read otherwise than it was meant is a ConversionWarning.
+
     A path that ends in .onnx is that of an ONNX model. Anything else is one if its bytes begin as those of an ONNX
     model, with which no XML can begin. The model has ONNX's names; each warning of the conversion is a
     ConversionWarning.
@@ -75,7 +78,8 @@ def read_model(
         ModelError: the .xml cannot be read or is not an IR, or the .bin that is named cannot be read. Damage that
             leaves a graph is kept in ``model.problems`` for ``irexec.validate``, and so is a .bin beside the .xml that
             cannot be read; compile_model refuses both.
-        ConversionError: the ONNX model cannot be read or converted, or the package onnx is not installed.
+        ConversionError: the ONNX model cannot be read or converted, or the package onnx is not installed; layers of an
+            IR of version 2 to 7 cannot be translated.
         InputError: an argument is of another type, or is for a .bin, which an ONNX model does not have, or for an ONNX
             model.
     """
@@ -85,7 +89,10 @@ def read_model(
             raise InputError(
                 f"{source.name} is an IR: it takes other shapes of inputs when it has been read, by reshape"
             )
-        return Model.of(io.read(source, weights, mmap=mmap, progress=progress))
+        try:
+            return Model.of(io.read(source, weights, mmap=mmap, progress=progress))
+        except io.OldVersionError as old:
+            return _upgraded(old, progress)
     _refuse_bin(source.name, weights, mmap)
     found = _converted(source, inputs, strict=False)
     if progress is not None:
@@ -149,7 +156,12 @@ def read_tolerant(
     """
     source = _source(model)
     if isinstance(source, Source):
-        return Model.of(io.read(source, weights, mmap=mmap, progress=progress)), []
+        try:
+            return Model.of(io.read(source, weights, mmap=mmap, progress=progress)), []
+        except io.OldVersionError as old:
+            found = _legacy_reader().examine(old.source, old.weights, progress=progress)
+            # Findings that are not errors are problems of the model, which validate reports.
+            return found.model, [] if found.model is not None else list(found.findings)
     _refuse_bin(source.name, weights, mmap)
     converters = _converters(source.name)
     examined = converters.examine(source.content)
@@ -158,6 +170,22 @@ def read_tolerant(
     if progress is not None:
         progress(1.0)
     return examined.model, list(examined.findings)
+
+
+def _upgraded(old: io.OldVersionError, progress: Callable[[float], None] | None) -> Model:
+    """The model of an IR of version 2 to 7, for a public function that was called with its path."""
+    texts: list[str] = []
+    found: Model = _legacy_reader().read(old.source, old.weights, progress=progress, warn=texts.append)
+    for text in texts:
+        warnings.warn(text, ConversionWarning, stacklevel=3)
+    return found
+
+
+def _legacy_reader() -> Any:
+    """The reader of IR of versions 2 to 7."""
+    import converters.legacy_ir.read
+
+    return converters.legacy_ir.read
 
 
 class _OnnxSource(NamedTuple):

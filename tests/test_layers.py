@@ -80,7 +80,7 @@ _CONVERTERS = {"records", "messages", "errors", "dtypes", "ir", "schema", "analy
 
 # Libraries that only these may import.
 _ONLY = {
-    "lxml": ("irexec/io/",),
+    "lxml": ("irexec/io/", "converters/legacy_ir/"),
     "click": ("irexec/cli/",),
     "rich": ("irexec/cli/",),
     "PIL": ("irexec/tools/images/files.py",),

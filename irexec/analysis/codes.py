@@ -1,5 +1,5 @@
-"""The table of all finding codes, with the ones that irexec.analysis.portability, irexec.ir.onnx_codes and plug-ins
-declare."""
+"""The table of all finding codes: those of irexec.ir.codes, and the ones that irexec.analysis.portability,
+irexec.ir.legacy_codes, irexec.ir.onnx_codes and plug-ins declare."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import irexec.analysis.portability
 import irexec.ir.codes
-import irexec.ir.onnx_codes  # noqa: F401 - these three fill the table
+import irexec.ir.legacy_codes
+import irexec.ir.onnx_codes  # noqa: F401 - these four fill the table
 from irexec.errors import InputError
 from irexec.ir import code_table
 from irexec.ir.code_table import Code

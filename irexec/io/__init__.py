@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from irexec.io.payload import metadata, plain, set_metadata
-    from irexec.io.reader import read, read_text
+    from irexec.io.reader import OldVersionError, read, read_text
     from irexec.io.sources import ModelSource, WeightsSource
     from irexec.io.writer import write, write_text
 
 __all__ = [
-    "ModelSource", "WeightsSource", "metadata", "plain", "read", "read_text", "set_metadata", "write", "write_text",
+    "ModelSource", "OldVersionError", "WeightsSource", "metadata", "plain", "read", "read_text", "set_metadata",
+    "write", "write_text",
 ]  # fmt: skip
 
 _MODULES = {
     "ModelSource": "sources", "WeightsSource": "sources",
     "metadata": "payload", "plain": "payload", "set_metadata": "payload",
-    "read": "reader", "read_text": "reader", "write": "writer", "write_text": "writer",
+    "OldVersionError": "reader", "read": "reader", "read_text": "reader", "write": "writer", "write_text": "writer",
 }  # fmt: skip
 
 

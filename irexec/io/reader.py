@@ -27,10 +27,24 @@ from irexec.ir.graph import Graph, ModelGraph, Node
 
 DEEPEST_BODY = 64
 _VERSIONS = (10, 11)
+_OLD_VERSIONS = range(2, 8)
 _LAYER_ATTRIBUTES = ("id", "name", "type", "version")
 _KNOWN = frozenset(_LAYER_ATTRIBUTES)
 _LAYER_CHILDREN = frozenset(("data", "input", "output"))
 _PORTS = frozenset(("input", "output"))
+
+
+class OldVersionError(ModelError):
+    """An IR of version 2 to 7, which another reader reads.
+
+    Attributes:
+        source: the .xml.
+        weights: the .bin.
+    """
+
+    def __init__(self, message: str, source: Source, weights: Weights) -> None:
+        super().__init__(message)
+        self.source, self.weights = source, weights
 
 
 def read(
@@ -47,8 +61,8 @@ def read(
         progress: called with the fraction of the .xml that each step has read.
 
     Raises:
-        ModelError: the .xml cannot be read, is not XML, or not an IR of version 10 or 11; the .bin that is named cannot
-            be read.
+        OldVersionError: the .xml is an IR of version 2 to 7.
+        ModelError: the .xml cannot be read, is not XML, or not an IR; the .bin that is named cannot be read.
         InputError: an argument is of another type.
     """
     source = read_source(model)
@@ -97,6 +111,9 @@ class _ModelReader:
     def _open(self, net: XmlElement) -> None:
         if net.tag != "net":
             raise ModelError(f"{self._source.name}, line {net.line}: the root element is <{net.tag}>, IR has <net>")
+        if parse_integer(net.attributes.get("version", "")) in _OLD_VERSIONS:
+            text = f"{self._source.name}: an IR of version {net.attributes['version']} is read by converters.legacy_ir"
+            raise OldVersionError(text, self._source, self._context.weights)
         self._model.name, self._model.version = net.attributes.get("name", ""), _version(self._source.name, net)
 
     def _layer(self, element: XmlElement) -> None:
@@ -116,13 +133,7 @@ def _version(name: str, net: XmlElement) -> int:
     version = parse_integer(text)
     if version in _VERSIONS:
         return version
-    reason = "10 and 11 are"
-    if version is not None and version < min(_VERSIONS):
-        reason = (
-            "OpenVINO writes 10 or 11 since release 2020.1 and reads nothing older since 2021.1: convert the original "
-            "model again, with ovc of a current OpenVINO or, from ONNX, with irexec convert"
-        )
-    raise ModelError(f"{name}, line {net.line}: IR version {text!r} is not supported; {reason}")
+    raise ModelError(f"{name}, line {net.line}: IR version {text!r} is not supported; 2 to 7, 10 and 11 are")
 
 
 def _body_graph(context: ReadContext, body: XmlElement, depth: int) -> Graph:

@@ -37,6 +37,8 @@ class Source(NamedTuple):
             return parse(self.data, self.name, opened, parts, progress)
         except ModelError as error:
             hint = "" if self.path is None else _HINTS.get(self.path.suffix.lower(), "")
+            if not hint:
+                raise
             raise ModelError(f"{error}{hint}") from None
 
 

@@ -4,8 +4,9 @@ irexec.ir.onnx_codes has the codes of ONNX files, irexec.analysis.portability th
 irexec.analysis.codes the table of all codes.
 
 Codes are stable: a code is never given another meaning. IR0xx is what the reader finds, IR1xx the layers themselves,
-IR2xx ports, IR3xx the graph, IR4xx weights, IR5xx bodies and variables, IR9xx what other implementations do. To add a
-code, add a row here, report it with ``irexec.ir.findings.at`` and give the tests a row that fires it.
+IR2xx ports, IR3xx the graph, IR4xx weights, IR5xx bodies and variables, IR6xx files of version 2 to 7
+(irexec.ir.legacy_codes), IR9xx what other implementations do. To add a code, add a row here, report it with
+``irexec.ir.findings.at`` and give the tests a row that fires it.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ ROWS = {
     "UTF-16": '<net name="n" version="11"/>'.encode("utf-16"),
     "an encoding that hides a document type": b'<?xml version="1.0" encoding="UTF-7"?>+ADwAIQ-DOCTYPE net+AD4-<net/>',
     "another root": "<html/>",
-    "another version": '<net name="n" version="7"/>',
+    "another version": '<net name="n" version="9"/>',
     "no version": '<net name="n"/>',
 }
 

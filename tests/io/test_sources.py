@@ -69,13 +69,7 @@ REFUSED: list[tuple[Any, Any, type[irexec.IrexecError], str]] = [
     (b"", None, irexec.ModelError, "<bytes>: contains no XML element"),
     (b"PK\3\4", None, irexec.ModelError, "<bytes>: not XML"),
     (POINTER, None, irexec.ModelError, "<bytes> is a Git LFS pointer (size 305376): run git lfs pull"),
-    (
-        b'<net version="7"/>',
-        None,
-        irexec.ModelError,
-        "IR version '7' is not supported; OpenVINO writes 10 or 11 since release 2020.1",
-    ),
-    (b'<net version="12"/>', None, irexec.ModelError, "IR version '12' is not supported; 10 and 11 are"),
+    (b'<net version="12"/>', None, irexec.ModelError, "IR version '12' is not supported; 2 to 7, 10 and 11 are"),
 ]
 
 

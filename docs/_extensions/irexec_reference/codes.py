@@ -13,6 +13,7 @@ _GROUPS = {
     "IR3": "The graph",
     "IR4": "Weights",
     "IR5": "Bodies and variables",
+    "IR6": "Files of version 2 to 7",
     "IR90": "What a release of OpenVINO does not read",
     "IR9": "Where implementations differ",
     "ON0": "ONNX models: the graph",

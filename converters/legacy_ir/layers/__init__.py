@@ -1,0 +1,1 @@
+"""Translators of layers, one file per family; the registry imports them."""

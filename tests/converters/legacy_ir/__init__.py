@@ -1,0 +1,1 @@
+"""Tests of converters.legacy_ir; rows are hand-made files of one or a few layers."""

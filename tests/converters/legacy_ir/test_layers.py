@@ -1,0 +1,24 @@
+"""Each layer type: the file of one layer runs and gives what NumPy gives; validate finds nothing in it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import irexec
+from tests.converters.legacy_ir import convolution_rows, elementwise_rows
+from tests.converters.legacy_ir.rows import Row
+
+ROWS: list[Row] = [*convolution_rows.ROWS, *elementwise_rows.ROWS]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.type}: {row.name}")
+def test_a_layer_gives_its_values(row: Row) -> None:
+    file, inputs = row.file()
+    model = irexec.read_model(file.text, file.data)
+    assert list(irexec.validate(model)) == []
+    outputs = irexec.infer(model, inputs)
+    names = ["y"] if len(row.gives) == 1 else [f"y.{index}" for index in range(len(row.gives))]
+    for name, expected in zip(names, row.gives, strict=True):
+        assert outputs[name].shape == expected.shape
+        np.testing.assert_allclose(outputs[name], expected, rtol=1e-4, atol=1e-5)
