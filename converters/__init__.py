@@ -1,4 +1,4 @@
-"""Converters to OpenVINO IR: ``convert("model.onnx")`` returns a Model that irexec runs and writes."""
+"""Converters: ``convert("model.onnx")`` returns a Model that irexec runs, ``to_onnx(model)`` an ONNX model."""
 
 from __future__ import annotations
 
@@ -56,8 +56,33 @@ def examine(model: str | Path | bytes | Any, inputs: NamedShapes | None = None) 
     return examine.examine(model, dict((inputs or {}).items()))
 
 
+def to_onnx(model: Model, *, opset: int | None = None, strict: bool = False) -> Any:
+    """Write a model as ONNX; ``onnx.save`` writes the result to a file.
+
+    Args:
+        model: the model, which is not changed.
+        opset: of ai.onnx, from 13 on; the newest whose operators ONNX Runtime has by default.
+        strict: refuse a layer whose nodes may give other values, such as random ones.
+
+    Returns:
+        An onnx.ModelProto. A model over 2 GB must be saved with external data.
+
+    Raises:
+        ConversionError: layers cannot be expressed in ONNX, all of which the attribute ``layers`` of the error has; the
+            opset is not one that is written; or the package onnx is not installed.
+        ModelError: the graph has a cycle, or weights cannot be read.
+    """
+    try:
+        from converters.ir_to_onnx.export import export
+    except ImportError as error:
+        raise ConversionError(
+            f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True
+        ) from None
+    return export(model, opset, strict).proto
+
+
 def _warn(text: str) -> None:
     warnings.warn(text, stacklevel=3)
 
 
-__all__ = ["convert"]
+__all__ = ["convert", "to_onnx"]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from irexec.analysis.model import Model, Port
     from irexec.analysis.plugin_checks import finding_check, finding_code
     from irexec.analysis.shape_inference import Inference
-    from irexec.api import Core, compile_model, convert, infer, read_model, save_model, validate
+    from irexec.api import Core, compile_model, convert, infer, read_model, save_model, to_onnx, validate
     from irexec.authoring.editor import Editor
     from irexec.authoring.tensor import Tensor
     from irexec.compile.plan_report import PlanReport, StepRow
@@ -298,6 +298,7 @@ __all__ = [
     "script",
     "string",
     "testing",
+    "to_onnx",
     "translates",
     "trap",
     "tree",
@@ -325,7 +326,7 @@ _MODULES: dict[str, str] = {
     "irexec.analysis.shape_inference": "Inference",
     "irexec.authoring.editor": "Editor",
     "irexec.tools.joining": "join",
-    "irexec.api": "Core, compile_model, convert, infer, read_model, save_model, validate",
+    "irexec.api": "Core, compile_model, convert, infer, read_model, save_model, to_onnx, validate",
     "irexec.authoring.tensor": "Tensor",
     "irexec.compile.plan_report": "PlanReport, Reason as PlanReason, StepRow",
     "irexec.dtypes.elements": (

@@ -121,6 +121,27 @@ def convert(model: io.ModelSource, *, inputs: NamedShapes | None = None, strict:
     return _converted(source, inputs, strict=strict)
 
 
+def to_onnx(model: ModelLike, *, opset: int | None = None, strict: bool = False) -> Any:
+    """Write a model as ONNX; ``onnx.save`` writes the result to a file.
+
+    Args:
+        model: the model, or what one is read from.
+        opset: of ai.onnx, from 13 on; the newest whose operators ONNX Runtime has by default.
+        strict: refuse a layer whose nodes may give other values, such as random ones.
+
+    Returns:
+        An onnx.ModelProto. A model over 2 GB must be saved with external data.
+
+    Raises:
+        ConversionError: layers cannot be expressed in ONNX, all of which the attribute ``layers`` of the error has; the
+            opset is not one that is written; or the package onnx is not installed.
+        ModelError: the model cannot be read, or its graph has a cycle.
+    """
+    import converters
+
+    return converters.to_onnx(as_model(model), opset=opset, strict=strict)
+
+
 def _converted(source: _OnnxSource, inputs: NamedShapes | None, *, strict: bool) -> Model:
     """The IR of an ONNX model, for a public function that was called with its path."""
     texts: list[str] = []

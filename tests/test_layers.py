@@ -93,7 +93,7 @@ _ONLY = {
     "sentencepiece": ("irexec/tokenizers/sentencepieces.py",),
     "pyarrow": ("irexec/tools/batch/tables.py",),
     "resvg_py": ("irexec/tools/graph/files.py",),
-    "onnx": ("converters/onnx/", "irexec/testing/conversion.py"),
+    "onnx": ("converters/onnx/", "converters/ir_to_onnx/", "irexec/testing/conversion.py"),
     "pytest": ("irexec/testing/checking.py",),
     "onnxruntime": ("converters/onnx/reference.py", "irexec/tools/engines/engine.py"),
     "openvino": ("irexec/tools/engines/engine.py",),

@@ -199,7 +199,7 @@ def test_everything_public_is_documented() -> None:
 
 
 def test_converters() -> None:
-    assert converters.__all__ == ["convert"]
+    assert converters.__all__ == ["convert", "to_onnx"]
 
 
 def test_signatures_are_those_of_the_list() -> None:

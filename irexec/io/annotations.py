@@ -47,6 +47,22 @@ def set_rt_info(model: ModelGraph, path: Sequence[str], value: str) -> None:
     model.payload = replace(payload, elements=element_texts(elements))
 
 
+def rt_info(model: ModelGraph) -> dict[str, str]:
+    """The entries of a model's rt_info by their paths, such as {"conversion_parameters/framework": "pytorch"}."""
+    if not isinstance(model.payload, GraphPayload):
+        return {}
+    found: dict[str, str] = {}
+    waiting = [("", element) for element in parsed_elements(model.payload.elements) if element.tag == _RT_INFO]
+    while waiting:
+        path, element = waiting.pop(0)
+        for child in element.children:
+            here = f"{path}/{child.tag}" if path else child.tag
+            if "value" in child.attributes:
+                found[here] = child.attributes["value"]
+            waiting.append((here, child))
+    return found
+
+
 def _with_rt_info(texts: tuple[str, ...]) -> tuple[list[XmlElement], XmlElement]:
     """The elements of a payload, and the rt_info among them, which is made if there is none."""
     elements = list(parsed_elements(texts))

@@ -1,0 +1,153 @@
+"""Export of a whole model: its inputs, its layers, its outputs, its metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx
+from onnx import ModelProto, helper
+
+from converters.ir_to_onnx.graph import Names, value_info
+from converters.ir_to_onnx.graph_writer import ExportState, GraphWriter
+from converters.ir_to_onnx.opsets import checked_opset
+from converters.ir_to_onnx.refusals import ExportError, RefusedLayer
+from converters.ir_to_onnx.tensors import Tensor, onnx_element
+from irexec.analysis import version_10
+from irexec.analysis.model import Model, Port
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.errors import ConversionError
+from irexec.io.annotations import rt_info
+from irexec.ir.dims import Dim, PartialShape
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Node
+
+_TENSOR_NAMES = "irexec.tensor_names"
+"""Key of the further tensor names of a tensor, in its metadata."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A model written as ONNX.
+
+    Attributes:
+        proto: the ONNX model.
+        inputs, outputs: the names of the tensors of its inputs and outputs, in the order of the Parameters and Results.
+        remarks: the layers whose nodes may give other values than the layer.
+    """
+
+    proto: ModelProto
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    remarks: tuple[RefusedLayer, ...]
+
+
+def export(model: Model, opset: int | None = None, strict: bool = False) -> Exported:
+    """Write a model as ONNX.
+
+    Args:
+        model: the model, which is not changed.
+        opset: of ai.onnx; the newest that ONNX Runtime reads by default.
+        strict: refuse a layer whose nodes may give other values than the layer, such as random ones.
+
+    Raises:
+        ExportError: layers cannot be written; the error lists all of them.
+        ConversionError: the opset is not one that is written, or the type of an input or output is not known.
+        ModelError: the graph has a cycle.
+    """
+    chosen = checked_opset(opset)
+    if model.version == version_10.VERSION:
+        model = model.clone()
+        version_10.adapt(model)
+    return _ModelWriter(model, chosen).exported(strict)
+
+
+class _ModelWriter:
+    def __init__(self, model: Model, opset: int) -> None:
+        self.model, self.inputs = model, model.inputs
+        given = {port.node: Fact(port.element, _with_symbols(port)) for port in self.inputs}
+        inference = infer_shapes(model, given, tolerant=True)
+        names = Names(name for node in model.walk() for value in node.outputs for name in value.names)
+        used = {value for node in model.walk() for value in node.inputs if value is not None}
+        self.state = ExportState(opset, inference.facts, inference.failures, used, names)
+        self.writer = GraphWriter(self.state, model)
+
+    def exported(self, strict: bool) -> Exported:
+        inputs = [self._parameter(port) for port in self.inputs]
+        self.writer.nodes()
+        refused = [*self.state.refused, *(self.state.remarks if strict else ())]
+        if refused:
+            raise ExportError(refused)
+        outputs = self._results([tensor.name for tensor in inputs])
+        proto = self._model()
+        return Exported(proto, tuple(t.name for t in inputs), tuple(t.name for t in outputs), tuple(self.state.remarks))
+
+    def _parameter(self, port: Port) -> Tensor:
+        value = port.node.outputs[0]
+        fact = self.state.facts[value]
+        if fact.element is None:
+            raise ConversionError(f"the element type of input {port.name!r} is not known")
+        _check_rank(fact, f"input {port.name!r}")
+        tensor = Tensor(self.state.names.claim(port.name), onnx_element(fact.element), fact.shape)
+        self.writer.onnx.input(tensor)
+        self.writer.values[value] = tensor
+        return tensor
+
+    def _results(self, inputs: Sequence[str]) -> list[Tensor]:
+        """The outputs. Each is a tensor of its own: not an input, a constant, nor another output."""
+        taken, found = set(inputs), []
+        for port in self.model.outputs:
+            value = port.node.inputs[0]
+            assert value is not None
+            tensor = self.writer.values[value]
+            if tensor.name in taken or tensor.constant is not None:
+                tensor = self._copy(port.node, tensor, port.name)
+            _check_rank(tensor, f"output {port.name!r}")
+            taken.add(tensor.name)
+            found.append(tensor)
+            self.writer.onnx.output(tensor)
+        return found
+
+    def _copy(self, node: Node, tensor: Tensor, name: str) -> Tensor:
+        self.writer.ctx.node = node
+        first = len(self.writer.onnx.nodes)
+        copied = self.writer.ctx.emit("Identity", tensor)
+        wanted = self.state.names.claim(name)
+        self.writer.onnx.rename(first, {copied.name: wanted})
+        return Tensor(wanted, tensor.element, tensor.shape)
+
+    def _model(self) -> ModelProto:
+        imports = [helper.make_opsetid("", self.state.opset)]
+        version = max(helper.find_min_ir_version_for(imports), 8)
+        self._describe_names(version)
+        graph = self.writer.onnx.finished()
+        proto = helper.make_model(graph, opset_imports=imports, ir_version=version, producer_name="irexec")
+        helper.set_model_props(proto, rt_info(self.model))
+        return proto
+
+    def _describe_names(self, ir_version: int) -> None:
+        """Keep tensor names beyond the first: they are metadata of the tensor, which ONNX has since IR version 10."""
+        if ir_version < 10:
+            return
+        for value, tensor in self.writer.values.items():
+            others = [name for name in value.names if name != tensor.name]
+            if others and tensor.constant is None:
+                info = value_info(tensor.name, tensor.element, tensor.shape)
+                info.metadata_props.append(onnx.StringStringEntryProto(key=_TENSOR_NAMES, value="\n".join(others)))
+                self.writer.onnx.describe(info)
+
+
+def _check_rank(described: Fact | Tensor, what: str) -> None:
+    """Raise ConversionError for an input or output of unknown rank, which ONNX does not have. Source: ONNX's IR.md."""
+    if described.shape is None:
+        raise ConversionError(f"the rank of {what} is not known, and ONNX needs it: give the model shapes of inputs")
+
+
+def _with_symbols(port: Port) -> PartialShape:
+    """The shape of an input, in which every unknown size has a symbol: equal symbols are equal sizes."""
+    if port.shape is None:
+        return None
+    return tuple(
+        size if isinstance(size, int) else Dim(size.lo, size.hi, size.name or f"{port.name}.{axis}")
+        for axis, size in enumerate(port.shape)
+    )

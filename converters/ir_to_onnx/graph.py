@@ -1,0 +1,113 @@
+"""The ONNX graph of a model or of a body while it is built: nodes, initializers, names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto, helper
+
+from converters.ir_to_onnx.tensors import Tensor, tensor_proto
+from irexec.dtypes.elements import Element
+from irexec.ir.dims import PartialShape
+
+
+class Names:
+    """Names that are used once in a model.
+
+    Args:
+        reserved: tensor names of the model, which only ``claim`` returns.
+    """
+
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        self._reserved = set(reserved)
+        self._taken: set[str] = set()
+        self._counts: dict[str, int] = {}
+
+    def claim(self, wanted: str) -> str:
+        """The name itself for whom first asks for it, else a unique one."""
+        if wanted and wanted not in self._taken:
+            self._taken.add(wanted)
+            return wanted
+        return self.unique(wanted)
+
+    def unique(self, wanted: str) -> str:
+        """The name, with a number if it is reserved or taken."""
+        name = wanted
+        while not name or name in self._taken or name in self._reserved:
+            self._counts[wanted] = self._counts.get(wanted, 0) + 1
+            name = f"{wanted}_{self._counts[wanted]}"
+        self._taken.add(name)
+        return name
+
+
+class OnnxGraph:
+    """Collects nodes and initializers.
+
+    Attributes:
+        names: of the whole model; graphs of bodies share them.
+        nodes: written so far.
+    """
+
+    def __init__(self, name: str, names: Names) -> None:
+        self.names = names
+        self.nodes: list[NodeProto] = []
+        self._graph = GraphProto(name=name or "model")
+        self._written: set[str] = set()
+
+    def node(self, type: str, inputs: Sequence[Tensor | None], outputs: Sequence[str], name: str, domain: str,
+             attributes: dict[str, Any]) -> None:  # fmt: skip
+        """Add a node; the initializers that it reads are written if no node before has read them."""
+        for tensor in inputs:
+            self.read(tensor)
+        names = ["" if tensor is None else tensor.name for tensor in inputs]
+        while names and not names[-1]:
+            names.pop()
+        proto = NodeProto(op_type=type, input=names, output=outputs, name=name, domain=domain)
+        proto.attribute.extend(_attribute(key, value) for key, value in attributes.items() if value is not None)
+        self.nodes.append(proto)
+
+    def read(self, tensor: Tensor | None) -> None:
+        """Write the initializer of a constant that is not written yet."""
+        if tensor is not None and tensor.constant is not None and tensor.name not in self._written:
+            self._written.add(tensor.name)
+            self._graph.initializer.append(tensor_proto(tensor.name, tensor.constant))
+
+    def rename(self, first: int, names: dict[str, str]) -> None:
+        """Rename tensors in the nodes from index ``first`` on."""
+        for node in self.nodes[first:]:
+            for names_of in (node.input, node.output):
+                for i, name in enumerate(names_of):
+                    if name in names:
+                        names_of[i] = names[name]
+
+    def input(self, tensor: Tensor) -> None:
+        """Add an input."""
+        self._graph.input.append(value_info(tensor.name, tensor.element, tensor.shape))
+
+    def output(self, tensor: Tensor) -> None:
+        """Add an output."""
+        self._graph.output.append(value_info(tensor.name, tensor.element, tensor.shape))
+
+    def describe(self, info: ValueInfoProto) -> None:
+        """Add what is known of a tensor inside."""
+        self._graph.value_info.append(info)
+
+    def finished(self) -> GraphProto:
+        """The graph."""
+        self._graph.node.extend(self.nodes)
+        return self._graph
+
+
+def _attribute(key: str, value: Any) -> AttributeProto:
+    if isinstance(value, tuple | list) and not value:
+        # make_attribute needs the type of an empty list: all that are written are lists of integers.
+        return AttributeProto(name=key, type=AttributeProto.INTS)
+    return helper.make_attribute(key, list(value) if isinstance(value, tuple) else value)
+
+
+def value_info(name: str, element: Element, shape: PartialShape) -> ValueInfoProto:
+    """The description of a tensor; sizes with a symbol keep it, other unknown sizes have none."""
+    assert element.onnx is not None
+    sizes = None if shape is None else [size if isinstance(size, int) else size.name for size in shape]
+    return helper.make_tensor_value_info(name, element.onnx.number, sizes)

@@ -1,0 +1,164 @@
+"""Writes the layers of a graph of IR, that of the model or of a body, as nodes of an ONNX graph."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.graph import Names, OnnxGraph
+from converters.ir_to_onnx.refusals import RefusedLayer
+from converters.ir_to_onnx.registry import translation_of
+from converters.ir_to_onnx.tensors import Tensor, onnx_element
+from irexec.analysis.attributes import typed_attributes
+from irexec.errors import IrexecError, ModelError, OpError, UnsupportedError, check
+from irexec.ir.constants import constant_value
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Graph, Node, Value
+from irexec.ir.order import topological
+from irexec.schema.registry import resolve
+
+_WRITTEN_BY_CALLER = ("Parameter", "Result")
+_SHOWN_CONSTANT = 1 << 16
+"""Elements of a constant up to which its value is at hand for translators."""
+
+
+@dataclass
+class ExportState:
+    """What the graphs of a model share.
+
+    Attributes:
+        opset: of ai.onnx.
+        facts: of every value, those of bodies included.
+        failures: the layers that shape inference objects to, with the reasons.
+        used: the values that a layer reads.
+        names: of tensors.
+        node_names: of nodes.
+        refused: the layers that cannot be written.
+        remarks: the layers whose nodes may give other values, with the reasons.
+    """
+
+    opset: int
+    facts: Mapping[Value, Fact]
+    failures: Mapping[Node, IrexecError]
+    used: Collection[Value]
+    names: Names
+    node_names: Names = field(default_factory=Names)
+    refused: list[RefusedLayer] = field(default_factory=list)
+    remarks: list[RefusedLayer] = field(default_factory=list)
+
+    def remark(self, node: Node, text: str) -> None:
+        """A layer whose nodes may give other values."""
+        self.remarks.append(RefusedLayer.of(node, text))
+
+
+class GraphWriter:
+    """Writes one graph.
+
+    Args:
+        state: of the model.
+        graph: the graph of IR.
+        around: the writer of the graph around a body; None for the model.
+
+    Attributes:
+        onnx: the ONNX graph.
+        values: the tensors of the values of IR that have been written.
+        inexpressible: the values of layers that were refused, and of the layers that depend on them.
+    """
+
+    def __init__(self, state: ExportState, graph: Graph, around: GraphWriter | None = None) -> None:
+        self.state, self.graph, self.around = state, graph, around
+        self.onnx = OnnxGraph(graph.name, state.names)
+        self.ctx = ExportContext(state.opset, self.onnx, self)
+        self.values: dict[Value, Tensor] = {}
+        self.inexpressible: set[Value] = set()
+
+    def nodes(self) -> None:
+        """Write every layer but Parameters and Results; those that cannot be written are collected in the state."""
+        order, stuck = topological(self.graph)
+        if stuck:
+            raise ModelError(f"layers {', '.join(repr(node.name) for node in stuck[:5])} are on or after a cycle")
+        for node in order:
+            if node.type not in _WRITTEN_BY_CALLER:
+                self.layer(node)
+
+    def layer(self, node: Node) -> None:
+        """Write one layer."""
+        if any(value in self.inexpressible for value in node.inputs):
+            self._refuse(node, None)
+            return
+        try:
+            self._translate(node)
+        except (OpError, UnsupportedError) as error:
+            self._refuse(node, str(error))
+
+    def _refuse(self, node: Node, reason: str | None) -> None:
+        self.inexpressible.update(node.outputs)
+        if reason is not None:
+            self.state.refused.append(RefusedLayer.of(node, reason))
+
+    def _translate(self, node: Node) -> None:
+        if node.constant is not None:
+            self.values[node.outputs[0]] = self._constant(node)
+            return
+        failure = self.state.failures.get(node)
+        if failure is not None:
+            raise UnsupportedError(str(failure))
+        definition = resolve(node.type, node.version)
+        translation = translation_of(definition)
+        if translation is None or translation.function is None:
+            raise UnsupportedError(translation.text if translation else "there is no translation of it")
+        self.ctx.node = node
+        self.ctx.facts = tuple(self.state.facts.get(value, Fact(None, None)) for value in node.outputs)
+        attributes = typed_attributes(node, definition).require()
+        inputs = [None if value is None else self.tensor(value) for value in node.inputs]
+        first = len(self.onnx.nodes)
+        found = translation.function(self.ctx, *inputs, **attributes)
+        self._finish(node, found if isinstance(found, tuple) else (found,), first)
+
+    def tensor(self, value: Value) -> Tensor:
+        """The tensor of a value of this graph."""
+        check(value in self.values, f"reads {value.label!r}, which is not written")
+        return self.values[value]
+
+    def _constant(self, node: Node) -> Tensor:
+        """The tensor of a Constant: an initializer as soon as a node reads it."""
+        constant, value = node.constant, node.outputs[0]
+        assert constant is not None
+        name = self._claimed(value)
+        # Weights are read from their file only when they are written.
+        known = constant_value(constant) if constant.count <= _SHOWN_CONSTANT else None
+        return Tensor(name, onnx_element(constant.element), constant.shape, known, constant)
+
+    def _finish(self, node: Node, found: Sequence[Tensor | None], first: int) -> None:
+        """Give the results the names, element types and facts of the layer's outputs."""
+        check(len(found) >= len(node.outputs), f"{len(found)} of {len(node.outputs)} outputs are expressible")
+        made = {name for proto in self.onnx.nodes[first:] for name in proto.output}
+        renamed: dict[str, str] = {}
+        for value, tensor, fact in zip(node.outputs, found, self.ctx.facts, strict=False):
+            if tensor is None:
+                # A translator leaves out an output that nothing reads.
+                continue
+            if fact.element is not None:
+                tensor = self.ctx.cast(tensor, onnx_element(fact.element))
+                made.add(tensor.name)
+            if (tensor.name not in made and value.names) or tensor.name in renamed:
+                tensor = self.ctx.emit("Identity", tensor)
+                made.add(tensor.name)
+            name = tensor.name
+            if name in made:
+                name = self._claimed(value)
+                renamed[tensor.name] = name
+            known = fact.known if fact.element is None or fact.element.native or fact.element.kind == "string" else None
+            self.values[value] = Tensor(name, tensor.element, fact.shape, known, tensor.constant)
+        self.onnx.rename(first, renamed)
+        self._name_nodes(node, first)
+
+    def _claimed(self, value: Value) -> str:
+        """The name of the tensor of a value: its first tensor name, else that of its layer."""
+        return self.state.names.claim(value.names[0]) if value.names else self.state.names.unique(value.label)
+
+    def _name_nodes(self, node: Node, first: int) -> None:
+        """The last node of a layer has the layer's name."""
+        if len(self.onnx.nodes) > first:
+            self.onnx.nodes[-1].name = self.state.node_names.unique(node.name or node.type)

@@ -1,0 +1,1 @@
+"""Translators of operations of IR, one module per family."""

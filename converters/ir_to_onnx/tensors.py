@@ -1,0 +1,94 @@
+"""Tensors of the ONNX graph being built, and constants of IR as ONNX tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import TensorProto
+
+from irexec.dtypes.elements import F32, U2, U8, Element
+from irexec.errors import UnsupportedError, check
+from irexec.ir.constants import Constant, constant_value
+from irexec.ir.dims import PartialShape, Shape
+
+
+@dataclass(eq=False, slots=True)
+class Tensor:
+    """A tensor of the ONNX graph.
+
+    Attributes:
+        name: unique in the model.
+        element: the element type in ONNX.
+        shape: as far as known; None if the rank is unknown.
+        value: the elements if they are known, in the carrier of the element type.
+        constant: the content of an initializer, which is written when a node first reads it.
+    """
+
+    name: str
+    element: Element
+    shape: PartialShape = None
+    value: np.ndarray | None = None
+    constant: Constant | None = None
+
+    @property
+    def rank(self) -> int | None:
+        """The number of axes; None if it is not known."""
+        return None if self.shape is None else len(self.shape)
+
+    def require_shape(self, what: str) -> Shape:
+        """The shape; raises OpError where the rank, of what ``what`` names, is not known."""
+        check(self.shape is not None, f"the rank of {what} is not known")
+        assert self.shape is not None
+        return self.shape
+
+    def require_rank(self, what: str) -> int:
+        """The rank; raises OpError where that of what ``what`` names is not known."""
+        return len(self.require_shape(what))
+
+    def is_known_empty(self) -> bool:
+        """Whether an axis is known to be of size 0: some operators of ONNX Runtime refuse such a tensor."""
+        return self.shape is not None and 0 in self.shape
+
+    def require_value(self, what: str) -> np.ndarray:
+        """The elements; raises OpError where those of what ``what`` names are computed when the model runs."""
+        check(self.value is not None, f"{what} is computed when the model runs, and ONNX needs it as an attribute")
+        assert self.value is not None
+        return self.value
+
+    def require_ints(self, what: str) -> tuple[int, ...]:
+        """The elements of an integer tensor, flattened; raises OpError as ``require_value``."""
+        return tuple(int(value) for value in self.require_value(what).ravel().tolist())
+
+
+def onnx_element(element: Element) -> Element:
+    """The element type in which ONNX holds values of a type: of those that it lacks, u1, u3 and u6 are u8, and nf4 is
+    f32. So is u2, which only opset 25 has, u8."""
+    if element.onnx is not None and element is not U2:
+        return element
+    return F32 if element.is_float else U8
+
+
+def type_name(element: Element) -> str:
+    """The type as schemas of ONNX spell it: ``tensor(float)``."""
+    assert element.onnx is not None
+    return f"tensor({element.onnx.name.lower()})"
+
+
+def tensor_proto(name: str, constant: Constant) -> TensorProto:
+    """A constant as an initializer; bytes are packed in the same way, so they are copied as they are.
+
+    Raises:
+        ModelError: its bytes cannot be read.
+    """
+    element = onnx_element(constant.element)
+    if element.onnx is None:
+        raise UnsupportedError(f"ONNX lacks the type {element}")
+    proto = TensorProto(name=name, data_type=element.onnx.number, dims=constant.shape)
+    if element.kind == "string":
+        proto.string_data.extend(text.encode() for text in constant_value(constant).ravel().tolist())
+    elif element is not constant.element:
+        proto.raw_data = constant_value(constant).astype(element.carrier).tobytes()
+    else:
+        proto.raw_data = constant.raw[: constant.size].tobytes()
+    return proto

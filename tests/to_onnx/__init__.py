@@ -1,0 +1,1 @@
+"""IR written as ONNX."""
