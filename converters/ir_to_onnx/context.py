@@ -1,4 +1,4 @@
-"""What a translator of an operation works with: the layer, the opset, and functions that add nodes."""
+"""The context of a translator: the layer, the opset, and functions that add nodes."""
 
 from __future__ import annotations
 

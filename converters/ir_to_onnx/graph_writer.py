@@ -25,7 +25,7 @@ _SHOWN_CONSTANT = 1 << 16
 
 @dataclass
 class ExportState:
-    """What the graphs of a model share.
+    """State that the graphs of a model share.
 
     Attributes:
         opset: of ai.onnx.

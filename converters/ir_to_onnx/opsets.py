@@ -80,8 +80,7 @@ def only_element(type: str, opset: int, domain: str, variable: str) -> Element |
 
 
 def wider(element: Element, allowed: frozenset[Element]) -> Element:
-    """The first accepted type that has every value of ``element``, so that a result cast back is that of the element
-    type.
+    """The first accepted type with every value of ``element``.
 
     Raises:
         OpError: there is none.

@@ -90,7 +90,7 @@ def _positive(ctx: ExportContext, pads: Tensor) -> Tensor:
 
 
 def _cropped_by(ctx: ExportContext, data: Tensor, begins: Tensor, ends: Tensor) -> Tensor:
-    """What pads that are computed leave where they are negative."""
+    """The data without the elements that negative pads, computed when the model runs, remove."""
     axes = ctx.ints(*range(data.require_rank("the data") if data.shape is not None else _length(begins)))
     starts = _positive(ctx, ctx.emit("Neg", begins))
     is_cut = ctx.emit("Less", ends, ctx.ints(0))
@@ -98,7 +98,7 @@ def _cropped_by(ctx: ExportContext, data: Tensor, begins: Tensor, ends: Tensor) 
 
 
 def _cropped(ctx: ExportContext, data: Tensor, begin: tuple[int, ...], end: tuple[int, ...]) -> Tensor:
-    """What negative pads leave."""
+    """The data without the elements that negative pads remove."""
     axes = [i for i, pair in enumerate(zip(begin, end, strict=True)) if min(pair) < 0]
     if not axes:
         return data

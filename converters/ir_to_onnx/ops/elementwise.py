@@ -255,7 +255,7 @@ def power(ctx: ExportContext, a: Tensor, b: Tensor, *, auto_broadcast: str) -> T
     if a.element.is_float:
         return ctx.emit("Pow", a, b)
     result = ctx.emit("Pow", ctx.cast(a, F64), ctx.cast(b, F64))
-    # Of what does not fit the low bits are kept.
+    # By way of i64, so that the low bits of a result beyond the type are kept.
     return ctx.cast(ctx.cast(result, I64), a.element)
 
 
