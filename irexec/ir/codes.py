@@ -337,4 +337,16 @@ VERSION_NOT_IN_RELEASE = _code(
     '<net name="m" version="11"/>',
     "Convert the model again with a converter of the release.",
 )
+NOT_RUN_BY_RELEASE = _code(
+    "IR906", "error", "not run by the release",
+    "the CPU plugin of the release of OpenVINO does not run a shape or an element type (found with --for)",
+    '<data element_type="f32" shape="1,3,?,?"/>',
+    "Set the shapes (irexec edit --shape) or another type, or use a newer release.",
+)
+NOT_WRITTEN_FOR_RELEASE = _code(
+    "IR905", "error", "layer without older operations",
+    "the release of OpenVINO does not have the operation, and irexec convert --for cannot write it in older operations",
+    '<layer id="2" name="u" type="Unique" version="opset10"/>',
+    "Replace the layer, or use a newer release; layers with IR901 alone are rewritten by irexec convert --for.",
+)
 # fmt: on

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from irexec.analysis.portability import DIFFERENCES, Difference
 from irexec.analysis.portability.layer import ExaminedLayer
+from irexec.analysis.portability.plugins import plugin_findings
 from irexec.analysis.portability.releases import ELEMENTS, IR_VERSIONS, OPSETS, Release, first_release, parse_release
 from irexec.analysis.shape_inference import Inference
 from irexec.errors import UnsupportedError
@@ -83,7 +84,11 @@ def release_findings(model: ModelGraph, inference: Inference, release: Release) 
         )
     repeated: dict[str, list[Finding]] = {}
     for node in model.walk():
-        for finding in (*_operation(node, release), *_elements(node, inference, release)):
+        for finding in (
+            *_operation(node, release),
+            *_elements(node, inference, release),
+            *plugin_findings(node, inference.facts, release),
+        ):
             repeated.setdefault(finding.message, []).append(finding)
     yield from map(at_the_first, repeated.values())
 

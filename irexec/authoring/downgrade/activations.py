@@ -1,0 +1,153 @@
+"""Activations and other element-wise operations in older operations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from irexec.authoring.downgrade.layer import ONE, Layer, rewrites
+from irexec.authoring.tensor import Tensor
+
+
+def _floats(layer: Layer) -> Sequence[Tensor]:
+    """The inputs, which must be floats: integers are computed in f32 and rounded."""
+    layer.refuse_unless(layer.element().is_float, "integers are computed in f32 and rounded")
+    return layer.inputs
+
+
+@rewrites("Softmax", 8)
+def _softmax(layer: Layer) -> Any:
+    """Softmax-1 counts axes from the front."""
+    return layer.same(1, axis=layer.axis(layer["axis"]))
+
+
+@rewrites("LogSoftmax", 5)
+def _log_softmax(layer: Layer) -> Any:
+    (x,) = layer.inputs
+    axis = [layer.axis(layer["axis"])]
+    shifted = ONE.subtract(x, ONE.reduce_max(x, axis, keep_dims=True))
+    return ONE.subtract(shifted, ONE.log(ONE.reduce_sum(ONE.exp(shifted), axis, keep_dims=True)))
+
+
+@rewrites("Gelu", 7)
+def _gelu_7(layer: Layer) -> Any:
+    if layer["approximation_mode"] == "erf":
+        return layer.same(2, leave=["approximation_mode"])
+    (x,) = layer.inputs
+    cubic = ONE.multiply(ONE.multiply(ONE.multiply(x, x), x), layer.number(0.044715))
+    inner = ONE.multiply(ONE.add(x, cubic), layer.number(math.sqrt(2 / math.pi)))
+    return ONE.multiply(ONE.multiply(x, layer.number(0.5)), ONE.add(ONE.tanh(inner), layer.number(1)))
+
+
+@rewrites("Gelu", 2)
+def _gelu_2(layer: Layer) -> Any:
+    (x,) = layer.inputs
+    erf = ONE.erf(ONE.multiply(x, layer.number(math.sqrt(0.5))))
+    return ONE.multiply(ONE.multiply(x, layer.number(0.5)), ONE.add(erf, layer.number(1)))
+
+
+@rewrites("Swish", 4)
+def _swish(layer: Layer) -> Any:
+    x, *beta = _floats(layer)
+    return ONE.multiply(x, ONE.sigmoid(ONE.multiply(x, *beta) if beta else x))
+
+
+@rewrites("SoftSign", 9)
+def _soft_sign(layer: Layer) -> Any:
+    (x,) = _floats(layer)
+    return ONE.divide(x, ONE.add(ONE.abs(x), layer.number(1)))
+
+
+@rewrites("SoftPlus", 4)
+def _soft_plus(layer: Layer) -> Any:
+    """max(x, 0) + log(1 + exp(-|x|)), which does not overflow."""
+    (x,) = _floats(layer)
+    rest = ONE.log(ONE.add(ONE.exp(ONE.negative(ONE.abs(x))), layer.number(1)))
+    return ONE.add(ONE.relu(x), rest)
+
+
+@rewrites("Mish", 4)
+def _mish(layer: Layer) -> Any:
+    (x,) = _floats(layer)
+    return ONE.multiply(x, ONE.tanh(_soft_plus(layer)))
+
+
+@rewrites("HSwish", 4)
+def _h_swish(layer: Layer) -> Any:
+    (x,) = _floats(layer)
+    gate = ONE.clamp(ONE.add(x, layer.number(3)), min=0, max=6)
+    return ONE.divide(ONE.multiply(x, gate), layer.number(6))
+
+
+@rewrites("HSigmoid", 5)
+def _h_sigmoid(layer: Layer) -> Any:
+    (x,) = _floats(layer)
+    return ONE.divide(ONE.clamp(ONE.add(x, layer.number(3)), min=0, max=6), layer.number(6))
+
+
+@rewrites("IsNaN", 10)
+def _is_nan(layer: Layer) -> Any:
+    (x,) = layer.inputs
+    return ONE.not_equal(x, x)
+
+
+@rewrites("IsFinite", 10)
+def _is_finite(layer: Layer) -> Any:
+    (x,) = layer.inputs
+    return ONE.less(ONE.abs(x), layer.number(math.inf))
+
+
+@rewrites("IsInf", 10)
+def _is_inf(layer: Layer) -> Any:
+    (x,) = layer.inputs
+    negative, positive = layer["detect_negative"], layer["detect_positive"]
+    if negative and positive:
+        return ONE.equal(ONE.abs(x), layer.number(math.inf))
+    layer.refuse_unless(negative or positive, "neither sign is to be detected")
+    return ONE.equal(x, layer.number(math.inf if positive else -math.inf))
+
+
+@rewrites("BitwiseAnd", 13)
+def _bitwise_and(layer: Layer) -> Any:
+    return _logical(layer, "logical_and")
+
+
+@rewrites("BitwiseOr", 13)
+def _bitwise_or(layer: Layer) -> Any:
+    return _logical(layer, "logical_or")
+
+
+@rewrites("BitwiseXor", 13)
+def _bitwise_xor(layer: Layer) -> Any:
+    return _logical(layer, "logical_xor")
+
+
+def _logical(layer: Layer, name: str) -> Any:
+    layer.refuse_unless(layer.element().kind == "boolean", "no older operation works on the bits of integers")
+    return getattr(ONE, name)(*layer.inputs, auto_broadcast=layer["auto_broadcast"])
+
+
+@rewrites("BitwiseNot", 13)
+def _bitwise_not(layer: Layer) -> Any:
+    """Minus x minus 1, or the largest number minus x."""
+    (x,), element = layer.inputs, layer.element()
+    if element.kind == "boolean":
+        return ONE.logical_not(x)
+    return ONE.subtract(layer.number(-1 if element.kind == "signed" else (1 << element.bits) - 1), x)
+
+
+@rewrites("Identity", 16)
+def _identity(layer: Layer) -> Any:
+    return layer.inputs[0]
+
+
+@rewrites("ConvertPromoteTypes", 14)
+def _convert_promote_types(layer: Layer) -> Any:
+    made = []
+    for source, output in zip(layer.inputs, layer.outputs, strict=True):
+        layer.refuse_unless(output.element is not None, "the common type is not known")
+        made.append(
+            source if source.element is output.element else ONE.convert(source, destination_type=output.element)
+        )
+    return tuple(made)

@@ -1,0 +1,178 @@
+"""Operations that move elements, in older operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irexec.authoring.downgrade.layer import ONE, Inexact, Layer, rewrites
+from irexec.authoring.ends import constant
+
+
+@rewrites("Pad", 12)
+def _pad_12(layer: Layer) -> Any:
+    """Positive pads by Pad-1; what negative pads remove is sliced off afterwards."""
+    begin, end = layer.ints(1, "pads_begin"), layer.ints(2, "pads_end")
+    data, _, _, *value = layer.inputs
+    if max([0, *begin, *end]) > 0 or min([0, *begin, *end]) == 0:
+        adds = [constant(np.maximum(pads, 0), "i64") for pads in (begin, end)]
+        data = layer.same(1, data, *adds, *value)
+    if min([0, *begin, *end]) == 0:
+        return data
+    first, last = [max(0, -pad) for pad in begin], [min(0, pad) for pad in end]
+    ends = [int(pad == 0) for pad in last]
+    return ONE.strided_slice(data, first, last, [1] * len(first), begin_mask=[0] * len(first), end_mask=ends)
+
+
+@rewrites("Gather", 8)
+def _gather_8(layer: Layer) -> Any:
+    """Gather-7 does not count negative indices from the end: the size of the axis is added to them.
+
+    Below that range they become the size, because an index out of range gives zeros.
+    """
+    data, indices, axis = layer.inputs
+    if layer.element(1).kind == "unsigned" or (layer.is_known(1) and not (layer.known(1, "indices") < 0).any()):
+        return layer.same(7)
+    size = layer.sizes()[layer.axis(layer.ints(2, "axis")[0])]
+    if not isinstance(size, int):
+        raise Inexact("indices may be negative, and the size of the axis is not known")
+    if layer.is_known(1):
+        given = layer.known(1, "indices")
+        wrapped = np.where(given < -size, size, np.where(given < 0, given + size, given))
+        return layer.same(7, data, constant(wrapped, layer.element(1)), axis)
+    zero, limit = layer.number(0, 1), layer.number(size, 1)
+    inside = ONE.select(ONE.less(indices, zero), ONE.add(indices, limit), indices)
+    return layer.same(7, data, ONE.select(ONE.less(inside, zero), limit, inside), axis)
+
+
+@rewrites("Gather", 7)
+def _gather_7(layer: Layer) -> Any:
+    layer.refuse_unless(layer["batch_dims"] == 0, "Gather-1 has no batch_dims")
+    return layer.same(1, leave=["batch_dims"])
+
+
+@rewrites("GatherND", 8)
+def _gather_nd_8(layer: Layer) -> Any:
+    """GatherND-5 merges the batch axes, so that they are split again."""
+    if layer["batch_dims"] <= 1:
+        return layer.same(5)
+    (output,) = layer.outputs
+    shape = output.fact.shape
+    layer.refuse_unless(
+        shape is not None and sum(not isinstance(size, int) for size in shape) <= 1, "the shape is not known"
+    )
+    sizes = [size if isinstance(size, int) else -1 for size in shape or ()]
+    return ONE.reshape(layer.same(5), sizes, special_zero=False)
+
+
+@rewrites("ScatterElementsUpdate", 12)
+def _scatter_elements_update_12(layer: Layer) -> Any:
+    layer.refuse_unless(layer["reduction"] == "none", f"no older version has the reduction {layer['reduction']}")
+    return layer.same(3, leave=["reduction", "use_init_val"])
+
+
+@rewrites("ScatterNDUpdate", 15)
+def _scatter_nd_update_15(layer: Layer) -> Any:
+    layer.refuse_unless(layer["reduction"] == "none", f"no older version has the reduction {layer['reduction']}")
+    return layer.same(4, leave=["reduction"])
+
+
+@rewrites("TopK", 11)
+def _top_k_11(layer: Layer) -> Any:
+    layer.refuse_unless(not layer["stable"], "no older version is stable")
+    return layer.same(3, leave=["stable"])
+
+
+@rewrites("TopK", 3)
+def _top_k_3(layer: Layer) -> Any:
+    """Indices of TopK-1 are i32."""
+    element = layer["index_element_type"]
+    values, indices = layer.same(1, leave=["index_element_type"])
+    return values, indices if element == "i32" else ONE.convert(indices, destination_type=element)
+
+
+@rewrites("Broadcast", 3)
+def _broadcast_3(layer: Layer) -> Any:
+    layer.refuse_unless(layer["mode"] != "bidirectional", "Broadcast-1 has no mode bidirectional")
+    return layer.same(1)
+
+
+@rewrites("Squeeze", 15)
+def _squeeze_15(layer: Layer) -> Any:
+    if not layer["allow_axis_skip"]:
+        layer.refuse_unless(
+            len(layer.inputs) > 1 or layer.outputs[0].fact.shape is not None, "the axes of size 1 are not known"
+        )
+        return layer.same(1, leave=["allow_axis_skip"])
+    layer.refuse_unless(len(layer.inputs) > 1, "no axes are given")
+    sizes, rank = layer.sizes(), layer.rank()
+    axes = [axis % rank for axis in layer.ints(1, "axes")]
+    layer.refuse_unless(all(isinstance(sizes[axis], int) for axis in axes), "the sizes of the axes are not known")
+    ones = [axis for axis in axes if sizes[axis] == 1]
+    return ONE.squeeze(layer.inputs[0], ones) if ones else layer.inputs[0]
+
+
+@rewrites("OneHot", 16)
+def _one_hot_16(layer: Layer) -> Any:
+    """Negative indices that are counted from the end get the depth added."""
+    leave = ["negative_indices_mode"]
+    if layer["negative_indices_mode"] == "ignore_negative" or layer.element().kind == "unsigned":
+        return layer.same(1, leave=leave)
+    indices, depth, *values = layer.inputs
+    size = ONE.convert(depth, destination_type=layer.element())
+    wrapped = ONE.select(ONE.less(indices, layer.number(0)), ONE.add(indices, size), indices)
+    return layer.same(1, wrapped, depth, *values, leave=leave)
+
+
+@rewrites("ShapeOf", 3)
+def _shape_of_3(layer: Layer) -> Any:
+    """ShapeOf-1 gives i64."""
+    shape = layer.same(1, leave=["output_type"])
+    return shape if layer["output_type"] == "i64" else ONE.convert(shape, destination_type=layer["output_type"])
+
+
+@rewrites("Slice", 8)
+def _slice_8(layer: Layer) -> Any:
+    """StridedSlice takes its bounds for all axes in order."""
+    rank = layer.rank()
+    data, *bounds = layer.inputs
+    count = len(layer.ints(3, "step"))
+    axes = [axis % rank for axis in layer.ints(4, "axes")] if len(layer.inputs) > 4 else list(range(count))
+    if axes == list(range(count)):
+        mask = [0] * count
+        return ONE.strided_slice(data, *bounds[:3], begin_mask=mask, end_mask=mask)
+    given = [layer.ints(i, name) for i, name in ((1, "start"), (2, "stop"), (3, "step"))]
+    length = max(axes) + 1
+    lists = [[default] * length for default in (0, 0, 1)]
+    mask = [int(axis not in axes) for axis in range(length)]
+    for values, full in zip(given, lists, strict=True):
+        for axis, value in zip(axes, values, strict=True):
+            full[axis] = value
+    return ONE.strided_slice(data, *lists, begin_mask=mask, end_mask=mask)
+
+
+@rewrites("Roll", 7)
+def _roll(layer: Layer) -> Any:
+    """Along each axis the end comes before the beginning."""
+    sizes, rank = layer.static(), layer.rank()
+    shifts, axes = layer.ints(1, "shift"), layer.ints(2, "axes")
+    total = [0] * rank
+    for axis, shift in zip(axes, shifts if len(shifts) == len(axes) else shifts * len(axes), strict=True):
+        total[axis % rank] += shift
+    data = layer.inputs[0]
+    for axis, shift in enumerate(total):
+        cut = shift % sizes[axis] if sizes[axis] else 0
+        if cut:
+            first, last = ONE.variadic_split(data, axis, [sizes[axis] - cut, cut])
+            data = ONE.concat(last, first, axis=axis)
+    return data
+
+
+@rewrites("Eye", 9)
+def _eye(layer: Layer) -> Any:
+    rows, columns, diagonal = (layer.ints(i, name)[0] for i, name in enumerate(("num_rows", "num_columns", "diagonal")))
+    batch = layer.ints(3, "batch_shape") if len(layer.inputs) > 3 else []
+    element = layer["output_type"]
+    matrix = np.eye(rows, columns, diagonal)
+    return constant(np.broadcast_to(matrix, (*batch, rows, columns)), element)

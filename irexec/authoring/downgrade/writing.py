@@ -1,0 +1,223 @@
+"""The rewriting of a model for a release: every layer that the release lacks is replaced, or named with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from irexec.analysis.attributes import typed_attributes
+from irexec.analysis.collection import in_order
+from irexec.analysis.model import Model
+from irexec.analysis.portability.findings import release_findings
+from irexec.analysis.portability.releases import IR_VERSIONS, OPSETS, Release, first_release, parse_release
+from irexec.analysis.shape_inference import UNKNOWN
+from irexec.analysis.validate import infer_all
+from irexec.authoring.downgrade.layer import REASONS, REWRITES, Inexact, Layer
+from irexec.authoring.tensor import Tensor
+from irexec.errors import ConversionError, OpError, UnsupportedError
+from irexec.ir import codes
+from irexec.ir.findings import Finding
+from irexec.ir.graph import Graph, Input, Node, Value
+from irexec.ir.names import Names
+from irexec.ir.order import needed
+from irexec.records import Record
+from irexec.schema.opdef import OpDef
+from irexec.schema.registry import opset_number, resolve
+
+
+@dataclass(frozen=True)
+class Change(Record):
+    """A layer that was replaced.
+
+    Attributes:
+        layer, line: its name and its line in the file.
+        operation: the version of the operation, such as "Softmax-8".
+        into: the operations in its place, in order; none where the layer is left out.
+    """
+
+    layer: str
+    line: int | None
+    operation: str
+    into: tuple[str, ...]
+
+
+@dataclass
+class Downgraded:
+    """A model for a release.
+
+    Attributes:
+        model: the model.
+        release: the release, such as "2021.4".
+        changes: the layers that were replaced.
+        findings: the layers that the release cannot have, each with the reason; the model is written for the release
+            only if there are none.
+    """
+
+    model: Model
+    release: str
+    changes: list[Change] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    def require(self) -> Downgraded:
+        """The same object; raises ConversionError, which names every layer that the release cannot have."""
+        if self.findings:
+            reasons = "; ".join(f"{finding.at()}: {finding.message}" for finding in self.findings)
+            raise ConversionError(
+                f"the model cannot be written for OpenVINO {self.release}: {reasons}", unsupported=True
+            )
+        return self
+
+
+def downgrade(model: Model, release: str) -> Downgraded:
+    """A copy of a model in the operations and the version of IR that a release of OpenVINO reads.
+
+    Args:
+        model: the model, which stays as it is.
+        release: such as "2021.4".
+
+    Raises:
+        InputError: there is no such release.
+    """
+    target = parse_release(release)
+    found = Downgraded(model.clone(), str(target))
+    _Writing(found, target).run()
+    return found
+
+
+class _Writing:
+    """The rewriting of all graphs of a model.
+
+    Args:
+        found: takes the changes and findings.
+        release: the release.
+    """
+
+    def __init__(self, found: Downgraded, release: Release) -> None:
+        self._found, self._release = found, release
+        self._facts = dict(infer_all(found.model).facts)
+
+    def run(self) -> None:
+        model = self._found.model
+        first = IR_VERSIONS.get(model.version)
+        if first is not None and first > self._release:
+            model.version = max(version for version, since in IR_VERSIONS.items() if since <= self._release)
+        self._graph(model)
+        left = release_findings(model, infer_all(model), self._release)
+        self._found.findings += [finding for finding in left if finding.code != codes.NOT_IN_RELEASE]
+        self._found.findings.sort(key=lambda finding: finding.line or 0)
+
+    def _graph(self, graph: Graph) -> None:
+        before = needed(graph)
+        for node in list(graph.nodes):
+            for body in node.bodies.values():
+                self._graph(body.graph)
+            try:
+                self._layer(graph, node)
+            except Inexact as error:
+                self._found.findings.append(node.finding(codes.NOT_WRITTEN_FOR_RELEASE, str(error)))
+        gone = before - needed(graph)
+        graph.nodes = [node for node in graph.nodes if node not in gone or node.type == "Parameter"]
+
+    def _layer(self, graph: Graph, node: Node) -> None:
+        """Replace a layer by layers that the release has; Inexact if there are none."""
+        definition = self._lacking(node)
+        if definition is None:
+            return
+        read = frozenset(value.index for value in node.outputs if any(_readers(graph, value)))
+        values = self._replacement(node, definition, read)
+        made = in_order([values[index].node for index in sorted(read)], _is_of_a_graph)
+        _adopt(graph, node, made)
+        for index in sorted(read):
+            _take_over(graph, node.outputs[index], values[index])
+        if 0 in read and values[0].node in made:
+            name, values[0].node.name = node.name, node.name
+            node.name = f"{name}/replaced"
+        into = tuple(f"{one.type}-{opset_number(one.version)}" for one in made if one.constant is None)
+        name = values[0].node.name if 0 in read and values[0].node in made else node.name
+        self._found.changes.append(Change(name, node.line, f"{node.type}-{definition.since}", into))
+
+    def _lacking(self, node: Node) -> OpDef | None:
+        """The definition of a layer if the release lacks it; else the layer is written in an opset of the release."""
+        try:
+            definition = resolve(node.type, node.version)
+        except UnsupportedError as error:
+            raise Inexact(str(error)) from None
+        if not isinstance(definition.since, int):
+            raise Inexact(f"{node.type} of {node.version!r} is not an operation of OpenVINO")
+        first = first_release(node.type, definition.since)
+        if first is None or first > self._release:
+            return definition
+        written = opset_number(node.version)
+        if written != definition.since and (written not in OPSETS or OPSETS[written] > self._release):
+            node.version = definition.version
+        return None
+
+    def _replacement(self, node: Node, definition: OpDef, read: frozenset[int]) -> list[Value]:
+        """The values in place of the outputs of a layer, made of layers that the release has."""
+        key = (node.type, int(definition.since))
+        lacks = f"OpenVINO {self._release} does not have {key[0]}-{key[1]}"
+        rewrite = REWRITES.get(key)
+        if rewrite is None:
+            raise Inexact(f"{lacks}: {REASONS.get(key, 'no older operations are known to compute the same')}")
+        try:
+            made = rewrite(self._examined(node, definition, read))
+        except (Inexact, OpError) as error:
+            raise Inexact(f"{lacks}: {error}") from None
+        values = [tensor.value for tensor in (made if isinstance(made, tuple) else (made,))]
+        return self._rewritten(values, read)
+
+    def _examined(self, node: Node, definition: OpDef, read: frozenset[int]) -> Layer:
+        sources = [value for value in node.inputs if value is not None]
+        attributes = definition.ungrouped(typed_attributes(node, definition).require())
+        inputs, outputs = ([self._tensor(value) for value in values] for values in (sources, node.outputs))
+        known = {attribute.parameter for attribute in definition.attributes}
+        kept = {name: value for name, value in attributes.items() if name in known}
+        return Layer(node, definition, inputs, outputs, kept, read)
+
+    def _tensor(self, value: Value) -> Tensor:
+        return Tensor(value, self._facts.get(value) or value.fact or UNKNOWN)
+
+    def _rewritten(self, values: list[Value], read: frozenset[int]) -> list[Value]:
+        """The same values, in which layers that the release lacks are replaced too."""
+        wanted = [value for index, value in enumerate(values) if index in read]
+        new = in_order([value.node for value in wanted], _is_of_a_graph)
+        for node in new:
+            definition = self._lacking(node)
+            if definition is None:
+                continue
+            sources = {value for other in new for value in other.inputs} | set(wanted)
+            used = frozenset(value.index for value in node.outputs if value in sources)
+            instead = dict(zip(node.outputs, self._replacement(node, definition, used), strict=False))
+            for other in new:
+                for port in other.ports:
+                    port.source = instead.get(port.source, port.source) if port.source is not None else None
+            values = [instead.get(value, value) for value in values]
+            wanted = [instead.get(value, value) for value in wanted]
+        return values
+
+
+def _is_of_a_graph(node: Node) -> bool:
+    return node.id >= 0
+
+
+def _readers(graph: Graph, value: Value) -> Iterator[Input]:
+    return (port for node in graph.nodes for port in node.ports if port.source is value)
+
+
+def _adopt(graph: Graph, node: Node, made: Sequence[Node]) -> None:
+    """Put new layers before the layer that they replace; their names begin with its name."""
+    names = Names(other.name for other in graph.nodes)
+    number = 1 + max(other.id for other in graph.nodes)
+    for offset, one in enumerate(made):
+        one.id, one.name = number + offset, names.free(f"{node.name}/{one.name}")
+    position = graph.nodes.index(node)
+    graph.nodes[position:position] = made
+
+
+def _take_over(graph: Graph, old: Value, new: Value) -> None:
+    """The readers of one value read another, which gets its tensor names."""
+    for port in list(_readers(graph, old)):
+        port.source = new
+        port.fact = new.fact
+    new.names = [*new.names, *(name for name in old.names if name not in new.names)]
+    old.names = []

@@ -1,0 +1,147 @@
+"""Models in the operations of an older release: every rewrite computes the rows of its operation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from irexec import Model
+from irexec.analysis.builder import Builder
+from irexec.analysis.portability.releases import OPSETS, Release, first_release
+from irexec.authoring.downgrade import downgrade
+from irexec.authoring.downgrade.layer import REWRITES
+from irexec.errors import ConversionError, IrexecError
+from irexec.runtime.compiled_model import CompiledModel
+from irexec.schema.registry import opset_number, resolve
+from irexec.testing import Case
+from irexec.testing.one_layer import model_of
+from tests.support.cases import families
+
+_CASES: dict[tuple[str, int | str], list[Case]] = {}
+for _rows in families().values():
+    for _row in _rows:
+        if isinstance(_row, Case):
+            _CASES.setdefault((_row.type, _row.since), []).append(_row)
+
+
+def _before(release: Release) -> Release:
+    """The newest release that is older."""
+    known = {*OPSETS.values(), Release(2023, 3), Release(2024, 2), Release(2024, 6), Release(2025, 4)}
+    return max((one for one in known if one < release), default=Release(2020, 1))
+
+
+def _results(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    given = [x.astype(p.element.carrier) if p.element else x for x, p in zip(inputs, model.inputs, strict=True)]
+    found = CompiledModel(model)(given)
+    return [np.asarray(found[port.name]) for port in model.outputs]
+
+
+@pytest.mark.parametrize(("type", "since"), sorted(REWRITES))
+def test_a_rewrite_computes_the_same(type: str, since: int) -> None:
+    """In the release before the first that has the version; version 10 gives fewer types, so that values are compared."""
+    first = first_release(type, since)
+    release = _before(first) if first is not None else Release(2026, 4)
+    written, reasons = 0, set()
+    for row in _CASES[type, since]:
+        if any(x.element.name == "string" for x in row.inputs):
+            continue
+        for model, inputs in _models(row):
+            found = downgrade(model, str(release))
+            reasons |= {finding.code for finding in found.findings}
+            if found.findings:
+                continue
+            written += 1
+            assert found.changes, row.id
+            assert all(_is_in(node.type, node.version, release) for node in found.model.walk()), row.id
+            kind = next((x.element.name for x in row.inputs if x.element.is_float), "f32")
+            tolerance = {"f16": 1e-2, "bf16": 5e-2}.get(kind, 1e-4)
+            for a, b in zip(_results(model, inputs), _results(found.model, inputs), strict=True):
+                assert a.shape == b.shape, row.id
+                with np.errstate(over="ignore"):
+                    given = np.float64(a.astype(b.dtype))
+                np.testing.assert_allclose(np.float64(b), given, tolerance, tolerance, err_msg=row.id)
+    # Releases before 2022.1 run no shapes that depend on values.
+    assert written or "IR906" in reasons, "no row is rewritten"
+
+
+def _models(row: Case) -> Iterator[tuple[Model, list[np.ndarray]]]:
+    """The row with and without constants, and with its first output alone."""
+    for constants in (None, 1, 0) if len(row.inputs) > 1 else (None, 0):
+        try:
+            model, inputs = model_of(row, constants)
+        except IrexecError:
+            continue
+        yield model, inputs
+        if len(model.results) > 1:
+            first = model.clone()
+            first.nodes = [node for node in first.nodes if node not in first.results[1:]]
+            yield first, inputs
+
+
+def _is_in(type: str, version: str, release: Release) -> bool:
+    first = first_release(type, int(resolve(type, version).since))
+    written = opset_number(version)
+    return first is not None and first <= release and written is not None and OPSETS[written] <= release
+
+
+def _model() -> Model:
+    builder = Builder("m")
+    x = builder.parameter("f32", [2, 6, 4], "x")
+    y = builder.emit("Softmax", x, version=8, axis=-1, name="soft")
+    values, _ = builder.emit("TopK", y, 3, version=11, axis=2, mode="max", sort="value", stable=True, name="top")
+    builder.result(values)
+    builder.result(builder.emit("Relu", y, version=1, name="y"))
+    builder.result(builder.emit("IsNaN", values, version=10, name="z"))
+    return builder.model()
+
+
+def test_every_layer_that_a_release_lacks_is_named() -> None:
+    found = downgrade(_model(), "2021.4")
+    assert [(one.layer, one.operation, one.into) for one in found.changes] == [
+        ("soft", "Softmax-8", ("Softmax-1",)),
+        ("z", "IsNaN-10", ("NotEqual-1",)),
+    ]
+    assert [(one.code, one.layer_name, one.message) for one in found.findings] == [
+        ("IR905", "top", "OpenVINO 2021.4 does not have TopK-11: no older version is stable")
+    ]
+    with pytest.raises(
+        ConversionError, match=r"written for OpenVINO 2021.4: layer 3 'top' \(TopK\): OpenVINO 2021.4 does"
+    ):
+        found.require()
+
+
+def test_the_version_of_ir_and_the_opsets_are_those_of_the_release() -> None:
+    builder = Builder("m")
+    x = builder.parameter("f32", [2], "x")
+    builder.result(builder.emit("Relu", x, name="y"))
+    model = builder.model()
+    model["y"].version = "opset14"
+    found = downgrade(model, "2021.4")
+    assert not found.findings
+    assert (found.model.version, found.model["y"].version) == (10, "opset1")
+    assert (model.version, model["y"].version) == (11, "opset14")
+    assert downgrade(model, "2022.1").model.version == 11
+
+
+def test_names_stay() -> None:
+    builder = Builder("m")
+    x = builder.parameter("f32", [2, 3], "x")
+    builder.result(builder.emit("Softmax", x, version=8, axis=1, name="soft", names=["tensor"]))
+    written = downgrade(builder.model(), "2021.4").model
+    assert written["soft"].version == "opset1"
+    assert written["soft"].outputs[0].names == ["tensor"]
+
+
+def test_layers_of_bodies_are_rewritten() -> None:
+    from irexec import opset
+
+    x = opset.parameter([3, 4], "f32", "x")
+    (y,) = opset.loop(lambda i, t: opset.Iteration([opset.softmax(t, axis=-1)]), [x], trip_count=3)
+    model = Model([y], [x])
+    found = downgrade(model, "2021.4")
+    assert not found.findings
+    assert [one.operation for one in found.changes] == ["Softmax-8"]
+    data = np.arange(12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_allclose(_results(found.model, [data])[0], _results(model, [data])[0], rtol=1e-6)

@@ -1,0 +1,140 @@
+"""Models written for old releases of OpenVINO and run there: ``python -m tests.release_sweep [RELEASES] [--cases N]``.
+
+Each release has an environment of its Python with openvino, such as ~/.cache/irexec-releases/2021.4 (or in the folder that
+IREXEC_RELEASES names). A model that is written must be loaded there, and give the values that irexec gives for the
+original; a model that is refused must be refused by the release too, when it is written all the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+
+import numpy as np
+
+from irexec import Model
+from irexec.authoring.downgrade import downgrade
+from irexec.dtypes.elements import Element
+from irexec.dtypes.packing import pack
+from irexec.errors import IrexecError
+from irexec.io.writer import write_text
+from irexec.runtime.compiled_model import CompiledModel
+from tests.release_sweep.releases import OldRelease, Reply, installed
+from tests.release_sweep.sample import Sample, operations
+
+
+class Sweep:
+    """The outcomes of samples in one release.
+
+    Attributes:
+        counts: the number of samples by outcome.
+    """
+
+    def __init__(self, release: str, verbose: bool) -> None:
+        self.counts: Counter[str] = Counter()
+        self._old, self._verbose = OldRelease(release), verbose
+        self._name = release
+
+    def add(self, sample: Sample) -> None:
+        """Write, load and compare one sample."""
+        outcome, remark = self._outcome(sample)
+        self.counts[outcome] += 1
+        if self._verbose or outcome not in ("equal", "refused", "not run by irexec"):
+            print(f"{self._name} {sample.name}: {outcome}{remark and ': '}{remark}"[:400], flush=True)
+
+    def close(self) -> None:
+        """End the process of the release."""
+        self._old.close()
+
+    def _outcome(self, sample: Sample) -> tuple[str, str]:
+        found = downgrade(sample.model, self._name)
+        if found.findings:
+            forced = self._forced(sample)
+            wrong = forced.stage == "done"
+            return ("FALSE REFUSAL" if wrong else "refused"), found.findings[0].message
+        try:
+            expected = _results(sample.model, sample.inputs)
+        except IrexecError as error:
+            return "not run by irexec", str(error)
+        written = _results(found.model, sample.inputs)
+        if not _agree(expected, written):
+            return "WRONG REWRITE", str(found.changes)
+        reply = self._run(found.model, sample.inputs)
+        if reply.stage != "done":
+            return f"NOT LOADED ({reply.stage})", reply.message.replace("\n", " ")
+        return ("equal", "") if _agree(expected, reply.arrays) else ("DIFFERENT", _difference(expected, reply.arrays))
+
+    def _forced(self, sample: Sample) -> Reply:
+        model = sample.model.clone()
+        model.version = 10 if self._name < "2022.1" else 11
+        return self._run(model, sample.inputs)
+
+    def _run(self, model: Model, inputs: list[np.ndarray]) -> Reply:
+        xml, weights = write_text(model)
+        ports = [port.element for port in model.inputs]
+        return self._old.run(xml, weights, [_as_given(x, e) for x, e in zip(inputs, ports, strict=True)])
+
+
+def _as_given(array: np.ndarray, element: Element | None) -> np.ndarray:
+    """An array in the type of an input; bits of types that NumPy lacks travel as f16 or bytes."""
+    if element is None or element.native:
+        return array if element is None else array.astype(element.carrier)
+    raw = pack(element, array)
+    return raw.view(np.float16).reshape(array.shape) if element.bits == 16 else raw
+
+
+def _results(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    given = [x.astype(p.element.carrier) if p.element else x for x, p in zip(inputs, model.inputs, strict=True)]
+    found = CompiledModel(model)(given)
+    return [np.asarray(found[port.name]) for port in model.outputs]
+
+
+def _agree(expected: list[np.ndarray], found: list[np.ndarray]) -> bool:
+    return len(expected) == len(found) and all(map(_alike, expected, found))
+
+
+def _alike(expected: np.ndarray, found: np.ndarray) -> bool:
+    """The same shape and values, as far as the type of an output of version 10 holds them."""
+    if expected.shape != found.shape and not expected.shape == () != found.shape == (1,):
+        return False
+    if found.dtype == np.int32 and expected.dtype.kind in "iu":
+        # Integers beyond i32 are not given by version 10.
+        info = np.iinfo(np.int32)
+        is_held = (expected >= info.min) & (expected <= info.max)
+        expected, found = expected[is_held], found.reshape(expected.shape)[is_held]
+    tolerance = 2e-2 if np.float16 in (expected.dtype, found.dtype) else 2e-4
+    a, b = expected.astype(np.float64), found.astype(np.float64)
+    return bool(np.allclose(a, b, tolerance, tolerance, equal_nan=True))
+
+
+def _difference(expected: list[np.ndarray], found: list[np.ndarray]) -> str:
+    for a, b in zip(expected, found, strict=False):
+        if not _alike(a, b):
+            return f"{a.dtype}{a.shape} {a.ravel()[:6]} and {b.dtype}{b.shape} {b.ravel()[:6]}".replace("\n", "")
+    return f"{len(expected)} and {len(found)} outputs"
+
+
+def main() -> int:
+    """Print what is not as it should be, and the counts; 1 if there is any."""
+    parser = argparse.ArgumentParser(description="models written for old releases, and run there")
+    parser.add_argument("releases", nargs="*", default=installed(), help="such as 2021.4; default: those installed")
+    parser.add_argument("--cases", type=int, default=300, help="number of models of one operation")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="names that begin with this")
+    parser.add_argument("--verbose", action="store_true")
+    arguments = parser.parse_args()
+    failed = False
+    for release in arguments.releases:
+        sweep = Sweep(release, arguments.verbose)
+        for sample in operations(arguments.cases, arguments.seed):
+            if sample.name.startswith(arguments.only):
+                sweep.add(sample)
+        sweep.close()
+        print(release, dict(sweep.counts), flush=True)
+        failed = failed or any(name.isupper() for name in sweep.counts)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

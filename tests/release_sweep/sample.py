@@ -1,0 +1,50 @@
+"""Models for the sweep: rows of tests.cases, each as a model of one operation, and whole networks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from irexec import Model
+from irexec.errors import IrexecError
+from irexec.testing import Case
+from irexec.testing.one_layer import model_of
+from tests.support.cases import families
+
+_BUILT_BY_HAND = {"Parameter", "Result"}
+# Their results are random, or strings that an old release does not have.
+_LEFT_OUT = {"RandomUniform", "Multinomial"}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A model with inputs, and its name."""
+
+    name: str
+    model: Model
+    inputs: list[np.ndarray]
+
+
+def operations(count: int, seed: int) -> Iterator[Sample]:
+    """Models of one operation of OpenVINO; every other one has constants in place of its inputs after the first."""
+    rows = [
+        row
+        for rows in families().values()
+        for row in rows
+        if isinstance(row, Case)
+        and isinstance(row.since, int)
+        and row.type not in _BUILT_BY_HAND | _LEFT_OUT
+        and all(x.element.name != "string" for x in row.inputs)
+    ]
+    cases = [(row, first) for row in rows for first in ((1, None) if len(row.inputs) > 1 else (None,))]
+    random.Random(seed).shuffle(cases)
+    for row, first in cases[:count]:
+        try:
+            model, inputs = model_of(row, first)
+        except IrexecError:
+            # Some rows are of inputs that the shape rule cannot take as constants.
+            continue
+        yield Sample(f"{row.id}{'' if first is None else ' (constants)'}", model, inputs)
