@@ -48,7 +48,7 @@ def types() -> list[str]:
 def made(type: str, version: int, seed: int) -> Network:
     """The network of a case."""
     rng = np.random.default_rng([zlib.crc32(type.encode()), version, seed])
-    net = Network(version, rng)
+    net = Network(version, rng, type=type)
     if rng.random() < 0.1:
         net.precision, net.rtol, net.atol = "FP16", 2e-3, 2e-3
     GENERATORS[type](net)

@@ -65,6 +65,7 @@ class Network:
     Attributes:
         version: of the IR, 2 to 7.
         precision: of floating-point layers.
+        type: the layer type that the network is to use.
         blob: the .bin.
         feeds: the arrays of the inputs by name, for each run.
         only: the releases that run it, if not both.
@@ -75,6 +76,7 @@ class Network:
     version: int
     rng: np.random.Generator
     precision: str = "FP32"
+    type: str = ""
     name: str = "net"
     blob: bytearray = field(default_factory=bytearray)
     layers: list[Layer] = field(default_factory=list)

@@ -171,10 +171,16 @@ _FUNCTIONS = {
     "Ceil": ("Ceiling", 1), "Sin": ("Sin", 1), "Cos": ("Cos", 1), "Tan": ("Tan", 1), "Asin": ("Asin", 1),
     "Acos": ("Acos", 1), "Atan": ("Atan", 1), "Sinh": ("Sinh", 1), "Cosh": ("Cosh", 1), "Asinh": ("Asinh", 4),
     "Acosh": ("Acosh", 4), "Atanh": ("Atanh", 4), "Sign": ("Sign", 1), "Neg": ("Negative", 1), "Log": ("Log", 1),
-    "Abs": ("Abs", 1), "Softplus": ("SoftPlus", 4), "Softsign": ("SoftSign", 9), "Swish": ("Swish", 4),
+    "Abs": ("Abs", 1), "Softplus": ("SoftPlus", 4), "Softsign": ("SoftSign", 9),
 }  # fmt: skip
 for _type, (_operation, _version) in _FUNCTIONS.items():
     translates(_type)(_function(_operation, _version))
+
+
+@translates("Swish")
+def swish(layer: Layer, data: Value, *, alpha: float = 1.0) -> Value:
+    """x * sigmoid(alpha * x)."""
+    return layer.emit("Swish", layer.f32(data), layer.constant(alpha, F32), version=4)
 
 
 @translates("Reciprocal")

@@ -177,7 +177,8 @@ def batch_normalization(net: Network) -> None:
     net.layer("BatchNormalization", [x], [shape], {"epsilon": pick(net, 0.001, "1e-5", 0.1)}, blobs)
 
 
-@generates("FakeQuantize", "Quantize", versions=(6, 7))
+@generates("FakeQuantize", versions=(6, 7))
+@generates("Quantize", versions=(5,))
 def fake_quantize(net: Network) -> None:
     shape = shape_of(net, size(net, 2, 4), 2, 4)
     per_channel = len(shape) == 4 and chance(net)
@@ -186,15 +187,11 @@ def fake_quantize(net: Network) -> None:
     x = net.input(values(net, shape, -3, 3))
     levels = int(pick(net, 2, 3, 16, 255, 256))
     arrays = [low, low + 2.5, out, out + 1.5]
-    name = "FakeQuantize" if net.version > 5 else "Quantize"
-    (y,) = net.layer(name, [x, *map(net.const, arrays)], [shape], {"levels": levels})
+    (y,) = net.layer(net.type, [x, *map(net.const, arrays)], [shape], {"levels": levels})
     # The engines run no network that ends here.
     net.layer("Eltwise", [y, net.input(values(net, shape))], [shape], {"operation": "sum"})
     # A value beside the middle of two levels may round either way.
     net.atol = 1e-4 + 1.01 / (levels - 1) if levels > 16 else 1e-4
-
-
-GENERATORS["Quantize"], VERSIONS["Quantize"] = fake_quantize, (5,)
 
 
 @generates("Convert", versions=(6, 7))

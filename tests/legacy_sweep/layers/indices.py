@@ -68,7 +68,7 @@ _REDUCTIONS = ("Sum", "Mean", "Prod", "Min", "Max", "L1", "L2", "SumSquare", "Lo
 
 @generates(*(f"Reduce{name}" for name in _REDUCTIONS), versions=RECENT)
 def reduction(net: Network) -> None:
-    kind = str(pick(net, *_REDUCTIONS))
+    kind = net.type.removeprefix("Reduce")
     shape = shape_of(net, size(net, 2, 5), 1, 4)
     axes = sorted(int(a) for a in net.rng.permutation(len(shape))[: size(net, 1, len(shape) - 1)])
     keep = chance(net)

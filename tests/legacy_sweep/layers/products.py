@@ -17,15 +17,14 @@ def fully_connected(net: Network) -> None:
     shape = shape_of(net, pick(net, 2, 4, 5), 1, 4)
     out = size(net, 1, 6)
     x = net.input(values(net, shape))
-    name = str(pick(net, "FullyConnected", "FullyConnected", "InnerProduct"))
     weights = values(net, (out, int(np.prod(shape[1:]))))
     biases = values(net, (out,)) if chance(net, 0.7) else None
     data = {"out-size": out}
     if net.version >= 6 and chance(net, 0.25):
         more = [net.const(array) for array in (weights, biases) if array is not None]
-        net.layer(name, [x, *more], [(shape[0], out)], data)
+        net.layer(net.type, [x, *more], [(shape[0], out)], data)
         return
-    net.layer(name, [x], [(shape[0], out)], data, {"weights": weights, "biases": biases}, gap=size(net, 0, 2))
+    net.layer(net.type, [x], [(shape[0], out)], data, {"weights": weights, "biases": biases}, gap=size(net, 0, 2))
 
 
 @generates("Gemm", versions=RECENT)
@@ -59,7 +58,7 @@ def norm(net: Network) -> None:
     data["local-size"] = int(pick(net, 3, 5))
     if chance(net, 0.3) and net.version >= 6:
         data["k"] = 2
-    net.layer("Norm" if chance(net, 0.8) else "LRN", [net.input(values(net, shape))], [shape], data)
+    net.layer(net.type, [net.input(values(net, shape))], [shape], data)
 
 
 @generates("Normalize", versions=(3, 4, 5, 6, 7))
@@ -87,10 +86,10 @@ def grn(net: Network) -> None:
     net.layer("GRN", [net.input(values(net, shape))], [shape], {"bias": pick(net, 1.0, "1e-3", 0.5)})
 
 
-@generates("SoftMax", "LogSoftmax")
+@generates("SoftMax", "Softmax")
+@generates("LogSoftmax", versions=RECENT)
 def softmax(net: Network) -> None:
     shape = shape_of(net, size(net, 2, 5), 1, 5)
     axis = size(net, 0, len(shape) - 1)
     data = {} if axis == 1 and chance(net) else {"axis": axis}
-    name = "LogSoftmax" if net.version >= 5 and chance(net, 0.3) else "SoftMax" if chance(net, 0.8) else "Softmax"
-    net.layer(name, [net.input(values(net, shape, -4, 4))], [shape], data)
+    net.layer(net.type, [net.input(values(net, shape, -4, 4))], [shape], data)

@@ -33,7 +33,7 @@ def concat(net: Network) -> None:
 def split(net: Network) -> None:
     shape = list(shape_of(net, size(net, 2, 5), 1, 4))
     axis, pieces = size(net, 0, len(shape) - 1), size(net, 1, 3)
-    name = str(pick(net, "Split", "Slice"))
+    name = net.type
     sizes = [shape[axis]] * pieces if chance(net) else [size(net, 1, 3) for _ in range(pieces)]
     shape[axis] = sum(sizes)
     x = net.input(values(net, tuple(shape)))
@@ -172,7 +172,7 @@ def squeeze(net: Network) -> None:
     for axis in axes:
         full[axis] = 1
     less = tuple(n for i, n in enumerate(full) if i not in axes)
-    name = str(pick(net, "Squeeze", "Unsqueeze"))
+    name = net.type
     source, target = (tuple(full), less) if name == "Squeeze" else (less, tuple(full))
     indices = net.const(np.array(axes, np.float32), "FP32") if chance(net, 0.3) else net.const(np.array(axes, np.int32))
     net.layer(name, [net.input(values(net, source)), indices], [target])
@@ -198,7 +198,7 @@ def broadcast(net: Network) -> None:
 
 @generates("DepthToSpace", "SpaceToDepth", versions=(6, 7))
 def depth_to_space(net: Network) -> None:
-    name, block = str(pick(net, "DepthToSpace", "SpaceToDepth")), size(net, 1, 3)
+    name, block = net.type, size(net, 1, 3)
     batch, channels, height, width = shape_of(net, 4, 1, 3)
     small = (batch, channels * block * block, height, width)
     large = (batch, channels, height * block, width * block)
