@@ -264,3 +264,14 @@ def test_maps_become_an_output_for_each_label(labels: str) -> None:
     found = examine(model)
     assert found.model is not None
     assert [str(finding) for finding in found.findings if finding.severity == "error"] == []
+
+
+@pytest.mark.parametrize("name", ["int16", "uint16", "uint32", "uint64", "bool"])
+def test_resize_of_types_that_interpolate_does_not_take(name: str) -> None:
+    """Nearest values are copies, whatever their type. Source: Resize-19, any tensor type."""
+    graph = f'({name}[1,1,2,2] x) => ({name}[1,1,4,4] y) {{ y = Resize <mode: string = "nearest"> (x, , s) }}'
+    x = np.array([[[[1, 0], [0, 1]]]], bool if name == "bool" else name)
+    if name == "uint32":
+        x[0, 0, 0, 0] = 4_000_000_000
+    y = run(model_of(graph, s=f32(1, 1, 2, 2)), x)[0]
+    np.testing.assert_array_equal(y, x.repeat(2, 2).repeat(2, 3))

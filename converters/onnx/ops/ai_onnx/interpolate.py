@@ -16,12 +16,14 @@ from converters.onnx.algorithms.expression import Expression
 from converters.onnx.algorithms.resampling import Resizing, Stretch, resampled
 from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
-from irexec.dtypes.elements import F64, I64
+from irexec.dtypes.elements import BOOLEAN, F64, I16, I32, I64, U8, U16, U32, U64
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 from irexec.messages import counted
 
 _NATIVE = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", "tf_half_pixel_for_nn")
+# Types that Interpolate does not take, and larger ones that it does.
+_CARRIERS = {BOOLEAN: U8, I16: I32, U16: I32, U32: I64, U64: I64}
 Policy = Literal["stretch", "not_larger", "not_smaller"]
 
 
@@ -83,11 +85,13 @@ class _Request:
             values = np.asarray(ctx.known(given)).ravel()[self.changing]
             given = ctx.constant(values, given)
         mode = "linear_onnx" if how.mode == "linear" else how.mode
-        return ctx.emit(
-            "Interpolate", self.x, given, [self.axes[i] for i in self.changing], version=11, mode=mode,
+        element = ctx.element(self.x)
+        resized = ctx.emit(
+            "Interpolate", ctx.convert(self.x, _CARRIERS.get(element, element)), given, [self.axes[i] for i in self.changing], version=11, mode=mode,
             shape_calculation_mode="scales" if self.by_scale else "sizes", nearest_mode=how.nearest,
             coordinate_transformation_mode=how.transformation, cube_coeff=how.cubic,
         )  # fmt: skip
+        return ctx.convert(resized, element)
 
     def stretches(self, roi: Value | None) -> list[Stretch]:
         """The axes whose size changes; all axes if there is a region."""
