@@ -78,7 +78,7 @@ def eltwise(layer: Layer, *inputs: Value, operation: str = "sum", coeff: Floats 
         return _folded(layer, _COMPARISONS[operation], values)
     if operation == "floor_mod" and kinds == {I32}:
         layer.note(
-            legacy_codes.ENGINES_DIFFER,
+            legacy_codes.ENGINE_FAULT,
             "floor_mod of the engines has the sign of the dividend; here, as its name says, that of the divisor",
         )
     if coeff:
@@ -198,7 +198,7 @@ def logical_not(layer: Layer, data: Value) -> Value:
 @translates("Gelu")
 def gelu(layer: Layer, data: Value) -> Value:
     """Gelu, whose approximation only release 2020.4 has."""
-    layer.note(legacy_codes.ENGINES_DIFFER, "release 2020.4 computes Gelu by tanh within 5e-4; here it is exact")
+    layer.note(legacy_codes.ENGINE_FAULT, "release 2020.4 computes Gelu by tanh within 5e-4; here it is exact")
     return layer.emit("Gelu", layer.f32(data), version=2)
 
 

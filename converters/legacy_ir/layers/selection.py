@@ -1,0 +1,115 @@
+"""Layers that select elements: Gather, Select, OneHot, ArgMax, TopK, and what produces indices."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from converters.legacy_ir.layer import Layer
+from converters.legacy_ir.layers.shapes import positive
+from converters.legacy_ir.registry import translates
+from irexec.dtypes.elements import F32, I32, I64
+from irexec.errors import check
+from irexec.ir.graph import Value
+
+
+@translates("Gather")
+def gather(layer: Layer, data: Value, indices: Value, *, axis: int = 0) -> Value:
+    """Slices of the data along an axis; zeros for every index outside of it, also a negative one."""
+    size = layer.shape(data)[positive(axis, layer.rank(data))]
+    where = layer.i64(indices)
+    known = layer.builder.fact(where).known
+    if known is None or known.min(initial=0) < 0:
+        kind = layer.kind(where)
+        is_negative = layer.emit("Less", where, layer.constant(0, kind), version=1)
+        where = layer.emit("Select", is_negative, layer.constant(size, kind), where, version=1)
+    return layer.emit("Gather", data, where, layer.constant(axis, I64), version=8, batch_dims=0)
+
+
+@translates("Select")
+def select(layer: Layer, condition: Value, then: Value, otherwise: Value) -> Value:
+    """The second input where the first is not 0, else the third; NumPy's broadcasting."""
+    if layer.kind(then) is not layer.kind(otherwise):
+        then, otherwise = layer.f32(then), layer.f32(otherwise)
+    return layer.emit("Select", layer.boolean(condition), then, otherwise, version=1)
+
+
+@translates("OneHot")
+def one_hot(
+    layer: Layer, indices: Value, *, depth: int, axis: int = -1, on_value: float = 1.0, off_value: float = 0.0
+) -> Value:
+    """``on_value`` at the index along a new axis; none for an index out of range."""
+    numbers = [layer.constant(number, F32) for number in (on_value, off_value)]
+    return layer.emit("OneHot", layer.i64(indices), layer.constant(depth, I64), *numbers, version=1, axis=axis)
+
+
+@translates("ArgMax")
+def arg_max(layer: Layer, data: Value, *, top_k: int = 1, out_max_val: bool = False, axis: int | None = None) -> Value:
+    """The indices of the largest elements, as f32.
+
+    With ``axis``, along it: the indices or, with ``out_max_val``, the values. Without, over all axes but the first: the
+    indices [N, 1, k, 1] or, with ``out_max_val``, indices and values [N, 2, k, 1].
+    """
+    data = layer.f32(data)
+    if axis is not None:
+        values, indices = _top(layer, data, top_k, positive(axis, layer.rank(data)), "max", "value")
+        return values if out_max_val else layer.f32(indices)
+    batch = layer.shape(data)[0]
+    flat = layer.reshaped(data, (batch, int(np.prod(layer.shape(data)[1:]))))
+    values, indices = _top(layer, flat, top_k, 1, "max", "value")
+    found = layer.f32(indices)
+    if out_max_val:
+        found = layer.emit("Concat", found, values, version=1, axis=1)
+    return layer.reshaped(found, (batch, 1 + out_max_val, top_k, 1))
+
+
+def _top(layer: Layer, data: Value, k: int, axis: int, mode: str, sort: str) -> tuple[Value, ...]:
+    count = layer.constant(k, I64)
+    return layer.outputs("TopK", data, count, version=3, axis=axis, mode=mode, sort=sort, index_element_type=I32)
+
+
+@translates("TopK")
+def top_k(
+    layer: Layer,
+    data: Value,
+    k: Value,
+    *,
+    axis: int,
+    mode: Literal["max", "min"],
+    sort: Literal["value", "index", "none"],
+) -> tuple[Value, ...]:
+    """The largest or smallest elements along an axis, and their indices."""
+    count = layer.known(k, "the number of elements")
+    check(count.size == 1, f"the number of elements has {count.size} values")
+    return _top(layer, data, int(count.ravel()[0]), positive(axis, layer.rank(data)), mode, sort)
+
+
+@translates("Bucketize")
+def bucketize(layer: Layer, data: Value, bounds: Value, *, with_right_bound: bool) -> Value:
+    """The index of the interval of each element."""
+    if layer.kind(data) is not layer.kind(bounds):
+        data, bounds = layer.f32(data), layer.f32(bounds)
+    return layer.emit("Bucketize", data, bounds, version=3, output_type=I32, with_right_bound=with_right_bound)
+
+
+@translates("Range")
+def range_(layer: Layer, start: Value, limit: Value, step: Value) -> Value:
+    """The numbers from start to limit, limit excluded."""
+    values = [layer.reshaped(value, ()) for value in (start, limit, step)]
+    if len({layer.kind(value) for value in values}) > 1:
+        values = [layer.f32(value) for value in values]
+    return layer.emit("Range", *values, version=4, output_type=layer.kind(values[0]))
+
+
+@translates("ScatterUpdate")
+def scatter_update(layer: Layer, data: Value, indices: Value, updates: Value, *, axis: int = 0) -> Value:
+    """The data with slices replaced along an axis."""
+    return layer.emit(
+        "ScatterUpdate",
+        data,
+        layer.i64(indices),
+        layer.cast(updates, layer.kind(data)),
+        layer.constant(axis, I64),
+        version=3,
+    )
