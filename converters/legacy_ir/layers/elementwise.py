@@ -63,7 +63,10 @@ _LOGICAL = {"logical_and": "LogicalAnd", "logical_or": "LogicalOr", "logical_xor
 
 @translates("Eltwise")
 def eltwise(layer: Layer, *inputs: Value, operation: str = "sum", coeff: Floats = ()) -> Value:
-    """The inputs combined from the left, with NumPy's broadcasting; ``coeff`` are the factors of a sum."""
+    """The inputs combined from the left, with NumPy's broadcasting; ``coeff`` are the factors of a sum.
+
+    The engines ignore the factors of inputs that have different sizes.
+    """
     operation = operation.lower()
     check(len(inputs) > 0, "the layer has no input")
     if operation == "logical_not":
@@ -81,7 +84,7 @@ def eltwise(layer: Layer, *inputs: Value, operation: str = "sum", coeff: Floats 
             legacy_codes.ENGINE_FAULT,
             "floor_mod of the engines has the sign of the dividend; here, as its name says, that of the divisor",
         )
-    if coeff:
+    if coeff and len({layer.shape(value) for value in values}) == 1:
         values = _scaled(layer, values, operation, coeff)
     return _folded(layer, _ARITHMETIC[operation], values)
 

@@ -140,7 +140,8 @@ def pooling(net: Network) -> None:
     if ceil or chance(net, 0.3):
         name = "rounding_type" if net.version > 2 or chance(net) else "rounding-type"
         data[name] = "ceil" if ceil else "floor"
-    if method == "avg" and not exclude and ceil and any(given["pads_begin"] + given["pads_end"]):
+    more_after = any(e > b for b, e in zip(given["pads_begin"], given["pads_end"], strict=True))
+    if method == "avg" and not exclude and (more_after or (ceil and any(given["pads_begin"]))):
         # 2020.1 divides windows that hang over by another number, and leaves out pads after the image.
         net.only = ("2020.4",)
     shape = (size(net, 1, 2), size(net, 1, 3))
