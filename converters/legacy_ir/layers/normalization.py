@@ -89,7 +89,7 @@ def softmax(layer: Layer, data: Value, *, axis: int = 1) -> Value:
 
 
 @translates("LogSoftmax")
-def log_softmax(layer: Layer, data: Value, *, axis: int = 1) -> Value:
-    """The logarithm of SoftMax."""
+def log_softmax(layer: Layer, data: Value, *, axis: int = -1) -> Value:
+    """The logarithm of SoftMax; both releases take the last axis unless one is given."""
     data = layer.f32(data)
     return layer.emit("LogSoftmax", data, version=5, axis=positive(axis, layer.rank(data)))

@@ -69,7 +69,7 @@ ROWS: list[Row] = [
     row("bias", "GRN", [X], X / np.sqrt((X * X).sum(1, keepdims=True) + 0.5), {"bias": 0.5}),
     row("axis 1", "SoftMax", [X], _softmax(X, 1)),
     row("other spelling, last axis", "Softmax", [X], _softmax(X, 3), {"axis": -1}),
-    row("logarithm", "LogSoftmax", [X], np.log(_softmax(X, 1))),
+    row("logarithm", "LogSoftmax", [X], np.log(_softmax(X, -1))),
     row("twice", "Resample", [X], X.repeat(2, 2).repeat(2, 3), {"type": f"{CAFFE}NEAREST", "factor": 2, "antialias": 0}),
     row("sizes, not the factor", "Resample", [X], X.repeat(3, 2).repeat(2, 3), {"type": f"{CAFFE}NEAREST", "factor": 7}),
     row("linear", "Resample", [X], _linear(X, (7, 9), "half"), {"type": f"{CAFFE}LINEAR", "antialias": 0}),

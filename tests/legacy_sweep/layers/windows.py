@@ -151,7 +151,8 @@ def pooling(net: Network) -> None:
 
 @generates("BinaryConvolution", versions=(6, 7))
 def binary_convolution(net: Network) -> None:
-    picture, channels, out = shape_of(net, 2, 4, 7), size(net, 1, 5), size(net, 1, 4)
+    # With three channels 2020.4 refuses it, and 2020.1 mixes their pixels.
+    picture, channels, out = shape_of(net, 2, 4, 7), pick(net, 1, 2, 4, 5, 8, 16), size(net, 1, 4)
     given = window(net, 2)
     x = net.input(values(net, (1, channels, *picture)))
     low = values(net, (1, channels, 1, 1), -0.5, 0.5)
