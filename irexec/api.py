@@ -91,8 +91,9 @@ def read_model(
             )
         try:
             return Model.of(io.read(source, weights, mmap=mmap, progress=progress))
-        except io.OldVersionError as old:
-            return _upgraded(old, progress)
+        except io.OldVersionError as error:
+            old = error
+        return _upgraded(old, progress)
     _refuse_bin(source.name, weights, mmap)
     found = _converted(source, inputs, strict=False)
     if progress is not None:
@@ -179,10 +180,11 @@ def read_tolerant(
     if isinstance(source, Source):
         try:
             return Model.of(io.read(source, weights, mmap=mmap, progress=progress)), []
-        except io.OldVersionError as old:
-            found = _legacy_reader().examine(old.source, old.weights, progress=progress)
-            # Findings that are not errors are problems of the model, which validate reports.
-            return found.model, [] if found.model is not None else list(found.findings)
+        except io.OldVersionError as error:
+            old = error
+        examined = _legacy_reader().examine(old.source, old.weights, progress=progress)
+        # Findings of a model are its problems, which validate reports.
+        return examined.model, [] if examined.model is not None else list(examined.findings)
     _refuse_bin(source.name, weights, mmap)
     converters = _converters(source.name)
     examined = converters.examine(source.content)

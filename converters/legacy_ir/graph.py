@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from converters.legacy_ir.layer import Job, Layer
-from converters.legacy_ir.objections import UnknownLayerError, finding_of
+from converters.legacy_ir.objections import ReportedError, UnknownLayerError, finding_of
 from converters.legacy_ir.pre_process import MeanSubtraction
 from converters.legacy_ir.registry import find
 from irexec.analysis.builder import Builder
@@ -153,7 +153,8 @@ class GraphTranslation:
                     port.fact, port.line = Fact(port.fact.element, old.fact.shape), old.line
 
     def _failed(self, node: Node, error: IrexecError) -> None:
-        self.job.fail(finding_of(node, error))
+        if not isinstance(error, ReportedError):
+            self.job.fail(finding_of(node, error))
         self._assume(node)
 
     def _assume(self, node: Node) -> None:

@@ -20,6 +20,10 @@ class NoEquivalentError(OpError):
     """A layer that computes what no operation of version 11 computes."""
 
 
+class ReportedError(OpError):
+    """A reason that is a finding already."""
+
+
 def finding_of(node: Node, error: IrexecError) -> Finding:
     """The finding that a layer cannot be translated, with the reason that the error was raised for."""
     reason: IrexecError = error

@@ -47,7 +47,7 @@ class MeanSubtraction:
         if not means:
             return value
         check(len(means) == shape[1], f"{len(means)} channels have a mean, the input has {shape[1]}")
-        array = np.stack([self._mean(layer, mean, shape[2:]) for mean in means])[None]
+        array = np.stack(np.broadcast_arrays(*[self._mean(layer, mean, shape[2:]) for mean in means]))[None]
         return layer.emit("Subtract", layer.f32(value), layer.constant(array), version=1)
 
     def _mean(self, layer: Layer, mean: XmlElement, image: tuple[int, ...]) -> np.ndarray:

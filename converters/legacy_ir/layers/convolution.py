@@ -33,9 +33,9 @@ def convolution(
     )
     given = windows(layer, len(shape) - 2)
     grouped = (group, output // group) if group > 1 else (output,)
-    filters = _filters(layer, weights, (*grouped, shape[1] // group, *given.kernel))
+    matrix = filters(layer, weights, (*grouped, shape[1] // group, *given.kernel))
     type = "GroupConvolution" if group > 1 else "Convolution"
-    product = layer.emit(type, data, filters, version=1, auto_pad=given.auto_pad, **given.explicit)
+    product = layer.emit(type, data, matrix, version=1, auto_pad=given.auto_pad, **given.explicit)
     return with_biases(layer, product, biases, output)
 
 
@@ -58,12 +58,12 @@ def deconvolution(
     )
     given = windows(layer, len(shape) - 2)
     grouped = (group, shape[1] // group) if group > 1 else (shape[1],)
-    filters = _filters(layer, weights, (*grouped, output // group, *given.kernel))
+    matrix = filters(layer, weights, (*grouped, output // group, *given.kernel))
     declared = layer.size()
     check(len(declared) == len(shape), f"the output declares {len(declared)} axes, the input has {len(shape)}")
     pads = _transposed_pads(given, shape[2:], declared[2:])
     type = "GroupConvolutionBackpropData" if group > 1 else "ConvolutionBackpropData"
-    product = layer.emit(type, data, filters, version=1, **given.explicit | pads)
+    product = layer.emit(type, data, matrix, version=1, **given.explicit | pads)
     return with_biases(layer, product, biases, output)
 
 
@@ -83,7 +83,7 @@ def _transposed_pads(given: Windows, inputs: tuple[int, ...], outputs: tuple[int
     }
 
 
-def _filters(layer: Layer, weights: Value | None, shape: tuple[int, ...]) -> Value:
+def filters(layer: Layer, weights: Value | None, shape: tuple[int, ...]) -> Value:
     """The weights in this shape: an input, or the blob."""
     if weights is None:
         return layer.blob("weights", shape)

@@ -6,10 +6,24 @@ import numpy as np
 import pytest
 
 import irexec
-from tests.converters.legacy_ir import convolution_rows, elementwise_rows, normalization_rows, shape_rows
+from tests.converters.legacy_ir import (
+    convolution_rows,
+    detection_rows,
+    elementwise_rows,
+    normalization_rows,
+    recurrence_rows,
+    shape_rows,
+)
 from tests.converters.legacy_ir.rows import Row
 
-ROWS: list[Row] = [*convolution_rows.ROWS, *elementwise_rows.ROWS, *shape_rows.ROWS, *normalization_rows.ROWS]
+ROWS: list[Row] = [
+    *convolution_rows.ROWS,
+    *elementwise_rows.ROWS,
+    *shape_rows.ROWS,
+    *normalization_rows.ROWS,
+    *recurrence_rows.ROWS,
+    *detection_rows.ROWS,
+]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.type}: {row.name}")
