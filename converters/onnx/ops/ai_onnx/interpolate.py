@@ -87,7 +87,8 @@ class _Request:
         mode = "linear_onnx" if how.mode == "linear" else how.mode
         element = ctx.element(self.x)
         resized = ctx.emit(
-            "Interpolate", ctx.convert(self.x, _CARRIERS.get(element, element)), given, [self.axes[i] for i in self.changing], version=11, mode=mode,
+            "Interpolate", ctx.convert(self.x, _CARRIERS.get(element, element)), given,
+            [self.axes[i] for i in self.changing], version=11, mode=mode,
             shape_calculation_mode="scales" if self.by_scale else "sizes", nearest_mode=how.nearest,
             coordinate_transformation_mode=how.transformation, cube_coeff=how.cubic,
         )  # fmt: skip
