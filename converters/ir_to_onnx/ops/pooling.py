@@ -1,0 +1,210 @@
+"""Pooling, and adaptive pooling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.ops.convolution import known_sizes
+from converters.ir_to_onnx.ops.elementwise import rounded_cast
+from converters.ir_to_onnx.registry import composed, exact
+from converters.ir_to_onnx.tensors import Tensor
+from irexec.dtypes.elements import F32, F64
+from irexec.dtypes.limits import lowest
+from irexec.errors import check
+from irexec.schema.windows import per_axis
+
+
+def _dilations(attributes: Any) -> tuple[int, ...]:
+    return per_axis(getattr(attributes, "dilations", ()), len(attributes.kernel), 1)
+
+
+def _pool_attributes(ctx: ExportContext, data: Tensor, attributes: Any) -> dict[str, Any]:
+    """Attributes of ONNX's pooling that yield the same windows.
+
+    Rounding up is rounding down with pads that are longer by stride - 1. Where the sizes are known, pads are such that
+    the last window ends where they do.
+    """
+    kernel, strides, dilations = attributes.kernel, attributes.strides, _dilations(attributes)
+    common: dict[str, Any] = {"kernel_shape": kernel, "strides": strides}
+    if any(dilation != 1 for dilation in dilations):
+        common["dilations"] = dilations
+    spatial = known_sizes(data.shape, 2)
+    if spatial is not None:
+        placed = attributes.windows(spatial)
+        return common | {"pads": [*placed.pads_begin, *_ends(placed, spatial)]}
+    if attributes.auto_pad in ("same_upper", "same_lower"):
+        check(attributes.rounding_type == "floor", "same pads rounded up depend on sizes that are not known")
+        return common | {"auto_pad": attributes.auto_pad.upper()}
+    rank, explicit = len(kernel), attributes.auto_pad == "explicit"
+    begins, ends = (
+        per_axis(pads if explicit else (), rank, 0) for pads in (attributes.pads_begin, attributes.pads_end)
+    )
+    if attributes.rounding_type == "ceil_torch":
+        return common | {"pads": [*begins, *ends], "ceil_mode": 1}
+    if attributes.rounding_type == "ceil":
+        ends = tuple(end + stride - 1 for end, stride in zip(ends, strides, strict=True))
+    return common | {"pads": [*begins, *ends]}
+
+
+def _ends(placed: Any, spatial: Sequence[int]) -> list[int]:
+    """Pads at the end with which rounding down gives as many windows as there are."""
+    ends = []
+    axes = zip(spatial, placed.counts, placed.kernel, placed.strides, placed.dilations, placed.pads_begin, strict=True)
+    for (size, count, kernel, stride, dilation, begin), end in zip(axes, placed.pads_end, strict=True):
+        needed = (count - 1) * stride + dilation * (kernel - 1) + 1 - size - begin
+        # One more window must not fit.
+        ends.append(min(max(needed, end), needed + stride - 1))
+    return ends
+
+
+def _is_allowed(options: dict[str, Any], kernel: Sequence[int]) -> bool:
+    """Whether ONNX Runtime takes the pads: each is shorter than the kernel."""
+    pads = options.get("pads", ())
+    return all(0 <= pad < size for pad, size in zip(pads, (*kernel, *kernel), strict=False))
+
+
+def _in_floats(ctx: ExportContext, data: Tensor) -> Tensor:
+    """The data in a type of which ONNX's operators compute windows: integers in floats that have their values."""
+    return data if data.element.is_float else ctx.cast(data, F32 if data.element.bits <= 16 else F64)
+
+
+@exact("MaxPool")
+def max_pool(ctx: ExportContext, data: Tensor, *, attributes: Any) -> tuple[Tensor | None, ...]:
+    """MaxPool; indices of the data flattened from another axis than 0 by a Mod."""
+    kind, options = data.element, _pool_attributes(ctx, data, attributes)
+    wants_indices = ctx.is_used(1)
+    x = _in_floats(ctx, data)
+    if not _is_allowed(options, attributes.kernel):
+        check(not wants_indices, "pads as long as the kernel, of which ONNX Runtime has no indices")
+        pads, rank = options["pads"], len(attributes.kernel)
+        x = ctx.emit("Pad", x, ctx.ints(0, 0, *pads[:rank], 0, 0, *pads[rank:]), ctx.scalar(float(lowest(kind)), x))
+        options["pads"] = [0] * (2 * rank)
+    if not wants_indices:
+        return ctx.cast(ctx.emit("MaxPool", x, **options), kind), None
+    values, indices = ctx.emit_all("MaxPool", 2, x, **options)
+    return ctx.cast(values, kind), _flattened_from(ctx, data, indices, attributes.axis)
+
+
+def _flattened_from(ctx: ExportContext, data: Tensor, indices: Tensor, axis: int) -> Tensor:
+    rank = data.require_rank("the data")
+    if axis % rank == 0:
+        return indices
+    sizes = ctx.slice(ctx.shape_of(data), axis % rank, None, 0)
+    return ctx.emit("Mod", indices, ctx.reduce("ReduceProd", sizes, [0], keep=True))
+
+
+@exact("AvgPool")
+def avg_pool(ctx: ExportContext, data: Tensor, *, attributes: Any) -> Tensor:
+    """AveragePool; of integers in f64."""
+    kind, options = data.element, _pool_attributes(ctx, data, attributes)
+    x = _in_floats(ctx, data)
+    has_pads = attributes.auto_pad in ("same_upper", "same_lower") or (
+        attributes.auto_pad == "explicit" and any((*attributes.pads_begin, *attributes.pads_end))
+    )
+    spatial = known_sizes(data.shape, 2)
+    if spatial is not None:
+        has_pads = any(map(any, attributes.windows(spatial).pads))
+    counts_all = has_pads and not attributes.exclude_pad
+    check(not counts_all or "ceil_mode" not in options, "how far the last window reaches depends on sizes not known")
+    if _is_allowed(options, attributes.kernel) and ("dilations" not in options or ctx.opset >= 19):
+        result = ctx.emit("AveragePool", x, count_include_pad=int(counts_all), **options)
+    else:
+        result = _sums(ctx, x, options, counts_all)
+    return result if kind.is_float else rounded_cast(ctx, ctx.emit("Round", result), kind)
+
+
+def _sums(ctx: ExportContext, x: Tensor, options: dict[str, Any], counts_all: bool) -> Tensor:
+    """Means as quotients of two Convs with ones, for pads and dilations that AveragePool does not take."""
+    check("pads" in options and "ceil_mode" not in options, "the pads depend on sizes that are not known")
+    kernel, pads = options.pop("kernel_shape"), options.pop("pads")
+    rank, channels = len(kernel), x.require_shape("the data")[1]
+    check(isinstance(channels, int), "the number of channels is not known")
+    assert isinstance(channels, int)
+
+    def sums(image: Tensor, groups: int) -> Tensor:
+        padded = ctx.emit("Pad", image, ctx.ints(0, 0, *pads[:rank], 0, 0, *pads[rank:]))
+        return ctx.emit("Conv", padded, ctx.constant(np.ones((groups, 1, *kernel)), x.element), group=groups, **options)
+
+    total = sums(x, channels)
+    if counts_all:
+        return ctx.emit("Div", total, ctx.scalar(math.prod(kernel), x))
+    sizes = ctx.concat(ctx.ints(1, 1), ctx.slice(ctx.shape_of(x), 2, None, 0))
+    counts = sums(ctx.emit("Expand", ctx.scalar(1, x), sizes), 1)
+    return ctx.emit("Div", total, ctx.emit("Max", counts, ctx.scalar(1, x)))
+
+
+@composed("AdaptiveAvgPool")
+def adaptive_avg_pool(ctx: ExportContext, data: Tensor, output_shape: Tensor) -> Tensor:
+    """Products with constant matrices of the means along each axis; a single output by ReduceMean."""
+    kind, x = data.element, _in_floats(ctx, data)
+    outs = output_shape.require_ints("output_shape")
+    if all(out == 1 for out in outs):
+        result = ctx.reduce("ReduceMean", x, range(2, 2 + len(outs)), keep=True)
+    else:
+        sizes = known_sizes(data.shape, 2)
+        check(sizes is not None, "the sizes of the data are not known")
+        result = x
+        for axis, (size, out) in enumerate(zip(sizes or (), outs, strict=True)):
+            result = _along(ctx, result, ctx.constant(_means(size, out), x.element), axis + 2, len(outs) + 2)
+    return result if kind.is_float else rounded_cast(ctx, ctx.emit("Round", result), kind)
+
+
+def _parts(size: int, out: int) -> list[tuple[int, int]]:
+    """Start and stop of the windows that divide an axis."""
+    return [(i * size // out, -(-(i + 1) * size // out)) for i in range(out)]
+
+
+def _means(size: int, out: int) -> np.ndarray:
+    """The matrix [out, size] of the means of each window."""
+    matrix = np.zeros((out, size))
+    for row, (start, stop) in zip(matrix, _parts(size, out), strict=True):
+        row[start:stop] = 1 / (stop - start)
+    return matrix
+
+
+def _along(ctx: ExportContext, x: Tensor, matrix: Tensor, axis: int, rank: int) -> Tensor:
+    """The product of a matrix and the data along one axis."""
+    order = [i for i in range(rank) if i != axis] + [axis]
+    product = ctx.emit("MatMul", ctx.transpose(x, order), ctx.transpose(matrix, [1, 0]))
+    return ctx.transpose(product, [order.index(i) for i in range(rank)])
+
+
+@composed("AdaptiveMaxPool")
+def adaptive_max_pool(
+    ctx: ExportContext, data: Tensor, output_shape: Tensor, *, index_element_type: str
+) -> tuple[Tensor | None, ...]:
+    """Each window gathered by constant indices, then ReduceMax and ArgMax."""
+    sizes, outs = known_sizes(data.shape, 2), output_shape.require_ints("output_shape")
+    check(sizes is not None, "the sizes of the data are not known")
+    assert sizes is not None
+    windows, places = _window_indices(sizes, outs)
+    shape = data.require_shape("the data")
+    lead = [0, 0]
+    flat = ctx.emit("Reshape", data, ctx.ints(*lead, math.prod(sizes))) if shape else data
+    gathered = ctx.emit("Gather", flat, ctx.constant(windows), axis=2)
+    values = ctx.emit("Reshape", ctx.reduce("ReduceMax", gathered, [3]), ctx.ints(*lead, *outs))
+    if not ctx.is_used(1):
+        return values, None
+    best = ctx.emit("ArgMax", gathered, axis=3, keepdims=1)
+    table = ctx.unsqueeze(ctx.constant(places), 0, 1)
+    table = ctx.emit("Expand", table, ctx.emit("Shape", gathered))
+    indices = ctx.emit("GatherElements", table, best, axis=3)
+    return values, ctx.emit("Reshape", indices, ctx.ints(*lead, *outs))
+
+
+def _window_indices(sizes: Sequence[int], outs: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """The flattened positions of each window, filled up with its first one: [windows, longest]."""
+    grids = [_parts(size, out) for size, out in zip(sizes, outs, strict=True)]
+    found = []
+    for index in np.ndindex(*outs):
+        ranges = [np.arange(*grids[axis][i]) for axis, i in enumerate(index)]
+        found.append(np.ravel_multi_index(np.meshgrid(*ranges, indexing="ij"), sizes).ravel())
+    longest = max((len(window) for window in found), default=1)
+    filled = [np.concatenate([window, np.full(longest - len(window), window[0])]) for window in found]
+    table = np.array(filled, np.int64).reshape(-1, longest)
+    return table, table
