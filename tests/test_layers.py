@@ -112,7 +112,13 @@ _ONLY = {
     "google": ("converters/onnx/", "irexec/integrations/model_extensions.py"),
 }
 # What imports converters: one command, what reads models, and the runtimes of .onnx files, when they are called.
-_USES_CONVERTERS = ("irexec/cli/convert.py", "irexec/api.py", "irexec/tools/engines/runtimes/onnx_file.py")
+_USES_CONVERTERS = (
+    "irexec/cli/convert.py",
+    "irexec/cli/convert_to_onnx.py",
+    "irexec/cli/verify_options.py",
+    "irexec/api.py",
+    "irexec/tools/engines/runtimes/onnx_file.py",
+)
 _EVERYWHERE = sys.stdlib_module_names | {"numpy"}
 _FILES = sorted([*(ROOT / "irexec").rglob("*.py"), *(ROOT / "converters").rglob("*.py")])
 

@@ -11,7 +11,7 @@ from onnx import ModelProto, helper
 from converters.ir_to_onnx.graph import Names, value_info
 from converters.ir_to_onnx.graph_writer import ExportState, GraphWriter
 from converters.ir_to_onnx.opsets import checked_opset
-from converters.ir_to_onnx.refusals import ExportError, RefusedLayer
+from converters.ir_to_onnx.refusals import ExportError, RefusedLayer, WrittenLayer
 from converters.ir_to_onnx.tensors import Tensor, onnx_element
 from irexec.analysis import version_10
 from irexec.analysis.model import Model, Port
@@ -34,12 +34,14 @@ class Exported:
         proto: the ONNX model.
         inputs, outputs: the names of the tensors of its inputs and outputs, in the order of the Parameters and Results.
         remarks: the layers whose nodes may give other values than the layer.
+        layers: the layers that are written, with the operators of their nodes.
     """
 
     proto: ModelProto
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     remarks: tuple[RefusedLayer, ...]
+    layers: tuple[WrittenLayer, ...]
 
 
 def export(model: Model, opset: int | None = None, strict: bool = False) -> Exported:
@@ -80,7 +82,8 @@ class _ModelWriter:
             raise ExportError(refused)
         outputs = self._results([tensor.name for tensor in inputs])
         proto = self._model()
-        return Exported(proto, tuple(t.name for t in inputs), tuple(t.name for t in outputs), tuple(self.state.remarks))
+        names = [tuple(tensor.name for tensor in tensors) for tensors in (inputs, outputs)]
+        return Exported(proto, names[0], names[1], tuple(self.state.remarks), tuple(self.state.written))
 
     def _parameter(self, port: Port) -> Tensor:
         value = port.node.outputs[0]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from converters.ir_to_onnx.context import ExportContext
 from converters.ir_to_onnx.graph import Names, OnnxGraph
-from converters.ir_to_onnx.refusals import RefusedLayer
+from converters.ir_to_onnx.refusals import RefusedLayer, WrittenLayer
 from converters.ir_to_onnx.registry import translation_of
 from converters.ir_to_onnx.tensors import Tensor, onnx_element
 from irexec.analysis.attributes import typed_attributes
@@ -35,6 +35,7 @@ class ExportState:
         names: of tensors.
         node_names: of nodes.
         refused: the layers that cannot be written.
+        written: the layers that are written, with the operators of their nodes.
         remarks: the layers whose nodes may give other values, with the reasons.
     """
 
@@ -46,6 +47,7 @@ class ExportState:
     node_names: Names = field(default_factory=Names)
     refused: list[RefusedLayer] = field(default_factory=list)
     remarks: list[RefusedLayer] = field(default_factory=list)
+    written: list[WrittenLayer] = field(default_factory=list)
 
     def remark(self, node: Node, text: str) -> None:
         """A layer whose nodes may give other values."""
@@ -153,6 +155,7 @@ class GraphWriter:
             self.values[value] = Tensor(name, tensor.element, fact.shape, known, tensor.constant)
         self.onnx.rename(first, renamed)
         self._name_nodes(node, first)
+        self.state.written.append(WrittenLayer.of(node, [proto.op_type for proto in self.onnx.nodes[first:]]))
 
     def _claimed(self, value: Value) -> str:
         """The name of the tensor of a value: its first tensor name, else that of its layer."""

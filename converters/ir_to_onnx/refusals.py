@@ -1,4 +1,4 @@
-"""Layers that cannot be written as ONNX, and the error that lists them all."""
+"""Written layers, refused layers, and the error that lists all refused ones."""
 
 from __future__ import annotations
 
@@ -35,6 +35,28 @@ class RefusedLayer(Record):
     def __str__(self) -> str:
         where = "" if self.line is None else f", line {self.line}"
         return f"layer {self.name!r} ({self.type}{where}): {self.reason}"
+
+
+@dataclass(frozen=True)
+class WrittenLayer(Record):
+    """A layer that is written.
+
+    Attributes:
+        name, type, version: of the layer.
+        line: of the .xml; None for a layer that was not read from a file.
+        operators: the operators of its nodes, in order; one is exact.
+    """
+
+    name: str
+    type: str
+    version: str
+    line: int | None
+    operators: tuple[str, ...]
+
+    @staticmethod
+    def of(node: Node, operators: Sequence[str]) -> WrittenLayer:
+        """A layer and the operators of its nodes."""
+        return WrittenLayer(node.name, node.type, node.version, node.line, tuple(operators))
 
 
 class ExportError(ConversionError):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,81 +11,60 @@ import click
 from irexec.analysis.model import Model
 from irexec.api import save_model
 from irexec.cli import render
+from irexec.cli.convert_to_onnx import TO_ONNX, ToOnnx, onnx_target, refuse_options_of_onnx, write_onnx
 from irexec.cli.next_steps import as_given, go_on
-from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option, refuse_without
-from irexec.cli.options import tolerance
+from irexec.cli.option_groups import command, flag, json_option, option
 from irexec.cli.shape_option import ALTERNATIVE, SHAPES_GIVEN, ShapeOptions, shapes_by_name
 from irexec.cli.values import FilePath
-from irexec.errors import ConversionError, EngineError, InputError, OpError
+from irexec.cli.verify_options import VERIFY, Verify, onnx_runtime, verified
+from irexec.errors import ConversionError, InputError, OpError
 from irexec.io.output_file import check_model_files
 from irexec.ir.dims import PartialShape, shape_text
 from irexec.messages import counted
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Verify:
-    """Whether the IR is compared with the ONNX model, with which sizes of inputs and which tolerances."""
-
-    wanted: bool
-    shapes: Mapping[str, PartialShape]
-    seed: int
-    rtol: float
-    atol: float
-
-
-def _verify_options(verify: bool, verify_shapes: tuple[ShapeOptions, ...], **values: Any) -> _Verify:
-    if not verify and not verify_shapes:
-        refuse_without("verify", "seed", "rtol", "atol")
-    shapes = shapes_by_name(verify_shapes, "--verify-shape")
-    return _Verify(wanted=verify or bool(verify_shapes), shapes=shapes, **values)
-
-
-_VERIFY = OptionGroup(
-    "Verification",
-    _verify_options,
-    {
-        "verify": flag(
-            "--verify",
-            "Run the ONNX model (by ONNX Runtime if installed, else by the reference evaluator of onnx) and the "
-            "IR on the same random inputs, and compare the results. Dynamic dimensions stay dynamic in the IR and get "
-            "random sizes here.",
-        ),
-        "verify_shapes": option(
-            "--verify-shape",
-            "The shape of an input for --verify only; the IR is not changed. Implies --verify; may be repeated.",
-            **SHAPES_GIVEN,
-        ),
-        "seed": option("--seed", "For the random inputs and sizes of --verify.", type=click.IntRange(0), default=0),
-        **tolerance("--verify", rtol=1e-3, atol=1e-4).options,
-    },
-)
-
-
 @command()
 @click.argument("model", type=FilePath())
-@option("-o", "--output", "The .xml to write; default: MODEL with the suffix .xml.", type=FilePath())
-@option("--input", "shapes", f"Set the shape of an input of the IR; may be repeated. {ALTERNATIVE}", **SHAPES_GIVEN)
-@flag("--strict", "Refuse a model that declares types or shapes which its nodes contradict; default: warn.")
+@option(
+    "-o",
+    "--output",
+    "The .xml or .onnx to write; default: MODEL with the other suffix of the two.",
+    type=FilePath(),
+)
+@option("--input", "shapes", f"Set the shape of an input; may be repeated. {ALTERNATIVE}", **SHAPES_GIVEN)
+@flag(
+    "--strict",
+    "Refuse what is otherwise a warning: an ONNX model that contradicts itself, and layers of an IR that ONNX computes "
+    "differently, such as random ones.",
+)
 @json_option
-@_VERIFY("verification")
+@VERIFY("verification")
+@TO_ONNX("to_onnx")
 def convert(
     model: str,
     output: str | None,
     shapes: tuple[ShapeOptions, ...],
     strict: bool,
     as_json: bool,
-    verification: _Verify,
+    verification: Verify,
+    to_onnx: ToOnnx,
 ) -> int:
-    """Convert MODEL (an .onnx) to IR: an .xml and the .bin beside it.
+    """Convert MODEL: an .onnx to IR, an .xml and the .bin beside it, or an .xml to ONNX.
 
     \b
     irexec convert model.onnx
     irexec convert model.onnx -o ir/model.xml --input "x[1,3,224,224]"
     irexec convert model.onnx --verify --verify-shape "x[2,3,64,64]"
+    irexec convert model.xml -o model.onnx --opset 17 --verify
 
     With --verify the exit code is 1 if results differ. If the ONNX model cannot be run,
-    there is a warning and the exit code is 0. The IR is written in either case.
+    there is a warning and the exit code is 0. The output is written in either case.
+    Layers that ONNX cannot express are listed in one error, with exit code 4.
     """
+    if _writes_onnx(model, output):
+        named = shapes_by_name(shapes, "--input")
+        return write_onnx(model, onnx_target(model, output), named, strict, to_onnx, verification, as_json)
+    refuse_options_of_onnx()
     target = _target(model, output)
     converters = _converters()
     warnings: list[str] = []
@@ -105,15 +82,22 @@ def convert(
     document: dict[str, Any] = {"model": str(target), "layers": len(converted.nodes), "warnings": warnings}
     code = 0
     if verification.wanted:
-        code, document["verify"] = _verify(model, converted, verification, as_json)
+        code, document["verify"] = verified(model, converted, verification, as_json)
     if as_json:
         render.as_json(document)
     else:
         render.show(f"{target}: {counted(len(converted.nodes), 'layer')}")
         if code:
             same = as_given((), verification.shapes, verification.seed)
-            go_on("compare", model, str(target), f"--a-runtime={_runtime()}", *same)
+            go_on("compare", model, str(target), f"--a-runtime={onnx_runtime()}", *same)
     return code
+
+
+def _writes_onnx(model: str, output: str | None) -> bool:
+    """Whether the output is an .onnx: it has that name, or none, and MODEL is an IR."""
+    if output is not None:
+        return output.lower().endswith(".onnx")
+    return model.lower().endswith(".xml") and Path(model).is_file() and _may_be_ir(Path(model))
 
 
 def _converted(
@@ -177,40 +161,6 @@ def _files_of(source: Path) -> list[Path]:
     from converters.onnx.load import external_files
 
     return [*external_files(source), source]
-
-
-def _runtime() -> str:
-    """The runtime that --verify runs the .onnx file with."""
-    return "onnxruntime" if find_spec("onnxruntime") else "onnx"
-
-
-def _verify(path: str, model: Model, options: _Verify, as_json: bool) -> tuple[int, dict[str, Any]]:
-    """The exit code, and the comparison as JSON; the table is printed."""
-    from converters.onnx.declared import declared_shapes
-    from irexec.tools.verify import verify
-
-    runtime = _runtime()
-    try:
-        with render.progress(f"verifying {path}"):
-            result = verify(
-                model,
-                options.shapes,
-                declared_shapes(path),
-                runtime=runtime,
-                seed=options.seed,
-                rtol=options.rtol,
-                atol=options.atol,
-            )
-    except EngineError as error:
-        hint = " (ONNX Runtime is used if it is installed: pip install onnxruntime)" if runtime == "onnx" else ""
-        render.warning_line(f"not verified: {error}{hint}")
-        return 0, {"against": None, "error": str(error), "inputs": {}, "outputs": []}
-    if not as_json:
-        render.show(result.sections())
-    return 0 if result.agrees else 1, {
-        "against": result.against, "inputs": result.shapes, "outputs": result.agreements,
-        **({} if result.known is None else {"known": result.known}),
-    }  # fmt: skip
 
 
 def _converters() -> Any:

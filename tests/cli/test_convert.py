@@ -71,7 +71,7 @@ def test_input_shapes(text: str, tmp_path: Path, capsys: Capture) -> None:
         (["-o", ""], "'' is not a path"),
         (["-o", "."], "-o . does not end in .xml"),
         (["-o", "out/"], "-o out does not end in .xml"),
-        (["-o", "m.onnx"], "-o m.onnx does not end in .xml"),
+        (["-o", "m.onnx"], "-o m.onnx is the model, which would be overwritten"),
         (["-o", "none/m.xml"], "the folder none does not exist"),
     ],
 )

@@ -92,6 +92,7 @@ ROWS = (
     Row("bench {digits}/classifier.xml --runs 1 --threads 1 --against openvino", needs=("openvino",)),
     Row("convert {digits}/classifier.onnx -o {tmp}/a.xml", needs=("onnx",)),
     Row("convert {digits}/classifier.onnx -o {tmp}/a.xml --verify", needs=("onnx",)),
+    Row("convert {digits}/classifier.xml -o {tmp}/a.onnx --verify --report {tmp}/r.json", needs=("onnx",)),
     Row("script {digits}/classifier.xml -o {tmp}/a.py"),
     Row("script {digits}/damaged.xml -o {tmp}/a.py", 3),
     Row("edit {digits}/classifier.xml -o {tmp}/a.xml --cut-to relu1 --batch 2"),

@@ -1,0 +1,177 @@
+"""irexec convert with an .onnx as the output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from irexec.analysis.model import Model
+from irexec.api import read_model
+from irexec.cli import render
+from irexec.cli.next_steps import as_given, go_on
+from irexec.cli.option_groups import OptionGroup, flag, is_given, option
+from irexec.cli.values import FilePath
+from irexec.cli.verify_options import Verify, onnx_runtime, verified
+from irexec.errors import ConversionError, InputError
+from irexec.io.files import new_file
+from irexec.io.output_file import check_file
+from irexec.ir.dims import PartialShape
+from irexec.messages import counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToOnnx:
+    """Opset of an .onnx that is written, whether its weights go to a file of their own, and the file of the report."""
+
+    opset: int | None
+    external_data: bool
+    report: str | None
+
+
+TO_ONNX = OptionGroup(
+    "ONNX",
+    ToOnnx,
+    {
+        "opset": option(
+            "--opset", "The opset of ai.onnx, 13 or newer; default: the newest of ONNX Runtime.", type=click.IntRange(1)
+        ),
+        "external_data": flag(
+            "--external-data", "Write the weights to a file of their own beside the .onnx, as for models over 2 GB."
+        ),
+        "report": option(
+            "--report", "Write a JSON file that lists the nodes of each layer, or why there are none.", type=FilePath()
+        ),
+    },
+)
+
+
+def refuse_options_of_onnx() -> None:
+    """Raise UsageError for an option of TO_ONNX where an IR is written."""
+    for name, shown in (("opset", "--opset"), ("external_data", "--external-data"), ("report", "--report")):
+        if is_given(name):
+            raise click.UsageError(f"{shown} is for an .onnx, and the output is an IR")
+
+
+def onnx_target(model: str, output: str | None) -> Path:
+    """The .onnx to write.
+
+    Raises:
+        click.UsageError: a file that the user has not named would be overwritten.
+    """
+    target = Path(model).with_suffix(".onnx") if output is None else Path(output)
+    if output is None and target.exists():
+        raise click.UsageError(f"{str(target)!r} exists: -o names another file to write")
+    return target
+
+
+def write_onnx(
+    model: str, target: Path, shapes: Mapping[str, PartialShape], strict: bool, options: ToOnnx, verification: Verify,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """Write a model as ONNX; returns the exit code."""
+    with render.progress(f"reading {model}"):
+        source = _read(model, shapes)
+    _check_files(model, source, target, options)
+    if verification.wanted:
+        from irexec.tools.verify import check_shapes
+
+        check_shapes(source, verification.shapes)
+    document: dict[str, Any] = {"model": str(target), "layers": len(source.nodes), "warnings": []}
+    exported = _exported(source, options, strict, document)
+    document["warnings"] = [str(one) for one in exported.remarks]
+    for text in document["warnings"]:
+        render.warning_line(text)
+    from converters.ir_to_onnx.saving import save_onnx
+
+    with render.progress(f"writing {target}"):
+        document["files"] = [str(path) for path in save_onnx(exported.proto, target, options.external_data)]
+    code = 0
+    if verification.wanted:
+        code, document["verify"] = verified(str(target), _named(source, exported, target), verification, as_json)
+    _report(options.report, document)
+    if as_json:
+        render.as_json({key: value for key, value in document.items() if key != "written"})
+    else:
+        nodes = sum(len(layer.operators) for layer in exported.layers)
+        render.show(f"{target}: {counted(nodes, 'node')} of opset {document['opset']}")
+        if code:
+            same = as_given((), verification.shapes, verification.seed)
+            go_on("compare", model, str(target), f"--b-runtime={onnx_runtime()}", *same)
+    return code
+
+
+def _read(model: str, shapes: Mapping[str, PartialShape]) -> Model:
+    if model.lower().endswith(".onnx"):
+        return read_model(model, inputs=dict(shapes) or None)
+    source = read_model(model)
+    if shapes:
+        named: Any = dict(shapes)
+        source.reshape(named)
+    return source
+
+
+def _check_files(model: str, source: Model, target: Path, options: ToOnnx) -> None:
+    """Raise InputError unless the files can be written without overwriting the model."""
+    try:
+        from converters.ir_to_onnx.saving import data_path
+    except ImportError as error:
+        raise ConversionError(
+            f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True
+        ) from None
+    read = {model: "the model", **dict.fromkeys(map(str, source.external_files), "part of the model")}
+    if source.bin_path is not None:
+        read[str(source.bin_path)] = "part of the model"
+    for path in (target, data_path(target)):
+        check_file("-o", path, read)
+    if options.report is not None:
+        check_file("--report", Path(options.report), read)
+        if Path(options.report) in (target, data_path(target)):
+            raise InputError(f"--report {options.report} is a file of -o")
+
+
+def _exported(source: Model, options: ToOnnx, strict: bool, document: dict[str, Any]) -> Any:
+    """The model as ONNX; the layers that are written and refused are put into the document.
+
+    Raises:
+        ConversionError: layers cannot be written; each has been printed on a line of its own.
+    """
+    from converters.ir_to_onnx.export import export
+    from converters.ir_to_onnx.opsets import checked_opset
+    from converters.ir_to_onnx.refusals import ExportError
+
+    document["opset"] = checked_opset(options.opset)
+    try:
+        exported = export(source, options.opset, strict)
+    except ExportError as error:
+        _report(options.report, {**document, "refused": error.layers})
+        raise
+    document["written"] = exported.layers
+    return exported
+
+
+def _report(path: str | None, document: Mapping[str, Any]) -> None:
+    if path is not None:
+        text = render.json_text(render.to_plain({"schema": render.SCHEMA, **document}), 2, ascii_only=False)
+        with new_file(path) as file:
+            file.write(text.encode() + b"\n")
+
+
+def _named(source: Model, exported: Any, target: Path) -> Model:
+    """A copy of the model that counts as read from the .onnx, whose names its inputs and outputs have."""
+    model = source.clone()
+    model.path = target
+    inputs = [node.outputs[0] for node in model.parameters]
+    outputs = [value for node in model.results for value in node.inputs]
+    for values, names in ((inputs, exported.inputs), (outputs, exported.outputs)):
+        _name(values, names)
+    return model
+
+
+def _name(values: Sequence[Any], names: Sequence[str]) -> None:
+    for value, name in zip(values, names, strict=True):
+        if name not in value.names:
+            value.names.insert(0, name)

@@ -1,0 +1,137 @@
+"""irexec convert with an .onnx as the output: the files, the options, the error that lists layers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import onnx
+import pytest
+
+import irexec
+from irexec.analysis.builder import Builder
+from irexec.cli.main import run
+from tests.support.paths import DIGITS, ROOT
+
+Capture = pytest.CaptureFixture[str]
+CLASSIFIER = DIGITS / "classifier.xml"
+
+
+def _convert(capsys: Capture, *arguments: object, code: int = 0) -> tuple[str, str]:
+    """Contents of stdout and stderr."""
+    assert run(["convert", *map(str, arguments)]) == code
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    return out, err
+
+
+def _saved(folder: Path, builder: Builder) -> Path:
+    path = folder / "m.xml"
+    irexec.save_model(builder.model(), path)
+    return path
+
+
+def _refused(folder: Path) -> Path:
+    """A model with two layers that ONNX cannot express."""
+    builder = Builder("m")
+    x = builder.parameter("f32", [2], "x")
+    one = builder.emit("Convert", x, destination_type="u1", name="bits")
+    builder.result(builder.emit("Convert", one, destination_type="f32"))
+    builder.result(builder.emit("Convert", x, destination_type="nf4", name="normal"))
+    return _saved(folder, builder)
+
+
+def test_writes_and_verifies(tmp_path: Path, capsys: Capture) -> None:
+    out, _ = _convert(capsys, CLASSIFIER, "-o", tmp_path / "c.onnx", "--verify")
+    assert "probabilities  agrees" in out
+    model = onnx.load(tmp_path / "c.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    assert [info.name for info in model.graph.input] == ["image"]
+    assert [info.name for info in model.graph.output] == ["probabilities"]
+
+
+@pytest.mark.parametrize("opset", [13, 17, 21])
+def test_opsets(opset: int, tmp_path: Path, capsys: Capture) -> None:
+    _convert(capsys, CLASSIFIER, "-o", tmp_path / "c.onnx", "--opset", opset, "--verify")
+    assert onnx.load(tmp_path / "c.onnx").opset_import[0].version == opset
+
+
+def test_an_opset_that_is_not_written(tmp_path: Path, capsys: Capture) -> None:
+    _, err = _convert(capsys, CLASSIFIER, "-o", tmp_path / "c.onnx", "--opset", 12, code=3)
+    assert "opset 12 cannot be written: the opsets are 13 to" in err
+
+
+def test_external_data(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "c.onnx"
+    _convert(capsys, CLASSIFIER, "-o", path, "--external-data", "--verify")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["c.onnx", "c.onnx.data"]
+    whole = irexec.to_onnx(CLASSIFIER)
+    read = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(path).graph.initializer}
+    for tensor in whole.graph.initializer:
+        np.testing.assert_array_equal(read[tensor.name], onnx.numpy_helper.to_array(tensor))
+
+
+def test_the_default_output_is_beside_the_model(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "m.xml"
+    irexec.save_model(irexec.read_model(CLASSIFIER), path)
+    _convert(capsys, path)
+    assert (tmp_path / "m.onnx").exists()
+    _, err = _convert(capsys, path, code=2)
+    assert "exists: -o names another file to write" in err
+
+
+def test_all_refused_layers_are_listed(tmp_path: Path, capsys: Capture) -> None:
+    report = tmp_path / "r.json"
+    path = _refused(tmp_path)
+    _, err = _convert(capsys, path, "-o", tmp_path / "m.onnx", "--report", report, code=4)
+    assert "2 layers cannot be written as ONNX: layer 'bits' (Convert, line" in err
+    assert "layer 'normal' (Convert, line" in err
+    assert not (tmp_path / "m.onnx").exists()
+    document = json.loads(report.read_text("utf-8"))
+    assert [layer["name"] for layer in document["refused"]] == ["bits", "normal"]
+    _check(document)
+    with pytest.raises(irexec.ConversionError) as caught:
+        irexec.to_onnx(path)
+    assert [layer.name for layer in caught.value.layers] == ["bits", "normal"]
+
+
+def test_the_report_lists_operators(tmp_path: Path, capsys: Capture) -> None:
+    report = tmp_path / "r.json"
+    _convert(capsys, CLASSIFIER, "-o", tmp_path / "m.onnx", "--report", report)
+    document = json.loads(report.read_text("utf-8"))
+    _check(document)
+    assert {"Conv", "Relu"} <= {name for layer in document["written"] for name in layer["operators"]}
+
+
+def _check(document: object) -> None:
+    schema = json.loads((ROOT / "docs/reference/schemas/convert.json").read_text("utf-8"))
+    jsonschema.validate(document, schema)
+
+
+def test_nothing_is_overwritten(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(irexec.to_onnx(CLASSIFIER), path)
+    before = path.read_bytes()
+    _, err = _convert(capsys, path, "-o", path, code=2)
+    assert "which would be overwritten" in err
+    assert path.read_bytes() == before
+
+
+def test_options_of_onnx_are_refused_for_an_ir(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(irexec.to_onnx(CLASSIFIER), path)
+    _, err = _convert(capsys, path, "-o", tmp_path / "m.xml", "--opset", 17, code=2)
+    assert "--opset is for an .onnx, and the output is an IR" in err
+
+
+def test_shapes_of_inputs(tmp_path: Path, capsys: Capture) -> None:
+    builder = Builder("m")
+    builder.result(builder.emit("Relu", builder.parameter("f32", None, "x"), name="y"))
+    path = _saved(tmp_path, builder)
+    _, err = _convert(capsys, path, "-o", tmp_path / "m.onnx", code=3)
+    assert "the rank of input 'x' is not known, and ONNX needs it" in err
+    _convert(capsys, path, "-o", tmp_path / "m.onnx", "--input", "x[?,3]", "--verify")
+    shape = onnx.load(tmp_path / "m.onnx").graph.output[0].type.tensor_type.shape
+    assert [dim.dim_param or dim.dim_value for dim in shape.dim] == ["x.0", 3]
