@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 
+from irexec.backend.products import SPEED
+
 # Products below this are computed by a kernel that packs nothing (rows * columns * inner).
 UNPACKED_LIMIT = 1_000_000
 
@@ -43,14 +45,14 @@ def product_cost(rows: int, columns: int, inner: int, itemsize: int = 4) -> floa
     """Cost of (rows, inner) @ (inner, columns) into a result whose columns are contiguous."""
     if not rows * columns * inner:
         return 1.0
-    rate = 110 * _interpolated(rows, _ROWS) * _interpolated(columns, _COLUMNS) * inner / (inner + 16)
+    rate = 110 * SPEED * _interpolated(rows, _ROWS) * _interpolated(columns, _COLUMNS) * inner / (inner + 16)
     arithmetic = 2 * rows * columns * inner / rate * itemsize / 4
     return max(arithmetic, traffic_cost((rows * inner + inner * columns + rows * columns) * itemsize)) + 1000
 
 
 def unpacked_product_cost(rows: int, columns: int, inner: int, itemsize: int = 4) -> float:
     """Cost of a product in pieces below UNPACKED_LIMIT, limited by the speed of reading the larger operand."""
-    rate = 70 * _interpolated(rows, (0.1, 0.65, 0.8, 0.8, *[0.8] * 10))
+    rate = 70 * SPEED * _interpolated(rows, (0.1, 0.65, 0.8, 0.8, *[0.8] * 10))
     arithmetic = 2 * rows * columns * inner / rate * itemsize / 4
     return max(arithmetic, traffic_cost(inner * columns * itemsize)) + 2000
 

@@ -37,6 +37,9 @@ def _has_small_products() -> bool:
 
 HAS_SMALL_PRODUCTS = _has_small_products()
 
+# Speed of BLAS relative to an AVX-512 core, on which the rates below were measured (tests/benchmarks/native_products.py).
+SPEED = 1.0 if HAS_SMALL_PRODUCTS else 0.8
+
 
 def multiply(scratch: Scratch, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     """``out = a @ b`` for a (m, k) in C order, and b (k, n) and out (m, n) that lie in memory as BLAS takes them."""
@@ -81,7 +84,7 @@ def multiply_rows(scratch: Scratch, rows: np.ndarray, weights: np.ndarray, out: 
     n, k = rows.shape[-2:]
     count, _, width = weights.shape[-3:]
     height = min(_HEIGHT, _SMALL // (k * width) // 8 * 8)
-    if count == 1 and (height < 8 or n * k * width <= _SMALL):
+    if count == 1 and (not HAS_SMALL_PRODUCTS or height < 8 or n * k * width <= _SMALL):
         scratch.do(np.matmul, rows, weights[..., 0, :, :], out=out)
         return
     by_panel = out.reshape(*out.shape[:-1], count, width)
@@ -104,9 +107,9 @@ def multiply_rows(scratch: Scratch, rows: np.ndarray, weights: np.ndarray, out: 
 def pixel_product_cost(m: int, k: int, n: int, channels_last: bool = False) -> float:
     """Nanoseconds of one product of weights (m, k) with data (k, n), or (n, k) if ``channels_last``."""
     if not channels_last:
-        return 2 * m * k * n / 95 + m * k * 0.3 + k * n * (0.1 if k <= THIN else 0.5) + m * n * 0.4 + 5000
+        return 2 * m * k * n / (95 * SPEED) + m * k * 0.3 + k * n * (0.1 if k <= THIN else 0.5) + m * n * 0.4 + 5000
     if HAS_SMALL_PRODUCTS and k <= _PANEL_THIN:
         padded = -(-m // LANES) * LANES
         rate = 105 if k <= _QUICK else 87
         return 2 * padded * k * n / rate + m * k * 0.4 + k * n * 0.1 + m * n * 0.2 + 5000
-    return 2 * m * k * n / 92 + m * k * 0.4 + k * n * 0.2 + m * n * 0.2 + 5000
+    return 2 * m * k * n / (92 * SPEED) + m * k * 0.4 + k * n * 0.2 + m * n * 0.2 + 5000

@@ -101,8 +101,8 @@ def check_kernels(
 def _variants(
     task: Task, expected: Sequence[np.ndarray], limits: tuple[float, float]
 ) -> Iterator[tuple[Task, list[np.ndarray]]]:
-    """The task as it is, with two threads and a chain, and with reversed orders in memory; kernels of plug-ins run no
-    chain, and write C order."""
+    """The task as it is, with two threads and a chain, with a tensor added before one for each channel, and this with
+    reversed orders in memory; kernels of plug-ins run no chain, and write C order."""
     result = expected[0]
     yield task, []
     if task.definition.plugin:
@@ -116,6 +116,9 @@ def _variants(
     operands = [rng.standard_normal(s).astype(result.dtype) for s in (shape, result.shape)]
     chained = task_of_chain(task, operands, limits)
     yield dataclasses.replace(chained, threads=2), operands
+    operands = operands[::-1]
+    chained = task_of_chain(task, operands, limits)
+    yield chained, operands
     given = tuple(_reversed(fact.shape) for fact in (*task.inputs, *chained.operands))
     written = tuple(_reversed(fact.shape) for fact in task.outputs)
     yield dataclasses.replace(chained, input_orders=given, output_orders=written), operands

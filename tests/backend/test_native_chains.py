@@ -14,7 +14,7 @@ from irexec.backend.chain import Chain, Formula, Instruction
 from irexec.backend.elementwise_chain import chain_candidates
 from irexec.backend.kernel import KernelContext, KernelOptions
 from irexec.backend.native.calls import NativeKernel
-from irexec.backend.native.chains import CODES
+from irexec.backend.native.chains import CODES, Program, program_of
 from irexec.backend.registry import find_block_operation
 from irexec.ir.facts import Fact
 from irexec.native.library import library
@@ -139,3 +139,35 @@ def test_powers_are_those_of_numpy(exponent: float) -> None:
     np.testing.assert_allclose(out, expected, rtol=4e-7)
     zeros = expected == 0
     assert np.array_equal(np.signbit(out[zeros]), np.signbit(expected[zeros]))
+
+
+def _program(*formulas: Formula) -> Program:
+    """The program of functions one after the other: those of two tensors read one operand each."""
+    operands = sum(formula.name == "Add" for formula in formulas)
+    instructions, read = [], 1
+    for i, formula in enumerate(formulas):
+        tile = 0 if i == 0 else operands + i
+        sources = (tile, read) if formula.name == "Add" else (tile,)
+        read += len(sources) - 1
+        instructions.append(Instruction(formula.name, np.add, sources, np.dtype(np.float32), formula=formula))
+    chain = Chain(1 + operands, np.dtype(np.float32), tuple(instructions))
+    made = program_of(chain, frozenset({0}), takes_bias=True, takes_addend=True)
+    assert made is not None
+    return made
+
+
+def test_products_begin_with_bias_and_addend_and_end_with_limits() -> None:
+    add, limit = Formula("Add"), Formula("Clamp", 0.0, 6.0)
+    assert _program(add, add, limit) == Program(bias=0, addend=1, low=0.0, high=6.0, lines=())
+
+
+def test_what_follows_limits_is_no_addend() -> None:
+    program = _program(Formula("Add"), Formula("Clamp", 0.0, 6.0), Formula("Add"))
+    assert (program.bias, program.addend) == (0, None)
+    assert [line.code for line in program.lines] == ["Load", "Add"]
+
+
+def test_a_second_addend_is_left_to_the_chain() -> None:
+    program = _program(Formula("Add"), Formula("Add"), Formula("Add"))
+    assert (program.bias, program.addend) == (0, 1)
+    assert [line.code for line in program.lines] == ["Load", "Add"]

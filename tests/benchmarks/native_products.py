@@ -38,7 +38,7 @@ def job(rows: int, depth: int, panel: int, count: int, calls: int = 1, blocks: i
     binding = Binding((scratch.ctypes.data, each), kept=[scratch])
     window = rows_as_windows(binding.address(x), 0, depth, rows, binding.address(zeros(depth)))
     parameters = Product(
-        window, binding.address(packed), 0, None, binding.address(out), 0, columns, 1, None, depth, 1, columns, panel,
+        window, binding.address(packed), 0, None, None, binding.address(out), 0, columns, 1, None, depth, 1, columns, panel,
         rows, blocks, 1, -math.inf, math.inf,
     )  # fmt: skip
     for _ in range(calls):

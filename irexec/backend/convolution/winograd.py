@@ -24,7 +24,7 @@ from irexec.backend.convolution.geometry import Geometry, longest, split, stride
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.regions import Region
 from irexec.backend.kernel import Kernel, KernelContext, Task
-from irexec.backend.products import multiply_rows, panel_width
+from irexec.backend.products import HAS_SMALL_PRODUCTS, multiply_rows, panel_width
 from irexec.backend.scratch import Scratch
 
 # Points by m. With 1/2 in place of 2 the error is a third.
@@ -102,7 +102,8 @@ class Tiling:
         # product.
         rows_at_once = max(8, 1_000_000 // (g.inputs * 64))
         reads = 0.15 * len(self.rows) + 0.2 * max(len(self.rows), tiles / rows_at_once)
-        product = 2 * weights * tiles / (100 if g.inputs <= _MANY else 85) + weights * reads
+        rate, slower = _speed(g.inputs)
+        product = 2 * weights * tiles / rate + weights * reads
         # A transform of the inner axis is a call of BLAS for each row of points of a tile.
         calls = points * tiles * 2 * 130
         moved = points**2 * tiles * (g.inputs * 0.25 + g.outputs * 0.2)
@@ -110,7 +111,18 @@ class Tiling:
         # Where it saves next to nothing, the larger error is not worth it.
         handicap = 1.05 if self.tile == 6 else 1.0
         held = weights * g.computed.itemsize * _HELD
-        return handicap * g.images * (product + calls + moved + copied) + 30_000 * len(self.rows) + held
+        work = product + slower * (calls + moved + copied)
+        return handicap * g.images * work + 30_000 * len(self.rows) + held
+
+
+def _speed(channels: int) -> tuple[float, float]:
+    """GFLOP/s of the products of points, and the time of transforms relative to an AVX-512 core.
+
+    Without BLAS's kernels for small matrices both suffer from few input channels (VGG-16, U-Net and YOLOv8 on AVX2).
+    """
+    if HAS_SMALL_PRODUCTS:
+        return (100, 1) if channels <= _MANY else (85, 1)
+    return 85 * channels / (channels + 25), 1 + 32 / channels
 
 
 class Winograd(Kernel):

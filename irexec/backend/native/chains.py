@@ -6,7 +6,7 @@ import ctypes
 import functools
 from collections.abc import Sequence
 from ctypes import c_double, c_int64, c_void_p
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -67,11 +67,13 @@ class Program:
 
     Attributes:
         bias: the operand that begins the sums of a product, or None; one value for each column.
+        addend: a further operand that begins the sums, or None; of any shape.
         low, high: limits of the tile before the first instruction.
         lines: the instructions.
     """
 
     bias: int | None
+    addend: int | None
     low: float
     high: float
     lines: tuple[_Line, ...]
@@ -86,6 +88,7 @@ class NativeChain:
         shape: of the output.
         axes: of the output.
         takes_bias: whether the kernel adds a bias and clamps by itself.
+        takes_addend: whether it adds a tensor, too.
     """
 
     def __init__(
@@ -96,12 +99,15 @@ class NativeChain:
         axes: Axes,
         *,
         takes_bias: bool = False,
+        takes_addend: bool = False,
         alone: bool = False,
     ) -> None:
         self._shape, self._axes = tuple(shape), axes
         columns = {i for i, fact in enumerate(operands) if takes_bias and self._is_bias(fact)}
         self.program = (
-            None if chain is None else program_of(chain, frozenset(columns), takes_bias=takes_bias, alone=alone)
+            None
+            if chain is None
+            else program_of(chain, frozenset(columns), takes_bias=takes_bias, takes_addend=takes_addend, alone=alone)
         )
 
     def _is_bias(self, fact: Fact) -> bool:
@@ -124,6 +130,12 @@ class NativeChain:
         operand = operands[self.program.bias]
         flat = binding.in_order(operand).reshape(-1)
         return binding.address(flat)
+
+    def addend(self, operands: Sequence[np.ndarray], binding: Binding) -> int | None:
+        """The address of the addend as C has it; None where there is none."""
+        if self.program is None or self.program.addend is None:
+            return None
+        return binding.pointer(self._operand(operands[self.program.addend], binding))
 
     def bind(self, operands: Sequence[np.ndarray], binding: Binding) -> int | None:
         """The address of the chain as C has it; None where nothing is left for it to do."""
@@ -174,40 +186,51 @@ def _translates(chain: Chain) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def program_of(
-    chain: Chain, columns: frozenset[int] = frozenset(), *, takes_bias: bool = False, alone: bool = False
+    chain: Chain,
+    columns: frozenset[int] = frozenset(),
+    *,
+    takes_bias: bool = False,
+    takes_addend: bool = False,
+    alone: bool = False,
 ) -> Program | None:
     """The program of a chain; None if a function has no formula or there are not enough registers.
 
     Args:
         columns: operands that could be a bias.
-        takes_bias: see NativeChain.
+        takes_bias, takes_addend: see NativeChain.
         alone: all inputs of the chain are operands; otherwise the first one is in the tile.
     """
     if any(instruction.formula is None for instruction in chain.instructions):
         return None
-    return _Translation(chain, columns, takes_bias, alone).made()
+    return _Translation(chain, columns, takes_bias, takes_addend, alone).made()
 
 
 class _Translation:
     """Assigns the values of a chain to registers."""
 
-    def __init__(self, chain: Chain, columns: frozenset[int], takes_bias: bool, alone: bool) -> None:
-        self.chain, self.columns, self.takes_bias = chain, columns, takes_bias
+    def __init__(
+        self, chain: Chain, columns: frozenset[int], takes_bias: bool, takes_addend: bool, alone: bool
+    ) -> None:
+        self.chain, self.columns, self.takes_bias, self.takes_addend = chain, columns, takes_bias, takes_addend
         self.first = 0 if alone else 1
         self.place: dict[int, int] = {} if alone else {0: 0}
         self.free = list(range(REGISTERS - 1, -1 if alone else 0, -1))
         self.lines: list[_Line] = []
 
     def made(self) -> Program | None:
-        start, bias, low, high = self._absorbed()
+        start, program = self._absorbed()
         for i in range(start, len(self.chain.instructions)):
             if not self._translate(i):
                 return None
-        return Program(bias, low, high, tuple(self.lines))
+        return replace(program, lines=tuple(self.lines))
 
-    def _absorbed(self) -> tuple[int, int | None, float, float]:
-        """The first instructions that the kernel itself does: adding a bias, clamping. Their results are the tile."""
-        start, bias, low, high = 0, None, -np.inf, np.inf
+    def _absorbed(self) -> tuple[int, Program]:
+        """How many instructions the kernel itself does, and which: adding bias and addend, clamping.
+
+        Their result is the tile.
+        """
+        start, bias, addend, unlimited = 0, None, None, (-np.inf, np.inf)
+        low, high = unlimited
         while self.takes_bias and start < len(self.chain.instructions):
             instruction = self.chain.instructions[start]
             formula, tile = instruction.formula, self._tile(start)
@@ -216,14 +239,20 @@ class _Translation:
                 break
             if formula.name == "Add" and start == 0 and len(others) == 1 and others[0] - 1 in self.columns:
                 bias = others[0] - 1
-            elif formula.name in ("Clamp", "MaximumP") and (low, high) == (-np.inf, np.inf):
+            elif self._is_addend(formula.name, others) and addend is None and (low, high) == unlimited:
+                addend = others[0] - 1
+            elif formula.name in ("Clamp", "MaximumP") and (low, high) == unlimited:
                 low, high = formula.p, formula.q if formula.name == "Clamp" else np.inf
             else:
                 break
             start += 1
         if start:
             self.place = {self._tile(start): 0}
-        return start, bias, low, high
+        return start, Program(bias, addend, low, high, ())
+
+    def _is_addend(self, name: str, others: Sequence[int]) -> bool:
+        """Whether a function adds one operand to the tile."""
+        return self.takes_addend and name == "Add" and len(others) == 1 and 1 <= others[0] < self.chain.inputs
 
     def _tile(self, instruction: int) -> int:
         """The value that is in the tile before an instruction, if all before it were absorbed."""

@@ -32,7 +32,8 @@ class Product(ctypes.Structure):
     """See irexec/native/source/product.c."""
 
     _fields_ = (
-        ("window", Windows), ("weights", c_void_p), ("weights_image", c_int64), ("bias", c_void_p), ("out", c_void_p),
+        ("window", Windows), ("weights", c_void_p), ("weights_image", c_int64), ("bias", c_void_p),
+        ("addend", c_void_p), ("out", c_void_p),
         ("out_image", c_int64), ("out_row", c_int64), ("out_column", c_int64), ("after", c_void_p), ("depth", c_int64),
         ("groups", c_int64), ("columns", c_int64), ("panel", c_int64), ("rows", c_int64), ("row_parts", c_int64),
         ("panel_parts", c_int64), ("low", c_double), ("high", c_double),
@@ -63,7 +64,7 @@ class NativeConvolution(NativeKernel):
         self.copies = copies
         shape = task.output_shape()
         self.axes = channel_axes(len(shape))
-        self.chain = NativeChain(task.chain, task.operands, shape, self.axes, takes_bias=True)
+        self.chain = NativeChain(task.chain, task.operands, shape, self.axes, takes_bias=True, takes_addend=True)
         self.source, self.own = task.constants[1], len(task.inputs)
         self.windows, self.depth = g.windows, g.inputs
         if copies:
@@ -102,8 +103,8 @@ class NativeConvolution(NativeKernel):
         low, high = self.chain.limits
         parameters = Product(
             self._windows(inputs[0], binding), binding.address(self.weights), 0, self.chain.bias(operands, binding),
-            binding.address(out), *strides, self.chain.bind(operands, binding), self.depth, g.groups, g.outputs,
-            self.panel, g.pixels, self.cut.rows, self.cut.panels, low, high,
+            self.chain.addend(operands, binding), binding.address(out), *strides, self.chain.bind(operands, binding),
+            self.depth, g.groups, g.outputs, self.panel, g.pixels, self.cut.rows, self.cut.panels, low, high,
         )  # fmt: skip
         binding.call("irx_product", parameters, g.images * g.groups * self.cut.rows * self.cut.panels)
 

@@ -47,7 +47,9 @@ class _Matrices(NativeKernel):
         self.images, self.rows, self.depth, self.columns = sizes
         images, rows, columns = axes
         self.axes, self.own = (images, rows, columns), len(task.inputs)
-        self.chain = NativeChain(task.chain, task.operands, task.output_shape(), self.axes, takes_bias=True)
+        self.chain = NativeChain(
+            task.chain, task.operands, task.output_shape(), self.axes, takes_bias=True, takes_addend=True
+        )
         self.panel = panel_of(self.columns)
         self.cut = Cut.of(self.images, self.rows, 1, self.depth, self.columns, task.threads)
         self.overwrites = overwritten(task, self.own)
@@ -66,7 +68,8 @@ class _Matrices(NativeKernel):
         address, image, row = rows
         window = rows_as_windows(address, image, row, self.rows, binding.address(zeros(self.depth)))
         parameters = Product(
-            window, *weights, self.chain.bias(operands, binding), binding.address(out), *strides,
+            window, *weights, self.chain.bias(operands, binding), self.chain.addend(operands, binding),
+            binding.address(out), *strides,
             self.chain.bind(operands, binding), self.depth, 1, self.columns, self.panel, self.rows, self.cut.rows,
             self.cut.panels, *self.chain.limits,
         )  # fmt: skip

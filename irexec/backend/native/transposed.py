@@ -111,8 +111,8 @@ class NativeTransposed(NativeKernel):
         channels = g.groups * g.outputs
         weights = binding.address(self.weights) + 4 * start
         return Product(
-            windows, weights, 0, None, binding.address(result), _pixels(phase) * channels, channels, 1, None, g.inputs,
-            g.groups, g.outputs, self.panel, _pixels(phase), cut.rows, cut.panels, -np.inf, np.inf,
+            windows, weights, 0, None, None, binding.address(result), _pixels(phase) * channels, channels, 1, None,
+            g.inputs, g.groups, g.outputs, self.panel, _pixels(phase), cut.rows, cut.panels, -np.inf, np.inf,
         )  # fmt: skip
 
 

@@ -78,7 +78,7 @@ static void pack_all(const float *from, i64 row, i64 column, i64 depth, i64 colu
 static void multiply(const float *const *table, i64 rows, const float *packed, i64 packed_depth, i64 depth,
                      i64 all_columns, i64 columns, i64 panel, float *out, i64 pitch)
 {
-    const sums s = {1, depth, -__builtin_inf(), __builtin_inf()};
+    const sums s = {1, depth, -__builtin_inf(), __builtin_inf(), NULL, 0};
     const float zeros[3 * VECTOR] = {0};
     for (i64 start = 0; start < columns; start += panel * VECTOR) {
         const i64 vectors = (smaller(panel * VECTOR, all_columns - start) + VECTOR - 1) / VECTOR;

@@ -14,8 +14,7 @@ enum {
     CEILING_OF, ROUND_OF, SQUARE_OF, COPY, CUBE_OF, ROOT_OF, INVERSE_ROOT_OF
 };
 
-/* The part of an operand that belongs to a tile, as a tile. */
-static void load_operand(const operand *o, const place *at, i64 pitch, float *out)
+void irx_load(const operand *o, const place *at, i64 pitch, float *out)
 {
     const float *from = o->base + at->image * o->image + at->row * o->row + at->column * o->column;
     for (i64 r = 0; r < at->rows; r++, from += o->row, out += pitch) {
@@ -102,7 +101,7 @@ void irx_chain(const chain *c, const place *at, i64 pitch, float *tile)
     for (const instruction *i = c->instructions; i < c->instructions + c->count; i++) {
         float *t = i->target ? registers[i->target - 1] : tile;
         if (i->code == LOAD) {
-            load_operand(c->operands + i->a, at, pitch, t);
+            irx_load(c->operands + i->a, at, pitch, t);
             continue;
         }
         const float *a = i->a ? registers[i->a - 1] : tile, *b = i->b ? registers[i->b - 1] : tile;

@@ -31,6 +31,9 @@ typedef struct {
     i64 image, row, column, rows, columns;
 } place;
 
+/* The part of an operand that belongs to a tile, as a tile; columns from place.columns on are anything. */
+void irx_load(const operand *o, const place *at, i64 pitch, float *out);
+
 /* Runs a chain on a tile of rows of `pitch` floats, a multiple of VECTOR; columns from place.columns on are anything. */
 void irx_chain(const chain *c, const place *at, i64 pitch, float *tile);
 

@@ -4,13 +4,17 @@
 
 #include "elementary.h"
 
-/* Floats of a row: `depth` of each tap; and the range that the sums are clamped to. */
+/* Floats of a row: `depth` of each tap; the range that the sums are clamped to; and what they begin with besides the
+ * bias, rows `from_row` floats apart, or null.
+ */
 typedef struct {
     i64 taps, depth;
     double low, high;
+    const float *from;
+    i64 from_row;
 } sums;
 
-/* R rows of V vectors: the bias and the sums over all taps, clamped, written to rows `to_row` floats apart.
+/* R rows of V vectors: the bias, what is at `from` and the sums over all taps, clamped, written to rows `to_row` apart.
  *
  * The sums are numbered by one loop each time: nested loops are unrolled too late for sums to stay in registers.
  */
@@ -23,6 +27,7 @@ typedef struct {
         const vf low = spread((float)p->low), high = spread((float)p->high);                                          \
         vf sum[R * V];                                                                                                \
         EACH_SUM(R, V) sum[i] = load(bias + i % V * VECTOR);                                                          \
+        if (p->from) EACH_SUM(R, V) sum[i] += load(p->from + i / V * p->from_row + i % V * VECTOR);                   \
         for (i64 tap = 0; tap < taps; tap++, table += pitch) {                                                        \
             const float *row[R];                                                                                      \
             for (int r = 0; r < R; r++) row[r] = table[r];                                                            \

@@ -3,7 +3,8 @@
  * A row is a pixel of the result. Its operand is not one run of memory but one for each tap of the kernel, to which a
  * table points (windows.h); a plain product has one tap. Weights are packed in panels, (taps * depth) rows of 1 to 3
  * vectors, so that the inner loop reads them in order, and a tile of several rows by one panel stays in registers over
- * the whole depth. Bias is what the sums begin with; clamping and the chain follow while the tile is in cache.
+ * the whole depth. Bias and addend are what the sums begin with; clamping and the chain follow while the tile is in
+ * cache.
  */
 #include "micro.h"
 #include "tiles.h"
@@ -14,6 +15,7 @@ typedef struct {
     const float *weights; /* for each group its panels */
     i64 weights_image;    /* 0 where all images have the same */
     const float *bias;    /* for each column, or null */
+    const operand *addend; /* what is added to the sums, or null */
     float *out;
     i64 out_image, out_row, out_column;
     const chain *after; /* or null */
@@ -24,41 +26,51 @@ typedef struct {
     double low, high;
 } product;
 
-/* One panel for a block of rows. */
+/* One panel for a block of rows. Tiles that the chain or a copy follows are collected, as many as a chain works on. */
 static void multiply_panel(const product *p, place at, i64 vectors, const float *b, const float **table, i64 pitch,
                            i64 count)
 {
-    float tile[8 * 3 * VECTOR] __attribute__((aligned(64))), bias[3 * VECTOR] = {0};
-    const sums s = {taps_of(&p->window), p->depth, p->low, p->high};
-    const i64 width = vectors * VECTOR, first = at.row;
-    const i64 rows = rows_of_tile[vectors - 1];
-    const int is_direct = !p->after && p->out_column == 1 && at.columns == width;
+    float tiles[TILE] __attribute__((aligned(64))), bias[3 * VECTOR] = {0};
+    const i64 width = vectors * VECTOR, first = at.row, rows = rows_of_tile[vectors - 1];
+    const i64 most = TILE / (width * rows) * rows;
+    const operand *addend = p->addend;
+    sums s = {taps_of(&p->window), p->depth, p->low, p->high, NULL, addend ? addend->row : 0};
     float *out = p->out + at.image * p->out_image + first * p->out_row + at.column * p->out_column;
     if (p->bias) memcpy(bias, p->bias + at.column, (size_t)at.columns * sizeof(float));
-    for (i64 r = 0; r < count; r += at.rows) {
-        const i64 left = count - r;
-        at.row = first + r;
-        at.rows = left >= rows || left > rows / 4 ? smaller(left, rows) : 1;
-        micro *run = at.rows == 1 ? one[vectors - 1] : several[vectors - 1];
-        if (is_direct && (at.rows == 1 || at.rows == rows)) {
-            run(&s, table + r, pitch, b, bias, out + r * p->out_row, p->out_row);
-        } else {
-            run(&s, table + r, pitch, b, bias, tile, width);
-            end_tile(p->after, &at, width, tile, out + r * p->out_row, p->out_row, p->out_column);
+    i64 r = 0;
+    if (!p->after && p->out_column == 1 && at.columns == width && (!addend || addend->column == 1)) {
+        for (; count - r >= rows; r += rows) {
+            if (addend) s.from = addend->base + at.image * addend->image + (first + r) * addend->row + at.column;
+            several[vectors - 1](&s, table + r, pitch, b, bias, out + r * p->out_row, p->out_row);
         }
+    }
+    s.from_row = width;
+    for (; r < count; r += at.rows) {
+        at.row = first + r;
+        at.rows = smaller(most, count - r);
+        if (addend) irx_load(addend, &at, width, tiles);
+        for (i64 i = 0, done; i < at.rows; i += done) {
+            done = at.rows - i > rows / 4 ? rows : 1;
+            micro *run = done == 1 ? one[vectors - 1] : several[vectors - 1];
+            if (addend) s.from = tiles + i * width;
+            run(&s, table + r + i, pitch, b, bias, tiles + i * width, width);
+        }
+        end_tile(p->after, &at, width, tiles, out + r * p->out_row, p->out_row, p->out_column);
     }
 }
 
 /* One row by PANELS whole panels. */
 static void multiply_row(const product *p, place at, const float *b, const float **table, i64 pitch)
 {
-    float tile[PANELS * 3 * VECTOR] __attribute__((aligned(64))), bias[PANELS * 3 * VECTOR] = {0};
-    const sums s = {taps_of(&p->window), p->depth, p->low, p->high};
+    float tile[PANELS * 3 * VECTOR] __attribute__((aligned(64))), start[PANELS * 3 * VECTOR] = {0};
+    const sums s = {taps_of(&p->window), p->depth, p->low, p->high, NULL, 0};
     const i64 width = p->panel * VECTOR;
     at.rows = 1;
     at.columns = PANELS * width;
-    if (p->bias) memcpy(bias, p->bias + at.column, (size_t)at.columns * sizeof(float));
-    rows_by_panels[p->panel - 1](&s, table, pitch, b, s.taps * s.depth * width, bias, tile);
+    if (p->addend) irx_load(p->addend, &at, at.columns, start);
+    if (p->bias)
+        for (i64 c = 0; c < at.columns; c++) start[c] += p->bias[at.column + c];
+    rows_by_panels[p->panel - 1](&s, table, pitch, b, s.taps * s.depth * width, start, tile);
     float *out = p->out + at.image * p->out_image + at.row * p->out_row + at.column * p->out_column;
     end_tile(p->after, &at, at.columns, tile, out, p->out_row, p->out_column);
 }
