@@ -9,6 +9,8 @@ from irexec.backend.native.convolution import NativeConvolution
 from irexec.backend.native.matmul import NativeLinear, NativeMatrices
 from irexec.native.library import library
 from irexec.testing.kernels import check_kernels
+from irexec.testing.tasks import candidates, run_kernel, task_of
+from tests.support.convolutions import bias_residual_relu
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the C kernels were not built")
 
@@ -39,3 +41,22 @@ def test_convolutions(kernel: int, channels: int, outputs: int) -> None:
     inputs = [_random(2, channels, 11, 9), _random(outputs, channels, kernel, kernel)]
     found = check_kernels("Convolution", "opset1", inputs, windows, constants=[1])
     assert any(isinstance(kernel, NativeConvolution) for kernel in found)
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_residuals_of_whole_tiles(sizes: tuple[int, int, int]) -> None:
+    """Bias, residual and limit alone, which the sums begin and end with."""
+    rows, depth, columns = sizes
+    x, weights = _random(2, rows, depth), _random(depth, columns)
+    operands = [_random(columns), _random(2, rows, columns) + 1]
+    task = task_of(
+        "MatMul", "opset1", [x, weights], PRODUCT, constants=[1], chain=bias_residual_relu(), operands=operands,
+        threads=2, native=True,
+    )  # fmt: skip
+    expected = np.maximum(x.astype(np.float64) @ weights + operands[0] + operands[1], 0)
+    kernels = [kernel for kernel in candidates(task) if isinstance(kernel, NativeLinear)]
+    for kernel in kernels:
+        assert kernel.chain.program is not None and not kernel.chain.program.lines
+        (found,) = run_kernel(kernel, task, [x, weights], operands)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    assert kernels

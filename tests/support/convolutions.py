@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from irexec.backend.chain import Chain, Instruction
+from irexec.backend.chain import Chain, Formula, Instruction
 from irexec.backend.kernel import Kernel, Order, Task
 from irexec.backend.numpy_ufuncs import clip
 from irexec.schema.registry import resolve
@@ -36,9 +36,9 @@ def bias_residual_relu(dtype: np.dtype = FLOAT) -> Chain:
         3,
         dtype,
         (
-            Instruction("Add", add, (0, 1), dtype),
-            Instruction("Add", add, (3, 2), dtype),
-            Instruction("Relu", relu, (4,), dtype),
+            Instruction("Add", add, (0, 1), dtype, formula=Formula("Add")),
+            Instruction("Add", add, (3, 2), dtype, formula=Formula("Add")),
+            Instruction("Relu", relu, (4,), dtype, formula=Formula("MaximumP", 0.0)),
         ),
     )
 
@@ -121,6 +121,7 @@ def check_with_chain(
         chain=bias_residual_relu(),
         operands=operands,
         threads=2,
+        native=True,
     )
     check_candidates(chained, [x, weights], np.maximum(expected + operands[0] + operands[1], 0), operands)
     return seen

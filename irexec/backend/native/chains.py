@@ -225,10 +225,7 @@ class _Translation:
         return replace(program, lines=tuple(self.lines))
 
     def _absorbed(self) -> tuple[int, Program]:
-        """How many instructions the kernel itself does, and which: adding bias and addend, clamping.
-
-        Their result is the tile.
-        """
+        """The first instruction that is left, and what the kernel itself does before it: bias, addend, limits."""
         start, bias, addend, unlimited = 0, None, None, (-np.inf, np.inf)
         low, high = unlimited
         while self.takes_bias and start < len(self.chain.instructions):
