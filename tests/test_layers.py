@@ -76,7 +76,7 @@ _TOOLS: dict[str, set[str]] = {
     "batch": {"arrays", "images", "run"},
     "serving": {"batch"},
 }
-_CONVERTERS = {"records", "messages", "errors", "dtypes", "ir", "schema", "analysis", "io", "__init__"}
+_CONVERTERS = {"records", "messages", "errors", "dtypes", "reference", "ir", "schema", "analysis", "io", "__init__"}
 
 # Libraries that only these may import.
 _ONLY = {

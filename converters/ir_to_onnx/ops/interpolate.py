@@ -1,0 +1,175 @@
+"""Interpolate of every mode: Resize where it means the same, else gathers and products with constant matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.ops.convolution import known_sizes
+from converters.ir_to_onnx.ops.elementwise import rounded_cast
+from converters.ir_to_onnx.ops.shape import as_i64
+from converters.ir_to_onnx.registry import exact
+from converters.ir_to_onnx.tensors import Tensor
+from irexec.dtypes.elements import F32, F64
+from irexec.errors import check
+from irexec.reference.interpolate import ResizeParams, float_steps, scales_of
+from irexec.reference.resize import Taps
+
+_MODES = {"nearest": "nearest", "linear_onnx": "linear", "linear": "linear", "cubic": "cubic"}
+_TRANSFORMATIONS = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
+
+
+@exact("Interpolate", since=1)
+def interpolate_1(ctx: ExportContext, data: Tensor, target_spatial_shape: Tensor, *, attributes: Any) -> Tensor:
+    """Resize, or the steps of Interpolate-4."""
+    check(attributes.mode != "area", "no implementation computes mode area")
+    rank = data.require_rank("the data")
+    axes = [axis % rank for axis in attributes.axes]
+    return _interpolated(ctx, _padded(ctx, data, attributes), attributes.params(axes, rank), axes,
+                         target_spatial_shape, None)  # fmt: skip
+
+
+@exact("Interpolate", since=4)
+def interpolate_4(
+    ctx: ExportContext, data: Tensor, output_shape: Tensor, scales: Tensor, axes: Tensor | None = None, *,
+    attributes: Any,
+) -> Tensor:  # fmt: skip
+    """Resize; of modes, coordinates and ranks that it lacks, Gather or MatMul with constant weights for each axis."""
+    return interpolate_11(ctx, data, scales if attributes.by_scales else output_shape, axes, attributes=attributes)
+
+
+@exact("Interpolate", since=11)
+def interpolate_11(
+    ctx: ExportContext, data: Tensor, scales_or_sizes: Tensor, axes: Tensor | None = None, *, attributes: Any
+) -> Tensor:
+    """Resize; of modes, coordinates and ranks that it lacks, Gather or MatMul with constant weights for each axis."""
+    rank = data.require_rank("the data")
+    chosen = list(range(rank)) if axes is None else [axis % rank for axis in axes.require_ints("the axes")]
+    sizes, scales = (None, scales_or_sizes) if attributes.by_scales else (scales_or_sizes, None)
+    return _interpolated(ctx, _padded(ctx, data, attributes), attributes.params, chosen, sizes, scales)
+
+
+def _padded(ctx: ExportContext, data: Tensor, attributes: Any) -> Tensor:
+    begins, ends = attributes.pads(data.require_rank("the data"))
+    if not any((*begins, *ends)):
+        return data
+    shape = None if data.shape is None else attributes.padded_shape(data.shape)
+    return ctx.emit("Pad", data, ctx.ints(*begins, *ends), shape=shape)
+
+
+def _interpolated(
+    ctx: ExportContext, data: Tensor, params: ResizeParams, axes: Sequence[int], sizes: Tensor | None,
+    scales: Tensor | None,
+) -> Tensor:  # fmt: skip
+    """The data resized; integers of other modes than nearest are computed in floats and rounded."""
+    kind = data.element
+    if params.mode != "nearest" and not kind.is_float:
+        x = ctx.cast(data, F32 if kind.bits <= 16 else F64)
+        x.shape = data.shape
+        return rounded_cast(ctx, ctx.emit("Round", _floats(ctx, x, params, axes, sizes, scales)), kind)
+    return _floats(ctx, data, params, axes, sizes, scales)
+
+
+def _floats(
+    ctx: ExportContext, data: Tensor, params: ResizeParams, axes: Sequence[int], sizes: Tensor | None,
+    scales: Tensor | None,
+) -> Tensor:  # fmt: skip
+    rank, spatial, out = data.require_rank("the data"), known_sizes(data.shape, 0), known_sizes(ctx.facts[0].shape, 0)
+    factors = None if scales is None or scales.value is None else [float(x) for x in scales.value.ravel()][: len(axes)]
+    if spatial is not None and out is not None and (scales is None or factors is not None):
+        given = factors or scales_of(spatial, axes, [out[axis] for axis in axes])
+        params = _resolved(params, given)
+        if not _is_direct(ctx, params, rank, axes) or not _same_sizes(spatial, out, axes, factors):
+            steps = float_steps(spatial, params, axes, [out[axis] for axis in axes], given)
+            return _stepwise(ctx, data, rank, steps)
+    elif factors is not None:
+        params = _resolved(params, factors)
+    check(_is_direct(ctx, params, rank, axes), f"the sizes are not known, and ONNX's Resize has no {params}")
+    return _resized(ctx, data, params, axes, sizes, scales, rank)
+
+
+def _resolved(params: ResizeParams, scales: Sequence[float]) -> ResizeParams:
+    """The nearest mode "simple" as one of ONNX, where all axes agree."""
+    if params.mode != "nearest" or params.nearest != "simple":
+        return params
+    changed = [scale for scale in scales if scale != 1]
+    if all(scale > 1 for scale in changed) and params.transformation in ("asymmetric", "align_corners"):
+        return ResizeParams(params.mode, params.transformation, "floor", params.antialias, params.cube_coeff)
+    if changed and all(scale < 1 for scale in changed):
+        return ResizeParams(params.mode, params.transformation, "ceil", params.antialias, params.cube_coeff)
+    return params
+
+
+def _is_direct(ctx: ExportContext, params: ResizeParams, rank: int, axes: Sequence[int]) -> bool:
+    """Whether ONNX's Resize means the same, and ONNX Runtime has it for these axes."""
+    if params.mode not in _MODES or params.transformation not in _TRANSFORMATIONS:
+        return False
+    if params.mode == "nearest":
+        return params.nearest != "simple"
+    if params.antialias:
+        return False
+    last = set(range(rank - 2, rank))
+    return set(axes) <= last and rank in ((2, 4) if params.mode == "cubic" else (2, 3, 4))
+
+
+def _same_sizes(
+    spatial: Sequence[int], out: Sequence[int], axes: Sequence[int], factors: Sequence[float] | None
+) -> bool:
+    """Whether scales give the same sizes in ONNX, which does not undo the rounding of a scale."""
+    if factors is None:
+        return True
+    return all(
+        int(np.floor(np.float32(spatial[axis]) * np.float32(factor))) == out[axis]
+        for axis, factor in zip(axes, factors, strict=True)
+    )
+
+
+def _resized(
+    ctx: ExportContext, data: Tensor, params: ResizeParams, axes: Sequence[int], sizes: Tensor | None,
+    scales: Tensor | None, rank: int,
+) -> Tensor:  # fmt: skip
+    options: dict[str, Any] = {"mode": _MODES[params.mode], "coordinate_transformation_mode": params.transformation}
+    if params.mode == "nearest":
+        options["nearest_mode"] = params.nearest
+    if params.mode == "cubic":
+        options["cubic_coeff_a"] = params.cube_coeff
+    if scales is not None:
+        one = ctx.constant([1.0], F32)
+        return ctx.emit("Resize", data, None, _spread(ctx, ctx.cast(scales, F32), [one] * rank, axes), **options)
+    assert sizes is not None
+    whole = ctx.shape_of(data)
+    own = [ctx.slice(whole, axis, axis + 1, 0) if whole.value is None else ctx.ints(int(whole.value[axis]))
+           for axis in range(rank)]  # fmt: skip
+    return ctx.emit("Resize", data, None, None, _spread(ctx, as_i64(ctx, sizes), own, axes), **options)
+
+
+def _spread(ctx: ExportContext, values: Tensor, others: list[Tensor], axes: Sequence[int]) -> Tensor:
+    """A vector with ``values`` at the axes and ``others`` elsewhere."""
+    parts = list(others)
+    for i, axis in enumerate(axes):
+        parts[axis] = (
+            ctx.constant(values.value.ravel()[i : i + 1], values.element)
+            if values.value is not None
+            else ctx.slice(values, i, i + 1, 0)
+        )
+    if all(part.value is not None for part in parts):
+        flat = [part.value.ravel()[0] for part in parts if part.value is not None]
+        return ctx.constant(np.array(flat, values.element.carrier), values.element)
+    return ctx.concat(*parts)
+
+
+def _stepwise(ctx: ExportContext, data: Tensor, rank: int, steps: Sequence[tuple[int, Taps]]) -> Tensor:
+    """One axis after the other: copies by Gather, weighted sums by a product with a constant matrix."""
+    result = data
+    for axis, taps in steps:
+        if taps.weight is None:
+            result = ctx.emit("Gather", result, ctx.constant(taps.index[:, 0]), axis=axis)
+            continue
+        order = [i for i in range(rank) if i != axis] + [axis]
+        moved = result if axis == rank - 1 else ctx.transpose(result, order)
+        product = ctx.emit("MatMul", moved, ctx.constant(taps.matrix, data.element))
+        result = product if axis == rank - 1 else ctx.transpose(product, [order.index(i) for i in range(rank)])
+    return result if result is not data else ctx.emit("Identity", data)
