@@ -28,6 +28,9 @@ from irexec.ir.dims import PartialShape
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node
 
+_DOMAINS = {"ai.onnx.ml": 3, "com.microsoft": 1}
+"""The versions of other domains whose operators are written."""
+
 
 class ExportContext:
     """One for each graph; ``node`` is the layer that is being translated.
@@ -88,6 +91,7 @@ class ExportContext:
             OpError: the opset lacks the operator, or no type of its inputs has every value of what is given.
         """
         if domain:
+            self.writer.state.domains[domain] = _DOMAINS[domain]
             return self._added(type, inputs, [element or self._first(inputs)] * outputs, domain, attributes)
         schema, chosen = schema_of(type, self.opset, domain), self._chosen(type, inputs, domain)
         original = {input_variable(schema, i): t.element for i, t in enumerate(inputs) if t is not None}

@@ -120,8 +120,9 @@ class _ModelWriter:
         return Tensor(wanted, tensor.element, tensor.shape)
 
     def _model(self) -> ModelProto:
-        imports = [helper.make_opsetid("", self.state.opset)]
-        version = max(helper.find_min_ir_version_for(imports), 8)
+        domains = {"": self.state.opset, **self.state.domains}
+        imports = [helper.make_opsetid(domain, version) for domain, version in domains.items()]
+        version = max(helper.find_min_ir_version_for(imports, ignore_unknown=True), 8)
         self._describe_names(version)
         graph = self.writer.onnx.finished()
         proto = helper.make_model(graph, opset_imports=imports, ir_version=version, producer_name="irexec")

@@ -36,6 +36,7 @@ class ExportState:
         node_names: of nodes.
         refused: the layers that cannot be written.
         written: the layers that are written, with the operators of their nodes.
+        domains: the domains other than ai.onnx of the operators that are written, with their versions.
         remarks: the layers whose nodes may give other values, with the reasons.
     """
 
@@ -48,6 +49,7 @@ class ExportState:
     refused: list[RefusedLayer] = field(default_factory=list)
     remarks: list[RefusedLayer] = field(default_factory=list)
     written: list[WrittenLayer] = field(default_factory=list)
+    domains: dict[str, int] = field(default_factory=dict)
 
     def remark(self, node: Node, text: str) -> None:
         """A layer whose nodes may give other values."""

@@ -18,7 +18,7 @@ _CARRIERS = {
     **dict.fromkeys((TensorProto.INT4, TensorProto.INT2), TensorProto.INT8),
 }  # fmt: skip
 # What ONNX Runtime says of an operator or type that it has no kernel for.
-_NO_KERNEL = ("NOT_IMPLEMENTED", "INVALID_GRAPH", "is not a registered function/op", "Type Error")
+_NO_KERNEL = ("NOT_IMPLEMENTED", "INVALID_GRAPH", "is not a registered function/op", "Type Error", "Locale::Locale")
 
 
 def run_onnx(model: onnx.ModelProto, arrays: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:

@@ -111,7 +111,11 @@ def _compare(test: Test, result: np.ndarray, expected: np.ndarray, value: Any) -
     if expected.dtype == object:
         assert [str(x) for x in result.ravel()] == [str(x) for x in expected.ravel()]
         return
-    kind = onnx.TensorProto.DataType.Name(value.data_type).lower() if isinstance(value, onnx.TensorProto) else str(np.asarray(value).dtype)
+    kind = (
+        onnx.TensorProto.DataType.Name(value.data_type).lower()
+        if isinstance(value, onnx.TensorProto)
+        else str(np.asarray(value).dtype)
+    )
     rtol = max(test.rtol, _COARSE.get(kind, 0))
     wide = np.bool_ if expected.dtype == np.bool_ else np.float64
     np.testing.assert_allclose(result.astype(wide), expected.astype(wide), rtol=rtol, atol=max(test.atol, 1e-7))

@@ -82,12 +82,15 @@ def _floats(
     if spatial is not None and out is not None and (scales is None or factors is not None):
         given = factors or scales_of(spatial, axes, [out[axis] for axis in axes])
         params = _resolved(params, given)
-        if not _is_direct(ctx, params, rank, axes) or not _same_sizes(spatial, out, axes, factors):
+        changed = [axis for axis in axes if out[axis] != spatial[axis]]
+        if not _is_direct(params, rank, changed) or not _same_sizes(spatial, out, axes, factors):
             steps = float_steps(spatial, params, axes, [out[axis] for axis in axes], given)
             return _stepwise(ctx, data, rank, steps)
     elif factors is not None:
         params = _resolved(params, factors)
-    check(_is_direct(ctx, params, rank, axes), f"the sizes are not known, and ONNX's Resize has no {params}")
+    # Axes before the last two keep their size, or ONNX Runtime refuses to run.
+    known = _is_direct(params, rank, [axis for axis in axes if axis >= rank - 2])
+    check(known, f"the sizes are not known, and ONNX's Resize has no {params.mode} of {params.transformation}")
     return _resized(ctx, data, params, axes, sizes, scales, rank)
 
 
@@ -103,7 +106,7 @@ def _resolved(params: ResizeParams, scales: Sequence[float]) -> ResizeParams:
     return params
 
 
-def _is_direct(ctx: ExportContext, params: ResizeParams, rank: int, axes: Sequence[int]) -> bool:
+def _is_direct(params: ResizeParams, rank: int, axes: Sequence[int]) -> bool:
     """Whether ONNX's Resize means the same, and ONNX Runtime has it for these axes."""
     if params.mode not in _MODES or params.transformation not in _TRANSFORMATIONS:
         return False

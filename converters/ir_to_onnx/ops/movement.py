@@ -16,11 +16,31 @@ from irexec.errors import check
 
 @exact("Transpose")
 def transpose(ctx: ExportContext, data: Tensor, order: Tensor) -> Tensor:
-    """Transpose, of which the order is constant."""
+    """Transpose; by an order that is computed, Gather at computed positions."""
+    if order.value is None and order.shape != (0,):
+        return _transposed_by(ctx, data, order)
     axes = order.require_ints("the order")
     if not axes:
         return ctx.emit("Transpose", data)
     return ctx.emit("Transpose", data, perm=axes)
+
+
+def _transposed_by(ctx: ExportContext, data: Tensor, order: Tensor) -> Tensor:
+    """The flattened data gathered at the sum of the indices of the result times the strides of their axes."""
+    rank = data.require_rank("the data")
+    axes = as_i64(ctx, order)
+    sizes = ctx.emit("Shape", data)
+    shape = ctx.emit("Gather", sizes, axes)
+    # The stride of an axis is the product of the sizes after it.
+    after = [ctx.reduce("ReduceProd", ctx.slice(sizes, axis + 1, None, 0), [0], keep=True) for axis in range(rank - 1)]
+    strides = ctx.emit("Gather", ctx.concat(*after, ctx.ints(1)), axes)
+    places = ctx.constant(0)
+    for axis in range(rank):
+        count, stride = (ctx.emit("Gather", x, ctx.constant(axis)) for x in (shape, strides))
+        index = ctx.emit("Range", ctx.constant(0), count, ctx.constant(1))
+        line = ctx.reshape(ctx.emit("Mul", index, stride), [-1] + [1] * (rank - axis - 1))
+        places = ctx.emit("Add", places, line)
+    return ctx.emit("Gather", ctx.reshape(data, [-1]), places)
 
 
 @exact("Concat")
@@ -53,7 +73,9 @@ def variadic_split(ctx: ExportContext, data: Tensor, axis: Tensor, split_lengths
     along = axis.require_ints("the axis")[0]
     count = len(ctx.node.outputs)
     lengths = as_i64(ctx, split_lengths)
-    if lengths.value is None or -1 not in lengths.value:
+    if lengths.value is None:
+        return split_into(ctx, data, along, _without_rest(ctx, data, lengths, along), count)
+    if -1 not in lengths.value:
         return split_into(ctx, data, along, lengths, count)
     given = lengths.require_ints("the lengths")
     rest = -sum(length for length in given if length != -1)
@@ -66,7 +88,14 @@ def variadic_split(ctx: ExportContext, data: Tensor, axis: Tensor, split_lengths
     return split_into(ctx, data, along, parts, count)
 
 
-def _sizes(ctx: ExportContext, data: Tensor) -> list[Tensor]:
+def _without_rest(ctx: ExportContext, data: Tensor, lengths: Tensor, axis: int) -> Tensor:
+    """Computed lengths, with the rest of the axis in place of -1."""
+    size = ctx.slice(ctx.shape_of(data), axis, axis + 1 or None, 0)
+    given = ctx.emit("ReduceSum", ctx.emit("Max", lengths, ctx.ints(0)), ctx.ints(0), keepdims=1)
+    return ctx.where(ctx.emit("Less", lengths, ctx.ints(0)), ctx.emit("Sub", size, given), lengths)
+
+
+def sizes_of(ctx: ExportContext, data: Tensor) -> list[Tensor]:
     """The sizes of a tensor, each a vector of one element; known ones are constants."""
     shape = data.require_shape("the data")
     whole: Tensor | None = None
@@ -90,7 +119,7 @@ def reshape_to(ctx: ExportContext, data: Tensor, sizes: Sequence[Tensor | int]) 
     return ctx.emit("Reshape", data, ctx.concat(*parts))
 
 
-def _times(ctx: ExportContext, size: Tensor, factor: int, divide: bool = False) -> Tensor:
+def multiplied(ctx: ExportContext, size: Tensor, factor: int, divide: bool = False) -> Tensor:
     """A size multiplied or divided by a constant."""
     if size.value is not None:
         value = int(size.value.ravel()[0])
@@ -103,16 +132,16 @@ def depth_to_space(ctx: ExportContext, data: Tensor, *, mode: str, block_size: i
     """DepthToSpace of images; of other ranks composed of Reshape and Transpose."""
     if data.rank == 4 and not data.is_known_empty():
         return ctx.emit("DepthToSpace", data, blocksize=block_size, mode="DCR" if mode == "blocks_first" else "CRD")
-    n, c, *spatial = _sizes(ctx, data)
+    n, c, *spatial = sizes_of(ctx, data)
     k, blocks = len(spatial), [block_size] * len(spatial)
-    depth = _times(ctx, c, block_size**k, divide=True)
+    depth = multiplied(ctx, c, block_size**k, divide=True)
     if mode == "blocks_first":
         split = reshape_to(ctx, data, [n, *blocks, depth, *spatial])
         order = [0, k + 1] + [axis for i in range(k) for axis in (k + 2 + i, 1 + i)]
     else:
         split = reshape_to(ctx, data, [n, depth, *blocks, *spatial])
         order = [0, 1] + [axis for i in range(k) for axis in (k + 2 + i, 2 + i)]
-    grown = [_times(ctx, size, block_size) for size in spatial]
+    grown = [multiplied(ctx, size, block_size) for size in spatial]
     return reshape_to(ctx, ctx.transpose(split, order), [n, depth, *grown])
 
 
@@ -121,24 +150,24 @@ def space_to_depth(ctx: ExportContext, data: Tensor, *, mode: str, block_size: i
     """SpaceToDepth of images with blocks first; others composed of Reshape and Transpose."""
     if data.rank == 4 and mode == "blocks_first" and not data.is_known_empty():
         return ctx.emit("SpaceToDepth", data, blocksize=block_size)
-    n, c, *spatial = _sizes(ctx, data)
+    n, c, *spatial = sizes_of(ctx, data)
     k = len(spatial)
-    outer_sizes = [_times(ctx, size, block_size, divide=True) for size in spatial]
+    outer_sizes = [multiplied(ctx, size, block_size, divide=True) for size in spatial]
     split = reshape_to(ctx, data, [n, c, *(part for size in outer_sizes for part in (size, block_size))])
     outer, inner = [2 + 2 * i for i in range(k)], [3 + 2 * i for i in range(k)]
     order = [0, *inner, 1, *outer] if mode == "blocks_first" else [0, 1, *inner, *outer]
-    return reshape_to(ctx, ctx.transpose(split, order), [n, _times(ctx, c, block_size**k), *outer_sizes])
+    return reshape_to(ctx, ctx.transpose(split, order), [n, multiplied(ctx, c, block_size**k), *outer_sizes])
 
 
 @composed("ShuffleChannels")
 def shuffle_channels(ctx: ExportContext, data: Tensor, *, axis: int, group: int) -> Tensor:
     """Reshape, Transpose, Reshape."""
-    sizes = _sizes(ctx, data)
+    sizes = sizes_of(ctx, data)
     along = axis % len(sizes)
     split_sizes: list[Tensor | int] = [
         *sizes[:along],
         group,
-        _times(ctx, sizes[along], group, divide=True),
+        multiplied(ctx, sizes[along], group, divide=True),
         *sizes[along + 1 :],
     ]
     split = reshape_to(ctx, data, split_sizes)
