@@ -137,7 +137,7 @@ class GraphTranslation:
 
     def _declare(self, value: Value, port: Value, index: int) -> None:
         inferred = self.builder.fact(value)
-        if port.fact is not None and contradict(port.fact.shape, inferred.shape):
+        if port.fact is not None and (not inferred.is_static or contradict(port.fact.shape, inferred.shape)):
             value.fact = Fact(inferred.element, port.fact.shape)
         value.line = port.line
         value.names = [tensor_name(port)]

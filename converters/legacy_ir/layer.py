@@ -96,8 +96,10 @@ class Layer:
         return None if fact is None else computed(fact.element)
 
     def shape(self, value: Value) -> tuple[int, ...]:
-        """The sizes of a value; raises OpError if they are not known."""
+        """The sizes of a value, which its port declares if they depend on constants that cannot be read."""
         fact = self.builder.fact(value)
+        if not fact.is_static and value.fact is not None:
+            fact = value.fact
         check(fact.is_static, f"the sizes of {value.label!r} are not known")
         return fact.static_shape
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from converters.legacy_ir.layer import Layer
 from converters.legacy_ir.layers.convolution import Group, filters
+from converters.legacy_ir.layers.shapes import strided_slice
 from converters.legacy_ir.registry import translates
 from converters.legacy_ir.windows import windows
 from irexec.dtypes.elements import F32, I64
@@ -32,6 +33,9 @@ def detection_output(
         for value in (locations, confidences, arm_confidences, arm_locations)
     ]
     boxes = _flat(layer, priors, (*layer.shape(priors)[:2], -1))
+    if normalized:
+        # The size of the input counts only for priors in pixels; old files have -1 for it.
+        input_height = input_width = 1
     return layer.emit(
         "DetectionOutput", *predictions[:2], boxes, *predictions[2:], version=1, num_classes=num_classes,
         background_label_id=background_label_id, top_k=top_k, variance_encoded_in_target=variance_encoded_in_target,
@@ -90,9 +94,12 @@ def proposal(
     clip_after_nms: bool = False, normalize: bool = False, box_size_scale: float = 1.0,
     box_coordinate_scale: float = 1.0, framework: str = "",
 ) -> tuple[Value, ...]:  # fmt: skip
-    """The operation; the image information may have an axis of size 1 before its 3 or 4 numbers."""
-    numbers = layer.f32(image)
-    information = layer.reshaped(numbers, (int(np.prod(layer.shape(numbers))),))
+    """The operation; the image information may have an axis of size 1 before its numbers, and more than 4 of them, of
+    which 3 count."""
+    count = int(np.prod(layer.shape(image)))
+    information = layer.reshaped(layer.f32(image), (count,))
+    if count > 4:
+        information = strided_slice(layer, information, [0], [3])
     return layer.outputs(
         "Proposal", layer.f32(scores), layer.f32(deltas), information, version=4, base_size=base_size,
         pre_nms_topn=pre_nms_topn, post_nms_topn=post_nms_topn, nms_thresh=nms_thresh, feat_stride=feat_stride,
