@@ -50,11 +50,12 @@ class Translator:
         missing = sorted(self.required - texts.keys())
         if missing:
             raise WrongAttributeError(f"the attribute {', '.join(missing)} is missing")
-        given = {name: _parsed(name, hint, texts[name]) for name, hint in self.attributes.items() if name in texts}
+        given = {name: parsed(name, hint, texts[name]) for name, hint in self.attributes.items() if name in texts}
         return self.function(layer, *inputs, **given)
 
 
-def _parsed(name: str, hint: Any, text: str) -> Any:
+def parsed(name: str, hint: Any, text: str) -> Any:
+    """The value of an attribute of this type hint; raises WrongAttributeError for a wrong text."""
     try:
         return parser_of(hint)[0](text)
     except OpError as error:

@@ -56,11 +56,11 @@ ENGINES_DIFFER = _code(
     '</layer>',
     "Compare the results with those that you expect; the message says which of them is computed.",
 )
-ENGINE_FAULT = _code(
-    "IR608", "info", "fault of the engines",
-    "the engines of 2020 compute a layer otherwise than its description and its name say; here it is computed as they "
-    "say",
+AGAINST_DESCRIPTION = _code(
+    "IR608", "info", "engines against description",
+    "the engines of 2020 compute a layer otherwise than its description and its name say; the message says which of "
+    "both is computed",
     '<layer id="3" name="y" precision="FP32" type="ReduceMax">\n  <data keep_dims="True"/>\n</layer>',
-    "Nothing is to be done, unless the results of the old engine are to be reproduced with its fault.",
+    "Nothing is to be done, unless the other result is wanted: change the layer in the converted model.",
 )
 # fmt: on

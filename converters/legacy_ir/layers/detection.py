@@ -12,6 +12,7 @@ from converters.legacy_ir.layers.shapes import strided_slice
 from converters.legacy_ir.registry import translates
 from converters.legacy_ir.windows import windows
 from irexec.dtypes.elements import F32, I64
+from irexec.ir import legacy_codes
 from irexec.ir.graph import Value
 from irexec.schema.attributes import Floats, Ints, Positive
 
@@ -128,7 +129,7 @@ def region_yolo(
 @translates("ReorgYolo")
 def reorg_yolo(layer: Layer, data: Value, *, stride: Positive) -> Value:
     """Blocks of pixels become channels, in Darknet's order."""
-    return layer.emit("ReorgYolo", layer.f32(data), version=2, strides=(stride,))
+    return layer.emit("ReorgYolo", layer.f32(data), version=2, stride=stride)
 
 
 @translates("PSROIPooling")
@@ -182,6 +183,9 @@ def deformable_convolution(
 @translates("CTCGreedyDecoder", "CTCGreadyDecoder")
 def ctc_greedy_decoder(layer: Layer, data: Value, mask: Value, *, ctc_merge_repeated: bool = True) -> Value:
     """The best class of each step, without repetitions and blanks; the rest is -1."""
-    return layer.emit(
-        "CTCGreedyDecoder", layer.f32(data), layer.f32(mask), version=1, ctc_merge_repeated=ctc_merge_repeated
-    )
+    if not ctc_merge_repeated:
+        layer.note(
+            legacy_codes.AGAINST_DESCRIPTION,
+            "the engines leave out repetitions whatever ctc_merge_repeated says; here too",
+        )
+    return layer.emit("CTCGreedyDecoder", layer.f32(data), layer.f32(mask), version=1, ctc_merge_repeated=True)

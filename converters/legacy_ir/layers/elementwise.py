@@ -9,7 +9,7 @@ import numpy as np
 
 from converters.legacy_ir.layer import Layer
 from converters.legacy_ir.objections import NoEquivalentError, WrongAttributeError
-from converters.legacy_ir.registry import translates
+from converters.legacy_ir.registry import parsed, translates
 from irexec.dtypes.elements import F32, I32
 from irexec.errors import check
 from irexec.ir import legacy_codes
@@ -44,10 +44,12 @@ def by_channel(layer: Layer, tag: str, given: Value | None, data: Value) -> Valu
 def power(layer: Layer, data: Value, *, power: float, scale: float, shift: float) -> Value:
     """(shift + scale * x) ** power."""
     value = layer.f32(data)
-    for type, number, neutral in (("Multiply", scale, 1), ("Add", shift, 0), ("Power", power, 1)):
-        if number != neutral:
-            value = layer.emit(type, value, layer.constant(number, F32), version=1)
-    return value
+    if scale != 1:
+        value = layer.emit("Multiply", value, layer.constant(scale, F32), version=1)
+    if shift != 0 or power < 0:
+        # 0 + -0 is 0, whose negative powers are not those of -0.
+        value = layer.emit("Add", value, layer.constant(shift, F32), version=1)
+    return value if power == 1 else layer.emit("Power", value, layer.constant(power, F32), version=1)
 
 
 _ARITHMETIC = {
@@ -81,7 +83,7 @@ def eltwise(layer: Layer, *inputs: Value, operation: str = "sum", coeff: Floats 
         return _folded(layer, _COMPARISONS[operation], values)
     if operation == "floor_mod" and kinds == {I32}:
         layer.note(
-            legacy_codes.ENGINE_FAULT,
+            legacy_codes.AGAINST_DESCRIPTION,
             "floor_mod of the engines has the sign of the dividend; here, as its name says, that of the divisor",
         )
     if coeff and len({layer.shape(value) for value in values}) == 1:
@@ -201,7 +203,7 @@ def logical_not(layer: Layer, data: Value) -> Value:
 @translates("Gelu")
 def gelu(layer: Layer, data: Value) -> Value:
     """Gelu, whose approximation only release 2020.4 has."""
-    layer.note(legacy_codes.ENGINE_FAULT, "release 2020.4 computes Gelu by tanh within 5e-4; here it is exact")
+    layer.note(legacy_codes.AGAINST_DESCRIPTION, "release 2020.4 computes Gelu by tanh within 5e-4; here it is exact")
     return layer.emit("Gelu", layer.f32(data), version=2)
 
 
@@ -214,7 +216,7 @@ def activation(layer: Layer, data: Value, *, type: str) -> Value:
         raise NoEquivalentError(f"the engines have no activation of type {type!r}, only {listed([*_ACTIVATIONS], 20)}")
     for key in _OPTIONS.get(kind, ()):
         if key in layer.attributes:
-            options[key] = float(layer.attributes[key])
+            options[key] = parsed(key, float, layer.attributes[key])
         elif kind == "clamp":
             raise WrongAttributeError(f"the attribute {key} is missing")
     return _ACTIVATIONS[kind](layer, data, **options)

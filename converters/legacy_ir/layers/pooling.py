@@ -39,7 +39,8 @@ def pooling(
         return layer.emit("MaxPool", data, version=1, **arguments)
     if len(shape) == 5 and not exclude_pad and any((*given.pads_begin, *given.pads_end)):
         layer.note(
-            legacy_codes.ENGINE_FAULT, "the engines leave out the padding of a mean of 3 axes; here it is included"
+            legacy_codes.AGAINST_DESCRIPTION,
+            "the engines leave out the padding of a mean of 3 axes; here it is included",
         )
     return layer.emit("AvgPool", data, version=1, exclude_pad=exclude_pad, **arguments)
 

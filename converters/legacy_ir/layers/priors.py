@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from converters.legacy_ir.layer import Layer
 from converters.legacy_ir.layers.shapes import strided_slice
+from converters.legacy_ir.objections import NoEquivalentError
 from converters.legacy_ir.registry import translates
 from irexec.dtypes.elements import I64
 from irexec.errors import check
@@ -20,13 +21,14 @@ def prior_box(
 ) -> Value:  # fmt: skip
     """Boxes of several sizes and ratios around each cell.
 
-    Without ``scale_all_sizes`` the engines take sizes and step in pixels, the operation as fractions of the image's
-    height.
+    Without ``scale_all_sizes`` the ratios are for the first size alone, and come last. The engines then take sizes and
+    step in pixels, the operation as fractions of the image's height; it ignores max_size.
     """
     if not scale_all_sizes:
-        height = layer.shape(image)[2]
-        min_size = tuple(size / height for size in min_size)
-        step = step / height if step else -1.0
+        if max_size:
+            raise NoEquivalentError("no operation has boxes of max_size without scale_all_sizes")
+        pixels = layer.shape(image)[2]
+        min_size, step = tuple(size / pixels for size in min_size), step / pixels
     if fixed_ratio and density:
         layer.note(
             legacy_codes.ENGINES_DIFFER, "with fixed_ratio and density the engines leave part of the boxes unwritten"

@@ -15,7 +15,9 @@ def _reduction(type: str) -> Callable[..., Value]:
         if type.startswith("ReduceLogical"):
             data = layer.boolean(data)
         if type == "ReduceMax":
-            layer.note(legacy_codes.ENGINE_FAULT, "ReduceMax of the engines gives 0 in place of a negative maximum")
+            layer.note(
+                legacy_codes.AGAINST_DESCRIPTION, "ReduceMax of the engines gives 0 in place of a negative maximum"
+            )
         return layer.emit(type, data, layer.i64(axes), version=4, keep_dims=keep_dims)
 
     return translate

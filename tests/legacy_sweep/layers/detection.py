@@ -33,6 +33,9 @@ def prior_box(net: Network) -> None:
     }  # fmt: skip
     count = len(sizes) * (1 + len(ratios) * (1 + flip)) + len(maxima)
     scale_all = chance(net, 0.8)
+    if net.version >= 6 and not scale_all:
+        # The ratios are for the first size alone; no operation of today has boxes of max_size then.
+        data["max_size"], count = [], len(sizes) + len(ratios) * (1 + flip)
     if net.version >= 6 and (not scale_all or chance(net, 0.3)):
         data["scale_all_sizes"] = int(scale_all)
     if net.version < 6:
