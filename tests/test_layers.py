@@ -70,6 +70,7 @@ _TOOLS: dict[str, set[str]] = {
     "compare": {"arrays", "engines", "images", "run"},
     "verify": {"arrays", "compare", "engines", "run"},
     "reduce": {"arrays", "commands", "compare", "engines", "run"},
+    "downgrading": {"arrays", "sections", "verify"},
     "joining": set(),
     "extracting": {"arrays", "reduce", "run"},
     "report": {"arrays", "graph", "images", "inspect", "run", "sections"},

@@ -11,10 +11,11 @@ import click
 from irexec.analysis.model import Model
 from irexec.api import save_model
 from irexec.cli import render
+from irexec.cli.convert_for import FOR, is_ir, read_ir, write_for
 from irexec.cli.convert_to_onnx import TO_ONNX, ToOnnx, onnx_target, refuse_options_of_onnx, write_onnx
 from irexec.cli.next_steps import as_given, go_on
 from irexec.cli.option_groups import command, flag, json_option, option
-from irexec.cli.shape_option import ALTERNATIVE, SHAPES_GIVEN, ShapeOptions, shapes_by_name
+from irexec.cli.shape_option import ALTERNATIVE, SHAPES_GIVEN, ShapeOptions, shapes_by_input, shapes_by_name
 from irexec.cli.values import FilePath
 from irexec.cli.verify_options import VERIFY, Verify, onnx_runtime, verified
 from irexec.errors import ConversionError, InputError, OpError
@@ -38,6 +39,7 @@ from irexec.messages import counted
     "differently, such as random ones.",
 )
 @json_option
+@FOR("release")
 @VERIFY("verification")
 @TO_ONNX("to_onnx")
 def convert(
@@ -46,6 +48,7 @@ def convert(
     shapes: tuple[ShapeOptions, ...],
     strict: bool,
     as_json: bool,
+    release: str | None,
     verification: Verify,
     to_onnx: ToOnnx,
 ) -> int:
@@ -56,11 +59,17 @@ def convert(
     irexec convert model.onnx -o ir/model.xml --input "x[1,3,224,224]"
     irexec convert model.onnx --verify --verify-shape "x[2,3,64,64]"
     irexec convert model.xml -o model.onnx --opset 17 --verify
+    irexec convert model.xml -o old.xml --for 2021.4 --verify
 
     With --verify the exit code is 1 if results differ. If the ONNX model cannot be run,
     there is a warning and the exit code is 0. The output is written in either case.
-    Layers that ONNX cannot express are listed in one error, with exit code 4.
+    Layers that ONNX, or the release of --for, cannot express are listed all at once,
+    with exit code 4; then nothing is written.
     """
+    if release is not None and is_ir(model):
+        refuse_options_of_onnx()
+        source, target = read_ir(model, output, shapes_by_input(shapes, "--input"))
+        return write_for(source, target, release, verification, as_json)
     if _writes_onnx(model, output):
         named = shapes_by_name(shapes, "--input")
         return write_onnx(model, onnx_target(model, output), named, strict, to_onnx, verification, as_json)
@@ -72,6 +81,8 @@ def convert(
         converted = _converted(converters, model, shapes_by_name(shapes, "--input"), strict, warnings.append)
     for text in warnings:
         render.warning_line(text)
+    if release is not None:
+        return write_for(converted, target, release, verification, as_json)
     if verification.wanted:
         # The compiler is imported only where the IR is run.
         from irexec.tools.verify import check_shapes

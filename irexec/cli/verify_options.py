@@ -42,8 +42,8 @@ VERIFY = OptionGroup(
         "verify": flag(
             "--verify",
             "Run the ONNX model (by ONNX Runtime if installed, else by the reference evaluator of onnx) and the "
-            "IR on the same random inputs, and compare the results. Dynamic dimensions stay dynamic in the IR and get "
-            "random sizes here.",
+            "IR on the same random inputs, and compare the results; with --for, the original and the IR. Dynamic "
+            "dimensions stay dynamic in the IR and get random sizes here.",
         ),
         "verify_shapes": option(
             "--verify-shape",

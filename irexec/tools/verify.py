@@ -124,6 +124,19 @@ def _known(model: Model, reference: Runtime, inputs: Mapping[str, np.ndarray]) -
         return None
 
 
+def sized_inputs(model: Model, shapes: Mapping[str, PartialShape], seed: int) -> Iterator[dict[str, np.ndarray]]:
+    """Random inputs by name, with one choice of the dynamic sizes after the other.
+
+    Raises:
+        InputError: there is no such input, a shape does not fit it, or its rank is not known.
+    """
+    for chosen in _static_shapes(_partial_shapes(model, {}, shapes), {}, seed):
+        yield {
+            port.name: random_array(replace(port, shape=chosen[port.name]), seed + i)
+            for i, port in enumerate(model.inputs)
+        }
+
+
 def check_shapes(model: Model, shapes: Mapping[str, PartialShape]) -> dict[str, PartialShape]:
     """The shapes given, together with what the model declares, by the names of its inputs.
 

@@ -232,3 +232,46 @@ def test_an_input_of_unknown_rank_needs_a_shape(tmp_path: Path, capsys: Capture)
     out, _ = _convert(capsys, tmp_path / "m.onnx", "--verify-shape", "x[2,3]")
     assert "agrees" in out
     assert "verified with x[2,3]" in out
+
+
+def _softmax_and_unique(folder: Path) -> Path:
+    x = irexec.opset.parameter([2, 3], "f32", "x")
+    soft = irexec.opset.softmax(x, axis=-1, name="soft")
+    found = irexec.opset.unique(x, name="found")[0]
+    irexec.save_model(irexec.Model([soft, found], [x]), folder / "m.xml")
+    return folder / "m.xml"
+
+
+def test_an_older_release_gets_what_it_reads(tmp_path: Path, capsys: Capture) -> None:
+    source, target = _softmax_and_unique(tmp_path), tmp_path / "old.xml"
+    out, _ = _convert(capsys, source, "-o", target, "--for", "2022.3", "--verify")
+    assert "agrees" in out and out.endswith("layers, IR version 11 for OpenVINO 2022.3\n")
+    out, _ = _convert(capsys, source, "-o", target, "--for", "2021.4", code=4)
+    assert "IR905" in out and "OpenVINO 2021.4 does not have Unique-10" in out
+
+
+def test_nothing_is_written_for_a_release_that_cannot_have_a_layer(tmp_path: Path, capsys: Capture) -> None:
+    out, _ = _convert(
+        capsys, _softmax_and_unique(tmp_path), "-o", tmp_path / "old.xml", "--for", "2021.4", "--json", code=4
+    )
+    document = json.loads(out)
+    assert (document["model"], [one["layer"] for one in document["changes"]]) == (None, ["soft"])
+    assert {one["code"] for one in document["findings"]} >= {"IR905"}
+    assert not (tmp_path / "old.xml").exists()
+
+
+def test_an_onnx_model_is_written_for_a_release(tmp_path: Path, capsys: Capture) -> None:
+    path = _saved(tmp_path, "(float[2,4] x) => (float[2,4] y) { y = Softmax <axis = -1> (x) }")
+    _convert(capsys, path, "--for", "2021.4")
+    model = irexec.read_model(tmp_path / "m.xml")
+    assert model.version == 10
+    assert [node.version for node in model.nodes if node.type == "Softmax"] == ["opset1"]
+
+
+def test_an_ir_is_not_written_over_itself(tmp_path: Path, capsys: Capture) -> None:
+    source = _softmax_and_unique(tmp_path)
+    assert "-o names the .xml to write" in _convert(capsys, source, "--for", "2022.3", code=2)[1]
+    assert (
+        "is the model, which would be overwritten"
+        in _convert(capsys, source, "-o", source, "--for", "2022.3", code=2)[1]
+    )

@@ -94,7 +94,8 @@ class _Writing:
 
     def __init__(self, found: Downgraded, release: Release) -> None:
         self._found, self._release = found, release
-        self._facts = dict(infer_all(found.model).facts)
+        inference = infer_all(found.model)
+        self._facts, self._failures = dict(inference.facts), dict(inference.failures)
 
     def run(self) -> None:
         model = self._found.model
@@ -123,6 +124,8 @@ class _Writing:
         definition = self._lacking(node)
         if definition is None:
             return
+        if node in self._failures:
+            raise Inexact(str(self._failures[node]))
         read = frozenset(value.index for value in node.outputs if any(_readers(graph, value)))
         values = self._replacement(node, definition, read)
         made = in_order([values[index].node for index in sorted(read)], _is_of_a_graph)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from irexec.analysis.codes import find_code
-from irexec.analysis.model import blocking_constant
+from irexec.analysis.execution_graph import is_execution_graph
+from irexec.analysis.model import Model, blocking_constant
 from irexec.analysis.validate import validate
 from irexec.api import read_tolerant
 from irexec.display import Content
@@ -145,6 +146,8 @@ def report(
     model, findings = read_tolerant(source, bin_path, mmap=mmap, progress=progress, inputs=shapes)
     if model is not None:
         findings += validate(model, weights=weights, portability=portability, release=release, progress=progress)
+    if model is not None and release is not None and not is_execution_graph(model):
+        findings += _without_rewrite(model, release)
     if model is not None and shapes:
         reshape(model, shapes, tolerant=True)
         known = {(one.code, one.layer_id, one.layer_name, one.port) for one in findings}
@@ -156,6 +159,15 @@ def report(
         ]
     kept = tuple(finding for finding in findings if finding.code not in ignore)
     return FileReport(path, kept, len(findings) - len(kept), seconds=time.perf_counter() - start)
+
+
+def _without_rewrite(model: Model, release: str) -> list[Finding]:
+    """The findings about layers that convert --for cannot write in older operations."""
+    # The editor is imported only where it is used.
+    from irexec.authoring.downgrade import downgrade
+
+    found = downgrade(model, release).findings
+    return [finding for finding in found if finding.code == codes.NOT_WRITTEN_FOR_RELEASE]
 
 
 def _with_constant(finding: Finding, model: ModelGraph) -> Finding:

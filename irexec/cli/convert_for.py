@@ -1,0 +1,101 @@
+"""irexec convert --for: IR for an older release of OpenVINO."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from irexec.analysis.model import Model
+from irexec.analysis.portability.releases import parse_release
+from irexec.api import read_model, save_model
+from irexec.cli import render
+from irexec.cli.option_groups import OptionGroup, option
+from irexec.cli.verify_options import Verify
+from irexec.io.output_file import check_model_files
+from irexec.ir.dims import PartialShape
+from irexec.messages import counted
+
+_UNSUPPORTED = 4
+
+
+def _release(release: str | None) -> str | None:
+    return None if release is None else str(parse_release(release))
+
+
+FOR = OptionGroup(
+    "Another release",
+    _release,
+    {
+        "release": option(
+            "--for",
+            "Write the IR for this release of OpenVINO, such as 2021.4: in the version of IR and in operations that it "
+            "has. MODEL may be an .xml.",
+            metavar="RELEASE",
+        )
+    },
+)
+
+
+def is_ir(path: str) -> bool:
+    """Whether MODEL is an IR by its name."""
+    return Path(path).suffix.lower() == ".xml"
+
+
+def read_ir(path: str, output: str | None, shapes: Mapping[str | None, PartialShape]) -> tuple[Model, Path]:
+    """The IR, whose inputs get the shapes, and the .xml to write, which must be named.
+
+    Raises:
+        click.UsageError: no file to write is named.
+        InputError: the file to write is one that is read, or there is no such input.
+        NodeError: the model cannot take the shapes.
+        ModelError, UnsupportedError: the IR cannot be read.
+    """
+    # These modules load the compiler, which a conversion does not need.
+    from irexec.tools.run.input_sources import external_files, files_read
+    from irexec.tools.run.shapes import reshape
+
+    if output is None:
+        raise click.UsageError("-o names the .xml to write: MODEL is an IR itself")
+    read = files_read(path, None)
+    check_model_files(output, read)
+    with render.progress(f"reading {path}"):
+        model = read_model(path)
+    check_model_files(output, read | external_files(model))
+    reshape(model, shapes)
+    return model, Path(output)
+
+
+def write_for(model: Model, target: Path, release: str, verification: Verify, as_json: bool) -> int:
+    """Write a model for a release, and compare it with the original if that is wanted; the exit code."""
+    from irexec.tools.downgrading import verify_rewriting, written_for
+
+    with render.progress(f"rewriting for OpenVINO {release}"):
+        written = written_for(model, release)
+    found = written.found
+    document: dict[str, Any] = {
+        "model": None if found.findings else str(target), "layers": len(found.model.nodes), "warnings": [],
+        "release": release, "version": found.model.version, "changes": found.changes, "findings": found.findings,
+    }  # fmt: skip
+    code = _UNSUPPORTED if found.findings else 0
+    contents: list[Any] = [*written.sections()]
+    if found.findings:
+        contents.append(f"{counted(len(found.findings), 'finding')}: nothing is written for OpenVINO {release}")
+    else:
+        with render.progress(f"writing {target}"):
+            save_model(found.model, target)
+        layers = counted(len(found.model.nodes), "layer")
+        contents.append(f"{target}: {layers}, IR version {found.model.version} for OpenVINO {release}")
+    if verification.wanted and not found.findings:
+        given = verification
+        with render.progress("verifying"):
+            result = verify_rewriting(
+                model, found.model, given.shapes, seed=given.seed, rtol=given.rtol, atol=given.atol
+            )
+        contents.insert(-1, result.sections())
+        code = 0 if result.agrees else 1
+        document["verify"] = {"against": None, "inputs": result.shapes, "outputs": result.agreements}
+    render.result(as_json, lambda: document, contents)
+    return code
