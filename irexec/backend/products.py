@@ -37,7 +37,7 @@ def _has_small_products() -> bool:
 
 HAS_SMALL_PRODUCTS = _has_small_products()
 
-# Speed of BLAS relative to an AVX-512 core, on which the rates below were measured (tests/benchmarks/native_products.py).
+# Speed of BLAS relative to an AVX-512 core; the rates below were measured on one (tests/benchmarks/native_products.py).
 SPEED = 1.0 if HAS_SMALL_PRODUCTS else 0.8
 
 
