@@ -15,9 +15,10 @@ from irexec import io
 from irexec.compile.steps import ReferenceCall
 from irexec.dtypes.elements import F32
 from irexec.errors import OpError
-from irexec.ops.control import Slice, Wiring, _output
+from irexec.ops.control import _output
 from irexec.runtime.arenas import Arenas
 from irexec.runtime.execute import run
+from irexec.schema.bodies import Slice, Wiring
 from irexec.schema.registry import newest
 from irexec.tools.run.input_sources import random_array
 from tests.support.paths import IRS

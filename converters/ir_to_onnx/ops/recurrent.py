@@ -210,8 +210,8 @@ def _gates(ctx: ExportContext, weights: Tensor, axis: int, order: Sequence[int],
 
 
 def _bias(ctx: ExportContext, type: str, b: Tensor, attributes: CellAttributes) -> Tensor:
-    """The bias [D, G * S] as ONNX's, which has those of W and then those of R: those of R are 0 but for the one that
-    ``linear_before_reset`` has."""
+    """The bias [D, G * S] as that of ONNX [D, 2 * G * S]: the bias of W, and that of R, which is 0 unless
+    ``linear_before_reset`` has one."""
     size = attributes.hidden_size
     b = _lstm_gates(ctx, type, b, 1, size)
     directions = len(attributes.reversed_directions) if isinstance(attributes, SequenceAttributes) else 1
