@@ -49,7 +49,7 @@ RUNNING = (
     ),
     Mutation(
         "slices of several positions are one too few",
-        "irexec/ops/control.py",
+        "irexec/schema/bodies.py",
         "return (abs(end - start) + 1) // self.part",
         "return abs(end - start) // self.part",
         ("tests/runtime/test_session.py",),
