@@ -20,7 +20,7 @@ from irexec.backend.native.calls import Binding, NativeKernel, element_strides, 
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, Product, overwritten, zeros
 from irexec.backend.native.copies import Copy, array_at, bind_copies
-from irexec.backend.native.panels import Cut, pack, padded, panel_of, product_cost
+from irexec.backend.native.panels import READ, Cut, pack, padded, panel_of, product_cost
 from irexec.backend.native.windows import rows_as_windows, table_bytes
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32
@@ -83,8 +83,7 @@ class NativeLinear(_Matrices):
         g = self.geometry = geometry
         super().__init__(task, g.groups, (g.sheets, g.tokens, g.inner, g.features))
         self.source = task.constants[1 - g.activation]
-        transposed = task.attributes[("transpose_a", "transpose_b")[1 - g.activation]]
-        self.by_feature = transposed != (g.activation == 1)
+        self.by_feature = is_by_feature(task, g)
         self.reads = (g.activation,)
         self.algorithm = "C, product with packed weights"
         self.copies = not _has_rows(task, g)
@@ -113,6 +112,49 @@ class NativeLinear(_Matrices):
             sheets = activations(self.geometry, x, binding)
         image, row, _ = element_strides(sheets)
         self._multiply((binding.address(sheets), image, row), weights, inputs, outputs[0], binding)
+
+
+class NativeFeatures(_Matrices):
+    """A constant matrix, as it lies in memory, by activations, which are packed in each run.
+
+    Large matrices are not held twice, and a table of words is shared with a Gather.
+    """
+
+    def __init__(self, task: Task, geometry: LinearGeometry) -> None:
+        g = self.geometry = geometry
+        sheets, tokens, features = g.groups
+        super().__init__(task, (sheets, features, tokens), (g.sheets, g.features, g.inner, g.tokens))
+        self.source = task.constants[1 - g.activation]
+        self.reads = (g.activation,)
+        self.algorithm = "C, product with weights as they lie"
+        self.workspace = table_bytes(self.cut.block_rows(self.rows), 1)
+        self.shared_workspace = self.images * padded(self.columns) * self.depth * 4
+
+    def pack(self, store: ConstantStore) -> None:
+        assert self.source is not None, "the matrix is a constant"
+        matrix = store.array(self.source).reshape(self.rows, self.depth)
+        self.weights = np.require(matrix, requirements=["C", "A"])
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        sheets = sheets_of(self.geometry, inputs[self.geometry.activation], binding)
+        image, token, inner = element_strides(sheets)
+        packing = packing_of(
+            (binding.address(sheets), image, inner, token), binding.shared, self.depth, self.columns, self.panel
+        )
+        binding.call("irx_pack", packing, self.images * packing.panels_each)
+        rows = binding.address(self.weights), 0, self.depth
+        self._multiply(rows, (binding.shared, padded(self.columns) * self.depth), inputs, outputs[0], binding)
+
+
+def packing_of(matrix: tuple[int, int, int, int], out: int, depth: int, columns: int, panel: int) -> Packing:
+    """The packing of matrices.
+
+    Args:
+        matrix: address, and strides of images, rows and columns.
+        out: the address of the panels.
+    """
+    return Packing(*matrix, out, depth, columns, panel, -(-columns // (panel * loaded().vector)))
 
 
 def sheets_of(geometry: LinearGeometry, x: np.ndarray, binding: Binding) -> np.ndarray:
@@ -148,12 +190,9 @@ class NativeMatrices(_Matrices):
         a, b = (self._stack(inputs[i], i, binding) for i in (0, 1))
         a, b = binding.with_stride(a, a.ndim - 1), b
         left, right = self._strides(a, binding), self._strides(b, binding)
-        panels = -(-self.columns // (self.panel * loaded().vector))
-        packing = Packing(
-            right[0], right[1] if self.packed > 1 else 0, *right[2:], binding.shared, self.depth, self.columns,
-            self.panel, panels,
-        )  # fmt: skip
-        binding.call("irx_pack", packing, self.packed * panels)
+        matrix = right[0], right[1] if self.packed > 1 else 0, *right[2:]
+        packing = packing_of(matrix, binding.shared, self.depth, self.columns, self.panel)
+        binding.call("irx_pack", packing, self.packed * packing.panels_each)
         each = padded(self.columns) * self.depth if self.packed > 1 else 0
         self._multiply(left[:3], (binding.shared, each), inputs, outputs[0], binding)
 
@@ -191,11 +230,22 @@ def _matmul(task: Task) -> Iterator[Candidate]:
 
 
 def _linear(task: Task, g: LinearGeometry) -> Iterator[Candidate]:
+    sheets, tokens, features = g.groups
+    if is_by_feature(task, g) and fits(task, (sheets, features, tokens)):
+        cost = 2 * STEP + g.sheets * (_PACK * g.tokens * g.inner + product_cost(g.features, g.inner, g.tokens))
+        cost += READ * g.features * g.inner + (0.4 * g.sheets * g.tokens * g.features if g.contiguous != 1 else 0.0)
+        yield Candidate(cost, functools.partial(NativeFeatures, task, g))
     if not fits(task, g.groups) or g.features * g.inner > _LARGEST:
         return
     cost = STEP + g.sheets * product_cost(g.tokens, g.inner, g.features)
     cost += reordering_cost(task, g, STEP + _COPIED * g.sheets * g.tokens * g.inner)
     yield Candidate(cost, functools.partial(NativeLinear, task, g))
+
+
+def is_by_feature(task: Task, g: LinearGeometry) -> bool:
+    """Whether the constant matrix is stored as (features, inner)."""
+    transposed: bool = task.attributes[("transpose_a", "transpose_b")[1 - g.activation]]
+    return transposed != (g.activation == 1)
 
 
 def reordering_cost(task: Task, g: LinearGeometry, copied: float) -> float:

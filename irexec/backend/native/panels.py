@@ -17,7 +17,7 @@ _TIME = {16: (1.45, 1.08, 1.0), 8: (1.3, 1.01, 1.0), 4: (1.25, 1.0, 1.1)}
 # GFLOP/s of products on one thread by the size of a vector, as chosen against those of BLAS in backend/products.py.
 _RATE = {16: 180.0, 8: 97.0, 4: 30.0}
 # Nanoseconds to read a weight, of which all but the first few layers find none in the second-level cache.
-_READ = 0.12
+READ = 0.12
 # Rows of a tile, at most.
 _LEAST_ROWS = 8
 
@@ -62,7 +62,7 @@ def product_cost(rows: int, depth: int, columns: int) -> float:
     """Estimated nanoseconds of a product with packed weights on one thread."""
     vector = loaded().vector
     work = _time(-(-columns // vector), panel_of(columns)) * vector * depth
-    return 2 * work * rows / _RATE[vector] + work * _READ + rows * columns * 0.05 + 400
+    return 2 * work * rows / _RATE[vector] + work * READ + rows * columns * 0.05 + 400
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Cut:
             largest = imbalance(tiles, cut.rows) * imbalance(panels, cut.panels)
             blocks = images * cut.rows * cut.panels
             read = cut.panels * rows * depth + cut.rows * columns * inner
-            return work * largest * imbalance(blocks, threads) + _READ * read / threads
+            return work * largest * imbalance(blocks, threads) + READ * read / threads
 
         row_parts = range(least, max(least, min(tiles, wanted)) + 1)
         return min((Cut(parts, min(panels, -(-wanted // parts))) for parts in row_parts), key=cost)
