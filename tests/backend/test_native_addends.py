@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from irexec.backend.native.convolution import NativeConvolution
-from irexec.backend.native.matmul import NativeLinear, NativeMatrices
+from irexec.backend.native.matmul import NativeFeatures, NativeLinear, NativeMatrices
 from irexec.native.library import library
 from irexec.testing.kernels import check_kernels
 from irexec.testing.tasks import candidates, run_kernel, task_of
@@ -15,6 +15,7 @@ from tests.support.convolutions import bias_residual_relu
 pytestmark = pytest.mark.skipif(library() is None, reason="the C kernels were not built")
 
 PRODUCT = {"transpose_a": False, "transpose_b": False}
+TRANSPOSED = {"transpose_a": False, "transpose_b": True}
 # Rows that fill tiles, one more, and few; columns of whole panels, of several that a single row is multiplied by, and odd.
 SIZES = [(24, 16, 48), (25, 10, 192), (1, 16, 192), (97, 5, 96), (50, 7, 35), (3, 9, 5)]
 
@@ -30,6 +31,8 @@ def test_products(images: int, sizes: tuple[int, int, int]) -> None:
     inputs = [_random(images, rows, depth), _random(depth, columns)]
     found = check_kernels("MatMul", "opset1", inputs, PRODUCT, constants=[1])
     assert any(isinstance(kernel, NativeLinear) for kernel in found)
+    found = check_kernels("MatMul", "opset1", [inputs[0], inputs[1].T.copy()], TRANSPOSED, constants=[1])
+    assert any(isinstance(kernel, NativeFeatures) for kernel in found)
     found = check_kernels("MatMul", "opset1", [inputs[0], _random(images, depth, columns)], PRODUCT)
     assert any(isinstance(kernel, NativeMatrices) for kernel in found)
 
