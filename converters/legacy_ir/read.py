@@ -123,7 +123,7 @@ def _model(old: OldModel, main: GraphTranslation, source: Source, weights: Weigh
     unreadable = [node for node in model.walk() if node.constant is not None and not node.constant.is_readable]
     findings += weights_problems(weights, unreadable)
     model.problems = list(findings)
-    model.path = source.path
+    model.path, model.origin = source.path, written_by(old)
     if weights.path is not None and weights.defect is None:
         # Not bin_path: blobs may be in any order, leave gaps and share bytes.
         model.external_files = (weights.path,)

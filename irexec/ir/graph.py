@@ -286,7 +286,8 @@ class ModelGraph(Graph):
         path: the .xml or .onnx it was read from.
         bin_path: the .bin with its weights, if there is one.
         bin_size: its number of bytes.
-        external_files: the files with the external data of an .onnx.
+        external_files: the files with the external data of an .onnx, or the .bin of an IR of version 2 to 7.
+        origin: version and writer of the IR of version 2 to 7 that the model was made of, for people; None for others.
         check_bin: gives the finding that the .bin is not the one that was written with the .xml, if so; None where the
             .xml does not say. With ``whole=True`` all bytes of the .bin are read, which may raise ModelError.
     """
@@ -297,6 +298,7 @@ class ModelGraph(Graph):
     bin_size: int = 0
     check_bin: BinCheck | None = None
     external_files: tuple[Path, ...] = ()
+    origin: str | None = None
 
     def __repr__(self) -> str:
         """One line: the name, the number of layers, the first inputs and outputs as they are declared."""

@@ -30,6 +30,7 @@ class Summary(Report):
         inputs, outputs: the ports of the model.
         ops: number of layers of each operation.
         unsupported: one sentence for each operation that irexec does not run.
+        origin: version and writer of the IR of version 2 to 7 that it was made of; None for others.
         path: the file; None for a model that was not read from one.
     """
 
@@ -44,6 +45,7 @@ class Summary(Report):
     outputs: list[Port]
     ops: dict[str, int]
     unsupported: list[str]
+    origin: str | None = None
     path: str | None = field(default=None, metadata={"json": False})
 
     def sections(self) -> list[Content]:
@@ -52,7 +54,7 @@ class Summary(Report):
         bodies = f", {counted(self.bodies, 'body')}" if self.bodies else ""
         elements = counted(self.weight_elements, "element")
         return [
-            Text(f"{file}{self.name or 'no name'}, IR version {self.version}", "title"),
+            Text(f"{file}{self.name or 'no name'}, {self.origin or f'IR version {self.version}'}", "title"),
             f"{counted(self.layers, 'layer')} of {counted(len(self.ops), 'operation')}{bodies}",
             f"{counted(self.constants, 'constant')}, {elements}, {counted(self.weight_bytes, 'byte')}",
             ports_table({"input": self.inputs, "output": self.outputs}),
@@ -155,6 +157,7 @@ def summarize(model: ModelLike, inference: Inference | None = None) -> Summary:
         outputs=output_ports(model, facts),
         ops=histogram(model),
         unsupported=unsupported(model),
+        origin=model.origin,
         path=None if model.path is None else str(model.path),
     )
 

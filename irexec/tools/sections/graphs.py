@@ -20,6 +20,7 @@ def model_sections(model: Model) -> Iterable[Content]:
     constants = [node.constant for node in model.walk() if node.constant is not None]
     general = {
         "file": None if model.path is None else str(model.path),
+        "origin": model.origin,
         "layers": f"{len(model.nodes):,}",
         "weights": f"{counted(len(constants), 'constant')}, {amount(sum(constant.size for constant in constants))}",
         "problems": count_text(model.problems) if model.problems else None,
