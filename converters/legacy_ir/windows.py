@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 from converters.legacy_ir.layer import Layer
 from converters.legacy_ir.objections import WrongAttributeError
-from irexec.errors import OpError
-from irexec.schema.attributes import parser_of
+from converters.legacy_ir.registry import parsed
+from irexec.ir import legacy_codes
 
 Ints = tuple[int, ...]
-_PARSE = parser_of(tuple[int, ...])[0]
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,11 @@ def windows(layer: Layer, rank: int) -> Windows:
     begin = _list(layer, "pads_begin", rank, (0,) * rank, ("pad_x", "pad_y"))
     end = _list(layer, "pads_end", rank, begin, ("pad_r", "pad_b"))
     auto_pad = layer.attributes.get("auto_pad", "") or "explicit"
+    if layer.attributes.get("auto_pad") == "explicit":
+        layer.note(
+            legacy_codes.AGAINST_DESCRIPTION,
+            "the engines take auto_pad explicit for same, or refuse the layer; here the pads count",
+        )
     if auto_pad not in ("explicit", "same_upper", "same_lower", "valid"):
         raise WrongAttributeError(f"auto_pad {auto_pad!r} is not same_upper, same_lower or valid")
     if auto_pad == "valid":
@@ -71,21 +75,19 @@ def _list(layer: Layer, name: str, rank: int, default: Ints | None, old: tuple[s
     """A list of one number for each axis; ``old`` are the names of version 2, that of x first."""
     texts = layer.attributes
     names = old or (f"{name}_x", f"{name}_y")
-    try:
-        if name in texts:
-            found = _PARSE(texts[name])
-        elif rank == 2 and (names[0] in texts or names[1] in texts):
-            y, x = default or (1, 1)
-            found = (
-                (_PARSE(texts[names[1]])[0] if names[1] in texts else y),
-                (_PARSE(texts[names[0]])[0] if names[0] in texts else x),
-            )
-        elif default is None:
-            raise WrongAttributeError(f"the attribute {name} is missing")
-        else:
-            return default
-    except OpError as error:
-        raise WrongAttributeError(str(error)) from None
+    if name in texts:
+        found = parsed(name, tuple[int, ...], texts[name])
+    elif rank == 2 and (names[0] in texts or names[1] in texts):
+        before = default or (1, 1)
+        # y comes first in a list.
+        found = tuple(
+            parsed(key, int, texts[key]) if key in texts else number
+            for key, number in zip(reversed(names), before, strict=True)
+        )
+    elif default is None:
+        raise WrongAttributeError(f"the attribute {name} is missing")
+    else:
+        return default
     if len(found) != rank:
         raise WrongAttributeError(f"{name} has {len(found)} numbers, the input {rank} spatial axes")
     return found

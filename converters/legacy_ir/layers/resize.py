@@ -62,6 +62,7 @@ def _sizes(layer: Layer, data: Value) -> tuple[tuple[int, ...], tuple[int, ...]]
     """The spatial sizes of the input and of the declared output."""
     shape, declared = layer.shape(data), layer.size()
     check(len(shape) > 2, f"the input has rank {len(shape)}, expected 3 or more")
+    check(min((*shape, *declared)) > 0, f"{shape} or {declared} has an axis of size 0")
     check(shape[:2] == declared[:2] and len(shape) == len(declared), f"an output {declared} is declared for {shape}")
     return shape[2:], declared[2:]
 

@@ -50,6 +50,10 @@ FOUND = np.float32([[[[0, 1, 0.9, 0.5, 0.5, 0.9, 0.9], [0, 1, 0.6, 0.1, 0.1, 0.3
 MASK = np.float32([[1], [1], [1], [0]])
 STEPS = np.float32([[[0, 1, 0]], [[0, 1, 0]], [[0, 0, 1]], [[1, 0, 0]]])
 
+TABLE = np.arange(8, dtype=np.float32).reshape(4, 2) + 1
+SPARSE = np.float32([[0, 1], [0, 3], [2, 0]])
+EMBEDDED = np.stack([TABLE[0] + 2 * TABLE[1], TABLE[3], 0.5 * TABLE[2], TABLE[3]])
+
 ROWS: list[Row] = [
     row("step 0, sizes in pixels", "PriorBox", [MAP, IMAGE],
         _priors([(2, 2), (8**0.5, 8**0.5)], (4, 4), [0.1] * 4),
@@ -84,4 +88,21 @@ ROWS: list[Row] = [
         {"ctc_merge_repeated": 0}),
     row("nearest pixel", "ROIPooling", [REORG[:, :1].copy(), np.float32([[0, 0, 0, 3, 1]])],
         REORG[:, :1].reshape(1, 1, 2, 2, 2).max(-1), {"pooled_h": 2, "pooled_w": 2, "spatial_scale": 1.0, "method": "max"}),
+    row("segments", "SparseSegmentSum", [TABLE, np.float32([0, 3, 1, 2]), np.float32([0, 0, 2, 2])],
+        np.float32([[8, 10], [0, 0], [8, 10], [0, 0]])),
+    row("means of segments", "SparseSegmentMean", [TABLE, np.int32([0, 3, 1, 2]), np.int32([0, 0, 2, 2])],
+        np.float32([[4, 5], [0, 0], [4, 5], [0, 0]])),
+    row("roots of counts", "SparseSegmentSqrtN", [TABLE, np.int32([0, 3, 1, 2]), np.int32([0, 0, 2, 2])],
+        np.float32([[8, 10], [0, 0], [8, 10], [0, 0]]) / np.float32(2**0.5)),
+    row("end and rest", "SparseFillEmptyRows", [SPARSE, np.float32([5, 6, 7]), np.float32([4, 5]), np.float32([9])],
+        [np.float32([[0, 1], [0, 3], [1, 0], [2, 0], [3, 0], [-1, -1], [0, 0]]), np.float32([5, 6, 9, 7, 9, 0, 0]),
+         np.float32([0, 1, 0, 1])], version=7),
+    row("default", "SparseToDense", [SPARSE, np.int32([4, 5]), np.float32([1, 2, 3]), np.float32([9])],
+        np.float32([[9, 1, 9, 2, 9], [9] * 5, [3, 9, 9, 9, 9], [9] * 5])),
+    row("weights and a default", "ExperimentalSparseWeightedSum",
+        [SPARSE, np.float32([0, 1, 2]), np.float32([4, 5]), TABLE, np.float32([3]), np.float32([1, 2, 0.5])], EMBEDDED),
+    row("sorted", "Unique", [np.float32([3, 1, 3, 2])],
+        [np.float32([1, 2, 3, 3]), np.float32([2, 0, 2, 1]), np.float32([1, 1, 2, 0])],
+        {"sorted": 1, "return_inverse": 1, "return_counts": 1}),
+    row("by first occurrence", "Unique", [np.float32([3, 1, 3, 2])], np.float32([3, 1, 2, 2]), {"sorted": 0}),
 ]  # fmt: skip
