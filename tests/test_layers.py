@@ -116,6 +116,7 @@ _ONLY = {
 _USES_CONVERTERS = (
     "irexec/cli/convert.py",
     "irexec/cli/convert_to_onnx.py",
+    "irexec/cli/ops.py",
     "irexec/cli/verify_options.py",
     "irexec/api.py",
     "irexec/tools/engines/runtimes/onnx_file.py",

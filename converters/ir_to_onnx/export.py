@@ -91,7 +91,7 @@ class _ModelWriter:
         if fact.element is None:
             raise ConversionError(f"the element type of input {port.name!r} is not known")
         _check_rank(fact, f"input {port.name!r}")
-        tensor = Tensor(self.state.names.claim(port.name), onnx_element(fact.element), fact.shape)
+        tensor = Tensor(self.state.names.claim(port.name), onnx_element(fact.element, self.state.opset), fact.shape)
         self.writer.onnx.input(tensor)
         self.writer.values[value] = tensor
         return tensor

@@ -71,7 +71,7 @@ class OnnxGraph:
         """Write the initializer of a constant that is not written yet."""
         if tensor is not None and tensor.constant is not None and tensor.name not in self._written:
             self._written.add(tensor.name)
-            self._graph.initializer.append(tensor_proto(tensor.name, tensor.constant))
+            self._graph.initializer.append(tensor_proto(tensor.name, tensor.constant, tensor.element))
 
     def rename(self, first: int, names: dict[str, str]) -> None:
         """Rename tensors in the nodes from index ``first`` on."""

@@ -132,7 +132,7 @@ class GraphWriter:
         name = self._claimed(value)
         # Weights are read from their file only when they are written.
         known = constant_value(constant) if constant.count <= _SHOWN_CONSTANT else None
-        return Tensor(name, onnx_element(constant.element), constant.shape, known, constant)
+        return Tensor(name, onnx_element(constant.element, self.state.opset), constant.shape, known, constant)
 
     def _finish(self, node: Node, found: Sequence[Tensor | None], first: int) -> None:
         """Give the results the names, element types and facts of the layer's outputs."""
@@ -144,7 +144,7 @@ class GraphWriter:
                 # A translator leaves out an output that nothing reads.
                 continue
             if fact.element is not None:
-                tensor = self.ctx.cast(tensor, onnx_element(fact.element))
+                tensor = self.ctx.cast(tensor, onnx_element(fact.element, self.state.opset))
                 made.add(tensor.name)
             if (tensor.name not in made and value.names) or tensor.name in renamed:
                 tensor = self.ctx.emit("Identity", tensor)

@@ -12,8 +12,8 @@ from irexec.dtypes.elements import BOOLEAN, ELEMENTS, F32, I32, I64, U8, U32, U6
 from irexec.errors import ConversionError, OpError
 
 OLDEST_OPSET = 13
-NEWEST_OPSET = 24
-"""The newest opset of which ONNX Runtime 1.23 and later has every operator that is written."""
+NEWEST_OPSET = 25
+"""The newest opset of which ONNX Runtime has every operator that is written."""
 
 _BY_NAME = {type_name(row): row for row in ELEMENTS if row.onnx is not None}
 

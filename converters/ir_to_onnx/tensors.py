@@ -61,10 +61,13 @@ class Tensor:
         return tuple(int(value) for value in self.require_value(what).ravel().tolist())
 
 
-def onnx_element(element: Element) -> Element:
-    """The element type in which ONNX holds values of a type: of those that it lacks, u1, u3 and u6 are u8, and nf4 is
-    f32. So is u2, which only opset 25 has, u8."""
-    if element.onnx is not None and element is not U2:
+_SINCE_25 = 25
+
+
+def onnx_element(element: Element, opset: int) -> Element:
+    """The element type in which an opset holds values of a type: of those that it lacks, u1, u3 and u6 are u8, and nf4
+    is f32. So is u2, which ONNX has since opset 25."""
+    if element.onnx is not None and (element is not U2 or opset >= _SINCE_25):
         return element
     return F32 if element.is_float else U8
 
@@ -75,13 +78,12 @@ def type_name(element: Element) -> str:
     return f"tensor({element.onnx.name.lower()})"
 
 
-def tensor_proto(name: str, constant: Constant) -> TensorProto:
-    """A constant as an initializer; bytes are packed in the same way, so they are copied as they are.
+def tensor_proto(name: str, constant: Constant, element: Element) -> TensorProto:
+    """A constant as an initializer of an ``onnx_element``; bytes are packed in the same way, so they are copied.
 
     Raises:
         ModelError: its bytes cannot be read.
     """
-    element = onnx_element(constant.element)
     if element.onnx is None:
         raise UnsupportedError(f"ONNX lacks the type {element}")
     proto = TensorProto(name=name, data_type=element.onnx.number, dims=constant.shape)

@@ -75,7 +75,7 @@ def convert(
         return write_onnx(model, onnx_target(model, output), named, strict, to_onnx, verification, as_json)
     refuse_options_of_onnx()
     target = _target(model, output)
-    converters = _converters()
+    converters = require_converters()
     warnings: list[str] = []
     with render.progress(f"converting {model}"):
         converted = _converted(converters, model, shapes_by_name(shapes, "--input"), strict, warnings.append)
@@ -168,13 +168,13 @@ def _files_of(source: Path) -> list[Path]:
     """An ONNX model and the files of its weights. Raises ConversionError for another model."""
     if not source.exists():
         return []
-    _converters()
+    require_converters()
     from converters.onnx.load import external_files
 
     return [*external_files(source), source]
 
 
-def _converters() -> Any:
+def require_converters() -> Any:
     """The converter. It needs the package onnx, an extra that no other command needs."""
     try:
         import converters.onnx.translate
@@ -187,7 +187,7 @@ def _converters() -> Any:
 
 def onnx_support(path: str) -> list[str]:
     """The description of each node of an ONNX model that cannot be converted."""
-    _converters()
+    require_converters()
     from converters.onnx.translate import unsupported_nodes
 
     return list(unsupported_nodes(path))

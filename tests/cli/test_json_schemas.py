@@ -53,6 +53,7 @@ ROWS = (
     Row("explain IR103 IR007"),
     Row("ops"),
     Row("ops Conv"),
+    Row("ops --onnx Conv", needs=("onnx",)),
     Row("ops --check {digits}/classifier.xml"),
     Row("ops --check {digits}/classifier.onnx", needs=("onnx",)),
     Row("ops --check {tmp}/unknown.xml", 4),

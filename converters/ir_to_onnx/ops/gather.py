@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 
 from converters.ir_to_onnx.context import ExportContext
-from converters.ir_to_onnx.registry import exact
+from converters.ir_to_onnx.registry import composed, exact
 from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import I32, I64
+from irexec.errors import check
+
+_LONGEST = 512
+"""Steps of a search that are unrolled."""
 
 
 def as_index(ctx: ExportContext, indices: Tensor) -> Tensor:
@@ -64,3 +68,29 @@ def gather_nd_5(ctx: ExportContext, data: Tensor, indices: Tensor, *, batch_dims
     first = ctx.ints(math.prod(sizes)) if sizes and len(sizes) == len(batch) else ctx.ints(-1)
     rest = ctx.emit("Slice", ctx.emit("Shape", taken), ctx.ints(batch_dims), ctx.ints(1 << 30))
     return ctx.emit("Reshape", taken, ctx.concat(first, rest))
+
+
+@composed("GatherTree")
+def gather_tree(
+    ctx: ExportContext, step_ids: Tensor, parent_idx: Tensor, max_seq_len: Tensor, end_token: Tensor
+) -> Tensor:
+    """The steps from the last one back, unrolled: GatherElements of the step and of its parents, Where."""
+    time, _, beams = step_ids.require_shape("the steps")
+    check(isinstance(time, int) and time <= _LONGEST, f"the number of steps is not known, or above {_LONGEST}")
+    check(isinstance(beams, int), "the number of beams is not known")
+    assert isinstance(time, int) and isinstance(beams, int)
+    if time == 0:
+        return ctx.emit("Identity", step_ids)
+    lengths, end = ctx.unsqueeze(ctx.cast(max_seq_len, I64), 1), ctx.reshape(end_token, [])
+    first = ctx.emit("Mul", ctx.constant(0), ctx.cast(ctx.squeeze(ctx.slice(step_ids, 0, 1, 0), 0), I64))
+    parents = ctx.emit("Add", first, ctx.constant([list(range(beams))]))
+    steps = []
+    for step in reversed(range(time)):
+        within = ctx.emit("Greater", lengths, ctx.constant(step))
+        ids, before = (ctx.squeeze(ctx.slice(x, step, step + 1, 0), 0) for x in (step_ids, parent_idx))
+        steps.append(ctx.where(within, ctx.emit("GatherElements", ids, parents, axis=1), end))
+        moved = ctx.cast(ctx.emit("GatherElements", before, parents, axis=1), I64)
+        parents = ctx.where(within, moved, parents)
+    whole = ctx.concat(*(ctx.unsqueeze(x, 0) for x in reversed(steps)))
+    ended = ctx.emit("CumSum", ctx.cast(ctx.emit("Equal", whole, end), I32), ctx.constant(0))
+    return ctx.where(ctx.emit("Greater", ended, ctx.constant(0, I32)), end, whole)

@@ -14,11 +14,12 @@ def write_pages(source: Path) -> list[Path]:
 
     Returns their paths. Pages of an earlier build that are no longer generated are removed.
     """
-    from irexec_reference import codes, elements, operations, portability
+    from irexec_reference import codes, elements, onnx_table, operations, portability
 
     folder = source / FOLDER
     written = []
-    for name, text in {**operations.pages(), **codes.pages(), **elements.pages(), **portability.pages()}.items():
+    every = (operations, codes, elements, portability, onnx_table)
+    for name, text in (page for module in every for page in module.pages().items()):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         # Hundreds of entries in the sidebar would dominate the time of the build and the size of every page.
