@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from onnx.defs import OpSchema
 
 from converters.ir_to_onnx.graph import OnnxGraph
 from converters.ir_to_onnx.opsets import (
@@ -26,7 +27,7 @@ from irexec.dtypes.rounding import round_to
 from irexec.errors import OpError, check
 from irexec.ir.dims import PartialShape
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Node
+from irexec.ir.graph import Node, Value
 
 _DOMAINS = {"ai.onnx.ml": 3, "com.microsoft": 1}
 """The versions of other domains whose operators are written."""
@@ -56,6 +57,11 @@ class ExportContext:
     def remark(self, text: str) -> None:
         """Say in which way the nodes of the layer may give other values; ``strict`` refuses such a layer."""
         self.writer.state.remark(self.node, text)
+
+    def element_of(self, value: Value) -> Element | None:
+        """The element type of a value of the IR, if it is known."""
+        fact = self.writer.state.facts.get(value)
+        return None if fact is None else fact.element
 
     def is_used(self, index: int) -> bool:
         """Whether anything reads an output of the layer."""
@@ -98,7 +104,7 @@ class ExportContext:
         given = [None if t is None else self.cast(t, chosen[input_variable(schema, i)]) for i, t in enumerate(inputs)]
         variables = [output_variable(schema, i) for i in range(outputs)]
         elements = [
-            element or chosen.get(v) or only_element(type, self.opset, domain, v) or self._first(inputs)
+            element or chosen.get(v) or only_element(type, self.opset, domain, v) or self._other(schema, v, inputs)
             for v in variables
         ]
         made = self._added(type, given, elements, domain, attributes)
@@ -124,6 +130,11 @@ class ExportContext:
             found.setdefault(variable, kind)
         return found
 
+    def _other(self, schema: OpSchema, variable: str, inputs: Sequence[Tensor | None]) -> Element:
+        """The element type of an output whose type no input has: a list of inputs has a type of its own for each."""
+        assert any(formal.type_str == variable for formal in schema.inputs), f"{schema.name} needs an element type"
+        return self._first(inputs)
+
     def _first(self, inputs: Sequence[Tensor | None]) -> Element:
         return next(tensor.element for tensor in inputs if tensor is not None)
 
@@ -145,15 +156,15 @@ class ExportContext:
         made.shape = tensor.shape
         return made
 
-    def constant(self, values: Any, element: Element = I64) -> Tensor:
-        """A constant; equal ones are one initializer."""
+    def constant(self, values: Any, element: Element = I64, shared: bool = True) -> Tensor:
+        """A constant; equal ones are one initializer if they are to be shared."""
         array = np.asarray(values)
         array = array.astype(element.carrier) if element.native else round_to(element, array.astype(element.carrier))
         key = (element, array.shape, array.tobytes())
-        if element.kind == "string" or key not in self._constants:
+        if not shared or element.kind == "string" or key not in self._constants:
             name = self.graph.names.unique(f"{self.node.name}/constant")
             made = Tensor(name, element, array.shape, array, packed(array, element))
-            if element.kind == "string":
+            if not shared or element.kind == "string":
                 return made
             self._constants[key] = made
         return self._constants[key]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto, helper
@@ -94,9 +94,28 @@ class OnnxGraph:
         self._graph.value_info.append(info)
 
     def finished(self) -> GraphProto:
-        """The graph."""
-        self._graph.node.extend(self.nodes)
+        """The graph, without nodes and initializers that nothing reads."""
+        needed = {info.name for info in self._graph.output}
+        kept = []
+        for node in reversed(self.nodes):
+            if needed.intersection(node.output):
+                kept.append(node)
+                needed.update(_read_by(node))
+        self._graph.node.extend(reversed(kept))
+        unused = [tensor for tensor in self._graph.initializer if tensor.name not in needed]
+        for tensor in unused:
+            self._graph.initializer.remove(tensor)
         return self._graph
+
+
+def _read_by(node: NodeProto) -> Iterator[str]:
+    """The tensors that a node and the graphs in it read."""
+    yield from node.input
+    for attribute in node.attribute:
+        for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else ())):
+            yield from (info.name for info in graph.output)
+            for inner in graph.node:
+                yield from _read_by(inner)
 
 
 def _attribute(key: str, value: Any) -> AttributeProto:

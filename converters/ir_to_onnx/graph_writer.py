@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from converters.ir_to_onnx.context import ExportContext
 from converters.ir_to_onnx.graph import Names, OnnxGraph
+from converters.ir_to_onnx.recognition import recognised
 from converters.ir_to_onnx.refusals import RefusedLayer, WrittenLayer
 from converters.ir_to_onnx.registry import translation_of
 from converters.ir_to_onnx.tensors import Tensor, onnx_element
@@ -117,7 +118,9 @@ class GraphWriter:
         attributes = typed_attributes(node, definition).require()
         inputs = [None if value is None else self.tensor(value) for value in node.inputs]
         first = len(self.onnx.nodes)
-        found = translation.function(self.ctx, *inputs, **attributes)
+        found = recognised(self.ctx)
+        if found is None:
+            found = translation.function(self.ctx, *inputs, **attributes)
         self._finish(node, found if isinstance(found, tuple) else (found,), first)
 
     def tensor(self, value: Value) -> Tensor:

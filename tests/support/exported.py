@@ -37,6 +37,8 @@ def run_onnx(model: onnx.ModelProto, arrays: Sequence[np.ndarray]) -> tuple[list
 def _in_onnxruntime(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1
+    # Products of bytes saturate on some processors otherwise.
+    options.add_session_config_entry("session.x64quantprecision", "1")
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return list(session.run(None, feeds))
 

@@ -106,7 +106,7 @@ def inverse(ctx: ExportContext, data: Tensor, *, adjoint: bool) -> Tensor:
     if data.is_known_empty():
         return ctx.emit("Identity", data)
     work = ctx.cast(data, F64 if kind is F64 else F32)
-    unit = ctx.emit("EyeLike", ctx.constant([[0.0] * size] * size, work.element))
+    unit = ctx.emit("EyeLike", ctx.constant([[0.0] * size] * size, work.element), element=work.element)
     right = ctx.emit("Expand", unit, ctx.emit("Shape", data))
     both = ctx.emit("Concat", work, right, axis=-1)
     for column in range(size):

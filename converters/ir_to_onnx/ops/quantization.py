@@ -12,6 +12,7 @@ from converters.ir_to_onnx.ops.elementwise import aligned
 from converters.ir_to_onnx.registry import composed
 from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import F16, F32, I8, U8, Element, element
+from irexec.ir.constants import constant_value
 
 _BYTES = {256, 255}
 _TOLERANCE = 1e-4
@@ -61,20 +62,26 @@ def _scaling(data: Tensor, low: Tensor, high: Tensor, levels: int) -> _Scaling |
 
 
 def _quantized(ctx: ExportContext, data: Tensor, into: _Scaling, out: _Scaling, levels: int) -> Tensor:
-    """Levels as bytes: signed if the zero points are in the middle."""
+    """Levels as bytes."""
     middle = levels // 2
-    signed = bool((into.zero == middle).all() and (out.zero == middle).all())
+    known = constant_value(data.constant) if data.constant is not None else data.value
+    # Weights are signed if their zero is in the middle. Data are not: ONNX Runtime 1.32 loses the type of their zero.
+    signed = known is not None and bool((into.zero == middle).all() and (out.zero == middle).all())
     kind: Element = I8 if signed else U8
     offset = 128 if signed and levels == 256 else 127 if signed else 0
+    scales = [ctx.constant(part.scale, F32, shared=False) for part in (into, out)]
+    zeros = [ctx.constant(part.zero - offset, kind, shared=False) for part in (into, out)]
+    if known is not None:
+        index = np.rint(known / _shaped(into.scale, into.axis, data) + _shaped(into.zero, into.axis, data))
+        level = ctx.constant(np.clip(index, 0, levels - 1) - offset, kind)
+        return ctx.emit("DequantizeLinear", level, scales[1], zeros[1], axis=out.axis, element=F32)
     if levels == 255:
         # The 256th level would be the lowest of i8, or the highest of u8.
         low = ctx.constant(_shaped(-into.zero * into.scale, into.axis, data), F32)
         high = ctx.constant(_shaped((levels - 1 - into.zero) * into.scale, into.axis, data), F32)
         data = ctx.emit("Min", ctx.emit("Max", data, low), high)
-    scales = [ctx.constant(part.scale, F32) for part in (into, out)]
-    zeros = [ctx.constant(part.zero - offset, kind) for part in (into, out)]
     level = ctx.emit("QuantizeLinear", data, scales[0], zeros[0], axis=into.axis)
-    return ctx.emit("DequantizeLinear", level, scales[1], zeros[1], axis=out.axis)
+    return ctx.emit("DequantizeLinear", level, scales[1], zeros[1], axis=out.axis, element=F32)
 
 
 def _shaped(values: np.ndarray, axis: int | None, data: Tensor) -> np.ndarray:
