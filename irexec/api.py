@@ -204,6 +204,32 @@ def _upgraded(old: io.OldVersionError, progress: Callable[[float], None] | None)
     return found
 
 
+def read_old(
+    model: str | os.PathLike[str], weights: io.WeightsSource = None, *, progress: Callable[[float], None] | None = None
+) -> tuple[Model, list[Finding], str]:
+    """Read an IR of version 2 to 7, with what is found in it.
+
+    Args:
+        model, weights, progress: as for read_model.
+
+    Returns:
+        The model; the findings that do not keep it from being translated; and the version of the file and who wrote it.
+
+    Raises:
+        InputError: the file is not an IR of version 2 to 7.
+        ModelError, ConversionError: it cannot be read; see read_model.
+    """
+    source = _source(model)
+    if isinstance(source, Source):
+        try:
+            found = io.read(source, weights, progress=progress)
+        except io.OldVersionError as old:
+            examined = _legacy_reader().translated(old.source, old.weights, progress=progress)
+            return examined.model, list(examined.findings), examined.writer
+        raise InputError(f"{source.name} is an IR of version {found.version}, expected one of version 2 to 7")
+    raise InputError(f"{source.name} is an ONNX model, expected an IR of version 2 to 7")
+
+
 def _legacy_reader() -> Any:
     """The reader of IR of versions 2 to 7."""
     import converters.legacy_ir.read

@@ -72,6 +72,7 @@ _TOOLS: dict[str, set[str]] = {
     "reduce": {"arrays", "commands", "compare", "engines", "run"},
     "downgrading": {"arrays", "sections", "verify"},
     "joining": set(),
+    "upgrading": {"arrays", "engines", "run"},
     "extracting": {"arrays", "reduce", "run"},
     "report": {"arrays", "graph", "images", "inspect", "run", "sections"},
     "batch": {"arrays", "images", "run"},

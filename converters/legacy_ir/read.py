@@ -57,15 +57,26 @@ def read(source: Source, weights: Weights, *, progress: Progress | None = None, 
         ModelError: the file is not XML, or not an IR of version 2 to 7.
         ConversionError: layers cannot be translated; the message has each with its line.
     """
+    found = translated(source, weights, progress=progress)
+    for finding in found.findings:
+        if finding.severity == "warning":
+            warn(f"{finding.at(source.name)}: {finding.message}")
+    assert found.model is not None
+    return found.model
+
+
+def translated(source: Source, weights: Weights, *, progress: Progress | None = None) -> Examination:
+    """The examination of a file that can be translated.
+
+    Raises:
+        ModelError, ConversionError: as for read.
+    """
     found = examine(source, weights, progress=progress)
     if found.model is None:
         errors = [finding for finding in found.findings if finding.severity == "error"]
         unsupported = all(one.code in (legacy_codes.UNKNOWN_LAYER, legacy_codes.NO_EQUIVALENT) for one in errors)
         raise ConversionError(f"{source.name} ({found.writer}): {_listed(errors)}", unsupported=unsupported)
-    for finding in found.findings:
-        if finding.severity == "warning":
-            warn(f"{finding.at(source.name)}: {finding.message}")
-    return found.model
+    return found
 
 
 def _listed(errors: list[Finding]) -> str:

@@ -33,6 +33,7 @@ GROUPS = {
     },
     "Make": {
         "convert": "Convert an ONNX model to IR.",
+        "upgrade": "Write an IR of version 2 to 7 as one of version 11.",
         "edit": "Change a model step by step, and write it as IR.",
         "script": "Write a model as a Python script that makes it again.",
         "join": "Join two models: outputs of one become inputs of the other.",

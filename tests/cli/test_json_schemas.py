@@ -95,6 +95,8 @@ ROWS = (
     Row("convert {digits}/classifier.onnx -o {tmp}/a.xml --verify", needs=("onnx",)),
     Row("convert {digits}/classifier.xml -o {tmp}/a.onnx --verify --report {tmp}/r.json", needs=("onnx",)),
     Row("convert {digits}/classifier.xml -o {tmp}/a.xml --for 2021.4 --verify", needs=("onnx",)),
+    Row("upgrade {digits}/classifier_v5.xml -o {tmp}/a.xml"),
+    Row("upgrade {digits}/classifier_v5.xml -o {tmp}/a.xml --verify"),
     Row("script {digits}/classifier.xml -o {tmp}/a.py"),
     Row("script {digits}/damaged.xml -o {tmp}/a.py", 3),
     Row("edit {digits}/classifier.xml -o {tmp}/a.xml --cut-to relu1 --batch 2"),

@@ -95,7 +95,7 @@ def own(net: Network, folder: Path) -> Outputs:
 def differences(net: Network, expected: Outputs, found: Outputs) -> list[str]:
     """Each output of each run that differs, as a sentence."""
     said = []
-    for call, (right, given) in enumerate(zip(expected, found, strict=True)):
+    for call, (right, given) in list(enumerate(zip(expected, found, strict=True)))[net.first_run :]:
         if right.keys() != given.keys():
             return [f"outputs {sorted(given)}, expected {sorted(right)}"]
         for name in right:

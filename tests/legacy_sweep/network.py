@@ -69,6 +69,7 @@ class Network:
         blob: the .bin.
         feeds: the arrays of the inputs by name, for each run.
         only: the releases that run it, if not both.
+        first_run: the first run whose results count.
         rtol, atol: tolerances of the comparison; ``atol`` is relative to the largest value of the output.
         rng: the source of everything random.
     """

@@ -72,7 +72,7 @@ ROWS: list[Row] = [
         [np.zeros((1, 8), np.float32), np.float32([[0.4, 0.6, 0.1, 0.9]]), PRIORS], FOUND,
         {"num_classes": 2, "background_label_id": 0, "top_k": -1, "keep_top_k": 3, "nms_threshold": 0.5,
          "code_type": "caffe.PriorBoxParameter.CENTER_SIZE", "share_location": 1, "variance_encoded_in_target": 0,
-         "confidence_threshold": 0.1, "num_orient_classes": 0}),
+         "confidence_threshold": 0.1, "num_orient_classes": 0, "input_height": -1, "input_width": -1}),
     row("no threshold of overlaps", "NonMaxSuppression", [BOXES, SCORES, np.int32([2])],
         np.int32([[0, 0, 0], [0, 0, 1], [-1, -1, -1]]), {"center_point_box": 0}, constants=(2,), version=7,
         precisions=["I32"]),

@@ -86,6 +86,8 @@ def detection_output(net: Network) -> None:
         data["normalized"] = int(normalized)
     if not normalized:
         data |= {"input_height": 20, "input_width": 30}
+    elif chance(net, 0.3):
+        data |= {"input_height": -1, "input_width": -1}
     clip = chance(net, 0.3)
     if clip and net.version >= 6:
         data["clip_after_nms"] = 1
@@ -127,8 +129,9 @@ def proposal(net: Network) -> None:
     scores = (net.rng.permutation(2 * count) / (2 * count)).reshape(1, 2 * anchors, height, width)
     deltas = values(net, (1, 4 * anchors, height, width), -0.4, 0.4)
     info = [float(16 * height), float(16 * width), 1.0]
-    if net.version >= 6 and chance(net, 0.3):
-        info.append(1.0)
+    if chance(net, 0.3):
+        # The engines read 3 numbers, or 4 of 4 and more.
+        info += [1.0, 7.0, 9.0][: pick(net, 1, 3)]
     inputs = [net.input(a.astype(np.float32)) for a in (scores, deltas, np.array([info]))]
     net.layer("Proposal", inputs, [(post, 5)], data)
 

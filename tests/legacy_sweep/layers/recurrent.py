@@ -144,15 +144,22 @@ def _iterate(
 
 @generates("Memory", versions=RECENT)
 def memory(net: Network) -> None:
-    shape = shape_of(net, 2, 1, 4)
-    x = net.input(values(net, shape), name="x")
-    calls = 3
-    net.feeds = [{"x": values(net, shape)} for _ in range(calls)]
-    # 2020.4 starts from memory that nobody has written.
-    net.only = ("2020.1",)
-    name = "state/one" if chance(net) else "r_1"
-    (read,) = net.layer("Memory", [], [shape], {"id": name, "index": 1, "size": 2})
-    (total,) = net.layer("Eltwise", [x, read], [shape], {"operation": pick(net, "sum", "max")})
-    (scaled,) = net.layer("Power", [total], [shape], {"power": 1, "scale": 0.5, "shift": 1})
-    net.layer("Memory", [scaled], [], {"id": name, "index": 0, "size": 2})
-    net.layer("ReLU", [total], [shape])
+    """Windows over the last calls, as in networks of Kaldi: what is written depends on what is read.
+
+    Otherwise the engines may write before they read. Both start from memory that nobody has written, so that a state
+    must depend on the last inputs alone.
+    """
+    batch, width = shape_of(net, 2, 1, 4)
+    net.feeds = [{"x": values(net, (batch, width))} for _ in range(6)]
+    given = net.input(net.feeds[0]["x"], name="x")
+    for _ in range(size(net, 1, 2)):
+        calls, width = size(net, 2, 3), given.shape[1]
+        net.first_run += calls - 1
+        whole, kept = (batch, calls * width), (batch, (calls - 1) * width)
+        # Networks of one process share memory of the same name.
+        name = f"{pick(net, 'state/', 'r_')}{size(net, 0, 1 << 40)}"
+        (read,) = net.layer("Memory", [], [whole], {"id": name, "index": 1, "size": 2})
+        (old,) = net.layer("Crop", [read], [kept], {"axis": 1, "offset": width, "dim": kept[1]})
+        (given,) = net.layer("Concat", [old, given], [whole], {"axis": 1})
+        net.layer("Memory", [given], [], {"id": name, "index": 0, "size": 2})
+    net.layer("ReLU", [given], [given.shape])
