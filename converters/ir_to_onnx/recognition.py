@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from converters.ir_to_onnx.context import ExportContext
 from converters.ir_to_onnx.tensors import Tensor
+from irexec.ir.constants import constant_value
+from irexec.ir.graph import Node, Value
 
 Recogniser = Callable[[ExportContext], Tensor | None]
 _RECOGNISERS: dict[str, list[Recogniser]] = {}
@@ -33,3 +37,17 @@ def recognised(ctx: ExportContext) -> Tensor | None:
         if found is not None:
             return found
     return None
+
+
+def constant_of(value: Value | None) -> np.ndarray | None:
+    """The elements of a constant, also of one that is converted; None of another value."""
+    node = None if value is None else value.node
+    if node is not None and node.type == "Convert" and node.inputs[0] is not None:
+        node = node.inputs[0].node
+    return None if node is None or node.constant is None else constant_value(node.constant)
+
+
+def producer(node: Node | None, index: int, type: str) -> Node | None:
+    """The layer of that type that produces an input of a layer; None if another does."""
+    value = None if node is None or index >= len(node.inputs) else node.inputs[index]
+    return value.node if value is not None and value.node.type == type else None

@@ -130,7 +130,9 @@ def gelu(ctx: ExportContext, data: Tensor, *, approximation_mode: str = "erf") -
 
 @exact("PRelu")
 def prelu(ctx: ExportContext, data: Tensor, slope: Tensor) -> Tensor:
-    """PRelu, with a slope of one element per channel reshaped to lie along axis 1."""
+    """PRelu, with a slope of one element per channel reshaped to lie along axis 1; LeakyRelu of a constant scalar."""
+    if slope.value is not None and slope.value.size == 1 and data.element.is_float and (slope.rank or 0) <= 1:
+        return ctx.emit("LeakyRelu", data, alpha=float(slope.value.ravel()[0]))
     sizes = slope.require_shape("the slope")
     rank = data.require_rank("the data")
     slope = ctx.cast(slope, data.element)

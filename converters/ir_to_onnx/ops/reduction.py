@@ -58,6 +58,9 @@ def _reduced(ctx: ExportContext, type: str, data: Tensor, axes: Tensor, keep: bo
         # ONNX reduces all axes where none is given.
         return ctx.emit("Abs" if type in ("ReduceL1", "ReduceL2") else "Identity", data)
     rank = data.rank
+    is_spatial = rank is not None and 2 < rank < 6 and sorted(axis % rank for axis in given) == list(range(2, rank))
+    if type == "ReduceMean" and keep and is_spatial and data.element.is_float and not data.is_known_empty():
+        return ctx.emit("GlobalAveragePool", data)
     return ctx.reduce(type, data, given if rank is None else sorted({axis % rank for axis in given}), keep)
 
 

@@ -13,10 +13,12 @@ from irexec.errors import check
 
 
 @exact("TopK")
-def topk(ctx: ExportContext, data: Tensor, k: Tensor, *, attributes: Any) -> tuple[Tensor, Tensor]:
-    """TopK; in the order of indices with a second TopK of them and GatherElements."""
-    if data.rank == 0:
-        check(False, "ONNX's TopK takes no scalar")
+def topk(ctx: ExportContext, data: Tensor, k: Tensor, *, attributes: Any) -> tuple[Tensor | None, Tensor]:
+    """TopK, or ArgMax, ArgMin where only one index is read; in the order of indices a second TopK sorts them."""
+    check(data.rank != 0, "ONNX's TopK takes no scalar")
+    if not ctx.is_used(0) and k.value is not None and k.require_ints("k") == (1,):
+        type = "ArgMax" if attributes.mode == "max" else "ArgMin"
+        return None, ctx.emit(type, data, axis=attributes.axis, keepdims=1)
     count = ctx.reshape(as_i64(ctx, k), [1])
     values, indices = ctx.emit_all("TopK", 2, data, count, axis=attributes.axis, largest=int(attributes.mode == "max"))
     if attributes.sort == "index":

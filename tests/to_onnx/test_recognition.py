@@ -1,0 +1,58 @@
+"""ONNX that came in goes out as itself: operators that IR has in pieces are recognised."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+import converters
+from tests.support.exported import run_onnx
+from tests.support.onnx_models import model_of
+
+_RNG = np.random.default_rng(5)
+
+
+def _floats(*shape: int) -> np.ndarray:
+    return _RNG.uniform(0.5, 1.5, shape).astype(np.float32)
+
+
+W, B, C, D = _floats(8), _floats(8), _floats(3), _floats(3)
+SCALE, U8, I8 = np.float32(0.02), np.uint8(120), np.int8(3)
+SCALES, ZEROS = _floats(3) / 50, np.array([1, 2, 3], np.int8)
+
+GRAPHS = [
+    ("(float[N,4,8] x) => (float[N,4,8] y) { y = LayerNormalization <epsilon = 0.001> (x, W, B) }", "W B"),
+    ("(float[N,4,8] x) => (float[N,4,8] y) { y = LayerNormalization (x, W) }", "W"),
+    ("(float[N,3,8,8] x) => (float[N,3,8,8] y) { y = InstanceNormalization (x, C, D) }", "C D"),
+    ("(float[N,4,8] x) => (float[N,4,8] y) { y = RMSNormalization (x, W) }", "W"),
+    ("(float[N,3,8,8] x) => (float[N,3,1,1] y) { y = GlobalAveragePool (x) }", ""),
+    ("(float[N,8] x) => (float[N,8] y) { y = HardSwish (x) }", ""),
+    ("(float[N,8] x) => (float[N,8] y) { y = Gelu (x) }", ""),
+    ("(float[N,8] x) => (float[N,8] y) { y = Mish (x) }", ""),
+    ("(float[N,8] x) => (float[N,8] y) { y = LeakyRelu <alpha = 0.2> (x) }", ""),
+    ("(float[N,8] x) => (float[N,8] y) { y = Elu (x) }", ""),
+    ("(float[N,8] x) => (float[N,8] y) { y = Softmax (x) }", ""),
+    ("(float[N,8] x) => (int64[N,1] y) { y = ArgMax <axis = 1> (x) }", ""),
+    ("(float[N,3,8] x) => (uint8[N,3,8] y) { y = QuantizeLinear (x, SCALE, U8) }", "SCALE U8"),
+    ("(float[N,3,8] x) => (int8[N,3,8] y) { y = QuantizeLinear <axis = 1> (x, SCALES, ZEROS) }", "SCALES ZEROS"),
+    ("(uint8[N,3,8] x) => (float[N,3,8] y) { y = DequantizeLinear (x, SCALE, U8) }", "SCALE U8"),
+    ("(int8[N,3,8] x) => (float[N,3,8] y) { y = DequantizeLinear <axis = 1> (x, SCALES, ZEROS) }", "SCALES ZEROS"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("graph", "constants"), GRAPHS, ids=[graph.split("= ", 1)[1][:28] for graph, _ in GRAPHS])
+def test_operator_survives(graph: str, constants: str) -> None:
+    given = {name: np.asarray(globals()[name]) for name in constants.split()}
+    before = model_of(graph, 24, **given)
+    after = converters.to_onnx(converters.convert(before))
+    onnx.checker.check_model(after, full_check=True)
+    operator = before.graph.node[0].op_type
+    left = [node.op_type for node in after.graph.node if node.op_type not in ("Squeeze", "Unsqueeze")]
+    assert left == [operator]
+    (kind,) = (info.type.tensor_type for info in before.graph.input)
+    shape = [dim.dim_value or 2 for dim in kind.shape.dim]
+    x = _RNG.uniform(-3, 3, shape) if kind.elem_type == onnx.TensorProto.FLOAT else _RNG.integers(0, 100, shape)
+    x = x.astype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+    (old,), (new,) = (run_onnx(model, [x])[0] for model in (before, after))
+    np.testing.assert_allclose(new, old, rtol=1e-5, atol=1e-5)
