@@ -133,6 +133,11 @@ class Layer:
         """A constant; Python ints are i64 and floats f32."""
         return self.builder.constant(array, element, f"{self.name}/constant")
 
+    def filled(self, number: float, shape: Sequence[int], element: Element) -> Value:
+        """One number in sizes that a file declares: they may be too large for a constant."""
+        scalar = self.constant(number, element)
+        return self.emit("Broadcast", scalar, self.constant(list(shape), I64), version=3, mode="numpy")
+
     def known(self, value: Value, what: str) -> np.ndarray:
         """The elements of a value that does not depend on inputs; raises NoEquivalentError for any other."""
         known = self.builder.fact(value).known

@@ -52,7 +52,7 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, given: bool) -
 def cli(debug: bool) -> None:
     """Read, check, run, explain and write OpenVINO IR (model.xml and model.bin).
 
-    A command that takes a model takes an .xml or an .onnx, which is converted in memory.
+    A command that takes a model takes an .xml, of IR versions 2 to 7 too, or an .onnx, which is converted in memory.
 
     \b
     Exit codes:

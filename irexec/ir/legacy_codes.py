@@ -36,8 +36,8 @@ DOES_NOT_FIT = _code(
 )
 IGNORED_STATISTICS = _code(
     "IR605", "info", "statistics ignored",
-    "the file has statistics of activations, by which an engine of 2018 and 2019 computed in int8; the model is "
-    "computed in f32",
+    "the file has statistics of activations, by which the engines of 2018 to 2020 compute in int8; here the model "
+    "is computed in f32",
     "<statistics>\n  <layer>\n    <name>conv</name>\n    <min>-1.5</min>\n  </layer>\n</statistics>",
     "Nothing is to be done: results are those of the model before calibration. For int8, quantize the converted model.",
 )

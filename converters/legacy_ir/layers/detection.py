@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
-
-import numpy as np
 
 from converters.legacy_ir.layer import Layer
 from converters.legacy_ir.layers.convolution import Group, filters
@@ -82,7 +81,7 @@ def padded_rows(layer: Layer, found: Value, rows: int, fill: float) -> Value:
     """The first ``rows`` rows of a matrix, followed by rows of ``fill`` if it has fewer."""
     kind = layer.kind(found)
     columns = layer.builder.fact(found).require_shape("the rows")[1]
-    rest = layer.constant(np.full((rows, int(columns)), fill, kind.carrier), kind)
+    rest = layer.filled(fill, (rows, int(columns)), kind)
     joined = layer.emit("Concat", found, rest, version=1, axis=0)
     limits = [layer.constant([each], I64) for each in (0, rows)]
     return layer.emit("StridedSlice", joined, *limits, version=1, begin_mask=(0,), end_mask=(0,))
@@ -97,7 +96,7 @@ def proposal(
 ) -> tuple[Value, ...]:  # fmt: skip
     """The operation; the image information may have an axis of size 1 before its numbers, and more than 4 of them, of
     which 3 count."""
-    count = int(np.prod(layer.shape(image)))
+    count = math.prod(layer.shape(image))
     information = layer.reshaped(layer.f32(image), (count,))
     if count > 4:
         information = strided_slice(layer, information, [0], [3])

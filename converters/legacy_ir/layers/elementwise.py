@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
-
-import numpy as np
 
 from converters.legacy_ir.layer import Layer
 from converters.legacy_ir.objections import NoEquivalentError, WrongAttributeError
@@ -31,7 +30,7 @@ def scale_shift(layer: Layer, data: Value, weights: Value | None = None, biases:
 def by_channel(layer: Layer, tag: str, given: Value | None, data: Value) -> Value:
     """One number for each channel of the data, or one for all, that broadcasts along axis 1: an input or a blob."""
     shape = layer.shape(data)
-    count = layer.blob_count(tag) if given is None else int(np.prod(layer.shape(given)))
+    count = layer.blob_count(tag) if given is None else math.prod(layer.shape(given))
     channels = shape[1] if len(shape) > 1 else shape[0]
     check(count in (1, channels), f"the {tag} have {count} elements, the input {channels} channels")
     target = (count, *[1] * max(0, len(shape) - 2))

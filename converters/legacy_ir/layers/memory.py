@@ -22,5 +22,5 @@ def memory(layer: Layer, data: Value | None = None, *, id: str, index: int) -> t
         return ()
     check(data is None, "the layer reads, and has an input")
     shape = layer.size()
-    zeros = layer.emit("Broadcast", layer.constant(0.0, F32), layer.constant(list(shape)), version=3, mode="numpy")
+    zeros = layer.filled(0, shape, F32)
     return layer.outputs("ReadValue", zeros, version=6, variable_id=id, variable_type=F32, variable_shape=shape)

@@ -28,6 +28,7 @@ def prior_box(
         if max_size:
             raise NoEquivalentError("no operation has boxes of max_size without scale_all_sizes")
         pixels = layer.shape(image)[2]
+        check(pixels > 0, "the image has no rows")
         min_size, step = tuple(size / pixels for size in min_size), step / pixels
     if fixed_ratio and density:
         layer.note(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from converters.legacy_ir.layer import Layer
@@ -51,7 +53,7 @@ def binary_convolution(
     )  # fmt: skip
     filters = (output, shape[1], *given.kernel)
     bits = np.unpackbits(layer.known(layer.raw_blob("weights", None, U8), "the weights"), bitorder="little")
-    count = int(np.prod(filters))
+    count = math.prod(filters)
     check(len(bits) >= count, f"the weights have {len(bits)} bits, expected {count}")
     weights = layer.constant((bits[:count].astype(np.float32) * 2 - 1).reshape(filters), F32)
     begin, end = given.pads_begin, given.pads_end

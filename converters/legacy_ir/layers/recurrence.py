@@ -73,7 +73,7 @@ def _weights(layer: Layer, kind: str, size: int, hidden: int, *, lbr: bool) -> l
     both = layer.blob("weights", (rows, size + hidden))
     parts = layer.outputs("VariadicSplit", both, layer.constant(1, I64), layer.constant([size, hidden], I64), version=1)
     length = rows + hidden if lbr else rows
-    biases = layer.blob("biases", (length,)) if layer.has_blob("biases") else layer.constant([0.0] * length, F32)
+    biases = layer.blob("biases", (length,)) if layer.has_blob("biases") else layer.filled(0, (length,), F32)
     return [*parts, biases]
 
 
@@ -95,7 +95,7 @@ def sequence(
     states = [h, c] if kind == "LSTM" else [h]
     given = [_state(layer, state, batch, hidden_size) for state in states]
     check(lengths is None or kind == "LSTM", "the layer has an input too many")
-    count = layer.constant([steps] * batch, I32) if lengths is None else layer.i64(lengths)
+    count = layer.filled(steps, (batch,), I32) if lengths is None else layer.i64(lengths)
     weights = _weights(layer, kind, size, hidden_size, lbr=linear_before_reset)
     more = {"linear_before_reset": linear_before_reset} if kind == "GRU" else {}
     axes = layer.constant([0], I64)
@@ -118,5 +118,5 @@ def _swapped(layer: Layer, value: Value, axis: int) -> Value:
 def _state(layer: Layer, state: Value | None, batch: int, hidden: int) -> Value:
     """A state as [N, 1, H]; 0 where it is not given."""
     if state is None:
-        return layer.constant([[[0.0] * hidden]] * batch, F32)
+        return layer.filled(0, (batch, 1, hidden), F32)
     return layer.reshaped(layer.f32(state), (batch, 1, hidden))

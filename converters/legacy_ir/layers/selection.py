@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
-
-import numpy as np
 
 from converters.legacy_ir.layer import Layer
 from converters.legacy_ir.layers.shapes import positive
@@ -56,7 +55,7 @@ def arg_max(layer: Layer, data: Value, *, top_k: int = 1, out_max_val: bool = Fa
         values, indices = _top(layer, data, top_k, positive(axis, layer.rank(data)), "max", "value")
         return values if out_max_val else layer.f32(indices)
     batch = layer.shape(data)[0]
-    flat = layer.reshaped(data, (batch, int(np.prod(layer.shape(data)[1:]))))
+    flat = layer.reshaped(data, (batch, math.prod(layer.shape(data)[1:])))
     values, indices = _top(layer, flat, top_k, 1, "max", "value")
     found = layer.f32(indices)
     if out_max_val:

@@ -11,6 +11,7 @@ from converters.legacy_ir.layer import Layer
 from converters.legacy_ir.registry import translates
 from irexec.dtypes.elements import I32, I64
 from irexec.errors import check
+from irexec.ir.dims import HIGHEST_RANK
 from irexec.ir.graph import Value
 from irexec.schema.attributes import Ints
 
@@ -140,6 +141,7 @@ def strided_slice_layer(
 ) -> Value:  # fmt: skip
     """StridedSlice of version 11 with inverted masks of begin and end: 1 means that the number counts."""
     count = layer.shape(begin)[0]
+    check(count <= HIGHEST_RANK, f"the begin has {count} numbers, at most {HIGHEST_RANK} axes are possible")
     masks = {
         "begin_mask": _ignored(begin_mask, count), "end_mask": _ignored(end_mask, count),
         "new_axis_mask": new_axis_mask, "shrink_axis_mask": shrink_axis_mask, "ellipsis_mask": ellipsis_mask,

@@ -5,6 +5,8 @@ Measured on Inference Engine 2020.1 and 2020.4: sizes of boxes count both border
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from converters.legacy_ir.layer import Layer
@@ -17,6 +19,8 @@ from irexec.schema.attributes import Floats, Positive
 
 _SIDE = 16
 _RATIOS = (0.5, 1.0, 2.0)
+# A constant has the boxes of all cells; the sizes of a file may be anything.
+_LARGEST_MAP = 1 << 20
 _LOWEST = float(np.finfo(np.float32).min)
 
 
@@ -28,6 +32,7 @@ def simpler_nms(
     """Rows 0, x0, y0, x1, y1 of the boxes with the best scores; the rest is 0."""
     _, channels, height, width = layer.shape(deltas)
     anchors = _anchors(scale)
+    check(height * width < _LARGEST_MAP, f"the map has {height} x {width} cells, at most {_LARGEST_MAP} are translated")
     check(channels == 4 * len(anchors), f"the deltas have {channels} channels, the anchors need {4 * len(anchors)}")
     boxes = _boxes(
         layer, _by_box(layer, deltas, (len(anchors), 4)), _centres(anchors, height, width, feat_stride), image
@@ -79,7 +84,7 @@ def _column(layer: Layer, value: Value, first: int, last: int) -> Value:
 
 def _number(layer: Layer, image: Value, index: int) -> Value:
     """One number of the information about the image: height, width, scale."""
-    flat = layer.reshaped(layer.f32(image), (int(np.prod(layer.shape(image))),))
+    flat = layer.reshaped(layer.f32(image), (math.prod(layer.shape(image)),))
     return strided_slice(layer, flat, [index], [index + 1])
 
 
@@ -122,6 +127,6 @@ def _suppressed(layer: Layer, boxes: Value, scores: Value, count: int, threshold
     )  # fmt: skip
     rows = layer.emit("Gather", found, layer.constant(2), layer.constant(1), version=8, batch_dims=0)
     chosen = layer.emit("Gather", boxes, rows, layer.constant(0), version=8, batch_dims=0)
-    rest = layer.constant(np.zeros((count, 4), np.float32), F32)
+    rest = layer.filled(0, (count, 4), F32)
     kept = strided_slice(layer, layer.emit("Concat", chosen, rest, version=1, axis=0), [0], [count])
-    return layer.emit("Concat", layer.constant(np.zeros((count, 1), np.float32), F32), kept, version=1, axis=1)
+    return layer.emit("Concat", layer.filled(0, (count, 1), F32), kept, version=1, axis=1)

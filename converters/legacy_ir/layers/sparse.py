@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from converters.legacy_ir.layer import Layer
 from converters.legacy_ir.layers.shapes import strided_slice
 from converters.legacy_ir.registry import translates
@@ -16,11 +14,6 @@ from irexec.ir.graph import Value
 def first_rows(layer: Layer, rows: int, *parts: Value) -> Value:
     """The first ``rows`` rows of tensors one after the other, the last of which has as many itself."""
     return strided_slice(layer, layer.emit("Concat", *parts, version=1, axis=0), [0], [rows])
-
-
-def zero_rows(layer: Layer, shape: tuple[int, ...]) -> Value:
-    """Zeros of type f32."""
-    return layer.constant(np.zeros(shape, np.float32), F32)
 
 
 @translates("Unique")
@@ -34,12 +27,14 @@ def unique(
     )
     size = layer.emit("ShapeOf", values, version=3, output_type=I64)
     last = layer.emit("Subtract", size, layer.constant([1]), version=1)
-    positions = layer.emit("Minimum", layer.constant(list(range(count))), last, version=1)
+    limits = [layer.constant(number, I64) for number in (0, count, 1)]
+    every = layer.emit("Range", *limits, version=4, output_type=I64)
+    positions = layer.emit("Minimum", every, last, version=1)
     found = [layer.emit("Gather", values, positions, layer.constant(0), version=8, batch_dims=0)]
     if return_inverse:
         found.append(inverse)
     if return_counts:
-        found.append(first_rows(layer, count, layer.f32(counts), zero_rows(layer, (count,))))
+        found.append(first_rows(layer, count, layer.f32(counts), layer.filled(0, (count,), F32)))
     return tuple(found)
 
 
@@ -55,8 +50,8 @@ def sparse_fill_empty_rows(
     )  # fmt: skip
     end = layer.constant([[-1.0, -1.0]], F32)
     return (
-        first_rows(layer, rows, layer.f32(positions), end, zero_rows(layer, (rows, 2))),
-        first_rows(layer, rows, filled, zero_rows(layer, (rows,))),
+        first_rows(layer, rows, layer.f32(positions), end, layer.filled(0, (rows, 2), F32)),
+        first_rows(layer, rows, filled, layer.filled(0, (rows,), F32)),
         layer.f32(is_empty),
     )
 
@@ -84,7 +79,7 @@ def _segment_reduction(divisor: str | None) -> Callable[[Layer, Value, Value, Va
         if divisor is None:
             return total
         shape = layer.shape(data)
-        ones = layer.constant(np.ones((shape[0], *[1] * (len(shape) - 1)), np.float32), F32)
+        ones = layer.filled(1, (shape[0], *[1] * (len(shape) - 1)), F32)
         counts = layer.emit("Maximum", _segments(layer, ones, indices, segments), layer.constant(1.0, F32), version=1)
         if divisor == "root":
             counts = layer.emit("Sqrt", counts, version=1)
