@@ -57,11 +57,11 @@ def windows(layer: Layer, rank: int) -> Windows:
     begin = _list(layer, "pads_begin", rank, (0,) * rank, ("pad_x", "pad_y"))
     end = _list(layer, "pads_end", rank, begin, ("pad_r", "pad_b"))
     auto_pad = layer.attributes.get("auto_pad", "") or "explicit"
-    if layer.attributes.get("auto_pad") == "explicit":
-        layer.note(
-            legacy_codes.AGAINST_DESCRIPTION,
-            "the engines take auto_pad explicit for same, or refuse the layer; here the pads count",
+    if "auto_pad" in layer.attributes and auto_pad == "explicit":
+        text = (
+            "the engines take an auto_pad that is empty or explicit for same_upper, or refuse it; here the pads count"
         )
+        layer.note(legacy_codes.AGAINST_DESCRIPTION, text)
     if auto_pad not in ("explicit", "same_upper", "same_lower", "valid"):
         raise WrongAttributeError(f"auto_pad {auto_pad!r} is not same_upper, same_lower or valid")
     if auto_pad == "valid":

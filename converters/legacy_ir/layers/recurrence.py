@@ -91,6 +91,7 @@ def sequence(
     if axis not in (0, 1):
         raise WrongAttributeError(f"axis {axis} is neither 0 nor 1")
     x = _swapped(layer, layer.f32(x), axis)
+    check(layer.rank(x) == 3, f"the input has rank {layer.rank(x)}, expected 3")
     batch, steps, size = layer.shape(x)
     states = [h, c] if kind == "LSTM" else [h]
     given = [_state(layer, state, batch, hidden_size) for state in states]

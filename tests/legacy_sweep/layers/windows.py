@@ -52,12 +52,10 @@ def same_pads(net: Network, given: dict[str, list[int]], picture: Shape, data: d
     """Sometimes set auto_pad; the output sizes if it decides them."""
     if net.version < 3:
         return None
-    mode = pick(net, None, None, "", "same_upper", "same_lower", "valid")
+    mode = pick(net, None, None, "same_upper", "same_lower", "valid")
     if mode is None:
         return None
     data["auto_pad"] = mode
-    if mode == "":
-        return None
     if mode == "valid":
         return swept(picture, given | {"pads_begin": [0] * len(picture), "pads_end": [0] * len(picture)})
     return tuple(-(-n // s) for n, s in zip(picture, given["strides"], strict=True))
