@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from onnx import GraphProto
 from onnx.defs import OpSchema
 
 from converters.ir_to_onnx.graph import OnnxGraph
@@ -111,6 +112,15 @@ class ExportContext:
         if element is not None:
             return made
         return tuple(self.cast(t, original.get(v, t.element)) for t, v in zip(made, variables, strict=True))
+
+    def emit_bodies(
+        self, type: str, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor], **bodies: GraphProto
+    ) -> tuple[Tensor, ...]:
+        """Add a node with bodies; its outputs have the element types and shapes of ``outputs``."""
+        made = self._added(type, inputs, [tensor.element for tensor in outputs], "", bodies)
+        for tensor, like in zip(made, outputs, strict=True):
+            tensor.shape = like.shape
+        return made
 
     def _chosen(self, type: str, inputs: Sequence[Tensor | None], domain: str) -> dict[str, Element]:
         """The element type of each type variable of an operator."""

@@ -46,11 +46,12 @@ class OnnxGraph:
 
     Attributes:
         names: of the whole model; graphs of bodies share them.
+        around: the graph around a body, whose tensors the body may read; None for the model.
         nodes: written so far.
     """
 
-    def __init__(self, name: str, names: Names) -> None:
-        self.names = names
+    def __init__(self, name: str, names: Names, around: OnnxGraph | None = None) -> None:
+        self.names, self.around = names, around
         self.nodes: list[NodeProto] = []
         self._graph = GraphProto(name=name or "model")
         self._written: set[str] = set()
@@ -68,18 +69,18 @@ class OnnxGraph:
         self.nodes.append(proto)
 
     def read(self, tensor: Tensor | None) -> None:
-        """Write the initializer of a constant that is not written yet."""
-        if tensor is not None and tensor.constant is not None and tensor.name not in self._written:
+        """Write the initializer of a constant that is not written yet; those of bodies are in the graph of the model."""
+        if self.around is not None:
+            self.around.read(tensor)
+        elif tensor is not None and tensor.constant is not None and tensor.name not in self._written:
             self._written.add(tensor.name)
             self._graph.initializer.append(tensor_proto(tensor.name, tensor.constant, tensor.element))
 
     def rename(self, first: int, names: dict[str, str]) -> None:
-        """Rename tensors in the nodes from index ``first`` on."""
-        for node in self.nodes[first:]:
-            for names_of in (node.input, node.output):
-                for i, name in enumerate(names_of):
-                    if name in names:
-                        names_of[i] = names[name]
+        """Rename tensors in the nodes from index ``first`` on, and in their bodies."""
+        if names:
+            for node in self.nodes[first:]:
+                _rename(node, names)
 
     def input(self, tensor: Tensor) -> None:
         """Add an input."""
@@ -116,6 +117,17 @@ def _read_by(node: NodeProto) -> Iterator[str]:
             yield from (info.name for info in graph.output)
             for inner in graph.node:
                 yield from _read_by(inner)
+
+
+def _rename(node: NodeProto, names: dict[str, str]) -> None:
+    for names_of in (node.input, node.output):
+        for i, name in enumerate(names_of):
+            if name in names:
+                names_of[i] = names[name]
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            for inner in attribute.g.node:
+                _rename(inner, names)
 
 
 def _attribute(key: str, value: Any) -> AttributeProto:

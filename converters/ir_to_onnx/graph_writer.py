@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from converters.ir_to_onnx.context import ExportContext
 from converters.ir_to_onnx.graph import Names, OnnxGraph
 from converters.ir_to_onnx.recognition import recognised
-from converters.ir_to_onnx.refusals import RefusedLayer, WrittenLayer
+from converters.ir_to_onnx.refusals import RefusedBody, RefusedLayer, WrittenLayer
 from converters.ir_to_onnx.registry import translation_of
 from converters.ir_to_onnx.tensors import Tensor, onnx_element
 from irexec.analysis.attributes import typed_attributes
@@ -63,7 +63,7 @@ class GraphWriter:
     Args:
         state: of the model.
         graph: the graph of IR.
-        around: the writer of the graph around a body; None for the model.
+        onnx: the ONNX graph to write to; a new one by default.
 
     Attributes:
         onnx: the ONNX graph.
@@ -71,9 +71,9 @@ class GraphWriter:
         inexpressible: the values of layers that were refused, and of the layers that depend on them.
     """
 
-    def __init__(self, state: ExportState, graph: Graph, around: GraphWriter | None = None) -> None:
-        self.state, self.graph, self.around = state, graph, around
-        self.onnx = OnnxGraph(graph.name, state.names)
+    def __init__(self, state: ExportState, graph: Graph, onnx: OnnxGraph | None = None) -> None:
+        self.state, self.graph = state, graph
+        self.onnx = onnx or OnnxGraph(graph.name, state.names)
         self.ctx = ExportContext(state.opset, self.onnx, self)
         self.values: dict[Value, Tensor] = {}
         self.inexpressible: set[Value] = set()
@@ -87,6 +87,10 @@ class GraphWriter:
             if node.type not in _WRITTEN_BY_CALLER:
                 self.layer(node)
 
+    def inside(self, body: Graph, onnx: OnnxGraph) -> GraphWriter:
+        """A writer of a body to the ONNX graph of a body."""
+        return GraphWriter(self.state, body, onnx)
+
     def layer(self, node: Node) -> None:
         """Write one layer."""
         if any(value in self.inexpressible for value in node.inputs):
@@ -94,6 +98,8 @@ class GraphWriter:
             return
         try:
             self._translate(node)
+        except RefusedBody:
+            self._refuse(node, None)
         except (OpError, UnsupportedError) as error:
             self._refuse(node, str(error))
 

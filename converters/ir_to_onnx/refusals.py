@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from irexec.errors import ConversionError
+from irexec.errors import ConversionError, OpError
 from irexec.ir.graph import Node
 from irexec.messages import counted
 from irexec.records import Record
@@ -57,6 +57,10 @@ class WrittenLayer(Record):
     def of(node: Node, operators: Sequence[str]) -> WrittenLayer:
         """A layer and the operators of its nodes."""
         return WrittenLayer(node.name, node.type, node.version, node.line, tuple(operators))
+
+
+class RefusedBody(OpError):
+    """A body with layers that cannot be written, each of which is in the list of refused layers."""
 
 
 class ExportError(ConversionError):

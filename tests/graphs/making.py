@@ -33,7 +33,7 @@ def make(seed: int) -> Made:
         x = g.gen.tensor(_shape(g), ("i32", "i64", "u8", "i8", "boolean", "u32", "i16"), 0, 9)
         g.pool.append(g.parameter(x.array, x.element.name))
     grow(g, g.gen.size(3, 25))
-    return _made(g)
+    return made_of(g)
 
 
 def _shape(g: Growth) -> list[int]:
@@ -56,7 +56,8 @@ def grow(g: Growth, count: int) -> None:
             functions[index](g)
 
 
-def _made(g: Growth) -> Made:
+def made_of(g: Growth) -> Made:
+    """The model of what has grown, and its runs."""
     read = {value for node in g.builder.graph.nodes for value in node.inputs}
     last = [x for x in g.pool if x.value not in read]
     chosen = [g.pool[-1], *g.gen.some(last), *(x for x in g.pool if g.gen.chance(0.15))]
