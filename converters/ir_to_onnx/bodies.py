@@ -1,4 +1,4 @@
-"""Bodies of ONNX's If and Loop: those of compositions, and those that are bodies of IR."""
+"""Nodes of If and Loop, and the graphs of their bodies."""
 
 from __future__ import annotations
 
@@ -59,14 +59,13 @@ def loop(
     Args:
         ctx: of the graph around.
         count: of iterations, a scalar of i64.
-        carried: initial values of what an iteration passes to the next one.
-        step: takes a context, the index of the iteration and what is carried, and returns what is carried further and
-            what is stacked.
-        condition: of the first iteration; then ``step`` returns that of the next one as the first of what is carried.
-        fixed: whether what is carried keeps its shape.
+        carried: initial values of the tensors that an iteration passes to the next one.
+        step: takes a context, the index of the iteration and the carried tensors; returns the next carried tensors,
+            and tensors to stack.
+        condition: of the first iteration; then the first tensor that ``step`` returns is that of the next iteration.
 
     Returns:
-        What was carried last, and the stacked tensors, with the iterations as the first axis.
+        The last carried tensors, and the stacked ones, with the iterations as the first axis.
     """
     inner = inner_context(ctx, "body")
     number = _input(inner, "iteration", Tensor("", I64, ()))

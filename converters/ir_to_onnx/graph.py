@@ -69,7 +69,7 @@ class OnnxGraph:
         self.nodes.append(proto)
 
     def read(self, tensor: Tensor | None) -> None:
-        """Write the initializer of a constant that is not written yet; those of bodies are in the graph of the model."""
+        """Write the initializer of a constant that is not written yet; a body has none of its own."""
         if self.around is not None:
             self.around.read(tensor)
         elif tensor is not None and tensor.constant is not None and tensor.name not in self._written:

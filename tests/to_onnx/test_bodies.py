@@ -23,7 +23,7 @@ _STEPS = ("condition", "iterator", "loop", "nested", "growing", "cell")
 def _grown(seed: int) -> Made:
     g, table = Growth(np.random.default_rng(seed)), steps()
     g.pool.append(g.parameter(g.gen.rng.uniform(-2, 2, [2, 3, 4]), "f32"))
-    for name in g.gen.some(_STEPS):
+    for name in g.gen.rng.choice(_STEPS, 3):
         with contextlib.suppress(OpError):
             table[name][1](g)
     return made_of(g)

@@ -44,7 +44,7 @@ def _like(ctx: ExportContext, index: int) -> Tensor:
     fact = ctx.facts[index]
     check(fact.element is not None, f"the element type of output {index} is not known")
     assert fact.element is not None
-    return Tensor("", onnx_element(fact.element), fact.shape)
+    return Tensor("", onnx_element(fact.element, ctx.opset), fact.shape)
 
 
 @exact("If")
@@ -109,7 +109,7 @@ def _slices(ctx: ExportContext, data: Tensor, cut: Slice) -> Tensor:
 
 
 class _Iteration:
-    """A Loop of ONNX for a body of IR: what it carries, what it stacks, and what becomes of both."""
+    """A Loop of ONNX for a body of IR: its carried and its stacked tensors."""
 
     def __init__(self, ctx: ExportContext, inputs: Sequence[Tensor]) -> None:
         self.ctx, self.inputs = ctx, inputs
