@@ -85,8 +85,9 @@ def _rois(net: Network, count: int, images: int, high: float) -> np.ndarray:
 @generates("ROIPooling", versions=(3, 4, 5, 6, 7))
 def roi_pooling(net: Network) -> None:
     batch, channels, height, width = shape_of(net, 4, 2, 6)
-    count, pooled = size(net, 1, 4), shape_of(net, 2, 1, 3)
-    bilinear = chance(net)
+    count, bilinear = size(net, 1, 4), chance(net)
+    # One bilinear bin ends the process of the engines.
+    pooled = shape_of(net, 2, 2 if bilinear else 1, 3)
     if bilinear:
         rois, scale = _rois(net, count, batch, 1.0), 1.0
         rois[:, 3:] = np.minimum(rois[:, 3:] + 0.1, 0.98)
