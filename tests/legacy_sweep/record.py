@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import tempfile
+from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import numpy as np
 from irexec.tools.engines.inference_engine import InferenceEngine, environments
 from tests.legacy_sweep.case import answers, made, types, versions
 from tests.legacy_sweep.network import Network
-from tests.support.goldens import write
+from tests.support.goldens import unsafe, write
 from tests.support.paths import DATA
 
 RECORDED = DATA / "legacy_answers.npz"
@@ -37,6 +39,22 @@ def digest(net: Network) -> str:
 def key(name: str, version: int, seed: int, net: Network) -> str:
     """The beginning of the names of a case's arrays."""
     return f"{name}|{version}|{seed}|{digest(net)}"
+
+
+@functools.cache
+def recorded() -> dict[str, list[dict[str, np.ndarray]]]:
+    """The outputs of each run, by the key of the case."""
+    found: dict[str, dict[int, dict[str, np.ndarray]]] = defaultdict(lambda: defaultdict(dict))
+    with np.load(RECORDED) as file:
+        for name in file.files:
+            *case, call, port = unsafe(name).split("|")
+            found["|".join(case)][int(call)][port] = file[name]
+    return {case: [calls[i] for i in sorted(calls)] for case, calls in found.items()}
+
+
+def answer(name: str, version: int, seed: int) -> dict[str, np.ndarray]:
+    """The recorded outputs of the first run of a case."""
+    return recorded()[key(name, version, seed, made(name, version, seed))][0]
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -10,21 +9,9 @@ import pytest
 
 from irexec.tools.engines.inference_engine import InferenceEngine, environments
 from tests.legacy_sweep.case import difference, differences, made, own, run
-from tests.legacy_sweep.record import RECORDED, key
-from tests.support.goldens import unsafe
+from tests.legacy_sweep.record import key, recorded
 
-
-def _recorded() -> dict[str, list[dict[str, np.ndarray]]]:
-    """The outputs of each run, by the key of the case."""
-    found: dict[str, dict[int, dict[str, np.ndarray]]] = defaultdict(lambda: defaultdict(dict))
-    with np.load(RECORDED) as file:
-        for name in file.files:
-            *case, call, port = unsafe(name).split("|")
-            found["|".join(case)][int(call)][port] = file[name]
-    return {case: [calls[i] for i in sorted(calls)] for case, calls in found.items()}
-
-
-ANSWERS = _recorded()
+ANSWERS = recorded()
 
 
 def test_enough_is_recorded() -> None:

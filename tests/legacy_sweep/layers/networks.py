@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tests.legacy_sweep.network import Network, Port
 from tests.legacy_sweep.registry import chance, generates, pick, size, values
 
@@ -60,7 +58,9 @@ def detector(net: Network) -> None:
     (scores,) = net.layer("SoftMax", [logits], [logits.shape], {"axis": 2})
     (scores,) = net.layer("Flatten", [scores], [(1, count * classes)], {"axis": 1, "end_axis": -1})
     data: dict[str, Any] = {"width": [3.0, 5.0], "height": [4.0, 3.0], "clip": 0, "flip": 0, "step": 0.0, "offset": 0.5}
-    (boxes,) = net.layer("PriorBoxClustered", [x, image], [(1, 2, count * 4)], data | {"variance": [0.1, 0.1, 0.2, 0.2]})
+    (boxes,) = net.layer(
+        "PriorBoxClustered", [x, image], [(1, 2, count * 4)], data | {"variance": [0.1, 0.1, 0.2, 0.2]}
+    )
     found = {
         "num_classes": classes, "background_label_id": 0, "top_k": 100, "keep_top_k": 10, "nms_threshold": 0.45,
         "code_type": "caffe.PriorBoxParameter.CENTER_SIZE", "share_location": 1, "confidence_threshold": 0.2,
