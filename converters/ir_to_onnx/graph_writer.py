@@ -153,8 +153,9 @@ class GraphWriter:
                 # A translator leaves out an output that nothing reads.
                 continue
             if fact.element is not None:
-                tensor = self.ctx.cast(tensor, onnx_element(fact.element, self.state.opset))
-                made.add(tensor.name)
+                cast = self.ctx.cast(tensor, onnx_element(fact.element, self.state.opset))
+                made |= {cast.name} if cast is not tensor else set()
+                tensor = cast
             if (tensor.name not in made and value.names) or tensor.name in renamed:
                 tensor = self.ctx.emit("Identity", tensor)
                 made.add(tensor.name)
