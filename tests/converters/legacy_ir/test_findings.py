@@ -69,3 +69,28 @@ def test_all_findings_are_reported_at_once(tmp_path: Path, capsys: pytest.Captur
     assert run(["validate", str(tmp_path / "m.xml")]) == 1
     printed = capsys.readouterr().out
     assert [code for code in ("IR601", "IR603", "IR604") if code not in printed] == []
+
+
+def test_a_warning_of_a_read_model_is_a_python_warning(tmp_path: Path) -> None:
+    (tmp_path / "m.xml").write_bytes(FILES["IR607"].text)
+    with pytest.warns(irexec.ConversionWarning, match=r"m\.xml, line 7, layer 1 'y' \(Resample\): release 2020\.1"):
+        irexec.read_model(tmp_path / "m.xml")
+
+
+def test_inspect_says_who_wrote_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.xml").write_bytes(_with('<meta_data><MO_version value="2019.2.0-436"/></meta_data>').text)
+    assert run(["inspect", "m.xml"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "m.xml: old, IR version 6, written by Model Optimizer 2019.2.0-436 in 2019 (R2)" in printed
+
+
+def test_a_model_without_its_bin_is_read(tmp_path: Path) -> None:
+    file, _ = single("ScaleShift", [X], [X.shape], blobs={"weights": np.ones(2, np.float32)})
+    (tmp_path / "m.xml").write_bytes(file.text)
+    model = irexec.read_model(tmp_path / "m.xml")
+    assert [finding.code for finding in irexec.validate(model)] == ["IR022"]
+    with pytest.raises(irexec.ModelError, match=r"m\.bin does not exist"):
+        irexec.compile_model(model)
