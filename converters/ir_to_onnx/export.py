@@ -21,9 +21,25 @@ from irexec.io.annotations import rt_info
 from irexec.ir.dims import Dim, PartialShape
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node
+from irexec.records import Record
 
 _TENSOR_NAMES = "irexec.tensor_names"
 """Key of the further tensor names of a tensor, in its metadata."""
+
+
+@dataclass(frozen=True)
+class ExportedState(Record):
+    """A variable of ReadValue and Assign.
+
+    Attributes:
+        variable: its variable_id.
+        input: the input that takes its value before a run; None if no layer reads it.
+        output: the output with its value after the run; None if no layer assigns it.
+    """
+
+    variable: str
+    input: str | None
+    output: str | None
 
 
 @dataclass(frozen=True)
@@ -33,6 +49,7 @@ class Exported:
     Attributes:
         proto: the ONNX model.
         inputs, outputs: the names of the tensors of its inputs and outputs, in the order of the Parameters and Results.
+        states: the variables, with the names of their inputs and outputs.
         remarks: the layers whose nodes may give other values than the layer.
         layers: the layers that are written, with the operators of their nodes.
     """
@@ -42,6 +59,7 @@ class Exported:
     outputs: tuple[str, ...]
     remarks: tuple[RefusedLayer, ...]
     layers: tuple[WrittenLayer, ...]
+    states: tuple[ExportedState, ...]
 
 
 def export(model: Model, opset: int | None = None, strict: bool = False) -> Exported:
@@ -81,9 +99,10 @@ class _ModelWriter:
         if refused:
             raise ExportError(refused)
         outputs = self._results([tensor.name for tensor in inputs])
+        states = tuple(self._state(variable) for variable in self.state.variables)
         proto = self._model()
         names = [tuple(tensor.name for tensor in tensors) for tensors in (inputs, outputs)]
-        return Exported(proto, names[0], names[1], tuple(self.state.remarks), tuple(self.state.written))
+        return Exported(proto, names[0], names[1], tuple(self.state.remarks), tuple(self.state.written), states)
 
     def _parameter(self, port: Port) -> Tensor:
         value = port.node.outputs[0]
@@ -110,6 +129,17 @@ class _ModelWriter:
             found.append(tensor)
             self.writer.onnx.output(tensor)
         return found
+
+    def _state(self, variable: str) -> ExportedState:
+        """Add the output of a variable, a tensor of its own."""
+        tensors, written = self.state.variables[variable], None
+        if tensors.after is not None and tensors.assign is not None:
+            written = self._copy(tensors.assign, tensors.after, f"{variable}/next")
+            _check_rank(written, f"variable {variable!r}")
+            self.writer.onnx.output(written)
+        return ExportedState(
+            variable, None if tensors.before is None else tensors.before.name, None if written is None else written.name
+        )
 
     def _copy(self, node: Node, tensor: Tensor, name: str) -> Tensor:
         self.writer.ctx.node = node

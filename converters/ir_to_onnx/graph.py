@@ -86,6 +86,11 @@ class OnnxGraph:
         """Add an input."""
         self._graph.input.append(value_info(tensor.name, tensor.element, tensor.shape))
 
+    def default(self, tensor: Tensor) -> None:
+        """Give an input the value of a constant as its default: an initializer of its name."""
+        assert tensor.constant is not None
+        self._graph.initializer.append(tensor_proto(tensor.name, tensor.constant, tensor.element))
+
     def output(self, tensor: Tensor) -> None:
         """Add an output."""
         self._graph.output.append(value_info(tensor.name, tensor.element, tensor.shape))

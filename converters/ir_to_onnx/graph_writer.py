@@ -25,6 +25,21 @@ _SHOWN_CONSTANT = 1 << 16
 
 
 @dataclass
+class VariableTensors:
+    """The tensors of a variable: an input that is its value before a run, and its value after the run.
+
+    Attributes:
+        before: the input; None if no layer reads the variable.
+        after: the tensor that is assigned; None if there is none.
+        assign: the layer that assigns it.
+    """
+
+    before: Tensor | None = None
+    after: Tensor | None = None
+    assign: Node | None = None
+
+
+@dataclass
 class ExportState:
     """State that the graphs of a model share.
 
@@ -38,6 +53,7 @@ class ExportState:
         refused: the layers that cannot be written.
         written: the layers that are written, with the operators of their nodes.
         domains: the domains other than ai.onnx of the operators that are written, with their versions.
+        variables: the tensors that ReadValue reads and Assign writes, by variable_id.
         remarks: the layers whose nodes may give other values, with the reasons.
     """
 
@@ -50,7 +66,12 @@ class ExportState:
     refused: list[RefusedLayer] = field(default_factory=list)
     remarks: list[RefusedLayer] = field(default_factory=list)
     written: list[WrittenLayer] = field(default_factory=list)
+    variables: dict[str, VariableTensors] = field(default_factory=dict)
     domains: dict[str, int] = field(default_factory=dict)
+
+    def variable(self, variable_id: str) -> VariableTensors:
+        """The tensors of a variable."""
+        return self.variables.setdefault(variable_id, VariableTensors())
 
     def remark(self, node: Node, text: str) -> None:
         """A layer whose nodes may give other values."""

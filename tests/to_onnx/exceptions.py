@@ -35,6 +35,9 @@ EXCEPT: dict[str, str] = {
     "ConvolutionBackpropData-1-output_shape of 0": EMPTY,
     "GroupNormalization-12-two groups, with nothing along axis 0": EMPTY,
     "OneHot-*-no depth": EMPTY,
+    "RegionYolo-1-no images": EMPTY,
+    "ReorgYolo-2-no rows": EMPTY,
+    "ROIAlign-3-NaN, *": NAN,
     "LSTMCell-*-defaults, with nothing along axis 0": ABORTS,
     "GRUCell-*-defaults, with nothing along axis 0": ABORTS,
     "LSTMSequence-*-forward, with nothing along axis 0": ABORTS,
@@ -67,6 +70,15 @@ EXCEPT: dict[str, str] = {
 }
 
 REFUSED: dict[str, str] = {
+    "NonMaxSuppression-*-soft*": "ONNX's NonMaxSuppression does not lower scores",
+    "ROIAlign-*-max*": "ONNX's RoiAlign takes the maximum of weighted pixels, IR that of points",
+    "ROIAlign-*-bf16": "ONNX's RoiAlign takes the maximum of weighted pixels, IR that of points",
+    "ROIAlign-*-the maximum is 0 at least": "ONNX's RoiAlign takes the maximum of weighted pixels, IR that of points",
+    "RegionYolo-1-one coord*": "coordinates share channels with the score",
+    "RegionYolo-1-no coords": "coordinates share channels with the score",
+    "ReorgYolo-2-channels that do not divide": "offsets are read from the whole batch",
+    "ReorgYolo-2-one channel over": "offsets are read from the whole batch",
+    "ReorgYolo-2-a list of strides": "offsets are read from the whole batch",
     "MaxPool-*-a window beside the data*": "ONNX Runtime has no indices of windows beside the data",
     "DeformableConvolution-8-i32": "the sizes of the data are not known in that form",
     "IRDFT-9-a single number leaves none": "ONNX has no transform of no points",
