@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -114,6 +115,8 @@ def arguments_of(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
     parser.add_argument("--markdown", action="store_true", help="print the table in Markdown at the end")
     arguments = parser.parse_args(argv)
+    # Modules are compiled once, as where irexec is installed.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     known = {*NETWORKS, *(name + PRIMITIVES for name, network in NETWORKS.items() if network.attention)}
     if unknown := set(arguments.names) - known:
         parser.error(f"unknown networks: {', '.join(sorted(unknown))}")
