@@ -192,7 +192,7 @@ class Winograd(Kernel):
         width = across * m + 2
         data = self.regions[number].of(scratch, image, g.computed, channels_last=True, copies=True)
         half = scratch.take((points, down, width * channels), g.computed)
-        transform = _matrix(m, "input", g.computed)
+        transform = matrix(m, "input", g.computed)
         item = g.computed.itemsize
         pixel, row = channels * item, width * channels * item
         tile_rows = strided(data.transpose(1, 2, 0), (down, points, width * channels), (m * row, row, item))
@@ -209,7 +209,7 @@ class Winograd(Kernel):
         m, width = self.tile, self.geometry.windows.counts[1]
         points, _, down, across, outputs = multiplied.shape
         dtype = multiplied.dtype
-        transform = _matrix(m, "output", dtype)
+        transform = matrix(m, "output", dtype)
         half = scratch.take((points, down, across, m, outputs), dtype)
         scratch.do(np.matmul, transform, multiplied.transpose(0, 2, 3, 1, 4), out=half)
         columns = half.reshape(points, down, across * m * outputs)[:, :, : width * outputs].swapaxes(0, 1)
@@ -225,7 +225,8 @@ class Winograd(Kernel):
 
 
 @functools.cache
-def _matrix(tile: int, which: str, dtype: np.dtype) -> np.ndarray:
+def matrix(tile: int, which: str, dtype: np.dtype) -> np.ndarray:
+    """One of the matrices of F(tile, 3), see minimal_filtering."""
     # Fractions are loaded only where a kernel is made.
     from irexec.backend.convolution.minimal_filtering import minimal_filtering
 
@@ -234,21 +235,22 @@ def _matrix(tile: int, which: str, dtype: np.dtype) -> np.ndarray:
 
 
 def transform_weights(tile: int, weights: np.ndarray) -> np.ndarray:
-    """(1, O, I, 3, 3) to (points, panels, I, outputs of a panel), computed in float64."""
+    """(1, O, I, 3, 3) to (points, panels, I, outputs of a panel)."""
     _, outputs, inputs, _, _ = weights.shape
-    transform = _matrix(tile, "filter", np.dtype(np.float64))
-    matrix = np.kron(transform, transform)
     panel = panel_width(outputs, inputs)
-    made = np.empty((len(matrix), outputs // panel, inputs, panel), weights.dtype)
-    for number in range(outputs // panel):
-        for part in split(inputs, max(1, (1 << 16) // panel)):
-            some = (
-                weights[0, number * panel : (number + 1) * panel, part]
-                .transpose(2, 3, 1, 0)
-                .reshape(9, -1)
-                .astype(np.float64)
-            )
-            made[:, number, part] = (matrix @ some).reshape(len(matrix), -1, panel)
+    found = transformed(tile, weights[0])
+    return np.ascontiguousarray(found.reshape(len(found), inputs, outputs // panel, panel).transpose(0, 2, 1, 3))
+
+
+def transformed(tile: int, weights: np.ndarray) -> np.ndarray:
+    """Weights (O, I, 3, 3) as those of the points (points, I, O), computed in float64."""
+    outputs, inputs, _, _ = weights.shape
+    once = matrix(tile, "filter", np.dtype(np.float64))
+    both = np.kron(once, once)
+    made = np.empty((len(both), inputs, outputs), weights.dtype)
+    for part in split(inputs, max(1, (1 << 16) // outputs)):
+        some = weights[:, part].transpose(2, 3, 1, 0).reshape(9, -1).astype(np.float64)
+        made[:, part] = (both @ some).reshape(len(both), -1, outputs)
     return made
 
 
