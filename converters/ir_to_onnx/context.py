@@ -101,6 +101,9 @@ class ExportContext:
             self.writer.state.domains[domain] = _DOMAINS[domain]
             return self._added(type, inputs, [element or self._first(inputs)] * outputs, domain, attributes)
         schema, chosen = schema_of(type, self.opset, domain), self._chosen(type, inputs, domain)
+        for name, value in attributes.items():
+            known = value is None or name in schema.attributes
+            check(known, f"ONNX's {type} of opset {self.opset} has no attribute {name}")
         original = {input_variable(schema, i): t.element for i, t in enumerate(inputs) if t is not None}
         given = [None if t is None else self.cast(t, chosen[input_variable(schema, i)]) for i, t in enumerate(inputs)]
         variables = [output_variable(schema, i) for i in range(outputs)]
@@ -161,6 +164,9 @@ class ExportContext:
         """The tensor in another element type; itself if that is its own."""
         if tensor.element is element:
             return tensor
+        for kind, variable in ((tensor.element, "T1"), (element, "T2")):
+            known = kind in accepted("Cast", self.opset, "", variable)
+            check(known, f"ONNX of opset {self.opset} does not cast {'from' if variable == 'T1' else 'to'} {kind}")
         assert element.onnx is not None
         made = self._added("Cast", [tensor], [element], "", {"to": element.onnx.number})[0]
         made.shape = tensor.shape

@@ -20,6 +20,12 @@ from irexec.ir.order import topological
 from irexec.schema.registry import resolve
 
 _WRITTEN_BY_CALLER = ("Parameter", "Result")
+_MOVES = {
+    "Broadcast", "Concat", "Gather", "GatherElements", "GatherND", "Identity", "If", "Loop", "Maximum", "Minimum",
+    "Pad", "Reshape", "Reverse", "ScatterNDUpdate", "ScatterUpdate", "Select", "Slice", "Split", "Squeeze",
+    "StridedSlice", "TensorIterator", "Tile", "Transpose", "Unsqueeze", "VariadicSplit",
+}  # fmt: skip
+"""Operations that only move elements, or choose among them: those of a type that ONNX lacks stay in its carrier."""
 _SHOWN_CONSTANT = 1 << 16
 """Elements of a constant up to which its value is at hand for translators."""
 
@@ -144,11 +150,19 @@ class GraphWriter:
         self.ctx.facts = tuple(self.state.facts.get(value, Fact(None, None)) for value in node.outputs)
         attributes = typed_attributes(node, definition).require()
         inputs = [None if value is None else self.tensor(value) for value in node.inputs]
+        self._check_carried(node)
         first = len(self.onnx.nodes)
         found = recognised(self.ctx)
         if found is None:
             found = translation.function(self.ctx, *inputs, **attributes)
         self._finish(node, found if isinstance(found, tuple) else (found,), first)
+
+    def _check_carried(self, node: Node) -> None:
+        """Raise OpError for arithmetic on a type that the opset lacks: its carrier would not be rounded."""
+        for fact in self.ctx.facts:
+            kind = fact.element
+            is_carried = kind is not None and onnx_element(kind, self.state.opset) is not kind
+            check(not is_carried or node.type in _MOVES, f"ONNX of opset {self.state.opset} does not compute in {kind}")
 
     def tensor(self, value: Value) -> Tensor:
         """The tensor of a value of this graph."""

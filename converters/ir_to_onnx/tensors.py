@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import TensorProto
 
-from irexec.dtypes.elements import F32, U2, U8, Element
+from irexec.dtypes.elements import F4E2M1, F8E4M3, F8E5M2, F8E8M0, F32, I4, I8, U2, U4, U8, Element
 from irexec.errors import UnsupportedError, check
 from irexec.ir.constants import Constant, constant_value
 from irexec.ir.dims import PartialShape, Shape
@@ -61,15 +61,15 @@ class Tensor:
         return tuple(int(value) for value in self.require_value(what).ravel().tolist())
 
 
-_SINCE_25 = 25
+_SINCE = {U2: 25, F8E8M0: 24, F4E2M1: 23, I4: 21, U4: 21, F8E4M3: 19, F8E5M2: 19}
+"""The first opset with operators on these types."""
 
 
 def onnx_element(element: Element, opset: int) -> Element:
-    """The element type in which an opset holds values of a type: of those that it lacks, u1, u3 and u6 are u8, and nf4
-    is f32. So is u2, which ONNX has since opset 25."""
-    if element.onnx is not None and (element is not U2 or opset >= _SINCE_25):
+    """The element type in which an opset holds values of a type: one that it lacks as its carrier, f32, u8 or i8."""
+    if element.onnx is not None and opset >= _SINCE.get(element, 0):
         return element
-    return F32 if element.is_float else U8
+    return F32 if element.is_float else I8 if element.kind == "signed" else U8
 
 
 def type_name(element: Element) -> str:

@@ -1,5 +1,9 @@
 """Rows that differ once they are written as ONNX, each with the reason; patterns of fnmatch over their ids."""
 
+from fnmatch import fnmatch
+
+from irexec.testing import Case
+
 OUT_OF_RANGE = "an index out of range is an error in ONNX"
 BY_ZERO = "a division of integers by 0 is not defined in ONNX"
 BEYOND = "a float beyond the range of an integer type is not defined in ONNX"
@@ -90,3 +94,8 @@ REFUSED: dict[str, str] = {
     "Convert-1-*to nf4": "ONNX lacks the type",
 }
 """Rows that are refused."""
+
+
+def is_listed(row: Case, table: dict[str, str]) -> bool:
+    """Whether a pattern of the table is that of the row."""
+    return any(fnmatch(row.id, pattern) for pattern in table)

@@ -5,24 +5,18 @@ It runs in ONNX Runtime, and where that lacks a kernel in the reference evaluato
 
 from __future__ import annotations
 
-from fnmatch import fnmatch
-
 import pytest
 
 from converters.ir_to_onnx.refusals import ExportError
 from converters.ir_to_onnx.registry import Translation, translation_of
 from irexec.testing import Case
 from tests.support.cases import runnable_definitions
-from tests.to_onnx.exceptions import EXCEPT, REFUSED
+from tests.to_onnx.exceptions import EXCEPT, REFUSED, is_listed
 from tests.to_onnx.sweep import cases, expected_of, exported
 
 _ROWS: dict[str, list[tuple[str, Case]]] = {}
 for _family, _row in cases([]):
     _ROWS.setdefault(_row.type, []).append((_family, _row))
-
-
-def _is_listed(row: Case, table: dict[str, str]) -> bool:
-    return any(fnmatch(row.id, pattern) for pattern in table)
 
 
 def _translation(row: Case) -> Translation | None:
@@ -34,12 +28,12 @@ def test_rows(type: str) -> None:
     broken = []
     for family, row in _ROWS[type]:
         translation = _translation(row)
-        if translation is None or translation.function is None or _is_listed(row, EXCEPT):
+        if translation is None or translation.function is None or is_listed(row, EXCEPT):
             continue
         try:
             exported(row, expected_of(family, row))
         except ExportError as error:
-            if not _is_listed(row, REFUSED):
+            if not is_listed(row, REFUSED):
                 broken.append(f"{row.id} is refused: {error}")
         except Exception as error:
             # A runtime raises errors of its own; all rows of the operation are looked at.

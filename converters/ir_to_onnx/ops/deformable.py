@@ -19,6 +19,7 @@ def deformable_convolution(
     ctx: ExportContext, data: Tensor, offsets: Tensor, filter: Tensor, mask: Tensor | None = None, *, attributes: Any
 ) -> Tensor:
     """DeformConv, from opset 19 on; without bilinear_interpolation_pad, with positions beyond the last pixel moved."""
+    check(ctx.has("DeformConv"), f"ONNX's DeformConv is not in opset {ctx.opset}")
     if not getattr(attributes, "bilinear_interpolation_pad", False):
         offsets, mask = _inside(ctx, data, offsets, filter, mask, attributes)
     return _deform_conv(ctx, data, offsets, filter, mask, attributes)
