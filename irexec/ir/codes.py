@@ -339,7 +339,7 @@ VERSION_NOT_IN_RELEASE = _code(
 )
 NOT_RUN_BY_RELEASE = _code(
     "IR906", "error", "not run by the release",
-    "the CPU plugin of the release of OpenVINO does not run a shape or an element type (found with --for)",
+    "the CPU plugin of the release of OpenVINO does not run the layer or its type (found with --for)",
     '<data element_type="f32" shape="1,3,?,?"/>',
     "Set the shapes (irexec edit --shape) or another type, or use a newer release.",
 )

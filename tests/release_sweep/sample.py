@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from irexec import Model
+from irexec import Model, read_model
 from irexec.errors import IrexecError
 from irexec.testing import Case
 from irexec.testing.one_layer import model_of
 from tests.support.cases import families
+from tests.support.networks import feeds, unpacked
+from tests.support.paths import NETWORKS
 
 _BUILT_BY_HAND = {"Parameter", "Result"}
 # Their results are random, or strings that an old release does not have.
@@ -48,3 +52,14 @@ def operations(count: int, seed: int) -> Iterator[Sample]:
             # Some rows are of inputs that the shape rule cannot take as constants.
             continue
         yield Sample(f"{row.id}{'' if first is None else ' (constants)'}", model, inputs)
+
+
+def networks() -> Iterator[Sample]:
+    """The networks of tests/data/networks with the inputs of their first run, to whose shapes they are set."""
+    for archive in sorted(NETWORKS.glob("*.zip")):
+        with tempfile.TemporaryDirectory() as folder:
+            path = unpacked(archive.stem, Path(folder))
+            model = read_model(path, mmap=False)
+            inputs = feeds(path, model.inputs)[0]
+            model.reshape({i: array.shape for i, array in enumerate(inputs)})
+            yield Sample(archive.stem, model, inputs)

@@ -46,7 +46,9 @@ class InferenceEngine:
         except Exception as error:
             raise Failed("compile", error) from error
         try:
-            found = loaded.infer({name: inputs[i] for i, name in enumerate(names[0])})
+            # Inputs that no layer reads are left out of the network.
+            given = {name: inputs[i] for i, name in enumerate(names[0]) if name in network.input_info}
+            found = loaded.infer(given)
             return [found[name] for name in names[1]]
         except Exception as error:
             raise Failed("infer", error) from error

@@ -14,31 +14,169 @@ from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Node, Value
 
-DYNAMIC_SHAPES = Release(2022, 1)
-"""The first release with plugins for unknown sizes and for tensors without elements."""
+_FIRST, _BF16, _EVERY = Release(2020, 1), Release(2023, 0), Release(2024, 0)
+"""The first release, the first with bf16 on any processor, and the first that has not been asked."""
 
-ELEMENTS_COMPUTED: dict[str, Release] = {"bf16": Release(2023, 0)}
-"""The first release whose CPU plugin computes in an element type on any processor."""
+DYNAMIC_SHAPES, NO_ELEMENTS = Release(2022, 1), Release(2023, 0)
+"""The first releases with plugins for sizes that are not known, and for tensors without elements."""
 
-ELEMENTS_OF_INPUTS: dict[str, Release] = {name: Release(2022, 1) for name in ("f64", "u32", "u4", "i4", "u1")}
+ELEMENTS_COMPUTED: dict[str, Release] = {
+    "bf16": Release(2022, 1), "u4": _EVERY, "i4": _EVERY, "u1": _EVERY, "nf4": _EVERY,
+}  # fmt: skip
+"""The first release whose CPU plugin computes in an element type on any processor; constants may have it before."""
+
+BF16_NOT_COMPUTED = frozenset(
+    """
+    Abs Add AvgPool BatchNormInference BinaryConvolution Clamp Convolution ConvolutionBackpropData Divide Einsum Elu
+    Equal Erf Exp FloorMod GRUCell GatherTree Gelu Greater GreaterEqual GroupConvolution GroupConvolutionBackpropData
+    GroupNormalization HSigmoid HSwish IsFinite IsInf IsNaN LRN LSTMCell Less LessEqual LogSoftmax MVN MatMul MatrixNms
+    MaxPool Maximum Minimum Mish Mod Multiply Negative NotEqual PRelu Power RNNCell Range Relu Round Sigmoid SoftPlus
+    Softmax Sqrt SquaredDifference Subtract Swish Tanh TopK Unsqueeze
+    """.split()  # noqa: SIM905 - a list of words
+)
+"""Operations that the CPU plugins of 2022 do not compute in bf16 on a processor without it."""
+
+ELEMENTS_OF_INPUTS: dict[str, Release] = {"f64": Release(2022, 1), "u32": Release(2022, 1)}
 """The first release that takes inputs of a type."""
+
+UNIQUE_NAMES = _EVERY
+"""The first release whose reader takes several layers of one name."""
+
+_REDUCED = ("Max", "Min", "Mean", "Sum", "Prod", "L1", "L2", "LogicalAnd", "LogicalOr")
+
+CONSTANT_INPUTS: tuple[tuple[str, tuple[int, ...], Release, Release], ...] = (
+    ("LSTMSequence", (4, 5, 6), _FIRST, Release(2023, 0)), ("GRUSequence", (3, 4, 5), _FIRST, Release(2023, 0)),
+    ("RNNSequence", (3, 4, 5), _FIRST, Release(2023, 0)), ("NormalizeL2", (1,), _FIRST, Release(2023, 0)),
+    ("LRN", (1,), _FIRST, _EVERY), ("FakeQuantize", (1, 2, 3, 4), _FIRST, Release(2022, 1)),
+    ("MVN", (1,), _FIRST, Release(2022, 1)), ("Gather", (2,), Release(2022, 1), _EVERY),
+    ("LSTMCell", (3, 4, 5), _FIRST, Release(2023, 0)), ("GRUCell", (2, 3, 4), _FIRST, Release(2023, 0)),
+    ("RNNCell", (2, 3, 4), _FIRST, Release(2023, 0)), ("Squeeze", (1,), _FIRST, _EVERY),
+    ("Unsqueeze", (1,), _FIRST, _EVERY),
+    ("StridedSlice", (1, 2, 3), _FIRST, Release(2022, 1)),
+    *((f"Reduce{kind}", (1,), _FIRST, Release(2022, 1)) for kind in _REDUCED),
+    *((f"{kind}DFT", (1, 2), _FIRST, _EVERY) for kind in ("", "I", "R", "IR")),
+    ("ConvolutionBackpropData", (2,), _FIRST, _EVERY), ("GroupConvolutionBackpropData", (2,), _FIRST, _EVERY),
+)  # fmt: skip
+"""Inputs of operations that must be constants, from a release on until before another."""
+
+
+SCALARS: tuple[tuple[str, Release], ...] = (
+    ("Pad", _EVERY), *((f"Reduce{kind}", _EVERY) for kind in _REDUCED), ("LogSoftmax", _EVERY),
+    ("MVN", _EVERY), ("Bucketize", Release(2022, 1)), ("CumSum", Release(2022, 1)),
+)  # fmt: skip
+"""Operations that do not take scalars as their data, and the first release that was not found to refuse them."""
 
 
 def plugin_findings(node: Node, facts: Mapping[Value, Fact], release: Release) -> Iterator[Finding]:
-    """Findings about the outputs of a layer that the CPU plugin of the release does not run."""
+    """Findings about a layer that the CPU plugin of the release does not run."""
+    reasons = [
+        *_inputs(node, release),
+        *_equation(node, release),
+        *_attributes(node, release),
+        *_reduction(node, release),
+    ]
+    data = facts.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
+    if data is not None:
+        reasons += _data(node, data, release)
     for value in node.outputs:
         fact = facts.get(value)
-        reason = None if fact is None else _shape(fact, release) or _element(node, fact, release)
-        if reason is not None:
-            yield node.finding(codes.NOT_RUN_BY_RELEASE, f"OpenVINO {release} {reason}")
+        if fact is not None and node.constant is None:
+            reasons += [
+                reason for reason in (_shape(node.type, fact, release), _element(node, fact, release)) if reason
+            ]
+    for reason in dict.fromkeys(reasons):
+        yield node.finding(codes.NOT_RUN_BY_RELEASE, f"OpenVINO {release} {reason}")
 
 
-def _shape(fact: Fact, release: Release) -> str | None:
-    if release >= DYNAMIC_SHAPES:
-        return None
-    if not is_static(fact.shape):
+def _inputs(node: Node, release: Release) -> Iterator[str]:
+    for type, indices, since, until in CONSTANT_INPUTS:
+        if node.type == type and since <= release < until:
+            given = [node.inputs[i] for i in indices if i < len(node.inputs)]
+            if any(value is not None and not _is_constant(value) for value in given):
+                which = ", ".join(map(str, indices))
+                yield f"runs {type} only if its inputs {which} are constants"
+
+
+def _is_constant(value: Value) -> bool:
+    """Whether a value depends on constants alone, which are computed when the model is compiled."""
+    waiting, seen = [value.node], set[Node]()
+    while waiting:
+        node = waiting.pop()
+        if node.constant is None and (not node.inputs or node.type in ("Parameter", "ReadValue")):
+            return False
+        if node not in seen:
+            seen.add(node)
+            waiting += [one.node for one in node.inputs if one is not None]
+    return True
+
+
+def _equation(node: Node, release: Release) -> Iterator[str]:
+    """Einsum is decomposed into products, unless an operand has an ellipsis or a label twice."""
+    if node.type != "Einsum" or release >= _EVERY:
+        return
+    equation = node.attributes.get("equation", "")
+    operands = equation.partition("->")[0].split(",")
+    if "." in equation or " " in equation or any(len(set(one)) < len(one) for one in operands):
+        yield "does not run an Einsum with blanks, an ellipsis, or a label twice in one operand"
+
+
+def _reduction(node: Node, release: Release) -> Iterator[str]:
+    """Without the reduced axes the rank of the result must be known."""
+    if not node.type.startswith("Reduce") or release >= _EVERY or node.attributes.get("keep_dims") in ("true", "1"):
+        return
+    axes = node.inputs[1] if len(node.inputs) > 1 else None
+    if axes is not None and not _is_constant(axes):
+        yield f"runs {node.type} without keep_dims only if its axes are constants"
+
+
+def _data(node: Node, data: Fact, release: Release) -> Iterator[str]:
+    type = node.type
+    if data.element is not None and data.element.name == "bf16" and type in BF16_NOT_COMPUTED and release < _BF16:
+        yield f"does not compute {type} in bf16 on a CPU"
+    if data.shape == () and any(type == name and release < until for name, until in SCALARS):
+        yield f"does not run {type} of a scalar"
+    if type == "Squeeze" and data.shape == () and len(node.inputs) > 1 and release < _EVERY:
+        yield "does not run Squeeze of a scalar along axes"
+    until = {"AvgPool": _EVERY, "ReduceMean": Release(2022, 1)}.get(type)
+    if until is not None and release < until and data.element is not None and data.element.name in ("i32", "i64"):
+        yield f"does not run {type} of {data.element}"
+
+
+def _attributes(node: Node, release: Release) -> Iterator[str]:
+    if release >= _EVERY:
+        return
+    given = node.attributes
+    if node.type == "LSTMCell" and (len(node.inputs) > 6 or given.get("weights_format", "fico") != "fico"):
+        yield "does not run an LSTMCell with peepholes or another order of gates than fico"
+    if node.type == "PriorBox" and given.get("min_max_aspect_ratios_order", "true") in ("false", "0"):
+        yield "does not run PriorBox without min_max_aspect_ratios_order"
+    if (
+        node.type == "DetectionOutput"
+        and given.get("decrease_label_id", "false") in ("true", "1")
+        and given.get("background_label_id", "0") != "0"
+    ):
+        yield "does not run DetectionOutput with both decrease_label_id and background_label_id"
+    sizes = [value for value in node.inputs[1:] if value is not None]
+    if node.type == "Interpolate" and "pillow" in given.get("mode", "") and not all(map(_is_constant, sizes)):
+        yield "runs the modes of Pillow only if sizes and axes are constants"
+    if node.type == "NonMaxSuppression" and Release(2022, 1) <= release < Release(2023, 0) and _is_old(node.version):
+        yield "does not give the outputs of NonMaxSuppression before version 5"
+
+
+def _is_old(version: str) -> bool:
+    return version in ("opset1", "opset2", "opset3", "opset4")
+
+
+def _shape(type: str, fact: Fact, release: Release) -> str | None:
+    if release < DYNAMIC_SHAPES and not is_static(fact.shape):
         return "does not run sizes that are not known before the model runs"
-    return "does not run tensors without elements" if 0 in fact.shape else None
+    if release < _EVERY and type == "ReadValue" and not is_static(fact.shape):
+        return "does not run variables whose shape is not known"
+    if release < _EVERY and fact.shape is None:
+        return "does not run tensors of unknown rank"
+    if release < NO_ELEMENTS and fact.shape is not None and 0 in fact.shape:
+        return "does not run tensors without elements"
+    return None
 
 
 def _element(node: Node, fact: Fact, release: Release) -> str | None:

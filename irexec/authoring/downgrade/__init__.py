@@ -10,6 +10,7 @@ from irexec.authoring.downgrade import (  # noqa: F401 - they fill the table
     movement,
     normalization,
     pooling,
+    spellings,
 )
 from irexec.authoring.downgrade.writing import Change, Downgraded, downgrade
 

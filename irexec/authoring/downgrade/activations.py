@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from irexec.authoring.downgrade.layer import ONE, Layer, rewrites
+from irexec.authoring.ends import constant
 from irexec.authoring.tensor import Tensor
 
 
@@ -134,7 +135,12 @@ def _bitwise_not(layer: Layer) -> Any:
     (x,), element = layer.inputs, layer.element()
     if element.kind == "boolean":
         return ONE.logical_not(x)
-    return ONE.subtract(layer.number(-1 if element.kind == "signed" else (1 << element.bits) - 1), x)
+    highest = -1 if element.kind == "signed" else (1 << element.bits) - 1
+    if element.bits >= 32:
+        return ONE.subtract(layer.number(highest), x)
+    # Arithmetic of bytes is not what the plugins of old releases compute.
+    wide = ONE.subtract(constant(highest, "i32"), ONE.convert(x, destination_type="i32"))
+    return ONE.convert(wide, destination_type=element)
 
 
 @rewrites("Identity", 16)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from irexec.analysis.portability.releases import Release
 from irexec.authoring.ends import constant
 from irexec.authoring.operations import function_name, functions
 from irexec.authoring.tensor import Tensor
@@ -44,6 +45,11 @@ class Layer:
 
     def __getitem__(self, name: str) -> Any:
         return self.attributes[name]
+
+    @property
+    def since(self) -> int:
+        """The opset of its version."""
+        return int(self.definition.since)
 
     def same(self, version: int, *inputs: Any, leave: Sequence[str] = (), **changed: Any) -> Any:
         """The outputs of an older version of the operation with the same inputs and attributes.
@@ -130,6 +136,22 @@ def rewrites(type: str, *since: int) -> Callable[[Rewrite], Rewrite]:
 
     def register(rewrite: Rewrite) -> Rewrite:
         REWRITES.update({(type, version): rewrite for version in since})
+        return rewrite
+
+    return register
+
+
+RESPELLINGS: dict[str, list[tuple[Release, Rewrite]]] = {}
+"""By type: other forms of the layer, each for releases before the one given. The function returns None for a layer that
+stays as it is."""
+
+
+def respells(until: Release, *types: str) -> Callable[[Rewrite], Rewrite]:
+    """Decorator: for releases before ``until`` the function writes layers of these types in another form."""
+
+    def register(rewrite: Rewrite) -> Rewrite:
+        for type in types:
+            RESPELLINGS.setdefault(type, []).append((until, rewrite))
         return rewrite
 
     return register

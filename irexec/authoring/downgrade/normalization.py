@@ -59,7 +59,8 @@ def _group_normalization(layer: Layer) -> Any:
 
 
 @rewrites("ScaledDotProductAttention", 13)
-def _attention(layer: Layer) -> Any:
+def attention(layer: Layer) -> Any:
+    """softmax(query @ key.T * scale + mask) @ value."""
     query, key, value, *others = layer.inputs
     mask, scale = (others[i] if len(others) > i else None for i in range(2))
     layer.refuse_unless(len(others) < 3, "a sink is one more score")

@@ -9,13 +9,18 @@ from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.collection import in_order
 from irexec.analysis.model import Model
 from irexec.analysis.portability.findings import release_findings
+from irexec.analysis.portability.plugins import DYNAMIC_SHAPES, UNIQUE_NAMES
 from irexec.analysis.portability.releases import IR_VERSIONS, OPSETS, Release, first_release, parse_release
 from irexec.analysis.shape_inference import UNKNOWN
 from irexec.analysis.validate import infer_all
-from irexec.authoring.downgrade.layer import REASONS, REWRITES, Inexact, Layer
+from irexec.authoring.downgrade.layer import REASONS, RESPELLINGS, REWRITES, Inexact, Layer
+from irexec.authoring.editing import Editing
+from irexec.authoring.folding import fold
 from irexec.authoring.tensor import Tensor
 from irexec.errors import ConversionError, OpError, UnsupportedError
 from irexec.ir import codes
+from irexec.ir.constants import constant_value
+from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.ir.names import Names
@@ -94,6 +99,8 @@ class _Writing:
 
     def __init__(self, found: Downgraded, release: Release) -> None:
         self._found, self._release = found, release
+        if release < DYNAMIC_SHAPES:
+            _fold(found.model)
         inference = infer_all(found.model)
         self._facts, self._failures = dict(inference.facts), dict(inference.failures)
 
@@ -109,6 +116,8 @@ class _Writing:
 
     def _graph(self, graph: Graph) -> None:
         before = needed(graph)
+        if self._release < UNIQUE_NAMES:
+            _give_unique_names(graph)
         for node in list(graph.nodes):
             for body in node.bodies.values():
                 self._graph(body.graph)
@@ -121,13 +130,18 @@ class _Writing:
 
     def _layer(self, graph: Graph, node: Node) -> None:
         """Replace a layer by layers that the release has; Inexact if there are none."""
-        definition = self._lacking(node)
-        if definition is None:
-            return
+        lacking = self._lacking(node)
         if node in self._failures:
-            raise Inexact(str(self._failures[node]))
+            if lacking is not None:
+                raise Inexact(str(self._failures[node]))
+            return
+        definition = lacking or resolve(node.type, node.version)
         read = frozenset(value.index for value in node.outputs if any(_readers(graph, value)))
-        values = self._replacement(node, definition, read)
+        values = self._respelled(node, definition, read)
+        if values is None and lacking is not None:
+            values = self._replacement(node, definition, read)
+        if values is None:
+            return
         made = in_order([values[index].node for index in sorted(read)], _is_of_a_graph)
         _adopt(graph, node, made)
         for index in sorted(read):
@@ -169,6 +183,20 @@ class _Writing:
         values = [tensor.value for tensor in (made if isinstance(made, tuple) else (made,))]
         return self._rewritten(values, read)
 
+    def _respelled(self, node: Node, definition: OpDef, read: frozenset[int]) -> list[Value] | None:
+        """The values of another form of the layer, which the release takes; None for a layer that stays."""
+        for until, rewrite in RESPELLINGS.get(node.type, ()):
+            if self._release < until:
+                try:
+                    made = rewrite(self._examined(node, definition, read))
+                except (Inexact, OpError):
+                    # The release may take the layer as it is.
+                    continue
+                if made is not None:
+                    values = [tensor.value for tensor in (made if isinstance(made, tuple) else (made,))]
+                    return self._rewritten(values, read)
+        return None
+
     def _examined(self, node: Node, definition: OpDef, read: frozenset[int]) -> Layer:
         sources = [value for value in node.inputs if value is not None]
         attributes = definition.ungrouped(typed_attributes(node, definition).require())
@@ -178,7 +206,10 @@ class _Writing:
         return Layer(node, definition, inputs, outputs, kept, read)
 
     def _tensor(self, value: Value) -> Tensor:
-        return Tensor(value, self._facts.get(value) or value.fact or UNKNOWN)
+        known = self._facts.get(value)
+        if known is None and value.node.constant is not None:
+            known = Fact.of(constant_value(value.node.constant), value.node.constant.element)
+        return Tensor(value, known or value.fact or UNKNOWN)
 
     def _rewritten(self, values: list[Value], read: frozenset[int]) -> list[Value]:
         """The same values, in which layers that the release lacks are replaced too."""
@@ -199,8 +230,24 @@ class _Writing:
         return values
 
 
+def _fold(model: Model) -> None:
+    """Compute what the shapes decide: plugins without dynamic shapes do not."""
+    editing = Editing(model)
+    with editing.step("fold"):
+        fold(editing)
+
+
 def _is_of_a_graph(node: Node) -> bool:
     return node.id >= 0
+
+
+def _give_unique_names(graph: Graph) -> None:
+    """Rename layers whose name another one has, inputs and outputs apart."""
+    kept = [node for node in graph.nodes if node.type in ("Parameter", "Result")]
+    names = Names(node.name for node in kept)
+    for node in graph.nodes:
+        if node not in kept:
+            node.name = names.free(node.name)
 
 
 def _readers(graph: Graph, value: Value) -> Iterator[Input]:
