@@ -39,6 +39,8 @@ EXCEPT: dict[str, str] = {
     "ConvolutionBackpropData-1-output_shape of 0": EMPTY,
     "GroupNormalization-12-two groups, with nothing along axis 0": EMPTY,
     "OneHot-*-no depth": EMPTY,
+    "DetectionOutput-*-no images": EMPTY,
+    "DetectionOutput-*-offsets that are not finite, clipped": NAN,
     "RegionYolo-1-no images": EMPTY,
     "ReorgYolo-2-no rows": EMPTY,
     "ROIAlign-3-NaN, *": NAN,
@@ -74,6 +76,8 @@ EXCEPT: dict[str, str] = {
 }
 
 REFUSED: dict[str, str] = {
+    "MulticlassNms-*nms_eta*": "ONNX's threshold does not change",
+    "DetectionOutput-*-negative threshold of overlap": "ONNX's threshold of overlaps is not negative",
     "NonMaxSuppression-*-soft*": "ONNX's NonMaxSuppression does not lower scores",
     "ROIAlign-*-max*": "ONNX's RoiAlign takes the maximum of weighted pixels, IR that of points",
     "ROIAlign-*-bf16": "ONNX's RoiAlign takes the maximum of weighted pixels, IR that of points",

@@ -20,8 +20,6 @@ TOLERANCE = 1e-4
 
 REFUSED = {
     "spectrogram": "STFT is not written",
-    "faster_rcnn": "MulticlassNms is not written",
-    "ssd": "PriorBoxClustered is not written",
 }
 
 
