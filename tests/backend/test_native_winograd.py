@@ -10,6 +10,7 @@ import pytest
 from irexec.backend.chain import Chain
 from irexec.backend.kernel import Order, Task
 from irexec.backend.native import winograd
+from irexec.backend.native.calls import loaded
 from irexec.backend.native.winograd import NativeWinograd
 from irexec.native.library import library
 from irexec.schema.registry import resolve
@@ -69,7 +70,7 @@ def test_results(
             )
             for threads in (1, 2)
         )
-        assert len(one) == 3
+        assert len(one) == (3 if loaded().vector >= 8 else 2)
         for name, result in one.items():
             np.testing.assert_allclose(result, expected, rtol=0, atol=2e-5 * np.abs(expected).max(), err_msg=name)
             np.testing.assert_array_equal(result, two[name])

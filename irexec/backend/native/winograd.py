@@ -26,6 +26,8 @@ from irexec.backend.registry import kernels
 
 # Bytes of points and products of a part: most of a second-level cache, or more where weights are read for every part.
 _PART, _MANY_PART, _MANY = 1 << 20, 3 << 20, 192
+# Vectors of so many floats have products and sums with one rounding. With two the error of m = 6 is over 1e-5.
+_FUSED = 8
 # Nanoseconds of a multiplication of vectors in a transform, and to read and write a vector of a point.
 _MULTIPLY, _MOVE = 0.25, 0.9
 
@@ -175,6 +177,6 @@ def convolution(task: Task) -> Iterator[Candidate]:
         return
     reordered = 0.0 if is_channels_last(task.output_orders[0]) else 0.4 * g.images * g.outputs * g.pixels
     for tile in winograd.TILES:
-        if winograd.suits(g, tile):
+        if winograd.suits(g, tile) and (tile < 6 or loaded().vector >= _FUSED):
             tiles = Tiles(g, tile)
             yield Candidate(tiles.cost + reordered, functools.partial(NativeWinograd, task, tiles))
