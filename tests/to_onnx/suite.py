@@ -120,7 +120,7 @@ def _compare(test: Test, result: np.ndarray, expected: np.ndarray, value: Any) -
     wide = np.bool_ if expected.dtype == np.bool_ else np.float64
     # The error of a sum depends on the size of its terms.
     atol = max(
-        test.atol, 1e-7, 1e-6 * float(np.abs(expected.astype(np.float64)).max(initial=0)) if "dft" in test.name else 0
+        test.atol, 1e-7, 1e-6 * float(np.abs(expected.astype(np.float64)).max(initial=0)) if "ft" in test.name else 0
     )
     np.testing.assert_allclose(result.astype(wide), expected.astype(wide), rtol=rtol, atol=atol)
 
