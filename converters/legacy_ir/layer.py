@@ -184,6 +184,10 @@ class Layer:
         blob = self._blob(tag)
         return blob.size * 8 // self._blob_element(blob).bits
 
+    def blob_size(self, tag: str) -> int:
+        """Number of bytes of a blob; raises OpError if there is none."""
+        return self._blob(tag).size
+
     def blob(self, tag: str, shape: Sequence[int] | None = None) -> Value:
         """A blob as a constant in the type in which it is computed.
 

@@ -181,6 +181,9 @@ for _type, (_operation, _version) in _FUNCTIONS.items():
     translates(_type)(_function(_operation, _version))
 
 
+translates("Logistic")(_function("Sigmoid", 1))
+
+
 @translates("Swish")
 def swish(layer: Layer, data: Value, *, alpha: float = 1.0) -> Value:
     """x * sigmoid(alpha * x)."""

@@ -45,7 +45,10 @@ def norm(
 def normalize(
     layer: Layer, data: Value, *, across_spatial: bool = False, channel_shared: bool = False, eps: float = 1e-10
 ) -> Value:
-    """x * weights / sqrt(sum of squares + eps), over channels or over all axes but the first."""
+    """x * weights / sqrt(sum of squares + eps), over channels or over all axes but the first.
+
+    With ``channel_shared`` the first weight counts.
+    """
     data = layer.f32(data)
     if eps >= _LARGE_EPS:
         layer.note(
@@ -54,7 +57,13 @@ def normalize(
         )
     axes = list(range(1, layer.rank(data))) if across_spatial else [1]
     scaled = layer.emit("NormalizeL2", data, layer.constant(axes, I64), version=1, eps=eps, eps_mode="add")
-    return layer.emit("Multiply", scaled, by_channel(layer, "weights", None, data), version=1)
+    weights = None
+    if channel_shared and layer.blob_count("weights") > 1:
+        ends = [layer.constant([end], I64) for end in (0, 1)]
+        weights = layer.emit(
+            "StridedSlice", layer.blob("weights"), *ends, version=1, begin_mask=(0,), end_mask=(0,)
+        )  # fmt: skip
+    return layer.emit("Multiply", scaled, by_channel(layer, "weights", weights, data), version=1)
 
 
 @translates("MVN")

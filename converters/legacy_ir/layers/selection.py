@@ -13,6 +13,14 @@ from irexec.errors import check
 from irexec.ir.graph import Value
 
 
+@translates("GatherTree")
+def gather_tree(layer: Layer, steps: Value, parents: Value, lengths: Value, end: Value) -> Value:
+    """The beams of a search, followed back from the last step; all numbers are of one type."""
+    kind = layer.kind(steps)
+    numbers = [layer.cast(value, kind) for value in (parents, layer.reshaped(lengths, (layer.shape(steps)[1],)))]
+    return layer.emit("GatherTree", steps, *numbers, layer.reshaped(layer.cast(end, kind), ()), version=1)
+
+
 @translates("Gather")
 def gather(layer: Layer, data: Value, indices: Value, *, axis: int = 0) -> Value:
     """Slices of the data along an axis; zeros for every index outside of it, also a negative one."""

@@ -48,6 +48,7 @@ ROWS: list[Row] = [
     *(row(type, "Activation", [X], values, {"type": type} | more) for type, more, values in _ACTIVATIONS),
     row("factors of inputs of other sizes", "Eltwise", [X, Y[:, :, :1]], X + Y[:, :, :1],
         {"operation": "sum", "coeff": "2.0,3.0"}),
+    row("other name of Sigmoid", "Logistic", [X], _sigmoid(X)),
     row("alpha", "Swish", [X], X * _sigmoid(0.5 * X), {"alpha": 0.5}),
     row("acosh", "Acosh", [POSITIVE], np.arccosh(POSITIVE)),
     row("atanh", "Atanh", [INSIDE], np.arctanh(INSIDE)),

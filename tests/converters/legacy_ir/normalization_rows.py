@@ -63,6 +63,8 @@ ROWS: list[Row] = [
         {"across_spatial": 0, "channel_shared": 0, "eps": 1e-10}, blobs={"weights": C}),
     row("over all", "Normalize", [X], C[0] * X / np.sqrt((X * X).sum((1, 2, 3), keepdims=True) + 1e-10),
         {"across_spatial": 1, "channel_shared": 1, "eps": 1e-10}, blobs={"weights": C[:1]}),
+    row("the first weight counts", "Normalize", [X], C[0] * X / np.sqrt((X * X).sum(1, keepdims=True)),
+        {"across_spatial": 0, "channel_shared": 1, "eps": 1e-10}, blobs={"weights": C}),
     row("eps in the root", "MVN", [X], SPREAD, {"eps": 0.1, "across_channels": 0, "normalize_variance": 1}),
     row("over channels too", "MVN", [X], ALL, {"across_channels": 1, "normalize_variance": 1, "eps": 1e-9}),
     row("mean alone", "MVN", [X], X - X.mean((2, 3), keepdims=True), {"normalize_variance": 0}),

@@ -29,6 +29,17 @@ def gather(net: Network) -> None:
     net.layer("Gather", [net.input(values(net, shape)), net.input(indices)], [out], data)
 
 
+@generates("GatherTree", versions=RECENT)
+def gather_tree(net: Network) -> None:
+    steps, batch, beams = size(net, 2, 5), size(net, 1, 3), size(net, 1, 4)
+    shape = (steps, batch, beams)
+    ids = net.rng.integers(0, 9, shape).astype(np.float32)
+    parents = net.rng.integers(0, beams, shape).astype(np.float32)
+    lengths = net.rng.integers(1, steps + 1, batch).astype(np.float32)
+    inputs = [net.input(array) for array in (ids, parents, lengths, np.array([9], np.float32))]
+    net.layer("GatherTree", inputs, [shape])
+
+
 @generates("ArgMax", versions=(3, 4, 5, 6, 7))
 def arg_max(net: Network) -> None:
     shape = shape_of(net, 4, 1, 4)
