@@ -15,7 +15,5 @@ def test_i64_in_four_bytes() -> None:
     blobs = {"custom": np.array([2, 0], np.int32)}
     indices = file.layer("Const", "indices", (), [(2,)], blobs=blobs, precision="I64", precisions=["I64"])
     file.layer("Gather", "y", [(data, 0, x.shape), (indices, 0, (2,))], [(2, 4)], {"axis": 0})
-    found = irexec.infer(
-        irexec.read_model(file.text, file.data), {"x": x}
-    )
+    found = irexec.infer(irexec.read_model(file.text, file.data), {"x": x})
     np.testing.assert_array_equal(found["y"], x[[2, 0]])
