@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 
@@ -17,78 +15,18 @@ from irexec.ir.integers import integers
 from irexec.reference.detection import Edges, cell_centres, grid_of_boxes
 from irexec.schema.attributes import Floats
 from irexec.schema.inputs import IntegerTensor, Rank
+from irexec.schema.prior_box import (
+    PriorBox8Attributes,
+    PriorBoxAttributes,
+    PriorBoxClusteredAttributes,
+    centred_boxes,
+    fixed_boxes,
+    ratios_of,
+)
 from irexec.schema.registry import op
 
 # Height and width.
 Sizes = Annotated[IntegerTensor, Rank(1)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PriorBoxAttributes:
-    """Attributes of version 1."""
-
-    min_size: Floats = ()
-    max_size: Floats = ()
-    aspect_ratio: Floats = ()
-    flip: bool = False
-    clip: bool = False
-    step: float = 0.0
-    offset: float
-    variance: Floats = ()
-    scale_all_sizes: bool = True
-    fixed_ratio: Floats = ()
-    fixed_size: Floats = ()
-    density: Floats = ()
-
-    @property
-    def max_first(self) -> bool:
-        """Whether the box of sqrt(min * max) stands before those of the ratios."""
-        return True
-
-
-@dataclass(frozen=True, kw_only=True)
-class PriorBox8Attributes(PriorBoxAttributes):
-    """Attributes of version 8."""
-
-    min_max_aspect_ratios_order: bool = True
-
-    @property
-    def max_first(self) -> bool:
-        """Whether the box of sqrt(min * max) stands before those of the ratios."""
-        return self.min_max_aspect_ratios_order
-
-
-@dataclass(frozen=True, kw_only=True)
-class PriorBoxClusteredAttributes:
-    """Attributes of PriorBoxClustered."""
-
-    width: Floats = (1.0,)
-    height: Floats = (1.0,)
-    clip: bool = True
-    step: float = 0.0
-    step_w: float = 0.0
-    step_h: float = 0.0
-    offset: float
-    variance: Floats = ()
-
-
-class CellBox(NamedTuple):
-    """A box of every cell, in pixels.
-
-    Attributes:
-        back, forward: subtracted from the centre of the cell, then added to it, along both axes.
-        column, row: added to the centre, along x and y.
-        half_width, half_height: of the box.
-        clipped: whether it is clipped at the borders of the image.
-    """
-
-    back: float
-    forward: float
-    column: float
-    row: float
-    half_width: float
-    half_height: float
-    clipped: bool
 
 
 # Further attributes that Model Optimizer wrote, from Caffe and older versions of IR.
@@ -120,46 +58,6 @@ def prior_box_8(output_size: Sizes, image_size: Sizes, *, attributes: PriorBox8A
     return _prior_box(output_size, image_size, attributes)
 
 
-def _ratios(aspect_ratio: Sequence[float], flip: bool) -> list[np.float32]:
-    """1 and the other ratios without repetition, each followed by its inverse with ``flip``."""
-    found = [np.float32(1)]
-    for ratio in map(np.float32, aspect_ratio):
-        if all(abs(float(ratio - other)) >= 1e-6 for other in found):
-            found += [ratio, 1 / ratio] if flip else [ratio]
-    return found
-
-
-def _fixed_boxes(attributes: PriorBoxAttributes) -> list[CellBox]:
-    """The boxes of fixed sizes; a size, half of it and a shift are truncated, as in the reference. The plugin halves
-    exactly."""
-    half = np.float32(0.5)
-    boxes: list[CellBox] = []
-    for size, density in zip(map(np.float32, attributes.fixed_size), map(int, attributes.density), strict=False):
-        whole, shift = int(size), int(size / np.float32(density))
-        ratios = attributes.fixed_ratio or _ratios(attributes.aspect_ratio, attributes.flip)[1:]
-        roots = [np.sqrt(np.float32(ratio)) for ratio in ratios]
-        shapes = [(float(size * half * root), float(size * half / root)) for root in roots]
-        if not attributes.fixed_ratio:
-            shapes.insert(0, (whole / 2, whole / 2))
-        shifts = [(column * shift, row * shift) for row in range(density) for column in range(density)]
-        boxes += [CellBox(whole // 2, shift / 2, *moved, *shape, True) for shape in shapes for moved in shifts]
-    return boxes
-
-
-def _centred_boxes(min_sizes: Sequence[float], attributes: PriorBoxAttributes) -> list[CellBox]:
-    """The boxes of ``min_sizes``, in pixels, in the centre of the cell."""
-    half, shapes, scale_all = np.float32(0.5), [], attributes.scale_all_sizes
-    ratios = _ratios(attributes.aspect_ratio, attributes.flip)[1:]
-    for i, size in enumerate(map(np.float32, min_sizes)):
-        larger = [np.sqrt(size * np.float32(maximum)) * half for maximum in attributes.max_size[i : i + 1] if scale_all]
-        with_ratios = scale_all or i == len(min_sizes) - 1
-        side = (size if scale_all else np.float32(min_sizes[0])) * half
-        squares = [(side, side) for side in larger]
-        others = [(side * np.sqrt(ratio), side / np.sqrt(ratio)) for ratio in ratios if with_ratios]
-        shapes += [(size * half, size * half), *(squares + others if attributes.max_first else others + squares)]
-    return [CellBox(0, 0, 0, 0, float(width), float(height), False) for width, height in shapes]
-
-
 def _prior_box(output_size: np.ndarray, image_size: np.ndarray, attributes: PriorBoxAttributes) -> np.ndarray:
     grid, image = integers(output_size, "output_size"), image_size.astype(np.float32)
     if 0 in grid:
@@ -169,7 +67,7 @@ def _prior_box(output_size: np.ndarray, image_size: np.ndarray, attributes: Prio
         if not attributes.scale_all_sizes:
             step = image[0] / np.float32(grid[0]) if attributes.step == -1 else step * image[0]
             min_sizes = [np.float32(size) * image[0] for size in min_sizes]
-        boxes = np.array(_fixed_boxes(attributes) + _centred_boxes(min_sizes, attributes), np.float32).reshape(-1, 7)
+        boxes = np.array(fixed_boxes(attributes) + centred_boxes(min_sizes, attributes), np.float32).reshape(-1, 7)
         if not len(boxes):
             return np.empty((2, 0), np.float32)
         steps = [step if step else size / np.float32(count) for size, count in zip(image, grid, strict=True)]
@@ -197,7 +95,7 @@ def _box_count(attributes: PriorBoxAttributes) -> int:
     """The number of boxes of a cell as OpenVINO counts them; OpError if it makes another number."""
     _check_values(attributes)
     sizes, fixed_ratios = len(attributes.min_size), len(attributes.fixed_ratio)
-    ratios = len(_ratios(attributes.aspect_ratio, attributes.flip))
+    ratios = len(ratios_of(attributes.aspect_ratio, attributes.flip))
     squares = [int(value) ** 2 for value in attributes.density]
     made = sum(squares) * (fixed_ratios or ratios) if attributes.fixed_size else 0
     if attributes.scale_all_sizes:

@@ -39,6 +39,8 @@ EXCEPT: dict[str, str] = {
     "ConvolutionBackpropData-1-output_shape of 0": EMPTY,
     "GroupNormalization-12-two groups, with nothing along axis 0": EMPTY,
     "OneHot-*-no depth": EMPTY,
+    "SegmentMax-16-nothing in none": EMPTY,
+    "SegmentMax-16-NaN is passed over": NAN,
     "DetectionOutput-*-no images": EMPTY,
     "DetectionOutput-*-offsets that are not finite, clipped": NAN,
     "RegionYolo-1-no images": EMPTY,
@@ -76,6 +78,7 @@ EXCEPT: dict[str, str] = {
 }
 
 REFUSED: dict[str, str] = {
+    "PriorBox-*-no sizes": "there are no boxes",
     "MulticlassNms-*nms_eta*": "ONNX's threshold does not change",
     "DetectionOutput-*-negative threshold of overlap": "ONNX's threshold of overlaps is not negative",
     "NonMaxSuppression-*-soft*": "ONNX's NonMaxSuppression does not lower scores",
