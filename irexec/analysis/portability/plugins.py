@@ -51,7 +51,9 @@ CONSTANT_INPUTS: tuple[tuple[str, tuple[int, ...], Release, Release], ...] = (
     ("MVN", (1,), _FIRST, Release(2022, 1)), ("Gather", (2,), Release(2022, 1), _EVERY),
     ("LSTMCell", (3, 4, 5), _FIRST, Release(2023, 0)), ("GRUCell", (2, 3, 4), _FIRST, Release(2023, 0)),
     ("RNNCell", (2, 3, 4), _FIRST, Release(2023, 0)), ("Squeeze", (1,), _FIRST, _EVERY),
-    ("Unsqueeze", (1,), _FIRST, _EVERY),
+    ("Unsqueeze", (1,), _FIRST, _EVERY), ("Unique", (1,), _FIRST, _EVERY),
+    ("SpaceToBatch", (1, 2, 3), _FIRST, Release(2023, 0)), ("BatchToSpace", (1, 2, 3), _FIRST, Release(2023, 0)),
+    ("ReduceLogicalAnd", (1,), _FIRST, _EVERY), ("ReduceLogicalOr", (1,), _FIRST, _EVERY),
     ("StridedSlice", (1, 2, 3), _FIRST, Release(2022, 1)),
     *((f"Reduce{kind}", (1,), _FIRST, Release(2022, 1)) for kind in _REDUCED),
     *((f"{kind}DFT", (1, 2), _FIRST, _EVERY) for kind in ("", "I", "R", "IR")),
@@ -156,6 +158,8 @@ def _attributes(node: Node, release: Release) -> Iterator[str]:
         and given.get("background_label_id", "0") != "0"
     ):
         yield "does not run DetectionOutput with both decrease_label_id and background_label_id"
+    if node.type == "GenerateProposals" and given.get("nms_eta", "1") not in ("1", "1.0"):
+        yield "reads GenerateProposals only with an nms_eta of 1"
     sizes = [value for value in node.inputs[1:] if value is not None]
     if node.type == "Interpolate" and "pillow" in given.get("mode", "") and not all(map(_is_constant, sizes)):
         yield "runs the modes of Pillow only if sizes and axes are constants"
