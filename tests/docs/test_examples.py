@@ -69,7 +69,7 @@ def test_shell_lines(page: str, line: str) -> None:
     for part in line.split("&&"):
         name, *words = part.split()
         assert name in (
-            "eval",
+            "eval", "export",
             "pip",
             "python",
             "pytest",
