@@ -108,9 +108,9 @@ class OnnxGraph:
                 kept.append(node)
                 needed.update(_read_by(node))
         self._graph.node.extend(reversed(kept))
-        unused = [tensor for tensor in self._graph.initializer if tensor.name not in needed]
-        for tensor in unused:
-            self._graph.initializer.remove(tensor)
+        for i in reversed(range(len(self._graph.initializer))):
+            if self._graph.initializer[i].name not in needed:
+                del self._graph.initializer[i]
         return self._graph
 
 

@@ -64,7 +64,7 @@ def test_errors_are_documents_too(arguments: list[object], code: int, kind: str,
 
 def test_files_of_another_kind_are_named_for_what_they_are(capsys: Capture, tmp_path: Path) -> None:
     assert "is an ONNX model: it has no .bin" in stderr(capsys, "inspect", DIGITS / "classifier.onnx", "--no-mmap")
-    assert "probably an IR, which needs no conversion" in stderr(capsys, "convert", DIGITS / "classifier.xml", code=3)
+    assert "exists: -o names another file to write" in stderr(capsys, "convert", DIGITS / "classifier.xml")
     err = stderr(capsys, "infer", DIGITS / "classifier.xml", "-i", DIGITS / "labels.txt", code=3)
     assert (
         "not a readable .npy, .npz or image (.png, .jpg, .jpeg, .bmp, .gif, .webp, .tif, .tiff, .ppm, .pgm, .pbm): it starts with b'zero"

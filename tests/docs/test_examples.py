@@ -69,7 +69,8 @@ def test_shell_lines(page: str, line: str) -> None:
     for part in line.split("&&"):
         name, *words = part.split()
         assert name in (
-            "eval", "export",
+            "eval",
+            "export",
             "pip",
             "python",
             "pytest",

@@ -182,11 +182,11 @@ def adaptive_max_pool(
     sizes, outs = known_sizes(data.shape, 2), output_shape.require_ints("output_shape")
     check(sizes is not None, "the sizes of the data are not known")
     assert sizes is not None
-    windows, places = _window_indices(sizes, outs)
+    places = _window_indices(sizes, outs)
     shape = data.require_shape("the data")
     lead = [0, 0]
     flat = ctx.emit("Reshape", data, ctx.ints(*lead, math.prod(sizes))) if shape else data
-    gathered = ctx.emit("Gather", flat, ctx.constant(windows), axis=2)
+    gathered = ctx.emit("Gather", flat, ctx.constant(places), axis=2)
     values = ctx.emit("Reshape", ctx.reduce("ReduceMax", gathered, [3]), ctx.ints(*lead, *outs))
     if not ctx.is_used(1):
         return values, None
@@ -197,7 +197,7 @@ def adaptive_max_pool(
     return values, ctx.emit("Reshape", indices, ctx.ints(*lead, *outs))
 
 
-def _window_indices(sizes: Sequence[int], outs: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+def _window_indices(sizes: Sequence[int], outs: Sequence[int]) -> np.ndarray:
     """The flattened positions of each window, filled up with its first one: [windows, longest]."""
     grids = [_parts(size, out) for size, out in zip(sizes, outs, strict=True)]
     found = []
@@ -206,5 +206,4 @@ def _window_indices(sizes: Sequence[int], outs: Sequence[int]) -> tuple[np.ndarr
         found.append(np.ravel_multi_index(np.meshgrid(*ranges, indexing="ij"), sizes).ravel())
     longest = max((len(window) for window in found), default=1)
     filled = [np.concatenate([window, np.full(longest - len(window), window[0])]) for window in found]
-    table = np.array(filled, np.int64).reshape(-1, longest)
-    return table, table
+    return np.array(filled, np.int64).reshape(-1, longest)

@@ -26,11 +26,7 @@ def convolution(
 ) -> Value:
     """Weights [O, I/group, (Z,) Y, X], groups outermost."""
     data = layer.f32(data)
-    shape = layer.shape(data)
-    check(len(shape) in (3, 4, 5), f"the input has rank {len(shape)}, expected 3 to 5")
-    check(
-        shape[1] % group == 0 and output % group == 0, f"{group} groups do not divide {shape[1]} and {output} channels"
-    )
+    shape = _images(layer, data, output, group)
     given = windows(layer, len(shape) - 2)
     grouped = (group, output // group) if group > 1 else (output,)
     matrix = filters(layer, weights, (*grouped, shape[1] // group, *given.kernel))
@@ -51,11 +47,7 @@ def deconvolution(
 ) -> Value:
     """Weights [I, O/group, (Z,) Y, X], groups outermost; the sizes of the output are those that are declared."""
     data = layer.f32(data)
-    shape = layer.shape(data)
-    check(len(shape) in (3, 4, 5), f"the input has rank {len(shape)}, expected 3 to 5")
-    check(
-        shape[1] % group == 0 and output % group == 0, f"{group} groups do not divide {shape[1]} and {output} channels"
-    )
+    shape = _images(layer, data, output, group)
     given = windows(layer, len(shape) - 2)
     grouped = (group, shape[1] // group) if group > 1 else (shape[1],)
     matrix = filters(layer, weights, (*grouped, output // group, *given.kernel))
@@ -65,6 +57,16 @@ def deconvolution(
     type = "GroupConvolutionBackpropData" if group > 1 else "ConvolutionBackpropData"
     product = layer.emit(type, data, matrix, version=1, **given.explicit | pads)
     return with_biases(layer, product, biases, output)
+
+
+def _images(layer: Layer, data: Value, output: int, group: int) -> tuple[int, ...]:
+    """The shape of the data, whose channels and those of the output are of so many groups."""
+    shape = layer.shape(data)
+    check(len(shape) in (3, 4, 5), f"the input has rank {len(shape)}, expected 3 to 5")
+    check(
+        shape[1] % group == 0 and output % group == 0, f"{group} groups do not divide {shape[1]} and {output} channels"
+    )
+    return shape
 
 
 def _transposed_pads(given: Windows, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> dict[str, tuple[int, ...]]:

@@ -135,6 +135,8 @@ class _Writing:
             if lacking is not None:
                 raise Inexact(str(self._failures[node]))
             return
+        if lacking is None and node.type not in RESPELLINGS:
+            return
         definition = lacking or resolve(node.type, node.version)
         read = frozenset(value.index for value in node.outputs if any(_readers(graph, value)))
         values = self._respelled(node, definition, read)
