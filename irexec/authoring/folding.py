@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -27,8 +28,7 @@ def fold(editing: Editing) -> None:
     computed = constant_layers(editing.model)
     values = [value for value in _frontier(editing, computed) if _is_small(editing, value, computed)]
     _replace_all(editing, values, Evaluation(editing).array)
-    known = [value for value in _known(editing) if editing.facts[value].known is not None]
-    _replace_all(editing, known, lambda value: np.asarray(editing.facts[value].known))
+    _replace_all(editing, _known(editing), lambda value: np.asarray(editing.facts[value].known))
 
 
 def decompress(editing: Editing) -> None:
@@ -47,12 +47,18 @@ def _frontier(editing: Editing, computed: set[Node]) -> list[Value]:
 
 def _known(editing: Editing) -> list[Value]:
     """Values known from shape inference, and read by layers whose outputs are not known."""
+    folds = functools.cache(functools.partial(_is_known, editing))
     found: dict[Value, None] = {}
     for node in editing.model.nodes:
-        if node.outputs and all(editing.facts[value].known is not None for value in node.outputs):
+        if node.outputs and all(folds(value) for value in node.outputs):
             continue
-        found |= dict.fromkeys(value for value in node.inputs if value is not None and _may_fold(value.node))
+        read = (value for value in node.inputs if value is not None and _may_fold(value.node))
+        found |= dict.fromkeys(value for value in read if folds(value))
     return list(found)
+
+
+def _is_known(editing: Editing, value: Value) -> bool:
+    return editing.facts[value].known is not None and not _reads_compressed(editing, value)
 
 
 def _may_fold(node: Node) -> bool:
@@ -66,6 +72,23 @@ def _is_compressed(editing: Editing, value: Value, computed: set[Node]) -> bool:
         return False
     held = [node.constant for node in leaves(value, computed)]
     return any(c is not None and c.element.bits < element.bits for c in held)
+
+
+def _reads_compressed(editing: Editing, value: Value) -> bool:
+    """Whether floats are computed from weights of fewer bits: in f16 they would be rounded on the way."""
+    element = editing.facts[value].element
+    if element is None or not element.is_float:
+        return False
+    waiting, seen = [value.node], {value.node}
+    while waiting:
+        node = waiting.pop()
+        if node.constant is not None and node.constant.element.bits < element.bits:
+            return True
+        # Of what it reads ShapeOf gives the sizes alone.
+        sources = [] if node.type == "ShapeOf" else [source.node for source in node.inputs if source is not None]
+        waiting += [source for source in sources if source not in seen]
+        seen.update(sources)
+    return False
 
 
 def _is_small(editing: Editing, value: Value, computed: set[Node]) -> bool:

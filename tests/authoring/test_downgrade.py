@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from irexec import Model
+from irexec import Model, opset
 from irexec.analysis.builder import Builder
 from irexec.analysis.portability.releases import OPSETS, Release, first_release
 from irexec.authoring.downgrade import downgrade
@@ -205,3 +205,19 @@ def test_an_input_that_is_an_output_is_verified() -> None:
     model = builder.model()
     written = downgrade(model, "2021.4").model
     assert verify_rewriting(model, written, seed=0, rtol=1e-3, atol=1e-4).agrees
+
+
+def test_compressed_weights_that_shapes_choose_are_not_rounded_to_f16() -> None:
+    """A row of a table that is decompressed in f16: as a constant of f16 it would be rounded."""
+    table = np.arange(-3, 3, dtype=np.int8).reshape(6, 1) * np.array([[7, 11, 13, 17]], np.int8)
+    scale = np.float16(0.0123)
+    x = opset.parameter([1, 4], "f32", name="x")
+    weights = opset.multiply(opset.convert(opset.constant(table), destination_type="f16"), opset.constant(scale))
+    row = opset.gather(opset.convert(weights, destination_type="f32"), opset.gather(opset.shape_of(x), [0], 0), 0)
+    model = Model([opset.result(opset.add(x, row), name="r")], [x])
+
+    found = downgrade(model, "2021.4").require().model
+    ones = np.ones((1, 4), np.float32)
+    expected = ones + table[1].astype(np.float32) * np.float32(scale)
+    assert (expected != ones + (table[1] * scale).astype(np.float32)).any()
+    np.testing.assert_array_equal(_results(found, [ones])[0], expected)
