@@ -21,6 +21,7 @@ from irexec.io.annotations import rt_info
 from irexec.ir.dims import Dim, PartialShape
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node
+from irexec.ir.writable import refuse_damage
 from irexec.records import Record
 
 _TENSOR_NAMES = "irexec.tensor_names"
@@ -73,9 +74,10 @@ def export(model: Model, opset: int | None = None, strict: bool = False) -> Expo
     Raises:
         ExportError: layers cannot be written; the error lists all of them.
         ConversionError: the opset is not one that is written, or the type of an input or output is not known.
-        ModelError: the graph has a cycle.
+        ModelError: the model is damaged, or the graph has a cycle.
     """
     chosen = checked_opset(opset)
+    refuse_damage(model)
     if model.version == version_10.VERSION:
         model = model.clone()
         version_10.adapt(model)

@@ -73,6 +73,8 @@ def convert(
     if _writes_onnx(model, output):
         named = shapes_by_name(shapes, "--input")
         return write_onnx(model, onnx_target(model, output), named, strict, to_onnx, verification, as_json)
+    if is_ir(model) and output is not None:
+        raise click.UsageError(f"-o {output}: MODEL is an IR, which is written as an .onnx, or with --for as an .xml")
     refuse_options_of_onnx()
     target = _target(model, output)
     converters = require_converters()

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from irexec.errors import ModelError
 from irexec.ir import codes
 from irexec.ir.constants import BytesInMemory
 from irexec.ir.findings import Finding, in_model
@@ -31,6 +32,14 @@ def damage(model: ModelGraph, *, edges: bool = True) -> Iterator[Finding]:
             reported, inside = {(problem.code, problem.layer_id) for problem in found}, set(graph.nodes)
             missing = (finding for node in graph.nodes for finding in _of_edges(node, inside))
             yield from (finding for finding in missing if (finding.code, finding.layer_id) not in reported)
+
+
+def refuse_damage(model: ModelGraph, *, edges: bool = True) -> None:
+    """Raise ModelError with the first finding of ``damage``, and the number of the others."""
+    errors = list(damage(model, edges=edges))
+    if errors:
+        more = f" (and {len(errors) - 1} more, see validate)" if len(errors) > 1 else ""
+        raise ModelError(f"{errors[0].at(str(model.path or 'the model'))}: {errors[0].message}{more}")
 
 
 def unwritable(model: ModelGraph) -> Iterator[Finding]:

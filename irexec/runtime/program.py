@@ -21,12 +21,12 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.compile.plan import Compilation, plan
 from irexec.compile.steps import Plan
 from irexec.dtypes.elements import Element
-from irexec.errors import InputError, ModelError, NodeError, OpError
+from irexec.errors import InputError, NodeError, OpError
 from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
 from irexec.ir.find import find_value
 from irexec.ir.graph import Value
-from irexec.ir.writable import damage
+from irexec.ir.writable import refuse_damage
 from irexec.native.library import description
 from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas
@@ -80,7 +80,8 @@ class Program:
         check_model(model)
         check_precision(precision)
         refuse_execution_graph(model)
-        _refuse_damage(model, tolerant=tolerant)
+        # A layer without an edge may be one that cannot run.
+        refuse_damage(model, edges=not tolerant)
         self.model, self._copies = _snapshot(model)
         self.threads, self.optimize, self.precision, self.tolerant = (
             thread_count(threads),
@@ -229,18 +230,6 @@ def _snapshot(model: ir.ModelGraph) -> tuple[Model, dict[Value, Value]]:
         version_10.adapt(copied)
     values |= {value: value for node in copied.nodes for value in node.outputs}
     return copied, values
-
-
-def _refuse_damage(model: ir.ModelGraph, *, tolerant: bool) -> None:
-    """Raise ModelError if no runnable graph is left.
-
-    A layer without an edge may be one that cannot run.
-    """
-    errors = list(damage(model, edges=not tolerant))
-    if not errors:
-        return
-    more = f" (and {len(errors) - 1} more, see validate)" if len(errors) > 1 else ""
-    raise ModelError(f"{errors[0].at(str(model.path or 'the model'))}: {errors[0].message}{more}")
 
 
 def _fact(inference: Inference, port: Port) -> Fact:

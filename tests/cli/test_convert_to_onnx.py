@@ -135,3 +135,16 @@ def test_shapes_of_inputs(tmp_path: Path, capsys: Capture) -> None:
     _convert(capsys, path, "-o", tmp_path / "m.onnx", "--input", "x[?,3]", "--verify")
     shape = onnx.load(tmp_path / "m.onnx").graph.output[0].type.tensor_type.shape
     assert [dim.dim_param or dim.dim_value for dim in shape.dim] == ["x.0", 3]
+
+
+def test_a_damaged_model_is_refused_with_its_place(capsys: Capture, tmp_path: Path) -> None:
+    for arguments in (["-o", tmp_path / "m.onnx"], ["-o", tmp_path / "m.xml", "--for", "2021.4"]):
+        _, err = _convert(capsys, DIGITS / "damaged.xml", *arguments, code=3)
+        assert "damaged.xml, line 353: an edge from layer 1 goes to layer 999, which does not exist" in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_ir_is_not_written_as_something_else(capsys: Capture, tmp_path: Path) -> None:
+    _, err = _convert(capsys, CLASSIFIER, "-o", tmp_path / "m.tflite", code=2)
+    assert "MODEL is an IR, which is written as an .onnx, or with --for as an .xml" in err
+    assert not list(tmp_path.iterdir())

@@ -25,6 +25,7 @@ from irexec.ir.findings import Finding
 from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.ir.names import Names
 from irexec.ir.order import needed
+from irexec.ir.writable import refuse_damage
 from irexec.records import Record
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import opset_number, resolve
@@ -82,8 +83,10 @@ def downgrade(model: Model, release: str) -> Downgraded:
 
     Raises:
         InputError: there is no such release.
+        ModelError: the model is damaged.
     """
     target = parse_release(release)
+    refuse_damage(model)
     found = Downgraded(model.clone(), str(target))
     _Writing(found, target).run()
     return found
