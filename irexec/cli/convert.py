@@ -73,7 +73,7 @@ def convert(
     if _writes_onnx(model, output):
         named = shapes_by_name(shapes, "--input")
         return write_onnx(model, onnx_target(model, output), named, strict, to_onnx, verification, as_json)
-    if is_ir(model) and output is not None:
+    if output is not None and _has_ir(model):
         raise click.UsageError(f"-o {output}: MODEL is an IR, which is written as an .onnx, or with --for as an .xml")
     refuse_options_of_onnx()
     target = _target(model, output)
@@ -110,7 +110,12 @@ def _writes_onnx(model: str, output: str | None) -> bool:
     """Whether the output is an .onnx: it has that name, or none, and MODEL is an IR."""
     if output is not None:
         return output.lower().endswith(".onnx")
-    return model.lower().endswith(".xml") and Path(model).is_file() and _may_be_ir(Path(model))
+    return _has_ir(model)
+
+
+def _has_ir(model: str) -> bool:
+    """Whether MODEL is an IR by its name and by what it contains."""
+    return is_ir(model) and Path(model).is_file() and _may_be_ir(Path(model))
 
 
 def _converted(
