@@ -75,7 +75,7 @@ def _is_compressed(editing: Editing, value: Value, computed: set[Node]) -> bool:
 
 
 def _reads_compressed(editing: Editing, value: Value) -> bool:
-    """Whether floats are computed from weights of fewer bits: in f16 they would be rounded on the way."""
+    """Whether a value of floats is computed from weights of fewer bits: in f16 it would be rounded on the way."""
     element = editing.facts[value].element
     if element is None or not element.is_float:
         return False
@@ -84,7 +84,7 @@ def _reads_compressed(editing: Editing, value: Value) -> bool:
         node = waiting.pop()
         if node.constant is not None and node.constant.element.bits < element.bits:
             return True
-        # Of what it reads ShapeOf gives the sizes alone.
+        # ShapeOf reads the sizes alone.
         sources = [] if node.type == "ShapeOf" else [source.node for source in node.inputs if source is not None]
         waiting += [source for source in sources if source not in seen]
         seen.update(sources)
