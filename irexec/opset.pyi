@@ -2370,7 +2370,7 @@ class Opset4(Opset3):
         Interpolate-4.
 
         Args:
-            data: a numeric type.
+            data: a floating-point type, i8, i32, i64 or u8.
             output_shape: an integer type, rank 1.
             scales: a floating-point type, rank 1.
             axes: an integer type, rank 1.
@@ -3821,7 +3821,7 @@ class Opset11(Opset10):
         bicubic_pillow honours cube_coeff, as OpenVINO's reference does. Source: Interpolate-11.
 
         Args:
-            data: a numeric type.
+            data: a floating-point type, i8, i32, i64 or u8.
             scales_or_sizes: a numeric type, rank 1.
             axes: an integer type, rank 1.
         """

@@ -70,6 +70,7 @@ FUNCTIONS: dict[str, Callable[[Any, Path], Any]] = {
     "script": lambda model, folder: irexec.script(model, folder / "m.py", overwrite=True).layers,
     "reduce": lambda model, folder: reduce(model, CommandCheck("test ! -e {}", 60)).before,
     "check_against": lambda model, folder: irexec.check_against(model).identity,
+    "to_onnx": lambda model, folder: irexec.to_onnx(model).SerializeToString(),
 }
 _OF_PATHS: dict[str, Callable[[Any, Path], Any]] = {
     "bench": lambda model, folder: bench(model, [InputSource(None, "zeros")], BenchOptions(runs=1), print).shapes,

@@ -42,7 +42,7 @@ def test_a_terminal_shows_a_bar(
     run(arguments)
     assert text in terminal.getvalue()
     # Of files the bar shows the number, of other work the percentage.
-    assert ("6/6" if arguments == ["validate", str(DIGITS)] else "100%") in terminal.getvalue()
+    assert ("7/7" if arguments == ["validate", str(DIGITS)] else "100%") in terminal.getvalue()
     assert text not in capsys.readouterr().out
 
 

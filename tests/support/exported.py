@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
+import pytest
 from onnx import TensorProto, helper
+
+onnxruntime = pytest.importorskip("onnxruntime")
 
 _CARRIERS = {
     **dict.fromkeys((TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2, TensorProto.FLOAT4E2M1,
