@@ -60,7 +60,7 @@ _TOOLS: dict[str, set[str]] = {
     "trapping": {"arrays"},
     "run": {"arrays", "images", "sections", "trapping"},
     "inspect": {"arrays", "operations", "run", "sections"},
-    "engines": {"arrays", "run"},
+    "engines": {"arrays", "commands", "run"},
     "measure": {"arrays", "engines", "images", "run"},
     "validation": {"run", "sections"},
     "finding_formats": {"validation"},

@@ -10,12 +10,12 @@ from irexec.cli.next_steps import after_compare, as_given, reads_stdin
 from irexec.cli.option_groups import Option, OptionGroup, command, flag, option, settings
 from irexec.cli.options import LIMITS, MEASURING, InputOptions, LimitOptions
 from irexec.cli.progress import progress_bar
+from irexec.cli.runtime_options import PROPERTIES, RUNTIME, RUNTIME_NAMES
 from irexec.cli.values import FilePath, Parsed
 from irexec.tools.arrays.agreement import METRICS
 from irexec.tools.compare import CompareOptions, Comparison
 from irexec.tools.compare import compare as compare_models
 from irexec.tools.compare.sections import comparison_sections
-from irexec.tools.engines.runtimes import RUNTIMES
 
 
 def _pair_of_names(text: str) -> tuple[str, str]:
@@ -28,8 +28,10 @@ def _pair_of_names(text: str) -> tuple[str, str]:
 def _runtime(side: str) -> Option:
     return option(
         f"--{side.lower()}-runtime",
-        f"The runtime of {side}. reference: irexec's reference kernels; onnx: the reference evaluator of onnx.",
-        choices=RUNTIMES,
+        f"The runtime of {side}: {RUNTIME_NAMES}. reference: irexec's reference kernels; onnx: the reference "
+        "evaluator of onnx.",
+        type=RUNTIME,
+        metavar="RUNTIME",
         default="irexec",
     )
 
@@ -40,6 +42,7 @@ _RUNTIMES = OptionGroup(
     {
         "a_runtime": _runtime("A"),
         "b_runtime": _runtime("B"),
+        "properties": PROPERTIES,
         "a_weights": option("--a-bin", "The weights of A; default: the .bin beside it.", type=FilePath()),
         "b_weights": option("--b-bin", "The weights of B; default: the .bin beside it.", type=FilePath()),
     },

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -226,3 +228,64 @@ def test_beside_openvino_f16_is_computed_in_f32() -> None:
     assert (
         check_against("openvino", precision="as-written").command(Files("m.xml", None))[-1] == "--precision=as-written"
     )
+
+
+# A runtime as a command: irexec itself, called as the module irexec.tools.engines.runtimes.command says.
+RUNNER = """
+import sys
+import numpy as np
+import irexec
+compiled = irexec.compile_model(sys.argv[1])
+with np.load(sys.argv[2]) as inputs:
+    given = compiled(dict(inputs))
+np.savez(sys.argv[3], *given.values())
+"""
+
+
+def command(tmp_path: Path, text: str) -> str:
+    (tmp_path / "runner.py").write_text(text)
+    return f"command:{shlex.quote(sys.executable)} {shlex.quote(str(tmp_path / 'runner.py'))}"
+
+
+def test_a_command_gives_any_value(tmp_path: Path) -> None:
+    model = ir()
+    with open_runtime(command(tmp_path, RUNNER), model) as runtime:
+        given = runtime.run({"x": X}, [find_value(model, name) for name in ("relu", "half", "x")])
+    for array, expected in zip(given, ([[2, 0, 6]], X, X), strict=True):
+        np.testing.assert_array_equal(array, np.array(expected, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("print('no such layer'); raise SystemExit(3)", "ended with exit code 3: no such layer"),
+        ("", "wrote no outputs"),
+        ("import sys, numpy; numpy.savez(sys.argv[3])", "gives 0 of 1 tensor"),
+    ],
+)
+def test_a_command_that_fails(tmp_path: Path, text: str, message: str) -> None:
+    model = ir()
+    with (
+        open_runtime(command(tmp_path, text), model) as runtime,
+        pytest.raises(EngineError, match=message),
+    ):
+        runtime.run({"x": X}, [find_value(model, "relu")])
+
+
+@pytest.mark.parametrize("name", ["openvin", "openvino:", "command:", "onnx:CPU"])
+def test_names_that_are_no_runtime(name: str) -> None:
+    with pytest.raises(InputError, match="there is no runtime"):
+        open_runtime(name, ir())
+
+
+def test_a_device_and_properties() -> None:
+    pytest.importorskip("openvino")
+    model = ir()
+    with open_runtime("openvino:CPU", model, properties={"INFERENCE_PRECISION_HINT": "f32"}) as runtime:
+        given = runtime.run({"x": X}, [find_value(model, "relu")])
+        assert runtime.precision == "f32"
+    np.testing.assert_array_equal(given[0], np.array([[2, 0, 6]], np.float32))
+    with pytest.raises(InputError, match="has no properties"):
+        open_runtime("irexec", model, properties={"A": "B"})
+    with open_runtime("openvino:NONE", model) as runtime, pytest.raises(EngineError):
+        runtime.run({"x": X}, [find_value(model, "relu")])

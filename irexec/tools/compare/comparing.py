@@ -31,7 +31,7 @@ from irexec.tools.compare.results import missing_results, result_rows
 from irexec.tools.compare.rows import Ancestors, Found, Rows, positions
 from irexec.tools.compare.sides import AnySide, ModelSide
 from irexec.tools.compare.tolerances import computed_from_bf16
-from irexec.tools.engines.runtimes import Arrays, Runtime
+from irexec.tools.engines.runtimes import Arrays, Runtime, runtime_kind
 from irexec.tools.images.files import Notify
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.shapes import refused
@@ -117,7 +117,7 @@ class Comparing(OpenSides):
         return self._summary(rows, uncompared, is_isolated=isolated is not None)
 
     def _no_rows(self, a_facts: Mapping[Value, Fact], b_facts: Mapping[Value, Fact]) -> Rows:
-        is_rounded = "openvino" in (self.options.a_runtime, self.options.b_runtime)
+        is_rounded = "openvino" in map(runtime_kind, (self.options.a_runtime, self.options.b_runtime))
         rounded = computed_from_bf16(self.b.model) if is_rounded else set()
 
         def b_element(value: Value) -> Element | None:

@@ -143,7 +143,8 @@ class Isolated:
         """A model of layers in a runtime, with the threads, memory and time of the options."""
         options = self._options
         return open_runtime(
-            runtime, model, threads=options.threads, precision=options.own_precision,
+            runtime, model, properties=options.properties_of(runtime), threads=options.threads,
+            precision=options.own_precision,
             max_memory=options.max_memory, timeout=options.timeout,
         )  # fmt: skip
 

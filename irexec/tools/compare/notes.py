@@ -11,6 +11,7 @@ from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.rows import Rows
 from irexec.tools.compare.sides import AnySide, ModelSide
 from irexec.tools.compare.tolerances import Tolerances
+from irexec.tools.engines.runtimes import runtime_kind
 
 
 def _computes_in(half: Element, side: AnySide) -> bool:
@@ -33,9 +34,8 @@ def notes_on(
     runs: int,
 ) -> Iterator[str]:
     """The notes of a comparison."""
-    others = [
-        name for name in dict.fromkeys((options.a_runtime, options.b_runtime)) if name in ("openvino", "onnxruntime")
-    ]
+    kinds = dict.fromkeys(map(runtime_kind, (options.a_runtime, options.b_runtime)))
+    others = [name for name in kinds if name in ("openvino", "onnxruntime")]
     names = " and ".join({"openvino": "OpenVINO", "onnxruntime": "ONNX Runtime"}[name] for name in others)
     if others:
         yield f"observed tensors change the layers that {names} fuses; results are compared without observation too"

@@ -125,6 +125,7 @@ class OpenSides:
         return open_runtime(
             name,
             model,
+            properties=options.properties_of(name),
             threads=options.threads,
             precision=options.own_precision,
             max_memory=options.max_memory,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from irexec.analysis.precision import Precision
 from irexec.errors import InputError
 from irexec.tools.arrays.agreement import THRESHOLDS, Metric
-from irexec.tools.engines.runtimes import OWN, precision_beside
+from irexec.tools.engines.runtimes import OWN, precision_beside, runtime_kind
 from irexec.tools.run.shapes import Shapes
 
 Side = Literal["A", "B"]
@@ -19,7 +20,8 @@ class CompareOptions:
     """How two models are run and compared. A is the reference.
 
     Attributes:
-        a_runtime, b_runtime: runtimes of A and B, of irexec.tools.engines.runtimes.RUNTIMES.
+        a_runtime, b_runtime: runtimes of A and B; see irexec.tools.engines.runtimes.open_runtime.
+        properties: of OpenVINO's plugins, by name.
         a_weights, b_weights: the .bin of A and B; None is the file of the model's name.
         shapes: new shapes of inputs by name, for both; None is the only input.
         seed: seed of random inputs.
@@ -36,6 +38,7 @@ class CompareOptions:
 
     a_runtime: str = "irexec"
     b_runtime: str = "irexec"
+    properties: Mapping[str, str] | None = None
     a_weights: str | None = None
     b_weights: str | None = None
     shapes: Shapes | None = None
@@ -61,6 +64,8 @@ class CompareOptions:
             raise InputError("a threshold is for the metrics rel, cosine and snr; the metric max has rtol and atol")
         if metric != "max" and (self.rtol is not None or self.atol is not None):
             raise InputError(f"rtol and atol are for the metric max; the metric {metric} has a threshold")
+        if self.properties and "openvino" not in (runtime_kind(self.a_runtime), runtime_kind(self.b_runtime)):
+            raise InputError("properties are for the runtime openvino, which is neither that of A nor that of B")
         if self.tries < 1:
             raise InputError(f"tries is {self.tries}, expected at least 1")
         if self.runs is not None and self.runs < 1:
@@ -71,3 +76,7 @@ class CompareOptions:
         """The precision of f16 and bf16 in irexec."""
         other = next((name for name in (self.a_runtime, self.b_runtime) if name not in OWN), self.b_runtime)
         return self.precision or precision_beside(other)
+
+    def properties_of(self, runtime: str) -> Mapping[str, str] | None:
+        """The properties that a runtime is given."""
+        return self.properties if runtime_kind(runtime) == "openvino" else None

@@ -36,7 +36,8 @@ class EngineJob:
         bin: the weights of an .xml; None for those beside it.
         threads: None is the engine's own default.
         reshape: whether the model is given the shapes of the arrays before it is compiled.
-        options: further options of irexec.compile_model, or properties of OpenVINO's CPU plugin.
+        options: further options of irexec.compile_model, or properties of OpenVINO's plugin.
+        device: of OpenVINO, such as CPU, GPU or HETERO:GPU,CPU.
         outputs: a .npz to write the outputs of the first run to.
     """
 
@@ -48,6 +49,7 @@ class EngineJob:
     reshape: bool = False
     options: dict[str, Any] = field(default_factory=dict)
     outputs: str | None = None
+    device: str = "CPU"
 
 
 def load_irexec(job: EngineJob, feeds: Feeds) -> Run:
@@ -60,7 +62,7 @@ def load_irexec(job: EngineJob, feeds: Feeds) -> Run:
 
 
 def load_openvino(job: EngineJob, feeds: Feeds) -> Run:
-    """OpenVINO. Inputs have names of Parameters or tensors; it computes in f32, also where the processor has bf16."""
+    """OpenVINO. Inputs have names of Parameters or tensors; the CPU computes in f32, also where it has bf16."""
     import openvino
 
     core = openvino.Core()
@@ -72,13 +74,31 @@ def load_openvino(job: EngineJob, feeds: Feeds) -> Run:
     }
     if job.reshape:
         model.reshape({index[name]: array.shape for name, array in feeds.items()})
-    properties = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY", **job.options}
+    precision = {"INFERENCE_PRECISION_HINT": "f32"} if job.device == "CPU" else {}
+    properties = {**precision, "PERFORMANCE_HINT": "LATENCY", **job.options}
     if job.threads:
         properties["INFERENCE_NUM_THREADS"] = job.threads
-    request = core.compile_model(model, "CPU", properties).create_infer_request()
-    return lambda feeds: list(
-        request.infer({index[name]: array for name, array in feeds.items()}, share_inputs=True).to_tuple()
-    )
+    return OpenVINORun(core.compile_model(model, job.device, properties), index)
+
+
+class OpenVINORun:
+    """Runs of a compiled model of OpenVINO.
+
+    Attributes:
+        precision: the type that the plugin computes floats in; "" where it does not say.
+    """
+
+    def __init__(self, compiled: Any, index: Mapping[str, int]) -> None:
+        """``index``: positions of inputs by their names."""
+        self._request, self._index = compiled.create_infer_request(), index
+        supported = compiled.get_property("SUPPORTED_PROPERTIES")
+        known = "INFERENCE_PRECISION_HINT" in supported
+        # <Type: 'float16'> of openvino.Type
+        self.precision = compiled.get_property("INFERENCE_PRECISION_HINT").to_string() if known else ""
+
+    def __call__(self, feeds: Feeds) -> Sequence[np.ndarray]:
+        given = {self._index[name]: array for name, array in feeds.items()}
+        return list(self._request.infer(given, share_inputs=True).to_tuple())
 
 
 def load_onnxruntime(job: EngineJob, feeds: Feeds) -> Run:

@@ -1,8 +1,9 @@
-"""Runtimes behind one interface: irexec, its reference kernels, OpenVINO, ONNX Runtime and onnx's evaluator."""
+"""Runtimes behind one interface: irexec, its reference kernels, OpenVINO, ONNX Runtime, onnx's evaluator, a command."""
 
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 
 from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.api import ModelLike, as_model
@@ -11,14 +12,44 @@ from irexec.tools.engines.runtimes.process import Worker
 from irexec.tools.engines.runtimes.runtime import Arrays, Runtime
 
 RUNTIMES = ("irexec", "reference", "openvino", "onnxruntime", "onnx")
-"""Names of the runtimes; "reference" is irexec with reference kernels, "onnx" the evaluator of the package onnx."""
+"""Names of the runtimes; "reference" is irexec with reference kernels, "onnx" the evaluator of the package onnx.
+
+After "openvino:" a device may follow, such as GPU. "command:" with a command after it is a runtime too, see
+irexec.tools.engines.runtimes.command.
+"""
+
+_WITH_COLON = ("openvino", "command")
 
 OWN = ("irexec", "reference")
 """The runtimes of irexec itself."""
 
 _PACKAGES = {"openvino": "openvino", "onnxruntime": "onnxruntime", "onnx": "onnx"}
 
-__all__ = ["OWN", "RUNTIMES", "Arrays", "Runtime", "Worker", "open_runtime", "precision_beside", "require_runtime"]
+__all__ = [
+    "OWN",
+    "RUNTIMES",
+    "Arrays",
+    "Runtime",
+    "Worker",
+    "open_runtime",
+    "precision_beside",
+    "require_runtime",
+    "runtime_kind",
+]
+
+
+def runtime_kind(name: str) -> str:
+    """The part of the name of a runtime before its colon, or the name itself.
+
+    Raises:
+        InputError: there is no runtime of that name.
+    """
+    kind, colon, rest = name.partition(":")
+    if kind not in (_WITH_COLON if colon else RUNTIMES) or (colon and not rest.strip()):
+        raise InputError(
+            f"there is no runtime {name!r}, expected one of {', '.join(RUNTIMES)}, openvino:DEVICE or command:COMMAND"
+        )
+    return kind
 
 
 def require_runtime(name: str) -> None:
@@ -28,12 +59,11 @@ def require_runtime(name: str) -> None:
         InputError: there is no runtime of that name.
         UnsupportedError: its package is not installed.
     """
-    if name not in RUNTIMES:
-        raise InputError(f"there is no runtime {name!r}, expected one of {', '.join(RUNTIMES)}")
-    package = _PACKAGES.get(name)
+    kind = runtime_kind(name)
+    package = _PACKAGES.get(kind)
     if package is not None and importlib.util.find_spec(package) is None:
         raise UnsupportedError(
-            f"the runtime {name} needs the package {package} (pip install {package}), which is not installed"
+            f"the runtime {kind} needs the package {package} (pip install {package}), which is not installed"
         )
 
 
@@ -50,6 +80,7 @@ def open_runtime(
     name: str,
     model: ModelLike,
     *,
+    properties: Mapping[str, str] | None = None,
     threads: int | None = None,
     precision: Precision = DEFAULT_PRECISION,
     max_memory: int | None = None,
@@ -59,8 +90,9 @@ def open_runtime(
     """A model in a runtime; close it, or use it in a ``with``.
 
     Args:
-        name: of RUNTIMES.
+        name: of RUNTIMES, or with a colon: openvino:DEVICE, command:COMMAND.
         model: a model, or a source that read_model accepts; the last two run its .onnx file.
+        properties: of OpenVINO's plugin, by name.
         threads: number of threads; the runtime's own default unless given.
         precision: how irexec computes f16 and bf16; see compile_model.
         max_memory: bytes that irexec may hold; see compile_model.
@@ -75,15 +107,22 @@ def open_runtime(
         ModelError, NodeError: the model cannot be run.
     """
     require_runtime(name)
+    kind = runtime_kind(name)
+    if properties and kind != "openvino":
+        raise InputError(f"the runtime {kind} has no properties: they are for openvino")
     model = as_model(model)
     if name in OWN:
         from irexec.tools.engines.runtimes.own import OwnRuntime
 
         return OwnRuntime(name, model, threads=threads, precision=precision, max_memory=max_memory, timeout=timeout)
-    if name == "openvino":
+    if kind == "openvino":
         from irexec.tools.engines.runtimes.openvino import OpenVINORuntime
 
-        return OpenVINORuntime(model, threads=threads, timeout=timeout, worker=worker)
+        return OpenVINORuntime(name, model, properties=properties, threads=threads, timeout=timeout, worker=worker)
+    if kind == "command":
+        from irexec.tools.engines.runtimes.command import CommandRuntime
+
+        return CommandRuntime(name, model, timeout=timeout)
     from irexec.tools.engines.runtimes.onnx_file import OnnxReferenceRuntime, OnnxRuntime
 
     if name == "onnxruntime":

@@ -1,9 +1,9 @@
-"""OpenVINO's CPU plugin, in a process of its own; intermediate values are Results of a copy of the model."""
+"""OpenVINO, in a process of its own; intermediate values are Results of a copy of the model."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,14 @@ from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import save_model
 from irexec.dtypes.elements import Element
-from irexec.errors import EngineError, InputError
+from irexec.errors import EngineError
 from irexec.ir.graph import Value
 from irexec.messages import counted
-from irexec.runtime.inputs import bind_inputs
 from irexec.tools.engines.runtimes.process import ProcessRuntime
-from irexec.tools.engines.runtimes.results import ObservedCopy, observed
+from irexec.tools.engines.runtimes.results import fed, observed
 from irexec.tools.engines.runtimes.runtime import Arrays, in_carrier
 
-# As written, as far as the plugin can: no bf16, no quantisation of its own, FakeQuantize not in 8 bits.
+# As written, as far as the CPU plugin can: no bf16, no quantisation of its own, FakeQuantize not in 8 bits.
 _PROPERTIES = {
     "INFERENCE_PRECISION_HINT": "f32",
     "EXECUTION_MODE_HINT": "ACCURACY",
@@ -35,21 +34,29 @@ class OpenVINORuntime(ProcessRuntime):
     """A model in OpenVINO. Each call of ``run_all`` compiles a copy with the values as outputs: pass many at once.
 
     A copy from which intermediate values are taken is fused less than the model itself.
+
+    Args:
+        name: "openvino", with a device after a colon unless it is the CPU.
+        model: the graph whose values can be asked for.
+        properties: of the plugin, by name. The CPU computes as written unless they say otherwise.
+        process: see ProcessRuntime.
     """
 
-    def __init__(self, model: Model, **process: Any) -> None:
-        super().__init__("openvino", model, **process)
+    def __init__(self, name: str, model: Model, *, properties: Mapping[str, str] | None = None, **process: Any) -> None:
+        super().__init__(name, model, **process)
+        self._device = name.partition(":")[2] or "CPU"
+        self._properties = {**(_PROPERTIES if self._device == "CPU" else {}), **(properties or {})}
         self._facts = infer_shapes(model, tolerant=True).facts
 
     def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
         asked = list(dict.fromkeys([*values, *self._of_loops(values)]))
         made = observed(self.model, asked, [self._element(value) for value in asked])
-        feeds = [self._fed(arrays, made) for arrays in runs]
+        feeds = [fed(self.inputs, arrays, made) for arrays in runs]
         what = str(self.model.path or self.model.name or "the model")
         with tempfile.TemporaryDirectory(prefix="irexec-openvino-") as folder:
             path = Path(folder) / "model.xml"
             save_model(made.model, path)
-            outputs = self._ask(path, feeds, what, _PROPERTIES)
+            outputs = self._ask(path, feeds, what, options=self._properties, device=self._device)
         if any(len(given) != len(asked) for given in outputs):
             raise EngineError(
                 f"openvino gives {len(outputs[0])} of {counted(len(asked), 'tensor')} of {what}", engine="openvino"
@@ -72,13 +79,3 @@ class OpenVINORuntime(ProcessRuntime):
                     yield from (
                         value for value in node.outputs if value not in self._facts or not self._facts[value].is_static
                     )
-
-    def _fed(self, arrays: Arrays, made: ObservedCopy) -> dict[str, np.ndarray]:
-        """The inputs by the names and in the types of the copy."""
-        bound = bind_inputs(self.inputs, dict(arrays))
-        if len(bound) != len(made.inputs):
-            raise InputError(f"{counted(len(bound), 'input')} for {counted(len(made.inputs), 'Parameter')}")
-        return {
-            name: array if element is None or element.kind == "string" else array.astype(element.carrier, copy=False)
-            for name, array, element in zip(made.inputs, bound, made.types, strict=True)
-        }

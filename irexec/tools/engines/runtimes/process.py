@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ class Worker:
 
     def __init__(self, engine: str, timeout: float | None = None) -> None:
         self.engine, self.timeout = engine, timeout
-        self.version = ""
+        self.version, self.precision = "", ""
         self._process: LineProcess | None = None
 
     def run(self, job: EngineJob, runs: Sequence[Arrays], what: str) -> list[list[np.ndarray]]:
@@ -62,7 +62,8 @@ class Worker:
             self._process = LineProcess("irexec.tools.engines.runtimes.worker", name=self.engine)
         try:
             self._process.ask(json.dumps(request))
-            self.version = self._process.answer(what, self.timeout)["version"]
+            answer = self._process.answer(what, self.timeout)
+            self.version, self.precision = answer["version"], answer["precision"]
         except EngineError as error:
             if error.exit_code is not None:
                 self.close()
@@ -88,7 +89,7 @@ class ProcessRuntime(Runtime):
     """A runtime whose engine is in a process of its own, or in one that several models share.
 
     Args:
-        name: of the runtime and of its engine.
+        name: of the runtime; its engine is what stands before a colon.
         model: the graph whose values can be asked for.
         threads: of the engine.
         worker: the process; one of its own unless given.
@@ -106,20 +107,24 @@ class ProcessRuntime(Runtime):
     ) -> None:
         super().__init__(name, model)
         self._threads = threads
-        self._worker, self._is_shared = worker or Worker(name, timeout), worker is not None
+        self._worker, self._is_shared = worker or Worker(name.partition(":")[0], timeout), worker is not None
 
     @property
     def version(self) -> str:
         """That of the engine's package."""
         return self._worker.version
 
-    def _ask(
-        self, path: Path, runs: Sequence[Arrays], what: str, options: Mapping[str, Any] | None = None
-    ) -> list[list[np.ndarray]]:
-        """The outputs of the model in a file, for each run; ``what`` is its name in messages."""
-        return self._worker.run(
-            EngineJob(self.name, str(path), "", threads=self._threads, options=dict(options or {})), runs, what
-        )
+    @property
+    def precision(self) -> str:
+        return self._worker.precision
+
+    def _ask(self, path: Path, runs: Sequence[Arrays], what: str, **settings: Any) -> list[list[np.ndarray]]:
+        """The outputs of the model in a file, for each run; ``what`` is its name in messages.
+
+        ``settings`` are further ones of the EngineJob.
+        """
+        engine = self._worker.engine
+        return self._worker.run(EngineJob(engine, str(path), "", threads=self._threads, **settings), runs, what)
 
     def close(self) -> None:
         """End the process, unless it is shared."""

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from irexec.analysis.model import Model
+import numpy as np
+
+from irexec.analysis.model import Model, Port
 from irexec.dtypes.elements import F32, I32, Element
+from irexec.errors import InputError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Input, Node, Value
 from irexec.ir.names import Names
+from irexec.messages import counted
+from irexec.runtime.inputs import bind_inputs
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,21 @@ def observed(model: Model, values: Sequence[Value], elements: Sequence[Element |
         given = _given(value)
         adding.result(adding.replaced.get(given, given), element, i)
     return ObservedCopy(made, tuple(node.name for node in parameters), tuple(inputs))
+
+
+def fed(inputs: Sequence[Port], arrays: Mapping[str, np.ndarray], made: ObservedCopy) -> dict[str, np.ndarray]:
+    """The inputs of a model by the names and in the types of the copy.
+
+    Raises:
+        InputError: they do not fit.
+    """
+    bound = bind_inputs(inputs, dict(arrays))
+    if len(bound) != len(made.inputs):
+        raise InputError(f"{counted(len(bound), 'input')} for {counted(len(made.inputs), 'Parameter')}")
+    return {
+        name: array if element is None or element.kind == "string" else array.astype(element.carrier, copy=False)
+        for name, array, element in zip(made.inputs, bound, made.types, strict=True)
+    }
 
 
 def _given(value: Value) -> Value:

@@ -36,6 +36,11 @@ class Runtime(ABC):
         """The version of another runtime; "" before it has run."""
         return ""
 
+    @property
+    def precision(self) -> str:
+        """The type, such as f16, that another runtime computes floats in; "" where it does not say, or has not run."""
+        return ""
+
     def gives(self, value: Value) -> bool:
         """Whether the runtime can be asked for a value of the graph."""
         return True

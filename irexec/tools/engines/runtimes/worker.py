@@ -39,7 +39,8 @@ def served(request: Mapping[str, Any]) -> dict[str, Any]:
         given = run(arrays)
         with open(files["outputs"], "wb") as file:
             write_npz(file, {str(i): np.asarray(array) for i, array in enumerate(given)})
-    return {"version": getattr(sys.modules[job.engine], "__version__", "")}
+    version = getattr(sys.modules[job.engine], "__version__", "")
+    return {"version": version, "precision": getattr(run, "precision", "")}
 
 
 def _read(path: str) -> dict[str, np.ndarray]:

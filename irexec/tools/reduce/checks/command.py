@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import signal
-import subprocess
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import IO
 
 from irexec import io
 from irexec.errors import InputError, ModelError
 from irexec.tools.arrays.files import write_npz
+from irexec.tools.commands import last_line, run_command, split_command
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 
@@ -27,20 +23,6 @@ UNTESTED = {
 """Exit codes of a command that could not test a candidate: 2 of argparse, and of irexec compare without a tensor to
 compare; 125 of git bisect run."""
 _MODEL, _INPUTS = "{}", "{inputs}"
-_READ = 4 << 20
-
-
-def split_command(command: str) -> list[str]:
-    """The arguments of a command, with quotes of a POSIX shell; on Windows a backslash separates folders.
-
-    Raises:
-        ValueError: a quote is not closed.
-    """
-    words = shlex.shlex(command, posix=True, punctuation_chars=False)
-    words.whitespace_split, words.commenters = True, ""
-    if os.name == "nt":
-        words.escape = ""
-    return list(words)
 
 
 class CommandCheck(Check):
@@ -95,28 +77,13 @@ class CommandCheck(Check):
             self._folder = None
 
     def _run(self, arguments: Sequence[str]) -> tuple[int | None, str]:
-        """The exit code, None after a timeout, and the output."""
-        with tempfile.TemporaryFile() as output:
-            try:
-                process = subprocess.Popen(
-                    arguments,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=os.name == "posix",
-                )
-            except OSError as error:
-                raise InputError(f"--check: {arguments[0]!r} cannot be started: {error.strerror or error}") from None
-            try:
-                code: int | None = process.wait(self.timeout)
-            except subprocess.TimeoutExpired:
-                code = None
-            finally:
-                _end(process)
-            return code, _text(output)
+        try:
+            return run_command(arguments, self.timeout)
+        except InputError as error:
+            raise InputError(f"--check: {error}") from None
 
     def _failure(self, code: int | None, output: str) -> Failure | None:
-        said = _last_line(output)
+        said = last_line(output)
         if code in UNTESTED and self._is_first and (self.expect_text is None or code in (126, 127)):
             raise InputError(f"--check ended with exit code {code}, {UNTESTED[code]}: {said or self.arguments[0]}")
         if self.expect_text is not None:
@@ -145,28 +112,6 @@ def write_candidate(candidate: Candidate, files: Files) -> None:
                 write_npz(file, candidate.inputs)
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be written: {error.strerror or error}") from None
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a running command and its child processes."""
-    if process.poll() is None:
-        with suppress(OSError):
-            if os.name == "posix":
-                os.killpg(process.pid, signal.SIGKILL)
-            else:
-                process.kill()
-        process.wait()
-
-
-def _text(output: IO[bytes]) -> str:
-    """The end of the output."""
-    size = output.seek(0, os.SEEK_END)
-    output.seek(max(0, size - _READ))
-    return output.read().decode(errors="replace")
-
-
-def _last_line(output: str) -> str:
-    return next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "")
 
 
 def _signal_name(number: int) -> str:
