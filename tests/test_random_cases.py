@@ -1,4 +1,4 @@
-"""Every operation that OpenVINO knows has random cases for tests/oracle/sweep.py, and they are sound."""
+"""Every operation that OpenVINO knows has random cases for tests/oracle/sweep.py and irexec conform, and they are sound."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from irexec.errors import OpError
 from irexec.schema.registry import definitions
 from irexec.testing.laws import infer, kernel, read_only
 from irexec.testing.partial_facts import exact_facts
-from tests.oracle.random_cases import EXEMPT, random_cases
+from irexec.testing.random_cases import EXEMPT, random_cases
 
 
 def test_every_operation_is_drawn() -> None:

@@ -33,9 +33,9 @@ def serve(pipe: Connection) -> None:
     """In a process of its own: judge what is asked for, until there is no more."""
     import numpy as np
 
-    from tests.oracle.case_generator import CaseGenerator
+    from irexec.testing.case_generator import CaseGenerator
+    from irexec.testing.random_cases import random_cases
     from tests.oracle.judge import DIFFERS, Verdict, judge
-    from tests.oracle.random_cases import random_cases
 
     table = random_cases()
     while (asked := pipe.recv()) is not None:
@@ -147,7 +147,7 @@ def sweep(pairs: list[Pair], seeds: range, seconds: float, workers: int) -> Iter
 
 
 def chosen(only: str) -> list[Pair]:
-    from tests.oracle.random_cases import random_cases
+    from irexec.testing.random_cases import random_cases
 
     return [pair for pair in sorted(random_cases()) if not only or only in (pair[0], f"{pair[0]}-{pair[1]}")]
 

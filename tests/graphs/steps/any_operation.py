@@ -6,9 +6,9 @@ import functools
 
 from irexec.errors import OpError
 from irexec.testing import Case, Typed
+from irexec.testing.random_cases import Generators, random_cases
 from tests.graphs.growth import Growth, Tensor
 from tests.graphs.steps import step
-from tests.oracle.random_cases import Generators, random_cases
 
 _FLOATS = ("f32", "f16", "bf16", "f64")
 

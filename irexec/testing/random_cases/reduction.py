@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irexec.testing import Case
-from tests.oracle.case_generator import NUMBERS, CaseGenerator, Table, model
+from irexec.testing.case_generator import NUMBERS, CaseGenerator, Table, model
 
 RANDOM_CASES = Table()
 _NUMBERS = {

@@ -1,4 +1,4 @@
-"""What random cases are made of: random shapes, element types, axes and attributes, small enough for thousands of models.
+"""Parts of random cases: random shapes, element types, axes and attributes, small enough for thousands of models.
 
 RANDOM_CASES = Table()
 
@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from irexec.testing import Case, Typed, case, typed
-from tests.oracle.random_cases import Generators
+from irexec.testing.random_cases import Generators
 
 FLOATS = ("f32", "f32", "f16", "bf16", "f64")
 INTEGERS = ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64")
 NUMBERS = ("f32", "f32", "f32", "f16", "bf16", "f64", "i32", "i64", "u8", "i8")
-# What only moves data takes anything.
+# Operations that only move data take any type.
 MOVED = ("f32", "f16", "bf16", "f64", "i32", "i64", "u8", "i8", "i16", "u32", "boolean")
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, np.inf, -np.inf, np.nan)
 
@@ -76,7 +76,8 @@ class CaseGenerator:
         if kind == "boolean":
             return typed(kind, self.rng.integers(0, 2, shape).astype(bool))
         if kind[0] in "iu":
-            return typed(kind, self.rng.integers(max(low, 0) if kind[0] == "u" else low, high + 1, shape))
+            lowest = int(max(low, 0) if kind[0] == "u" else low)
+            return typed(kind, self.rng.integers(lowest, int(high) + 1, shape))
         if kind == "string":
             return typed(kind, np.array(["", "a", "bc", "def", "größer"], object)[self.rng.integers(0, 5, shape)])
         return typed(kind, self.rng.uniform(low, high, shape))
@@ -84,14 +85,14 @@ class CaseGenerator:
     def steps(
         self, shape: Sequence[int], kinds: Sequence[str] | str = NUMBERS, low: float = -5, high: float = 5
     ) -> Typed:
-        """As ``tensor``, but floats are multiples of a half, so that some are equal."""
+        """Like ``tensor``, with floats that are multiples of a half, so that some are equal."""
         made = self.tensor(shape, kinds, low, high)
         return typed(made.element.name, np.rint(made.array * 2) / 2) if made.array.dtype.kind == "f" else made
 
     def special(
         self, shape: Sequence[int], kinds: Sequence[str] | str = FLOATS, low: float = -5, high: float = 5
     ) -> Typed:
-        """As ``tensor``, but some floats are infinities, NaN, zeros and ones, in a third of the cases."""
+        """Like ``tensor``, with some infinities, NaN, zeros and ones among the floats, in a third of the cases."""
         made = self.tensor(shape, kinds, low, high)
         # The plugin computes f64 in f32, and makes infinities its largest number.
         if made.array.dtype.kind != "f" or made.element.name == "f64" or self.chance(0.67):

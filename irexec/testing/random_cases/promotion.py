@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irexec.testing import Case, typed
-from tests.oracle.case_generator import INTEGERS, CaseGenerator, Table, model
+from irexec.testing.case_generator import INTEGERS, CaseGenerator, Table, model
 
 RANDOM_CASES = Table()
 

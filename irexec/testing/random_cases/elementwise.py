@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from irexec.testing import Case, Typed, typed
-from tests.oracle.case_generator import FLOATS, INTEGERS, NUMBERS, CaseGenerator, Shape, Table, model
+from irexec.testing.case_generator import FLOATS, INTEGERS, NUMBERS, CaseGenerator, Shape, Table, model
 
 RANDOM_CASES = Table()
 _ARITHMETIC = ("Add", "Subtract", "Multiply", "Maximum", "Minimum", "SquaredDifference")
@@ -111,13 +111,29 @@ def select(gen: CaseGenerator, type: str, since: int) -> Case:
 
 
 _EVERYWHERE = {
-    "Abs": 1, "Ceiling": 1, "Floor": 1, "Negative": 1, "Relu": 1, "Sign": 1,
-}  # fmt: skip
+    "Abs": 1,
+    "Ceiling": 1,
+    "Floor": 1,
+    "Negative": 1,
+    "Relu": 1,
+    "Sign": 1,
+}
 # Functions whose results of integers are rounded.
 _ROUNDED = {
-    "Atan": 1, "Asinh": 4, "Cos": 1, "Cosh": 1, "Erf": 1, "Exp": 1, "HSigmoid": 5, "HSwish": 4, "Sigmoid": 1,
-    "Sin": 1, "Sinh": 1, "Tan": 1, "Tanh": 1,
-}  # fmt: skip
+    "Atan": 1,
+    "Asinh": 4,
+    "Cos": 1,
+    "Cosh": 1,
+    "Erf": 1,
+    "Exp": 1,
+    "HSigmoid": 5,
+    "HSwish": 4,
+    "Sigmoid": 1,
+    "Sin": 1,
+    "Sinh": 1,
+    "Tan": 1,
+    "Tanh": 1,
+}
 _OF_FLOATS = {"Mish": 4, "SoftPlus": 4, "SoftSign": 9, "Gelu": 2, "IsFinite": 10, "IsNaN": 10}
 # The values for which the function is defined; it takes integers too.
 _BETWEEN = {

@@ -27,14 +27,27 @@ def proposal(rng: np.random.Generator, since: int) -> Case:
     maximum = 1 if since == 4 and threshold < 1 else int(rng.integers(1, 8))
     image = [int(rng.integers(40, 120)), int(rng.integers(40, 120)), 1.0, 1.5][: int(rng.integers(3, 5))]
     return case(
-        "Proposal", since, typed(kind, scores(rng, n, 2 * k, h, w)), typed(kind, rng.uniform(-0.5, 0.5, (n, 4 * k, h, w))), typed(kind, image),
-        base_size=str(rng.choice([8, 16])), pre_nms_topn=str(rng.choice([8, 20, 1000])), post_nms_topn=str(maximum),
-        nms_thresh=str(threshold), feat_stride=str(rng.choice([8, 16])), min_size="0",
-        ratio=", ".join(map(str, ratios)), scale=", ".join(map(str, scales)), clip_before_nms=str(rng.choice(["true", "false"])),
-        clip_after_nms=str(rng.choice(["true", "false"])), normalize=str(rng.choice(["true", "false"])),
-        box_size_scale=str(rng.choice([1, 5])), box_coordinate_scale=str(rng.choice([1, 10])),
-        framework=str(rng.choice(["", "tensorflow"])), id="random",
-    )  # fmt: skip
+        "Proposal",
+        since,
+        typed(kind, scores(rng, n, 2 * k, h, w)),
+        typed(kind, rng.uniform(-0.5, 0.5, (n, 4 * k, h, w))),
+        typed(kind, image),
+        base_size=str(rng.choice([8, 16])),
+        pre_nms_topn=str(rng.choice([8, 20, 1000])),
+        post_nms_topn=str(maximum),
+        nms_thresh=str(threshold),
+        feat_stride=str(rng.choice([8, 16])),
+        min_size="0",
+        ratio=", ".join(map(str, ratios)),
+        scale=", ".join(map(str, scales)),
+        clip_before_nms=str(rng.choice(["true", "false"])),
+        clip_after_nms=str(rng.choice(["true", "false"])),
+        normalize=str(rng.choice(["true", "false"])),
+        box_size_scale=str(rng.choice([1, 5])),
+        box_coordinate_scale=str(rng.choice([1, 10])),
+        framework=str(rng.choice(["", "tensorflow"])),
+        id="random",
+    )
 
 
 def proposal_1(rng: np.random.Generator) -> Case:
@@ -58,12 +71,20 @@ def generate_proposals_9(rng: np.random.Generator) -> Case:
         :, : int(rng.integers(3, 5))
     ]
     return case(
-        "GenerateProposals", 9, typed(kind, image), typed(kind, boxes(rng, h * w * a).reshape(h, w, a, 4)),
-        typed(kind, rng.uniform(-0.5, 0.5, (n, 4 * a, h, w))), typed(kind, scores(rng, n, a, h, w)),
-        min_size=str(rng.choice([0, 4, 10.5])), nms_threshold=str(rng.choice([0.2, 0.5, 0.7])), pre_nms_count=str(rng.choice([8, 30, 1000])),
-        post_nms_count=str(rng.integers(1, 10)), normalized=str(rng.choice(["true", "false"])),
-        roi_num_type=str(rng.choice(["i32", "i64"])), id="random",
-    )  # fmt: skip
+        "GenerateProposals",
+        9,
+        typed(kind, image),
+        typed(kind, boxes(rng, h * w * a).reshape(h, w, a, 4)),
+        typed(kind, rng.uniform(-0.5, 0.5, (n, 4 * a, h, w))),
+        typed(kind, scores(rng, n, a, h, w)),
+        min_size=str(rng.choice([0, 4, 10.5])),
+        nms_threshold=str(rng.choice([0.2, 0.5, 0.7])),
+        pre_nms_count=str(rng.choice([8, 30, 1000])),
+        post_nms_count=str(rng.integers(1, 10)),
+        normalized=str(rng.choice(["true", "false"])),
+        roi_num_type=str(rng.choice(["i32", "i64"])),
+        id="random",
+    )
 
 
 RANDOM_CASES = {

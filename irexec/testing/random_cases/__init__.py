@@ -1,4 +1,7 @@
-"""Random models of one operation, by family: every module has RANDOM_CASES, from (type, since) to a function of a generator."""
+"""Random models of one operation, by family.
+
+Every module has RANDOM_CASES, a table from (type, since) to a function of a random generator.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from irexec.testing import Case
 
 Generators = dict[tuple[str, int], Callable[[np.random.Generator], Case]]
 
-# What a model of one operation cannot show: graphs with bodies and state have tests of their own.
+# A model of one operation cannot show these: graphs with bodies and state have tests of their own.
 EXEMPT = {
     ("Parameter", 1): "every model has one",
     ("Constant", 1): "every model has one",

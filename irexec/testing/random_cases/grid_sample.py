@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irexec.testing import Case
-from tests.oracle.case_generator import CaseGenerator, Table, model
+from irexec.testing.case_generator import CaseGenerator, Table, model
 
 RANDOM_CASES = Table()
 

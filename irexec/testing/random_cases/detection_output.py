@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from irexec.testing import Case, Typed, typed
-from tests.oracle.case_generator import CaseGenerator, Table, model
+from irexec.testing.case_generator import CaseGenerator, Table, model
 
 RANDOM_CASES = Table()
 

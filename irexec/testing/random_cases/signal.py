@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from irexec.testing import Case, typed
-from tests.oracle.case_generator import CaseGenerator, Table, model
+from irexec.testing.case_generator import CaseGenerator, Table, model
 
 RANDOM_CASES = Table()
 _FLOATS = ("f32", "f32", "f32", "f16", "bf16")

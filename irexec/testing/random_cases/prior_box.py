@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from irexec.testing import Case, Typed
-from tests.oracle.case_generator import INTEGERS, CaseGenerator, Table, model
+from irexec.testing.case_generator import INTEGERS, CaseGenerator, Table, model
 
 RANDOM_CASES = Table()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from irexec.testing import Case, typed
-from tests.oracle.case_generator import CaseGenerator, Table, model
+from irexec.testing.case_generator import CaseGenerator, Table, model
 
 RANDOM_CASES = Table()
 
@@ -30,9 +30,15 @@ def greedy_lengths(gen: CaseGenerator, type: str, since: int) -> Case:
     kind = gen.pick("i32", "i64")
     blank = typed(kind, gen.pick(gen.size(0, classes - 1), [gen.size(0, classes - 1)])) if gen.chance() else None
     return model(
-        type, since, gen.distinct([batch, steps, classes], gen.pick("f32", "f16")), gen.tensor([batch], kind, 0, steps), blank,
-        merge_repeated=gen.pick(True, False), classes_index_type=gen.pick("i32", "i64"), sequence_length_type=gen.pick("i32", "i64"),
-    )  # fmt: skip
+        type,
+        since,
+        gen.distinct([batch, steps, classes], gen.pick("f32", "f16")),
+        gen.tensor([batch], kind, 0, steps),
+        blank,
+        merge_repeated=gen.pick(True, False),
+        classes_index_type=gen.pick("i32", "i64"),
+        sequence_length_type=gen.pick("i32", "i64"),
+    )
 
 
 @RANDOM_CASES.row(("CTCLoss", 4))
@@ -44,7 +50,14 @@ def loss(gen: CaseGenerator, type: str, since: int) -> Case:
     counts = [gen.size(1, int(length)) for length in lengths]
     blank = typed(kind, last) if gen.chance() else None
     return model(
-        type, since, gen.tensor([batch, steps, classes], gen.pick("f32", "f16"), -3, 3), typed(kind, lengths),
-        typed(kind, gen.rng.integers(0, last, (batch, steps))), typed(kind, counts), blank,
-        preprocess_collapse_repeated=gen.chance(), ctc_merge_repeated=gen.chance(), unique=gen.chance(),
-    )  # fmt: skip
+        type,
+        since,
+        gen.tensor([batch, steps, classes], gen.pick("f32", "f16"), -3, 3),
+        typed(kind, lengths),
+        typed(kind, gen.rng.integers(0, last, (batch, steps))),
+        typed(kind, counts),
+        blank,
+        preprocess_collapse_repeated=gen.chance(),
+        ctc_merge_repeated=gen.chance(),
+        unique=gen.chance(),
+    )

@@ -8,7 +8,7 @@ import numpy as np
 
 from irexec.schema.convolution import ConvolutionAttributes
 from irexec.testing import Case
-from tests.oracle.case_generator import FLOATS, CaseGenerator, Shape, Table, model
+from irexec.testing.case_generator import FLOATS, CaseGenerator, Shape, Table, model
 
 RANDOM_CASES = Table()
 _AUTO = ("explicit", "explicit", "explicit", "same_upper", "same_lower", "valid")

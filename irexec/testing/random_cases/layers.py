@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from irexec.testing import Case, Typed, typed
-from tests.oracle.case_generator import CaseGenerator, Table, model
+from irexec.testing.case_generator import CaseGenerator, Table, model
 
 RANDOM_CASES = Table()
 _FLOATS = ("f32", "f32", "f32", "f16", "bf16")
@@ -150,10 +150,15 @@ def interpolate(gen: CaseGenerator, type: str, since: int) -> Case:
         for reference, size in zip(sizes, given, strict=True)
     ]
     attributes: dict[str, Any] = {
-        "mode": mode, "shape_calculation_mode": by, "antialias": gen.pick(None, False, False, True), "cube_coeff": gen.pick(None, -0.5),
-        "coordinate_transformation_mode": gen.pick(None, *_COORDINATES), "nearest_mode": gen.pick(None, *_NEAREST),
-        "pads_begin": pads[0], "pads_end": pads[1],
-    }  # fmt: skip
+        "mode": mode,
+        "shape_calculation_mode": by,
+        "antialias": gen.pick(None, False, False, True),
+        "cube_coeff": gen.pick(None, -0.5),
+        "coordinate_transformation_mode": gen.pick(None, *_COORDINATES),
+        "nearest_mode": gen.pick(None, *_NEAREST),
+        "pads_begin": pads[0],
+        "pads_end": pads[1],
+    }
     data = gen.tensor(shape, ("f32", "f32", "f16", "u8", "i8") if since == 11 else ("f32", "f32", "f16"))
     # OpenVINO takes no negative axes.
     where = gen.ints(axes)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from irexec.testing import Case, Typed, typed
-from tests.oracle.case_generator import CaseGenerator, Table, model
+from irexec.testing.case_generator import CaseGenerator, Table, model
 
 RANDOM_CASES = Table()
 _KINDS = ("f32", "f32", "f16", "bf16")
@@ -18,7 +18,7 @@ def _features(gen: CaseGenerator, kind: str, channels: int) -> Typed:
 
 
 def _corners(gen: CaseGenerator, count: int, kind: str, scale: float, largest: float = 9) -> np.ndarray:
-    """(count, 4): mostly boxes, some of them inside out or beyond the border; of coarse types multiples of a quarter."""
+    """(count, 4): mostly boxes, some inside out or beyond the border; of coarse types multiples of a quarter."""
     first = gen.rng.uniform(-1, largest, (count, 2))
     size = gen.rng.uniform(-1 if gen.chance(0.2) else 0, largest, (count, 2))
     boxes = np.concatenate([first, first + size], 1) / scale

@@ -7,7 +7,7 @@ import string
 import numpy as np
 
 from irexec.testing import Case, typed
-from tests.oracle.case_generator import CaseGenerator, Table, model
+from irexec.testing.case_generator import CaseGenerator, Table, model
 
 RANDOM_CASES = Table()
 _FLOATS = ("f32", "f32", "f32", "f16", "bf16")
@@ -37,7 +37,10 @@ def einsum(gen: CaseGenerator, type: str, since: int) -> Case:
 
 
 def _result(gen: CaseGenerator, subscripts: list[str]) -> str:
-    """An arrow and some of the labels; or none, where no label is twice in a subscript, which OpenVINO then takes for one of the result's."""
+    """An arrow and some of the labels; or nothing, where no subscript has a label twice.
+
+    Without an arrow OpenVINO takes a label that occurs twice for one of the result.
+    """
     whole = "".join(subscripts)
     present = sorted(set(whole) - {"."})
     plain = all(len(set(one) - {"."}) == len(one.replace(".", "")) for one in subscripts)

@@ -6,7 +6,7 @@ import numpy as np
 
 from irexec.dtypes.elements import ELEMENTS
 from irexec.testing import Case, typed
-from tests.oracle.case_generator import FLOATS, INTEGERS, MOVED, NUMBERS, CaseGenerator, Table, model
+from irexec.testing.case_generator import FLOATS, INTEGERS, MOVED, NUMBERS, CaseGenerator, Table, model
 
 RANDOM_CASES = Table()
 _SORTED = ("f32", "f32", "f16", "i32", "i64", "u8")
@@ -219,7 +219,7 @@ _WHOLE = {"u1": 1, "u2": 3, "u3": 7, "u4": 15, "u6": 63, "i4": 7, "nf4": 1, "f4e
 @RANDOM_CASES.row(("Convert", 1), ("ConvertLike", 1))
 def convert(gen: CaseGenerator, type: str, since: int) -> Case:
     source, target = gen.pick(*_CONVERTED), gen.pick(*_CONVERTED)
-    # What lies outside the range of the target is not defined.
+    # Values outside the range of the target are not defined.
     maximum = min(_WHOLE.get(source, 100), _WHOLE.get(target, 100))
     signed = target[0] not in "u" and "e8m0" not in source + target
     data = gen.tensor(gen.shape(), source, -maximum if signed else 0.02, maximum)

@@ -7,7 +7,7 @@ import numpy as np
 from irexec.ops.slicing import slice_8
 from irexec.schema.windows import window_count_or_zero
 from irexec.testing import Case, Typed
-from tests.oracle.case_generator import MOVED, CaseGenerator, Shape, Table, model
+from irexec.testing.case_generator import MOVED, CaseGenerator, Shape, Table, model
 
 RANDOM_CASES = Table()
 
@@ -204,7 +204,7 @@ def col_to_im(gen: CaseGenerator, type: str, since: int) -> Case:
     ]
     pads = window["pads_begin"], window["pads_end"]
     counts = list(map(window_count_or_zero, out, kernel, window["strides"], window["dilations"], *pads))
-    shape = [gen.size(1, 2) * int(np.prod(kernel)), int(np.prod(counts))]
+    shape = [gen.size(1, 2) * int(np.prod(kernel)), int(np.prod(np.array(counts)))]
     kind = gen.pick(("i64",), ("i32",))
     return model(
         type,

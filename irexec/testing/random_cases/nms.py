@@ -1,15 +1,17 @@
 """Random models of the suppression of boxes.
 
-Scores are all different and thresholds are met by no overlap: which of equal scores comes first is not specified everywhere, and
-the CPU plugin takes an overlap equal to the threshold for a greater one.
+Scores are all different and thresholds are met by no overlap: which of equal scores comes first is not specified
+everywhere, and the CPU plugin takes an overlap equal to the threshold for a greater one.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from irexec.testing import Case, Typed, case, typed
-from tests.oracle.case_generator import CaseGenerator, Table
+from irexec.testing.case_generator import CaseGenerator, Table
 
 RANDOM_CASES = Table()
 _KINDS = ("f32", "f32", "f32", "f16")
@@ -53,9 +55,16 @@ def non_max_suppression(gen: CaseGenerator, type: str, since: int) -> Case:
     ]
     texts = {"output_type": gen.pick("i32", "i64")} if since > 1 else {}
     return case(
-        type, since, typed(kind, coordinates), _scores(gen, kind, batches, classes, boxes), *inputs[: gen.size(2, len(inputs))],
-        box_encoding=encoding, sort_result_descending=_flag(gen), id="random", **texts,
-    )  # fmt: skip
+        type,
+        since,
+        typed(kind, coordinates),
+        _scores(gen, kind, batches, classes, boxes),
+        *inputs[: gen.size(2, len(inputs))],
+        box_encoding=encoding,
+        sort_result_descending=_flag(gen),
+        id="random",
+        **texts,
+    )
 
 
 @RANDOM_CASES.row(("NMSRotated", 13))
@@ -65,14 +74,21 @@ def nms_rotated(gen: CaseGenerator, type: str, since: int) -> Case:
     coordinates[..., 2:] -= coordinates[..., :2]
     angles = gen.rng.uniform(-4, 4, (batches, boxes, 1)) if gen.chance(0.8) else np.full((batches, boxes, 1), np.pi / 4)
     return case(
-        type, since, typed(kind, np.concatenate([coordinates, angles], -1)), _scores(gen, kind, batches, classes, boxes),
-        _number(gen, "i64", gen.pick(1, 2, 5, 100), True), _number(gen, "f32", gen.pick(0.1, 0.31, 0.52, 0.9, 1.5), True),
-        _number(gen, "f32", gen.pick(0.0, 0.0, 0.3, 0.6), True), sort_result_descending=_flag(gen), output_type=gen.pick("i32", "i64"),
-        clockwise=_flag(gen), id="random",
-    )  # fmt: skip
+        type,
+        since,
+        typed(kind, np.concatenate([coordinates, angles], -1)),
+        _scores(gen, kind, batches, classes, boxes),
+        _number(gen, "i64", gen.pick(1, 2, 5, 100), True),
+        _number(gen, "f32", gen.pick(0.1, 0.31, 0.52, 0.9, 1.5), True),
+        _number(gen, "f32", gen.pick(0.0, 0.0, 0.3, 0.6), True),
+        sort_result_descending=_flag(gen),
+        output_type=gen.pick("i32", "i64"),
+        clockwise=_flag(gen),
+        id="random",
+    )
 
 
-def _texts(gen: CaseGenerator) -> dict[str, str]:
+def _texts(gen: CaseGenerator) -> dict[str, Any]:
     return {
         "sort_result_type": gen.pick("none", "score", "classid"),
         "sort_result_across_batch": _flag(gen),
@@ -89,10 +105,16 @@ def _texts(gen: CaseGenerator) -> dict[str, str]:
 def matrix_nms(gen: CaseGenerator, type: str, since: int) -> Case:
     batches, classes, boxes = gen.size(1, 3), gen.size(1, 4), gen.size(1, 14)
     return case(
-        type, since, typed("f32", _corners(gen, batches, boxes, size=gen.pick(1, 10))), _scores(gen, "f32", batches, classes, boxes),
-        decay_function=gen.pick("linear", "gaussian"), gaussian_sigma=gen.pick("0.5", "2"), post_threshold=gen.pick("0", "0.05", "0.4"),
-        id="random", **_texts(gen),
-    )  # fmt: skip
+        type,
+        since,
+        typed("f32", _corners(gen, batches, boxes, size=gen.pick(1, 10))),
+        _scores(gen, "f32", batches, classes, boxes),
+        decay_function=gen.pick("linear", "gaussian"),
+        gaussian_sigma=gen.pick("0.5", "2"),
+        post_threshold=gen.pick("0", "0.05", "0.4"),
+        id="random",
+        **_texts(gen),
+    )
 
 
 @RANDOM_CASES.row(("MulticlassNms", 8), ("MulticlassNms", 9))

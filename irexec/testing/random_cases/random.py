@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from irexec.testing import Case, typed
-from tests.oracle.case_generator import CaseGenerator, Table, model
+from irexec.testing.case_generator import CaseGenerator, Table, model
 
 RANDOM_CASES = Table()
 
@@ -24,7 +24,7 @@ def random_uniform(gen: CaseGenerator, type: str, since: int) -> Case:
 
 @RANDOM_CASES.row(("Multinomial", 13))
 def multinomial(gen: CaseGenerator, type: str, since: int) -> Case:
-    """Of distributions that leave no choice: the generator is not specified."""
+    """Distributions that leave no choice: the generator is not specified."""
     batch, classes = gen.size(1, 4), gen.size(1, 6)
     sure = np.eye(classes)[gen.rng.integers(0, classes, batch)] * 3
     logarithms = gen.chance(0.3)
@@ -32,6 +32,13 @@ def multinomial(gen: CaseGenerator, type: str, since: int) -> Case:
     with np.errstate(divide="ignore"):
         probs = typed(gen.pick("f32", "f16"), np.log(sure) if logarithms else sure)
     return model(
-        type, since, probs, gen.ints(gen.pick(many, [many])), convert_type=gen.pick("i32", "i64"), with_replacement=again,
-        log_probs=logarithms, global_seed=gen.size(1, 99), op_seed=gen.size(0, 99),
-    )  # fmt: skip
+        type,
+        since,
+        probs,
+        gen.ints(gen.pick(many, [many])),
+        convert_type=gen.pick("i32", "i64"),
+        with_replacement=again,
+        log_probs=logarithms,
+        global_seed=gen.size(1, 99),
+        op_seed=gen.size(0, 99),
+    )
