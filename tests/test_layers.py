@@ -42,8 +42,9 @@ _LAYERS["api"] = {"errors", "dtypes", "ir", "io", "analysis", "runtime"}
 _LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api", "authoring", "opset", "display"}
 _LAYERS["integrations"] = {*_LAYERS["tools"], "tools"}
 _LAYERS["testing"] = {*_LAYERS["tools"], "tools"}
+_LAYERS["conformance"] = {*_LAYERS["tools"], "tools", "testing"}
 _LAYERS["ray"] = {"tools"}
-_LAYERS["cli"] = {*_LAYERS["tools"], "tools", "integrations", "startup", "__init__"}
+_LAYERS["cli"] = {*_LAYERS["tools"], "tools", "integrations", "conformance", "startup", "__init__"}
 _LAYERS["__init__"] = {*_LAYERS["tools"], "tools", "startup", "saving", "authoring", "opset", "plugins", "testing"}
 _LAYERS["__main__"] = {"cli"}
 # Objects of any layer display in a notebook: the layer says that they do (records), and the tools say how (display).
