@@ -39,7 +39,7 @@ class CaseResult(Record):
 
 @dataclass(frozen=True)
 class Conformance(Report):
-    """What a runtime made of the corpus.
+    """The verdicts on one runtime.
 
     Attributes:
         runtime: its name.
