@@ -112,6 +112,10 @@ _COMMANDS: list[tuple[list[str], tuple[str, ...]]] = [
     ),
     (["extract", _XML, "--layers", "relu1", "-o", "m.xml"], ("irexec.tools.graph", "PIL", "onnx", "igraph")),
     (["demo"], ("onnx", "irexec.tools.graph")),
+    (
+        ["conform", "--runtime", "reference", "--ops", "Relu", "--quick"],
+        ("irexec.tools.graph", "onnx", "openvino", "onnxruntime"),
+    ),
 ]
 
 

@@ -33,6 +33,7 @@ _LINES: dict[str, tuple[int, Sequence[str]]] = {
     "edit": (0, [XML, "-o", "edited.xml", "--batch", "2"]),
     "extract": (0, [XML, "--layers", "relu1", "-o", "part.xml"]),
     "join": (0, [str(DIGITS / "denoiser.xml"), XML, "--map", "cleaned=image", "-o", "joined.xml"]),
+    "conform": (0, ["--runtime", "reference", "--ops", "Relu", "--quick"]),
     "convert": (0, [ONNX, "-o", "m.xml"]),
     "demo": (0, []),
     "diff": (1, [XML, str(DIGITS / "denoiser.xml")]),

@@ -30,6 +30,7 @@ GROUPS = {
         "diff": "Show what changed between two models.",
         "compare": "Find where two models diverge, or one model in two runtimes.",
         "reduce": "Reduce a model to the smallest part that still fails.",
+        "conform": "Hold a runtime to random cases of every operation.",
     },
     "Make": {
         "convert": "Convert an ONNX model to IR.",

@@ -108,6 +108,8 @@ ROWS = (
     Row("reduce {digits}/damaged.xml -o {tmp}/min.xml --finding IR302"),
     Row("reduce {digits}/classifier.xml -o {tmp}/min.xml --finding IR107", 1),
     Row("reduce {tmp}/faulty.xml -o {tmp}/min.xml --against {digits}/classifier.xml"),
+    Row("conform --runtime reference --ops Relu --quick"),
+    Row("conform --runtime reference --ops Nothing", 2),
     Row("report {digits}/classifier.xml -o {tmp}/a.html --graph off"),
     Row("report {digits}/damaged.xml -o {tmp}/a.html --profile --runs 1"),
     Row("report {samples}/execution_graph.xml -o {tmp}/a.html"),
