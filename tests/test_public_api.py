@@ -134,7 +134,7 @@ def test_every_command_is_looked_at() -> None:
         *(
             (
                 f"from irexec.cli.main import run; run({line!r})",
-                (*absent, *(() if line[0] in ("edit", "join", "script") else ("irexec.authoring",))),
+                (*absent, *(() if line[0] in ("conform", "edit", "join", "script") else ("irexec.authoring",))),
             )
             for line, absent in _COMMANDS
         ),
