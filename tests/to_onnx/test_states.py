@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 
 import irexec
 from converters.ir_to_onnx.export import export
 from converters.ir_to_onnx.refusals import ExportError
 from irexec import Builder
+
+onnxruntime = pytest.importorskip("onnxruntime")
 
 
 def _model(constant: bool) -> irexec.Model:
