@@ -30,6 +30,8 @@ _LAYERS: dict[str, set[str]] = {
     "backend": {"errors", "dtypes", "ir", "reference", "schema", "native"},
 }
 _LAYERS["analysis"] = {"saving", "errors", "dtypes", "ir", "reference", "schema", "ops"}
+# How far a correct implementation may be from the exact result.
+_LAYERS["bounds"] = {*_LAYERS["analysis"], "analysis"}
 _LAYERS["opset"] = {"authoring", "schema"}
 _LAYERS["plugins"] = {"ir", "schema", "backend", "analysis"}
 _LAYERS["tokenizers"] = {"errors", "dtypes", "ir", "reference", "schema"}
@@ -39,7 +41,7 @@ _LAYERS["authoring"] = {*_LAYERS["compile"], "compile", "io"}
 _LAYERS["runtime"] = {*_LAYERS["compile"], "compile", "native"}
 # The public functions over io and runtime, which tools call as users do.
 _LAYERS["api"] = {"errors", "dtypes", "ir", "io", "analysis", "runtime"}
-_LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api", "authoring", "opset", "display"}
+_LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api", "authoring", "opset", "display", "bounds"}
 _LAYERS["integrations"] = {*_LAYERS["tools"], "tools"}
 _LAYERS["testing"] = {*_LAYERS["tools"], "tools"}
 _LAYERS["conformance"] = {*_LAYERS["tools"], "tools", "testing"}

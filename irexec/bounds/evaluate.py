@@ -1,0 +1,129 @@
+"""Bounds of one operation, and of a region of layers whose inner tensors are not observed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.attributes import typed_attributes
+from irexec.bounds.algebra import Algebra, floats, settled
+from irexec.bounds.arithmetic import Arithmetic
+from irexec.bounds.interval import Bound, Interval, Unbounded
+from irexec.bounds.registry import Layer, rule_of
+from irexec.dtypes.elements import Element
+from irexec.dtypes.rounding import round_to
+from irexec.errors import IrexecError, OpError
+from irexec.ir.constants import constant_value
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Node, Value
+from irexec.schema.injected import ElementTypes
+from irexec.schema.registry import resolve
+
+Given = Mapping[Value, np.ndarray]
+
+
+def graph_bounds(
+    nodes: Sequence[Node], given: Given, facts: Mapping[Value, Fact], arithmetic: Arithmetic
+) -> dict[Value, Bound]:
+    """The bounds of every output of the layers of a region.
+
+    Args:
+        nodes: layers in topological order; a single one for a layer whose inputs were observed.
+        given: arrays, in the carriers of their types, of the values that the region reads from outside.
+        facts: facts of all values.
+        arithmetic: the arithmetic of the runtime.
+    """
+    known: dict[Value, Bound] = {value: Interval.certain(array) for value, array in given.items()}
+    found: dict[Value, Bound] = {}
+    for node in nodes:
+        for value, bound in zip(node.outputs, _of_node(node, known, facts, arithmetic), strict=True):
+            # A value that is also given was observed: layers after it read the observed array.
+            known.setdefault(value, bound)
+            found[value] = bound
+    return found
+
+
+def _of_node(
+    node: Node, known: Mapping[Value, Bound], facts: Mapping[Value, Fact], arithmetic: Arithmetic
+) -> tuple[Bound, ...]:
+    inputs: list[Interval | None] = []
+    for value in node.inputs:
+        bound = None if value is None else known.get(value, Unbounded("an input is not known"))
+        if isinstance(bound, Unbounded):
+            return (bound,) * len(node.outputs)
+        inputs.append(bound)
+    if node.constant is not None and node.type == "Constant":
+        return (Interval.certain(constant_value(node.constant)),)
+    if node.bodies:
+        return (Unbounded(f"{node.type} has bodies"),) * len(node.outputs)
+    try:
+        definition = resolve(node.type, node.version)
+        attributes = typed_attributes(node, definition).require()
+    except IrexecError as error:
+        return (Unbounded(str(error)),) * len(node.outputs)
+    sources = [None if value is None else facts.get(value) for value in node.inputs]
+    outputs = [facts.get(value, Fact(None, None)) for value in node.outputs]
+    if definition.elements_parameter is not None:
+        elements = ElementTypes(None if fact is None else fact.element for fact in sources)
+        attributes[definition.elements_parameter] = elements
+    return operation_bounds(Layer(definition, attributes, sources, outputs, arithmetic), inputs)
+
+
+def operation_bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[Bound, ...]:
+    """The bounds of the outputs of one operation.
+
+    Args:
+        layer: its definition, attributes, facts and the arithmetic.
+        inputs: an interval for each input; Interval.certain for an array that is known.
+    """
+    count = len(layer.outputs)
+    if (
+        layer.definition.stateful
+        or not layer.definition.deterministic
+        or set(layer.definition.injected) - {layer.definition.elements_parameter}
+    ):
+        return (Unbounded(f"{layer.definition.type} is random, has state or runs bodies"),) * count
+    try:
+        return _checked(layer, _bounds(layer, inputs))
+    except OpError as error:
+        return (Unbounded(str(error)),) * count
+
+
+def _bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[Bound, ...]:
+    floating = any(one is not None and one.exact.dtype.kind == "f" for one in inputs)
+    is_float = floating or any(fact.element is not None and fact.element.is_float for fact in layer.outputs)
+    if not is_float and all(one is None or one.is_certain for one in inputs):
+        arrays = [None if one is None else one.exact for one in inputs]
+        return tuple(Interval.certain(out) for out in layer.run(*arrays))
+    found = rule_of(layer.definition.type)
+    if found is None:
+        return (Unbounded(f"{layer.definition.type} has no rule"),) * len(layer.outputs)
+    algebra = Algebra(layer.arithmetic)
+    made = found(layer, *(None if one is None else algebra.read(one) for one in inputs))
+    return made if isinstance(made, tuple) else (made,)
+
+
+def _checked(layer: Layer, bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
+    """The bounds after each tensor is stored in its element type, or is not, as the runtime likes."""
+    if len(bounds) != len(layer.outputs):
+        raise ValueError(f"the rule of {layer.definition.type} gave {len(bounds)} bounds for {len(layer.outputs)}")
+    return tuple(
+        bound if isinstance(bound, Unbounded) or bound.is_certain else _stored(bound, fact.element)
+        for bound, fact in zip(bounds, layer.outputs, strict=True)
+    )
+
+
+def _stored(bound: Interval, element: Element | None) -> Interval:
+    if element is None or not element.is_float or element.bits >= 32 or bound.admits is not None:
+        return bound
+    # Rounding never decreases, so that the rounded ends bound every rounded value.
+    low, high = (floats(_rounded(element, end)) for end in (bound.low, bound.high))
+    return settled(floats(bound.exact), np.minimum(low, bound.low), np.maximum(high, bound.high), bound.codes)
+
+
+def _rounded(element: Element, array: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        carried: Any = np.asarray(array).astype(element.carrier)
+    return carried if element.native else round_to(element, carried)

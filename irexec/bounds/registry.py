@@ -1,0 +1,91 @@
+"""Rules: for each operation the function that gives the intervals of its outputs.
+
+    @rule("Softmax", "LogSoftmax")
+    def softmax(layer: Layer, x: Interval, *rest: Interval) -> Interval: ...
+
+A rule takes the layer and an Interval for each input (None for one that is left out), and returns an Interval or
+Unbounded for each output. It computes exact results with the reference kernel on f64 arrays (``layer.run``), and
+intervals by the operations of ``layer.algebra``.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.evaluate import as_tuple
+from irexec.bounds.algebra import Algebra
+from irexec.bounds.arithmetic import Arithmetic
+from irexec.bounds.interval import Bound
+from irexec.dtypes.elements import Element
+from irexec.ir.facts import Fact
+from irexec.schema.opdef import OpDef
+
+Rule = Callable[..., Bound | tuple[Bound, ...]]
+_RULES: dict[str, Rule] = {}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Layer:
+    """One layer as rules see it.
+
+    Attributes:
+        definition: the version of the operation.
+        attributes: by the kernel's parameter, injected ones included.
+        inputs: facts of the inputs, with their shapes.
+        outputs: facts of the outputs; their shapes may be unknown.
+        arithmetic: the arithmetic of the runtime.
+    """
+
+    definition: OpDef
+    attributes: Mapping[str, Any]
+    inputs: Sequence[Fact | None]
+    outputs: Sequence[Fact]
+    arithmetic: Arithmetic
+
+    @property
+    def algebra(self) -> Algebra:
+        """Operations on intervals with the roundings of the arithmetic."""
+        return Algebra(self.arithmetic)
+
+    @property
+    def element(self) -> Element | None:
+        """Element type of the first output."""
+        return self.outputs[0].element
+
+    def run(self, *arrays: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        """The outputs of the reference kernel for the layer's attributes; f64 arrays give f64 results."""
+        return tuple(np.asarray(one) for one in as_tuple(self.definition(*arrays, **self.attributes)))
+
+
+def rule(*types: str) -> Callable[[Rule], Rule]:
+    """Decorator: the rule of these operations, of every version."""
+
+    def register(function: Rule) -> Rule:
+        for type in types:
+            if type in _RULES:
+                raise ValueError(f"{type} has two rules")
+            _RULES[type] = function
+        return function
+
+    return register
+
+
+def rule_of(type: str) -> Rule | None:
+    """The rule of an operation; None if there is none."""
+    _load()
+    return _RULES.get(type)
+
+
+@functools.cache
+def _load() -> None:
+    import irexec.bounds.rules as package
+
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")

@@ -1,0 +1,1 @@
+"""Rules of the operations, a file for each family."""

@@ -1,0 +1,85 @@
+"""Element-wise functions of one tensor.
+
+Errors are those of the usual implementations in units of roundoff, by the largest \\|x\\| and \\|f(x)\\|: exp by way of
+exp2 has a relative error of \\|x\\| roundings, tanh and sigmoid by way of exp lose all digits beside 1, and polynomials
+for erf have an absolute error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from irexec.bounds.algebra import floats
+from irexec.bounds.interval import Bound, Interval
+from irexec.bounds.registry import Layer, rule
+
+Error = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def _relative(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return 4 * y
+
+
+def _once(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return y
+
+
+def _by_exp(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return (8 + np.minimum(x, 800)) * y
+
+
+def _absolute(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return 8 * y + 4
+
+
+def _by_argument(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Reduction of an argument to one period rounds the argument."""
+    return 8 * y + 4 + 4 * x
+
+
+def _gated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x times a function with values up to 1, whose absolute error is some roundings."""
+    return 8 * y + 6 * x
+
+
+_INCREASING: dict[str, Error] = {
+    "Exp": _by_exp, "Log": _absolute, "Sqrt": _relative, "Tanh": _absolute, "Sigmoid": _by_exp, "Erf": _absolute,
+    "Atan": _relative, "Asin": _absolute, "Sinh": _by_exp, "Asinh": _absolute, "Acosh": _absolute, "Atanh": _absolute,
+    "SoftPlus": _absolute, "HardSigmoid": _absolute, "SoftSign": _relative, "Elu": _absolute, "Selu": _absolute,
+}  # fmt: skip
+_SMOOTH: dict[str, tuple[float, Error]] = {
+    "Sin": (1.0, _by_argument), "Cos": (1.0, _by_argument), "Gelu": (1.2, _gated), "Mish": (1.2, _gated),
+    "HSwish": (1.6, _gated), "HSigmoid": (0.5, _absolute), "Abs": (1.0, lambda x, y: np.zeros_like(y)),
+}  # fmt: skip
+
+
+def _function(layer: Layer, rest: tuple[Interval | None, ...]) -> Callable[[np.ndarray], np.ndarray]:
+    others = [None if one is None else floats(one.exact) for one in rest]
+    return lambda array: layer.run(floats(array), *others)[0]
+
+
+@rule(*_INCREASING)
+def increasing(layer: Layer, x: Interval, *rest: Interval | None) -> Bound:
+    """A function that never decreases; its parameters are read as they are."""
+    return layer.algebra.increasing(_function(layer, rest), x, _INCREASING[layer.definition.type])
+
+
+@rule("Acos")
+def acos(layer: Layer, x: Interval) -> Bound:
+    """The arc cosine never increases."""
+    return layer.algebra.decreasing(_function(layer, ()), x, _absolute)
+
+
+@rule(*_SMOOTH)
+def smooth(layer: Layer, x: Interval, *rest: Interval | None) -> Bound:
+    """A function with a largest slope."""
+    slope, error = _SMOOTH[layer.definition.type]
+    return layer.algebra.smooth(_function(layer, rest), slope, x, error)
+
+
+@rule("Negative")
+def negative(layer: Layer, x: Interval) -> Bound:
+    """The sign is changed, nothing is rounded."""
+    return layer.algebra.negated(x)

@@ -1,0 +1,87 @@
+"""Operations that move elements, or never decrease in any floating-point input.
+
+The ends of the interval are the results for the ends of the inputs, and nothing is rounded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from irexec.bounds.algebra import floats, settled
+from irexec.bounds.interval import Bound, Interval, Unbounded
+from irexec.bounds.registry import Layer, rule
+from irexec.schema.elementwise import align
+
+_MOVEMENT = (
+    "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "StridedSlice", "Split", "VariadicSplit", "Concat",
+    "Gather", "GatherElements", "GatherND", "Tile", "Broadcast", "Pad", "Reverse", "ReverseSequence", "Roll",
+    "ShuffleChannels", "SpaceToDepth", "DepthToSpace", "SpaceToBatch", "BatchToSpace", "ReorgYolo", "GatherTree",
+    "ExtractImagePatches", "Result", "Identity", "SliceScatter",
+)  # fmt: skip
+
+
+@rule(*_MOVEMENT)
+def moved(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]:
+    """Elements keep their values and change their places."""
+    return _at_ends(layer, inputs)
+
+
+@rule("Maximum", "Minimum", "Relu", "Clamp", "ReduceMax", "ReduceMin", "Floor", "Ceiling", "Sign", "PRelu")
+def ordered(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]:
+    """A result never decreases where an input grows; of NaN implementations make what they like."""
+    if layer.definition.type == "PRelu":
+        slope = inputs[1]
+        if slope is None or not slope.is_certain:
+            return (Unbounded("the slope of PRelu is not known"),)
+        return tuple(layer.algebra.rounded(one) for one in _by_slope(layer, inputs) if isinstance(one, Interval))
+    found = _at_ends(layer, inputs)
+    has_nan = any(one is not None and one.exact.dtype.kind == "f" and np.isnan(one.exact).any() for one in inputs)
+    if not has_nan:
+        return found
+    return tuple(_lenient(layer, inputs, one) for one in found)
+
+
+def _lenient(layer: Layer, inputs: tuple[Interval | None, ...], found: Bound) -> Bound:
+    """Anything where a NaN arrives: maxps returns its second operand, fmax the number, IEEE 754-2019 NaN."""
+    if isinstance(found, Unbounded):
+        return found
+    # A NaN anywhere in a reduced row reaches the result of the row.
+    if layer.definition.type.startswith("Reduce"):
+        return Interval.anything(found.exact)
+    marks = [np.isnan(floats(one.exact)) for one in inputs if one is not None and one.exact.dtype.kind == "f"]
+    if len(marks) == 2:
+        marks = list(align(marks[0], marks[1], layer.attributes.get("auto_broadcast", "numpy"), 0))
+    mark = np.broadcast_to(np.logical_or.reduce(np.broadcast_arrays(*marks)), found.exact.shape)
+    low, high = np.where(mark, -np.inf, floats(found.low)), np.where(mark, np.inf, floats(found.high))
+    return Interval(found.exact, low, high, found.codes)
+
+
+def _by_slope(layer: Layer, inputs: tuple[Interval | None, ...]) -> tuple[Bound, ...]:
+    x, slope = inputs[0], inputs[1]
+    assert x is not None and slope is not None
+    ends = [layer.run(floats(end), floats(slope.exact))[0] for end in (x.exact, x.low, x.high)]
+    low, high = np.minimum(ends[1], ends[2]), np.maximum(ends[1], ends[2])
+    # Of an interval around zero a negative slope makes a result with its extreme at zero.
+    around = (floats(x.low) < 0) & (floats(x.high) > 0)
+    low, high = np.where(around, np.minimum(low, 0), low), np.where(around, np.maximum(high, 0), high)
+    return (settled(ends[0], low, high),)
+
+
+def _at_ends(layer: Layer, inputs: tuple[Interval | None, ...]) -> tuple[Bound, ...]:
+    if all(one is None or one.is_certain for one in inputs):
+        return tuple(
+            Interval.certain(out) for out in layer.run(*(None if one is None else one.exact for one in inputs))
+        )
+    if any(one is not None and not one.is_certain and one.exact.dtype.kind != "f" for one in inputs):
+        return (Unbounded("an index is not certain"),) * len(layer.outputs)
+    exact, low, high = (
+        layer.run(*(None if one is None else _end(one, side) for one in inputs)) for side in ("exact", "low", "high")
+    )
+    return tuple(
+        settled(e, a, b) if e.dtype.kind == "f" else Interval(e, a, b) for e, a, b in zip(exact, low, high, strict=True)
+    )
+
+
+def _end(x: Interval, side: str) -> np.ndarray:
+    array: np.ndarray = getattr(x, side)
+    return floats(array) if x.exact.dtype.kind == "f" else array
