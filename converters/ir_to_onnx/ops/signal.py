@@ -121,3 +121,57 @@ def stft(
     if transpose_frames:
         points = ctx.transpose(points, [0, 2, 1, 3])
     return ctx.cast(ctx.squeeze(points, 0) if rank == 1 else points, signal.element)
+
+
+@composed("ISTFT")
+def istft(
+    ctx: ExportContext, data: Tensor, window: Tensor, frame_size: Tensor, frame_step: Tensor,
+    signal_length: Tensor | None = None, *, center: bool, normalized: bool,
+) -> Tensor:  # fmt: skip
+    """The redundant half of each frame, inverse DFT, Mul by the window, ScatterND that adds, Div by the sum of squares
+    of windows, from opset 17 on."""
+    kind, rank = _work(data.element), data.require_rank("the data")
+    size, step = (x.require_ints(name)[0] for x, name in ((frame_size, "frame_size"), (frame_step, "frame_step")))
+    x = ctx.unsqueeze(ctx.cast(data, kind), 0) if rank == 3 else ctx.cast(data, kind)
+    x = _whole_spectrum(ctx, ctx.transpose(x, [0, 2, 1, 3]), 2, size, size // 2 + 1, 3)
+    frames = ctx.squeeze(ctx.slice(_dft(ctx, x, 2, size, inverse=True), 0, 1, -1), -1)
+    shape = _frame_window(ctx, window, ctx.constant(size), kind)
+    squares = ctx.emit("Expand", ctx.emit("Mul", shape, shape), ctx.concat(
+        ctx.ints(1), ctx.slice(ctx.emit("Shape", frames), 1, 2, 0), ctx.ints(size)))  # fmt: skip
+    total = _overlap_added(ctx, ctx.emit("Mul", frames, shape), size, step)
+    weight = _overlap_added(ctx, squares, size, step)
+    if normalized:
+        total = ctx.emit("Mul", total, ctx.scalar(float(np.sqrt(np.float32(size))), total))
+    zero = ctx.scalar(0, weight)
+    is_zero = ctx.emit("Equal", weight, zero)
+    signal = ctx.where(is_zero, zero, ctx.emit("Div", total, ctx.where(is_zero, ctx.scalar(1, weight), weight)))
+    signal = _with_length(ctx, signal, size // 2 if center else 0, signal_length)
+    return ctx.cast(ctx.squeeze(signal, 0) if rank == 3 else signal, data.element)
+
+
+def _overlap_added(ctx: ExportContext, frames: Tensor, size: int, step: int) -> Tensor:
+    """The sum of frames (batch, frames, size) at a distance of ``step``: (batch, length)."""
+    check(ctx.opset >= 16, f"ONNX's ScatterND of opset {ctx.opset} does not add")
+    sizes = ctx.emit("Shape", frames)
+    batch, count = ctx.slice(sizes, 0, 1, 0), ctx.slice(sizes, 1, 2, 0)
+    number = ctx.emit("Range", ctx.constant(0), ctx.reshape(count, []), ctx.constant(1))
+    starts = ctx.unsqueeze(ctx.emit("Mul", number, ctx.constant(step)), 1)
+    places = ctx.reshape(ctx.emit("Add", starts, ctx.constant(np.arange(size))), [-1, 1])
+    steps = ctx.emit("Mul", ctx.emit("Sub", count, ctx.ints(1)), ctx.ints(step))
+    length = ctx.emit("Max", ctx.emit("Add", steps, ctx.ints(size)), ctx.ints(0))
+    empty = ctx.emit("Expand", ctx.scalar(0, frames), ctx.concat(length, batch))
+    values = ctx.emit("Reshape", ctx.transpose(frames, [1, 2, 0]),
+                      ctx.concat(ctx.emit("Mul", count, ctx.ints(size)), batch), allowzero=1)  # fmt: skip
+    return ctx.transpose(ctx.emit("ScatterND", empty, places, values, reduction="add"), [1, 0])
+
+
+def _with_length(ctx: ExportContext, signal: Tensor, margin: int, length: Tensor | None) -> Tensor:
+    """The signal (batch, length) without its first ``margin`` elements, cut or padded with zeros to a length; without
+    as many at its end if none is given."""
+    if length is None:
+        return ctx.slice(signal, margin, -margin or None, 1)
+    wanted = ctx.reshape(as_i64(ctx, length), [1])
+    rest = ctx.slice(signal, margin, None, 1)
+    missing = ctx.emit("Sub", wanted, ctx.slice(ctx.emit("Shape", rest), 1, 2, 0))
+    pads = ctx.concat(ctx.ints(0, 0, 0), ctx.emit("Max", missing, ctx.ints(0)))
+    return ctx.emit("Slice", ctx.emit("Pad", rest, pads), ctx.ints(0), wanted, ctx.ints(1))

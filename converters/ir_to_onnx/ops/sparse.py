@@ -1,4 +1,5 @@
-"""Rows of a table that are pooled by bag or segment: EmbeddingBag, EmbeddingSegmentsSum, SegmentMax."""
+"""Rows of a table that are pooled by bag or segment: EmbeddingBag, EmbeddingSegmentsSum, SegmentMax;
+SparseFillEmptyRows."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from converters.ir_to_onnx.context import ExportContext
 from converters.ir_to_onnx.ops.shape import as_i64
 from converters.ir_to_onnx.registry import composed
 from converters.ir_to_onnx.tensors import Tensor
-from irexec.dtypes.elements import BF16, F16, F32, F64, I32, I64
+from irexec.dtypes.elements import BF16, BOOLEAN, F16, F32, F64, I32, I64
 from irexec.dtypes.limits import lowest
 from irexec.errors import check
 
@@ -148,3 +149,25 @@ def segment_max(
     fill = ctx.constant(0 if fill_mode == "zero" else lowest(data.element), data.element)
     found = ctx.where(ctx.emit("Greater", counts, ctx.constant(0)), ctx.cast(maxima, data.element), fill)
     return ctx.emit("Slice", found, ctx.ints(0), count, ctx.ints(0))
+
+
+@composed("SparseFillEmptyRows")
+def sparse_fill_empty_rows(
+    ctx: ExportContext, values: Tensor, dense_shape: Tensor, indices: Tensor, default_value: Tensor
+) -> tuple[Tensor, ...]:
+    """The rows without elements by ScatterElements and NonZero, Concat, and TopK of the positions."""
+    sizes, given = as_i64(ctx, dense_shape), as_i64(ctx, indices)
+    rows, columns = ctx.slice(sizes, 0, 1, 0), ctx.slice(sizes, 1, 2, 0)
+    given_rows = ctx.squeeze(ctx.slice(given, 0, 1, 1), 1)
+    zeros = ctx.emit("Expand", ctx.constant(0), ctx.emit("Shape", given_rows))
+    flags = ctx.emit("ScatterElements", ctx.emit("Expand", ctx.constant(1), rows), given_rows, zeros, axis=0)
+    filling = ctx.emit("Pad", ctx.transpose(ctx.emit("NonZero", flags), [1, 0]), ctx.ints(0, 0, 0, 1))
+    together = ctx.emit("Concat", given, filling, axis=0)
+    count = ctx.slice(ctx.emit("Shape", filling), 0, 1, 0)
+    default = ctx.emit("Expand", ctx.reshape(default_value, [1]), count)
+    # In row-major order; TopK takes the first of equal ones.
+    widths = ctx.concat(ctx.emit("Max", columns, ctx.ints(1)), ctx.ints(1))
+    keys = ctx.reduce("ReduceSum", ctx.emit("Mul", together, widths), [1])
+    _, order = ctx.emit_all("TopK", 2, keys, ctx.emit("Shape", keys), axis=0, largest=0)
+    all_values = ctx.emit("Gather", ctx.emit("Concat", values, default, axis=0), order, axis=0)
+    return ctx.emit("Gather", together, order, axis=0), all_values, ctx.cast(flags, BOOLEAN)
