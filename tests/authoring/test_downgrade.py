@@ -221,3 +221,12 @@ def test_compressed_weights_that_shapes_choose_are_not_rounded_to_f16() -> None:
     expected = ones + table[1].astype(np.float32) * np.float32(scale)
     assert (expected != ones + (table[1] * scale).astype(np.float32)).any()
     np.testing.assert_array_equal(_results(found, [ones])[0], expected)
+
+
+def test_an_is_inf_of_neither_sign_is_written() -> None:
+    builder = Builder("m")
+    x = builder.parameter("f32", [4], "x")
+    builder.result(builder.emit("IsInf", x, version=10, detect_negative=False, detect_positive=False, name="y"))
+    found = downgrade(builder.model(), "2021.4").require()
+    (values,) = _results(found.model, [np.array([-np.inf, np.inf, np.nan, 0], np.float32)])
+    assert not values.any()

@@ -105,7 +105,8 @@ def _is_inf(layer: Layer) -> Any:
     negative, positive = layer["detect_negative"], layer["detect_positive"]
     if negative and positive:
         return ONE.equal(ONE.abs(x), layer.number(math.inf))
-    layer.refuse_unless(negative or positive, "neither sign is to be detected")
+    if not (negative or positive):
+        return ONE.less(ONE.abs(x), layer.number(0))  # false everywhere, NaN included
     return ONE.equal(x, layer.number(math.inf if positive else -math.inf))
 
 
