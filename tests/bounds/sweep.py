@@ -18,8 +18,8 @@ from irexec.bounds import ARITHMETICS, Unbounded
 from irexec.errors import OpError
 from irexec.testing.laws import infer, kernel, read_only
 from irexec.testing.partial_facts import exact_facts
+from irexec.testing.random_cases import random_cases
 from tests.bounds.rows import row_bounds
-from tests.oracle.random_cases import random_cases
 
 
 def main() -> int:

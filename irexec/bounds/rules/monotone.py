@@ -61,7 +61,7 @@ def _by_slope(layer: Layer, inputs: tuple[Interval | None, ...]) -> tuple[Bound,
     assert x is not None and slope is not None
     ends = [layer.run(floats(end), floats(slope.exact))[0] for end in (x.exact, x.low, x.high)]
     low, high = np.minimum(ends[1], ends[2]), np.maximum(ends[1], ends[2])
-    # Of an interval around zero a negative slope makes a result with its extreme at zero.
+    # A negative slope gives an interval around zero its extreme at zero.
     around = (floats(x.low) < 0) & (floats(x.high) > 0)
     low, high = np.where(around, np.minimum(low, 0), low), np.where(around, np.maximum(high, 0), high)
     return (settled(ends[0], low, high),)
