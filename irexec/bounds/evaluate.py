@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from irexec.analysis.attributes import typed_attributes
+from irexec.analysis.evaluate import rounded
 from irexec.bounds.algebra import Algebra, floats, settled
-from irexec.bounds.arithmetic import Arithmetic
+from irexec.bounds.arithmetic import ARITHMETICS, Arithmetic
 from irexec.bounds.interval import Bound, Interval, Unbounded
 from irexec.bounds.registry import Layer, rule_of
-from irexec.dtypes.elements import Element
-from irexec.dtypes.rounding import round_to
+from irexec.dtypes.elements import BF16, F16, Element
 from irexec.errors import IrexecError, OpError
 from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
@@ -78,6 +78,7 @@ def operation_bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[B
         layer: its definition, attributes, facts and the arithmetic.
         inputs: an interval for each input; Interval.certain for an array that is known.
     """
+    layer = replace(layer, arithmetic=_coarser(layer))
     count = len(layer.outputs)
     if (
         layer.definition.stateful
@@ -91,12 +92,20 @@ def operation_bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[B
         return (Unbounded(str(error)),) * count
 
 
+def _coarser(layer: Layer) -> Arithmetic:
+    """The stated arithmetic, or that of the layer's element type if it is coarser: a runtime may compute in either."""
+    elements = {fact.element for fact in (*layer.inputs, *layer.outputs) if fact is not None}
+    types = [ARITHMETICS[element.name] for element in elements if element in (F16, BF16)]
+    return max((layer.arithmetic, *types), key=lambda one: one.unit)
+
+
 def _bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[Bound, ...]:
     floating = any(one is not None and one.exact.dtype.kind == "f" for one in inputs)
     is_float = floating or any(fact.element is not None and fact.element.is_float for fact in layer.outputs)
     if not is_float and all(one is None or one.is_certain for one in inputs):
         arrays = [None if one is None else one.exact for one in inputs]
-        return tuple(Interval.certain(out) for out in layer.run(*arrays))
+        outputs = zip(layer.run(*arrays), layer.outputs, strict=True)
+        return tuple(Interval.certain(rounded(out, fact.element)) for out, fact in outputs)
     found = rule_of(layer.definition.type)
     if found is None:
         return (Unbounded(f"{layer.definition.type} has no rule"),) * len(layer.outputs)
@@ -116,14 +125,25 @@ def _checked(layer: Layer, bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
 
 
 def _stored(bound: Interval, element: Element | None) -> Interval:
+    """The interval of values held in an element type: rounded to nearest, and bf16 also by cutting bits off.
+
+    OpenVINO's own evaluation of operations cuts (2026.4, where it folds constants); its plugins round to nearest.
+    """
     if element is None or not element.is_float or element.bits >= 32 or bound.admits is not None:
         return bound
-    # Rounding never decreases, so that the rounded ends bound every rounded value.
-    low, high = (floats(_rounded(element, end)) for end in (bound.low, bound.high))
-    return settled(floats(bound.exact), np.minimum(low, bound.low), np.maximum(high, bound.high), bound.codes)
+    low, high = floats(bound.low), floats(bound.high)
+    # Rounding never decreases, and neither does cutting: the results for the ends bound all results.
+    for held in (_nearest, _cut) if element is BF16 else (_nearest,):
+        low, high = np.minimum(low, held(element, bound.low)), np.maximum(high, held(element, bound.high))
+    return settled(floats(bound.exact), low, high, bound.codes)
 
 
-def _rounded(element: Element, array: np.ndarray) -> np.ndarray:
+def _nearest(element: Element, array: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
-        carried: Any = np.asarray(array).astype(element.carrier)
-    return carried if element.native else round_to(element, carried)
+        return floats(rounded(np.asarray(array).astype(element.carrier), element))
+
+
+def _cut(element: Element, array: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        bits = np.ascontiguousarray(array, np.float32).view(np.uint32) & np.uint32(0xFFFF0000)
+    return floats(bits.view(np.float32)).reshape(np.shape(array))

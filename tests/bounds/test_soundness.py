@@ -7,11 +7,13 @@ import pytest
 
 from irexec.bounds import ARITHMETICS, Interval, Unbounded
 from irexec.errors import OpError
-from irexec.testing import case
+from irexec.testing import Case, case
 from irexec.testing.laws import infer, kernel, read_only
 from irexec.testing.partial_facts import exact_facts
 from irexec.testing.random_cases import random_cases
 from tests.bounds.rows import row_bounds
+from tests.support.cases import families
+from tests.support.goldens import recorded
 
 
 @pytest.mark.parametrize("pair", sorted(random_cases()), ids=lambda pair: f"{pair[0]}-{pair[1]}")
@@ -25,6 +27,17 @@ def test_results_in_f32_are_inside(pair: tuple[str, int]) -> None:
             continue
         for result, bound in zip(results, row_bounds(row, ARITHMETICS["f32"]), strict=True):
             assert isinstance(bound, Unbounded) or not bound.outside(result).any()
+
+
+@pytest.mark.parametrize("family", sorted(families()))
+def test_recorded_answers_are_inside(family: str) -> None:
+    """OpenVINO's answers to the rows, and those that rows give themselves."""
+    for row in families()[family]:
+        if not isinstance(row, Case):
+            continue
+        expected = row.gives if row.gives is not None else recorded(family, row.id, row.digest)
+        for array, bound in zip(expected, row_bounds(row, ARITHMETICS["f32"]), strict=True):
+            assert isinstance(bound, Unbounded) or not bound.outside(np.asarray(array)).any(), row.id
 
 
 @pytest.mark.parametrize("name", ["f32", "tf32", "f16", "bf16"])

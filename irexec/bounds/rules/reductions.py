@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from irexec.bounds.algebra import floats, settled
+from irexec.bounds.algebra import Algebra, floats, settled
 from irexec.bounds.interval import Bound, Interval, Unbounded
 from irexec.bounds.registry import Layer, rule
 
@@ -25,10 +27,11 @@ def summed(layer: Layer, x: Interval, *rest: Interval | None) -> Bound:
     ends = (exact - run(x.radius), exact + run(x.radius)) if not x.is_certain else (exact, exact)
     size = run(x.magnitude)
     # No result has more terms than the tensor has elements.
-    count = (
-        max(1.0, x.exact.size / max(1, exact.size)) if layer.definition.type != "CumSum" else float(max(x.exact.shape))
-    )
-    found = layer.algebra.summed(settled(exact, *ends), size, count)
+    is_running = layer.definition.type == "CumSum"
+    count = float(max(x.exact.shape, default=1)) if is_running else max(1.0, x.exact.size / max(1, exact.size))
+    # Every running sum is a result, and may be rounded to the type of the tensor, or cut.
+    of = replace(layer.arithmetic, sum_unit=2 * layer.arithmetic.unit) if is_running else layer.arithmetic
+    found = Algebra(of).summed(settled(exact, *ends), size, count)
     return layer.algebra.rounded(found, 2.0) if layer.definition.type == "ReduceMean" else found
 
 
