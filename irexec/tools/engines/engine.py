@@ -82,19 +82,20 @@ def load_openvino(job: EngineJob, feeds: Feeds) -> Run:
 
 
 class OpenVINORun:
-    """Runs of a compiled model of OpenVINO.
-
-    Attributes:
-        precision: the type that the plugin computes floats in; "" where it does not say.
-    """
+    """Runs of a compiled model of OpenVINO."""
 
     def __init__(self, compiled: Any, index: Mapping[str, int]) -> None:
         """``index``: positions of inputs by their names."""
-        self._request, self._index = compiled.create_infer_request(), index
-        supported = compiled.get_property("SUPPORTED_PROPERTIES")
-        known = "INFERENCE_PRECISION_HINT" in supported
+        self._compiled, self._request, self._index = compiled, compiled.create_infer_request(), index
+
+    @property
+    def precision(self) -> str:
+        """The type that the plugin computes floats in; "" where it does not say."""
+        name = "INFERENCE_PRECISION_HINT"
+        if name not in self._compiled.get_property("SUPPORTED_PROPERTIES"):
+            return ""
         # <Type: 'float16'> of openvino.Type
-        self.precision = compiled.get_property("INFERENCE_PRECISION_HINT").to_string() if known else ""
+        return str(self._compiled.get_property(name).to_string())
 
     def __call__(self, feeds: Feeds) -> Sequence[np.ndarray]:
         given = {self._index[name]: array for name, array in feeds.items()}
