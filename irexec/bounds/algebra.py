@@ -28,10 +28,12 @@ def floats(x: np.ndarray) -> np.ndarray:
 
 
 def settled(exact: np.ndarray, low: np.ndarray, high: np.ndarray, codes: tuple[str, ...] = ()) -> Interval:
-    """The interval with ends in order: where an end is not a number but the exact result is, anything is allowed."""
+    """The interval with ends in order. NaN is demanded where both ends and the exact result are NaN; where only some of
+    them are, anything is allowed."""
     exact, low, high = np.broadcast_arrays(exact, low, high)
-    is_demanded = np.isnan(exact)
-    is_open = (np.isnan(low) | np.isnan(high)) & ~is_demanded
+    marks = np.isnan(exact), np.isnan(low), np.isnan(high)
+    is_demanded = np.logical_and.reduce(marks)
+    is_open = np.logical_or.reduce(marks) & ~is_demanded
     ends = np.minimum(low, exact), np.maximum(high, exact)
     return Interval(
         exact,
@@ -48,7 +50,10 @@ class Algebra:
     arithmetic: Arithmetic
 
     def read(self, x: Interval) -> Interval:
-        """A tensor as the runtime may hold it: as given, or rounded to the type of the arithmetic."""
+        """A tensor as the runtime may hold it: as given, or rounded to the type of the arithmetic.
+
+        A number below the smallest normal one may be read as zero.
+        """
         return self._read(x, self.arithmetic.nearest)
 
     def factor(self, x: Interval) -> Interval:
@@ -59,9 +64,11 @@ class Algebra:
         if x.exact.dtype.kind != "f":
             return x
         low, high = nearest(x.low), nearest(x.high)
-        if x.is_certain and np.array_equal(low, floats(x.exact), equal_nan=True):
+        is_small = (np.abs(floats(x.exact)) < self.arithmetic.smallest) & (x.exact != 0)
+        if x.is_certain and not is_small.any() and np.array_equal(low, floats(x.exact), equal_nan=True):
             return x
         low, high = np.minimum(low, x.low), np.maximum(high, x.high)
+        low, high = np.where(is_small, np.minimum(low, 0), low), np.where(is_small, np.maximum(high, 0), high)
         largest = self.arithmetic.largest
         # A value out of range may be held as the largest number.
         return settled(

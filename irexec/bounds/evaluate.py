@@ -103,15 +103,43 @@ def _bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[Bound, ...
     floating = any(one is not None and one.exact.dtype.kind == "f" for one in inputs)
     is_float = floating or any(fact.element is not None and fact.element.is_float for fact in layer.outputs)
     if not is_float and all(one is None or one.is_certain for one in inputs):
-        arrays = [None if one is None else one.exact for one in inputs]
-        outputs = zip(layer.run(*arrays), layer.outputs, strict=True)
-        return tuple(Interval.certain(rounded(out, fact.element)) for out, fact in outputs)
+        return _of_integers(layer, [None if one is None else one.exact for one in inputs])
     found = rule_of(layer.definition.type)
     if found is None:
         return (Unbounded(f"{layer.definition.type} has no rule"),) * len(layer.outputs)
     algebra = Algebra(layer.arithmetic)
     made = found(layer, *(None if one is None else algebra.read(one) for one in inputs))
     return made if isinstance(made, tuple) else (made,)
+
+
+def _of_integers(layer: Layer, arrays: Sequence[np.ndarray | None]) -> tuple[Bound, ...]:
+    """The results themselves, unless they depend on how the runtime holds integers.
+
+    Runtimes saturate or wrap where a result does not fit its type, and hold i64 in 32 bits (OpenVINO's CPU plugin);
+    what a division by zero gives is nowhere specified.
+    """
+    if layer.definition.type in _DIVIDING and any(one is not None and (one == 0).any() for one in arrays[1:]):
+        return (Unbounded("a division of integers by zero"),) * len(layer.outputs)
+    outputs = [rounded(out, fact.element) for out, fact in zip(layer.run(*arrays), layer.outputs, strict=True)]
+    if any(one is not None and one.dtype.kind in "iu" for one in arrays):
+        wide = layer.run(*(_widest(one) for one in arrays))
+        if not all(_same_in_32_bits(out, other) for out, other in zip(outputs, wide, strict=True)):
+            return (Unbounded("integers that do not fit their type, or 32 bits"),) * len(layer.outputs)
+    return tuple(Interval.certain(out) for out in outputs)
+
+
+_DIVIDING = ("Divide", "Mod", "FloorMod", "Power")
+
+
+def _widest(array: np.ndarray | None) -> np.ndarray | None:
+    return array.astype(np.int64) if array is not None and array.dtype.kind in "iu" else array
+
+
+def _same_in_32_bits(narrow: np.ndarray, wide: np.ndarray) -> bool:
+    if narrow.dtype.kind not in "iu":
+        return np.array_equal(narrow, wide)
+    largest = int(np.abs(wide.astype(np.float64)).max(initial=0))
+    return largest < 2**31 and np.array_equal(narrow.astype(np.int64), wide.astype(np.int64))
 
 
 def _checked(layer: Layer, bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:

@@ -35,10 +35,10 @@ class Interval:
         whole = np.asarray(array)
         return Interval(whole, whole, whole)
 
-    @staticmethod
-    def anything(exact: np.ndarray) -> Interval:
-        """The interval of a tensor of which nothing is said."""
-        return Interval(exact, np.full(exact.shape, -np.inf), np.full(exact.shape, np.inf))
+    def open_where(self, mask: Mask) -> Interval:
+        """The interval with anything allowed where a mask says so."""
+        low, high = np.asarray(self.low, np.float64), np.asarray(self.high, np.float64)
+        return Interval(self.exact, np.where(mask, -np.inf, low), np.where(mask, np.inf, high), self.codes)
 
     @property
     def is_certain(self) -> bool:

@@ -18,8 +18,8 @@ from irexec.io.files import new_file
 @command()
 @option("--runtime", f"{RUNTIME_NAMES}; onnxruntime runs what the exporter writes.", type=RUNTIME, required=True)
 @option("--ops", "Operations: patterns separated by commas, such as Softmax-8,Conv*; default: all.", metavar="PATTERNS")
-@flag("--quick", "Two cases of each operation.")
-@option("--cases", "Number of cases of each operation.", type=click.IntRange(1), default=10)
+@option("--cases", "Number of cases of each operation; default: 10.", type=click.IntRange(1))
+@flag("--quick", "Two cases of each operation, in place of --cases.")
 @option("--seed", "Of the first case of each operation; the others follow.", type=click.IntRange(0), default=0)
 @PROPERTIES
 @option("--timeout", "Seconds that one case may take.", type=click.FloatRange(0, min_open=True), default=60.0)
@@ -28,8 +28,8 @@ from irexec.io.files import new_file
 def conform(
     runtime: str,
     ops: str | None,
+    cases: int | None,
     quick: bool,
-    cases: int,
     seed: int,
     property: Mapping[str, str] | None,
     timeout: float,
@@ -49,8 +49,11 @@ def conform(
     from irexec.conformance import ConformOptions
     from irexec.conformance import conform as held
 
+    if quick and cases is not None:
+        raise click.UsageError("--quick and --cases cannot be used together")
+    count = 2 if quick else cases or 10
     patterns = tuple(part.strip() for part in ops.split(",") if part.strip()) if ops else ()
-    options = ConformOptions(ops=patterns, quick=quick, cases=cases, seed=seed, properties=property, timeout=timeout)
+    options = ConformOptions(ops=patterns, cases=count, seed=seed, properties=property, timeout=timeout)
     with progress_bar(f"conform {runtime}", 1) as advance:
         found = held(runtime, options, advance)
     if junit is not None:

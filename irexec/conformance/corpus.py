@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-import numpy as np
-
 from irexec.errors import InputError
 from irexec.testing import Case
-from irexec.testing.random_cases import random_cases
+from irexec.testing.random_cases import random_cases, seeded
 
 Pair = tuple[str, int]
 
@@ -39,5 +36,4 @@ def cases(pairs: Sequence[Pair], seed: int, count: int) -> Iterator[Case]:
     table = random_cases()
     for type, since in pairs:
         for number in range(seed, seed + count):
-            rng = np.random.default_rng([zlib.crc32(f"{type}-{since}".encode()), number])
-            yield replace(table[type, since](rng), name=str(number))
+            yield replace(table[type, since](seeded(type, since, number)), name=str(number))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import zlib
 from collections import Counter
 
 import numpy as np
@@ -18,7 +17,7 @@ from irexec.bounds import ARITHMETICS, Unbounded
 from irexec.errors import OpError
 from irexec.testing.laws import infer, kernel, read_only
 from irexec.testing.partial_facts import exact_facts
-from irexec.testing.random_cases import random_cases
+from irexec.testing.random_cases import random_cases, seeded
 from tests.bounds.rows import row_bounds
 
 
@@ -40,7 +39,7 @@ def main() -> int:
 
 
 def _case(type: str, since: int, make, seed: int, counts: Counter[str], unbounded: Counter[str]) -> None:  # type: ignore[no-untyped-def]
-    row = make(np.random.default_rng([zlib.crc32(f"{type}-{since}".encode()), seed]))
+    row = make(seeded(type, since, seed))
     try:
         infer(row, exact_facts(row))
         results = kernel(row, read_only(row))

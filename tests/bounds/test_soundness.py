@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from irexec.bounds import ARITHMETICS, Interval, Unbounded
-from irexec.errors import OpError
+from irexec import Builder
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.bounds import ARITHMETICS, Interval, Unbounded, arithmetic, graph_bounds
+from irexec.errors import InputError, OpError
 from irexec.testing import Case, case
 from irexec.testing.laws import infer, kernel, read_only
 from irexec.testing.partial_facts import exact_facts
@@ -56,3 +58,93 @@ def test_sums_in_another_order_and_rounded_are_inside(name: str) -> None:
             total += left[:, i, None] * right[None, i]
         assert not bound.outside(of.nearest(total)).any()
     assert bound.outside(total + np.float32(of.factor_unit * 20000)).all()
+
+
+def _bound(row: Case, name: str = "f32") -> Interval | Unbounded:
+    return row_bounds(row, ARITHMETICS[name])[0]
+
+
+def test_subnormal_numbers_may_be_read_as_zero() -> None:
+    tiny = np.array([-1e-40, 1e-40], np.float32)
+    sign = _bound(case("Sign", 1, tiny, id="a"))
+    root = _bound(case("Sqrt", 1, tiny, id="b"))
+    assert isinstance(sign, Interval)
+    assert isinstance(root, Interval)
+    for given in ([-1, 1], [0, 0]):
+        assert not sign.outside(np.array(given, np.float32)).any()
+    for first in (np.nan, 0.0):
+        assert not root.outside(np.array([first, np.sqrt(tiny[1])])).any()
+    np.testing.assert_array_equal(sign.outside(np.array([1, -1], np.float32)), True)
+
+
+def test_nan_is_demanded_where_every_implementation_gives_it() -> None:
+    bound = _bound(case("Sqrt", 1, np.array([-1, 4], np.float32), id="a"))
+    assert isinstance(bound, Interval)
+    np.testing.assert_array_equal(bound.outside(np.array([2, np.nan], np.float32)), True)
+    np.testing.assert_array_equal(bound.outside(np.array([np.nan, 2], np.float32)), False)
+    np.testing.assert_array_equal(bound.excess(np.array([np.nan, np.nan], np.float32)), [0, np.inf])
+
+
+def test_masked_rows_of_a_softmax_are_open() -> None:
+    bound = _bound(case("Softmax", 8, np.array([[-np.inf, -np.inf], [0, -np.inf]], np.float32), id="a", axis=1))
+    assert isinstance(bound, Interval)
+    for first in ([np.nan, np.nan], [0, 0], [0.5, 0.5]):
+        assert not bound.outside(np.array([first, [1, 0]], np.float32)).any()
+    np.testing.assert_array_equal(
+        bound.outside(np.array([[0, 0], [np.nan, 0.1]], np.float32)), [[False, False], [True, True]]
+    )
+
+
+@pytest.mark.parametrize(
+    ("type", "a", "b"),
+    [
+        ("Divide", np.array([4], np.int32), np.array([0], np.int32)),
+        ("Add", np.array([100], np.int8), np.array([100], np.int8)),
+        ("Multiply", np.array([2**20], np.int64), np.array([2**20], np.int64)),
+    ],
+)
+def test_integers_that_runtimes_hold_differently_have_no_bound(type: str, a: np.ndarray, b: np.ndarray) -> None:
+    assert isinstance(_bound(case(type, 1, a, b, id="a")), Unbounded)
+
+
+def test_integers_are_exact() -> None:
+    bound = _bound(case("Add", 1, np.array([1], np.int32), np.array([2], np.int32), id="a"))
+    assert isinstance(bound, Interval)
+    np.testing.assert_array_equal([bound.outside(np.array([n], np.int32))[0] for n in (2, 3, 4)], [True, False, True])
+
+
+def test_a_region_of_layers_is_as_wide_as_what_may_be_rounded_inside() -> None:
+    """(x + 1) * 3 in f16: the sum may be rounded, or not, before it is multiplied."""
+    g = Builder()
+    x = g.parameter("f32", [1], "x")
+    y = g.emit("Multiply", g.emit("Add", x, g.constant(np.float32([1]))), g.constant(np.float32([3])))
+    g.result(y, "y")
+    model = g.model()
+    nodes = [node for node in model.nodes if node.type in ("Constant", "Add", "Multiply")]
+    facts = infer_shapes(model).facts
+    given = {model.parameters[0].outputs[0]: np.float32([1 / 3])}
+    bound = graph_bounds(nodes, given, facts, ARITHMETICS["f16"])[nodes[-1].outputs[0]]
+    assert isinstance(bound, Interval)
+    third = np.float16(1 / 3)
+    inside = [np.float32((1 / 3 + 1) * 3), np.float16((third + np.float16(1)) * np.float16(3)), (third + 1.0) * 3]
+    for value in inside:
+        assert not bound.outside(np.array([value])).any()
+    assert bound.outside(np.array([4.02])).all()
+
+
+def test_an_unknown_layer_has_no_bound_and_neither_has_what_reads_it() -> None:
+    g = Builder()
+    x = g.parameter("f32", [2], "x")
+    topk, _ = g.emit("TopK", x, g.constant(np.int64(1)), axis=0, mode="max", sort="value", version=3)
+    g.result(g.emit("Add", topk, topk), "y")
+    model = g.model()
+    nodes = [node for node in model.nodes if node.type in ("Constant", "TopK", "Add")]
+    found = graph_bounds(nodes, {model.parameters[0].outputs[0]: np.float32([1, 2])}, infer_shapes(model).facts,
+                         ARITHMETICS["f32"])  # fmt: skip
+    assert isinstance(found[nodes[-1].outputs[0]], Unbounded)
+
+
+def test_names_of_arithmetics() -> None:
+    assert arithmetic("bf16").unit == 2.0**-8
+    with pytest.raises(InputError, match="'f15' is not known, expected one of f64, f32"):
+        arithmetic("f15")

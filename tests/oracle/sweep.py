@@ -16,7 +16,6 @@ import queue
 import sys
 import time
 import traceback
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -31,16 +30,15 @@ Pair = tuple[str, int]
 
 def serve(pipe: Connection) -> None:
     """In a process of its own: judge what is asked for, until there is no more."""
-    import numpy as np
 
     from irexec.testing.case_generator import CaseGenerator
-    from irexec.testing.random_cases import random_cases
+    from irexec.testing.random_cases import random_cases, seeded
     from tests.oracle.judge import DIFFERS, Verdict, judge
 
     table = random_cases()
     while (asked := pipe.recv()) is not None:
         type, since, seed = asked
-        rng = np.random.default_rng([zlib.crc32(f"{type}-{since}".encode()), seed])
+        rng = seeded(type, since, seed)
         try:
             verdict = judge(table[type, since](rng), CaseGenerator(rng), lambda: pipe.send("asking"))
         except Exception:

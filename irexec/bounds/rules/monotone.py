@@ -47,13 +47,12 @@ def _lenient(layer: Layer, inputs: tuple[Interval | None, ...], found: Bound) ->
         return found
     # A NaN anywhere in a reduced row reaches the result of the row.
     if layer.definition.type.startswith("Reduce"):
-        return Interval.anything(found.exact)
+        return found.open_where(np.ones(found.exact.shape, bool))
     marks = [np.isnan(floats(one.exact)) for one in inputs if one is not None and one.exact.dtype.kind == "f"]
     if len(marks) == 2:
         marks = list(align(marks[0], marks[1], layer.attributes.get("auto_broadcast", "numpy"), 0))
     mark = np.broadcast_to(np.logical_or.reduce(np.broadcast_arrays(*marks)), found.exact.shape)
-    low, high = np.where(mark, -np.inf, floats(found.low)), np.where(mark, np.inf, floats(found.high))
-    return Interval(found.exact, low, high, found.codes)
+    return found.open_where(mark)
 
 
 def _by_slope(layer: Layer, inputs: tuple[Interval | None, ...]) -> tuple[Bound, ...]:

@@ -60,8 +60,7 @@ def _reach(run: Callable[..., np.ndarray], a: Interval, b: Interval) -> np.ndarr
 
 def _open_at_infinities(found: Interval, exact: np.ndarray, size: np.ndarray) -> Interval:
     """Anything where an infinity or NaN takes part: what is added first decides."""
-    is_open = ~np.isfinite(exact) | ~np.isfinite(size)
-    return Interval(exact, np.where(is_open, -np.inf, found.low), np.where(is_open, np.inf, found.high))
+    return found.open_where(~np.isfinite(exact) | ~np.isfinite(size))
 
 
 def _may_be_winograd(layer: Layer, weights: tuple[int, ...]) -> bool:

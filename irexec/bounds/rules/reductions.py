@@ -37,7 +37,11 @@ def summed(layer: Layer, x: Interval, *rest: Interval | None) -> Bound:
 
 @rule("Softmax", "LogSoftmax")
 def softmax(layer: Layer, x: Interval) -> Bound:
-    """exp(x - max) divided by its sum; the logarithm of it may be computed from the sum's logarithm."""
+    """exp(x - max) divided by its sum; the logarithm of it may be computed from the sum's logarithm.
+
+    A row that is -inf throughout, as a mask makes it, or that has NaN or inf, has no bound: implementations give NaN,
+    zeros, or equal shares.
+    """
     axis = layer.attributes.get("axis", 1)
     of, unit = layer.algebra, layer.arithmetic.unit
     with np.errstate(all="ignore"):
@@ -53,4 +57,5 @@ def softmax(layer: Layer, x: Interval) -> Bound:
             reach = 4 * unit * (np.abs(exact) + np.abs(top) + gap + 1) + mean + shift
         else:
             reach = np.abs(exact) * np.expm1(each + mean + 4 * unit + shift)
-        return of.widened(settled(exact, exact, exact), np.where(np.isnan(reach), np.inf, reach))
+        found = of.widened(settled(exact, exact, exact), np.where(np.isnan(reach), np.inf, reach))
+    return found.open_where(np.isnan(exact))

@@ -22,7 +22,7 @@ def largest(layer: Layer, x: Interval, *rest: Interval | None) -> tuple[Bound, .
     is_open = ~np.isfinite(exact) | (np.abs(exact) >= layer.arithmetic.largest)
     if np.isnan(floats(x.exact)).any():
         is_open = np.ones_like(is_open)
-    found = settled(exact, np.where(is_open, -np.inf, low), np.where(is_open, np.inf, high))
+    found = settled(exact, low, high).open_where(is_open)
     return (found, *(Unbounded("the index of the largest element") for _ in layer.outputs[1:]))
 
 
@@ -41,7 +41,7 @@ def mean(layer: Layer, x: Interval, *rest: Interval | None) -> Bound:
     kernel = layer.attributes.get("attributes")
     window = getattr(kernel, "kernel", None) or x.exact.shape[2:]
     found = layer.algebra.summed(settled(exact, exact - reach, exact + reach), size, float(np.prod(window)))
-    return _open_where(layer.algebra.rounded(found, 2.0), ~np.isfinite(exact))
+    return layer.algebra.rounded(found, 2.0).open_where(~np.isfinite(exact))
 
 
 @rule("BatchNormInference")
@@ -63,8 +63,3 @@ def batch_norm(layer: Layer, *inputs: Interval) -> Bound:
         terms = scale * (x.magnitude + np.abs(mean).reshape(shape)) + np.abs(beta).reshape(shape)
         reach = scale * x.radius + 8 * layer.arithmetic.unit * terms
     return layer.algebra.widened(settled(exact, exact, exact), np.where(np.isnan(reach), np.inf, reach))
-
-
-def _open_where(found: Interval, is_open: np.ndarray) -> Interval:
-    """The interval with anything allowed where the mask says so."""
-    return Interval(found.exact, np.where(is_open, -np.inf, found.low), np.where(is_open, np.inf, found.high))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import zlib
 from collections.abc import Callable
 
 import numpy as np
@@ -28,6 +29,11 @@ EXEMPT = {
     ("Loop", 5): "has bodies",
     ("TensorIterator", 1): "has bodies",
 }
+
+
+def seeded(type: str, since: int, seed: int) -> np.random.Generator:
+    """The generator of a random case: the same for the same operation, version and seed, on every machine."""
+    return np.random.default_rng([zlib.crc32(f"{type}-{since}".encode()), seed])
 
 
 def random_cases() -> Generators:
