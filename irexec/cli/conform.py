@@ -44,7 +44,7 @@ def conform(
     irexec conform --runtime command:./runner --ops Relu --cases 50
 
     A case is close to the reference kernels or differs from them, by a tolerance; or the runtime refuses it or
-    crashes. Exit code 1 if it crashes: a difference is not a fault by itself.
+    crashes. Exit code 1 if it crashes, or runs no case at all: a difference is not a fault by itself.
     """
     from irexec.conformance import ConformOptions
     from irexec.conformance import conform as held
@@ -60,4 +60,4 @@ def conform(
         with new_file(Path(junit)) as file:
             file.write(found.junit().encode())
     render.result(as_json, found.as_dict, found.sections())
-    return 1 if found.counts["crashed"] else 0
+    return 1 if found.counts["crashed"] or not found.has_run else 0

@@ -60,8 +60,13 @@ class Conformance(Report):
         found = Counter(case.verdict for case in self.cases)
         return {verdict: found[verdict] for verdict in VERDICTS}
 
+    @property
+    def has_run(self) -> bool:
+        """Whether the runtime has run any case."""
+        return any(case.verdict in (CLOSE, DIFFERS) for case in self.cases)
+
     def sections(self) -> list[Content]:
-        """A table by operation, and the sum."""
+        """A table by operation, the reasons of cases that are not close, and the sum."""
         rows: dict[str, Counter[str]] = {}
         for case in self.cases:
             rows.setdefault(f"{case.type}-{case.since}", Counter())[case.verdict] += 1
@@ -69,7 +74,13 @@ class Conformance(Report):
         total = ", ".join(f"{number} {verdict}" for verdict, number in self.counts.items())
         name = f"{self.runtime} {self.version}".strip()
         text = f"{name}: {counted(len(self.cases), 'case')} of {counted(len(rows), 'operation')}: {total}"
-        return [Table(columns, list(rows.items()), what="operations"), Text(text, "title")]
+        reasons = sorted(
+            (case for case in self.cases if case.verdict != CLOSE), key=lambda case: -VERDICTS.index(case.verdict)
+        )
+        found: list[Content] = [Table(columns, list(rows.items()), what="operations")]
+        if reasons:
+            found.append(Table(_REASONS, reasons, what="cases", limit=_SHOWN))
+        return [*found, Text(text, "title")]
 
     def junit(self) -> str:
         """A JUnit document: a crash is an error; a case that differs or is refused is skipped, with the reason."""
@@ -85,8 +96,17 @@ class Conformance(Report):
         return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suite, encoding="unicode")}\n'
 
 
+_SHOWN = 20
+_REASONS = [
+    Column("operation", lambda case: f"{case.type}-{case.since}"),
+    Column("case", "case"),
+    Column("verdict", "verdict"),
+    Column("reason", "why", kind="sentence"),
+]
+
+
 def _column(verdict: str) -> Column:
     def number(row: Any) -> int:
         return int(row[1][verdict])
 
-    return Column(verdict, number)
+    return Column(verdict, number, "number")

@@ -57,11 +57,11 @@ def conform(
         advance: called with the share of the work that is done.
 
     Raises:
-        InputError: there is no such runtime, or a pattern matches no operation.
+        InputError: there is no such runtime, it has no properties, or a pattern matches no operation.
         UnsupportedError: the package of the runtime is not installed.
     """
     options = options or ConformOptions()
-    require_runtime(runtime)
+    require_runtime(runtime, options.properties)
     if runtime == "onnx":
         raise InputError("conform does not run the evaluator of onnx")
     pairs, count = chosen(options.ops), options.cases

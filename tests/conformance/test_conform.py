@@ -9,6 +9,7 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
+from irexec.cli.main import run
 from irexec.conformance import ConformOptions, conform
 from irexec.conformance.corpus import cases, chosen
 from irexec.errors import InputError
@@ -74,3 +75,23 @@ def test_a_runtime_that_dies_ends_no_run(tmp_path: Path) -> None:
     document = fromstring(found.junit())
     assert (document.get("tests"), document.get("failures")) == ("4", "0")
     assert len(document.findall("testcase/error")) == 4
+
+
+def test_a_runtime_that_runs_nothing_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    refuse = f"command:{shlex.quote(sys.executable)} -c {shlex.quote('raise SystemExit(str(5) * 3)')}"
+    assert run(["conform", "--runtime", refuse, "--ops", "Relu", "--quick"]) == 1
+    shown = capsys.readouterr().out
+    assert "2 refused" in shown
+    assert "exit code 1: 555" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--runtime", "irexec", "-p", "A=B"], "has no properties"),
+        (["--runtime", "reference", "--quick", "--cases", "3"], "--quick and --cases cannot be used together"),
+    ],
+)
+def test_wrong_options(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["conform", *options]) == 2
+    assert message in capsys.readouterr().err

@@ -52,14 +52,16 @@ def runtime_kind(name: str) -> str:
     return kind
 
 
-def require_runtime(name: str) -> None:
-    """Raise unless a runtime can be used.
+def require_runtime(name: str, properties: Mapping[str, str] | None = None) -> None:
+    """Raise unless a runtime can be used, and takes properties if there are any.
 
     Raises:
-        InputError: there is no runtime of that name.
+        InputError: there is no runtime of that name, or it has no properties.
         UnsupportedError: its package is not installed.
     """
     kind = runtime_kind(name)
+    if properties and kind != "openvino":
+        raise InputError(f"the runtime {kind} has no properties: they are for openvino")
     package = _PACKAGES.get(kind)
     if package is not None and importlib.util.find_spec(package) is None:
         raise UnsupportedError(
@@ -106,10 +108,8 @@ def open_runtime(
         UnsupportedError: its package is not installed, or irexec does not run the model.
         ModelError, NodeError: the model cannot be run.
     """
-    require_runtime(name)
+    require_runtime(name, properties)
     kind = runtime_kind(name)
-    if properties and kind != "openvino":
-        raise InputError(f"the runtime {kind} has no properties: they are for openvino")
     model = as_model(model)
     if name in OWN:
         from irexec.tools.engines.runtimes.own import OwnRuntime

@@ -6,7 +6,7 @@ The command is called with three more arguments:
 2. the path of a .npz with the inputs, by the names of the model's Parameters;
 3. the path of a .npz to write: the values of the Results in the order of the file, ``numpy.savez(path, *values)``.
 
-Exit code 0 says that it ran. Types that NumPy lacks, such as bf16, go in and out as f32 or i32.
+Exit code 0 says that it ran, another one that it refuses the model. Types that NumPy lacks, such as bf16, go in and out as f32 or i32.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ class CommandRuntime(Runtime):
             raise RunTimeoutError(f"{self.name} takes longer than {self._timeout:g} s")
         if code or not outputs.exists():
             why = f"ended with exit code {code}" if code else "wrote no outputs"
-            raise EngineError(f"{self.name} {why}: {last_line(said)}", engine=self.name, exit_code=code)
+            text = ": ".join(filter(None, (f"{self.name} {why}", last_line(said))))
+            # A code of its own is an answer; a signal is a crash.
+            raise EngineError(text, engine=self.name, exit_code=code if code < 0 else None)
         with open_arrays(outputs, ".npz") as file:
             given = [file.read(name) for name in file.names]
         if len(given) != count:
