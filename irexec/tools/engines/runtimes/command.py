@@ -6,7 +6,8 @@ The command is called with three more arguments:
 2. the path of a .npz with the inputs, by the names of the model's Parameters;
 3. the path of a .npz to write: the values of the Results in the order of the file, ``numpy.savez(path, *values)``.
 
-Exit code 0 says that it ran, another one that it refuses the model. Types that NumPy lacks, such as bf16, go in and out as f32 or i32.
+Exit code 0 says that it ran, another one that it refuses the model. Types that NumPy lacks, such as bf16, go in and
+out as f32 or i32.
 """
 
 from __future__ import annotations
