@@ -17,7 +17,7 @@ import irexec
 from irexec.backend import available_memory, system_memory
 from irexec.io import folders, temporary, weights_file
 from irexec.tools.engines import engine
-from irexec.tools.reduce.checks import command
+from irexec.tools import commands
 from tests.support.paths import DIGITS, ROOT
 
 
@@ -122,17 +122,17 @@ def test_without_vm_stat_half_of_the_memory_is_assumed(monkeypatch: pytest.Monke
     ],
 )
 def test_backslashes_of_a_command_stay_on_windows(text: str, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "os", SimpleNamespace(name="nt"))
-    assert command.split_command(text) == words
+    monkeypatch.setattr(commands, "os", SimpleNamespace(name="nt"))
+    assert commands.split_command(text) == words
 
 
 def test_commands_are_read_as_a_posix_shell_does_elsewhere() -> None:
     import shlex
 
     for text in (r"a\ b {} c", '\'a b\' "c \\" d" {}', "x # {}", r"C:\t {}"):
-        assert command.split_command(text) == shlex.split(text)
+        assert commands.split_command(text) == shlex.split(text)
     with pytest.raises(ValueError, match="quotation"):
-        command.split_command("a 'b")
+        commands.split_command("a 'b")
 
 
 @pytest.mark.parametrize(
