@@ -16,8 +16,8 @@ import pytest
 import irexec
 from irexec.backend import available_memory, system_memory
 from irexec.io import folders, temporary, weights_file
-from irexec.tools.engines import engine
 from irexec.tools import commands
+from irexec.tools.engines import engine
 from tests.support.paths import DIGITS, ROOT
 
 
