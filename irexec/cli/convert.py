@@ -16,7 +16,7 @@ from irexec.cli.convert_to_onnx import TO_ONNX, ToOnnx, onnx_target, refuse_opti
 from irexec.cli.next_steps import as_given, go_on
 from irexec.cli.option_groups import command, flag, json_option, option
 from irexec.cli.shape_option import ALTERNATIVE, SHAPES_GIVEN, ShapeOptions, shapes_by_input, shapes_by_name
-from irexec.cli.values import FilePath
+from irexec.cli.values import FilePath, beside_model
 from irexec.cli.verify_options import VERIFY, Verify, onnx_runtime, verified
 from irexec.errors import ConversionError, InputError, OpError
 from irexec.io.output_file import check_model_files
@@ -145,9 +145,8 @@ def _target(model: str, output: str | None) -> Path:
         ConversionError: MODEL is not an ONNX model.
     """
     source = Path(model)
-    if source.is_dir():
-        raise click.BadParameter(f"{model!r} is not a file", param_hint="'MODEL'")
-    target = source.with_suffix(".xml") if output is None else Path(output)
+    beside = beside_model(model, ".xml")
+    target = beside if output is None else Path(output)
     if output is not None or source.exists():
         check_model_files(str(target), dict.fromkeys(map(str, _files_of(source)), "part of the model"))
     if output is None:

@@ -14,7 +14,7 @@ from irexec.api import read_model
 from irexec.cli import render
 from irexec.cli.next_steps import as_given, go_on
 from irexec.cli.option_groups import OptionGroup, flag, is_given, option
-from irexec.cli.values import FilePath
+from irexec.cli.values import FilePath, beside_model
 from irexec.cli.verify_options import Verify, onnx_runtime, verified
 from irexec.errors import ConversionError, InputError
 from irexec.io.files import new_file
@@ -62,7 +62,7 @@ def onnx_target(model: str, output: str | None) -> Path:
     Raises:
         click.UsageError: a file that the user has not named would be overwritten.
     """
-    target = Path(model).with_suffix(".onnx") if output is None else Path(output)
+    target = beside_model(model, ".onnx") if output is None else Path(output)
     if output is None and target.exists():
         raise click.UsageError(f"{str(target)!r} exists: -o names another file to write")
     return target

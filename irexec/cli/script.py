@@ -8,7 +8,7 @@ import click
 
 from irexec.cli import render
 from irexec.cli.option_groups import command, flag, json_option, option
-from irexec.cli.values import FilePath
+from irexec.cli.values import FilePath, beside_model
 from irexec.messages import counted
 
 
@@ -30,7 +30,7 @@ def script(model: str, output: str | None, overwrite: bool, as_json: bool) -> No
     """
     from irexec.tools.script import script as write_script
 
-    target = Path(model).with_suffix(".py") if output is None else Path(output)
+    target = beside_model(model, ".py") if output is None else Path(output)
     with render.progress(f"writing {target}"):
         made = write_script(model, target, overwrite=overwrite)
     beside = "" if made.weights is None else f"; {made.weights}: {counted(made.constants, 'constant')}"

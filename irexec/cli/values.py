@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -115,3 +116,14 @@ class FilePath(click.Path):
         if value == "-" and not self.allow_dash:
             self.fail("'-' stands for neither standard input nor output here, expected a path", param, ctx)
         return super().convert(value, param, ctx)
+
+
+def beside_model(model: str, suffix: str) -> Path:
+    """The file beside MODEL with another suffix, which a command writes unless another one is named.
+
+    Raises:
+        click.BadParameter: MODEL is a folder.
+    """
+    if Path(model).is_dir():
+        raise click.BadParameter(f"{model!r} is not a file", param_hint="'MODEL'")
+    return Path(model).with_suffix(suffix)

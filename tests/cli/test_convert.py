@@ -13,6 +13,7 @@ from onnx import external_data_helper
 
 import irexec
 from irexec.cli.main import run
+from tests.cli.calling import streams
 from tests.support.onnx_models import model_of
 
 Capture = pytest.CaptureFixture[str]
@@ -89,6 +90,7 @@ def test_wrong_usage(
 @pytest.mark.parametrize("model", [".", "..", "/"])
 def test_a_folder_is_not_a_model(model: str, capsys: Capture) -> None:
     assert f"{model!r} is not a file" in _convert(capsys, model, code=2)[1]
+    assert f"{model!r} is not a file" in streams(capsys, "script", model, code=2)[1]
 
 
 def test_a_model_in_a_folder_that_does_not_exist(tmp_path: Path, capsys: Capture) -> None:
