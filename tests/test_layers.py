@@ -73,6 +73,7 @@ _TOOLS: dict[str, set[str]] = {
     "compare": {"arrays", "engines", "images", "run"},
     "verify": {"arrays", "compare", "engines", "run"},
     "reduce": {"arrays", "commands", "compare", "engines", "run"},
+    "bisecting": {"arrays", "commands", "compare", "engines", "run"},
     "downgrading": {"arrays", "sections", "verify"},
     "joining": set(),
     "upgrading": {"arrays", "engines", "run"},
@@ -100,8 +101,12 @@ _ONLY = {
     "resvg_py": ("irexec/tools/graph/files.py",),
     "onnx": ("converters/onnx/", "converters/ir_to_onnx/", "irexec/testing/conversion.py"),
     "pytest": ("irexec/testing/checking.py",),
-    "onnxruntime": ("converters/onnx/reference.py", "irexec/tools/engines/engine.py"),
-    "openvino": ("irexec/tools/engines/engine.py",),
+    "onnxruntime": (
+        "converters/onnx/reference.py",
+        "irexec/tools/engines/engine.py",
+        "irexec/tools/engines/releases/program.py",
+    ),
+    "openvino": ("irexec/tools/engines/engine.py", "irexec/tools/engines/releases/program.py"),
     # Calls of C: the kernels, and what the system tells and Python does not.
     "ctypes": (
         "irexec/native/library.py",

@@ -29,6 +29,7 @@ GROUPS = {
     "Find": {
         "diff": "Show what changed between two models.",
         "compare": "Find where two models diverge, or one model in two runtimes.",
+        "bisect": "Find the release of a runtime with which results change.",
         "reduce": "Reduce a model to the smallest part that still fails.",
         "conform": "Hold a runtime to random cases of every operation.",
     },

@@ -10,7 +10,7 @@ from irexec.cli.next_steps import after_compare, as_given, reads_stdin
 from irexec.cli.option_groups import Option, OptionGroup, command, flag, option, settings
 from irexec.cli.options import LIMITS, MEASURING, InputOptions, LimitOptions
 from irexec.cli.progress import progress_bar
-from irexec.cli.runtime_options import PROPERTIES, RUNTIME, RUNTIME_NAMES
+from irexec.cli.runtime_options import ENVIRONMENTS, PROPERTIES, RUNTIME, RUNTIME_NAMES
 from irexec.cli.values import FilePath, Parsed
 from irexec.tools.arrays.agreement import METRICS
 from irexec.tools.compare import CompareOptions, Comparison
@@ -43,6 +43,7 @@ _RUNTIMES = OptionGroup(
         "a_runtime": _runtime("A"),
         "b_runtime": _runtime("B"),
         "properties": PROPERTIES,
+        "environments": ENVIRONMENTS,
         "a_weights": option("--a-bin", "The weights of A; default: the .bin beside it.", type=FilePath()),
         "b_weights": option("--b-bin", "The weights of B; default: the .bin beside it.", type=FilePath()),
     },

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from irexec.cli.option_groups import Option, option
-from irexec.cli.values import Parsed
+from irexec.cli.values import FilePath, Parsed
 from irexec.tools.engines.runtimes import RUNTIMES, runtime_kind
 
 
@@ -19,7 +19,7 @@ def _runtime(text: str) -> str:
 
 RUNTIME = Parsed("runtime", _runtime)
 """A name of a runtime."""
-RUNTIME_NAMES = f"{', '.join(RUNTIMES)}, openvino:DEVICE (such as GPU) or command:COMMAND"
+RUNTIME_NAMES = f"{', '.join(RUNTIMES)}, openvino:DEVICE (such as GPU), openvino==RELEASE or command:COMMAND"
 
 
 def _property(text: str) -> tuple[str, str]:
@@ -43,3 +43,10 @@ PROPERTIES: Option = option(
     metavar="PROPERTY=VALUE",
 )
 """``-p``, of which the command gets a mapping, or None."""
+
+ENVIRONMENTS = option(
+    "--environments",
+    "The folder of the releases; default: IREXEC_RELEASES, or irexec-releases in ~/.cache.",
+    type=FilePath(),
+    metavar="DIR",
+)

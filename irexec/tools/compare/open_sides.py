@@ -25,7 +25,7 @@ from irexec.tools.compare.pairs import TensorPair, pair_models, pair_recorded
 from irexec.tools.compare.rows import Rows
 from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide
 from irexec.tools.compare.tolerances import Precision, Tolerances
-from irexec.tools.engines.runtimes import Runtime, open_runtime
+from irexec.tools.engines.runtimes import Runtime, open_runtime, runtime_kind
 from irexec.tools.run.shapes import reshape
 
 Advance = Callable[[float], None]
@@ -130,12 +130,13 @@ class OpenSides:
             precision=options.own_precision,
             max_memory=options.max_memory,
             timeout=options.timeout,
+            environments=options.environments,
         )
 
     @property
     def seeded(self) -> bool:
         """Whether layers with seeds have other values on the two sides: runtimes of ONNX have their own generators."""
-        runtimes = {self.options.a_runtime, self.options.b_runtime}
+        runtimes = set(map(runtime_kind, (self.options.a_runtime, self.options.b_runtime)))
         return len(runtimes) > 1 and not runtimes.isdisjoint(("onnx", "onnxruntime"))
 
     def batches(self, tensors: Sequence[TensorPair], facts: Facts) -> Iterator[list[TensorPair]]:

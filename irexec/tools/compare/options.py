@@ -34,6 +34,7 @@ class CompareOptions:
         threads, max_memory, timeout: as for open_runtime.
         tries: maximum number of comparisons until one finds a fault, all but the first with random inputs.
         strict: differing pairs from structure count even if later tensors agree.
+        environments: the folder of the environments of releases, for a runtime such as openvino==2024.1.0.
     """
 
     a_runtime: str = "irexec"
@@ -57,6 +58,7 @@ class CompareOptions:
     timeout: float | None = None
     tries: int = 1
     strict: bool = False
+    environments: str | None = None
 
     def __post_init__(self) -> None:
         metric = self.metric or "max"

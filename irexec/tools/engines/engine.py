@@ -37,6 +37,7 @@ class EngineJob:
         threads: None is the engine's own default.
         reshape: whether the model is given the shapes of the arrays before it is compiled.
         options: further options of irexec.compile_model, or properties of OpenVINO's plugin.
+        preferred: properties that ``options`` overrule, and that an old release may lack.
         device: of OpenVINO, such as CPU, GPU or HETERO:GPU,CPU.
         outputs: a .npz to write the outputs of the first run to.
     """
@@ -48,6 +49,7 @@ class EngineJob:
     threads: int | None = None
     reshape: bool = False
     options: dict[str, Any] = field(default_factory=dict)
+    preferred: dict[str, Any] = field(default_factory=dict)
     outputs: str | None = None
     device: str = "CPU"
 
@@ -75,7 +77,7 @@ def load_openvino(job: EngineJob, feeds: Feeds) -> Run:
     if job.reshape:
         model.reshape({index[name]: array.shape for name, array in feeds.items()})
     precision = {"INFERENCE_PRECISION_HINT": "f32"} if job.device == "CPU" else {}
-    properties = {**precision, "PERFORMANCE_HINT": "LATENCY", **job.options}
+    properties = {**precision, "PERFORMANCE_HINT": "LATENCY", **job.preferred, **job.options}
     if job.threads:
         properties["INFERENCE_NUM_THREADS"] = job.threads
     return OpenVINORun(core.compile_model(model, job.device, properties), index)

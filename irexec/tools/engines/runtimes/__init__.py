@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
+from typing import Any
 
 from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.api import ModelLike, as_model
 from irexec.errors import InputError, UnsupportedError
+from irexec.tools.engines.runtimes.names import RUNTIMES, release_of, runtime_kind
 from irexec.tools.engines.runtimes.process import Worker
 from irexec.tools.engines.runtimes.runtime import Arrays, Runtime
-
-RUNTIMES = ("irexec", "reference", "openvino", "onnxruntime", "onnx")
-"""Names of the runtimes; "reference" is irexec with reference kernels, "onnx" the evaluator of the package onnx.
-
-After "openvino:" a device may follow, such as GPU. "command:" with a command after it is a runtime too, see
-irexec.tools.engines.runtimes.command.
-"""
-
-_WITH_COLON = ("openvino", "command")
 
 OWN = ("irexec", "reference")
 """The runtimes of irexec itself."""
@@ -38,22 +31,10 @@ __all__ = [
 ]
 
 
-def runtime_kind(name: str) -> str:
-    """The part of the name of a runtime before its colon, or the name itself.
-
-    Raises:
-        InputError: there is no runtime of that name.
-    """
-    kind, colon, rest = name.partition(":")
-    if kind not in (_WITH_COLON if colon else RUNTIMES) or (colon and not rest.strip()):
-        raise InputError(
-            f"there is no runtime {name!r}, expected one of {', '.join(RUNTIMES)}, openvino:DEVICE or command:COMMAND"
-        )
-    return kind
-
-
 def require_runtime(name: str, properties: Mapping[str, str] | None = None) -> None:
     """Raise unless a runtime can be used, and takes properties if there are any.
+
+    The environment of a release is looked for when the runtime is opened.
 
     Raises:
         InputError: there is no runtime of that name, or it has no properties.
@@ -63,7 +44,7 @@ def require_runtime(name: str, properties: Mapping[str, str] | None = None) -> N
     if properties and kind != "openvino":
         raise InputError(f"the runtime {kind} has no properties: they are for openvino")
     package = _PACKAGES.get(kind)
-    if package is not None and importlib.util.find_spec(package) is None:
+    if package is not None and release_of(name) is None and importlib.util.find_spec(package) is None:
         raise UnsupportedError(
             f"the runtime {kind} needs the package {package} (pip install {package}), which is not installed"
         )
@@ -88,11 +69,12 @@ def open_runtime(
     max_memory: int | None = None,
     timeout: float | None = None,
     worker: Worker | None = None,
+    environments: str | None = None,
 ) -> Runtime:
     """A model in a runtime; close it, or use it in a ``with``.
 
     Args:
-        name: of RUNTIMES, or with a colon: openvino:DEVICE, command:COMMAND.
+        name: of RUNTIMES, with a release: openvino==2024.1.0, or with a colon: openvino:DEVICE, command:COMMAND.
         model: a model, or a source that read_model accepts; the last two run its .onnx file.
         properties: of OpenVINO's plugin, by name.
         threads: number of threads; the runtime's own default unless given.
@@ -102,10 +84,11 @@ def open_runtime(
             which runs in this process.
         worker: the process that OpenVINO or ONNX Runtime run in, so that many models share it; one of its own unless
             given.
+        environments: the folder of the environments of releases; None for the default one.
 
     Raises:
         InputError: there is no such runtime, or the model did not come from the kind of file that it runs.
-        UnsupportedError: its package is not installed, or irexec does not run the model.
+        UnsupportedError: its package or release is not installed, or irexec does not run the model.
         ModelError, NodeError: the model cannot be run.
     """
     require_runtime(name, properties)
@@ -115,16 +98,19 @@ def open_runtime(
         from irexec.tools.engines.runtimes.own import OwnRuntime
 
         return OwnRuntime(name, model, threads=threads, precision=precision, max_memory=max_memory, timeout=timeout)
+    process: dict[str, Any] = {
+        "threads": threads, "timeout": timeout, "worker": worker, "environments": environments
+    }  # fmt: skip
     if kind == "openvino":
         from irexec.tools.engines.runtimes.openvino import OpenVINORuntime
 
-        return OpenVINORuntime(name, model, properties=properties, threads=threads, timeout=timeout, worker=worker)
+        return OpenVINORuntime(name, model, properties=properties, **process)
     if kind == "command":
         from irexec.tools.engines.runtimes.command import CommandRuntime
 
         return CommandRuntime(name, model, timeout=timeout)
     from irexec.tools.engines.runtimes.onnx_file import OnnxReferenceRuntime, OnnxRuntime
 
-    if name == "onnxruntime":
-        return OnnxRuntime(model, threads=threads, timeout=timeout, worker=worker)
+    if kind == "onnxruntime":
+        return OnnxRuntime(model, name, **process)
     return OnnxReferenceRuntime(model)

@@ -29,6 +29,7 @@ class OnnxFileRuntime(Runtime):
 
     Args:
         model: converted from the file ``model.path``.
+        name: of the runtime; by default that of the engine.
 
     Raises:
         InputError: the model did not come from an .onnx file.
@@ -37,10 +38,10 @@ class OnnxFileRuntime(Runtime):
 
     engine: ClassVar[str]
 
-    def __init__(self, model: Model, **process: Any) -> None:
+    def __init__(self, model: Model, name: str = "", **process: Any) -> None:
         if model.path is None or not _is_onnx(model.path):
             raise InputError(f"{self.engine} runs .onnx files only, and {model.path or 'the model'} is an IR")
-        super().__init__(self.engine, model, **process)
+        super().__init__(name or self.engine, model, **process)
         from converters.onnx.observe import tensor_names
 
         self.path = model.path

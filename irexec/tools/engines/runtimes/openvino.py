@@ -45,7 +45,8 @@ class OpenVINORuntime(ProcessRuntime):
     def __init__(self, name: str, model: Model, *, properties: Mapping[str, str] | None = None, **process: Any) -> None:
         super().__init__(name, model, **process)
         self._device = name.partition(":")[2] or "CPU"
-        self._properties = {**(_PROPERTIES if self._device == "CPU" else {}), **(properties or {})}
+        self._preferred = _PROPERTIES if self._device == "CPU" else {}
+        self._properties = dict(properties or {})
         self._facts = infer_shapes(model, tolerant=True).facts
 
     def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
@@ -56,7 +57,8 @@ class OpenVINORuntime(ProcessRuntime):
         with tempfile.TemporaryDirectory(prefix="irexec-openvino-") as folder:
             path = Path(folder) / "model.xml"
             save_model(made.model, path)
-            outputs = self._ask(path, feeds, what, options=self._properties, device=self._device)
+            settings = {"options": self._properties, "preferred": self._preferred, "device": self._device}
+            outputs = self._ask(path, feeds, what, **settings)
         if any(len(given) != len(asked) for given in outputs):
             raise EngineError(
                 f"openvino gives {len(outputs[0])} of {counted(len(asked), 'tensor')} of {what}", engine="openvino"

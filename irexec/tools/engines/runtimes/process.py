@@ -17,6 +17,8 @@ from irexec.errors import EngineError, RunTimeoutError
 from irexec.io.line_process import LineProcess
 from irexec.tools.arrays.files import open_arrays, write_npz
 from irexec.tools.engines.engine import EngineJob
+from irexec.tools.engines.releases.environments import Release, clean_environment, command_of, environments_folder
+from irexec.tools.engines.runtimes.names import release_of, runtime_kind
 from irexec.tools.engines.runtimes.runtime import Arrays, Runtime
 
 
@@ -26,10 +28,23 @@ class Worker:
     Args:
         engine: a key of irexec.tools.engines.engine.LOADERS.
         timeout: seconds that one request may take; None for any.
+        release: a release of the engine in an environment of its own; None for the one that is installed here.
+        environments: the folder of its environment; None for the default one.
+
+    Raises:
+        UnsupportedError: the folder has no such release.
     """
 
-    def __init__(self, engine: str, timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        engine: str,
+        timeout: float | None = None,
+        release: Release | None = None,
+        environments: str | None = None,
+    ) -> None:
         self.engine, self.timeout = engine, timeout
+        self._name = str(release or engine)
+        self._command = command_of(release, environments_folder(environments)) if release else None
         self.version, self.precision = "", ""
         self._process: LineProcess | None = None
 
@@ -59,7 +74,10 @@ class Worker:
 
     def _ask(self, request: object, what: str) -> None:
         if self._process is None:
-            self._process = LineProcess("irexec.tools.engines.runtimes.worker", name=self.engine)
+            environment = clean_environment() if self._command else None
+            self._process = LineProcess(
+                "irexec.tools.engines.runtimes.worker", name=self._name, command=self._command, environment=environment
+            )
         try:
             self._process.ask(json.dumps(request))
             answer = self._process.answer(what, self.timeout)
@@ -89,11 +107,15 @@ class ProcessRuntime(Runtime):
     """A runtime whose engine is in a process of its own, or in one that several models share.
 
     Args:
-        name: of the runtime; its engine is what stands before a colon.
+        name: of the runtime.
         model: the graph whose values can be asked for.
         threads: of the engine.
         worker: the process; one of its own unless given.
         timeout: seconds that a call may take, where the process is its own.
+        environments: the folder of the environments of releases.
+
+    Raises:
+        UnsupportedError: the release that the name says is not there.
     """
 
     def __init__(
@@ -104,10 +126,12 @@ class ProcessRuntime(Runtime):
         threads: int | None = None,
         timeout: float | None = None,
         worker: Worker | None = None,
+        environments: str | None = None,
     ) -> None:
         super().__init__(name, model)
         self._threads = threads
-        self._worker, self._is_shared = worker or Worker(name.partition(":")[0], timeout), worker is not None
+        self._is_shared = worker is not None
+        self._worker = worker or Worker(runtime_kind(name), timeout, release_of(name), environments)
 
     @property
     def version(self) -> str:

@@ -1,0 +1,128 @@
+"""The result of a bisection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from irexec.display import Column, Content, Table, Text, sections_of
+from irexec.messages import counted
+from irexec.records import Record, Records, Report
+from irexec.tools.compare.comparison import Comparison
+
+AGREES, DIFFERS, REFUSED, SKIPPED = "agrees", "differs", "refused", "skipped"
+VERDICTS = (AGREES, DIFFERS, REFUSED, SKIPPED)
+"""Refused: the release does not run the model, or its process ended. Skipped: the release is not installed."""
+
+
+@dataclass(frozen=True)
+class ReleaseRun(Record):
+    """The model in one release.
+
+    Attributes:
+        version: of the release.
+        verdict: of VERDICTS.
+        why: the reason for another verdict than "agrees": the first difference, or a message.
+        layer: the layer of the first difference, with its type; "" if there is none.
+        comparison: with the other side; None where the release did not run.
+    """
+
+    version: str
+    verdict: str
+    why: str = ""
+    layer: str = ""
+    comparison: Comparison | None = field(default=None, repr=False, metadata={"json": False})
+
+
+@dataclass(frozen=True)
+class Change(Record):
+    """Two releases with different verdicts, the first pair in the range that the search found.
+
+    Attributes:
+        before, after: the last release with the old verdict, and the first one with the new one.
+        untested: the releases between them, which could not be run.
+    """
+
+    before: ReleaseRun
+    after: ReleaseRun
+    untested: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Bisection(Report):
+    """What a bisection found.
+
+    Attributes:
+        model: its path or name.
+        package: "openvino" or "onnxruntime".
+        against: what each release was compared with: "irexec", or a release such as "openvino 2023.0.0".
+        tolerance: the tolerance as text.
+        releases: number of releases in the range.
+        runs: the releases that were tried, the oldest first.
+        change: where the verdict changes; None if the first and the last release that run have the same one.
+        inputs: the shapes of the inputs.
+    """
+
+    model: str
+    package: str
+    against: str
+    tolerance: str
+    releases: int
+    runs: Records[ReleaseRun]
+    change: Change | None
+    inputs: Mapping[str, tuple[int, ...]]
+    _json_properties = ("agrees",)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every release that was tried agrees; those that are not installed do not count."""
+        return all(run.verdict in (AGREES, SKIPPED) for run in self.runs)
+
+    @property
+    def summary(self) -> str:
+        """The result in a sentence."""
+        if self.change is not None:
+            return _changed(self.package, self.against, self.change)
+        tried = [run for run in self.runs if run.verdict != SKIPPED]
+        if not tried:
+            return f"no release of {self.package} could be run"
+        text = {AGREES: f"agree with {self.against}", DIFFERS: f"differ from {self.against}"}
+        done = text.get(tried[0].verdict, "refuse the model")
+        if any(run.verdict != tried[0].verdict for run in tried):
+            return f"{self.package} {tried[0].version} and {tried[-1].version} {done}, and others between do not"
+        return f"all {counted(len(tried), 'release')} that were run {done}"
+
+
+def _changed(package: str, against: str, change: Change) -> str:
+    after = change.after
+    does = {AGREES: f"agrees with {against}", DIFFERS: f"differs from {against}", REFUSED: "refuses the model"}
+    runs = "runs the model, and " if change.before.verdict == REFUSED else ""
+    text = f"{package} {after.version} is the first release that {runs}{does[after.verdict]}"
+    if after.layer:
+        text += f", first in {after.layer}"
+    elif change.before.layer:
+        text += f"; {change.before.version} differed first in {change.before.layer}"
+    if change.untested:
+        text += f"; or one of {', '.join(change.untested)}, which could not be run"
+    return text
+
+
+@sections_of.register
+def bisection_sections(found: Bisection) -> Iterable[Content]:
+    """The releases that were tried, the change, and counts."""
+    tried = [run for run in found.runs if run.verdict != SKIPPED]
+    skipped = [run for run in found.runs if run.verdict == SKIPPED]
+    return [
+        Table(
+            [
+                Column("release", lambda run: run.version),
+                Column("", lambda run: Text(run.verdict, "" if run.verdict == AGREES else "error")),
+                Column("why", lambda run: run.why, "sentence"),
+            ],
+            tried,
+            what="releases",
+        ),
+        *(Text(f"skipped {run.version}: {run.why}", "note") for run in skipped),
+        Text(found.summary, "title"),
+        f"{len(tried)} of {counted(found.releases, 'release')} were run; {found.tolerance}",
+    ]

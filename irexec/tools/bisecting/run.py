@@ -1,0 +1,193 @@
+"""The search for the release with which the results of a model change."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from irexec.api import ModelLike, as_model
+from irexec.errors import EngineError, InputError, RunTimeoutError
+from irexec.records import Records
+from irexec.tools.bisecting.options import BisectOptions
+from irexec.tools.bisecting.result import AGREES, DIFFERS, REFUSED, SKIPPED, Bisection, Change, ReleaseRun
+from irexec.tools.bisecting.search import Boundary, boundary, ends
+from irexec.tools.bisecting.sources import InstalledReleases, PublishedReleases, Releases
+from irexec.tools.compare import CompareOptions, Comparison, compare
+from irexec.tools.compare.inputs import Given
+from irexec.tools.engines.releases.environments import Release, environments_folder
+from irexec.tools.run.input_sources import InputSource
+
+Advance = Callable[[float], object]
+Say = Callable[[str], object]
+
+
+def bisect(
+    model: ModelLike,
+    inputs: Given | Sequence[Given] | None = None,
+    options: BisectOptions | None = None,
+    *,
+    sources: Sequence[InputSource] = (),
+    releases: Releases | None = None,
+    say: Say = lambda text: None,
+    advance: Advance = lambda part: None,
+) -> Bisection:
+    """Find the release of OpenVINO or ONNX Runtime with which the results of a model change.
+
+    Args:
+        model: a model, or a source that read_model accepts; for ONNX Runtime the path of an .onnx.
+        inputs, sources: as for compare.
+        options: the range of releases, and how they are compared.
+        releases: where releases come from; by default those that pip finds, or those in the folder of the options.
+        say: receives what is being done.
+        advance: called with each finished part of the work, a fraction of it.
+
+    Raises:
+        InputError: the range has no release, or the inputs do not fit.
+        UnsupportedError: pip cannot list the releases, or irexec does not run the model.
+        ModelError, NodeError, ConversionError: irexec cannot read or run the model.
+    """
+    options = options or BisectOptions()
+    wanted, folder = options.range, environments_folder(options.environments)
+    releases = releases or (InstalledReleases(folder) if options.installed else PublishedReleases(folder))
+    say(f"listing {wanted.package}")
+    found = releases.named(wanted, lambda part: advance(part * 0.1))
+    if not found:
+        where = f"in {folder}" if options.installed else "for any Python on this platform"
+        raise InputError(f"there is no release {wanted} {where}")
+    return Bisecting(model, inputs, sources, options, releases, found, say, advance).found()
+
+
+class Bisecting:
+    """A bisection while it is made; arguments as for ``bisect``.
+
+    Args:
+        found: the releases of the range, the oldest first.
+    """
+
+    def __init__(
+        self,
+        model: ModelLike,
+        inputs: Given | Sequence[Given] | None,
+        sources: Sequence[InputSource],
+        options: BisectOptions,
+        releases: Releases,
+        found: Sequence[Release],
+        say: Say,
+        advance: Advance,
+    ) -> None:
+        self._model = model if isinstance(model, str | os.PathLike) else as_model(model)
+        self._inputs, self._sources, self._options = inputs, sources, options
+        self._releases, self._found, self._say, self._advance = releases, found, say, advance
+        self._runs: dict[int, ReleaseRun] = {}
+        # That of the other side: irexec, or the first release that runs the model.
+        self._against = "" if options.against == "first" else "irexec"
+        # A search among N asks for about 2 + log2 N of them.
+        self._part = 0.9 / (len(found) if options.all else 2 + len(found).bit_length())
+
+    @property
+    def _label(self) -> str:
+        if isinstance(self._model, str | os.PathLike):
+            return str(self._model)
+        return str(self._model.path or self._model.name or "the model")
+
+    def found(self) -> Bisection:
+        """Run the releases; called once."""
+        if self._options.against == "first":
+            # Every comparison needs it.
+            next((i for i in range(len(self._found)) if self._verdict(i) == AGREES), None)
+        if self._options.all:
+            for i in range(len(self._found)):
+                self._verdict(i)
+        at = self._boundary()
+        change = None
+        if at is not None:
+            between = tuple(self._found[i].version for i in range(at.before + 1, at.after))
+            change = Change(self._runs[at.before], self._runs[at.after], between)
+        runs = Records(self._runs[i] for i in sorted(self._runs))
+        made = next((run.comparison for run in runs if run.comparison is not None), None)
+        return Bisection(
+            self._label,
+            self._found[0].package,
+            self._against.replace("==", " ") or "the first release",
+            made.tolerance if made else "",
+            len(self._found),
+            runs,
+            change,
+            made.inputs if made else {},
+        )
+
+    def _boundary(self) -> Boundary | None:
+        """The change: releases at the beginning that refuse the model are no change, unless all that follow run."""
+        both = ends(self._found, self._verdict)
+        if both is None:
+            return None
+        first, last = both
+        if self._verdict(first) == REFUSED != self._verdict(last):
+            begins = boundary(first, last, lambda i: _runs_at_all(self._verdict(i)))
+            if self._verdict(begins.after) == self._verdict(last):
+                return begins
+            first = begins.after
+        if self._verdict(first) == self._verdict(last):
+            return None
+        return boundary(first, last, self._verdict)
+
+    def _verdict(self, i: int) -> str | None:
+        if i not in self._runs:
+            self._runs[i] = self._run(self._found[i])
+            self._advance(self._part)
+        verdict = self._runs[i].verdict
+        return None if verdict == SKIPPED else verdict
+
+    def _run(self, release: Release) -> ReleaseRun:
+        self._say(f"installing {release}")
+        reason = self._releases.why_not(release)
+        if reason:
+            return ReleaseRun(release.version, SKIPPED, reason)
+        self._say(f"running {release}")
+        try:
+            found = self._compared(release)
+        except (EngineError, RunTimeoutError) as error:
+            return ReleaseRun(release.version, REFUSED, str(error))
+        is_first = not self._against
+        self._against = self._against or release.runtime
+        if is_first or found.agrees:
+            return ReleaseRun(release.version, AGREES, comparison=found)
+        return ReleaseRun(release.version, DIFFERS, *_first_difference(found), found)
+
+    def _compared(self, release: Release) -> Comparison:
+        """The comparison of a release with the other side; of the release that is to be the other side, with irexec."""
+        options = self._options
+        return compare(
+            self._model,
+            None,
+            self._inputs,
+            CompareOptions(
+                a_runtime=self._against or "irexec",
+                b_runtime=release.runtime,
+                environments=str(self._releases.folder),
+                shapes=options.shapes,
+                seed=options.seed,
+                runs=options.runs,
+                rtol=options.rtol,
+                atol=options.atol,
+                threads=options.threads,
+                timeout=options.timeout,
+            ),
+            sources=self._sources,
+        )
+
+
+def _runs_at_all(verdict: str | None) -> str | None:
+    return None if verdict is None else str(verdict != REFUSED)
+
+
+def _first_difference(found: Comparison) -> tuple[str, str]:
+    """The first difference as text, and its layer."""
+    if found.first is not None:
+        row = found.first.row
+        layers = found.first.likely or (row.b,)
+        return row.agreement.message, str(layers[0])
+    row_of_result = next((row for row in found.results if not row.agreement.agrees), None)
+    if row_of_result is not None:
+        return f"{row_of_result.agreement.message}; no layer differs when it is observed", ""
+    return f"no result {', '.join(found.missing_results)}", ""

@@ -1,0 +1,1 @@
+"""Releases of OpenVINO and ONNX Runtime, each in an environment of Python of its own."""

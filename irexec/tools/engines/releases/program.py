@@ -1,0 +1,113 @@
+"""Runs models with a release of OpenVINO or ONNX Runtime: a program of that release's Python, which has only the
+release and NumPy. It is started by path and must run in Python 3.7.
+
+Requests and answers are those of irexec.tools.engines.runtimes.worker: a line of JSON each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+class OpenVINO:
+    """Runs of a model, with state from run to run. Inputs have names of Parameters or tensors."""
+
+    def __init__(self, job: Mapping[str, Any]) -> None:
+        module, self.version = openvino()
+        core = module.Core()
+        model = core.read_model(job["model"])
+        self.index = {
+            name: i
+            for i, port in enumerate(model.inputs)
+            for name in [*port.get_names(), port.get_node().get_friendly_name()]
+        }
+        properties = dict(known(core, job["device"], job["preferred"]), PERFORMANCE_HINT="LATENCY")
+        properties.update(job["options"])
+        if job["threads"]:
+            properties["INFERENCE_NUM_THREADS"] = job["threads"]
+        compiled = core.compile_model(model, job["device"], properties)
+        self.request, self.count = compiled.create_infer_request(), len(compiled.outputs)
+
+    def __call__(self, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
+        self.request.infer({self.index[name]: array for name, array in feeds.items()})
+        return [np.array(self.request.get_output_tensor(i).data) for i in range(self.count)]
+
+
+def openvino() -> tuple[Any, str]:
+    """The module with Core, and the version of the release."""
+    import openvino as module
+
+    if not hasattr(module, "Core"):
+        import openvino.runtime as module
+    return module, module.get_version()
+
+
+def known(core: Any, device: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties that the plugin of the release takes: each is set for the device, and left out if that fails."""
+    found = {}
+    for name, value in properties.items():
+        try:
+            core.set_property(device, {name: value})
+        except Exception:
+            # Releases say in different ways that they do not have a property.
+            continue
+        found[name] = value
+    return found
+
+
+class ONNXRuntime:
+    """Runs of a model. Inputs have the names of the model."""
+
+    def __init__(self, job: Mapping[str, Any]) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        if job["threads"]:
+            options.intra_op_num_threads = job["threads"]
+        self.version = onnxruntime.__version__
+        self.session = onnxruntime.InferenceSession(job["model"], options, providers=["CPUExecutionProvider"])
+
+    def __call__(self, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
+        return list(self.session.run(None, feeds))
+
+
+ENGINES: dict[str, Any] = {"openvino": OpenVINO, "onnxruntime": ONNXRuntime}
+
+
+def served(request: Mapping[str, Any]) -> dict[str, str]:
+    """The answer to a request, after its runs."""
+    job = request["job"]
+    run = ENGINES[job["engine"]](job)
+    for files in request["runs"]:
+        with np.load(files["inputs"]) as read:
+            feeds = {name: read[name] for name in read.files}
+        given = run(feeds)
+        with open(files["outputs"], "wb") as file:
+            np.savez(file, **{str(i): array for i, array in enumerate(given)})
+    return {"version": run.version, "precision": ""}
+
+
+def main() -> None:
+    """Serve requests until standard input ends."""
+    answers = os.fdopen(os.dup(1), "w")
+    # What a library prints must not come between the answers.
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        try:
+            answer = served(json.loads(line))
+        except Exception as error:
+            # Engines raise errors of their own, without a common base.
+            answer = {"error": type(error).__name__, "message": str(error)}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()
