@@ -117,6 +117,7 @@ def bisection_sections(found: Bisection) -> Iterable[Content]:
             [
                 Column("release", lambda run: run.version),
                 Column("", lambda run: Text(run.verdict, "" if run.verdict == AGREES else "error")),
+                Column("first in", lambda run: run.layer),
                 Column("why", lambda run: run.why, "sentence"),
             ],
             tried,

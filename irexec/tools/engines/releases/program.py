@@ -27,7 +27,7 @@ class OpenVINO:
             for i, port in enumerate(model.inputs)
             for name in [*port.get_names(), port.get_node().get_friendly_name()]
         }
-        properties = dict(known(core, job["device"], job["preferred"]), PERFORMANCE_HINT="LATENCY")
+        properties = dict(known(module, job["device"], job["preferred"]), PERFORMANCE_HINT="LATENCY")
         properties.update(job["options"])
         if job["threads"]:
             properties["INFERENCE_NUM_THREADS"] = job["threads"]
@@ -48,10 +48,13 @@ def openvino() -> tuple[Any, str]:
     return module, module.get_version()
 
 
-def known(core: Any, device: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties that the plugin of the release takes: each is set for the device, and left out if that fails."""
+def known(module: Any, device: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties that the plugin of the release takes: each is tried on a Core of its own."""
     found = {}
     for name, value in properties.items():
+        core = module.Core()
+        # Before the plugin is loaded, any property is taken, and the plugin fails to load with a wrong one.
+        core.get_versions(device)
         try:
             core.set_property(device, {name: value})
         except Exception:
