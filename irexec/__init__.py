@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from irexec.tools.batch.columns import ColumnPredictor
     from irexec.tools.batch.predictor import Predictor, PredictorOptions
     from irexec.tools.batch.run import BatchReport, BatchWatch, PartDone
+    from irexec.tools.bisecting import Bisection, BisectOptions, ReleaseChange, ReleaseRun, bisect
     from irexec.tools.compare import (
         ComparedLayer,
         CompareOptions,
@@ -146,6 +147,8 @@ __all__ = [
     "BatchReport",
     "BatchWatch",
     "Batching",
+    "BisectOptions",
+    "Bisection",
     "Blame",
     "Body",
     "Builder",
@@ -222,6 +225,8 @@ __all__ = [
     "ReduceStep",
     "ReducedLayer",
     "Reduction",
+    "ReleaseChange",
+    "ReleaseRun",
     "ReportOptions",
     "RunTimeoutError",
     "Runtime",
@@ -252,6 +257,7 @@ __all__ = [
     "agreement_of",
     "batch",
     "bf16",
+    "bisect",
     "boolean",
     "check_against",
     "compare",
@@ -359,6 +365,7 @@ _MODULES: dict[str, str] = {
     "irexec.tools.batch.columns": "ColumnPredictor",
     "irexec.tools.batch.predictor": "Predictor, PredictorOptions",
     "irexec.tools.batch.run": "BatchReport, PartDone, BatchWatch",
+    "irexec.tools.bisecting": "BisectOptions, Bisection, ReleaseChange, ReleaseRun, bisect",
     "irexec.tools.compare": (
         "CompareOptions, Comparison, Divergence, InputRow, ComparedLayer, Suspect, TensorRow, Uncompared, compare"
     ),

@@ -25,6 +25,7 @@ from irexec.tools.operations import unsupported
 from irexec.tools.reduce import CommandCheck, reduce
 from irexec.tools.run.input_sources import InputSource
 from irexec.tools.trapping.trapped_run import record_ranges, trap
+from tests.support.fake_releases import fake_releases
 from tests.support.paths import DIGITS
 
 XML = DIGITS / "classifier.xml"
@@ -40,6 +41,15 @@ def _relu(*shape: int) -> irexec.Model:
 
 def _ports(model: irexec.Model) -> list[str]:
     return [str(port) for port in (*model.inputs, *model.outputs)]
+
+
+def _bisected(model: Any, folder: Path) -> str:
+    made = folder / "releases"
+    if not made.exists():
+        fake_releases(made, {"2024.0.0": "refuses"})
+    return irexec.bisect(
+        model, options=irexec.BisectOptions(openvino="2024.0", installed=True, environments=str(made))
+    ).summary
 
 
 FUNCTIONS: dict[str, Callable[[Any, Path], Any]] = {
@@ -69,6 +79,7 @@ FUNCTIONS: dict[str, Callable[[Any, Path], Any]] = {
     "join, as b": lambda model, folder: _ports(irexec.join(_relu(1, 1, 8, 8), model, {"image": "y"})),
     "script": lambda model, folder: irexec.script(model, folder / "m.py", overwrite=True).layers,
     "reduce": lambda model, folder: reduce(model, CommandCheck("test ! -e {}", 60)).before,
+    "bisect": lambda model, folder: _bisected(model, folder),
     "check_against": lambda model, folder: irexec.check_against(model).identity,
     "to_onnx": lambda model, folder: irexec.to_onnx(model).SerializeToString(),
 }

@@ -111,6 +111,10 @@ _COMMANDS: list[tuple[list[str], tuple[str, ...]]] = [
         ("irexec.tools.graph", *_HEAVY),
     ),
     (["extract", _XML, "--layers", "relu1", "-o", "m.xml"], ("irexec.tools.graph", "PIL", "onnx", "igraph")),
+    (
+        ["bisect", _XML, "--openvino", "2024.0", "--installed", "--environments", "nothing"],
+        ("irexec.tools.reduce", "irexec.tools.graph", "onnx", "openvino", "onnxruntime"),
+    ),
     (["demo"], ("onnx", "irexec.tools.graph")),
     (
         ["conform", "--runtime", "reference", "--ops", "Relu", "--quick"],

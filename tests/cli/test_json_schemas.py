@@ -17,6 +17,7 @@ import pytest
 
 from irexec.cli.commands import COMMANDS
 from irexec.cli.main import run
+from tests.support.fake_releases import fake_releases
 
 ROOT = Path(__file__).parent.parent.parent
 SCHEMAS = ROOT / "docs" / "reference" / "schemas"
@@ -108,6 +109,8 @@ ROWS = (
     Row("reduce {digits}/damaged.xml -o {tmp}/min.xml --finding IR302"),
     Row("reduce {digits}/classifier.xml -o {tmp}/min.xml --finding IR107", 1),
     Row("reduce {tmp}/faulty.xml -o {tmp}/min.xml --against {digits}/classifier.xml"),
+    Row("bisect {digits}/classifier.xml --openvino 2024.0..2025.0 --installed --environments {tmp}/releases", 1),
+    Row("bisect {digits}/classifier.xml --openvino 2025.0..2024.0", 2),
     Row("conform --runtime reference --ops Relu --quick"),
     Row("conform --runtime reference --ops Nothing", 2),
     Row("report {digits}/classifier.xml -o {tmp}/a.html --graph off"),
@@ -135,6 +138,7 @@ ROWS = (
 
 def _files(folder: Path) -> None:
     """Files that rows name as {tmp}/..."""
+    fake_releases(folder / "releases", {"2024.0.0": "refuses", "2025.0.0": "refuses"})
     text = (ROOT / "samples/digits/classifier.xml").read_text("utf-8")
     (folder / "cut.xml").write_text(text[:500], "utf-8")
     (folder / "unknown.xml").write_text(text.replace('type="ReLU"', 'type="Relish"'), "utf-8")

@@ -1,4 +1,4 @@
-"""Which releases there are, for which Pythons, and which Pythons this machine has. pip is asked for the releases."""
+"""The releases that pip can install, by the version of Python, and the interpreters of this machine."""
 
 from __future__ import annotations
 

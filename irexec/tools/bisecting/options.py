@@ -58,11 +58,11 @@ def parse_range(package: str, text: str) -> ReleaseRange:
 
 @dataclass(frozen=True, kw_only=True)
 class BisectOptions:
-    """What is bisected, and how releases are run and compared.
+    """Options of a bisection.
 
     Attributes:
         openvino, onnxruntime: the range of releases, such as 2023.0..2026.4; one of both.
-        against: what each release is compared with: irexec, or the first release that runs the model.
+        against: the other side of every comparison: irexec, or the first release that runs the model.
         all: run every release, and not only those that the search needs.
         environments: the folder of the environments; None for the default one.
         installed: only releases that the folder has; nothing is installed.
@@ -83,14 +83,14 @@ class BisectOptions:
     threads: int | None = None
     timeout: float | None = None
 
-    @property
-    def range(self) -> ReleaseRange:
-        """The range of releases.
 
-        Raises:
-            InputError: there is none, or two; see also ReleaseRange.
-        """
-        given = [(package, text) for package in PACKAGES if (text := getattr(self, package)) is not None]
-        if len(given) != 1:
-            raise InputError("expected a range of releases either of openvino or of onnxruntime")
-        return parse_range(*given[0])
+def range_of(options: BisectOptions) -> ReleaseRange:
+    """The range of releases.
+
+    Raises:
+        InputError: there is none, or two; see also ReleaseRange.
+    """
+    given = [(package, text) for package in PACKAGES if (text := getattr(options, package)) is not None]
+    if len(given) != 1:
+        raise InputError("expected a range of releases either of openvino or of onnxruntime")
+    return parse_range(*given[0])

@@ -35,7 +35,7 @@ class ReleaseRun(Record):
 
 
 @dataclass(frozen=True)
-class Change(Record):
+class ReleaseChange(Record):
     """Two releases with different verdicts, the first pair in the range that the search found.
 
     Attributes:
@@ -50,12 +50,12 @@ class Change(Record):
 
 @dataclass(frozen=True)
 class Bisection(Report):
-    """What a bisection found.
+    """The result of a bisection.
 
     Attributes:
         model: its path or name.
         package: "openvino" or "onnxruntime".
-        against: what each release was compared with: "irexec", or a release such as "openvino 2023.0.0".
+        against: the other side of every comparison: "irexec", or a release such as "openvino 2023.0.0".
         tolerance: the tolerance as text.
         releases: number of releases in the range.
         runs: the releases that were tried, the oldest first.
@@ -69,7 +69,7 @@ class Bisection(Report):
     tolerance: str
     releases: int
     runs: Records[ReleaseRun]
-    change: Change | None
+    change: ReleaseChange | None
     inputs: Mapping[str, tuple[int, ...]]
     _json_properties = ("agrees",)
 
@@ -93,7 +93,7 @@ class Bisection(Report):
         return f"all {counted(len(tried), 'release')} that were run {done}"
 
 
-def _changed(package: str, against: str, change: Change) -> str:
+def _changed(package: str, against: str, change: ReleaseChange) -> str:
     after = change.after
     does = {AGREES: f"agrees with {against}", DIFFERS: f"differs from {against}", REFUSED: "refuses the model"}
     runs = "runs the model, and " if change.before.verdict == REFUSED else ""

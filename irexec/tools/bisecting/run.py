@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from irexec.api import ModelLike, as_model
 from irexec.errors import EngineError, InputError, RunTimeoutError
 from irexec.records import Records
-from irexec.tools.bisecting.options import BisectOptions
-from irexec.tools.bisecting.result import AGREES, DIFFERS, REFUSED, SKIPPED, Bisection, Change, ReleaseRun
+from irexec.tools.bisecting.options import BisectOptions, range_of
+from irexec.tools.bisecting.result import AGREES, DIFFERS, REFUSED, SKIPPED, Bisection, ReleaseChange, ReleaseRun
 from irexec.tools.bisecting.search import Boundary, boundary, ends
 from irexec.tools.bisecting.sources import InstalledReleases, PublishedReleases, Releases
 from irexec.tools.compare import CompareOptions, Comparison, compare
@@ -27,7 +27,6 @@ def bisect(
     options: BisectOptions | None = None,
     *,
     sources: Sequence[InputSource] = (),
-    releases: Releases | None = None,
     say: Say = lambda text: None,
     advance: Advance = lambda part: None,
 ) -> Bisection:
@@ -37,7 +36,6 @@ def bisect(
         model: a model, or a source that read_model accepts; for ONNX Runtime the path of an .onnx.
         inputs, sources: as for compare.
         options: the range of releases, and how they are compared.
-        releases: where releases come from; by default those that pip finds, or those in the folder of the options.
         say: receives what is being done.
         advance: called with each finished part of the work, a fraction of it.
 
@@ -47,14 +45,28 @@ def bisect(
         ModelError, NodeError, ConversionError: irexec cannot read or run the model.
     """
     options = options or BisectOptions()
-    wanted, folder = options.range, environments_folder(options.environments)
-    releases = releases or (InstalledReleases(folder) if options.installed else PublishedReleases(folder))
+    folder = environments_folder(options.environments)
+    releases = InstalledReleases(folder) if options.installed else PublishedReleases(folder)
+    return bisecting(model, inputs, sources, options, releases, say, advance).found()
+
+
+def bisecting(
+    model: ModelLike,
+    inputs: Given | Sequence[Given] | None,
+    sources: Sequence[InputSource],
+    options: BisectOptions,
+    releases: Releases,
+    say: Say = lambda text: None,
+    advance: Advance = lambda part: None,
+) -> Bisecting:
+    """A bisection over the releases of a source; arguments and errors as for ``bisect``."""
+    wanted = range_of(options)
     say(f"listing {wanted.package}")
     found = releases.named(wanted, lambda part: advance(part * 0.1))
     if not found:
-        where = f"in {folder}" if options.installed else "for any Python on this platform"
+        where = f"in {releases.folder}" if options.installed else "for any Python on this platform"
         raise InputError(f"there is no release {wanted} {where}")
-    return Bisecting(model, inputs, sources, options, releases, found, say, advance).found()
+    return Bisecting(model, inputs, sources, options, releases, found, say, advance)
 
 
 class Bisecting:
@@ -102,7 +114,7 @@ class Bisecting:
         change = None
         if at is not None:
             between = tuple(self._found[i].version for i in range(at.before + 1, at.after))
-            change = Change(self._runs[at.before], self._runs[at.after], between)
+            change = ReleaseChange(self._runs[at.before], self._runs[at.after], between)
         runs = Records(self._runs[i] for i in sorted(self._runs))
         made = next((run.comparison for run in runs if run.comparison is not None), None)
         return Bisection(

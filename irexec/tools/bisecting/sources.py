@@ -52,7 +52,7 @@ class InstalledReleases(Releases):
 
 
 class PublishedReleases(Releases):
-    """The releases that pip finds, which are installed into a folder, and those that are there already."""
+    """Releases from the index of pip, installed into a folder when they are asked for, and those of the folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

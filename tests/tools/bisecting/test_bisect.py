@@ -12,9 +12,10 @@ import irexec
 from irexec.errors import InputError, UnsupportedError
 from irexec.opset import add, parameter, relu
 from irexec.tools.bisecting import BisectOptions, bisect
+from irexec.tools.bisecting.run import bisecting
 from irexec.tools.bisecting.sources import InstalledReleases
 from irexec.tools.engines.releases.environments import Release
-from tests.tools.bisecting.fake_releases import fake_releases
+from tests.support.fake_releases import fake_releases
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the fake releases are shell scripts")
 
@@ -95,7 +96,7 @@ class Skipping(InstalledReleases):
 def test_releases_that_cannot_be_installed_are_passed_over(tmp_path: Path, model: Path) -> None:
     folder = _of(tmp_path, "", "", "", "relu", "relu", "relu")
     releases = Skipping(Path(folder), "2023.0.0", "2024.0.0")
-    found = bisect(model, X, _options(folder), releases=releases)
+    found = bisecting(model, X, (), _options(folder), releases).found()
     assert found.change is not None
     assert (found.change.before.version, found.change.after.version) == ("2023.1.0", "2024.1.0")
     assert found.change.untested == ("2024.0.0",)

@@ -6,7 +6,7 @@ import pytest
 
 from irexec.errors import InputError
 from irexec.tools.bisecting import BisectOptions
-from irexec.tools.bisecting.options import parse_range
+from irexec.tools.bisecting.options import parse_range, range_of
 from irexec.tools.bisecting.search import Boundary, boundary, ends
 from irexec.tools.engines.releases.environments import Release
 
@@ -73,4 +73,4 @@ def test_ranges_that_are_refused(text: str, message: str) -> None:
 @pytest.mark.parametrize("given", [{}, {"openvino": "2024.0", "onnxruntime": "1.16"}])
 def test_one_range_is_needed(given: dict[str, str]) -> None:
     with pytest.raises(InputError, match="either of openvino or of onnxruntime"):
-        _ = BisectOptions(**given).range
+        range_of(BisectOptions(**given))

@@ -100,7 +100,7 @@ def served(request: Mapping[str, Any]) -> dict[str, str]:
 def main() -> None:
     """Serve requests until standard input ends."""
     answers = os.fdopen(os.dup(1), "w")
-    # What a library prints must not come between the answers.
+    # Text that a library prints must not come between the answers.
     os.dup2(2, 1)
     for line in sys.stdin:
         try:
