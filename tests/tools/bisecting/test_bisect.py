@@ -117,3 +117,12 @@ def test_a_release_is_a_runtime_of_compare(tmp_path: Path, model: Path) -> None:
     options = irexec.CompareOptions(b_runtime="openvino==2022.1.0", environments=folder)
     with pytest.raises(UnsupportedError, match=r"openvino 2022\.1\.0 is not in "):
         irexec.compare(model, inputs=X, options=options)
+
+
+def test_shapes_of_inputs_are_those_of_the_comparison(tmp_path: Path) -> None:
+    x = parameter((1, "?"), "f32", "x")
+    path = tmp_path / "dynamic.xml"
+    irexec.save_model(irexec.Model([relu(x, name="positive", names=["y"])], [x]), path)
+    found = bisect(path, None, _options(_of(tmp_path, *[""] * 6), shapes={"x": (1, 3)}))
+    assert found.inputs == {"x": (1, 3)}
+    assert found.agrees
