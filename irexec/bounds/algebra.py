@@ -67,13 +67,13 @@ class Algebra:
         is_small = (np.abs(floats(x.exact)) < self.arithmetic.smallest) & (x.exact != 0)
         if x.is_certain and not is_small.any() and np.array_equal(low, floats(x.exact), equal_nan=True):
             return x
-        low, high = np.minimum(low, x.low), np.maximum(high, x.high)
+        ends = floats(x.low), floats(x.high)
+        low, high = np.minimum(low, ends[0]), np.maximum(high, ends[1])
         low, high = np.where(is_small, np.minimum(low, 0), low), np.where(is_small, np.maximum(high, 0), high)
         largest = self.arithmetic.largest
         # A value out of range may be held as the largest number.
-        return settled(
-            floats(x.exact), np.where(x.low > largest, largest, low), np.where(x.high < -largest, -largest, high)
-        )
+        low, high = np.where(ends[0] > largest, largest, low), np.where(ends[1] < -largest, -largest, high)
+        return settled(floats(x.exact), low, high)
 
     def rounded(self, x: Interval, roundings: float = 1.0) -> Interval:
         """The interval after a number of roundings of the result."""
@@ -159,13 +159,17 @@ class Algebra:
             )
             return self.summed(settled(exact, low, high), size, count)
 
+    def gamma(self, count: np.ndarray | float) -> np.ndarray:
+        """The error of ``count`` additions in any order, relative to the sum of absolute values."""
+        share = np.asarray(count, np.float64) * self.arithmetic.sum_unit
+        with np.errstate(all="ignore"):
+            return np.where(share < 0.5, share / (1 - share), np.inf)
+
     def summed(self, x: Interval, magnitude: np.ndarray, count: np.ndarray | float) -> Interval:
         """A sum with the error of adding ``count`` terms whose absolute values add up to ``magnitude``, in any order,
         and with one rounding of the result."""
         with np.errstate(all="ignore"):
-            share = np.asarray(count, np.float64) * self.arithmetic.sum_unit
-            gamma = np.where(share < 0.5, share / (1 - share), np.inf)
-            error = np.where(magnitude == 0, 0.0, gamma * magnitude) + count * self.arithmetic.smallest
+            error = np.where(magnitude == 0, 0.0, self.gamma(count) * magnitude) + count * self.arithmetic.smallest
             return self.rounded(self.widened(x, np.where(np.isnan(error), np.inf, error)))
 
 

@@ -32,6 +32,11 @@ class Arithmetic:
     smallest: float
     largest: float
 
+    @property
+    def sum_largest(self) -> float:
+        """The largest finite partial sum."""
+        return self.largest if self.sum_unit >= self.unit else max(self.largest, float(np.finfo(np.float32).max))
+
     def nearest(self, array: np.ndarray) -> Rounded:
         """The values rounded to nearest, as f64; values out of range are infinite."""
         return _nearest(array, self.unit, self.smallest, self.largest)

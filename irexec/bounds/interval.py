@@ -40,6 +40,12 @@ class Interval:
         low, high = np.asarray(self.low, np.float64), np.asarray(self.high, np.float64)
         return Interval(self.exact, np.where(mask, -np.inf, low), np.where(mask, np.inf, high), self.codes)
 
+    def moved(self, function: Callable[[np.ndarray], np.ndarray]) -> Interval:
+        """The interval after a function of arrays that moves or adds elements, such as a reshape."""
+        if self.is_certain:
+            return Interval.certain(function(self.exact))
+        return Interval(function(self.exact), function(self.low), function(self.high), self.codes)
+
     @property
     def is_certain(self) -> bool:
         """Whether there is only one value for each element."""

@@ -18,7 +18,8 @@ from irexec.bounds.registry import Layer, rule
 Error = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-def _relative(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def relative(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Four roundings of the result."""
     return 4 * y
 
 
@@ -45,9 +46,9 @@ def _gated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 _INCREASING: dict[str, Error] = {
-    "Exp": _by_exp, "Log": _absolute, "Sqrt": _relative, "Tanh": _absolute, "Sigmoid": _by_exp, "Erf": _absolute,
-    "Atan": _relative, "Asin": _absolute, "Sinh": _by_exp, "Asinh": _absolute, "Acosh": _absolute, "Atanh": _absolute,
-    "SoftPlus": _absolute, "HardSigmoid": _absolute, "SoftSign": _relative, "Elu": _absolute, "Selu": _absolute,
+    "Exp": _by_exp, "Log": _absolute, "Sqrt": relative, "Tanh": _absolute, "Sigmoid": _by_exp, "Erf": _absolute,
+    "Atan": relative, "Asin": _absolute, "Sinh": _by_exp, "Asinh": _absolute, "Acosh": _absolute, "Atanh": _absolute,
+    "SoftPlus": _absolute, "HardSigmoid": _absolute, "SoftSign": relative, "Elu": _absolute, "Selu": _absolute,
 }  # fmt: skip
 _SMOOTH: dict[str, tuple[float, Error]] = {
     "Sin": (1.0, _by_argument), "Cos": (1.0, _by_argument), "Gelu": (1.2, _gated), "Mish": (1.2, _gated),

@@ -1,0 +1,185 @@
+"""Normalization by statistics of the data: mean and variance, lengths, neighbours.
+
+Epsilon is read as a tensor of the arithmetic: in f16 one below the smallest normal number may be 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from irexec.bounds.algebra import Algebra, floats, settled
+from irexec.bounds.interval import Bound, Interval, Unbounded
+from irexec.bounds.registry import Layer, rule
+from irexec.bounds.rules.functions import relative
+from irexec.reference.windows import pad, windows
+from irexec.schema.shape_rules import normalize_axes
+
+
+@rule("MVN")
+def mvn(layer: Layer, x: Interval, *axes: Interval) -> Bound:
+    """(x - mean) / sqrt(variance + eps); see ``normalized``."""
+    rank = x.exact.ndim
+    if axes:
+        along = tuple(dict.fromkeys(normalize_axes(axes[0].exact.ravel().tolist(), rank)))
+    else:
+        along = tuple(range(1 if layer.attributes["across_channels"] else 2, rank))
+    is_inside = layer.attributes.get("eps_mode", "inside_sqrt") == "inside_sqrt"
+    epsilon = layer.attributes["eps"] if layer.attributes["normalize_variance"] else None
+    return normalized(layer.algebra, x, along, epsilon, is_inside)
+
+
+@rule("GroupNormalization")
+def group_normalization(layer: Layer, x: Interval, scale: Interval, bias: Interval) -> Bound:
+    """The normalized groups times scale plus bias, also as one factor and one addend for each channel.
+
+    The roundings of the factor and the addend are among those of ``normalized``, relative to \\|x\\| and \\|mean\\|.
+    """
+    shape, groups = x.exact.shape, layer.attributes["num_groups"]
+    grouped = x.moved(lambda array: array.reshape(shape[0], groups, math.prod(shape[1:]) // groups))
+    found = normalized(layer.algebra, grouped, (2,), layer.attributes["epsilon"], True)
+    along = (1, -1, *(1,) * (len(shape) - 2))
+    of, factor = layer.algebra, scale.moved(lambda array: array.reshape(along))
+    product = of.rounded(of.multiply(found.moved(lambda array: array.reshape(shape)), factor), 2.0)
+    return of.rounded(of.add(product, bias.moved(lambda array: array.reshape(along))))
+
+
+def normalized(of: Algebra, x: Interval, axes: tuple[int, ...], epsilon: float | None, is_inside: bool) -> Interval:
+    """x minus its mean along axes, divided by its standard deviation unless ``epsilon`` is None.
+
+    With an error d of the mean, an error e of each centered element c and n elements, the variance changes by at most
+    2 mean(\\|c\\| e) + mean((d + e)^2), since the sum of c is 0, and by gamma(n) times itself. The mean of the squares
+    minus the square of the mean changes by gamma(n + 2) times the mean of the squares instead. The quotient is also
+    computed as x / s - mean / s, whose roundings are relative to \\|x\\| + \\|mean\\|.
+    """
+    data, unit = floats(x.exact), of.arithmetic.unit
+    count = math.prod(data.shape[axis] for axis in axes)
+    if data.size == 0:
+        return Interval.certain(data)
+
+    def mean_of(array: np.ndarray) -> np.ndarray:
+        return array.mean(axes, keepdims=True) if axes else array
+
+    with np.errstate(all="ignore"):
+        mean, radius, size = mean_of(data), x.radius, x.magnitude
+        gamma = of.gamma(count + 2)
+        shift = mean_of(radius) + gamma * mean_of(size) + 2 * unit * np.abs(mean)
+        each = radius + 4 * unit * (np.abs(data - mean) + size + np.abs(mean))
+        centered = of.widened(settled(data - mean, data - mean, data - mean), shift + each)
+        # The sum may be infinite where the mean is not; differences of infinities are NaN.
+        total = count * np.maximum(mean_of(size * size), mean_of(size))
+        is_open = ~(total <= of.arithmetic.sum_largest)
+        if epsilon is not None:
+            deviation = _deviation(
+                of, _variance(of, data - mean, size, shift, each, gamma, mean_of), epsilon, is_inside
+            )
+            centered = of.divide(centered, deviation, 4.0)
+        return centered.open_where(np.broadcast_to(is_open, data.shape))
+
+
+def _variance(
+    of: Algebra, centered: np.ndarray, size: np.ndarray, shift: np.ndarray, each: np.ndarray, gamma: float,
+    mean_of: Callable[[np.ndarray], np.ndarray],
+) -> Interval:  # fmt: skip
+    variance, off = mean_of(centered * centered), np.abs(centered)
+    two_passes = 2 * mean_of(off * each) + mean_of((shift + each) ** 2)
+    two_passes += (gamma + 2 * of.arithmetic.unit) * mean_of((off + shift + each) ** 2)
+    one_pass = 2 * gamma * mean_of(size * size) + 4 * of.arithmetic.sum_unit * mean_of(size) ** 2
+    return of.widened(settled(variance, variance, variance), np.maximum(two_passes, two_passes + one_pass))
+
+
+def _deviation(of: Algebra, variance: Interval, epsilon: float, is_inside: bool) -> Interval:
+    added = constant(of, epsilon)
+    if is_inside:
+        return root(of, of.add(variance, added))
+    return of.add(root(of, variance), added)
+
+
+def constant(of: Algebra, value: float) -> Interval:
+    """An attribute as the runtime may hold it."""
+    return of.read(Interval.certain(np.array(value, np.float64)))
+
+
+def root(of: Algebra, x: Interval) -> Interval:
+    """The square root, by any method with four roundings; anything where the argument may be negative."""
+    found = of.increasing(lambda array: np.sqrt(np.maximum(array, 0)), x, relative)
+    return found.open_where(floats(x.low) < 0)
+
+
+def squares(of: Algebra, x: Interval) -> Interval:
+    """x * x, rounded once."""
+    low = np.where((x.low <= 0) & (x.high >= 0), 0.0, np.minimum(np.abs(floats(x.low)), np.abs(floats(x.high))))
+    with np.errstate(all="ignore"):
+        return positive(of.rounded(settled(floats(x.exact) ** 2, low**2, x.magnitude**2)))
+
+
+def positive(x: Interval) -> Interval:
+    """The interval of a result that no implementation makes negative."""
+    return Interval(x.exact, np.where(x.low < 0, 0.0, x.low), x.high, x.codes)
+
+
+@rule("NormalizeL2")
+def normalize_l2(layer: Layer, x: Interval, axes: Interval) -> Bound:
+    """x / sqrt(sum of squares + eps), or of the larger of both: a sum in any order, then one rounding each."""
+    of, rank = layer.algebra, x.exact.ndim
+    along = tuple(dict.fromkeys(normalize_axes(axes.exact.ravel().tolist(), rank)))
+    if not along:
+        return Unbounded("NormalizeL2 without axes is the sign in OpenVINO alone")
+    total = positive(of.total(squares(of, x), along))
+    epsilon = constant(of, layer.attributes["eps"])
+    if layer.attributes["eps_mode"] == "add":
+        return _quotient(of, x, of.add(total, epsilon))
+    return _quotient(of, x, settled(*(np.maximum(getattr(total, end), getattr(epsilon, end)) for end in _ENDS)))
+
+
+_ENDS = ("exact", "low", "high")
+
+
+def _quotient(of: Algebra, x: Interval, square: Interval) -> Interval:
+    """x divided by the root of a square; anything for a row with NaN or infinities."""
+    found = of.divide(x, root(of, square), 4.0)
+    return found.open_where(~np.isfinite(found.exact))
+
+
+@rule("GRN")
+def grn(layer: Layer, x: Interval) -> Bound:
+    """x / sqrt(bias + sum of squares along the channels): a sum in any order, then one rounding each."""
+    of = layer.algebra
+    total = positive(of.total(squares(of, x), (1,)))
+    return _quotient(of, x, of.add(total, constant(of, layer.attributes["bias"])))
+
+
+@rule("LRN")
+def lrn(layer: Layer, x: Interval, axes: Interval) -> Bound:
+    """x / (bias + alpha * mean square of neighbours) ** beta: a sum of at most size ** axes terms, then one rounding
+    each; the power by way of a logarithm has a relative error of some roundings of its exponent."""
+    of, size = layer.algebra, layer.attributes["size"]
+    along = tuple(dict.fromkeys(normalize_axes(axes.exact.ravel().tolist(), x.exact.ndim)))
+    square, count = squares(of, x), float(size ** len(along))
+    total = square.moved(lambda array: _windowed(array, along, (size - 1) // 2))
+    alpha = constant(of, layer.attributes["alpha"] / count)
+    scaled = of.rounded(of.multiply(positive(of.summed(total, total.magnitude, count)), alpha), 3.0)
+    base = of.add(constant(of, layer.attributes["bias"]), scaled)
+    power = _power(of, base, layer.attributes["beta"])
+    return of.divide(x, power, 4.0).open_where(~np.isfinite(floats(x.exact)) | (floats(base.low) <= 0))
+
+
+def _windowed(array: np.ndarray, axes: tuple[int, ...], side: int) -> np.ndarray:
+    """Sums of the neighbours along axes, ``side`` of them on each side."""
+    for axis in axes:
+        padded = pad(np.moveaxis(floats(array), axis, -1), ((side,), (side,)))
+        parts = windows(padded, (2 * side + 1,), (1,), (1,), (array.shape[axis],))
+        array = np.moveaxis(parts.sum(-1), -1, axis)
+    return array
+
+
+def _power(of: Algebra, base: Interval, exponent: float) -> Interval:
+    def error(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return (8 + 4 * abs(exponent) * np.abs(np.log(x))) * y
+
+    def power(array: np.ndarray) -> np.ndarray:
+        return np.maximum(array, 0) ** exponent
+
+    return of.increasing(power, base, error) if exponent >= 0 else of.decreasing(power, base, error)
