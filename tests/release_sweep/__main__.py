@@ -1,7 +1,6 @@
 """Models written for old releases of OpenVINO and run there: ``python -m tests.release_sweep [RELEASES] [--cases N]``.
 
-Each release has an environment of its Python with openvino, such as ~/.cache/irexec-releases/2021.4 (or in the folder that
-IREXEC_RELEASES names). A model that is written must be loaded there, and give the values that irexec gives for the
+Each release has an environment of its Python, see irexec.tools.engines.releases.environments. A model that is written must be loaded there, and give the values that irexec gives for the
 original; a model that is refused must be refused by the release too, when it is written all the same.
 """
 
@@ -9,18 +8,21 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 
-from irexec import Model
+from irexec import Model, save_model
 from irexec.authoring.downgrade import downgrade
 from irexec.dtypes.elements import BF16, Element
 from irexec.dtypes.packing import pack
-from irexec.errors import IrexecError
-from irexec.io.writer import write_text
+from irexec.errors import EngineError, IrexecError, RunTimeoutError
 from irexec.runtime.compiled_model import CompiledModel
-from tests.release_sweep.releases import OldRelease, Reply, installed
+from irexec.tools.engines.engine import EngineJob
+from irexec.tools.engines.releases.environments import Release, environments_folder, installed
+from irexec.tools.engines.runtimes.process import Worker
 from tests.release_sweep.sample import Sample, networks, operations
 
 
@@ -31,10 +33,11 @@ class Sweep:
         counts: the number of samples by outcome.
     """
 
-    def __init__(self, release: str, verbose: bool) -> None:
+    def __init__(self, release: Release, verbose: bool) -> None:
         self.counts: Counter[str] = Counter()
-        self._old, self._verbose = OldRelease(release), verbose
-        self._name = release
+        self._worker, self._verbose = Worker(release.package, 60, release), verbose
+        # The name that irexec convert --for takes: 2021.4 for 2021.4.2.
+        self._name = ".".join(release.version.split(".")[:2])
 
     def add(self, sample: Sample) -> None:
         """Write, load and compare one sample."""
@@ -45,7 +48,7 @@ class Sweep:
 
     def close(self) -> None:
         """End the process of the release."""
-        self._old.close()
+        self._worker.close()
 
     def _outcome(self, sample: Sample) -> tuple[str, str]:
         found = downgrade(sample.model, self._name)
@@ -58,27 +61,33 @@ class Sweep:
         written = _results(found.model, sample.inputs)
         if not _agree(expected, written):
             return "WRONG REWRITE", str(found.changes)
-        reply = self._run(found.model, sample.inputs)
-        if reply.stage != "done":
-            return f"NOT LOADED ({reply.stage})", reply.message.replace("\n", " ")
-        return ("equal", "") if _agree(expected, reply.arrays) else ("DIFFERENT", _difference(expected, reply.arrays))
+        try:
+            given = self._run(found.model, sample.inputs)
+        except (EngineError, RunTimeoutError) as error:
+            return "NOT RUN", str(error).replace("\n", " ")
+        return ("equal", "") if _agree(expected, given) else ("DIFFERENT", _difference(expected, given))
 
     def _runs_all_the_same(self, sample: Sample) -> bool:
         """Whether the release gives the right values for a model that is written although it is refused."""
         model = sample.model.clone()
         model.version = 10 if self._name < "2022.1" else 11
-        reply = self._run(model, sample.inputs)
         try:
-            return reply.stage == "done" and _agree(_results(sample.model, sample.inputs), reply.arrays)
+            return _agree(_results(sample.model, sample.inputs), self._run(model, sample.inputs))
         except IrexecError:
             return False
 
-    def _run(self, model: Model, inputs: list[np.ndarray]) -> Reply:
-        xml, weights = write_text(model)
-        ports = [port.element for port in model.inputs]
-        reply = self._old.run(xml, weights, [_as_given(x, e) for x, e in zip(inputs, ports, strict=True)])
-        kinds = [port.element for port in model.outputs]
-        return reply._replace(arrays=[_as_values(x, e) for x, e in zip(reply.arrays, kinds, strict=False)])
+    def _run(self, model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        feeds = {
+            node.name: _as_given(x, port.element)
+            for node, port, x in zip(model.parameters, model.inputs, inputs, strict=True)
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            # Some releases free weights that are passed in memory.
+            path = Path(folder) / "one.xml"
+            save_model(model, path)
+            preferred = {"INFERENCE_PRECISION_HINT": "f32"}
+            (given,) = self._worker.run(EngineJob("openvino", str(path), "", preferred=preferred), [feeds], "the model")
+        return [_as_values(x, port.element) for x, port in zip(given, model.outputs, strict=False)]
 
 
 def _as_given(array: np.ndarray, element: Element | None) -> np.ndarray:
@@ -137,7 +146,7 @@ def _difference(expected: list[np.ndarray], found: list[np.ndarray]) -> str:
 def main() -> int:
     """Print what is not as it should be, and the counts; 1 if there is any."""
     parser = argparse.ArgumentParser(description="models written for old releases, and run there")
-    parser.add_argument("releases", nargs="*", default=installed(), help="such as 2021.4; default: those installed")
+    parser.add_argument("releases", nargs="*", help="such as 2021.4; default: those installed")
     parser.add_argument("--cases", type=int, default=300, help="number of models of one operation")
     parser.add_argument("--networks", action="store_true", help="the networks of tests/data in place of operations")
     parser.add_argument("--seed", type=int, default=0)
@@ -145,13 +154,15 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
     failed = False
-    for release in arguments.releases:
+    for release in installed("openvino", environments_folder()):
+        if arguments.releases and not any(release.version.startswith(name) for name in arguments.releases):
+            continue
         sweep = Sweep(release, arguments.verbose)
         for sample in networks() if arguments.networks else operations(arguments.cases, arguments.seed):
             if sample.name.startswith(arguments.only):
                 sweep.add(sample)
         sweep.close()
-        print(release, dict(sweep.counts), flush=True)
+        print(str(release), dict(sweep.counts), flush=True)
         failed = failed or any(name.isupper() for name in sweep.counts)
     return int(failed)
 

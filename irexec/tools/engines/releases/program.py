@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import xml.etree.ElementTree as tree
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,6 +38,45 @@ class OpenVINO:
     def __call__(self, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
         self.request.infer({self.index[name]: array for name, array in feeds.items()})
         return [np.array(self.request.get_output_tensor(i).data) for i in range(self.count)]
+
+
+class InferenceEngine:
+    """Runs of a model in a release of OpenVINO before 2022.1. Inputs have names of Parameters."""
+
+    def __init__(self, job: Mapping[str, Any]) -> None:
+        from openvino.inference_engine import IECore, get_version
+
+        core, self.version = IECore(), get_version()
+        network = core.read_network(job["model"])
+        # Inputs that no layer reads are left out of the network.
+        self.inputs, self.outputs = set(network.input_info), layer_outputs(job["model"])
+        self.network = core.load_network(network, job["device"], dict({"ENFORCE_BF16": "NO"}, **job["options"]))
+
+    def __call__(self, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
+        found = self.network.infer({name: array for name, array in feeds.items() if name in self.inputs})
+        return [found[name] for name in self.outputs]
+
+
+def layer_outputs(path: str) -> list[str]:
+    """The names of outputs in releases before 2022.1: those of the layers that give them, in the order of the file."""
+    net = tree.parse(path).getroot()
+    layers = {layer.get("id"): layer for layer in net.iterfind("layers/layer")}
+    sources = {edge.get("to-layer"): edge for edge in net.iterfind("edges/edge")}
+    outputs = []
+    for number in [number for number, layer in layers.items() if layer.get("type") == "Result"]:
+        source = layers[sources[number].get("from-layer")]
+        ports = [port.get("id") for port in source.iterfind("output/port")]
+        of_many = f".{ports.index(sources[number].get('from-port'))}" if len(ports) > 1 else ""
+        outputs.append(f"{source.get('name')}{of_many}")
+    return outputs
+
+
+def openvino_runs(job: Mapping[str, Any]) -> Any:
+    """Runs of a model in OpenVINO, by the API that the release has."""
+    try:
+        return OpenVINO(job)
+    except ImportError:
+        return InferenceEngine(job)
 
 
 def openvino() -> tuple[Any, str]:
@@ -81,7 +121,7 @@ class ONNXRuntime:
         return list(self.session.run(None, feeds))
 
 
-ENGINES: dict[str, Any] = {"openvino": OpenVINO, "onnxruntime": ONNXRuntime}
+ENGINES: dict[str, Any] = {"openvino": openvino_runs, "onnxruntime": ONNXRuntime}
 
 
 def served(request: Mapping[str, Any]) -> dict[str, str]:
