@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     from irexec.tools.inspect.tree import TreeBranch, TreeReport, tree
     from irexec.tools.inspect.weights import StoredWeights
     from irexec.tools.joining import join
+    from irexec.tools.judge import JudgedLayer, Judgement, JudgeOptions, judge
     from irexec.tools.reduce import (
         Blame,
         Candidate,
@@ -195,6 +196,9 @@ __all__ = [
     "InputRow",
     "InputSource",
     "IrexecError",
+    "JudgeOptions",
+    "JudgedLayer",
+    "Judgement",
     "LayerCost",
     "LayerDiff",
     "LayerPrecision",
@@ -288,6 +292,7 @@ __all__ = [
     "i64",
     "infer",
     "join",
+    "judge",
     "memory",
     "nf4",
     "open_runtime",
@@ -332,6 +337,7 @@ _MODULES: dict[str, str] = {
     "irexec.analysis.shape_inference": "Inference",
     "irexec.authoring.editor": "Editor",
     "irexec.tools.joining": "join",
+    "irexec.tools.judge": "JudgeOptions, JudgedLayer, Judgement, judge",
     "irexec.api": "Core, compile_model, convert, infer, read_model, save_model, to_onnx, validate",
     "irexec.authoring.tensor": "Tensor",
     "irexec.compile.plan_report": "PlanReport, Reason as PlanReason, StepRow",

@@ -71,6 +71,7 @@ _TOOLS: dict[str, set[str]] = {
     "script": {"diff"},
     "graph": {"arrays", "images", "inspect", "measure", "run"},
     "compare": {"arrays", "engines", "images", "run"},
+    "judge": {"arrays", "compare", "engines", "images", "run"},
     "verify": {"arrays", "compare", "engines", "run"},
     "reduce": {"arrays", "commands", "compare", "engines", "run"},
     "bisecting": {"arrays", "commands", "compare", "engines", "run"},

@@ -1,0 +1,8 @@
+"""Which of the two is wrong: a runtime beside bounds."""
+
+from irexec.tools.judge import sections  # noqa: F401 - it registers them
+from irexec.tools.judge.judgement import JudgedLayer, Judgement
+from irexec.tools.judge.options import JudgeOptions
+from irexec.tools.judge.run import judge
+
+__all__ = ["JudgeOptions", "JudgedLayer", "Judgement", "judge"]

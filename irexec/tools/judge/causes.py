@@ -1,0 +1,63 @@
+"""Why results differ where no layer is at fault: amplified rounding, NaN and infinities of the model itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from irexec.ir.constants import constant_value
+from irexec.ir.graph import Node, Value
+from irexec.tools.judge.opponent import Tensors
+
+
+def is_finite(array: np.ndarray) -> bool:
+    """Whether an array has neither NaN nor infinities."""
+    return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
+
+
+def first_not_finite(order: Sequence[Node], tensors: Tensors) -> Value | None:
+    """The first tensor with NaN or infinities all of whose known inputs are finite; a Constant counts as well."""
+    for node in order:
+        for source in node.inputs:
+            constant = None if source is None else source.node.constant
+            if constant is not None and not is_finite(constant_value(constant)):
+                return source
+        for value in node.outputs:
+            if value in tensors and not is_finite(tensors[value]):
+                return value
+    return None
+
+
+def amplification(order: Sequence[Node], ours: Tensors, theirs: Tensors, before: Iterable[Node]) -> tuple[
+    Value, float, float, float
+] | None:  # fmt: skip
+    """The layer that enlarges the relative difference most among those before a result.
+
+    Returns:
+        Its tensor, the relative difference of it and of its inputs, and their ratio, an estimate of the layer's
+        condition number in the direction of the difference.
+    """
+    wanted, found = set(before), None
+    for node in order:
+        if node not in wanted:
+            continue
+        sources = [value for value in node.inputs if value is not None and value in ours and value in theirs]
+        difference = max((_relative(ours[value], theirs[value]) for value in sources), default=0.0)
+        for value in node.outputs:
+            if value in ours and value in theirs and 0 < difference < math.inf:
+                own = _relative(ours[value], theirs[value])
+                if own < math.inf and (found is None or own / difference > found[3]):
+                    found = value, own, difference, own / difference
+    return found
+
+
+def _relative(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Root mean square of the difference divided by that of our tensor."""
+    if ours.shape != theirs.shape or ours.dtype.kind not in "fiub":
+        return math.inf
+    a, b = ours.astype(np.float64), theirs.astype(np.float64)
+    size = float(np.sqrt(np.mean(a * a))) if a.size else 0.0
+    difference = float(np.sqrt(np.mean((a - b) ** 2))) if a.size else 0.0
+    return difference / size if size else (math.inf if difference else 0.0)

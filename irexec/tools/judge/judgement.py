@@ -1,0 +1,77 @@
+"""The result of a judgement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from irexec.records import Record
+from irexec.tools.compare.comparison import ComparedLayer
+
+Verdict = Literal["agrees", "bug", "fusion", "precision", "open", "model", "no-bound"]
+State = Literal["inside", "outside", "unconfirmed", "no bound"]
+
+
+@dataclass(frozen=True)
+class JudgedLayer(Record):
+    """One tensor of the runtime beside the interval of its layer.
+
+    Attributes:
+        layer: the layer.
+        state: "outside" is an accusation; "unconfirmed": outside in the whole network, and not when the layer runs
+            alone with the same inputs, so that nobody is accused.
+        outside, elements: number of elements outside of the interval, and of all.
+        value, low, high: the worst element and its interval; None where no element is outside.
+        position: the position of this element.
+        reason: why there is no bound, or where else the layer was outside.
+        region: names of further layers whose tensors the runtime does not give, and which are judged with this one.
+        codes: codes of the portability table whose alternatives the interval includes.
+        alone: whether the layer is also outside when it runs alone with the same inputs.
+    """
+
+    layer: ComparedLayer
+    state: State
+    outside: int = 0
+    elements: int = 0
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    position: tuple[int, ...] = ()
+    reason: str = ""
+    region: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+    alone: bool = False
+
+
+@dataclass(frozen=True)
+class Judgement(Record):
+    """The verdict about a runtime.
+
+    Attributes:
+        model, runtime, version: what was run, and the version of the runtime.
+        arithmetic: the arithmetic that it was held to.
+        verdict: "agrees"; "bug": of the runtime; "fusion": a bug that is there only while inner tensors are not
+            observed; "precision": all layers are correct, and the results still differ; "open": the specification
+            leaves the difference open; "model": the model itself makes NaN or infinities; "no-bound": the results
+            differ where no layer can be judged.
+        sentence: the verdict in one sentence.
+        at: the layers that the verdict names.
+        layers: every tensor that was judged.
+        differing: names of the results that differ visibly from irexec's.
+        notes: unexpected facts.
+    """
+
+    model: str
+    runtime: str
+    version: str
+    arithmetic: str
+    verdict: Verdict
+    sentence: str
+    at: tuple[JudgedLayer, ...]
+    layers: tuple[JudgedLayer, ...]
+    differing: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def count(self, state: State) -> int:
+        """Number of tensors in a state."""
+        return sum(one.state == state for one in self.layers)

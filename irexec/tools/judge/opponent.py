@@ -1,0 +1,91 @@
+"""The runtime that is judged: a process, or tensors that were recorded in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from irexec.analysis.model import Model
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.dtypes.elements import BF16, F16, Element
+from irexec.errors import InputError
+from irexec.ir.facts import Fact
+from irexec.ir.find import values_by_name
+from irexec.ir.graph import Value
+from irexec.tools.compare.observe import observe
+from irexec.tools.compare.sides import RecordedSide, is_recorded
+from irexec.tools.engines.runtimes import Arrays, Runtime, open_runtime, runtime_kind
+from irexec.tools.judge.options import JudgeOptions
+
+Tensors = Mapping[Value, np.ndarray]
+
+_COARSENESS = {"f32": 0, "f16": 1, "bf16": 2}
+
+
+class Opponent:
+    """A runtime with a model, to be observed.
+
+    Args:
+        model: the model.
+        options: the runtime.
+        stack: closes the runtime.
+
+    Attributes:
+        runtime: None for recorded tensors.
+        failures: reasons for tensors that the runtime does not give.
+    """
+
+    def __init__(self, model: Model, options: JudgeOptions, stack: ExitStack) -> None:
+        self.model, self.options = model, options
+        self.runtime: Runtime | None = None
+        self.recorded: RecordedSide | None = None
+        self.failures: dict[Value, str] = {}
+        if is_recorded(Path(options.runtime)):
+            self.recorded = RecordedSide(Path(options.runtime), MemoryLimit(options.max_memory), stack)
+        else:
+            opened = open_runtime(
+                options.runtime, model, properties=options.properties, threads=options.threads,
+                max_memory=options.max_memory, timeout=options.timeout,
+            )  # fmt: skip
+            self.runtime = stack.enter_context(opened)
+
+    def inputs(self) -> dict[str, np.ndarray]:
+        """Recorded inputs by their names."""
+        recorded = self.recorded
+        if recorded is None:
+            return {}
+        named = {port.name: next((n for n in port.names if n in recorded.names), None) for port in self.model.inputs}
+        return {name: recorded.read(found) for name, found in named.items() if found is not None}
+
+    def observed(self, arrays: Arrays, values: Sequence[Value]) -> dict[Value, np.ndarray]:
+        """The tensors of one run in which all these values are asked for."""
+        if self.recorded is not None:
+            named = values_by_name(self.model)
+            found = {named[name]: name for name in reversed(self.recorded.names) if name in named}
+            return {value: self.recorded.read(found[value]) for value in values if value in found}
+        assert self.runtime is not None
+        seen = observe(self.runtime, [arrays], values)
+        self.failures |= {value: reason for value, reason in seen.failures.items() if isinstance(value, Value)}
+        return {value: arrays[0] for value, arrays in seen.arrays.items() if isinstance(value, Value)}
+
+    def arithmetic(self, facts: Mapping[Value, Fact]) -> str:
+        """The name of the arithmetic that the runtime says to compute in, or which the model is written in.
+
+        Raises:
+            InputError: another device than the CPU does not say it.
+        """
+        if self.options.arithmetic:
+            return self.options.arithmetic
+        said = "" if self.runtime is None else self.runtime.precision
+        name = self.options.runtime
+        if not said and self.runtime is not None and runtime_kind(name) == "openvino" and name != "openvino":
+            raise InputError(f"{name} does not say in which precision it computes: --arithmetic f16, for example")
+        written = {_written(fact.element) for value, fact in facts.items() if value.node.type != "Constant"}
+        return max({said if said in _COARSENESS else "f32", *written}, key=lambda one: _COARSENESS[one])
+
+
+def _written(element: Element | None) -> str:
+    return "bf16" if element is BF16 else "f16" if element is F16 else "f32"

@@ -1,0 +1,53 @@
+"""The contents of a judgement: the verdict, the layers it names, and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from irexec.display import Column, Content, Table, Text, sections_of
+from irexec.messages import counted, listed
+from irexec.tools.judge.judgement import JudgedLayer, Judgement, State
+
+_NAMES = 5
+_STATES: Mapping[State, str] = {
+    "inside": "inside", "outside": "outside", "unconfirmed": "unconfirmed", "no bound": "without a bound",
+}  # fmt: skip
+
+
+@sections_of.register
+def _(found: Judgement) -> Iterable[Content]:
+    return [judgement_sections(found), [Text(note, "note") for note in found.notes]]
+
+
+def judgement_sections(found: Judgement, shows_all: bool = False) -> Iterator[Content]:
+    """The verdict and its layers; ``shows_all``: every tensor."""
+    version = f" {found.version}" if found.version else ""
+    yield Text(found.sentence, "" if found.verdict == "agrees" else "error")
+    if one := next((one for one in found.at if one.region), None):
+        yield f"  judged together with {listed(one.region, _NAMES)}, which cannot be observed"
+    if found.verdict == "bug" and not found.at[0].alone:
+        yield "  the layer alone was not run, or does not show it"
+    if shows_all or len(found.at) > 1:
+        yield layers_table(found.layers if shows_all else found.at)
+    counts = ", ".join(f"{found.count(state)} {text}" for state, text in _STATES.items() if found.count(state))
+    held = f"{counted(len(found.layers), 'tensor')} of {found.runtime}{version} in {found.arithmetic}"
+    yield f"{held}: {counts or 'none'}"
+    types = sorted({one.layer.type for one in found.layers if one.state == "no bound"})
+    if types:
+        yield f"without a bound, and never accused: {listed(types, _NAMES)}"
+    if found.differing:
+        yield f"results that differ visibly: {listed(found.differing, _NAMES)}"
+
+
+def layers_table(layers: Sequence[JudgedLayer]) -> Table:
+    """Tensors and their states."""
+    columns = [
+        Column("id", lambda one: one.layer.id, "number"),
+        Column("layer", lambda one: one.layer.name),
+        Column("type", lambda one: one.layer.type),
+        Column("state", lambda one: Text(one.state, "error" if one.state == "outside" else "")),
+        Column("outside", lambda one: one.outside or None, "number"),
+        Column("of", "elements", "number"),
+        Column("reason", "reason", "sentence"),
+    ]
+    return Table(columns, layers, what="tensors")

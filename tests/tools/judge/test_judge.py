@@ -1,0 +1,177 @@
+"""Verdicts about runtimes with a planted fault, and about such without one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec.analysis.model import Model
+from irexec.ir.find import find_value
+from irexec.ir.graph import Value
+from irexec.tools.judge import judge
+from tests.tools.judge.faulty import plant
+
+IMAGE = np.random.default_rng(0).standard_normal((1, 2, 6, 6)).astype(np.float32)
+
+
+def network() -> Model:
+    """Convolution, bias, MVN, Relu, MatMul, Softmax."""
+    rng = np.random.default_rng(1)
+    b = irexec.Builder("network")
+    x = b.parameter("f32", (1, 2, 6, 6), "x")
+    w = b.constant(rng.standard_normal((3, 2, 3, 3)).astype(np.float32), name="w")
+    windows = {"strides": (1, 1), "pads_begin": (1, 1), "pads_end": (1, 1), "dilations": (1, 1)}
+    y = b.emit("Convolution", x, w, name="conv", **windows)
+    y = b.emit("Add", y, b.constant(np.ones((1, 3, 1, 1), np.float32), name="bias"), name="biased")
+    y = b.emit("Relu", y, name="relu")
+    y = b.emit("Reshape", y, b.constant(np.array([3, 36])), special_zero=False, name="rows")
+    m = b.constant(rng.standard_normal((36, 36)).astype(np.float32), name="m")
+    y = b.emit("MatMul", y, m, name="product")
+    b.result(b.emit("Softmax", y, axis=1, name="probabilities"))
+    return b.model()
+
+
+def setting(layer: str, **attributes: str) -> Callable[[Model, Sequence[Value]], None]:
+    def damage(model: Model, values: Sequence[Value]) -> None:
+        for node in model.nodes:
+            if node.name == layer:
+                node.attributes |= attributes
+
+    return damage
+
+
+def without_bias(model: Model, values: Sequence[Value]) -> None:
+    for node in model.nodes:
+        if node.name == "biased":
+            for user in model.nodes:
+                for port in user.ports:
+                    if port.source is node.outputs[0]:
+                        port.source = node.inputs[0]
+            for i, value in enumerate(values):
+                if value is node.outputs[0]:
+                    values[i] = node.inputs[0]  # type: ignore[index]
+
+
+def in_f16(value: Value, array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float16).astype(np.float32) if value.node.type == "MatMul" else array
+
+
+@pytest.mark.parametrize(
+    ("fault", "layer"),
+    [
+        ({"damage": setting("conv", pads_begin="2, 1", pads_end="0, 1")}, "conv"),
+        ({"damage": setting("conv", dilations="2, 2", pads_begin="2, 2", pads_end="2, 2")}, "conv"),
+        ({"damage": setting("probabilities", axis="0")}, "probabilities"),
+        ({"damage": setting("product", transpose_b="true")}, "product"),
+        ({"damage": without_bias}, "biased"),
+        ({"change": in_f16}, "product"),
+        ({"change": lambda v, a: a * np.float32(1 + 2e-5) if v.node.type == "Softmax" else a}, "probabilities"),
+        ({"change": lambda v, a: np.where(a > 3, np.nan, a) if v.node.type == "Relu" else a}, "relu"),
+    ],
+)
+def test_the_layer_of_a_planted_fault_is_named(fault: dict, layer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = judge(network(), {"x": IMAGE}, runtime=plant(monkeypatch, **fault))
+    assert found.verdict == "bug"
+    assert [one.layer.name for one in found.at] == [layer]
+    assert found.at[0].alone
+    assert "outside of f32's interval" in found.sentence
+
+
+def test_a_runtime_without_a_fault_is_not_accused(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = judge(network(), {"x": IMAGE}, runtime=plant(monkeypatch))
+    assert found.verdict == "agrees"
+    assert found.count("inside") == len(found.layers) == 6
+
+
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+def test_openvino_is_not_accused(precision: str) -> None:
+    pytest.importorskip("openvino")
+    found = judge(network(), {"x": IMAGE}, properties={"INFERENCE_PRECISION_HINT": precision})
+    assert found.verdict == "agrees", found.sentence
+
+
+def test_tensors_whose_inner_values_are_finer_accuse_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The runtime gives the product in f16 to whoever asks, and keeps it in f32 itself: its Softmax is right.
+    def observed_in_f16(value: Value, array: np.ndarray) -> np.ndarray:
+        return array.astype(np.float16).astype(np.float32)
+
+    found = judge(network(), {"x": IMAGE}, runtime=plant(monkeypatch, change=observed_in_f16), arithmetic="f16")
+    assert found.verdict == "agrees", found.sentence
+
+
+def test_a_fault_of_fused_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fused(model: Model, values: Sequence[Value]) -> None:
+        # The bias is lost where the sum itself is not asked for, as in a fusion of the convolution and Relu.
+        if not any(value.node.name == "biased" for value in values):
+            without_bias(model, values)
+
+    found = judge(network(), {"x": IMAGE}, runtime=plant(monkeypatch, damage=fused))
+    assert found.verdict == "fusion", found.sentence
+    assert found.at[0].layer.name == "relu"
+    assert found.at[0].region == ("biased",)
+
+
+def test_rounding_that_a_difference_amplifies(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = irexec.Builder("m")
+    big = b.constant(np.array([1e6], np.float32))
+    x = b.parameter("f32", (3,), "x")
+    b.result(b.emit("Subtract", b.emit("Add", x, big, name="sum"), big, name="rest"))
+
+    def downward(model: Model, values: Sequence[Value]) -> None:
+        # 1e6 + 0.34375 is halfway between two f32 values, 0.0625 apart: NumPy gives the upper one, this the lower one.
+        for node in model.nodes:
+            if node.name == "sum" and node.inputs[0] is not None and node.inputs[0].node.type == "Parameter":
+                step = irexec.Builder("s").constant(np.array([-0.01], np.float32)).node
+                model.nodes.append(step)
+                step.id, step.name = 99, "step"
+                moved = irexec.Builder("s")
+                added = moved.emit("Add", moved.parameter("f32", (3,), "y"), moved.constant(np.float32(0.0))).node
+                added.id, added.name = 100, "moved"
+                added.ports[0].source, added.ports[1].source = node.inputs[0], step.outputs[0]
+                model.nodes.append(added)
+                node.ports[0].source = added.outputs[0]
+
+    found = judge(b.model(), {"x": np.full(3, 0.34375, np.float32)}, runtime=plant(monkeypatch, damage=downward))
+    assert found.verdict == "precision", found.sentence
+    assert "amplified by 'rest'" in found.sentence
+
+
+def test_infinities_of_the_model_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = irexec.Builder("m")
+    x = b.parameter("f32", (2,), "x")
+    b.result(b.emit("Exp", b.emit("Relu", x, name="relu"), name="power"))
+    found = judge(b.model(), {"x": np.array([1, 1000], np.float32)}, runtime=plant(monkeypatch))
+    assert found.verdict == "model"
+    assert "'power'" in found.sentence
+
+
+def test_what_has_no_bound_is_named_and_not_accused(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = irexec.Builder("m")
+    x = b.parameter("f32", (3,), "x")
+    ends = [b.constant(np.float32(0)), b.constant(np.float32(1))]
+    shape = b.constant(np.array([3]))
+    noise = b.emit("RandomUniform", shape, *ends, output_type="f32", global_seed=1, op_seed=2, name="noise")
+    b.result(b.emit("Add", x, noise, name="sum"))
+    moved = plant(monkeypatch, change=lambda v, a: a + 1 if v.node.name in ("noise", "sum") else a)
+    found = judge(b.model(), {"x": np.zeros(3, np.float32)}, runtime=moved)
+    assert found.verdict == "no-bound"
+    assert "'noise'" in found.sentence
+
+
+def test_recorded_tensors(tmp_path: Path) -> None:
+    model = network()
+    names = ["x", "conv", "biased", "relu", "rows", "product", "probabilities"]
+    compiled = irexec.compile_model(model)
+    tensors = compiled.session().values({"x": IMAGE}, [find_value(model, name) for name in names])
+    arrays = dict(zip(names, tensors, strict=True))
+    np.savez(tmp_path / "right.npz", **arrays)
+    assert judge(model, runtime=str(tmp_path / "right.npz")).verdict == "agrees"
+    arrays["relu"] = np.abs(arrays["relu"] - 1)
+    np.savez(tmp_path / "wrong.npz", **arrays)
+    found = judge(model, runtime=str(tmp_path / "wrong.npz"))
+    assert found.verdict == "bug"
+    assert found.at[0].layer.name == "relu"
