@@ -62,6 +62,7 @@ FUNCTIONS: dict[str, Callable[[Any, Path], Any]] = {
     "diff, as a": lambda model, folder: diff(model, XML).counts,
     "diff, as b": lambda model, folder: irexec.diff(XML, model).counts,
     "compare": lambda model, folder: compare(model, options=REFERENCE).agrees,
+    "judge": lambda model, folder: irexec.judge(model, runtime="reference").verdict,
     "cost": lambda model, folder: cost(model),
     "tree": lambda model, folder: tree(model).root,
     "precision": lambda model, folder: precision(model),

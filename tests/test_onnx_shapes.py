@@ -78,6 +78,7 @@ COMMANDS = {
     "compare, as A": "compare {model} {ir} {shapes}",
     "compare, as B": "compare {ir} {model} {shapes}",
     "compare, recorded": "compare {recorded} {model} -i ones {shapes}",
+    "judge": "judge {model} --runtime reference {shapes}",
     "diff, as A": "diff {model} {ir} {shapes}",
     "diff, as B": "diff {ir} {model} {shapes}",
     "reduce": "reduce {model} -o {folder}/min.xml --check 'test ! -e {{}}' {shapes}",
@@ -145,6 +146,7 @@ GIVEN = {
     "compare, as A": "compare {model} {ir} -i {items}",
     "compare, as B": "compare {ir} {model} -i {items}",
     "compare, recorded": "compare {recorded} {model} -i {items}",
+    "judge": "judge {model} --runtime reference -i {items}",
     "reduce": "reduce {model} -o {folder}/min.xml --check 'test ! -e {{}}' -i {items}",
     "profile": "profile {model} --runs 1 -i {items}",
 }

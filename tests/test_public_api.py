@@ -94,6 +94,10 @@ _COMMANDS: list[tuple[list[str], tuple[str, ...]]] = [
     (["profile", _XML, "--runs", "1"], ("irexec.tools.reduce", "irexec.tools.compare", "irexec.tools.graph", "onnx")),
     (["report", _XML, "-o", "r.html"], ("irexec.tools.reduce", "irexec.tools.compare", "onnx")),
     (["compare", _XML, "--b-runtime", "reference"], ("irexec.tools.reduce", "irexec.tools.graph", "onnx", "openvino")),
+    (
+        ["judge", _XML, "--runtime", "reference"],
+        ("irexec.tools.reduce", "irexec.tools.graph", "onnx", "openvino", "onnxruntime"),
+    ),
     (["reduce", _XML], ("irexec.tools.graph", "irexec.tools.batch", "onnx", "openvino")),
     (["bench", _XML, "--runs", "1"], ("irexec.tools.reduce", "irexec.tools.compare", "irexec.tools.graph", "openvino")),
     (["batch", _XML], ("irexec.tools.reduce", "irexec.tools.graph", "onnx", "ray")),

@@ -42,6 +42,7 @@ _LINES: dict[str, tuple[int, Sequence[str]]] = {
     "graph": (0, [XML, "-o", "m.dot"]),
     "infer": (0, [XML, "-i", "random"]),
     "inspect": (0, [XML, "--cost", "--memory", "--precision", "--tree"]),
+    "judge": (0, [XML, "--runtime", "reference"]),
     "ops": (0, ["Relu"]),
     "profile": (0, [XML, *FAST]),
     "reduce": (0, [DAMAGED, "-o", "min.xml", "--finding", "IR103"]),
