@@ -1,4 +1,4 @@
-"""Which of the two is wrong: a runtime beside bounds."""
+"""Judgement of a runtime: each layer beside its bound."""
 
 from irexec.tools.judge import sections  # noqa: F401 - it registers them
 from irexec.tools.judge.judgement import JudgedLayer, Judgement

@@ -48,7 +48,7 @@ class Judgement(Record):
     """The verdict about a runtime.
 
     Attributes:
-        model, runtime, version: what was run, and the version of the runtime.
+        model, runtime, version: names of both, and the version of the runtime.
         arithmetic: the arithmetic that it was held to.
         verdict: "agrees"; "bug": of the runtime; "fusion": a bug that is there only while inner tensors are not
             observed; "precision": all layers are correct, and the results still differ; "open": the specification

@@ -1,8 +1,7 @@
 """Each layer beside its interval, from the inputs that the runtime itself had: an early error blames no later layer.
 
 A tensor outside of its interval is an accusation only if it is confirmed. A runtime may keep an inner tensor in a
-higher precision than the one in which it returns it, and the layer after it then read other values than those that
-were observed. Therefore the layer runs once more, alone and with the observed inputs, which then are exact; if it is
+higher precision than it returns: the layer after it then read other values than were observed. Therefore the layer runs once more, alone and with the observed inputs, which then are exact; if it is
 inside, so do the layers before it together with it.
 """
 
@@ -40,7 +39,7 @@ class Layers:
         opponent: the runtime.
         side: the model.
         facts: of its values.
-        arithmetic: that of the runtime.
+        arithmetic: the arithmetic of the runtime.
     """
 
     def __init__(
@@ -111,21 +110,24 @@ class Layers:
     def _confirmed(self, one: JudgedLayer, value: Value, given: Tensors) -> JudgedLayer:
         """The accusation, if it can be confirmed."""
         inside_of: Tensors | None = given
-        alone = None
+        was_run = False
         for _ in range(_DEPTH):
-            if inside_of is None or (alone := self.alone(value, inside_of)) is None:
+            alone = None if inside_of is None else self.alone(value, inside_of)
+            if inside_of is None or alone is None:
                 break
+            was_run = True
             made = self._beside(value, inside_of, alone)
             if made.state == "outside":
                 return replace(made, alone=True)
             inside_of = self._earlier(value, inside_of)
         wider = self._earlier(value, given)
         is_exact = self._arithmetic.name == "f32" and self._opponent.runtime is not None
-        if alone is None and is_exact:
+        if not was_run and (is_exact or wider is None):
             return one
         if wider is not None and self._beside(value, wider, given[value]).state == "outside":
             return one
-        return replace(one, state="unconfirmed", reason="it is inside when it runs alone with the observed inputs")
+        reason = "when it runs alone with the observed inputs" if was_run else "from earlier tensors"
+        return replace(one, state="unconfirmed", reason=f"it is inside {reason}")
 
     def _earlier(self, value: Value, given: Tensors) -> Tensors | None:
         """The tensors without those that the region of a value reads; None if these are all inputs of the model."""
