@@ -1,8 +1,9 @@
 """Each layer beside its interval, from the inputs that the runtime itself had: an early error blames no later layer.
 
 A tensor outside of its interval is an accusation only if it is confirmed. A runtime may keep an inner tensor in a
-higher precision than it returns: the layer after it then read other values than were observed. Therefore the layer runs once more, alone and with the observed inputs, which then are exact; if it is
-inside, so do the layers before it together with it.
+higher precision than it returns: the layer after it then read other values than were observed. Therefore the layer runs
+once more, alone and with the observed inputs, which then are exact; if it is inside, so do the layers before it
+together with it.
 """
 
 from __future__ import annotations
