@@ -107,11 +107,11 @@ class Algebra:
 
     def multiply(self, a: Interval, b: Interval) -> Interval:
         """a * b, rounded once; the factors are read as they are."""
-        return self.rounded(_corners(np.multiply, a, b))
+        return self.rounded(corners(np.multiply, a, b))
 
     def divide(self, a: Interval, b: Interval, roundings: float = 3.0) -> Interval:
         """a / b with a division or a reciprocal and a product; anything where the divisor may be zero but is not."""
-        quotient = _corners(np.divide, a, b)
+        quotient = corners(np.divide, a, b)
         spans = (floats(b.low) <= 0) & (floats(b.high) >= 0) & (floats(b.low) < floats(b.high))
         spans = np.broadcast_to(spans, quotient.exact.shape)
         return self.rounded(
@@ -173,7 +173,7 @@ class Algebra:
             return self.rounded(self.widened(x, np.where(np.isnan(error), np.inf, error)))
 
 
-def _corners(function: Callable[..., np.ndarray], a: Interval, b: Interval) -> Interval:
+def corners(function: Callable[..., np.ndarray], a: Interval, b: Interval) -> Interval:
     """The hull of a function of two tensors that is monotone in each of them."""
     with np.errstate(all="ignore"):
         exact = function(floats(a.exact), floats(b.exact))
@@ -189,3 +189,11 @@ def _corners(function: Callable[..., np.ndarray], a: Interval, b: Interval) -> I
 def hull(a: Interval, b: Interval) -> Interval:
     """The smallest interval that holds both; the exact result is that of the first."""
     return settled(floats(a.exact), np.fmin(a.low, b.low), np.fmax(a.high, b.high), (*a.codes, *b.codes))
+
+
+def joined(function: Callable[..., np.ndarray], *parts: Interval) -> Interval:
+    """A function of several tensors that moves elements, such as a concatenation, or decreases in none of them."""
+    exact, low, high = (
+        floats(function(*(floats(getattr(one, end)) for one in parts))) for end in ("exact", "low", "high")
+    )
+    return settled(exact, low, high)

@@ -95,3 +95,14 @@ def arithmetic(name: str) -> Arithmetic:
         return ARITHMETICS[name]
     except KeyError:
         raise InputError(f"arithmetic {name!r} is not known, expected one of {', '.join(ARITHMETICS)}") from None
+
+
+def joint(a: Arithmetic, b: Arithmetic) -> Arithmetic:
+    """An arithmetic as coarse as both, with the range that both have: f16 is finer than bf16, but has less range."""
+    name = a.name if a.unit >= b.unit else b.name
+    fields = ("unit", "factor_unit", "sum_unit", "smallest")
+    return Arithmetic(
+        name,
+        **{field: max(getattr(a, field), getattr(b, field)) for field in fields},
+        largest=min(a.largest, b.largest),
+    )

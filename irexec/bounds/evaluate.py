@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.evaluate import rounded
 from irexec.bounds.algebra import Algebra, floats, settled
-from irexec.bounds.arithmetic import ARITHMETICS, Arithmetic
+from irexec.bounds.arithmetic import ARITHMETICS, Arithmetic, joint
+from irexec.bounds.bodies import body_bounds
 from irexec.bounds.interval import Bound, Interval, Unbounded
 from irexec.bounds.registry import Layer, rule_of
 from irexec.dtypes.elements import BF16, F16, Element
 from irexec.errors import IrexecError, OpError
 from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Node, Value
+from irexec.ir.graph import Graph, Node, Value
+from irexec.ir.order import topological
 from irexec.schema.injected import ElementTypes
 from irexec.schema.registry import resolve
 
@@ -35,7 +38,12 @@ def graph_bounds(
         facts: facts of all values.
         arithmetic: the arithmetic of the runtime.
     """
-    known: dict[Value, Bound] = {value: Interval.certain(array) for value, array in given.items()}
+    return _region(nodes, {value: Interval.certain(array) for value, array in given.items()}, facts, arithmetic)
+
+
+def _region(
+    nodes: Sequence[Node], known: dict[Value, Bound], facts: Mapping[Value, Fact], arithmetic: Arithmetic
+) -> dict[Value, Bound]:
     found: dict[Value, Bound] = {}
     for node in nodes:
         for value, bound in zip(node.outputs, _of_node(node, known, facts, arithmetic), strict=True):
@@ -48,27 +56,48 @@ def graph_bounds(
 def _of_node(
     node: Node, known: Mapping[Value, Bound], facts: Mapping[Value, Fact], arithmetic: Arithmetic
 ) -> tuple[Bound, ...]:
-    inputs: list[Interval | None] = []
-    for value in node.inputs:
-        bound = None if value is None else known.get(value, Unbounded("an input is not known"))
-        if isinstance(bound, Unbounded):
-            return (bound,) * len(node.outputs)
-        inputs.append(bound)
     if node.constant is not None and node.type == "Constant":
         return (Interval.certain(constant_value(node.constant)),)
-    if node.bodies:
-        return (Unbounded(f"{node.type} has bodies"),) * len(node.outputs)
+    unknown = Unbounded("an input is not known")
+    inputs = [None if value is None else known.get(value, unknown) for value in node.inputs]
     try:
-        definition = resolve(node.type, node.version)
-        attributes = typed_attributes(node, definition).require()
+        if node.bodies:
+            return body_bounds(node, [unknown if one is None else one for one in inputs], _Body(facts, arithmetic))
+        for bound in inputs:
+            if isinstance(bound, Unbounded):
+                return (bound,) * len(node.outputs)
+        layer = _layer(node, facts, arithmetic)
     except IrexecError as error:
         return (Unbounded(str(error)),) * len(node.outputs)
+    return operation_bounds(layer, [one for one in inputs if not isinstance(one, Unbounded)])
+
+
+@dataclass(frozen=True)
+class _Body:
+    """Evaluates bodies: a call returns the bounds of the Results from those of the Parameters."""
+
+    facts: Mapping[Value, Fact]
+    arithmetic: Arithmetic
+
+    def __call__(self, graph: Graph, arguments: Sequence[Bound]) -> list[Bound]:
+        known = {node.outputs[0]: bound for node, bound in zip(graph.parameters, arguments, strict=True)}
+        inner = [node for node in topological(graph)[0] if node.type not in ("Parameter", "Result")]
+        _region(inner, known, self.facts, self.arithmetic)
+        unknown = Unbounded("a result of a body is not connected")
+        sources = [node.inputs[0] for node in graph.results]
+        return [unknown if value is None else known.get(value, unknown) for value in sources]
+
+
+def _layer(node: Node, facts: Mapping[Value, Fact], arithmetic: Arithmetic) -> Layer:
+    """The layer of a node; raises IrexecError for one that is not known or whose attributes are wrong."""
+    definition = resolve(node.type, node.version)
+    attributes = typed_attributes(node, definition).require()
     sources = [None if value is None else facts.get(value) for value in node.inputs]
     outputs = [facts.get(value, Fact(None, None)) for value in node.outputs]
     if definition.elements_parameter is not None:
         elements = ElementTypes(None if fact is None else fact.element for fact in sources)
         attributes[definition.elements_parameter] = elements
-    return operation_bounds(Layer(definition, attributes, sources, outputs, arithmetic), inputs)
+    return Layer(definition, attributes, sources, outputs, arithmetic)
 
 
 def operation_bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[Bound, ...]:
@@ -93,10 +122,10 @@ def operation_bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[B
 
 
 def _coarser(layer: Layer) -> Arithmetic:
-    """The stated arithmetic, or that of the layer's element type if it is coarser: a runtime may compute in either."""
+    """The stated arithmetic, joined with that of the layer's element type: a runtime may compute in either."""
     elements = {fact.element for fact in (*layer.inputs, *layer.outputs) if fact is not None}
     types = [ARITHMETICS[element.name] for element in elements if element in (F16, BF16)]
-    return max((layer.arithmetic, *types), key=lambda one: one.unit)
+    return functools.reduce(joint, types, layer.arithmetic)
 
 
 def _bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[Bound, ...]:

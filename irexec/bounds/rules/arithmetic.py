@@ -10,7 +10,8 @@ from irexec.bounds.registry import Layer, rule
 from irexec.schema.elementwise import align
 
 
-def _aligned(layer: Layer, a: Interval, b: Interval) -> tuple[Interval, Interval]:
+def aligned(layer: Layer, a: Interval, b: Interval) -> tuple[Interval, Interval]:
+    """Both operands broadcast to the shape of the result."""
     mode = layer.attributes.get("auto_broadcast", "numpy")
     parts = [align(getattr(a, end), getattr(b, end), mode, 0) for end in ("exact", "low", "high")]
     first, second = (Interval(parts[0][i], parts[1][i], parts[2][i]) for i in (0, 1))
@@ -24,19 +25,19 @@ def _kept(old: Interval, new: Interval) -> Interval:
 @rule("Add")
 def add(layer: Layer, a: Interval, b: Interval) -> Bound:
     """a + b."""
-    return layer.algebra.add(*_aligned(layer, a, b))
+    return layer.algebra.add(*aligned(layer, a, b))
 
 
 @rule("Subtract")
 def subtract(layer: Layer, a: Interval, b: Interval) -> Bound:
     """a - b."""
-    return layer.algebra.subtract(*_aligned(layer, a, b))
+    return layer.algebra.subtract(*aligned(layer, a, b))
 
 
 @rule("Multiply")
 def multiply(layer: Layer, a: Interval, b: Interval) -> Bound:
     """a * b."""
-    return layer.algebra.multiply(*_aligned(layer, a, b))
+    return layer.algebra.multiply(*aligned(layer, a, b))
 
 
 @rule("Divide")
@@ -44,13 +45,13 @@ def divide(layer: Layer, a: Interval, b: Interval) -> Bound:
     """a / b; a reciprocal and a product are as good as a division."""
     if layer.element is not None and not layer.element.is_float:
         return Unbounded("a quotient of integers that are not known")
-    return layer.algebra.divide(*_aligned(layer, a, b))
+    return layer.algebra.divide(*aligned(layer, a, b))
 
 
 @rule("SquaredDifference")
 def squared_difference(layer: Layer, a: Interval, b: Interval) -> Bound:
     """(a - b) * (a - b)."""
-    difference = layer.algebra.subtract(*_aligned(layer, a, b))
+    difference = layer.algebra.subtract(*aligned(layer, a, b))
     product = layer.algebra.multiply(difference, difference)
     # A square is not negative, although the product of two intervals around zero may be.
     return settled(product.exact, np.where(product.low < 0, 0.0, product.low), product.high)
@@ -62,7 +63,7 @@ def compared(layer: Layer, a: Interval, b: Interval) -> Bound:
     exact = layer.run(a.exact, b.exact)[0]
     if a.is_certain and b.is_certain:
         return Interval.certain(exact)
-    a, b = _aligned(layer, a, b)
+    a, b = aligned(layer, a, b)
     with np.errstate(invalid="ignore"):
         is_open = ~((floats(a.low) > floats(b.high)) | (floats(a.high) < floats(b.low)))
     is_open = np.broadcast_to(is_open, exact.shape)

@@ -27,8 +27,14 @@ def _once(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return y
 
 
-def _by_exp(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def by_exp(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """exp of a rounded argument."""
     return (8 + np.minimum(x, 800)) * y
+
+
+def _differences(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Half of exp(x) - exp(-x): near 0 the error is some roundings of 1."""
+    return by_exp(x, y) + 4
 
 
 def _absolute(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -40,19 +46,20 @@ def _by_argument(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return 8 * y + 4 + 4 * x
 
 
-def _gated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def gated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x times a function with values up to 1, whose absolute error is some roundings."""
     return 8 * y + 6 * x
 
 
-_INCREASING: dict[str, Error] = {
-    "Exp": _by_exp, "Log": _absolute, "Sqrt": relative, "Tanh": _absolute, "Sigmoid": _by_exp, "Erf": _absolute,
-    "Atan": relative, "Asin": _absolute, "Sinh": _by_exp, "Asinh": _absolute, "Acosh": _absolute, "Atanh": _absolute,
-    "SoftPlus": _absolute, "HardSigmoid": _absolute, "SoftSign": relative, "Elu": _absolute, "Selu": _absolute,
+INCREASING: dict[str, Error] = {
+    "Exp": by_exp, "Log": _absolute, "Sqrt": relative, "Tanh": _absolute, "Sigmoid": by_exp, "Erf": _absolute,
+    "Atan": relative, "Asin": _absolute, "Asinh": _absolute, "Acosh": _absolute, "Atanh": _absolute,
+    "Sinh": _differences, "SoftPlus": _absolute,
+    "HardSigmoid": _absolute, "SoftSign": relative, "Elu": _absolute, "Selu": _absolute,
 }  # fmt: skip
 _SMOOTH: dict[str, tuple[float, Error]] = {
-    "Sin": (1.0, _by_argument), "Cos": (1.0, _by_argument), "Gelu": (1.2, _gated), "Mish": (1.2, _gated),
-    "HSwish": (1.6, _gated), "HSigmoid": (0.5, _absolute), "Abs": (1.0, lambda x, y: np.zeros_like(y)),
+    "Sin": (1.0, _by_argument), "Cos": (1.0, _by_argument), "Gelu": (1.2, gated), "Mish": (1.2, gated),
+    "HSwish": (1.6, gated), "HSigmoid": (0.5, _absolute), "Abs": (1.0, lambda x, y: np.zeros_like(y)),
 }  # fmt: skip
 
 
@@ -61,10 +68,10 @@ def _function(layer: Layer, rest: tuple[Interval | None, ...]) -> Callable[[np.n
     return lambda array: layer.run(floats(array), *others)[0]
 
 
-@rule(*_INCREASING)
+@rule(*INCREASING)
 def increasing(layer: Layer, x: Interval, *rest: Interval | None) -> Bound:
     """A function that never decreases; its parameters are read as they are."""
-    return layer.algebra.increasing(_function(layer, rest), x, _INCREASING[layer.definition.type])
+    return layer.algebra.increasing(_function(layer, rest), x, INCREASING[layer.definition.type])
 
 
 @rule("Acos")

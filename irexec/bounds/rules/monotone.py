@@ -26,7 +26,7 @@ def moved(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]:
     return _at_ends(layer, inputs)
 
 
-@rule("Maximum", "Minimum", "Relu", "Clamp", "ReduceMax", "ReduceMin", "Floor", "Ceiling", "Sign", "PRelu")
+@rule("Maximum", "Minimum", "Relu", "Clamp", "ReduceMax", "ReduceMin", "Floor", "Ceiling", "Round", "Sign", "PRelu")
 def ordered(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]:
     """A result never decreases where an input grows; of NaN implementations make what they like."""
     if layer.definition.type == "PRelu":
@@ -35,10 +35,22 @@ def ordered(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]:
             return (Unbounded("the slope of PRelu is not known"),)
         return tuple(layer.algebra.rounded(one) for one in _by_slope(layer, inputs) if isinstance(one, Interval))
     found = _at_ends(layer, inputs)
+    if layer.definition.type == "Clamp" and isinstance(found[0], Interval) and inputs[0] is not None:
+        found = (_with_limits(layer, inputs[0], found[0]),)
     has_nan = any(one is not None and one.exact.dtype.kind == "f" and np.isnan(one.exact).any() for one in inputs)
     if not has_nan:
         return found
     return tuple(_lenient(layer, inputs, one) for one in found)
+
+
+def _with_limits(layer: Layer, x: Interval, found: Interval) -> Interval:
+    """Limits of Clamp are attributes, which a runtime rounds to its type: so are results that are not the data's."""
+    if found.exact.dtype.kind != "f":
+        return found
+    rounded = layer.algebra.rounded(settled(floats(found.exact), floats(found.low), floats(found.high)))
+    is_same = (found.low == x.low) & (found.high == x.high)
+    low, high = np.where(is_same, floats(found.low), rounded.low), np.where(is_same, floats(found.high), rounded.high)
+    return settled(floats(found.exact), low, high)
 
 
 def _lenient(layer: Layer, inputs: tuple[Interval | None, ...], found: Bound) -> Bound:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from irexec.bounds.algebra import Algebra, floats, settled
+from irexec.bounds.algebra import Algebra, floats, joined, settled
 from irexec.bounds.interval import Bound, Interval, Unbounded
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.functions import relative
@@ -80,7 +80,7 @@ def normalized(of: Algebra, x: Interval, axes: tuple[int, ...], epsilon: float |
 
 
 def _variance(
-    of: Algebra, centered: np.ndarray, size: np.ndarray, shift: np.ndarray, each: np.ndarray, gamma: float,
+    of: Algebra, centered: np.ndarray, size: np.ndarray, shift: np.ndarray, each: np.ndarray, gamma: np.ndarray,
     mean_of: Callable[[np.ndarray], np.ndarray],
 ) -> Interval:  # fmt: skip
     variance, off = mean_of(centered * centered), np.abs(centered)
@@ -131,10 +131,7 @@ def normalize_l2(layer: Layer, x: Interval, axes: Interval) -> Bound:
     epsilon = constant(of, layer.attributes["eps"])
     if layer.attributes["eps_mode"] == "add":
         return _quotient(of, x, of.add(total, epsilon))
-    return _quotient(of, x, settled(*(np.maximum(getattr(total, end), getattr(epsilon, end)) for end in _ENDS)))
-
-
-_ENDS = ("exact", "low", "high")
+    return _quotient(of, x, joined(np.maximum, total, epsilon))
 
 
 def _quotient(of: Algebra, x: Interval, square: Interval) -> Interval:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from irexec.bounds.algebra import floats, settled
+from irexec.bounds.algebra import Algebra, floats, settled
 from irexec.bounds.interval import Bound, Interval
 from irexec.bounds.registry import Layer, rule
 
@@ -40,14 +40,31 @@ def product(layer: Layer, x: Interval, w: Interval, *rest: Interval | None) -> B
         with np.errstate(all="ignore"):
             return floats(layer.run(floats(left), floats(right), *others)[0])
 
-    exact = run(x.exact, w.exact)
-    size = run(a.magnitude, b.magnitude)
-    count = run(np.ones(x.exact.shape), np.ones(w.exact.shape))
-    reach = _reach(run, a, b)
+    extra = None
     if _may_be_winograd(layer, w.exact.shape):
-        size = size + _WINOGRAD * run(_neighbourhood(a.magnitude), b.magnitude)
-    with np.errstate(invalid="ignore"):
-        found = layer.algebra.summed(settled(exact, exact - reach, exact + reach), size, count)
+        extra = _WINOGRAD * run(_neighbourhood(a.magnitude), b.magnitude)
+    return sum_of_products(layer.algebra, run, a, b, extra)
+
+
+def sum_of_products(
+    of: Algebra, run: Callable[[np.ndarray, np.ndarray], np.ndarray], a: Interval, b: Interval,
+    extra: np.ndarray | None = None,
+) -> Interval:  # fmt: skip
+    """Sums of products of two tensors.
+
+    Args:
+        run: the operation on f64.
+        a, b: the factors, as the runtime may hold them.
+        extra: a magnitude to add to that of each sum.
+    """
+    with np.errstate(all="ignore"):
+        exact = run(floats(a.exact), floats(b.exact))
+        size = run(a.magnitude, b.magnitude)
+        count = run(np.ones(a.exact.shape), np.ones(b.exact.shape))
+        reach = _reach(run, a, b)
+        if extra is not None:
+            size = size + extra
+        found = of.summed(settled(exact, exact - reach, exact + reach), size, count)
     return found if np.isfinite(size).all() else _open_at_infinities(found, exact, size)
 
 

@@ -1,0 +1,181 @@
+"""Recurrent cells and sequences: products, activations and gates in the order of irexec.reference.recurrent.
+
+The products of a gate and its bias are one sum in any order; states are rounded to the type after each step, or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from irexec.bounds.algebra import Algebra, floats, joined, settled
+from irexec.bounds.interval import Bound, Interval
+from irexec.bounds.registry import Layer, rule
+from irexec.bounds.rules.functions import INCREASING, relative
+from irexec.bounds.rules.products import sum_of_products
+from irexec.reference.recurrent import activation
+from irexec.schema.recurrent import GRU_ACTIVATIONS, LSTM_ACTIVATIONS, RNN_ACTIVATIONS, CellAttributes, Names
+
+State = tuple[Interval, ...]
+Step = Callable[[Interval, State], State]
+Function = Callable[[Interval], Interval]
+
+_ERRORS = {"sigmoid": INCREASING["Sigmoid"], "tanh": INCREASING["Tanh"], "hardsigmoid": INCREASING["HardSigmoid"]}
+
+
+def _functions(of: Algebra, attributes: CellAttributes, default: Names) -> list[Function]:
+    """The activations of a cell after its clip: none of them ever decreases."""
+    names = (attributes.activations or default)[: len(default)]
+    alpha, beta = attributes.activations_alpha, attributes.activations_beta
+    made = []
+    for i, name in enumerate(names):
+        function = activation(name, alpha[i] if i < len(alpha) else None, beta[i] if i < len(beta) else None)
+        made.append(_function(of, function, _ERRORS.get(name.strip().lower(), relative)))
+    return made
+
+
+def _function(of: Algebra, function: Callable[[np.ndarray], np.ndarray], error: Callable[..., np.ndarray]) -> Function:
+    return lambda x: of.increasing(lambda array: function(floats(array)), x, error)
+
+
+def _clipped(x: Interval, clip: float) -> Interval:
+    if clip <= 0 or np.isinf(clip):
+        return x
+    return joined(lambda array: np.clip(array, -clip, clip), x)
+
+
+def _product(of: Algebra, x: Interval, w: Interval) -> Interval:
+    return sum_of_products(of, lambda a, b: a @ b.T, of.factor(x), of.factor(w))
+
+
+def _part(x: Interval, begin: int, end: int) -> Interval:
+    return x.moved(lambda array: array[..., begin:end])
+
+
+def _one_minus(of: Algebra, x: Interval) -> Interval:
+    return of.subtract(Interval.certain(np.ones(x.exact.shape)), x)
+
+
+def _lstm(of: Algebra, r: Interval, b: Interval, p: Interval | None, attributes: CellAttributes) -> Step:
+    f_act, g_act, h_act = _functions(of, attributes, LSTM_ACTIVATIONS)
+    size, clip = attributes.hidden_size, attributes.clip
+
+    def peeped(gate: Interval, cell: Interval, index: int) -> Interval:
+        return gate if p is None else of.add(gate, of.multiply(_part(p, index * size, (index + 1) * size), cell))
+
+    def step(gates: Interval, state: State) -> State:
+        hidden, cell = state
+        total = of.add(of.add(gates, _product(of, hidden, r)), b)
+        f, i, c, o = (_part(total, k * size, (k + 1) * size) for k in range(4))
+        f = f_act(_clipped(peeped(f, cell, 0), clip))
+        is_coupled = getattr(attributes, "input_forget", False)
+        i = _one_minus(of, f) if is_coupled else f_act(_clipped(peeped(i, cell, 1), clip))
+        cell = of.add(of.multiply(f, cell), of.multiply(i, g_act(_clipped(c, clip))))
+        return of.multiply(f_act(_clipped(peeped(o, cell, 2), clip)), h_act(cell)), cell
+
+    return step
+
+
+def _gru(of: Algebra, r: Interval, b: Interval, attributes: CellAttributes) -> Step:
+    f_act, g_act = _functions(of, attributes, GRU_ACTIVATIONS)
+    size, clip = attributes.hidden_size, attributes.clip
+    first, last = (r.moved(lambda array: array[: 2 * size]), r.moved(lambda array: array[2 * size :]))
+    is_linear = getattr(attributes, "linear_before_reset", False)
+
+    def step(gates: Interval, state: State) -> State:
+        (hidden,) = state
+        both = of.add(of.add(_part(gates, 0, 2 * size), _product(of, hidden, first)), _part(b, 0, 2 * size))
+        both = f_act(_clipped(both, clip))
+        z, reset = _part(both, 0, size), _part(both, size, 2 * size)
+        if is_linear:
+            inner = of.multiply(reset, of.add(_product(of, hidden, last), _part(b, 3 * size, 4 * size)))
+        else:
+            inner = _product(of, of.multiply(reset, hidden), last)
+        inner = of.add(of.add(_part(gates, 2 * size, 3 * size), inner), _part(b, 2 * size, 3 * size))
+        new = g_act(_clipped(inner, clip))
+        mixed = of.add(of.multiply(_one_minus(of, z), new), of.multiply(z, hidden))
+        # new + z * (hidden - new) has roundings relative to both terms.
+        return (of.widened(mixed, 2 * of.arithmetic.unit * (new.magnitude + hidden.magnitude)),)
+
+    return step
+
+
+def _rnn(of: Algebra, r: Interval, b: Interval, attributes: CellAttributes) -> Step:
+    (function,) = _functions(of, attributes, RNN_ACTIVATIONS)
+
+    def step(gates: Interval, state: State) -> State:
+        total = of.add(of.add(gates, _product(of, state[0], r)), b)
+        return (function(_clipped(total, attributes.clip)),)
+
+    return step
+
+
+def _step_of(layer: Layer, r: Interval, b: Interval, p: Interval | None = None) -> Step:
+    of, attributes = layer.algebra, layer.attributes["attributes"]
+    if layer.definition.type.startswith("LSTM"):
+        return _lstm(of, r, b, p, attributes)
+    return (_gru if layer.definition.type.startswith("GRU") else _rnn)(of, r, b, attributes)
+
+
+@rule("RNNCell", "GRUCell", "LSTMCell")
+def cell(layer: Layer, x: Interval, *inputs: Interval | None) -> Bound | tuple[Bound, ...]:
+    """One step: sums of products and a bias, then each function and gate with its roundings."""
+    count = 2 if layer.definition.type == "LSTMCell" else 1
+    states, (w, r, *rest) = inputs[:count], inputs[count:]
+    assert w is not None and r is not None
+    b = rest[0] if rest and rest[0] is not None else _no_bias(layer, r)
+    step = _step_of(layer, r, b, rest[1] if len(rest) > 1 else None)
+    return step(_product(layer.algebra, x, w), tuple(one for one in states if one is not None))
+
+
+def _no_bias(layer: Layer, r: Interval) -> Interval:
+    attributes = layer.attributes["attributes"]
+    more = attributes.hidden_size if getattr(attributes, "linear_before_reset", False) else 0
+    return Interval.certain(np.zeros(r.exact.shape[0] + more))
+
+
+@rule("RNNSequence", "GRUSequence", "LSTMSequence")
+def sequence(layer: Layer, x: Interval, *inputs: Interval) -> tuple[Bound, ...]:
+    """Each direction step by step, with the bound of the state of the step before; sequences of unequal length keep
+    their last state, and have zeros after it."""
+    count = 2 if layer.definition.type == "LSTMSequence" else 1
+    states, (lengths, w, r, b) = inputs[:count], inputs[count:]
+    limits = np.minimum(lengths.exact.astype(np.int64), x.exact.shape[1])
+    outputs, finals = [], []
+    for d, is_reverse in enumerate(layer.attributes["attributes"].reversed_directions):
+        step = _step_of(layer, *(one.moved(lambda array, d=d: array[d]) for one in (r, b)))  # type: ignore[misc]
+        gates = _product(layer.algebra, x, w.moved(lambda array, d=d: array[d]))  # type: ignore[misc]
+        start = tuple(one.moved(lambda array, d=d: array[:, d]) for one in states)  # type: ignore[misc]
+        y, final = _over_time(gates, step, start, limits, is_reverse)
+        outputs.append(y)
+        finals.append(final)
+    return _stacked(outputs), *(_stacked([final[k] for final in finals]) for k in range(count))
+
+
+def _over_time(
+    gates: Interval, step: Step, state: State, limits: np.ndarray, is_reverse: bool
+) -> tuple[Interval, State]:
+    """The hidden states [B, T, S] of one direction and the last states."""
+    batch, steps = gates.exact.shape[:2]
+    rows, size = np.arange(batch), state[0].exact.shape[-1]
+    ends = [np.zeros((batch, steps, size)) for _ in range(3)]
+    for t in range(steps):
+        running = t < limits
+        index = np.where(running, limits - 1 - t, 0) if is_reverse else np.full(batch, t)
+        new = step(gates.moved(lambda array, index=index: array[rows, index]), state)  # type: ignore[misc]
+        state = tuple(_chosen(running, after, before) for after, before in zip(new, state, strict=True))
+        for array, end in zip(ends, (state[0].exact, state[0].low, state[0].high), strict=True):
+            array[rows[running], index[running]] = end[running]
+    return settled(ends[0], ends[1], ends[2]), state
+
+
+def _chosen(mask: np.ndarray, a: Interval, b: Interval) -> Interval:
+    def choose(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.where(mask[:, None], x, y)
+
+    return joined(choose, a, b)
+
+
+def _stacked(parts: Sequence[Interval]) -> Interval:
+    return joined(lambda *arrays: np.stack(arrays, 1), *parts)

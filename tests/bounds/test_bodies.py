@@ -1,0 +1,75 @@
+"""Bounds of layers with bodies: iteration by iteration, and none where a condition is not certain."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from irexec import Model, Tensor, opset
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.bounds import ARITHMETICS, Bound, Interval, Unbounded, graph_bounds
+
+_ROWS = (np.arange(12, dtype=np.float32).reshape(4, 3) + 1) / 3
+
+
+def _bounds(model: Model, *arrays: np.ndarray, name: str = "f32") -> list[Bound]:
+    nodes = [node for node in model.nodes if node.type not in ("Parameter", "Result")]
+    given = {node.outputs[0]: array for node, array in zip(model.parameters, arrays, strict=True)}
+    found = graph_bounds(nodes, given, infer_shapes(model).facts, ARITHMETICS[name])
+    return [found[node.inputs[0]] for node in model.results if node.inputs[0] is not None]
+
+
+def _assert_inside(bound: Bound, exact: np.ndarray, width: float) -> None:
+    assert isinstance(bound, Interval)
+    assert not bound.outside(exact).any()
+    assert bound.outside(exact + width * (1 + np.abs(exact))).all()
+
+
+def test_a_loop_over_slices_adds_what_each_iteration_may_round() -> None:
+    x, start = opset.parameter([4, 3], "f32", "x"), opset.parameter([1, 3], "f32", "start")
+
+    def body(index: Tensor, total: Tensor, row: Tensor) -> opset.Iteration:
+        total = total + row * 0.1
+        return opset.Iteration([total], slices=[total])
+
+    last, totals = opset.loop(body, [start], sliced=[x], trip_count=4)
+    model = Model([last, totals], [x, start])
+    exact = 1 + 0.1 * np.cumsum(_ROWS.astype(np.float64), 0)
+    for name, width in (("f32", 1e-5), ("f16", 0.05)):
+        found = _bounds(model, _ROWS, np.ones((1, 3), np.float32), name=name)
+        _assert_inside(found[0], exact[-1:], width)
+        _assert_inside(found[1], exact, width)
+
+
+def test_a_tensor_iterator_backwards() -> None:
+    x, state = opset.parameter([2, 4], "f32", "x"), opset.parameter([2, 1], "f32", "state")
+
+    def body(before: Tensor, column: Tensor) -> opset.Iteration:
+        after = before * 0.3 + column
+        return opset.Iteration([after], slices=[opset.Slices(after, 1, True)])
+
+    _, every = opset.tensor_iterator(body, [state], sliced=[opset.Slices(x, 1, True)])
+    array = np.arange(8, dtype=np.float32).reshape(2, 4)
+    value, columns = np.zeros((2, 1)), []
+    for i in (3, 2, 1, 0):
+        value = value * 0.3 + array[:, [i]]
+        columns.append(value)
+    _assert_inside(_bounds(Model([every], [x, state]), array, np.zeros((2, 1), np.float32))[0],
+                   np.concatenate(columns[::-1], 1), 1e-5)  # fmt: skip
+
+
+def test_a_condition_near_its_edge_has_no_bound() -> None:
+    x = opset.parameter([], "f32", "x")
+    (last,) = opset.loop(lambda _, y: opset.Iteration([y * 2], condition=y * 0.2 < 9.6), [x])
+    model = Model([last], [x])
+    _assert_inside(_bounds(model, np.float32(3.1))[0], np.array(99.2), 1e-5)
+    # 48 * 0.2 is 9.6 in some arithmetics, and less in others.
+    assert isinstance(_bounds(model, np.float32(3))[0], Unbounded)
+
+
+def test_the_branch_of_an_if() -> None:
+    flag, x = opset.parameter([], "boolean", "flag"), opset.parameter([2], "f32", "x")
+    made = opset.if_(flag, lambda: x * 0.1, lambda: x + 1)
+    model = Model([made], [flag, x])
+    array = np.array([1, 2], np.float32)
+    _assert_inside(_bounds(model, np.array(True), array)[0], array * 0.1, 1e-5)
+    _assert_inside(_bounds(model, np.array(False), array)[0], array + 1, 1e-5)
