@@ -43,6 +43,21 @@ def settled(exact: np.ndarray, low: np.ndarray, high: np.ndarray, codes: tuple[s
     )
 
 
+def integers_near(x: Interval, exact: np.ndarray) -> Interval:
+    """The integers that a result becomes by any of the usual roundings: up, down, to zero or to nearest.
+
+    Args:
+        x: the result in floating point.
+        exact: what the reference kernel gives, in the type of integers.
+    """
+    limits = np.iinfo(exact.dtype)
+    low, high = np.floor(floats(x.low)), np.ceil(floats(x.high))
+    # A number that does not fit saturates or wraps.
+    is_open = ~((low >= float(limits.min)) & (high <= float(limits.max)))
+    low, high = np.minimum(low, floats(exact)), np.maximum(high, floats(exact))
+    return Interval(exact, np.where(is_open, -np.inf, low), np.where(is_open, np.inf, high))
+
+
 @dataclass(frozen=True, slots=True)
 class Algebra:
     """Operations on intervals with the roundings of an arithmetic."""

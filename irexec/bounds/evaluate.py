@@ -14,7 +14,7 @@ from irexec.bounds.algebra import Algebra, floats, settled
 from irexec.bounds.arithmetic import ARITHMETICS, Arithmetic, joint
 from irexec.bounds.bodies import body_bounds
 from irexec.bounds.interval import Bound, Interval, Unbounded
-from irexec.bounds.registry import Layer, rule_of
+from irexec.bounds.registry import Layer, rule_of, rules_integers
 from irexec.dtypes.elements import BF16, F16, Element
 from irexec.errors import IrexecError, OpError
 from irexec.ir.constants import constant_value
@@ -131,7 +131,8 @@ def _coarser(layer: Layer) -> Arithmetic:
 def _bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[Bound, ...]:
     floating = any(one is not None and one.exact.dtype.kind == "f" for one in inputs)
     is_float = floating or any(fact.element is not None and fact.element.is_float for fact in layer.outputs)
-    if not is_float and all(one is None or one.is_certain for one in inputs):
+    is_known = all(one is None or one.is_certain for one in inputs)
+    if not is_float and is_known and not rules_integers(layer.definition.type):
         return _of_integers(layer, [None if one is None else one.exact for one in inputs])
     found = rule_of(layer.definition.type)
     if found is None:

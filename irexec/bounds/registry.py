@@ -29,6 +29,7 @@ from irexec.schema.opdef import OpDef
 
 Rule = Callable[..., Bound | tuple[Bound, ...]]
 _RULES: dict[str, Rule] = {}
+_OF_INTEGERS: set[str] = set()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -64,14 +65,22 @@ class Layer:
         return tuple(np.asarray(one) for one in as_tuple(self.definition(*arrays, **self.attributes)))
 
 
-def rule(*types: str) -> Callable[[Rule], Rule]:
-    """Decorator: the rule of these operations, of every version."""
+def rule(*types: str, integers: bool = False) -> Callable[[Rule], Rule]:
+    """Decorator: the rule of these operations, of every version.
+
+    Args:
+        types: the operations.
+        integers: whether the rule also gives the bounds of integers that are known; without it the results of the
+            reference kernel are the only ones allowed.
+    """
 
     def register(function: Rule) -> Rule:
         for type in types:
             if type in _RULES:
                 raise ValueError(f"{type} has two rules")
             _RULES[type] = function
+            if integers:
+                _OF_INTEGERS.add(type)
         return function
 
     return register
@@ -81,6 +90,12 @@ def rule_of(type: str) -> Rule | None:
     """The rule of an operation; None if there is none."""
     _load()
     return _RULES.get(type)
+
+
+def rules_integers(type: str) -> bool:
+    """Whether the rule of an operation also is that of integers that are known."""
+    _load()
+    return type in _OF_INTEGERS
 
 
 @functools.cache

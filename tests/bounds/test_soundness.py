@@ -135,10 +135,11 @@ def test_a_region_of_layers_is_as_wide_as_what_may_be_rounded_inside() -> None:
 def test_an_unknown_layer_has_no_bound_and_neither_has_what_reads_it() -> None:
     g = Builder()
     x = g.parameter("f32", [2], "x")
-    topk, _ = g.emit("TopK", x, g.constant(np.int64(1)), axis=0, mode="max", sort="value", version=3)
-    g.result(g.emit("Add", topk, topk), "y")
+    size, zero, one = g.constant(np.int64([2])), g.constant(np.float32(0)), g.constant(np.float32(1))
+    noise = g.emit("RandomUniform", size, zero, one, output_type="f32", version=8)
+    g.result(g.emit("Add", x, noise), "y")
     model = g.model()
-    nodes = [node for node in model.nodes if node.type in ("Constant", "TopK", "Add")]
+    nodes = [node for node in model.nodes if node.type in ("Constant", "RandomUniform", "Add")]
     found = graph_bounds(nodes, {model.parameters[0].outputs[0]: np.float32([1, 2])}, infer_shapes(model).facts,
                          ARITHMETICS["f32"])  # fmt: skip
     assert isinstance(found[nodes[-1].outputs[0]], Unbounded)
