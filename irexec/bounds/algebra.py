@@ -48,7 +48,7 @@ def integers_near(x: Interval, exact: np.ndarray) -> Interval:
 
     Args:
         x: the result in floating point.
-        exact: what the reference kernel gives, in the type of integers.
+        exact: the integers of the reference kernel.
     """
     limits = np.iinfo(exact.dtype)
     low, high = np.floor(floats(x.low)), np.ceil(floats(x.high))

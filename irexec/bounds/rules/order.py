@@ -1,8 +1,8 @@
 """TopK: the values by order statistics, the indices by the ranks that each element may have.
 
 The j-th largest of some numbers never decreases where one of them grows, so that the sorted lower ends and the sorted
-upper ends bound the sorted values; nothing is rounded. In every implementation an element comes after those that are
-certainly larger, and before those that are certainly smaller: its rank lies between their numbers. Elements whose
+upper ends bound the sorted values; nothing is rounded. In every implementation an element comes after all that are
+certainly larger, and before all that are certainly smaller: its rank lies between their numbers. Elements whose
 intervals overlap, equal ones too, may come in either order, unless a stable order is asked for.
 """
 

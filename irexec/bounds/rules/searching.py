@@ -31,7 +31,7 @@ def counted(layer: Layer, a: Interval, b: Interval) -> Bound:
     Beside floating-point numbers integers may be read as such ones. What NaN and boundaries out of order give is open.
     """
     if a.exact.dtype.kind == "f" or b.exact.dtype.kind == "f":
-        a, b = (layer.algebra.read(settled(*map(floats, (one.exact, one.low, one.high)))) for one in (a, b))
+        a, b = (layer.algebra.read(settled(floats(x.exact), floats(x.low), floats(x.high))) for x in (a, b))
     is_bucketize = layer.definition.type == "Bucketize"
     boundaries, values = (b, a) if is_bucketize else (a, b)
     ends = (boundaries.low, boundaries.high, values.low, values.high)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from irexec.bounds.algebra import Function, floats, integers_near, settled
@@ -49,15 +51,15 @@ def _index_of_largest(
     lead = x.exact.shape[:axis]
     own = np.broadcast_to(np.arange(np.prod(x.exact.shape[axis:])).reshape(x.exact.shape[axis:]), x.exact.shape)
     first, last = -run(-own.astype(np.float64)), run(own.astype(np.float64))
-    tops = x.high.reshape(*lead, -1)
+    size = math.prod(x.exact.shape[axis:])
+    tops = x.high.reshape(*lead, size)
 
     def admits(index: np.ndarray) -> Mask:
         is_index = (index >= first) & (index <= last) & (index == np.trunc(index))
-        flat = np.where(is_index, index, 0).astype(np.int64).reshape(*lead, -1)
+        flat = np.where(is_index, index, 0).astype(np.int64).reshape(*lead, math.prod(index.shape[axis:]))
         values = np.take_along_axis(tops, flat, -1).reshape(index.shape)
         return np.asarray(is_open | (is_index & (values >= found.low)))
 
-    size = own.size // max(1, int(np.prod(lead)))
     return Interval(exact, np.zeros_like(exact), np.full_like(exact, size - 1), admits=admits)
 
 
@@ -71,7 +73,7 @@ def mean(layer: Layer, x: Interval, *rest: Interval | None) -> Bound:
     others = [None if one is None else one.exact for one in rest]
     with np.errstate(all="ignore"):
         exact, reach, size = (floats(layer.run(floats(one), *others)[0]) for one in (x.exact, x.radius, x.magnitude))
-        # What a window has that lies beside the data is open: OpenVINO divides zero by zero.
+        # The mean of a window beside the data is open: OpenVINO divides zero by zero.
         is_empty = layer.run(np.ones(x.exact.shape), *others)[0] == 0
     kernel = layer.attributes.get("attributes")
     window = getattr(kernel, "kernel", None) or x.exact.shape[2:]
