@@ -46,6 +46,13 @@ class Tensor:
         """The rank; raises OpError where that of what ``what`` names is not known."""
         return len(self.require_shape(what))
 
+    def require_known(self, axis: int, what: str) -> int:
+        """The size of an axis, of what ``what`` names; raises OpError where it is not known."""
+        size = self.require_shape(what)[axis]
+        check(isinstance(size, int), f"{what} is not known")
+        assert isinstance(size, int)
+        return size
+
     def is_known_empty(self) -> bool:
         """Whether an axis is known to be of size 0: some operators of ONNX Runtime refuse such a tensor."""
         return self.shape is not None and 0 in self.shape

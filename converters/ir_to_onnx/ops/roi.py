@@ -1,44 +1,164 @@
-"""Pooling of regions of interest."""
+"""ROIAlign and ROIAlignRotated: RoiAlign, or where ONNX has none that computes the same, a Loop over points."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.ops.movement import reshape_to, sizes_of
+from converters.ir_to_onnx.ops.roi_sampling import FeatureMaps, below, column, largest, over_points, wide_element
 from converters.ir_to_onnx.ops.shape import as_i64
-from converters.ir_to_onnx.registry import exact
+from converters.ir_to_onnx.registry import composed, exact
 from converters.ir_to_onnx.tensors import Tensor
-from irexec.dtypes.elements import F32, F64
-from irexec.errors import check
+from irexec.dtypes.elements import I64
 
 
 @exact("ROIAlign", since=3)
 def roi_align_3(ctx: ExportContext, data: Tensor, rois: Tensor, batch_indices: Tensor, *, attributes: Any) -> Tensor:
-    """RoiAlign with the coordinates of asymmetric mode."""
-    return _aligned(ctx, data, rois, batch_indices, attributes, "output_half_pixel")
+    """RoiAlign with the coordinates of asymmetric mode; the maximum by a Loop over points."""
+    return _aligned(ctx, data, rois, batch_indices, attributes, "asymmetric")
 
 
 @exact("ROIAlign", since=9)
 def roi_align_9(ctx: ExportContext, data: Tensor, rois: Tensor, batch_indices: Tensor, *, attributes: Any) -> Tensor:
-    """RoiAlign, from opset 16 on with half pixels."""
-    is_half = attributes.aligned_mode != "asymmetric"
-    if attributes.aligned_mode == "half_pixel":
-        # ONNX subtracts half a pixel after scaling; IR adds half a pixel before that as well.
-        rois = ctx.emit("Add", rois, ctx.scalar(0.5, rois))
-    return _aligned(ctx, data, rois, batch_indices, attributes, "half_pixel" if is_half else "output_half_pixel")
+    """RoiAlign; the maximum, and before opset 16 half pixels, by a Loop over points."""
+    return _aligned(ctx, data, rois, batch_indices, attributes, attributes.aligned_mode)
 
 
 def _aligned(
     ctx: ExportContext, data: Tensor, rois: Tensor, batch_indices: Tensor, attributes: Any, mode: str
 ) -> Tensor:
-    has_mode = ctx.opset >= 16
-    check(has_mode or mode == "output_half_pixel", f"ONNX's RoiAlign of opset {ctx.opset} has no half pixels")
-    check(attributes.mode == "avg", "ONNX's RoiAlign takes the maximum of weighted pixels, IR that of points")
-    kind, wide = data.element, F64 if data.element is F64 else F32
+    has_mode, kind, wide = ctx.opset >= 16, data.element, wide_element(data)
+    data, rois, indices = ctx.cast(data, wide), ctx.cast(rois, wide), as_i64(ctx, batch_indices)
+    if mode == "half_pixel":
+        # ONNX subtracts half a pixel after scaling; IR adds half a pixel before that as well.
+        rois = ctx.emit("Add", rois, ctx.scalar(0.5, rois))
+    is_half = mode != "asymmetric"
+    # ONNX's maximum is that of weighted pixels, and IR's that of points.
+    if attributes.mode == "max" or (is_half and not has_mode):
+        return ctx.cast(_pooled(ctx, data, _corner_boxes(ctx, rois, attributes, is_half), indices, attributes), kind)
+    named = "half_pixel" if is_half else "output_half_pixel"
     found = ctx.emit(
-        "RoiAlign", ctx.cast(data, wide), ctx.cast(rois, wide), as_i64(ctx, batch_indices), mode="avg",
-        output_height=attributes.pooled_h, output_width=attributes.pooled_w,
-        sampling_ratio=attributes.sampling_ratio, spatial_scale=attributes.spatial_scale,
-        coordinate_transformation_mode=mode if has_mode else None,
+        "RoiAlign", data, rois, indices, mode="avg", output_height=attributes.pooled_h,
+        output_width=attributes.pooled_w, sampling_ratio=attributes.sampling_ratio,
+        spatial_scale=attributes.spatial_scale, coordinate_transformation_mode=named if has_mode else None,
     )  # fmt: skip
     return ctx.cast(found, kind)
+
+
+@composed("ROIAlignRotated")
+def roi_align_rotated(
+    ctx: ExportContext, data: Tensor, rois: Tensor, batch_indices: Tensor, *, attributes: Any
+) -> Tensor:
+    """A Loop over the points of a bin, which rotates them, gathers the four pixels around each and adds their weighted
+    sum."""
+    kind, wide = data.element, wide_element(data)
+    boxes = _rotated_boxes(ctx, ctx.cast(rois, wide), attributes)
+    return ctx.cast(_pooled(ctx, ctx.cast(data, wide), boxes, as_i64(ctx, batch_indices), attributes), kind)
+
+
+@dataclass(frozen=True)
+class _Boxes:
+    """Boxes in pixels of the features, each attribute (R, 1).
+
+    Attributes:
+        left, top, width, height: the first corner and the size.
+        rotation: None, or x and y of the centre, cosine and sine: the corner is relative to the centre.
+    """
+
+    left: Tensor
+    top: Tensor
+    width: Tensor
+    height: Tensor
+    rotation: tuple[Tensor, ...] | None = None
+
+
+def _corner_boxes(ctx: ExportContext, rois: Tensor, attributes: Any, is_half: bool) -> _Boxes:
+    """Boxes of corners; those that are not moved by half a pixel are one pixel wide and high at least."""
+    scaled = ctx.emit("Mul", rois, ctx.scalar(attributes.spatial_scale, rois))
+    moved = ctx.emit("Sub", scaled, ctx.scalar(0.5 if is_half else 0, scaled))
+    left, top, right, bottom = (column(ctx, moved, i) for i in range(4))
+    width, height = ctx.emit("Sub", right, left), ctx.emit("Sub", bottom, top)
+    if not is_half:
+        width, height = (ctx.emit("Max", size, ctx.scalar(1, size)) for size in (width, height))
+    return _Boxes(left, top, width, height)
+
+
+def _rotated_boxes(ctx: ExportContext, rois: Tensor, attributes: Any) -> _Boxes:
+    scaled = ctx.emit("Mul", rois, ctx.scalar(attributes.spatial_scale, rois))
+    x, y, width, height = (column(ctx, scaled, i) for i in range(4))
+    angle = column(ctx, rois, 4)
+    if attributes.clockwise_mode:
+        angle = ctx.emit("Neg", angle)
+    half = ctx.scalar(0.5, rois)
+    rotation = (
+        ctx.emit("Sub", x, half), ctx.emit("Sub", y, half), ctx.emit("Cos", angle), ctx.emit("Sin", angle),
+    )  # fmt: skip
+    left, top = (ctx.emit("Mul", size, ctx.scalar(-0.5, rois)) for size in (width, height))
+    return _Boxes(left, top, width, height, rotation)
+
+
+def feature_maps(ctx: ExportContext, data: Tensor) -> FeatureMaps:
+    """Images (N, C, H, W) as maps."""
+    _, channels, height, width = sizes_of(ctx, data)
+    rows = reshape_to(ctx, ctx.transpose(data, [0, 2, 3, 1]), [-1, channels])
+    return FeatureMaps(rows, ctx.reshape(height, []), ctx.reshape(width, []))
+
+
+def _pooled(ctx: ExportContext, data: Tensor, boxes: _Boxes, images: Tensor, attributes: Any) -> Tensor:
+    """Features pooled over boxes, (R, C, pooled height, pooled width). A bin without points is 0."""
+    features, maps = feature_maps(ctx, data), ctx.unsqueeze(images, 1, 2)
+    rows, columns = (
+        _point_counts(ctx, size, bins, attributes.sampling_ratio, images)
+        for size, bins in zip((boxes.height, boxes.width), attributes.pooled, strict=True)
+    )
+    count = ctx.unsqueeze(ctx.cast(ctx.emit("Mul", rows, columns), data.element), 2, 3)
+    shape = ctx.concat(ctx.emit("Shape", images), ctx.ints(*attributes.pooled), sizes_of(ctx, data)[1])
+
+    def step(inner: ExportContext, i: Tensor, j: Tensor, total: Tensor) -> Tensor:
+        y = inner.unsqueeze(_positions(inner, boxes.top, boxes.height, attributes.pooled_h, rows, i), 2)
+        x = inner.unsqueeze(_positions(inner, boxes.left, boxes.width, attributes.pooled_w, columns, j), 1)
+        y, x = _rotated(inner, y, x, boxes)
+        is_point = inner.emit("And", inner.emit("Less", i, rows), inner.emit("Less", j, columns))
+        counts = inner.emit("And", features.is_within(inner, y, x, 1, 0), inner.unsqueeze(is_point, 2, 3))
+        values = inner.where(counts, features.points(inner, maps, y, x), inner.scalar(0, total))
+        if getattr(attributes, "mode", "avg") == "max":
+            return inner.where(inner.emit("Greater", values, total), values, total)
+        return inner.emit("Add", total, inner.where(counts, inner.emit("Div", values, count), inner.scalar(0, total)))
+
+    zeros = ctx.emit("Expand", ctx.scalar(0, data), shape)
+    found = over_points(ctx, largest(ctx, rows), largest(ctx, columns), zeros, step)
+    return ctx.transpose(found, [0, 3, 1, 2])
+
+
+def _point_counts(ctx: ExportContext, lengths: Tensor, bins: int, sampling_ratio: int, boxes: Tensor) -> Tensor:
+    """The number of points of each box along an axis of a bin, (R, 1), for as many boxes as ``boxes`` has elements."""
+    if sampling_ratio:
+        return ctx.emit("Expand", ctx.constant([[sampling_ratio]]), ctx.concat(ctx.emit("Shape", boxes), ctx.ints(1)))
+    counts = ctx.cast(ctx.emit("Ceil", ctx.emit("Div", lengths, ctx.scalar(bins, lengths))), I64)
+    return ctx.emit("Max", counts, ctx.constant(0))
+
+
+def _positions(
+    ctx: ExportContext, start: Tensor, length: Tensor, bins: int, counts: Tensor, point: Tensor
+) -> Tensor:  # fmt: skip
+    """The positions of one point of each bin along an axis, (R, bins); of boxes (R, 1) with ``counts`` points."""
+    each = ctx.emit("Div", length, ctx.scalar(bins, length))
+    distance = ctx.emit("Div", each, ctx.cast(counts, each.element))
+    middle = ctx.emit("Add", ctx.cast(point, each.element), ctx.scalar(0.5, each))
+    first = ctx.emit("Add", start, ctx.emit("Mul", below(ctx, bins, each), each))
+    return ctx.emit("Add", first, ctx.emit("Mul", distance, middle))
+
+
+def _rotated(ctx: ExportContext, y: Tensor, x: Tensor, boxes: _Boxes) -> tuple[Tensor, Tensor]:
+    """Positions (R, height, 1) and (R, 1, width) relative to the centres of boxes, as positions in the image."""
+    if boxes.rotation is None:
+        return y, x
+    centre_x, centre_y, cosine, sine = (ctx.unsqueeze(part, 2) for part in boxes.rotation)
+
+    def turned(one: Tensor, other: Tensor, sign: str, centre: Tensor) -> Tensor:
+        difference = ctx.emit(sign, ctx.emit("Mul", y, one), ctx.emit("Mul", x, other))
+        return ctx.emit("Add", difference, centre)
+
+    return turned(cosine, sine, "Sub", centre_y), turned(sine, cosine, "Add", centre_x)
