@@ -81,7 +81,6 @@ REFUSED: dict[str, str] = {
     "PriorBox-*-no sizes": "there are no boxes",
     "MulticlassNms-*nms_eta*": "ONNX's threshold does not change",
     "DetectionOutput-*-negative threshold of overlap": "ONNX's threshold of overlaps is not negative",
-    "NonMaxSuppression-*-soft*": "ONNX's NonMaxSuppression does not lower scores",
     "RegionYolo-1-one coord*": "coordinates share channels with the score",
     "RegionYolo-1-no coords": "coordinates share channels with the score",
     "ReorgYolo-2-channels that do not divide": "offsets are read from the whole batch",
