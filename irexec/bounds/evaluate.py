@@ -111,7 +111,7 @@ def operation_bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[B
     count = len(layer.outputs)
     if (
         layer.definition.stateful
-        or not layer.definition.deterministic
+        or (not layer.definition.deterministic and rule_of(layer.definition.type) is None)
         or set(layer.definition.injected) - {layer.definition.elements_parameter}
     ):
         return (Unbounded(f"{layer.definition.type} is random, has state or runs bodies"),) * count

@@ -95,3 +95,54 @@ def test_a_range_may_add_its_step() -> None:
 def test_indices_of_what_is_not_zero(values: list[float], is_known: bool) -> None:
     (found,) = row_bounds(case("NonZero", 3, np.float32(values), id="a"), ARITHMETICS["f32"])
     assert isinstance(found, Interval) is is_known
+
+
+def _suppressed(scores: list[float], iou: float, shift: float = 1.0) -> tuple[Interval | Unbounded, ...]:
+    """Two boxes of size 2 by 2, the second moved: the overlap is 1/3 where it is moved by 1."""
+    boxes = np.float32([[[0, 0, 2, 2], [0, shift, 2, 2 + shift]]])
+    row = case("NonMaxSuppression", 9, boxes, np.float32([[scores]]), np.int64(2), np.float32(iou), np.float32(0),
+               id="a", box_encoding="corner", sort_result_descending=True)  # fmt: skip
+    return row_bounds(row, ARITHMETICS["f32"])
+
+
+def test_suppression_has_one_result_away_from_all_edges() -> None:
+    indices, rows, number = _suppressed([0.9, 0.8], 0.5)
+    assert isinstance(indices, Interval)
+    assert isinstance(rows, Interval)
+    assert isinstance(number, Interval)
+    assert not indices.outside(np.int64([[0, 0, 0], [0, 0, 1]])).any()
+    assert indices.outside(np.int64([[0, 0, 1], [0, 0, 0]]))[:, 2].all()
+    assert rows.outside(np.float32([[0, 0, 0.9], [0, 0, 0.81]])).tolist()[1] == [False, False, True]
+    assert number.outside(np.int64([1])).all()
+
+
+@pytest.mark.parametrize(
+    ("scores", "iou", "reason"),
+    [([0.9, 0.9], 0.5, "equal"), ([0.9, 0.8], 1 / 3, "an overlap"), ([0.9, 0.0], 0.5, "a score within")],
+)
+def test_suppression_at_an_edge_has_no_bound(scores: list[float], iou: float, reason: str) -> None:
+    found = _suppressed(scores, iou)[0]
+    assert isinstance(found, Unbounded)
+    assert reason in found.reason
+
+
+def test_a_class_is_decoded_if_it_is_the_best_for_certain() -> None:
+    data = np.float32([[[0.2, 0.7, 0.1]], [[0.1, 0.2, 0.7]]])
+    assert row_bounds(case("CTCGreedyDecoder", 1, data, np.ones((2, 1), np.float32), id="a"), ARITHMETICS["f32"])
+    data[0, 0, 0] = 0.7
+    (found,) = row_bounds(case("CTCGreedyDecoder", 1, data, np.ones((2, 1), np.float32), id="b"), ARITHMETICS["f32"])
+    assert isinstance(found, Unbounded)
+
+
+def test_random_numbers_are_in_their_range() -> None:
+    row = case("RandomUniform", 8, np.int64([2]), np.float32(1), np.float32(2), id="a", output_type="f32")
+    (found,) = _intervals(row)
+    assert found.outside(np.float32([1.5, 2.1])).tolist() == [False, True]
+
+
+def test_bytes_of_a_colour_are_rounded_either_way() -> None:
+    """Hand computed: of Y = 100, U = V = 128 each channel is 1.164 * 84 = 97.8."""
+    y, uv = np.full((1, 2, 2, 1), 100, np.uint8), np.full((1, 1, 1, 2), 128, np.uint8)
+    (found,) = _intervals(case("NV12toRGB", 8, y, uv, id="a"))
+    for value, is_outside in ((97, False), (98, False), (90, True), (105, True)):
+        assert found.outside(np.full((1, 2, 2, 3), value, np.uint8)).all() == is_outside

@@ -16,7 +16,7 @@ _MOVEMENT = (
     "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "StridedSlice", "Split", "VariadicSplit", "Concat",
     "Gather", "GatherElements", "GatherND", "Tile", "Broadcast", "Pad", "Reverse", "ReverseSequence", "Roll",
     "ShuffleChannels", "SpaceToDepth", "DepthToSpace", "SpaceToBatch", "BatchToSpace", "ReorgYolo", "GatherTree",
-    "ExtractImagePatches", "Result", "Identity", "SliceScatter", "OneHot",
+    "ExtractImagePatches", "Result", "Identity", "SliceScatter", "OneHot", "SparseFillEmptyRows",
 )  # fmt: skip
 
 

@@ -1,0 +1,179 @@
+"""Non-maximum suppression: one result if no decision is near its edge, else no bound.
+
+The boxes that are selected follow from comparisons alone: of scores with a threshold, of scores with each other, and of
+overlaps with a threshold. Where the intervals of both sides of every comparison are apart, every implementation decides
+alike. Equal numbers are not apart, so that it does not matter which side of an edge includes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from irexec.bounds.algebra import Algebra, floats, settled
+from irexec.bounds.interval import Bound, Interval, Unbounded
+from irexec.bounds.registry import Layer, rule
+
+_LARGEST = 2048
+"""Number of candidates whose overlaps are computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Decisions:
+    """The comparisons of one layer.
+
+    Attributes:
+        of: the arithmetic.
+        boxes: [batches, boxes, 4].
+        scores: [batches, classes, boxes].
+        iou, score: the thresholds.
+        is_centre: whether boxes are centre and size, else two opposite corners.
+        unit: 1 where a box includes its last pixel.
+        is_one_order: whether scores of different images are compared.
+    """
+
+    of: Algebra
+    boxes: Interval
+    scores: Interval
+    iou: float
+    score: float
+    is_centre: bool = False
+    unit: float = 0.0
+    is_one_order: bool = False
+
+    def open_reason(self) -> str:
+        """Why implementations may decide differently; "" if they do not."""
+        low, high = floats(self.scores.low), floats(self.scores.high)
+        if np.isnan([low, high]).any() or not np.isfinite([self.boxes.low, self.boxes.high]).all():
+            return "scores that are NaN, or boxes that are not finite"
+        slack = 2 * self.of.arithmetic.unit * abs(self.score)
+        is_candidate = low > self.score + slack
+        if not (is_candidate | (high < self.score - slack)).all():
+            return "a score within its bound of the threshold"
+        for image in [slice(None)] if self.is_one_order else range(len(low)):
+            of_image = is_candidate[image]
+            order = np.argsort(low[image][of_image])
+            if (high[image][of_image][order][:-1] >= low[image][of_image][order][1:]).any():
+                return "scores that are equal, or may be in another order"
+        return next(filter(None, map(self._overlaps_reason, range(len(low)), is_candidate)), "")
+
+    def _overlaps_reason(self, image: int, is_candidate: np.ndarray) -> str:
+        used = np.flatnonzero(is_candidate.any(0))
+        if len(used) > _LARGEST:
+            return "too many candidates"
+        first, last = self._edges(_part(self.boxes, image, used))
+        sides = self.of.subtract(last, first)
+        sides = self.of.add(sides, Interval.certain(np.asarray(self.unit)))
+        if (sides.low <= 0).any():
+            return "boxes without an area"
+        overlaps = self._overlaps(first, last, sides)
+        slack = 2 * self.of.arithmetic.unit * abs(self.iou)
+        is_near = (overlaps.low <= self.iou + slack) & (overlaps.high >= self.iou - slack)
+        np.fill_diagonal(is_near, False)
+        # Only boxes that are candidates of one class are compared.
+        together = is_candidate[:, used].astype(np.float64)
+        is_near &= together.T @ together > 0
+        return "an overlap within its bound of the threshold" if is_near.any() else ""
+
+    def _edges(self, boxes: Interval) -> tuple[Interval, Interval]:
+        """The lower and the upper corners [n, 2]."""
+        one, two = (_each(lambda end, part=part: floats(end)[:, part], boxes) for part in (slice(0, 2), slice(2, 4)))
+        if self.is_centre:
+            half = _each(lambda end: end / 2, two)
+            return self.of.subtract(one, half), self.of.add(one, half)
+        return _each(np.minimum, one, two), _each(np.maximum, one, two)
+
+    def _overlaps(self, first: Interval, last: Interval, sides: Interval) -> Interval:
+        """Intersection over union [n, n]; both are positive."""
+        of = self.of
+        begin, end = _each(np.maximum, *_pairs(first)), _each(np.minimum, *_pairs(last))
+        shared = of.add(of.subtract(end, begin), Interval.certain(np.asarray(self.unit)))
+        shared = _each(lambda end: np.maximum(end, 0), shared)
+        area, of_both = of.multiply(*_columns(sides)), of.multiply(*_columns(shared))
+        union = of.subtract(of.add(*_pairs(area)), of_both)
+        return of.divide(of_both, union)
+
+
+def _each(function: Callable[..., np.ndarray], *of: Interval) -> Interval:
+    """A function that never decreases, of the ends."""
+    return Interval(
+        function(*(x.exact for x in of)), function(*(x.low for x in of)), function(*(x.high for x in of))
+    )  # fmt: skip
+
+
+def _part(x: Interval, image: int, used: np.ndarray) -> Interval:
+    return _each(lambda end: end[image][used], x)
+
+
+def _pairs(x: Interval) -> tuple[Interval, Interval]:
+    """The interval with a new second axis, and with a new first one."""
+    return _each(lambda end: end[:, None], x), _each(lambda end: end[None], x)
+
+
+def _columns(x: Interval) -> tuple[Interval, Interval]:
+    """The two elements of the last axis."""
+    return _each(lambda end: end[..., 0], x), _each(lambda end: end[..., 1], x)
+
+
+def _scalar(x: Interval | None) -> float:
+    return 0.0 if x is None or not x.exact.size else float(x.exact.reshape(-1)[0])
+
+
+@rule("NonMaxSuppression")
+def non_max_suppression(layer: Layer, boxes: Interval, scores: Interval, *rest: Interval | None) -> tuple[Bound, ...]:
+    """The indices and the scores of the boxes that are selected, and their number."""
+    count, attributes = len(layer.outputs), layer.attributes["attributes"]
+    limit, iou, score, sigma = (*rest, None, None, None, None)[:4]
+    if any(one is not None and not one.is_certain for one in (limit, iou, score)) or _scalar(sigma) > 0:
+        return (Unbounded("soft suppression, or thresholds that are not certain"),) * count
+    decisions = _Decisions(
+        layer.algebra, boxes, scores, _scalar(iou), _scalar(score), attributes.box_encoding == "center",
+        is_one_order=attributes.sort_result_descending,
+    )  # fmt: skip
+    if limit is not None and _scalar(limit) == 0:
+        reason = ""
+    else:
+        reason = "" if 0 in scores.exact.shape else decisions.open_reason()
+    if reason:
+        return (Unbounded(reason),) * count
+    arrays = [None if one is None else one.exact for one in (boxes, scores, *rest)]
+    return _of_rows(layer, layer.run(*arrays), max(_reach(scores), 0.0), slice(2, 3))
+
+
+def _reach(x: Interval) -> float:
+    return 0.0 if x.is_certain else float(x.radius.max(initial=0.0))
+
+
+def _of_rows(layer: Layer, outputs: tuple[np.ndarray, ...], reach: float, moved: slice) -> tuple[Bound, ...]:
+    """The outputs, of which some columns of rows of floating-point numbers are moved, with an error of their own."""
+    found: list[Bound] = []
+    for out in outputs:
+        if out.dtype.kind != "f":
+            found.append(Interval.certain(out))
+            continue
+        exact = floats(out)
+        radius = np.zeros(exact.shape)
+        radius[:, moved] = reach + layer.arithmetic.unit * np.abs(exact[:, moved])
+        found.append(settled(exact, exact - radius, exact + radius))
+    return tuple(found)
+
+
+@rule("MulticlassNms")
+def multiclass_nms(layer: Layer, boxes: Interval, scores: Interval, *counts: Interval | None) -> tuple[Bound, ...]:
+    """Rows (class, score, corners), the indices of their boxes, and their numbers by image.
+
+    The best of all classes are kept, so that scores of different classes are compared as well.
+    """
+    attributes = layer.attributes["attributes"]
+    if scores.exact.ndim != 3 or any(one is not None for one in counts) or attributes.nms_eta != 1.0:
+        return (Unbounded("boxes of each class, or a threshold that adapts"),) * len(layer.outputs)
+    decisions = _Decisions(
+        layer.algebra, boxes, scores, attributes.iou_threshold, attributes.score_threshold,
+        unit=0.0 if attributes.normalized else 1.0, is_one_order=attributes.sort_result_across_batch,
+    )  # fmt: skip
+    reason = "" if 0 in scores.exact.shape else decisions.open_reason()
+    if reason:
+        return (Unbounded(reason),) * len(layer.outputs)
+    return _of_rows(layer, layer.run(boxes.exact, scores.exact), max(_reach(scores), _reach(boxes)), slice(1, 6))
