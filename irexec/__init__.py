@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from irexec.authoring.tensor import Tensor
     from irexec.compile.plan_report import PlanReport, StepRow
     from irexec.compile.plan_report import Reason as PlanReason
+    from irexec.conformance import CaseResult, Conformance, ConformOptions, Corpus, build_corpus, conform
     from irexec.dtypes.elements import BF16 as bf16
     from irexec.dtypes.elements import BOOLEAN as boolean
     from irexec.dtypes.elements import F4E2M1 as f4e2m1
@@ -154,6 +155,7 @@ __all__ = [
     "Body",
     "Builder",
     "Candidate",
+    "CaseResult",
     "Change",
     "Check",
     "CheckFiles",
@@ -164,10 +166,13 @@ __all__ = [
     "ComparedLayer",
     "Comparison",
     "CompiledModel",
+    "ConformOptions",
+    "Conformance",
     "Constant",
     "ConversionError",
     "ConversionWarning",
     "Core",
+    "Corpus",
     "Cost",
     "CostReport",
     "Diff",
@@ -263,9 +268,11 @@ __all__ = [
     "bf16",
     "bisect",
     "boolean",
+    "build_corpus",
     "check_against",
     "compare",
     "compile_model",
+    "conform",
     "constant_histogram",
     "convert",
     "cost",
@@ -336,6 +343,7 @@ _MODULES: dict[str, str] = {
     "irexec.analysis.plugin_checks": "finding_check, finding_code",
     "irexec.analysis.shape_inference": "Inference",
     "irexec.authoring.editor": "Editor",
+    "irexec.conformance": "CaseResult, ConformOptions, Conformance, Corpus, build_corpus, conform",
     "irexec.tools.joining": "join",
     "irexec.tools.judge": "JudgeOptions, JudgedLayer, Judgement, judge",
     "irexec.api": "Core, compile_model, convert, infer, read_model, save_model, to_onnx, validate",

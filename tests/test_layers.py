@@ -47,7 +47,17 @@ _LAYERS["testing"] = {*_LAYERS["tools"], "tools"}
 _LAYERS["conformance"] = {*_LAYERS["tools"], "tools", "testing"}
 _LAYERS["ray"] = {"tools"}
 _LAYERS["cli"] = {*_LAYERS["tools"], "tools", "integrations", "conformance", "startup", "__init__"}
-_LAYERS["__init__"] = {*_LAYERS["tools"], "tools", "startup", "saving", "authoring", "opset", "plugins", "testing"}
+_LAYERS["__init__"] = {
+    *_LAYERS["tools"],
+    "tools",
+    "startup",
+    "saving",
+    "authoring",
+    "opset",
+    "plugins",
+    "testing",
+    "conformance",
+}
 _LAYERS["__main__"] = {"cli"}
 # Objects of any layer display in a notebook: the layer says that they do (records), and the tools say how (display).
 for _name in _LAYERS.keys() - {"startup", "saving", "deprecation", "messages", "records", "display", "errors"}:

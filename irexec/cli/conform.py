@@ -4,36 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from irexec.cli import render
 from irexec.cli.option_groups import command, flag, json_option, option
 from irexec.cli.progress import progress_bar
-from irexec.cli.runtime_options import PROPERTIES, RUNTIME, RUNTIME_NAMES
+from irexec.cli.runtime_options import ARITHMETIC_NAMES, PROPERTIES, RUNTIME, RUNTIME_NAMES
 from irexec.cli.values import FilePath
 from irexec.io.files import new_file
 
+if TYPE_CHECKING:
+    from irexec.conformance import ConformOptions
+
 
 @command()
-@option("--runtime", f"{RUNTIME_NAMES}; onnxruntime runs what the exporter writes.", type=RUNTIME, required=True)
+@option("--runtime", f"{RUNTIME_NAMES}; onnxruntime runs what the exporter writes.", type=RUNTIME)
 @option("--ops", "Operations: patterns separated by commas, such as Softmax-8,Conv*; default: all.", metavar="PATTERNS")
 @option("--cases", "Number of cases of each operation; default: 10.", type=click.IntRange(1))
 @flag("--quick", "Two cases of each operation, in place of --cases.")
 @option("--seed", "Of the first case of each operation; the others follow.", type=click.IntRange(0), default=0)
 @PROPERTIES
+@option(
+    "--arithmetic", "Arithmetic that it is held to; default: what the runtime says, or f32.", choices=ARITHMETIC_NAMES
+)
 @option("--timeout", "Seconds that one case may take.", type=click.FloatRange(0, min_open=True), default=60.0)
 @option("--junit", "Write a JUnit XML file.", type=FilePath())
+@option("--html", "Write a page by operation, with the reasons.", type=FilePath())
+@option("--badge", "Write a badge, an .svg.", type=FilePath())
+@option(
+    "--build",
+    "Write the cases as files into a new folder, for an engine that is not Python; runs nothing.",
+    type=FilePath(),
+    metavar="DIR",
+)
 @json_option
 def conform(
-    runtime: str,
+    runtime: str | None,
     ops: str | None,
     cases: int | None,
     quick: bool,
     seed: int,
     property: Mapping[str, str] | None,
+    arithmetic: str | None,
     timeout: float,
     junit: str | None,
+    html: str | None,
+    badge: str | None,
+    build: str | None,
     as_json: bool,
 ) -> int:
     """Hold a runtime to a corpus of random cases of every version of every operation.
@@ -41,23 +60,42 @@ def conform(
     \b
     irexec conform --runtime openvino --quick
     irexec conform --runtime onnxruntime --ops Softmax,Conv* --junit onnx.xml
-    irexec conform --runtime command:./runner --ops Relu --cases 50
+    irexec conform --runtime command:./runner --ops Relu --cases 50 --html relu.html
+    irexec conform --build corpus --ops Softmax
 
-    A case is close to the reference kernels or differs from them, by a tolerance; or the runtime refuses it or
-    crashes. Exit code 1 if it crashes, or runs no case at all: a difference is not a fault by itself.
+    An output of a case is inside of its bound, or outside: then no correct implementation of the arithmetic gives it.
+    Where there is no bound it is close to the reference kernels or differs, by a tolerance. Exit code 1 if an output
+    is outside, the runtime crashes, or it runs no case at all.
     """
     from irexec.conformance import ConformOptions
     from irexec.conformance import conform as held
 
     if quick and cases is not None:
         raise click.UsageError("--quick and --cases cannot be used together")
+    if (runtime is None) == (build is None):
+        raise click.UsageError("one of --runtime and --build is needed")
     count = 2 if quick else cases or 10
     patterns = tuple(part.strip() for part in ops.split(",") if part.strip()) if ops else ()
-    options = ConformOptions(ops=patterns, cases=count, seed=seed, properties=property, timeout=timeout)
+    options = ConformOptions(
+        ops=patterns, cases=count, seed=seed, properties=property, arithmetic=arithmetic, timeout=timeout
+    )
+    if runtime is None:
+        assert build is not None
+        return _built(Path(build), options, as_json)
     with progress_bar(f"conform {runtime}", 1) as advance:
         found = held(runtime, options, advance)
-    if junit is not None:
-        with new_file(Path(junit)) as file:
-            file.write(found.junit().encode())
+    for path, write in ((junit, found.junit), (html, found.html), (badge, found.badge)):
+        if path is not None:
+            with new_file(Path(path)) as file:
+                file.write(write().encode())
     render.result(as_json, found.as_dict, found.sections())
-    return 1 if found.counts["crashed"] or not found.has_run else 0
+    return int(found.has_failed)
+
+
+def _built(folder: Path, options: ConformOptions, as_json: bool) -> int:
+    from irexec.conformance import build_corpus
+
+    with progress_bar(f"build {folder}", 1) as advance:
+        built = build_corpus(folder, options, advance)
+    render.result(as_json, built.as_dict, built.sections())
+    return 0

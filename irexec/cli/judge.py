@@ -8,14 +8,13 @@ from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option, settings
 from irexec.cli.options import INPUTS, LIMITS, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.progress import progress_bar
-from irexec.cli.runtime_options import PROPERTIES, RUNTIME_NAMES
+from irexec.cli.runtime_options import ARITHMETIC_NAMES, PROPERTIES, RUNTIME_NAMES
 from irexec.cli.values import FilePath
 from irexec.tools.judge import JudgeOptions
 from irexec.tools.judge import judge as judge_runtime
 from irexec.tools.judge.sections import judgement_sections
 
 EXIT_CODES = {"agrees": 0, "bug": 1, "fusion": 10, "precision": 11, "open": 12, "model": 13, "no-bound": 14}
-_ARITHMETICS = ("f64", "f32", "tf32", "f16", "f16-sums", "bf16", "bf16-sums")
 
 _RUNTIME = OptionGroup(
     "The runtime",
@@ -32,7 +31,7 @@ _RUNTIME = OptionGroup(
         "arithmetic": option(
             "--arithmetic",
             "Arithmetic that it is held to; default: what the runtime says, or the types of the model.",
-            choices=_ARITHMETICS,
+            choices=ARITHMETIC_NAMES,
         ),
     },
 )

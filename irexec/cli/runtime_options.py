@@ -50,3 +50,6 @@ ENVIRONMENTS = option(
     type=FilePath(),
     metavar="DIR",
 )
+
+ARITHMETIC_NAMES = ("f64", "f32", "tf32", "f16", "f16-sums", "bf16", "bf16-sums")
+"""Names of irexec.bounds.ARITHMETICS, which completion must not load."""

@@ -68,6 +68,29 @@ def area(values: Sequence[float], text: str) -> Html:
     )
 
 
+_GOOD, _BAD, _LABEL = "#2e7d32", "#b71c1c", "#555"
+_LETTER = 6.7
+"""Width of a letter of a badge, in pixels: text is stretched to it, so that a font that is wider does not overflow."""
+
+
+def badge(label: str, text: str, *, is_good: bool) -> str:
+    """A document of one line, for the page of a project: a label, and a text on green or red."""
+    first, second = (round(_LETTER * len(part)) + 12 for part in (label, text))
+    parts = (0, first, label, _LABEL), (first, second, text, _GOOD if is_good else _BAD)
+    drawn = [
+        element("g", element("rect", x=start, width=width, height=20, fill=colour), element(
+            "text", part, x=start + 6, y=14, textLength=width - 12, fill="#fff", font_size=11,
+            font_family="Verdana, DejaVu Sans, sans-serif",
+        ))
+        for start, width, part, colour in parts
+    ]  # fmt: skip
+    whole = element(
+        "svg", element("title", f"{label}: {text}"), *drawn, xmlns="http://www.w3.org/2000/svg", role="img",
+        aria_label=f"{label}: {text}", width=first + second, height=20,
+    )  # fmt: skip
+    return f"{whole}\n"
+
+
 def _svg(drawn: Sequence[Content], width: int, height: int, text: str, class_: str) -> Html:
     return element(
         "svg", *drawn, class_=class_, role="img", aria_label=text, width=width, height=height,
