@@ -44,6 +44,11 @@ EXCEPT: dict[str, str] = {
     "DetectionOutput-*-no images": EMPTY,
     "DetectionOutput-*-offsets that are not finite, clipped": NAN,
     "RegionYolo-1-no images": EMPTY,
+    "Proposal-4-no image": EMPTY,
+    "Proposal-4-no point": EMPTY,
+    "GenerateProposals-9-no image": EMPTY,
+    "GenerateProposals-9-no point": EMPTY,
+    "ExperimentalDetectron*-6-no p*": EMPTY,
     "ReorgYolo-2-no rows": EMPTY,
     "ROIAlign-?-NaN, avg": NAN,
     "LSTMCell-*-defaults, with nothing along axis 0": ABORTS,
@@ -79,8 +84,7 @@ EXCEPT: dict[str, str] = {
 
 REFUSED: dict[str, str] = {
     "PriorBox-*-no sizes": "there are no boxes",
-    "MulticlassNms-*nms_eta*": "ONNX's threshold does not change",
-    "DetectionOutput-*-negative threshold of overlap": "ONNX's threshold of overlaps is not negative",
+    "ExperimentalDetectronDetectionOutput-6-background alone": "there is no class but the background",
     "RegionYolo-1-one coord*": "coordinates share channels with the score",
     "RegionYolo-1-no coords": "coordinates share channels with the score",
     "ReorgYolo-2-channels that do not divide": "offsets are read from the whole batch",

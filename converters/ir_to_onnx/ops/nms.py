@@ -89,12 +89,8 @@ def _corners(ctx: ExportContext, boxes: Tensor, scores: Tensor, is_centre: bool)
 
 def _triplets(ctx: ExportContext, kept: Kept, scores: Tensor) -> tuple[Tensor, Tensor]:
     """Image, class and box of each kept box, class by class, and its score."""
-    places = kept.places(ctx)
-    classes = ctx.slice(ctx.shape_of(scores), 1, 2, 0)
-    group = ctx.slice(places, 0, 1, 1)
-    image, number = ctx.emit("Div", group, classes), ctx.emit("Mod", group, classes)
-    box = ctx.unsqueeze(ctx.emit("GatherND", kept.boxes, places), 1)
-    return ctx.concat(image, number, box, axis=1), ctx.emit("GatherND", kept.scores, places)
+    triplets = kept.triplets(ctx, ctx.slice(ctx.shape_of(scores), 1, 2, 0))
+    return triplets, ctx.emit("GatherND", kept.scores, kept.places(ctx))
 
 
 def _outputs(ctx: ExportContext, triplets: Tensor, values: Tensor, attributes: Any) -> tuple[Tensor, ...]:

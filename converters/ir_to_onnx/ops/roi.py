@@ -29,22 +29,31 @@ def roi_align_9(ctx: ExportContext, data: Tensor, rois: Tensor, batch_indices: T
 def _aligned(
     ctx: ExportContext, data: Tensor, rois: Tensor, batch_indices: Tensor, attributes: Any, mode: str
 ) -> Tensor:
-    has_mode, kind, wide = ctx.opset >= 16, data.element, wide_element(data)
+    kind, wide = data.element, wide_element(data)
     data, rois, indices = ctx.cast(data, wide), ctx.cast(rois, wide), as_i64(ctx, batch_indices)
     if mode == "half_pixel":
         # ONNX subtracts half a pixel after scaling; IR adds half a pixel before that as well.
         rois = ctx.emit("Add", rois, ctx.scalar(0.5, rois))
     is_half = mode != "asymmetric"
     # ONNX's maximum is that of weighted pixels, and IR's that of points.
-    if attributes.mode == "max" or (is_half and not has_mode):
+    if attributes.mode == "max" or (is_half and ctx.opset < 16):
         return ctx.cast(_pooled(ctx, data, _corner_boxes(ctx, rois, attributes, is_half), indices, attributes), kind)
     named = "half_pixel" if is_half else "output_half_pixel"
-    found = ctx.emit(
-        "RoiAlign", data, rois, indices, mode="avg", output_height=attributes.pooled_h,
-        output_width=attributes.pooled_w, sampling_ratio=attributes.sampling_ratio,
-        spatial_scale=attributes.spatial_scale, coordinate_transformation_mode=named if has_mode else None,
-    )  # fmt: skip
+    a = attributes
+    found = region_means(ctx, data, rois, indices, a.pooled, a.sampling_ratio, named, a.spatial_scale)
     return ctx.cast(found, kind)
+
+
+def region_means(
+    ctx: ExportContext, data: Tensor, rois: Tensor, images: Tensor, pooled: tuple[int, int], sampling_ratio: int,
+    mode: str, spatial_scale: float = 1.0,
+) -> Tensor:  # fmt: skip
+    """RoiAlign of means; ``mode`` is ONNX's of coordinates, and the others as the attributes of ROIAlign."""
+    return ctx.emit(
+        "RoiAlign", data, rois, images, mode="avg", output_height=pooled[0], output_width=pooled[1],
+        sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
+        coordinate_transformation_mode=mode if ctx.opset >= 16 else None,
+    )  # fmt: skip
 
 
 @composed("ROIAlignRotated")

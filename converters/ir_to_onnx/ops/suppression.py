@@ -71,6 +71,14 @@ class Kept:
         """The groups and ranks of all kept boxes, i64 (boxes, 2), group by group."""
         return ctx.transpose(ctx.emit("NonZero", self.is_box), [1, 0])
 
+    def triplets(self, ctx: ExportContext, classes: Tensor) -> Tensor:
+        """Image, class and box of all kept boxes, where groups are the classes of images; ``classes`` is their number,
+        a vector of one element."""
+        places = self.places(ctx)
+        group = ctx.slice(places, 0, 1, 1)
+        image, number = ctx.emit("Div", group, classes), ctx.emit("Mod", group, classes)
+        return ctx.concat(image, number, ctx.unsqueeze(ctx.emit("GatherND", self.boxes, places), 1), axis=1)
+
 
 def suppressed(ctx: ExportContext, scores: Tensor, overlaps: Overlaps, rule: Rule) -> Kept:
     """The boxes that overlap no box kept before by more than a threshold.
@@ -101,7 +109,7 @@ def suppressed(ctx: ExportContext, scores: Tensor, overlaps: Overlaps, rule: Rul
 
     lowest = ctx.emit("Expand", ctx.scalar(-np.inf, rule.threshold), ctx.emit("Shape", scores))
     condition = _goes_on(ctx, scores, ctx.constant(-1), rule.limit)
-    return _kept(ctx, loop(ctx, None, [scores, lowest, rule.threshold], step, condition, fixed=False)[1])
+    return _kept(ctx, scores, loop(ctx, None, [scores, lowest, rule.threshold], step, condition, fixed=False)[1])
 
 
 def softly_suppressed(ctx: ExportContext, scores: Tensor, overlaps: Overlaps, rule: SoftRule) -> Kept:
@@ -121,7 +129,7 @@ def softly_suppressed(ctx: ExportContext, scores: Tensor, overlaps: Overlaps, ru
         return [_goes_on(inner, rated, number, rule.limit), rated], kept
 
     condition = _goes_on(ctx, scores, ctx.constant(-1), rule.limit)
-    return _kept(ctx, loop(ctx, None, [scores], step, condition, fixed=False)[1])
+    return _kept(ctx, scores, loop(ctx, None, [scores], step, condition, fixed=False)[1])
 
 
 def _indices(ctx: ExportContext, scores: Tensor) -> Tensor:
@@ -146,9 +154,11 @@ def _goes_on(ctx: ExportContext, rated: Tensor, number: Tensor, limit: Tensor) -
     return ctx.emit("And", is_any, ctx.emit("Less", ctx.emit("Add", number, ctx.constant(1)), limit), shape=())
 
 
-def _kept(ctx: ExportContext, stacked: tuple[Tensor, ...]) -> Kept:
-    boxes, is_box, scores = (ctx.transpose(tensor, [1, 0]) for tensor in stacked)
-    return Kept(boxes, is_box, scores)
+def _kept(ctx: ExportContext, scores: Tensor, stacked: tuple[Tensor, ...]) -> Kept:
+    # ONNX Runtime stacks no iterations to a tensor of no groups; a 0 copies the size.
+    shape = ctx.concat(ctx.ints(0), ctx.slice(ctx.shape_of(scores), 0, 1, 0))
+    boxes, is_box, found = (ctx.transpose(ctx.emit("Reshape", tensor, shape), [1, 0]) for tensor in stacked)
+    return Kept(boxes, is_box, found)
 
 
 @dataclass(frozen=True)
@@ -188,12 +198,13 @@ class AlignedBoxes:
             shared = inner.emit("Mul", *sides)
             whole = inner.emit("Sub", inner.emit("Add", areas, area), shared)
             counts += [inner.emit("Greater", size, zero) for size in (areas, area)]
-            return _where_all(inner, [x for x in counts if x is not None], inner.emit("Div", shared, whole), zero)
+            return where_all(inner, [x for x in counts if x is not None], inner.emit("Div", shared, whole), zero)
 
         return overlaps
 
 
-def _where_all(ctx: ExportContext, conditions: list[Tensor], then: Tensor, otherwise: Tensor) -> Tensor:
+def where_all(ctx: ExportContext, conditions: list[Tensor], then: Tensor, otherwise: Tensor) -> Tensor:
+    """``then`` where all conditions hold, ``otherwise`` elsewhere."""
     whole = conditions[0]
     for condition in conditions[1:]:
         whole = ctx.emit("And", whole, condition)
