@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 
 import onnx
 from onnx.defs import OpSchema
@@ -13,7 +14,9 @@ from irexec.errors import ConversionError, OpError
 
 OLDEST_OPSET = 13
 NEWEST_OPSET = 25
-"""The newest opset of which ONNX Runtime has every operator that is written."""
+"""The newest opset of which ONNX Runtime has every operator that is written, but those of ``_OLDER``."""
+_OLDER = {"RoiAlign": 21, "Swish": 23}
+"""Operators that ONNX Runtime lacks in newer opsets, each with the opset in which a layer is written for it."""
 
 _BY_NAME = {type_name(row): row for row in ELEMENTS if row.onnx is not None}
 
@@ -25,6 +28,11 @@ def checked_opset(opset: int | None) -> int:
     if not OLDEST_OPSET <= chosen <= newest:
         raise ConversionError(f"opset {chosen} cannot be written: the opsets are {OLDEST_OPSET} to {newest}")
     return chosen
+
+
+def opset_for_runtime(operators: Iterable[str]) -> int:
+    """The newest opset in which ONNX Runtime has all of these operators, or layers are written with others."""
+    return min((_OLDER[operator] for operator in operators if operator in _OLDER), default=NEWEST_OPSET)
 
 
 @functools.lru_cache(maxsize=2048)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from converters.ir_to_onnx.export import export
 from converters.ir_to_onnx.refusals import ExportError
 from converters.ir_to_onnx.registry import translation_of
+from irexec import Builder
 from irexec.testing import Case
 from tests.to_onnx.exceptions import EXCEPT, REFUSED, is_listed
 from tests.to_onnx.sweep import cases, expected_of, exported
@@ -41,3 +44,22 @@ def _outcome(family: str, row: Case, opset: int) -> str:
         # A runtime raises errors of its own; all rows are looked at.
         return f"{error!r:.300}"
     return ""
+
+
+def test_by_default_onnx_runtime_has_every_operator() -> None:
+    """ONNX Runtime 1.32 has no Swish and no RoiAlign of opset 22."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    x, rois, images = np.array([[[[1, -2], [3, 6]]]], np.float32), np.array([[0, 0, 1, 1]], np.float32), np.array([0])
+    g = Builder()
+    data = g.parameter("f32", [1, 1, 2, 2], "x")
+    g.result(g.emit("Swish", data), "swish")
+    options = {"pooled_h": 1, "pooled_w": 1, "sampling_ratio": 1, "spatial_scale": 1.0, "mode": "avg"}
+    g.result(g.emit("ROIAlign", data, g.constant(rois), g.constant(images), **options), "means")
+    model = g.model()
+    assert export(model, 25).proto.opset_import[0].version == 25
+    proto = export(model).proto
+    assert proto.opset_import[0].version == 21
+    swish, means = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"x": x})
+    np.testing.assert_allclose(swish, x / (1 + np.exp(-x)), rtol=1e-6)
+    # The only point of the box is amid all four pixels.
+    np.testing.assert_array_equal(means, [[[[2]]]])
