@@ -62,6 +62,11 @@ class Exported:
     layers: tuple[WrittenLayer, ...]
     states: tuple[ExportedState, ...]
 
+    @property
+    def opset(self) -> int:
+        """The version of ai.onnx."""
+        return next(int(entry.version) for entry in self.proto.opset_import if not entry.domain)
+
 
 def export(model: Model, opset: int | None = None, strict: bool = False) -> Exported:
     """Write a model as ONNX.

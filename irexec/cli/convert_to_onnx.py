@@ -20,7 +20,7 @@ from irexec.errors import ConversionError, InputError
 from irexec.io.files import new_file
 from irexec.io.output_file import check_file
 from irexec.ir.dims import PartialShape
-from irexec.messages import counted
+from irexec.messages import counted, listed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +98,8 @@ def write_onnx(
     else:
         nodes = sum(len(layer.operators) for layer in exported.layers)
         render.show(f"{target}: {counted(nodes, 'node')} of opset {document['opset']}")
+        if exported.states:
+            render.show(_states(exported.states))
         if code:
             same = as_given((), verification.shapes, verification.seed)
             go_on("compare", model, str(target), f"--b-runtime={onnx_runtime()}", *same)
@@ -134,7 +136,7 @@ def _check_files(model: str, source: Model, target: Path, options: ToOnnx) -> No
 
 
 def _exported(source: Model, options: ToOnnx, strict: bool, document: dict[str, Any]) -> Any:
-    """The model as ONNX; the layers that are written and refused are put into the document.
+    """The model as ONNX; its layers, opset and states are put into the document.
 
     Raises:
         ConversionError: layers cannot be written; each has been printed on a line of its own.
@@ -149,8 +151,18 @@ def _exported(source: Model, options: ToOnnx, strict: bool, document: dict[str, 
     except ExportError as error:
         _report(options.report, {**document, "refused": error.layers})
         raise
-    document["written"] = exported.layers
+    document |= {"written": exported.layers, "opset": exported.opset, "states": exported.states}
     return exported
+
+
+def _states(states: Sequence[Any]) -> str:
+    """The inputs and outputs of a model's states, as sentences."""
+    texts = [
+        f"state {state.variable!r} is "
+        + " and ".join(f"{kind} {name!r}" for kind, name in (("input", state.input), ("output", state.output)) if name)
+        for state in states
+    ]
+    return f"{listed(texts, 3)}; an output is passed to the next run as the input"
 
 
 def _report(path: str | None, document: Mapping[str, Any]) -> None:

@@ -148,3 +148,18 @@ def test_an_ir_is_not_written_as_something_else(capsys: Capture, tmp_path: Path)
     _, err = _convert(capsys, CLASSIFIER, "-o", tmp_path / "m.tflite", code=2)
     assert "MODEL is an IR, which is written as an .onnx, or with --for as an .xml" in err
     assert not list(tmp_path.iterdir())
+
+
+def test_states_are_named(tmp_path: Path, capsys: Capture) -> None:
+    g = Builder("m")
+    x = g.parameter("f32", [2], "x")
+    state = g.emit("ReadValue", g.constant(np.zeros(2, np.float32)), variable_id="sum", variable_type="f32",
+                   variable_shape=(2,))  # fmt: skip
+    g.emit("Assign", g.emit("Add", x, state), variable_id="sum")
+    g.result(g.emit("Relu", x), "y")
+    path, report = _saved(tmp_path, g), tmp_path / "r.json"
+    out, _ = _convert(capsys, path, "-o", tmp_path / "m.onnx", "--report", report)
+    assert "state 'sum' is input 'sum' and output 'sum/next'; an output is passed to the next run" in out
+    document = json.loads(report.read_text("utf-8"))
+    assert document["states"] == [{"variable": "sum", "input": "sum", "output": "sum/next"}]
+    _check(document)
