@@ -99,6 +99,9 @@ for since in (1, 3, 4, 5, 9):
         case(NMS, since, HALVES, FALLING, MAX_BOXES, 0.6, FALLING[0, 0, 2], id="a score equal to the threshold goes"),
         # What follows, OpenVINO's plugin leaves in part unwritten.
         case(NMS, since, HALVES, FALLING, gives=_whole(*NONE[:2]), id="no maximum, no boxes"),
+        # By hand: no overlap is above 2, and every one is above -0.5.
+        case(NMS, since, HALVES, FALLING, 3, 2.0, gives=_whole(_triplets((0, 0, 0), (0, 0, 1), (0, 0, 2)), _scored((0, 0, 0.9), (0, 0, 0.8), (0, 0, 0.7))), id="threshold of overlap above 1"),
+        case(NMS, since, HALVES, FALLING, 3, -0.5, gives=_whole(_triplets((0, 0, 0)), _scored((0, 0, 0.9))), id="negative threshold of overlap"),
         case(NMS, since, HALVES, FALLING, 0, 0.5, gives=_whole(*NONE[:2]), id="maximum 0"),
         case(NMS, since, HALVES, FALLING, 3, 0.5, 2.0, gives=_whole(*NONE[:2]), id="no score is enough"),
         case(NMS, since, HALVES[:, :0], FALLING[..., :0], 3, 0.5, gives=_whole(*NONE[:2]), id="no boxes"),

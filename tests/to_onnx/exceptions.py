@@ -84,7 +84,6 @@ EXCEPT: dict[str, str] = {
 
 REFUSED: dict[str, str] = {
     "PriorBox-*-no sizes": "there are no boxes",
-    "ExperimentalDetectronDetectionOutput-6-background alone": "there is no class but the background",
     "RegionYolo-1-one coord*": "coordinates share channels with the score",
     "RegionYolo-1-no coords": "coordinates share channels with the score",
     "ReorgYolo-2-channels that do not divide": "offsets are read from the whole batch",

@@ -26,7 +26,6 @@ from converters.ir_to_onnx.ops.roi_sampling import wide_element
 from converters.ir_to_onnx.registry import composed
 from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import I32, I64
-from irexec.errors import check
 from irexec.reference.proposals import MAX_LOG_SCALE, as_f32
 
 _ALL = int(np.iinfo(np.int64).max)
@@ -104,7 +103,11 @@ def detection_output(
 ) -> tuple[Tensor, ...]:
     """Decoded boxes, a Loop that keeps one box of each class in each iteration, and TopK of all classes."""
     kind, wide, classes = rois.element, wide_element(rois), attributes.num_classes
-    check(classes > 1, "there are no classes but the background")
+    if classes < 2:
+        # There is no class but the background.
+        count = attributes.max_detections_per_image
+        made = (ctx.constant(np.zeros((count, 4)), kind), ctx.constant(np.zeros(count), I32))
+        return *made, ctx.constant(np.zeros(count), kind)
     boxes, points = _of_classes(ctx, ctx.cast(rois, wide), ctx.cast(deltas, wide), ctx.cast(scores, wide), attributes)
     threshold = ctx.scalar(as_f32(attributes.score_threshold), points)
     rated = ctx.where(ctx.emit("Greater", points, threshold), points, ctx.scalar(-np.inf, points))

@@ -36,6 +36,7 @@ def non_max_suppression(
         rated = _candidates(ctx, scores, score)
         triplets, values = _triplets(ctx, softly_suppressed(ctx, rated, aligned.overlaps(ctx), rule), scores)
         return _outputs(ctx, triplets, values, attributes)
+    iou, limit = _in_range(ctx, iou, limit)
     triplets = ctx.emit("NonMaxSuppression", boxes, scores, limit, iou, score,
                         center_point_box=int(attributes.box_encoding == "center"))  # fmt: skip
     if not attributes.sort_result_descending and len(ctx.node.outputs) == 1:
@@ -61,6 +62,15 @@ def nms_rotated(
 def _threshold(ctx: ExportContext, value: Tensor | None) -> Tensor:
     """A vector of one f32; 0 where it is absent."""
     return ctx.constant([0.0], F32) if value is None else ctx.reshape(ctx.cast(value, F32), [1])
+
+
+def _in_range(ctx: ExportContext, iou: Tensor, limit: Tensor) -> tuple[Tensor, Tensor]:
+    """The threshold of overlaps from 0 to 1, and the limit: a class has one box where the threshold is negative."""
+    if iou.value is not None and 0 <= iou.value.ravel()[0] <= 1:
+        return iou, limit
+    zero, one = ctx.constant(0.0, F32), ctx.constant(1.0, F32)
+    single = ctx.emit("Min", limit, ctx.ints(1))
+    return ctx.emit("Clip", iou, zero, one), ctx.where(ctx.emit("Less", iou, zero), single, limit)
 
 
 def _candidates(ctx: ExportContext, scores: Tensor, minimum: Tensor) -> Tensor:
