@@ -90,9 +90,8 @@ inexpressible("StringTensorPack", "StringTensorUnpack", reason=_BYTES, since=15)
 inexpressible("StringTensorPack", "StringTensorUnpack", reason=_BYTES, since="extension")
 inexpressible(
     "BPETokenizer", "ByteFallback", "BytesToChars", "CaseFold", "CharsMapNormalization", "CharsToBytes",
-    "CombineSegments", "EqualStr", "FuzeRagged", "NormalizeUnicode", "RaggedTensorPack", "RaggedToDense",
-    "RaggedToRagged", "RaggedToSparse", "RegexNormalization", "RegexSplit", "SentencepieceDetokenizer",
+    "EqualStr", "NormalizeUnicode", "RegexNormalization", "RegexSplit", "SentencepieceDetokenizer",
     "SentencepieceStreamDetokenizer", "SentencepieceTokenizer", "SpecialTokensSplit", "StringToHashBucket",
-    "TrieTokenizer", "Truncate", "UTF8Validate", "UnigramTokenizer", "VocabDecoder", "VocabEncoder",
-    "WordpieceTokenizer", reason=_TOKENS, since="extension",
+    "TrieTokenizer", "UTF8Validate", "UnigramTokenizer", "VocabDecoder", "VocabEncoder", "WordpieceTokenizer",
+    reason=_TOKENS, since="extension",
 )  # fmt: skip
