@@ -140,6 +140,17 @@ ROWS += [
     case("Slice", 8, [1.0, 2.0, 3.0], [-5], [-100], [-1], id="backwards from before the start"),
     case("Slice", 8, [1.0, 2.0, 3.0], [-6], [-4], [-2], id="backwards, both before the start"),
     case("Slice", 8, [1.0, 2.0, 3.0], [9], [-2147483648], [-2], id="backwards from beyond the end"),
+    # By hand: both bounds are beyond the last element, and a slice backwards does not contain its stop.
+    case(
+        "Slice",
+        8,
+        [1.0, 2.0, 3.0],
+        [9],
+        [2147483647],
+        [-1],
+        gives=np.zeros(0, np.float32),
+        id="backwards from the end to the end",
+    ),
     case(
         "Slice",
         8,

@@ -34,7 +34,6 @@ EXCEPT: dict[str, str] = {
     "AdaptiveAvgPool-8-2-D, with NaN and infinities": "a product with a matrix of means spreads NaN",
     "Unique-10-middle axis, sorted false": "the reference evaluator fails",
     "GroupConvolutionBackpropData-1-two groups, in bf16": "the reference evaluator fails",
-    "NonZero-3-scalar of 0": "ONNX counts a scalar as a vector of one element",
     "ConvolutionBackpropData-1-empty axis": EMPTY,
     "ConvolutionBackpropData-1-output_shape of 0": EMPTY,
     "GroupNormalization-12-two groups, with nothing along axis 0": EMPTY,

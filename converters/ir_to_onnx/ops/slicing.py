@@ -28,7 +28,19 @@ def slice_(
         count = bounds[0].shape[0]
         assert isinstance(count, int)
         order = ctx.ints(*range(count))
-    return ctx.emit("Slice", data, bounds[0], bounds[1], order, bounds[2])
+    return ctx.emit("Slice", data, bounds[0], _stop(ctx, bounds[1], bounds[2]), order, bounds[2])
+
+
+def _stop(ctx: ExportContext, stops: Tensor, steps: Tensor) -> Tensor:
+    """The stops of slices; ONNX Runtime takes INT32_MAX and INT64_MAX as the end of the slice for any step, and for a
+    negative one they are beyond its start."""
+    if steps.value is not None and (steps.value > 0).all():
+        return stops
+    largest = np.iinfo(np.int32).max - 1
+    if stops.value is None or steps.value is None:
+        clipped = ctx.emit("Min", stops, ctx.constant(largest))
+        return ctx.where(ctx.emit("Less", steps, ctx.constant(0)), clipped, stops)
+    return ctx.ints(*np.where(steps.value < 0, np.minimum(stops.value, largest), stops.value).tolist())
 
 
 def _has(mask: Sequence[int], i: int) -> bool:
@@ -99,8 +111,9 @@ def _entry(
         return first, _after(ctx, first), ctx.ints(1)
     # The specification of Slice: INT_MAX is the end of the axis, and INT_MIN, for negative steps, its beginning.
     first = ctx.ints(_LAST if backwards else 0) if _has(begin_mask, i) else _element(ctx, begin, i)
-    last = ctx.ints(_FIRST if backwards else _LAST) if _has(end_mask, i) else _element(ctx, end, i)
-    return first, last, step
+    if _has(end_mask, i):
+        return first, ctx.ints(_FIRST if backwards else _LAST), step
+    return first, _stop(ctx, _element(ctx, end, i), step), step
 
 
 def _after(ctx: ExportContext, first: Tensor) -> Tensor:

@@ -30,8 +30,12 @@ def topk(ctx: ExportContext, data: Tensor, k: Tensor, *, attributes: Any) -> tup
 
 @exact("NonZero")
 def non_zero(ctx: ExportContext, data: Tensor, *, output_type: str) -> Tensor:
-    """NonZero; of a scalar that of a vector of it."""
-    return ctx.emit("NonZero", ctx.reshape(data, [1]) if data.rank == 0 else data)
+    """NonZero; of a scalar that of a vector of it, without a row if it is 0."""
+    if data.rank == 0:
+        found = ctx.emit("NonZero", ctx.reshape(data, [1]))
+        count = ctx.slice(ctx.emit("Shape", found), 1, 2, 0)
+        return ctx.emit("Slice", found, ctx.ints(0), count, ctx.ints(0))
+    return ctx.emit("NonZero", data)
 
 
 @exact("CumSum")
