@@ -14,7 +14,7 @@ from irexec.errors import ConversionError, OpError
 
 OLDEST_OPSET = 13
 NEWEST_OPSET = 25
-"""The newest opset of which ONNX Runtime has every operator that is written, but those of ``_OLDER``."""
+"""The newest opset of ONNX Runtime, which has its operators except those in ``_OLDER``."""
 _OLDER = {"RoiAlign": 21, "Swish": 23}
 """Operators that ONNX Runtime lacks in newer opsets, each with the opset in which a layer is written for it."""
 
