@@ -24,7 +24,8 @@ from tests.support.cases import families
 from tests.support.exported import run_onnx
 from tests.support.goldens import recorded
 
-FORMS = ((None, shape), (1, shape), (1, rank))
+FORMS = ((1, rank), (None, shape), (1, shape))
+"""The first input that is a constant, and what is known of the others; most is known in the last."""
 
 
 def cases(names: list[str]) -> Iterator[tuple[str, Case]]:
@@ -44,7 +45,7 @@ def exported(row: Case, expected: tuple[np.ndarray, ...], opset: int | None = No
     """Export a row in every form and compare; counts of the outcomes.
 
     Raises:
-        ExportError: no form is expressible.
+        ExportError: no form is expressible; the reason is that of the last.
     """
     counts: Counter[str] = Counter()
     refused: ExportError | None = None
