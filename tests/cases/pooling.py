@@ -165,6 +165,15 @@ ROWS += [
     case("AdaptiveAvgPool", 8, random("f32", 2, 3, 7), [3], id="1-D"),
     case("AdaptiveAvgPool", 8, random("f32", 1, 2, 4, 5, 6), [2, 3, 4], id="3-D"),
     case("AdaptiveAvgPool", 8, X, [1, 1], id="global"),
+    # By hand: 25 / 6 and 15 / 6, which is half way between two integers; the even one is taken.
+    case(
+        "AdaptiveAvgPool",
+        8,
+        typed("u8", [[[[7, 0, 7, 0], [7, 8, 1, 0], [2, 1, 6, 1]]]]),
+        [1, 2],
+        gives=np.array([[[[4, 2]]]], np.uint8),
+        id="half of u8",
+    ),
     facts_case("AdaptiveAvgPool", 8, "f32[?,2,?,7]", [3, 2], id="dynamic"),
     facts_case("AdaptiveAvgPool", 8, "f32[1,2,6,7]", "i64[2]", id="sizes unknown"),
     refuses(

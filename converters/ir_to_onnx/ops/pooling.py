@@ -148,9 +148,16 @@ def adaptive_avg_pool(ctx: ExportContext, data: Tensor, output_shape: Tensor) ->
     else:
         sizes = known_sizes(data.shape, 2)
         check(sizes is not None, "the sizes of the data are not known")
-        result = x
+        result, counts = x, np.ones(1)
         for axis, (size, out) in enumerate(zip(sizes or (), outs, strict=True)):
-            result = _along(ctx, result, ctx.constant(_means(size, out), x.element), axis + 2, len(outs) + 2)
+            weights = _windows(size, out)
+            counts = np.multiply.outer(counts, weights.sum(1))
+            if kind.is_float:
+                weights /= weights.sum(1, keepdims=True)
+            result = _along(ctx, result, ctx.constant(weights, x.element), axis + 2, len(outs) + 2)
+        if not kind.is_float:
+            # Sums of integers are exact, so that a mean between two of them is rounded as such.
+            result = ctx.emit("Div", result, ctx.constant(counts, x.element))
     return result if kind.is_float else rounded_cast(ctx, ctx.emit("Round", result), kind)
 
 
@@ -159,11 +166,11 @@ def _parts(size: int, out: int) -> list[tuple[int, int]]:
     return [(i * size // out, -(-(i + 1) * size // out)) for i in range(out)]
 
 
-def _means(size: int, out: int) -> np.ndarray:
-    """The matrix [out, size] of the means of each window."""
+def _windows(size: int, out: int) -> np.ndarray:
+    """The matrix [out, size] that is 1 in each window."""
     matrix = np.zeros((out, size))
     for row, (start, stop) in zip(matrix, _parts(size, out), strict=True):
-        row[start:stop] = 1 / (stop - start)
+        row[start:stop] = 1
     return matrix
 
 
