@@ -71,7 +71,7 @@ def _sampled(
 ) -> np.ndarray:
     """The values (P, C) at points (P, 2), whose images begin at ``starts`` among the rows."""
     down, across = (
-        _taps(_position(points[:, 1 - axis], size, params.align_corners), size, params)
+        _taps(position_of(points[:, 1 - axis], size, params.align_corners), size, params)
         for axis, size in enumerate(sizes)
     )
     parts = []
@@ -95,7 +95,7 @@ def _sum(parts: list[np.ndarray]) -> np.ndarray:
     return total
 
 
-def _position(points: np.ndarray, size: int, align_corners: bool) -> np.ndarray:
+def position_of(points: np.ndarray, size: int, align_corners: bool) -> np.ndarray:
     """-1 to 1 as a position among the pixels."""
     scalar = points.dtype.type
     if align_corners:
@@ -105,11 +105,13 @@ def _position(points: np.ndarray, size: int, align_corners: bool) -> np.ndarray:
 
 def _taps(position: np.ndarray, size: int, params: SampleParams) -> PointTaps:
     if params.mode == "nearest":
-        return [(*_pixel(np.rint(position), size, params), None)]
+        return [(*pixel_of(np.rint(position), size, params), None)]
     floor = np.floor(position)
     part = position - floor
     weights = [1 - part, part] if params.mode == "bilinear" else _cubic(part)
-    return [(*_pixel(floor + step, size, params), weight) for step, weight in enumerate(weights, 1 - len(weights) // 2)]
+    return [
+        (*pixel_of(floor + step, size, params), weight) for step, weight in enumerate(weights, 1 - len(weights) // 2)
+    ]
 
 
 def _cubic(r: np.ndarray) -> list[np.ndarray]:
@@ -120,7 +122,7 @@ def _cubic(r: np.ndarray) -> list[np.ndarray]:
     return [first, second, third, last]
 
 
-def _pixel(whole: np.ndarray, size: int, params: SampleParams) -> tuple[np.ndarray, np.ndarray]:
+def pixel_of(whole: np.ndarray, size: int, params: SampleParams) -> tuple[np.ndarray, np.ndarray]:
     """The pixel of an integral position, and whether it counts. NaN and infinity under reflection give the first."""
     last = whole.dtype.type(size - 1)
     inside = np.ones(whole.shape, np.bool_)

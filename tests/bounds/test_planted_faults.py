@@ -12,8 +12,13 @@ _FAMILIES = {
     "normalization": ("MVN", "GroupNormalization", "NormalizeL2", "GRN", "LRN"),
     "attention": ("ScaledDotProductAttention", "Softmax", "LogSoftmax"),
     "recurrence": ("LSTMCell", "GRUCell", "RNNCell", "LSTMSequence", "GRUSequence", "RNNSequence"),
+    "quantization": ("FakeQuantize", "FakeConvert"),
+    "resampling": ("Interpolate", "GridSample"),
+    "transforms": ("DFT", "IDFT", "RDFT", "IRDFT", "STFT", "ISTFT"),
+    "gathering": ("Einsum", "EmbeddingBagOffsetsSum", "EmbeddingSegmentsSum", "EmbeddingBagPacked", "SegmentMax",
+                  "ScatterUpdate", "ScatterElementsUpdate", "ScatterNDUpdate"),
     "functions": ("Swish", "Power", "Tan", "Cosh", "ErfInv", "Mod", "FloorMod", "Round", "ReduceL2", "ReduceProd"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("family", _FAMILIES)

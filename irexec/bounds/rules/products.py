@@ -30,7 +30,7 @@ _WINOGRAD = 16.0
 """Growth of the error by the transforms of F(6x6), beside that of the sum over channels."""
 
 
-@rule("MatMul", *_CONVOLUTIONS)
+@rule("MatMul", "GroupedMatMul", *_CONVOLUTIONS)
 def product(layer: Layer, x: Interval, w: Interval, *rest: Interval | None) -> Bound:
     """A sum of products of two tensors."""
     others = [None if one is None else one.exact for one in rest]
