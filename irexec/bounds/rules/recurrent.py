@@ -6,6 +6,7 @@ The products of a gate and its bias are one sum in any order; states are rounded
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -96,9 +97,18 @@ def _gru(of: Algebra, r: Interval, b: Interval, attributes: CellAttributes) -> S
         new = g_act(_clipped(inner, clip))
         mixed = of.add(of.multiply(_one_minus(of, z), new), of.multiply(z, hidden))
         # new + z * (hidden - new) has roundings relative to both terms.
-        return (of.widened(mixed, 2 * of.arithmetic.unit * (new.magnitude + hidden.magnitude)),)
+        reach = 2 * of.arithmetic.unit * (new.magnitude + hidden.magnitude)
+        return (_between(of.widened(mixed, reach), z, new, hidden, 4 * reach),)
 
     return step
+
+
+def _between(mixed: Interval, z: Interval, a: Interval, b: Interval, reach: np.ndarray) -> Interval:
+    """A mixture of a and b, which lies between them where the share z of b is between 0 and 1."""
+    is_share = (z.low >= 0) & (z.high <= 1)
+    low = np.where(is_share, np.minimum(a.low, b.low) - reach, -np.inf)
+    high = np.where(is_share, np.maximum(a.high, b.high) + reach, np.inf)
+    return settled(mixed.exact, np.maximum(mixed.low, low), np.minimum(mixed.high, high))
 
 
 def _rnn(of: Algebra, r: Interval, b: Interval, attributes: CellAttributes) -> Step:
@@ -138,36 +148,71 @@ def _no_bias(layer: Layer, r: Interval) -> Interval:
 @rule("RNNSequence", "GRUSequence", "LSTMSequence")
 def sequence(layer: Layer, x: Interval, *inputs: Interval) -> tuple[Bound, ...]:
     """Each direction step by step, with the bound of the state of the step before; sequences of unequal length keep
-    their last state, and have zeros after it."""
+    their last state, and have zeros after it.
+
+    The bounds of a long sequence are wide, since each step adds its own to that of the step before. What an array holds
+    as the first output is therefore judged step by step, from the hidden states that it holds itself: each may differ
+    by two roundings from the state that the runtime went on with.
+    """
     count = 2 if layer.definition.type == "LSTMSequence" else 1
     states, (lengths, w, r, b) = inputs[:count], inputs[count:]
     limits = np.minimum(lengths.exact.astype(np.int64), x.exact.shape[1])
-    outputs, finals = [], []
-    for d, is_reverse in enumerate(layer.attributes["attributes"].reversed_directions):
-        step = _step_of(layer, *(one.moved(lambda array, d=d: array[d]) for one in (r, b)))  # type: ignore[misc]
-        gates = _product(layer.algebra, x, w.moved(lambda array, d=d: array[d]))  # type: ignore[misc]
-        start = tuple(one.moved(lambda array, d=d: array[:, d]) for one in states)  # type: ignore[misc]
-        y, final = _over_time(gates, step, start, limits, is_reverse)
-        outputs.append(y)
-        finals.append(final)
-    return _stacked(outputs), *(_stacked([final[k] for final in finals]) for k in range(count))
+    ways = [
+        _Direction(
+            layer.algebra,
+            _product(layer.algebra, x, _at(w, d)),
+            _step_of(layer, _at(r, d), _at(b, d)),
+            tuple(one.moved(lambda array, d=d: array[:, d]) for one in states),  # type: ignore[misc]
+            limits,
+            is_reverse,
+        )
+        for d, is_reverse in enumerate(layer.attributes["attributes"].reversed_directions)
+    ]
+    found = [way.run() for way in ways]
+
+    def admits(actual: np.ndarray) -> np.ndarray:
+        parts = [way.run(floats(actual[:, d]))[0].outside(actual[:, d]) for d, way in enumerate(ways)]
+        return ~np.stack(parts, 1)
+
+    y = _stacked([one for one, _ in found])
+    finals = [_stacked([final[k] for _, final in found]) for k in range(count)]
+    return Interval(y.exact, y.low, y.high, y.codes, admits), *finals
 
 
-def _over_time(
-    gates: Interval, step: Step, state: State, limits: np.ndarray, is_reverse: bool
-) -> tuple[Interval, State]:
-    """The hidden states [B, T, S] of one direction and the last states."""
-    batch, steps = gates.exact.shape[:2]
-    rows, size = np.arange(batch), state[0].exact.shape[-1]
-    ends = [np.zeros((batch, steps, size)) for _ in range(3)]
-    for t in range(steps):
-        running = t < limits
-        index = np.where(running, limits - 1 - t, 0) if is_reverse else np.full(batch, t)
-        new = step(gates.moved(lambda array, index=index: array[rows, index]), state)  # type: ignore[misc]
-        state = tuple(_chosen(running, after, before) for after, before in zip(new, state, strict=True))
-        for array, end in zip(ends, (state[0].exact, state[0].low, state[0].high), strict=True):
-            array[rows[running], index[running]] = end[running]
-    return settled(ends[0], ends[1], ends[2]), state
+def _at(x: Interval, index: int) -> Interval:
+    return x.moved(lambda array: array[index])
+
+
+@dataclass(frozen=True)
+class _Direction:
+    """One direction of a sequence: gates of the inputs [B, T, G * S], the step, the first states, and the lengths."""
+
+    of: Algebra
+    gates: Interval
+    step: Step
+    start: State
+    limits: np.ndarray
+    is_reverse: bool
+
+    def run(self, observed: np.ndarray | None = None) -> tuple[Interval, State]:
+        """The hidden states [B, T, S] and the last states.
+
+        Args:
+            observed: hidden states from which each next step goes on; by default from the bounds of the step before.
+        """
+        batch, steps = self.gates.exact.shape[:2]
+        rows, state = np.arange(batch), self.start
+        ends = [np.zeros((batch, steps, state[0].exact.shape[-1])) for _ in range(3)]
+        for t in range(steps):
+            running = t < self.limits
+            index = np.where(running, self.limits - 1 - t, 0) if self.is_reverse else np.full(batch, t)
+            new = self.step(self.gates.moved(lambda array, index=index: array[rows, index]), state)  # type: ignore[misc]
+            for array, end in zip(ends, (new[0].exact, new[0].low, new[0].high), strict=True):
+                array[rows[running], index[running]] = end[running]
+            if observed is not None:
+                new = (self.of.rounded(Interval.certain(observed[rows, index]), 2.0), *new[1:])
+            state = tuple(_chosen(running, after, before) for after, before in zip(new, state, strict=True))
+        return settled(ends[0], ends[1], ends[2]), state
 
 
 def _chosen(mask: np.ndarray, a: Interval, b: Interval) -> Interval:
