@@ -109,6 +109,8 @@ def operation_bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[B
     """
     layer = replace(layer, arithmetic=_coarser(layer))
     count = len(layer.outputs)
+    if layer.definition.type == "Assign" and inputs[0] is not None:
+        return (inputs[0],)
     if (
         layer.definition.stateful
         or (not layer.definition.deterministic and rule_of(layer.definition.type) is None)

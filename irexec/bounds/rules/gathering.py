@@ -89,15 +89,15 @@ def segment_max(layer: Layer, x: Interval, *inputs: Interval | None) -> Bound:
     return found.open_where(is_lowest | np.isnan(floats(x.exact)).any())
 
 
-@rule("ScatterUpdate", "ScatterElementsUpdate", "ScatterNDUpdate")
+@rule("ScatterUpdate", "ScatterElementsUpdate", "ScatterNDUpdate", integers=True)
 def scattered(layer: Layer, x: Interval, indices: Interval, updates: Interval, *axis: Interval) -> Bound:
     """Sums, products and means of the updates of an element in any order; the others are not rounded.
 
     Of several updates of one element without a reduction any one may remain.
     """
-    if x.exact.dtype.kind != "f":
-        return Unbounded("updates of integers that are not known")
     others = [one.exact for one in axis]
+    if x.exact.dtype.kind != "f":
+        return _scattered_integers(layer, x, indices, updates, others)
 
     def run(data: np.ndarray, values: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
@@ -119,6 +119,26 @@ def scattered(layer: Layer, x: Interval, indices: Interval, updates: Interval, *
     # What no update reaches is not rounded.
     ends = (np.where(counts == 0, floats(x.low), found.low), np.where(counts == 0, floats(x.high), found.high))
     return settled(exact, *ends).open_where(~np.isfinite(exact))
+
+
+def _scattered_integers(
+    layer: Layer, x: Interval, indices: Interval, updates: Interval, axis: Sequence[np.ndarray]
+) -> Bound:
+    """The results themselves: without sums, or where each element has one update at most."""
+    if not (x.is_certain and updates.is_certain):
+        return Unbounded("updates of integers that are not known")
+    reduction = layer.attributes.get("reduction", "none")
+    counts = _counts(layer, x.exact.shape, indices.exact, updates.exact.shape, axis)
+    if reduction == "none" and (counts > 1).any():
+        return Unbounded("several updates of one integer")
+    if reduction == "mean":
+        return Unbounded("means of integers are rounded as the runtime likes")
+    exact = layer.run(x.exact, indices.exact, updates.exact, *axis)[0]
+    if reduction in ("sum", "sub", "prod") and exact.dtype.kind in "iu":
+        sums = layer.run(floats(x.exact), indices.exact, floats(updates.exact), *axis)[0]
+        if not (np.array_equal(sums, exact) and np.abs(sums).max(initial=0) < 2**31):
+            return Unbounded("integers that do not fit their type, or 32 bits")
+    return Interval.certain(exact)
 
 
 def _counts(

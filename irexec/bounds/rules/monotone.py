@@ -26,14 +26,9 @@ def moved(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]:
     return _at_ends(layer, inputs)
 
 
-@rule("Maximum", "Minimum", "Relu", "Clamp", "ReduceMax", "ReduceMin", "Floor", "Ceiling", "Round", "Sign", "PRelu")
+@rule("Maximum", "Minimum", "Relu", "Clamp", "ReduceMax", "ReduceMin", "Floor", "Ceiling", "Round", "Sign")
 def ordered(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]:
     """A result never decreases where an input grows; of NaN implementations make what they like."""
-    if layer.definition.type == "PRelu":
-        slope = inputs[1]
-        if slope is None or not slope.is_certain:
-            return (Unbounded("the slope of PRelu is not known"),)
-        return tuple(layer.algebra.rounded(one) for one in _by_slope(layer, inputs) if isinstance(one, Interval))
     found = _at_ends(layer, inputs)
     if layer.definition.type == "Clamp" and isinstance(found[0], Interval) and inputs[0] is not None:
         found = (_with_limits(layer, inputs[0], found[0]),)
@@ -67,15 +62,22 @@ def _lenient(layer: Layer, inputs: tuple[Interval | None, ...], found: Bound) ->
     return found.open_where(mark)
 
 
-def _by_slope(layer: Layer, inputs: tuple[Interval | None, ...]) -> tuple[Bound, ...]:
-    x, slope = inputs[0], inputs[1]
-    assert x is not None and slope is not None
-    ends = [layer.run(floats(end), floats(slope.exact))[0] for end in (x.exact, x.low, x.high)]
-    low, high = np.minimum(ends[1], ends[2]), np.maximum(ends[1], ends[2])
-    # A negative slope gives an interval around zero its extreme at zero.
+@rule("PRelu")
+def prelu(layer: Layer, x: Interval, slope: Interval) -> Bound:
+    """x, or x times the slope where x is negative, rounded once: for each sign monotone in both operands."""
+    if not (layer.element is not None and layer.element.is_float):
+        return Unbounded("products of integers that are not known")
+
+    def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return layer.run(floats(a), floats(b))[0]
+
+    exact = run(x.exact, slope.exact)
+    ends = [run(a, b) for a in (x.low, x.high) for b in (slope.low, slope.high)]
+    low, high = np.stack(ends).min(0), np.stack(ends).max(0)
+    # An interval around zero may have its extreme at zero.
     around = (floats(x.low) < 0) & (floats(x.high) > 0)
     low, high = np.where(around, np.minimum(low, 0), low), np.where(around, np.maximum(high, 0), high)
-    return (settled(ends[0], low, high),)
+    return layer.algebra.rounded(settled(exact, low, high))
 
 
 def _at_ends(layer: Layer, inputs: tuple[Interval | None, ...]) -> tuple[Bound, ...]:

@@ -1,4 +1,4 @@
-"""Normalization by statistics of the data: mean and variance, lengths, neighbours.
+"""Normalization by given statistics, or by those of the data: mean and variance, lengths, neighbours.
 
 Epsilon is read as a tensor of the arithmetic: in f16 one below the smallest normal number may be 0.
 """
@@ -16,6 +16,24 @@ from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.functions import relative
 from irexec.reference.windows import pad, windows
 from irexec.schema.shape_rules import normalize_axes
+
+
+@rule("BatchNormInference")
+def batch_norm(layer: Layer, *inputs: Interval) -> Bound:
+    """gamma * (data - mean) / sqrt(variance + epsilon) + beta, also computed as data * scale + shift.
+
+    Every implementation has at most eight roundings, each of which is relative to one of the three terms of the sum.
+    """
+    of, data = layer.algebra, 2 if layer.definition.since == 1 else 0
+    x, shape = inputs[data], (1, -1, *(1,) * (inputs[data].exact.ndim - 2))
+    gamma, beta, mean, variance = (
+        one.moved(lambda array: array.reshape(shape)) for i, one in enumerate(inputs) if i != data
+    )
+    scale = of.divide(gamma, root(of, of.add(variance, constant(of, layer.attributes["epsilon"]))), 4.0)
+    found = of.add(of.multiply(of.subtract(x, mean), scale), beta)
+    with np.errstate(all="ignore"):
+        terms = scale.magnitude * (x.magnitude + mean.magnitude) + beta.magnitude
+        return of.widened(found, np.where(np.isnan(terms), np.inf, 8 * layer.arithmetic.unit * terms))
 
 
 @rule("MVN")

@@ -14,10 +14,15 @@ from irexec.bounds.rules.functions import by_exp, gated
 @rule("Swish")
 def swish(layer: Layer, x: Interval, beta: Interval | None = None) -> Bound:
     """x times the sigmoid of beta x; the slope is that for beta 1, since swish(x, beta) is swish(beta x, 1) / beta."""
-    if beta is not None and not beta.is_certain:
-        return Unbounded("beta of Swish is not certain")
     others = [] if beta is None else [floats(beta.exact)]
-    return layer.algebra.smooth(lambda array: layer.run(floats(array), *others)[0], 1.2, x, gated)
+    found = layer.algebra.smooth(lambda array: layer.run(floats(array), *others)[0], 1.2, x, gated)
+    if beta is None or beta.is_certain:
+        return found
+    with np.errstate(all="ignore"):
+        # The slope in beta is x^2 times that of the sigmoid, which is at most 1 / 4 and at most exp(-|beta x|).
+        least = np.minimum(np.abs(floats(beta.low)), np.abs(floats(beta.high))).reshape(-1)[0]
+        reach = x.magnitude**2 * np.minimum(0.25, np.exp(-least * (np.abs(floats(x.exact)) - x.radius)))
+        return layer.algebra.widened(found, reach * float(beta.radius.reshape(-1)[0]))
 
 
 @rule("Power")

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from irexec.bounds.algebra import Algebra, floats, settled
-from irexec.bounds.interval import Bound, Interval, Unbounded
+from irexec.bounds.algebra import Algebra, floats, integers_near, settled
+from irexec.bounds.interval import Bound, Interval
 from irexec.bounds.registry import Layer, rule
 from irexec.ir.integers import integers
 from irexec.reference import resize
@@ -53,9 +53,9 @@ class _Axis:
         return found, error * (np.abs(found) + 1 + 0.5 / self.scale)
 
 
-@rule("Interpolate")
+@rule("Interpolate", integers=True)
 def interpolate(layer: Layer, x: Interval, *given: Interval | None) -> Bound:
-    """See the docstring of the module; integers are rounded after the sum in ways that differ, and have no bound."""
+    """See the docstring of the module; integers may be rounded in any direction after the sum."""
     attributes = layer.attributes["attributes"]
     if layer.definition.since == 1:
         axes_given: Interval | None = None
@@ -69,14 +69,18 @@ def interpolate(layer: Layer, x: Interval, *given: Interval | None) -> Bound:
     padded = x.moved(attributes.padded)
     if 0 in padded.exact.shape:
         return Interval.certain(layer.run(x.exact, *others)[0])
-    if x.exact.dtype.kind != "f" and params.mode != "nearest":
-        return Unbounded("interpolated integers are rounded as the runtime likes")
+    is_float = x.exact.dtype.kind == "f"
     with np.errstate(all="ignore"):
-        exact = layer.run(x.exact if x.exact.dtype.kind != "f" else floats(x.exact), *others)[0]
+        exact = layer.run(floats(x.exact) if is_float else x.exact, *others)[0]
     table = _axes(layer, padded, axes, exact.shape, given)
     if params.mode == "nearest":
         return _nearest(padded, exact, params, table)
-    return _weighted(layer.algebra, padded, floats(exact), params, table)
+    if is_float:
+        return _weighted(layer.algebra, padded, exact, params, table)
+    found = _weighted(layer.algebra, padded, floats(layer.run(floats(x.exact), *others)[0]), params, table)
+    # Pillow rounds after each axis, whose weights add up to 2 at most.
+    doubt = 2.0 * len(table) if params.is_pillow else 0.0
+    return integers_near(layer.algebra.widened(found, doubt), exact)
 
 
 def _axes(

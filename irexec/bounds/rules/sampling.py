@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from irexec.bounds.algebra import Algebra, floats, settled
+from irexec.bounds.algebra import Algebra, floats, integers_near, settled
 from irexec.bounds.interval import Bound, Interval, Unbounded
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.resampling import cubic_slope
@@ -26,25 +26,24 @@ Gather = Callable[[np.ndarray], np.ndarray]
 
 @rule("GridSample")
 def grid_sample(layer: Layer, x: Interval, grid: Interval) -> Bound:
-    """See the docstring of the module; sampled integers are truncated, and have no bound unless the mode is nearest."""
+    """See the docstring of the module; sampled integers may be rounded in any direction."""
     attributes = layer.attributes["attributes"]
     params = SampleParams(attributes.mode, attributes.padding_mode, attributes.align_corners)
     if 0 in x.exact.shape or 0 in grid.exact.shape:
         return Unbounded("nothing is sampled")
-    is_float = x.exact.dtype.kind == "f"
-    if not is_float and params.mode != "nearest":
-        return Unbounded("sampled integers are rounded as the runtime likes")
     points = [_positions(grid, 1 - axis, size, params) for axis, size in enumerate(x.exact.shape[2:])]
+    is_kept = params.mode == "nearest" and x.exact.dtype.kind != "f"
     with np.errstate(all="ignore"):
-        exact = layer.run(floats(x.exact) if is_float else x.exact, floats(grid.exact))[0]
-        found = _nearest(x, exact, points, params) if params.mode == "nearest" else _weighted(
-            layer.algebra, x, exact, points, params
-        )  # fmt: skip
+        exact = layer.run(x.exact if is_kept else floats(x.exact), floats(grid.exact))[0]
+        if params.mode == "nearest":
+            found = _nearest(x, exact, points, params)
+        else:
+            found = _weighted(layer.algebra, x, exact, points, params)
+    if x.exact.dtype.kind != "f" and not is_kept:
+        found = integers_near(found, layer.run(x.exact, floats(grid.exact))[0])
     # A position that may be off by half a pixel has pixels out of reach.
     is_open = np.logical_or(*(~(np.isfinite(position) & (error < 0.25)) for position, error in points))
-    if not is_float:
-        return Unbounded("a position of integers is not known") if is_open.any() else found
-    return found.open_where(np.broadcast_to(is_open[:, None], exact.shape) | ~np.isfinite(exact))
+    return found.open_where(np.broadcast_to(is_open[:, None], exact.shape) | ~np.isfinite(floats(exact)))
 
 
 def _positions(grid: Interval, coordinate: int, size: int, params: SampleParams) -> tuple[np.ndarray, np.ndarray]:

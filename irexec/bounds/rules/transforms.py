@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from irexec.bounds.algebra import Algebra, floats, settled
-from irexec.bounds.interval import Bound, Interval, Unbounded
+from irexec.bounds.interval import Bound, Interval
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.normalization import positive, squares
 from irexec.ir.integers import integer, integers
@@ -93,8 +93,6 @@ def istft(
     Where that sum is small, or 0, there is no bound: implementations differ in what they divide by then.
     """
     of, count, stride = layer.algebra, integer(size.exact, "frame_size"), integer(step.exact, "frame_step")
-    if not window.is_certain:
-        return Unbounded("a window that is not certain")
     others = [size.exact, step.exact, *([] if length is None else [length.exact])]
     with np.errstate(all="ignore"):
         exact = floats(layer.run(floats(x.exact), floats(window.exact), *others)[0])
@@ -110,17 +108,18 @@ def istft(
         cut = fourier.resized(total[:, margin:], (1,), (exact.shape[-1],))
         return cut.reshape(*exact.shape[:-1], -1) if len(array) > 1 or exact.ndim == 1 else cut
 
-    def frame(array: np.ndarray) -> np.ndarray:
-        """The absolute values of each frame, times the window."""
+    def frame(array: np.ndarray, factor: np.ndarray) -> np.ndarray:
+        """The absolute values of each frame, times those of the window."""
         each = 2 * array.sum((-1, -3)).reshape(-1, frames, 1) / count
-        return added(each * fourier.centered(window.magnitude, count))
+        return added(each * fourier.centered(factor, count))
 
     scale = math.sqrt(count) if layer.attributes["normalized"] else 1.0
     overlaps = float(-(-count // stride))
     squared = weight.moved(lambda array: added(np.broadcast_to(floats(array), (1, frames, count))))
     squared = positive(of.summed(squared, squared.magnitude, overlaps))
     total = _transformed(
-        of, exact * squared.exact / scale, frame(x.magnitude), frame(x.radius), [count + int(overlaps)]
+        of, exact * squared.exact / scale, frame(x.magnitude, window.magnitude),
+        frame(x.radius, window.magnitude) + frame(x.magnitude, window.radius), [count + int(overlaps)]
     )  # fmt: skip
     found = of.divide(of.multiply(total, Interval.certain(np.array(scale))), squared, 6.0)
     is_small = np.broadcast_to(floats(squared.low) < 1e-6, exact.shape)

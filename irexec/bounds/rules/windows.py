@@ -1,4 +1,4 @@
-"""Pooling, and normalization by known statistics."""
+"""Pooling."""
 
 from __future__ import annotations
 
@@ -80,24 +80,3 @@ def mean(layer: Layer, x: Interval, *rest: Interval | None) -> Bound:
     found = layer.algebra.summed(settled(exact, exact - reach, exact + reach), size, float(np.prod(window)))
     found = layer.algebra.rounded(found, 2.0).open_where(~np.isfinite(exact) | is_empty)
     return found if x.exact.dtype.kind == "f" else integers_near(found, layer.run(x.exact, *others)[0])
-
-
-@rule("BatchNormInference")
-def batch_norm(layer: Layer, *inputs: Interval) -> Bound:
-    """gamma * (data - mean) / sqrt(variance + epsilon) + beta, also computed as data * scale + shift.
-
-    Every implementation has at most eight roundings, each of which is relative to one of the three terms of the sum.
-    """
-    data = 2 if layer.definition.since == 1 else 0
-    x = inputs[data]
-    gamma, beta, mean, variance = (floats(one.exact) for i, one in enumerate(inputs) if i != data)
-    if not all(one.is_certain for i, one in enumerate(inputs) if i != data):
-        return Unbounded("statistics that are not certain")
-    shape = (1, -1, *(1,) * (x.exact.ndim - 2))
-    with np.errstate(all="ignore"):
-        arrays = [floats(one.exact) for one in inputs]
-        exact = floats(layer.run(*arrays)[0])
-        scale = np.abs(gamma / np.sqrt(variance + layer.attributes["epsilon"])).reshape(shape)
-        terms = scale * (x.magnitude + np.abs(mean).reshape(shape)) + np.abs(beta).reshape(shape)
-        reach = scale * x.radius + 8 * layer.arithmetic.unit * terms
-    return layer.algebra.widened(settled(exact, exact, exact), np.where(np.isnan(reach), np.inf, reach))
