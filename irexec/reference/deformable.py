@@ -36,7 +36,7 @@ def convolve_deformable(
     counts = offsets.shape[2:]
     points, positions = math.prod(kernel), math.prod(counts)
     moves = np.moveaxis(offsets.reshape(n, deformable_groups, points, len(sizes), *counts), 3, 0)
-    coordinates = [base + move for base, move in zip(_grid(placed, counts, offsets.dtype), moves, strict=True)]
+    coordinates = [base + move for base, move in zip(grid_of(placed, counts, offsets.dtype), moves, strict=True)]
     flat = [axis.reshape(n, deformable_groups, points * positions) for axis in coordinates]
     per_group = channels // deformable_groups
     sampled = sample(x.reshape(n, deformable_groups, per_group, *sizes), flat, zero_pad)
@@ -46,7 +46,7 @@ def convolve_deformable(
     return multiply_columns(matrix, weights).reshape(n, groups * outputs, *counts)
 
 
-def _grid(placed: SlidingWindows, counts: Sizes, dtype: np.dtype) -> list[np.ndarray]:
+def grid_of(placed: SlidingWindows, counts: Sizes, dtype: np.dtype) -> list[np.ndarray]:
     """Coordinates of the unmoved points along each axis, shaped to broadcast as (K, counts...)."""
     rank = len(placed.kernel)
     taps = np.indices(placed.kernel).reshape(rank, -1)

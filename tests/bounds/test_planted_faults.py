@@ -9,7 +9,8 @@ from irexec.testing.random_cases import random_cases
 from tests.bounds.opponents import Opponents, Tally, judge
 
 _FAMILIES = {
-    "normalization": ("MVN", "GroupNormalization", "NormalizeL2", "GRN", "LRN"),
+    "deformable convolution": ("DeformableConvolution",),
+    "normalization": ("MVN", "GroupNormalization", "NormalizeL2", "GRN", "LRN", "BatchNormInference"),
     "attention": ("ScaledDotProductAttention", "Softmax", "LogSoftmax"),
     "recurrence": ("LSTMCell", "GRUCell", "RNNCell", "LSTMSequence", "GRUSequence", "RNNSequence"),
     "quantization": ("FakeQuantize", "FakeConvert"),
