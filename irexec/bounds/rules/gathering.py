@@ -116,7 +116,7 @@ def scattered(layer: Layer, x: Interval, indices: Interval, updates: Interval, *
         size, reach = run(x.magnitude, sign * updates.magnitude), run(x.radius, sign * updates.radius)
         found = of.summed(settled(exact, exact - reach, exact + reach), size, counts + 1)
         found = of.rounded(found, 3.0) if reduction == "mean" else found
-    # What no update reaches is not rounded.
+    # Elements without an update are not rounded.
     ends = (np.where(counts == 0, floats(x.low), found.low), np.where(counts == 0, floats(x.high), found.high))
     return settled(exact, *ends).open_where(~np.isfinite(exact))
 

@@ -150,9 +150,9 @@ def sequence(layer: Layer, x: Interval, *inputs: Interval) -> tuple[Bound, ...]:
     """Each direction step by step, with the bound of the state of the step before; sequences of unequal length keep
     their last state, and have zeros after it.
 
-    The bounds of a long sequence are wide, since each step adds its own to that of the step before. What an array holds
-    as the first output is therefore judged step by step, from the hidden states that it holds itself: each may differ
-    by two roundings from the state that the runtime went on with.
+    The bounds of a long sequence are wide, since each step adds its own to that of the step before. An array is
+    therefore judged step by step, from the hidden states that it holds itself: each may differ by two roundings from
+    the state that the runtime went on with.
     """
     count = 2 if layer.definition.type == "LSTMSequence" else 1
     states, (lengths, w, r, b) = inputs[:count], inputs[count:]
