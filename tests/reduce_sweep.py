@@ -105,7 +105,8 @@ class Editing:
         return node
 
     def constant(self, array: np.ndarray, element: irexec.Element) -> Value:
-        node = self.layer("Constant", "opset1", [], Fact(element, array.shape))
+        attributes = {"element_type": element.name, "shape": ",".join(map(str, array.shape))}
+        node = self.layer("Constant", "opset1", [], Fact(element, array.shape), **attributes)
         node.constant = packed(array, element)
         return node.outputs[0]
 

@@ -84,6 +84,7 @@ _TOOLS: dict[str, set[str]] = {
     "judge": {"arrays", "compare", "engines", "images", "run"},
     "verify": {"arrays", "compare", "engines", "run"},
     "reduce": {"arrays", "commands", "compare", "engines", "run"},
+    "bundling": {"commands", "compare", "engines", "images", "judge", "reduce", "run"},
     "bisecting": {"arrays", "commands", "compare", "engines", "run"},
     "downgrading": {"arrays", "sections", "verify"},
     "joining": set(),

@@ -24,7 +24,7 @@ from irexec.ir.order import topological
 from irexec.schema.injected import ElementTypes
 from irexec.schema.registry import resolve
 
-Given = Mapping[Value, np.ndarray]
+Given = Mapping[Value, np.ndarray] | Mapping[Value, Interval] | Mapping[Value, np.ndarray | Interval]
 
 
 def graph_bounds(
@@ -34,11 +34,14 @@ def graph_bounds(
 
     Args:
         nodes: layers in topological order; a single one for a layer whose inputs were observed.
-        given: arrays, in the carriers of their types, of the values that the region reads from outside.
+        given: arrays, in the carriers of their types, or intervals of the values that the region reads from outside.
         facts: facts of all values.
         arithmetic: the arithmetic of the runtime.
     """
-    return _region(nodes, {value: Interval.certain(array) for value, array in given.items()}, facts, arithmetic)
+    known: dict[Value, Bound] = {
+        value: one if isinstance(one, Interval) else Interval.certain(one) for value, one in given.items()
+    }
+    return _region(nodes, known, facts, arithmetic)
 
 
 def _region(

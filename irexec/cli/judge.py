@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from irexec.cli import render
-from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option, settings
+from irexec.cli.option_groups import OptionGroup, command, flag, is_given, json_option, option, refuse_without, settings
 from irexec.cli.options import INPUTS, LIMITS, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.progress import progress_bar
 from irexec.cli.runtime_options import ARITHMETIC_NAMES, PROPERTIES, RUNTIME_NAMES
 from irexec.cli.values import FilePath
-from irexec.tools.judge import JudgeOptions
+from irexec.tools.judge import Judgement, JudgeOptions
 from irexec.tools.judge import judge as judge_runtime
 from irexec.tools.judge.sections import judgement_sections
+from irexec.tools.run.input_sources import InputSource
 
 EXIT_CODES = {"agrees": 0, "bug": 1, "fusion": 10, "precision": 11, "open": 12, "model": 13, "no-bound": 14}
+_FLAGS = {"strip_weights": "--strip-weights", "shows_all": "--verbose", "as_json": "--json"}
 
 _RUNTIME = OptionGroup(
     "The runtime",
@@ -43,6 +47,18 @@ _RUNTIME = OptionGroup(
 @INPUTS("inputs")
 @WEIGHTS("files", only=("weights",))
 @LIMITS("limits", timeout="Stop a run that takes longer; exit code 124.")
+@option(
+    "--bundle",
+    "Write what an issue tracker needs: the smallest model with the verdict, its inputs, their interval, a script that "
+    "needs openvino and numpy, and a report.",
+    metavar="DIR",
+)
+@flag("--strip-weights", "Random weights in the bundle, where the verdict allows them.")
+@option(
+    "--record-script",
+    "Judge nothing: write a script that records MODEL in OpenVINO where the device is, and beside it the inputs.",
+    metavar="FILE",
+)
 @flag("--verbose", "shows_all", "Show every tensor.")
 @json_option
 def judge(
@@ -51,6 +67,9 @@ def judge(
     inputs: InputOptions,
     files: WeightsOptions,
     limits: LimitOptions,
+    bundle: str | None,
+    strip_weights: bool,
+    record_script: str | None,
     shows_all: bool,
     as_json: bool,
 ) -> int:
@@ -60,7 +79,8 @@ def judge(
     irexec judge model.xml -i x.npz --runtime openvino
     irexec judge model.xml --runtime openvino:GPU -p INFERENCE_PRECISION_HINT=f16
     irexec judge model.onnx --runtime onnxruntime
-    irexec judge model.xml --runtime 'command:./runner'
+    irexec judge model.xml --runtime 'command:./runner' --bundle fault/
+    irexec judge model.xml --record-script record.py
     irexec judge model.xml --runtime recorded.npz
 
     Each layer is judged from the inputs that the runtime itself had: its values lie in the interval that correct
@@ -73,8 +93,12 @@ def judge(
         JudgeOptions, inputs, files, limits,
         runtime=runtime.runtime, properties=runtime.properties, arithmetic=runtime.arithmetic,
     )  # fmt: skip
+    if record_script is not None:
+        return _recorded_script(model, record_script, request, inputs.sources)
+    if bundle is None:
+        refuse_without("bundle", "strip_weights")
     with progress_bar(f"judging {runtime.runtime}", 1.0):
-        found = judge_runtime(model, None, request, sources=inputs.sources, notify=render.note_line)
+        found = _judged(model, request, inputs.sources, bundle, strip_weights)
     if as_json:
         render.as_json(found.as_dict())
     else:
@@ -82,3 +106,31 @@ def judge(
             render.note_line(note)
         render.show(judgement_sections(found, shows_all))
     return EXIT_CODES[found.verdict]
+
+
+def _judged(
+    model: str, request: JudgeOptions, sources: Sequence[InputSource], bundle: str | None, strip_weights: bool
+) -> Judgement:
+    if bundle is None:
+        return judge_runtime(model, None, request, sources=sources, notify=render.note_line)
+    from irexec.tools.bundling import judge_into
+
+    return judge_into(
+        bundle, model, None, request, sources=sources, strip_weights=strip_weights, notify=render.note_line
+    )
+
+
+def _recorded_script(model: str, script: str, request: JudgeOptions, sources: Sequence[InputSource]) -> int:
+    for name in ("runtime", "arithmetic", "bundle", "strip_weights", "timeout", "shows_all", "as_json"):
+        if is_given(name):
+            raise click.UsageError(f"--record-script judges nothing: no {_FLAGS.get(name, f'--{name}')}")
+    from irexec.tools.judge.record_script import record_script
+
+    made = record_script(model, script, request, sources=sources, notify=render.note_line)
+    render.lines(
+        [
+            f"{made.script} and {made.inputs}: take them, with the model, to where the device is",
+            f"python {made.script} GPU recorded.npz",
+        ]
+    )
+    return 0

@@ -3,13 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from irexec.analysis.model import Model
+from irexec.analysis.portability import DIFFERENCES
+from irexec.analysis.portability.findings import differences
+from irexec.analysis.shape_inference import Inference
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node, Value
+from irexec.tools.engines.runtimes import RUNTIMES
+from irexec.tools.judge.judgement import JudgedLayer
 from irexec.tools.judge.opponent import Tensors
+
+
+def known_differences(model: Model, inference: Inference, runtime: str) -> dict[str, tuple[str, ...]]:
+    """Codes of the portability table by the names of layers in which OpenVINO is known to have other results.
+
+    A recording may come from OpenVINO.
+    """
+    if runtime in RUNTIMES and runtime != "openvino":
+        return {}
+    found: dict[str, tuple[str, ...]] = {}
+    for node, row in differences(model, inference, [row for row in DIFFERENCES.values() if row.effect != "fails"]):
+        found[node.name] = (*found.get(node.name, ()), row.code)
+    return found
+
+
+def with_known(layers: Sequence[JudgedLayer], known: Mapping[str, tuple[str, ...]]) -> list[JudgedLayer]:
+    """The judgements, in which layers are not accused of known differences."""
+    found = []
+    for one in layers:
+        codes = tuple(code for name in (one.layer.name, *one.region) for code in known.get(name, ()))
+        found.append(replace(one, state="known", codes=codes) if one.state == "outside" and codes else one)
+    return found
 
 
 def is_finite(array: np.ndarray) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from irexec.ir.graph import Node, Value
+from irexec.tools.judge.confirming import judged
 from irexec.tools.judge.judgement import JudgedLayer
 from irexec.tools.judge.layers import Layers
 from irexec.tools.judge.opponent import Tensors
@@ -38,7 +39,7 @@ def fused_fault(layers: Layers, inner: Sequence[Value], observe: Observe, is_wro
         given = observe(seen)
         later = [value for value in given if value.node.type not in ("Parameter", "Constant")]
         wide = [value for value in later if around & set(layers.region(value, given))]
-        if found := [one for one in layers.judged(given, wide) if one.state == "outside"]:
+        if found := [one for one in judged(layers, given, wide) if one.state == "outside"]:
             return found
     return []
 

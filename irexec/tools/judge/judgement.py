@@ -9,7 +9,7 @@ from irexec.records import Record
 from irexec.tools.compare.comparison import ComparedLayer
 
 Verdict = Literal["agrees", "bug", "fusion", "precision", "open", "model", "no-bound"]
-State = Literal["inside", "outside", "unconfirmed", "no bound"]
+State = Literal["inside", "outside", "known", "unconfirmed", "no bound"]
 
 
 @dataclass(frozen=True)
@@ -18,14 +18,15 @@ class JudgedLayer(Record):
 
     Attributes:
         layer: the layer.
-        state: "outside" is an accusation; "unconfirmed": outside in the whole network, and not when the layer runs
+        state: "outside" is an accusation; "known": outside, at a layer in which OpenVINO is known to differ, for the
+            reason of ``codes``; "unconfirmed": outside in the whole network, and not when the layer runs
             alone with the same inputs, so that nobody is accused.
         outside, elements: number of elements outside of the interval, and of all.
         value, low, high: the worst element and its interval; None where no element is outside.
         position: the position of this element.
         reason: why there is no bound, or where else the layer was outside.
         region: names of further layers whose tensors the runtime does not give, and which are judged with this one.
-        codes: codes of the portability table whose alternatives the interval includes.
+        codes: codes of the portability table: alternatives that the interval includes, or known differences.
         alone: whether the layer is also outside when it runs alone with the same inputs.
     """
 
@@ -44,6 +45,24 @@ class JudgedLayer(Record):
 
 
 @dataclass(frozen=True)
+class Bundle(Record):
+    """Files that show a verdict.
+
+    Attributes:
+        folder: the folder.
+        files: names of the files in it.
+        before, after: number of layers of the model and of the smallest one, without Parameters, Constants and Results.
+        kept: constants that keep their values, since the verdict needs them; None unless weights are stripped.
+    """
+
+    folder: str
+    files: tuple[str, ...]
+    before: int
+    after: int
+    kept: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
 class Judgement(Record):
     """The verdict about a runtime.
 
@@ -59,6 +78,7 @@ class Judgement(Record):
         layers: every tensor that was judged.
         differing: names of the results that differ visibly from irexec's.
         notes: unexpected facts.
+        bundle: the files that show the verdict; None unless they are asked for.
     """
 
     model: str
@@ -71,6 +91,7 @@ class Judgement(Record):
     layers: tuple[JudgedLayer, ...]
     differing: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    bundle: Bundle | None = None
 
     def count(self, state: State) -> int:
         """Number of tensors in a state."""

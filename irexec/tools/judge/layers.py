@@ -1,21 +1,16 @@
-"""Each layer beside its interval, from the inputs that the runtime itself had: an early error blames no later layer.
-
-A tensor outside of its interval is an accusation only if it is confirmed. A runtime may keep an inner tensor in a
-higher precision than it returns: the layer after it then read other values than were observed. Therefore the layer runs
-once more, alone and with the observed inputs, which then are exact; if it is inside, so do the layers before it
-together with it.
-"""
+"""Each layer beside its interval, from the inputs that the runtime itself had: an early error blames no later layer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
 from irexec.analysis.model import Model
 from irexec.bounds import Arithmetic, Interval, graph_bounds
-from irexec.errors import IrexecError, RunTimeoutError
+from irexec.bounds.algebra import Algebra
 from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
@@ -27,10 +22,10 @@ from irexec.tools.compare.sides import ModelSide
 from irexec.tools.judge.judgement import JudgedLayer, State
 from irexec.tools.judge.opponent import Opponent, Tensors
 
-_DEPTH = 3
-"""Number of regions that are tried to confirm an accusation: the layer, with the layers before it, and once more."""
-_CONFIRMED = 12
-"""Number of tensors outside of their intervals that are run alone."""
+T = TypeVar("T")
+Sources = Mapping[Value, np.ndarray] | Mapping[Value, Interval]
+_ROUGH = 4
+"""Roundings by which an observed tensor may differ from the one that fused layers compute for themselves."""
 
 
 class Layers:
@@ -49,20 +44,11 @@ class Layers:
         self._opponent, self._side, self._facts, self._arithmetic = opponent, side, facts, arithmetic
         self.model: Model = side.model
 
-    def judged(self, given: Tensors, values: Sequence[Value]) -> list[JudgedLayer]:
-        """The judgements of values, in their order; ``given``: observed tensors and inputs."""
-        found, tried = [], 0
-        for value in values:
-            one = self._beside(value, given, given[value])
-            if one.state == "outside" and tried < _CONFIRMED:
-                tried += 1
-                one = self._confirmed(one, value, given)
-            elif one.state == "outside":
-                one = replace(one, state="unconfirmed", reason="too many others were tried before it")
-            found.append(one)
-        return found
+    def beside_all(self, given: Tensors, values: Sequence[Value]) -> list[JudgedLayer]:
+        """Values beside their intervals, in their order; ``given``: observed tensors and inputs."""
+        return [self.beside(value, given, given[value]) for value in values]
 
-    def region(self, value: Value, given: Tensors) -> list[Node]:
+    def region(self, value: Value, given: Container[Value]) -> list[Node]:
         """The layers from which a value is computed, up to observed tensors, in topological order."""
         nodes, waiting = {value.node}, [value.node]
         while waiting:
@@ -73,7 +59,7 @@ class Layers:
                     waiting.append(source.node)
         return [node for node in self._side.order if node in nodes]
 
-    def bound(self, value: Value, given: Tensors) -> tuple[Interval | str, list[Node]]:
+    def bound(self, value: Value, given: Sources) -> tuple[Interval | str, list[Node]]:
         """The interval of a value, or why there is none, and its region."""
         nodes = self.region(value, given)
         read = {source for node in nodes for source in node.inputs if source is not None}
@@ -85,7 +71,8 @@ class Layers:
         found = graph_bounds(nodes, sources, self._facts, self._arithmetic)[value]
         return (found if isinstance(found, Interval) else found.reason), nodes
 
-    def _beside(self, value: Value, given: Tensors, actual: np.ndarray) -> JudgedLayer:
+    def beside(self, value: Value, given: Sources, actual: np.ndarray) -> JudgedLayer:
+        """A tensor beside the interval of its layer, which is computed from the given tensors or intervals."""
         layer = compared_layer(value)
         bound, nodes = self.bound(value, given)
         names = tuple(node.name for node in nodes if node is not value.node)
@@ -108,57 +95,37 @@ class Layers:
         state: State = "outside" if is_known else "no bound"
         return JudgedLayer(compared_layer(value), state, actual.size, actual.size, reason=text, region=names)
 
-    def _confirmed(self, one: JudgedLayer, value: Value, given: Tensors) -> JudgedLayer:
-        """The accusation, if it can be confirmed."""
-        inside_of: Tensors | None = given
-        was_run = False
-        for _ in range(_DEPTH):
-            alone = None if inside_of is None else self.alone(value, inside_of)
-            if inside_of is None or alone is None:
-                break
-            was_run = True
-            made = self._beside(value, inside_of, alone)
-            if made.state == "outside":
-                return replace(made, alone=True)
-            inside_of = self._earlier(value, inside_of)
-        wider = self._earlier(value, given)
-        is_exact = self._arithmetic.name == "f32" and self._opponent.runtime is not None
-        if not was_run and (is_exact or wider is None):
-            return one
-        if wider is not None and self._beside(value, wider, given[value]).state == "outside":
-            return one
-        reason = "when it runs alone with the observed inputs" if was_run else "from earlier tensors"
-        return replace(one, state="unconfirmed", reason=f"it is inside {reason}")
-
-    def _earlier(self, value: Value, given: Tensors) -> Tensors | None:
-        """The tensors without those that the region of a value reads; None if these are all inputs of the model."""
-        nodes = self.region(value, given)
+    def earlier(self, values: Sequence[Value], given: Mapping[Value, T]) -> dict[Value, T] | None:
+        """The tensors without those that the regions of values read; None if these are all inputs of the model."""
+        nodes = {node for value in values for node in self.region(value, given)}
         read = {source for node in nodes for source in node.inputs if source is not None and source in given}
         dropped = {source for source in read if source.node.type not in ("Parameter", "ReadValue")}
         if not dropped:
             return None
         return {other: array for other, array in given.items() if other not in dropped}
 
-    def alone(self, value: Value, given: Tensors, runtime: str | None = None) -> np.ndarray | None:
-        """The value of the region alone in the runtime with the observed inputs; None if it cannot be run."""
+    def roughly(self, given: Tensors) -> dict[Value, Interval]:
+        """Observed tensors with the error of a few roundings, since fused layers have others; inputs exactly."""
+        algebra = Algebra(self._arithmetic)
+        certain = {value: Interval.certain(array) for value, array in given.items()}
+        return {
+            value: one
+            if value.node.type == "Parameter" or one.exact.dtype.kind != "f"
+            else algebra.rounded(one, _ROUGH)
+            for value, one in certain.items()
+        }
+
+    def alone(self, values: Sequence[Value], given: Tensors, runtime: str | None = None) -> dict[Value, np.ndarray]:
+        """The values of layers that run alone in the runtime with the given tensors; those that it runs."""
         name = runtime or self._opponent.options.runtime
         if runtime is None and self._opponent.runtime is None:
-            return None
-        sources = {source: source for source in given if source is not value}
-        isolated = Isolated(self._side, sources, self._opponent.options.running)
-        pair = TensorPair(value, value, "same model")
+            return {}
+        isolated = Isolated(self._side, {source: source for source in given}, self._opponent.options.running)
         seen = Observed()
         seen.arrays = {source: [array] for source, array in given.items()}
-        if not isolated.chosen([pair], []):
-            return None
-        try:
-            found = isolated.observed([pair], seen, name, 1).arrays
-        except RunTimeoutError:
-            raise
-        except IrexecError:
-            # The runtime does not take the part: nothing is confirmed.
-            return None
-        return found[value][0] if value in found else None
+        pairs = isolated.chosen([TensorPair(value, value, "same model") for value in values], [])
+        found = isolated.observed_each(pairs, seen, name, 1).arrays
+        return {value: found[value][0] for value in values if value in found}
 
 
 def _with_worst(one: JudgedLayer, bound: Interval, actual: np.ndarray) -> JudgedLayer:

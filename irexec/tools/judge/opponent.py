@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from irexec.ir.find import values_by_name
 from irexec.ir.graph import Value
 from irexec.tools.compare.observe import observe
 from irexec.tools.compare.sides import RecordedSide, is_recorded
-from irexec.tools.engines.runtimes import Arrays, Runtime, open_runtime, runtime_kind
+from irexec.tools.engines.runtimes import RUNTIMES, Arrays, Runtime, open_runtime, runtime_kind
 from irexec.tools.judge.options import JudgeOptions
 
 Tensors = Mapping[Value, np.ndarray]
@@ -43,7 +43,8 @@ class Opponent:
         self.runtime: Runtime | None = None
         self.recorded: RecordedSide | None = None
         self.failures: dict[Value, str] = {}
-        if is_recorded(Path(options.runtime)):
+        # A folder may have the name of a runtime: ./irexec is a folder of tensors.
+        if options.runtime not in RUNTIMES and is_recorded(Path(options.runtime)):
             self.recorded = RecordedSide(Path(options.runtime), MemoryLimit(options.max_memory), stack)
         else:
             opened = open_runtime(
@@ -71,8 +72,8 @@ class Opponent:
         self.failures |= {value: reason for value, reason in seen.failures.items() if isinstance(value, Value)}
         return {value: arrays[0] for value, arrays in seen.arrays.items() if isinstance(value, Value)}
 
-    def arithmetic(self, facts: Mapping[Value, Fact]) -> str:
-        """The name of the arithmetic that the runtime says to compute in, or which the model is written in.
+    def arithmetic(self, facts: Mapping[Value, Fact], computed: Iterable[Value]) -> str:
+        """The name of the arithmetic that the runtime says to compute in, or in which computed values are written.
 
         Raises:
             InputError: another device than the CPU does not say it.
@@ -83,7 +84,8 @@ class Opponent:
         name = self.options.runtime
         if not said and self.runtime is not None and runtime_kind(name) == "openvino" and name != "openvino":
             raise InputError(f"{name} does not say in which precision it computes: --arithmetic f16, for example")
-        written = {_written(fact.element) for value, fact in facts.items() if value.node.type != "Constant"}
+        # Compressed weights are f16 on their way to f32: what is computed from constants alone does not count.
+        written = {_written(facts[value].element) for value in computed if value in facts}
         return max({said if said in _COARSENESS else "f32", *written}, key=lambda one: _COARSENESS[one])
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,11 +24,12 @@ from irexec.runtime.inputs import bind_inputs
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.compare.observe import observe
 from irexec.tools.compare.rows import layer as compared_layer
-from irexec.tools.compare.sides import ModelSide, computed
+from irexec.tools.compare.sides import ModelSide, computed, is_recorded
 from irexec.tools.compare.tolerances import RTOL
-from irexec.tools.engines.runtimes import open_runtime, precision_beside
+from irexec.tools.engines.runtimes import open_runtime, precision_beside, runtime_kind
 from irexec.tools.images.files import Notify
-from irexec.tools.judge.causes import amplification, first_not_finite, is_finite
+from irexec.tools.judge.causes import amplification, first_not_finite, is_finite, known_differences, with_known
+from irexec.tools.judge.confirming import judged
 from irexec.tools.judge.fusion import fused_fault
 from irexec.tools.judge.judgement import JudgedLayer, Judgement, Verdict
 from irexec.tools.judge.layers import Layers
@@ -65,22 +68,73 @@ def judge(
         RunTimeoutError: a run takes longer than the timeout.
     """
     options = options or JudgeOptions(**settings)
-    given = GivenInputs(sources, [inputs] if inputs else [])
+    return judged_case(model, inputs, options, sources, notify).judgement
+
+
+@dataclass(frozen=True)
+class Case:
+    """A judged model, with what it was judged by.
+
+    Attributes:
+        side: the model with static inputs.
+        inputs: its inputs by name.
+        seen: tensors of the runtime.
+        options: how the runtime was judged; its shapes and weights are in the model.
+        judgement: the judgement.
+        is_recorded: whether the runtime is a recording, in which no smaller model runs.
+    """
+
+    side: ModelSide
+    inputs: Mapping[str, np.ndarray]
+    seen: Tensors
+    options: JudgeOptions
+    judgement: Judgement
+    is_recorded: bool
+
+
+def judged_case(
+    model: ModelLike,
+    inputs: Mapping[str, np.ndarray] | None,
+    options: JudgeOptions,
+    sources: Sequence[InputSource],
+    notify: Notify,
+) -> Case:
+    """The judgement together with its model; see ``judge``."""
+    read = _read(model, inputs, options, sources)
+    with ExitStack() as stack:
+        known = Opponent(read, options, stack).inputs()
+        fixed, arrays = with_inputs(read, {**known, **(inputs or {})}, options, sources, notify)
+        judging = _Judging(fixed, arrays, options, stack)
+        found = judging.judgement()
+        alone = replace(options, shapes=None, weights=None)
+        return Case(judging.side, arrays, judging.seen, alone, found, judging.opponent.runtime is None)
+
+
+def _read(
+    model: ModelLike, inputs: Mapping[str, np.ndarray] | None, options: JudgeOptions, sources: Sequence[InputSource]
+) -> Model:
     if isinstance(model, str | os.PathLike):
-        read = read_with_shapes(str(model), options.weights, options.shapes or {}, given=given)
-    else:
-        read = as_model(model)
+        given = GivenInputs(sources, [inputs] if inputs else [])
+        return read_with_shapes(str(model), options.weights, options.shapes or {}, given=given)
+    return as_model(model)
+
+
+def with_inputs(
+    read: Model,
+    inputs: Mapping[str, np.ndarray],
+    options: JudgeOptions,
+    sources: Sequence[InputSource],
+    notify: Notify,
+) -> tuple[Model, dict[str, np.ndarray]]:
+    """The model in the shapes of its inputs, and an array for each input by name: the given ones, then the sources'."""
     if options.shapes:
         reshape(read, options.shapes)
-    with ExitStack() as stack:
-        known = dict(Opponent(read, options, stack).inputs())
-        known |= {find_port(read.inputs, name).name: np.asarray(array) for name, array in (inputs or {}).items()}
-        left = [port for port in read.inputs if port.name not in known]
-        sampled = sample_inputs(sources, left, options.seed, notify) if left else {}
-        bound = bind_inputs(read.inputs, {**sampled, **known}, allow_cast=True)
-        arrays = {port.name: array for port, array in zip(read.inputs, bound, strict=True)}
-        fixed = with_shapes(read, {port.node.id: arrays[port.name].shape for port in read.inputs})
-        return _Judging(fixed, arrays, options, stack).judgement()
+    known = {find_port(read.inputs, name).name: np.asarray(array) for name, array in inputs.items()}
+    left = [port for port in read.inputs if port.name not in known]
+    sampled = sample_inputs(sources, left, options.seed, notify) if left else {}
+    bound = bind_inputs(read.inputs, {**sampled, **known}, allow_cast=True)
+    arrays = {port.name: array for port, array in zip(read.inputs, bound, strict=True)}
+    return with_shapes(read, {port.node.id: arrays[port.name].shape for port in read.inputs}), arrays
 
 
 class _Judging:
@@ -89,7 +143,10 @@ class _Judging:
     def __init__(self, model: Model, arrays: Mapping[str, np.ndarray], options: JudgeOptions, stack: ExitStack) -> None:
         self.model, self.arrays, self.options = model, arrays, options
         self.side = ModelSide(str(model.path or model.name or "the model"), model, options.runtime)
-        self.facts = infer_shapes(model, tolerant=True).facts
+        inference = infer_shapes(model, tolerant=True)
+        self.facts = inference.facts
+        kind = options.runtime if is_recorded(Path(options.runtime)) else runtime_kind(options.runtime)
+        self.known = known_differences(model, inference, kind)
         self.opponent = Opponent(model, options, stack)
         constant = constant_layers(model)
         self.values = [value for value in computed(self.side.order) if value.node not in constant]
@@ -100,9 +157,10 @@ class _Judging:
     def judgement(self) -> Judgement:
         """The verdict, from what the runtime gives."""
         self.seen = self.observed(self.values)
-        self.arithmetic = self.opponent.arithmetic(self.facts)
+        self.arithmetic = self.opponent.arithmetic(self.facts, self.values)
         self.layers = Layers(self.opponent, self.side, self.facts, arithmetic(self.arithmetic))
-        self.judged = self.layers.judged(self.seen, [value for value in self.values if value in self.seen])
+        found = judged(self.layers, self.seen, [value for value in self.values if value in self.seen])
+        self.judged = with_known(found, self.known)
         self.plain = self.seen if self.opponent.runtime is None else self.observed(self.results)
         verdict, sentence, at = self._verdict()
         runtime = self.opponent.runtime
@@ -141,11 +199,14 @@ class _Judging:
     def _verdict(self) -> Found:
         if guilty := [one for one in self.judged if one.state == "outside"]:
             return "bug", f"bug of the runtime: {described(guilty[0], self.arithmetic)}", guilty
-        if fused := self._fused():
+        if (fused := self._fused()) and fused[0].state == "outside":
             text = described(fused[0], self.arithmetic)
             return "fusion", f"bug of the runtime, only while inner tensors are not observed: {text}", fused
         if (own := self._of_the_model()) is not None:
             return "model", f"the model itself: {own}", ()
+        if known := [one for one in self.judged if one.state == "known"]:
+            codes = ", ".join(known[0].codes)
+            return "open", f"left open: OpenVINO is known to differ, {codes}, at {known[0].layer}", known
         if not self.differing:
             return "agrees", f"agrees: {self._coverage()}", ()
         return self._without_fault()
@@ -163,7 +224,7 @@ class _Judging:
         found = fused_fault(self.layers, inner, self.observed, is_wrong) if inner else []
         if not found:
             self.notes.append("observed tensors change the results, and no bound says that either are wrong")
-        return found
+        return with_known(found, self.known) if found else []
 
     def _of_the_model(self) -> str | None:
         """Where NaN or infinities of the results come from, if irexec has them as well."""
@@ -178,15 +239,14 @@ class _Judging:
 
     def _without_fault(self) -> Found:
         """The reason for visible differences, where no layer is outside."""
-        of_name = {value.name: value for value in self.values}
         unknown = [one for one in self.judged if one.state in ("no bound", "unconfirmed")]
-        suspects = [one for one in unknown if self._differs_alone(of_name.get(one.layer.tensor))]
-        if suspects:
+        opened = [one for one in self.judged if one.codes]
+        apart = self._differing_alone([*unknown, *opened])
+        if suspects := [one for one in unknown if one.layer.tensor in apart]:
             first = suspects[0]
             text = f"no bound: {first.layer} differs from irexec with equal inputs, and {first.reason}"
             return "no-bound", text, suspects
-        opened = [one for one in self.judged if one.codes and self._differs_alone(of_name.get(one.layer.tensor))]
-        if opened:
+        if opened := [one for one in opened if one.layer.tensor in apart]:
             codes = ", ".join(opened[0].codes)
             return "open", f"left open by the specification: {codes}, at {opened[0].layer}", opened
         found = amplification(self.side.order, self.ours, self.seen, self._before_differing())
@@ -199,12 +259,12 @@ class _Judging:
         )
         return "precision", text, [one for one in self.judged if one.layer.tensor == value.name][:1]
 
-    def _differs_alone(self, value: Value | None) -> bool:
-        """Whether irexec, with the inputs of the runtime, has visibly another value."""
-        if value is None or value not in self.seen:
-            return False
-        own = self.layers.alone(value, self.seen, "irexec")
-        return own is not None and self._differ(value, {value: own}, self.seen)
+    def _differing_alone(self, layers: Sequence[JudgedLayer]) -> set[str]:
+        """Names of the tensors that differ visibly from those of irexec with the inputs of the runtime."""
+        names = {one.layer.tensor for one in layers}
+        values = [value for value in self.values if value.name in names and value in self.seen]
+        own = self.layers.alone(values, self.seen, "irexec") if values else {}
+        return {value.name for value in own if self._differ(value, own, self.seen)}
 
     def _before_differing(self) -> set[Node]:
         found, waiting = set[Node](), [value.node for value in self.differing]

@@ -10,7 +10,8 @@ from irexec.tools.judge.judgement import JudgedLayer, Judgement, State
 
 _NAMES = 5
 _STATES: Mapping[State, str] = {
-    "inside": "inside", "outside": "outside", "unconfirmed": "unconfirmed", "no bound": "without a bound",
+    "inside": "inside", "outside": "outside", "known": "at known differences",
+    "unconfirmed": "unconfirmed", "no bound": "without a bound",
 }  # fmt: skip
 
 
@@ -35,6 +36,11 @@ def judgement_sections(found: Judgement, shows_all: bool = False) -> Iterator[Co
     types = sorted({one.layer.type for one in found.layers if one.state == "no bound"})
     if types:
         yield f"without a bound, and never accused: {listed(types, _NAMES)}"
+    if found.bundle is not None:
+        kept = found.bundle.kept
+        weights = "" if kept is None else f"; weights are random{', except of ' + listed(kept, _NAMES) if kept else ''}"
+        layers = f"{found.bundle.after} of {counted(found.bundle.before, 'layer')}"
+        yield f"{found.bundle.folder}: {layers}, {listed(found.bundle.files, 6)}{weights}"
     if found.differing:
         yield f"results that differ visibly: {listed(found.differing, _NAMES)}"
 

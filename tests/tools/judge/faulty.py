@@ -24,16 +24,16 @@ Change = Callable[[Value, np.ndarray], np.ndarray]
 class Faulty(Runtime):
     """Runs ``damage``d copies; ``change`` changes a tensor that is asked for, but not what later layers read."""
 
-    def __init__(self, model: Model, damage: Damage, change: Change) -> None:
+    def __init__(self, model: Model, damage: Damage, change: Change, kernels: str = "reference") -> None:
         super().__init__(NAME, model)
-        self._damage, self._change = damage, change
+        self._damage, self._change, self._kernels = damage, change, kernels
 
     def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
         damaged = copy.copy(self.model)
         at = {node: i for i, node in enumerate(self.model.nodes)}
         own = [damaged.nodes[at[value.node]].outputs[value.index] for value in values]
         self._damage(damaged, own)
-        given = OwnRuntime("reference", damaged).run_all(runs, own)
+        given = OwnRuntime(self._kernels, damaged).run_all(runs, own)
         return [[self._change(value, array) for value, array in zip(values, arrays, strict=True)] for arrays in given]
 
 
@@ -41,11 +41,12 @@ def plant(
     patch: pytest.MonkeyPatch,
     damage: Damage = lambda model, values: None,
     change: Change = lambda value, array: array,
+    kernels: str = "reference",
 ) -> str:
     """Let a runtime have a fault; its name."""
 
     def opened(name: str, model: Model, **options: Any) -> Runtime:
-        return Faulty(model, damage, change) if name == NAME else open_runtime(name, model, **options)
+        return Faulty(model, damage, change, kernels) if name == NAME else open_runtime(name, model, **options)
 
     for module in (opponent, isolate):
         patch.setattr(module, "open_runtime", opened)

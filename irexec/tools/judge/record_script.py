@@ -1,0 +1,100 @@
+"""A script that records every tensor of a model in OpenVINO, to be run where the device is."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irexec.records import Record
+from irexec.tools.images.files import Notify
+from irexec.tools.judge.options import JudgeOptions
+from irexec.tools.judge.run import with_inputs
+from irexec.tools.run.given_inputs import GivenInputs
+from irexec.tools.run.input_sources import InputSource
+from irexec.tools.run.shapes import read_with_shapes
+
+
+@dataclass(frozen=True)
+class RecordScript(Record):
+    """The files that go to the device, together with the model.
+
+    Attributes:
+        script: the script.
+        inputs: the .npz of the inputs.
+    """
+
+    script: str
+    inputs: str
+
+
+def record_script(
+    model: str | os.PathLike[str],
+    output: str,
+    options: JudgeOptions | None = None,
+    *,
+    sources: Sequence[InputSource] = (),
+    notify: Notify = lambda text: None,
+) -> RecordScript:
+    """Write a script, and beside it the inputs: the same for the device and for the judgement.
+
+    Args:
+        model: the .xml or .onnx.
+        output: the script.
+        options: weights, shapes, seed, and properties of the plugin.
+        sources: sources of inputs; by default random ones.
+        notify: receives unexpected facts.
+    """
+    options = options or JudgeOptions()
+    read = read_with_shapes(str(model), options.weights, options.shapes or {}, given=GivenInputs(sources, []))
+    fixed, arrays = with_inputs(read, {}, options, sources, notify)
+    script = Path(output)
+    inputs = script.with_suffix(".inputs.npz")
+    tensors: dict[str, Any] = {port.name: arrays[port.name] for port in fixed.inputs}
+    np.savez(inputs, **tensors)
+    properties = json.dumps(dict(options.properties or {}))
+    text = _SCRIPT.format(model=json.dumps(Path(model).name), inputs=json.dumps(inputs.name), properties=properties)
+    script.write_text(text, "utf-8")
+    return RecordScript(str(script), str(inputs))
+
+
+_SCRIPT = '''"""Records every tensor of a model: python FILE [DEVICE] [OUTPUT.npz]; needs openvino and numpy."""
+
+import sys
+
+import numpy as np
+import openvino as ov
+
+device = sys.argv[1] if len(sys.argv) > 1 else "CPU"
+output = sys.argv[2] if len(sys.argv) > 2 else "recorded.npz"
+model = ov.Core().read_model({model})
+inputs = dict(np.load({inputs}))
+model.reshape({{port: inputs[name].shape for port, name in zip(model.inputs, inputs)}})
+
+names = {{}}
+for node in model.get_ordered_ops():
+    if node.get_type_name() in ("Parameter", "Constant", "Result", "ReadValue", "Assign"):
+        continue
+    for i, port in enumerate(node.outputs()):
+        if port.get_element_type().get_type_name() in ("f32", "f16", "f64", "i64", "i32", "i8", "u8", "boolean"):
+            own = node.get_friendly_name() if i == 0 else f"{{node.get_friendly_name()}}:{{i}}"
+            names[node.get_name(), i] = min(port.get_names(), default=own)
+            if not any(reader.get_node().get_type_name() == "Result" for reader in port.get_target_inputs()):
+                model.add_outputs(port)
+compiled = ov.Core().compile_model(model, device, {properties})
+results = compiled(list(inputs.values()))
+recorded = dict(inputs)
+for i, port in enumerate(model.outputs):
+    source = port.get_node().input_value(0)
+    if (source.get_node().get_name(), source.get_index()) in names:
+        recorded[names[source.get_node().get_name(), source.get_index()]] = results[i]
+np.savez(output, **recorded)
+precision = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
+print(f"{{len(recorded)}} tensors of OpenVINO {{ov.__version__}} on {{device}} in {{precision}}")
+print("irexec judge", {model}, "--runtime", output, "--arithmetic", precision)
+'''

@@ -1,0 +1,1 @@
+"""Judgements of whole networks: faults planted in layers are named, and runs without a fault accuse nobody."""

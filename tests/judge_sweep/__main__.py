@@ -1,0 +1,174 @@
+"""Judge whole networks: ``python -m tests.judge_sweep [names] [--plants 2] [--seed 0] [--without openvino] [--json FILE]``.
+
+Clean runs: each network in irexec, and in OpenVINO's CPU plugin; an accusation is a failure. Planted faults: each network
+runs with irexec's kernels and a fault in one layer, which has a bound and whose result the fault changes visibly; the
+verdict must name this layer and no other one. The networks are those of tests/data/networks. Exit code 1 for an
+accusation of a clean run, a fault that is not named, or a wrong name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.analysis.submodel import with_shapes
+from irexec.ir.find import values_by_name
+from irexec.ir.graph import Node
+from irexec.tools.judge import Judgement, judge
+from tests.judge_sweep.faults import FAULTS, Fault, planted
+from tests.support.networks import feeds, unpacked
+from tests.support.paths import NETWORKS
+from tests.tools.judge.faulty import Faulty, plant
+
+_TRIES = 20
+_VISIBLE = 1e-3
+_VISIBLE_F16 = 5e-5
+
+
+@dataclass(frozen=True)
+class Row:
+    """One judgement.
+
+    Attributes:
+        runtime: "irexec" and "openvino" are clean; else the fault.
+        outcome: "clean" or "accused"; for a fault "named", "missed" or "another": another layer is named.
+    """
+
+    network: str
+    runtime: str
+    outcome: str
+    layer: str
+    verdict: str
+    bounded: int
+    tensors: int
+    seconds: float
+    sentence: str
+
+
+class Sweep:
+    """The judgements of one network."""
+
+    def __init__(self, name: str, seed: int, folder: Path) -> None:
+        path = unpacked(name, folder)
+        model = irexec.read_model(path)
+        arrays = feeds(path, model.inputs)[0]
+        self.name, self.rng = name, np.random.default_rng([seed, *name.encode()])
+        self.inputs = {port.name: array for port, array in zip(model.inputs, arrays, strict=True)}
+        shapes = {port.node.id: self.inputs[port.name].shape for port in model.inputs}
+        self.model = with_shapes(model, shapes)
+        self.facts = infer_shapes(self.model).facts
+
+    def clean(self, runtime: str) -> tuple[Row, Judgement]:
+        """A run without a fault."""
+        start = time.perf_counter()
+        found = judge(self.model, self.inputs, runtime=runtime)
+        outcome = "accused" if found.verdict in ("bug", "fusion") else "clean"
+        return self._row(runtime, outcome, "", found, start), found
+
+    def faulty(self, fault: Fault, bounded: set[str], unobserved: bool) -> Row | None:
+        """A run with a fault in a random layer; None if no layer shows it."""
+        fitting = [node for node in self.model.nodes if node.name in bounded and fault.fits(node, self.facts)]
+        for i in self.rng.permutation(len(fitting))[:_TRIES]:
+            node = fitting[i]
+            if self._shows(fault, node) and not (unobserved and self._is_result(node)):
+                return self._planted(fault, node, unobserved)
+        return None
+
+    def _is_result(self, node: Node) -> bool:
+        return any(node.outputs[0] in one.inputs for one in self.model.results)
+
+    def _planted(self, fault: Fault, node: Node, unobserved: bool) -> Row:
+        damage = planted(fault, node.name, self.facts[node.outputs[0]], unobserved)
+        start = time.perf_counter()
+        with pytest.MonkeyPatch.context() as patch:
+            runtime = plant(patch, damage, kernels="irexec")
+            found = judge(self.model, self.inputs, runtime=runtime)
+        accused = found.at if found.verdict in ("bug", "fusion") else ()
+        names = [{one.layer.name, *(one.region if unobserved else ())} for one in accused]
+        outcome = "missed" if not names else "named" if all(node.name in each for each in names) else "another"
+        kind = f"{fault.kind}, unobserved" if unobserved else fault.kind
+        return self._row(kind, outcome, f"{node.name} ({node.type})", found, start)
+
+    def _shows(self, fault: Fault, node: Node) -> bool:
+        """Whether the fault changes the result of the layer visibly."""
+        damage = planted(fault, node.name, self.facts[node.outputs[0]])
+        wrong, right = (
+            Faulty(self.model, one, lambda value, array: array, "irexec").run_all([self.inputs], [node.outputs[0]])[0][0]
+            for one in (damage, lambda model, values: None)
+        )  # fmt: skip
+        size = float(np.sqrt(np.mean(np.square(right, dtype=np.float64))))
+        limit = _VISIBLE_F16 if fault.kind == "f16" else _VISIBLE
+        return right.shape != wrong.shape or bool(np.max(np.abs(right - wrong), initial=0) > limit * size)
+
+    def _row(self, runtime: str, outcome: str, layer: str, found: Judgement, start: float) -> Row:
+        bounded = len(found.layers) - found.count("no bound")
+        seconds = round(time.perf_counter() - start, 1)
+        return Row(
+            self.name, runtime, outcome, layer, found.verdict, bounded, len(found.layers), seconds, found.sentence
+        )
+
+
+def bounded_layers(sweep: Sweep, found: Judgement) -> set[str]:
+    """Names of the layers of one output that have a bound."""
+    values = values_by_name(sweep.model)
+    inside = [one for one in found.layers if one.state == "inside"]
+    return {one.layer.name for one in inside if len(values[one.layer.tensor].node.outputs) == 1}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--plants", type=int, default=2, help="faults for each network")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--without", action="append", default=[], help="a runtime that is left out")
+    parser.add_argument("--json", dest="file")
+    args = parser.parse_args()
+    rows: list[Row] = []
+    kinds: Counter[str] = Counter()
+    for name in args.names or sorted(path.stem for path in NETWORKS.glob("*.zip")):
+        with tempfile.TemporaryDirectory() as folder:
+            for row in _rows(Sweep(name, args.seed, Path(folder)), args.plants, args.without, kinds):
+                rows.append(row)
+                print(f"{row.network}: {row.runtime} {row.layer}: {row.outcome}, {row.seconds} s, "
+                      f"{row.bounded} of {row.tensors} tensors with a bound", flush=True)  # fmt: skip
+                if row.outcome in ("accused", "missed", "another"):
+                    print(f"    {row.sentence}", flush=True)
+    if args.file:
+        Path(args.file).write_text(json.dumps([asdict(row) for row in rows], indent=1), "utf-8")
+    counts = Counter(row.outcome for row in rows)
+    print(", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())))
+    print("planted: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
+    print(f"slowest: {max(row.seconds for row in rows)} s")
+    return int(any(counts[outcome] for outcome in ("accused", "missed", "another")))
+
+
+def _rows(sweep: Sweep, plants: int, without: list[str], planted_kinds: Counter[str]) -> Iterator[Row]:
+    """Clean runs, then faults of the kinds that were planted least so far; every seventh only where nobody observes."""
+    row, found = sweep.clean("irexec")
+    yield row
+    if "openvino" not in without:
+        yield sweep.clean("openvino")[0]
+    bounded, left = bounded_layers(sweep, found), plants
+    for fault in sorted(FAULTS, key=lambda one: planted_kinds[one.kind]):
+        total = planted_kinds.total()
+        made = sweep.faulty(fault, bounded, total % 7 == 6) if left else None
+        if made is not None:
+            left -= 1
+            planted_kinds[fault.kind] += 1
+            yield made
+
+
+if __name__ == "__main__":
+    sys.exit(main())
