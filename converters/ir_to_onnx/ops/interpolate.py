@@ -88,9 +88,14 @@ def _floats(
             return _stepwise(ctx, data, rank, steps)
     elif factors is not None:
         params = _resolved(params, factors)
-    # Axes before the last two keep their size, or ONNX Runtime refuses to run.
-    known = _is_direct(params, rank, [axis for axis in axes if axis >= rank - 2])
-    check(known, f"the sizes are not known, and ONNX's Resize has no {params.mode} of {params.transformation}")
+    # Where scales are not known, axes before the last two keep their size, or ONNX Runtime refuses to run.
+    changed = [axis for axis in axes if axis >= rank - 2]
+    if factors is not None:
+        changed = [axis for axis, factor in zip(axes, factors, strict=True) if factor != 1]
+    check(
+        _is_direct(params, rank, changed),
+        f"the sizes are not known, and ONNX's Resize has no {params.mode} of {params.transformation}",
+    )
     return _resized(ctx, data, params, axes, sizes, scales, rank)
 
 

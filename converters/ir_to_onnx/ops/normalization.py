@@ -9,7 +9,7 @@ import numpy as np
 from converters.ir_to_onnx.context import ExportContext
 from converters.ir_to_onnx.registry import composed, exact
 from converters.ir_to_onnx.tensors import Tensor
-from irexec.dtypes.elements import BF16, F32
+from irexec.dtypes.elements import F32
 
 
 def standardized(
@@ -98,19 +98,20 @@ def normalize_l2(ctx: ExportContext, data: Tensor, axes: Tensor, *, eps: float, 
 
 @exact("LRN")
 def lrn(ctx: ExportContext, data: Tensor, axes: Tensor, *, alpha: float, beta: float, bias: float, size: int) -> Tensor:
-    """LRN of an odd size across channels; others as sums of shifted squares."""
+    """LRN of an odd size across the channels of images; others as sums of shifted squares."""
     rank, given = data.require_rank("the data"), axes.require_ints("the axes")
     chosen = list(dict.fromkeys(axis % rank for axis in given))
-    if chosen == [1] and size % 2 and rank >= 3:
-        # Squares of bf16 would be summed in bf16.
-        x = ctx.cast(data, F32) if data.element is BF16 else data
+    # Squares of 16-bit floats would be summed in their type.
+    x = ctx.cast(data, F32) if data.element.bits == 16 else data
+    # ONNX Runtime has no LRN of other ranks.
+    if chosen == [1] and size % 2 and rank == 4:
         return ctx.cast(ctx.emit("LRN", x, alpha=alpha, beta=beta, bias=bias, size=size), data.element)
-    total = ctx.emit("Mul", data, data)
+    total = ctx.emit("Mul", x, x)
     for axis in chosen:
         total = _window_sum(ctx, total, axis, (size - 1) // 2, rank)
-    scale = ctx.scalar(alpha / size ** len(chosen), data)
-    base = ctx.emit("Add", ctx.scalar(bias, data), ctx.emit("Mul", scale, total))
-    return ctx.emit("Div", data, ctx.emit("Pow", base, ctx.scalar(beta, data)))
+    scale = ctx.scalar(alpha / size ** len(chosen), x)
+    base = ctx.emit("Add", ctx.scalar(bias, x), ctx.emit("Mul", scale, total))
+    return ctx.cast(ctx.emit("Div", x, ctx.emit("Pow", base, ctx.scalar(beta, x))), data.element)
 
 
 def _window_sum(ctx: ExportContext, x: Tensor, axis: int, side: int, rank: int) -> Tensor:
