@@ -144,6 +144,15 @@ ROWS += [
         **texts("3, 3", "0, 0", "1, 1", "2, 2", dilations="1, 1", rounding_type="ceil_torch"),
         id="ceil_torch, bounded",
     ),
+    # By hand: windows at pixels 0 and 3 end before the data does, so that there are no pads.
+    case(
+        "MaxPool",
+        1,
+        typed("f32", np.arange(1, 7).reshape(1, 1, 6, 1)),
+        **texts("3, 1", kernel="2, 1", auto_pad="same_upper"),
+        gives=np.array([[[[2], [5]]]], np.float32),
+        id="same_upper, strides beyond the kernel",
+    ),
     case("MaxPool", 1, typed("i32", [[[[1, 5, 2], [7, 3, 4], [0, -9, 8]]]]), **texts("1, 1", kernel="2, 2"), id="i32"),
     case("MaxPool", 8, X, **texts(dilations="1, 1", index_element_type="i32"), id="i32 indices"),
     case(

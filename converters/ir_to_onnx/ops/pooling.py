@@ -39,6 +39,9 @@ def _pool_attributes(ctx: ExportContext, data: Tensor, attributes: Any) -> dict[
         return common | {"pads": [*placed.pads_begin, *_ends(placed, spatial)]}
     if attributes.auto_pad in ("same_upper", "same_lower"):
         check(attributes.rounding_type == "floor", "same pads rounded up depend on sizes that are not known")
+        touch = all(stride <= size for stride, size in zip(strides, kernel, strict=True))
+        # ONNX Runtime takes pads below 0 for an error, and does not count dilations.
+        check(touch and "dilations" not in common, "same pads of such windows depend on sizes that are not known")
         return common | {"auto_pad": attributes.auto_pad.upper()}
     rank, explicit = len(kernel), attributes.auto_pad == "explicit"
     begins, ends = (
