@@ -8,7 +8,7 @@ from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions, precision_as
 from irexec.cli.next_steps import after_compare, as_given, reads_stdin
 from irexec.cli.option_groups import Option, OptionGroup, command, flag, option, settings
-from irexec.cli.options import LIMITS, MEASURING, InputOptions, LimitOptions
+from irexec.cli.options import LIMITS, LOAD_STATE, MEASURING, STEPS, InputOptions, LimitOptions
 from irexec.cli.progress import progress_bar
 from irexec.cli.runtime_options import ENVIRONMENTS, PROPERTIES, RUNTIME, RUNTIME_NAMES
 from irexec.cli.values import FilePath, Parsed
@@ -46,6 +46,18 @@ _RUNTIMES = OptionGroup(
         "environments": ENVIRONMENTS,
         "a_weights": option("--a-bin", "The weights of A; default: the .bin beside it.", type=FilePath()),
         "b_weights": option("--b-bin", "The weights of B; default: the .bin beside it.", type=FilePath()),
+    },
+)
+_RUNS = OptionGroup(
+    MEASURING.heading,
+    CompareOptions,
+    {
+        "runs": Option(
+            ("--steps", "--runs"),
+            STEPS.settings
+            | {"help": f"{STEPS.settings['help']} Default: 2 with state, else 1.", "type": click.IntRange(1, 1000)},
+        ),
+        "load_state": LOAD_STATE,
     },
 )
 _COMPARISON = OptionGroup(
@@ -96,15 +108,11 @@ _COMPARISON = OptionGroup(
 @_RUNTIMES("sides")
 @MEASURING(
     "inputs",
+    only=("given", "shapes", "seed"),
     given="As for infer: a file, or random, zeros or ones.",
     shapes="Set the shape of an input of both; may be repeated.",
-    runs={
-        "type": click.IntRange(1, 1000),
-        "default": None,
-        "show_default": False,
-        "help": "Number of runs, with state from run to run; default: 2 with state, else 1.",
-    },
 )
+@_RUNS("runs")
 @_COMPARISON("comparison")
 @COMPUTE("compute", only=("precision",), precision=precision_as("as the other runtime does, or f32"))
 @LIMITS(
@@ -119,6 +127,7 @@ def compare(
     b: str | None,
     sides: CompareOptions,
     inputs: InputOptions,
+    runs: CompareOptions,
     comparison: CompareOptions,
     compute: ComputeOptions,
     limits: LimitOptions,
@@ -141,6 +150,7 @@ def compare(
     request = settings(
         CompareOptions, comparison, inputs, compute, limits,
         **{name: getattr(sides, name) for name in _RUNTIMES.options},
+        **{name: getattr(runs, name) for name in _RUNS.options},
     )  # fmt: skip
     with progress_bar(f"comparing {a}", 1.0) as advance:
         found = compare_models(a, b, None, request, sources=inputs.sources, notify=render.note_line, advance=advance)
@@ -151,7 +161,7 @@ def compare(
             render.note_line(note)
         render.show(comparison_sections(found, shows_all))
         if _is_reducible(found, request) and not reads_stdin(inputs.given):
-            same = list(as_given(inputs.given, request.shapes, request.seed))
+            same = list(as_given(inputs.given, request.shapes, request.seed, request.runs, request.load_state))
             after_compare(a, b, request.a_runtime, request.b_runtime, same)
     return 0 if found.agrees else 1
 

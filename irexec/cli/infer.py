@@ -14,6 +14,8 @@ from irexec.cli.option_groups import OptionGroup, command, flag, is_given, json_
 from irexec.cli.options import (
     INPUTS,
     LIMITS,
+    LOAD_STATE,
+    STEPS,
     WEIGHTS,
     InputOptions,
     LimitOptions,
@@ -30,8 +32,9 @@ from irexec.runtime.weight_packing import WeightsMode
 from irexec.tools.arrays.histogram import BINS, histogram
 from irexec.tools.images.files import IMAGE_SUFFIXES
 from irexec.tools.images.images import ImageOptions
-from irexec.tools.run.infer import InferOptions, Notifier
+from irexec.tools.run.infer import Notifier
 from irexec.tools.run.infer import infer as run_once
+from irexec.tools.run.infer_options import InferOptions
 from irexec.tools.run.infer_report import InferReport
 from irexec.tools.run.input_sources import InputSource
 from irexec.tools.trapping.options import TrapOptions
@@ -87,6 +90,15 @@ def _bars(show_histograms: bool, bins: int) -> int | None:
     return bins if show_histograms else None
 
 
+_STATE = OptionGroup(
+    "Steps and state",
+    InferOptions,
+    {
+        "steps": STEPS,
+        "load_state": LOAD_STATE,
+        "save_state": option("--save-state", "Write the variables after the last step to a .npz.", type=FilePath()),
+    },
+)
 _BARS = OptionGroup(
     "Results",
     _bars,
@@ -109,6 +121,7 @@ _BARS = OptionGroup(
     },
     shapes=f"Set the shape of an input; may be repeated. {ALTERNATIVE}",
 )
+@_STATE("state")
 @WEIGHTS("files")
 @IMAGE("image")
 @_RESULTS("results")
@@ -133,6 +146,7 @@ _BARS = OptionGroup(
 def infer(
     model: str,
     inputs: InputOptions,
+    state: InferOptions,
     files: WeightsOptions,
     image: ImageOptions,
     results: InferOptions,
@@ -158,6 +172,7 @@ def infer(
     request = settings(
         InferOptions, results, inputs, files, tolerances, compute, limits,
         image=image, trap=trap, compressed=compressed, strict=strict,
+        **{name: getattr(state, name) for name in _STATE.options},
     )  # fmt: skip
     if request.mmap and not as_json:
         note_mapping(model, request.weights)
@@ -175,7 +190,8 @@ def infer(
         render.show(report.sections())
         render.show([["", found.sections()] for found in histograms])
         if not reads_stdin(inputs.given) and request.weights is None and request.image == ImageOptions():
-            _go_on(model, report, list(as_given(inputs.given, request.shapes, request.seed)))
+            same = as_given(inputs.given, request.shapes, request.seed, request.steps, request.load_state)
+            _go_on(model, report, list(same))
     return 1 if report.is_trapped or (report.comparison is not None and not report.comparison.agrees) else 0
 
 

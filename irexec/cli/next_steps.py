@@ -22,14 +22,24 @@ def go_on(*arguments: str) -> None:
     render.remark(f"next: {shlex.join(irexec_command(*arguments))}")
 
 
-def as_given(inputs: Iterable[str], shapes: Shapes | None, seed: int = 0) -> Iterator[str]:
-    """The options that give another command the same inputs; random ones where there are none."""
+def as_given(
+    inputs: Iterable[str],
+    shapes: Shapes | None,
+    seed: int = 0,
+    steps: int | None = None,
+    load_state: str | None = None,
+) -> Iterator[str]:
+    """The options that give another command the same inputs and state; random inputs where there are none."""
     for text in inputs:
         yield from ("-i", text)
     for name, shape in (shapes or {}).items():
         yield from ("--shape", f"{name or ''}{shape_text(shape)}")
     if seed:
         yield f"--seed={seed}"
+    if steps is not None:
+        yield f"--steps={steps}"
+    if load_state is not None:
+        yield from ("--load-state", load_state)
 
 
 def reads_stdin(inputs: Iterable[str]) -> bool:

@@ -152,3 +152,19 @@ def tolerance(of: str, *, rtol: float, atol: float) -> OptionGroup:
             "atol": option("--atol", f"Absolute tolerance of {of}.", default=atol),
         },
     )
+
+
+LOAD_STATE = option(
+    "--load-state",
+    "The variables before the first step: a .npz by variable_id, of infer --save-state.",
+    type=FilePath(),
+)
+_OF_EACH_STEP = (
+    "{} in the name of a -i file is the step, and an array with one more axis than its input has the values of each "
+    "step."
+)
+STEPS = option(
+    "--steps",
+    f"Number of runs one after the other, with state from step to step; {_OF_EACH_STEP}",
+    type=click.IntRange(1, 100_000),
+)

@@ -12,7 +12,7 @@ from irexec.analysis.precision import Precision
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions, precision_as
 from irexec.cli.option_groups import OptionGroup, command, flag, is_given, json_option, option, refuse_without, settings
-from irexec.cli.options import INPUTS, LIMITS, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
+from irexec.cli.options import INPUTS, LIMITS, LOAD_STATE, STEPS, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.progress import Advance, progress_bar
 from irexec.cli.values import FilePath, Parsed
 from irexec.tools.engines.runtimes import OWN, precision_beside
@@ -125,6 +125,7 @@ _FAILURE = OptionGroup(
         ),
     },
 )
+_STEPS = OptionGroup(INPUTS.heading, ReduceOptions, {"steps": STEPS, "load_state": LOAD_STATE})
 
 
 @command()
@@ -137,6 +138,7 @@ _FAILURE = OptionGroup(
 @json_option
 @_FAILURE("failure")
 @INPUTS("inputs")
+@_STEPS("steps")
 @WEIGHTS("files", only=("weights",))
 @COMPUTE("compute", only=("precision",), precision=precision_as("as the runtime of --against does, or f32"))
 @LIMITS(
@@ -152,6 +154,7 @@ def reduce(
     as_json: bool,
     failure: _Failure,
     inputs: InputOptions,
+    steps: ReduceOptions,
     files: WeightsOptions,
     compute: ComputeOptions,
     limits: LimitOptions,
@@ -179,6 +182,7 @@ def reduce(
     options = settings(
         ReduceOptions, inputs, files,
         output=output, keep_shapes=keep_shapes, resume=resume, precision=own, timeout=seconds,
+        steps=steps.steps, load_state=steps.load_state,
     )  # fmt: skip
     try:
         with check, progress_bar(f"reducing {model}", 1) as advance:

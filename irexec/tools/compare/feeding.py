@@ -20,7 +20,7 @@ from irexec.tools.compare.options import Side
 from irexec.tools.compare.sides import ModelSide, RecordedSide
 from irexec.tools.engines.runtimes import Arrays
 from irexec.tools.images.files import Notify
-from irexec.tools.run.input_sources import InputSource
+from irexec.tools.run.input_sources import InputSource, sources_of_step
 
 
 def feed(context: OpenSides, given: Sequence[Given], sources: Sequence[InputSource], notify: Notify) -> Side | None:
@@ -47,7 +47,7 @@ def feed(context: OpenSides, given: Sequence[Given], sources: Sequence[InputSour
             )
         random_or_given(context.inputs, sources, options, 1, notify, [known])
         return None
-    named = named_inputs(given, sources)
+    named = named_inputs(given, sources if options.runs is None else sources_of_step(sources, 1, context.runs))
     whole = options.inputs_of
     if whole is None and a.model is not b.model:
         whole = whole_side(a, b, named, notify)

@@ -22,7 +22,7 @@ from irexec.tools.compare.parts import inner_inputs
 from irexec.tools.compare.sides import ModelSide, RecordedSide
 from irexec.tools.engines.runtimes import Arrays
 from irexec.tools.images.files import Notify
-from irexec.tools.run.input_sources import InputSource, sample_inputs
+from irexec.tools.run.input_sources import STEP_SEED, InputSource, sample_inputs, sources_of_step
 from irexec.tools.run.shapes import Shapes
 
 Given = Mapping[str, np.ndarray]
@@ -119,7 +119,7 @@ class Inputs:
         for run, (of_a, of_b) in enumerate(zip(self.a, self.b, strict=True)):
             known = {**of_b, **of_a}
             ports = [replace(port, shape=known[port.name].shape) for port in self.ports()]
-            found.append(sample_inputs([InputSource(None, "random")], ports, seed + 1000 * run, lambda text: None))
+            found.append(sample_inputs([InputSource(None, "random")], ports, seed + STEP_SEED * run, lambda text: None))
         return found
 
 
@@ -169,9 +169,10 @@ def random_or_given(
         }
         quiet = notify if run == 0 else lambda text: None
         left = [port for port in ports if port.name not in known]
+        own = sources if options.runs is None else sources_of_step(sources, run + 1, count)
         # Every run of random inputs has a seed of its own.
         arrays = (
-            sample_inputs(sources, left, options.seed + 1000 * run, quiet, MemoryLimit(options.max_memory))
+            sample_inputs(own, left, options.seed + STEP_SEED * run, quiet, MemoryLimit(options.max_memory))
             if left
             else {}
         )

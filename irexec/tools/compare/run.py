@@ -20,6 +20,7 @@ from irexec.tools.engines.runtimes import require_runtime
 from irexec.tools.images.files import Notify
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource
+from irexec.tools.run.states import read_state, with_state
 
 
 def compare(
@@ -54,7 +55,7 @@ def compare(
     options = options or CompareOptions()
     runs: list[Given] = [inputs] if isinstance(inputs, Mapping) else list(inputs or ())
     with ExitStack() as stack:
-        made = comparing(stack, a, b, GivenInputs(sources, runs), options, notify, advance)
+        made = comparing(stack, a, b, GivenInputs(sources, runs, steps=options.runs), options, notify, advance)
         if options.tries > 1 and isinstance(made.a, RecordedSide):
             raise InputError(f"{made.a.label} holds tensors of one run: --tries needs two models")
         found = made.compared()
@@ -92,6 +93,12 @@ def comparing(
         raise InputError(
             f"{other.label} holds recorded tensors, which can only be A: give it first, and the model after it"
         )
-    if b is None:
-        other = ModelSide(other.label, other.model, options.b_runtime)
+    if options.load_state is not None:
+        state = read_state(options.load_state, memory)
+        if isinstance(one, ModelSide):
+            one = ModelSide(one.label, with_state(one.model, state), one.runtime)
+        if b is not None:
+            other = ModelSide(other.label, with_state(other.model, state), other.runtime)
+    if b is None and isinstance(one, ModelSide):
+        other = ModelSide(one.label, one.model, options.b_runtime)
     return Comparing(one, other, given, options, stack, notify, advance)

@@ -31,9 +31,17 @@ from irexec.tools.reduce.output import Answers, ReductionFiles, arrays_digest, m
 from irexec.tools.reduce.recording import BOUNDARY, RecordedRun
 from irexec.tools.reduce.search import Step, Trials, smallest
 from irexec.tools.run.given_inputs import GivenInputs
-from irexec.tools.run.input_sources import InputSource, files_read, sample_inputs
+from irexec.tools.run.input_sources import (
+    STEP_SEED,
+    InputSource,
+    every_source,
+    files_read,
+    sample_inputs,
+    sources_of_step,
+)
 from irexec.tools.run.run_options import RunOptions
 from irexec.tools.run.shapes import read_with_shapes, reshape
+from irexec.tools.run.states import read_state, with_state
 
 
 class DoesNotFail(InputError):
@@ -49,12 +57,17 @@ class ReduceOptions(RunOptions):
         keep_shapes: whether parts keep unknown sizes of the model, in place of the sizes of the run.
         resume: resume an interrupted reduction of the same output.
         timeout: maximum time in seconds of the run that records values.
+        steps: maximum number of runs of a model with state until it fails, see ``sources_of_step``; None for RUNS runs
+            on the same inputs.
+        load_state: a .npz with the arrays of variables before the first run, by variable_id.
     """
 
     output: str | None = None
     keep_shapes: bool = False
     resume: bool = False
     timeout: float | None = None
+    steps: int | None = None
+    load_state: str | None = None
 
 
 @dataclass(frozen=True)
@@ -178,12 +191,13 @@ class _Reducing:
         if output is not None:
             output.check(self._files_read())
         read = self._read()
-        arrays = self._arrays(read)
-        answers = self._answers(read, arrays, output)
+        steps = [self._arrays(read, step) for step in range(1, (self.options.steps or 1) + 1)]
+        answers = self._answers(read, [array for arrays in steps for array in arrays], output)
         trials = Trials(self.check, answers, progress, _nowhere if output is None else output.offer)
-        failing, reference, run = _failing_run(read, arrays, self.check, trials)
+        runs = steps if self.options.steps is not None else steps * RUNS
+        failing, reference, run = _failing_run(read, runs, self.check, trials)
         try:
-            notes = self._reduced(failing, arrays, reference, trials)
+            notes = self._reduced(failing, runs[run - 1], reference, trials)
         except BaseException:
             if output is not None and trials.smallest.model is not failing:
                 output.complete(trials.smallest)
@@ -198,7 +212,9 @@ class _Reducing:
         return _report(read, self.check, trials, output, notes, time.monotonic() - start)
 
     def _files_read(self) -> Mapping[str, str]:
-        sources = () if isinstance(self.inputs, Mapping) else self.inputs
+        sources: Sequence[InputSource] = () if isinstance(self.inputs, Mapping) else self.inputs
+        if self.options.steps is not None:
+            sources = every_source(sources, self.options.steps)
         if not isinstance(self.source, Model):
             return files_read(str(self.source), self.options.weights, sources)
         paths = (self.source.path, self.source.bin_path)
@@ -215,18 +231,26 @@ class _Reducing:
             read = copy.copy(self.source)
         else:
             inputs = self.inputs
-            given = GivenInputs(arrays=[inputs]) if isinstance(inputs, Mapping) else GivenInputs(inputs)
+            given = (
+                GivenInputs(arrays=[inputs])
+                if isinstance(inputs, Mapping)
+                else GivenInputs(inputs, steps=self.options.steps)
+            )
             read = read_with_shapes(str(self.source), self.options.weights, shapes, given=given)
         refuse_execution_graph(read)
         reshape(read, shapes, tolerant=True)
+        if self.options.load_state is not None:
+            state = read_state(self.options.load_state)
+            read = with_state(read, state)
+            self.check.begin_with(state)
         damage = next((problem for problem in read.problems if problem.severity == "error"), None)
         if damage is not None and not self.check.takes_damage:
             where = damage.at(str(read.path or "the model"))
             raise ModelError(f"{where}: {damage.message}; a damaged model can be reduced only to a finding")
         return read
 
-    def _arrays(self, model: Model) -> list[np.ndarray]:
-        """An array for each input of a model, in order; of one element for a finding if the rank is unknown."""
+    def _arrays(self, model: Model, step: int) -> list[np.ndarray]:
+        """An array for each input of a model in a step, in order; of one element for a finding of unknown rank."""
         inputs, takes_damage = self.inputs, self.check.takes_damage
         ports = [replace(port, shape=(1,)) if port.shape is None and takes_damage else port for port in model.inputs]
         known = self.check.inputs(model, others=bool(inputs))
@@ -234,7 +258,9 @@ class _Reducing:
             named = {find_port(ports, key).name: array for key, array in inputs.items()} if known else inputs
             return bind_inputs(ports, {**known, **named})
         left = [port for port in ports if port.name not in known]
-        sampled = sample_inputs(inputs, left, self.options.seed, self.notify) if left or not known else {}
+        steps, seed = self.options.steps, self.options.seed + STEP_SEED * (step - 1)
+        own = inputs if steps is None else sources_of_step(inputs, step, steps)
+        sampled = sample_inputs(own, left, seed, self.notify) if left or not known else {}
         return bind_inputs(ports, {**known, **sampled})
 
     def _answers(self, read: Model, arrays: Sequence[np.ndarray], output: ReductionFiles | None) -> Answers:
@@ -301,25 +327,28 @@ class _Reducing:
 
 
 def _failing_run(
-    model: Model, arrays: Sequence[np.ndarray], check: Check, trials: Trials
+    model: Model, runs: Sequence[Sequence[np.ndarray]], check: Check, trials: Trials
 ) -> tuple[Model, Mapping[Value, np.ndarray], int]:
     """The model in the state before its first failing run, values of another runtime for it, and the number of this
     run.
+
+    Args:
+        runs: the inputs of each run, in order.
 
     Raises:
         DoesNotFail: no run fails.
     """
     later: Model | None = model
     run = 0
-    while later is not None and run < RUNS:
-        model, run = later, run + 1
+    while later is not None and run < len(runs):
+        model, arrays, run = later, runs[run], run + 1
         reference, inputs = check.reference(model, arrays), named_inputs(model, arrays)
         results = named_results(model, [node.inputs[0] if node.inputs else None for node in model.results], reference)
         if trials.first(Candidate(model, inputs, results)) is not None:
             return model, reference, run
         later = check.after_run(model, inputs)
-    runs = f" in any of {run} runs" if run > 1 else ""
-    raise DoesNotFail(f"the model does not fail this check{runs}, so that there is nothing to reduce")
+    tried = f" in any of {run} runs" if run > 1 else ""
+    raise DoesNotFail(f"the model does not fail this check{tried}, so that there is nothing to reduce")
 
 
 def _nowhere(candidate: Candidate) -> None:

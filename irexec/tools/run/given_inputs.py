@@ -16,7 +16,7 @@ from irexec.ir.dims import PartialShape
 from irexec.ir.graph import Node
 from irexec.ir.shape_text import parse_shape
 from irexec.tools.images.images import ImageOptions
-from irexec.tools.run.input_sources import InputSource, input_arrays
+from irexec.tools.run.input_sources import InputSource, input_arrays, sources_of_step
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,13 @@ class GivenInputs:
         sources: where inputs come from.
         arrays: of each run, by names or positions of inputs; they may be meant for another model.
         image: how images become inputs.
+        steps: number of steps, see ``sources_of_step``; None if sources have no steps.
     """
 
     sources: Sequence[InputSource] = ()
     arrays: Sequence[Mapping[Any, Any]] = ()
     image: ImageOptions | None = None
+    steps: int | None = None
 
     def shapes(self, ports: Sequence[Port]) -> dict[str, PartialShape]:
         """Shapes of files by names of ports, without several shapes for one port.
@@ -39,7 +41,8 @@ class GivenInputs:
         Raises:
             InputError, ModelError: as for input_arrays.
         """
-        files = [source for source in self.sources if source.path is not None]
+        sources = self.sources if self.steps is None else sources_of_step(self.sources, 1, self.steps)
+        files = [source for source in sources if source.path is not None]
         found = {
             name: {array.shape}
             for name, array in input_arrays(files, ports, image=self.image, notify=lambda text: None).items()

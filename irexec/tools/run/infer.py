@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,59 +21,29 @@ from irexec.ir.names import unique_names
 from irexec.messages import listed
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.observation import RunProgress
-from irexec.runtime.weight_packing import WeightsMode
 from irexec.tools.arrays.files import open_arrays
-from irexec.tools.images.images import ImageOptions
 from irexec.tools.run.given_inputs import GivenInputs
+from irexec.tools.run.infer_options import InferOptions
 from irexec.tools.run.infer_report import Assertion, InferReport
-from irexec.tools.run.input_sources import InputSource, external_files, files_read, input_arrays
+from irexec.tools.run.input_sources import (
+    STEP,
+    STEP_SEED,
+    InputSource,
+    every_source,
+    external_files,
+    files_read,
+    input_arrays,
+    sources_of_step,
+)
 from irexec.tools.run.result_files import check_outputs, check_saved_inputs, write_dump, write_results
 from irexec.tools.run.results import Prediction, predictions, read_labels
-from irexec.tools.run.run_options import SessionOptions
 from irexec.tools.run.shapes import read_with_shapes, refused, reshape
-from irexec.tools.trapping.options import TrapOptions
+from irexec.tools.run.states import check_state_file, read_state, write_state
 
 if TYPE_CHECKING:
     from irexec.tools.trapping.report import TrapReport
 
 _WARNINGS_SHOWN = 10
-
-
-@dataclass(frozen=True, kw_only=True)
-class InferOptions(SessionOptions):
-    """The options of a run.
-
-    Attributes:
-        image: how images become inputs, and a result becomes an image.
-        compressed: ``weights`` of CompiledModel.
-        strict: refuse a model in which validate finds an error.
-        tensors: the tensors to return; the Results if empty.
-        every_tensor: give every tensor of the graph.
-        output: the .npz or .png to write.
-        dump_folder: the folder to write every tensor to, the inputs among them.
-        save_inputs: the .npz to write the inputs to before the run, by their names.
-        reference: the .npz or .npy to compare with, within ``rtol`` and ``atol``.
-        trap: the conditions that stop the run, and the recording; None without a trap.
-        topk: number of classes to rank, along ``class_axis``, with the names in the file ``labels``.
-        softmax: whether the scores of classes are softmax of the values.
-    """
-
-    image: ImageOptions = field(default_factory=ImageOptions)
-    compressed: WeightsMode = "auto"
-    strict: bool = False
-    tensors: tuple[str, ...] = ()
-    every_tensor: bool = False
-    output: str | None = None
-    dump_folder: str | None = None
-    save_inputs: str | None = None
-    reference: str | None = None
-    rtol: float = 1e-4
-    atol: float = 1e-5
-    trap: TrapOptions | None = None
-    topk: int | None = None
-    class_axis: int | None = None
-    softmax: bool = False
-    labels: str | None = None
 
 
 _NAMES = 10
@@ -144,46 +114,116 @@ def infer(
         RunTimeoutError: the run takes longer than the timeout.
     """
     notifier = notifier or Notifier()
-    check_outputs(options.output, options.dump_folder, _files_read(path, sources, options))
+    read = _files_read(path, sources, options)
+    _check_files(options, read)
     labels = read_labels(options.labels) if options.labels else None
     model = _model(path, sources, options)
-    check_outputs(options.output, options.dump_folder, external_files(model))
-    if options.save_inputs is not None:
-        check_saved_inputs(
-            options.save_inputs, options.output, _files_read(path, sources, options) | external_files(model)
-        )
+    read |= external_files(model)
+    _check_files(options, read)
     compiled = options.compiled(model, weights=options.compressed, tolerant=True)
     wanted = _wanted(compiled, options)
     _require(compiled, wanted.required, options)
     _warn(model, compiled, notifier)
-    memory = MemoryLimit(options.max_memory)
-    inputs = input_arrays(
-        sources, compiled.inputs, seed=options.seed, image=options.image, notify=notifier.note, memory=memory
-    )
-    _require_inputs(compiled, inputs)
-    if options.save_inputs is not None:
-        write_results(options.save_inputs, inputs, options.image, notifier.note)
-    trapped: TrapReport | None = None
-    if options.trap is None:
-        found = compiled.values(inputs, wanted.values, timeout=options.timeout, progress=progress)
-    else:
-        # Few runs have a trap, and what sets one takes long to load.
-        from irexec.tools.trapping.trapped_run import run_with_trap
-
-        read = _files_read(path, sources, options) | external_files(model)
-        trapped, found = run_with_trap(
-            compiled, inputs, wanted.values, options.trap, read=read, timeout=options.timeout, progress=progress
-        )
-        if trapped.trap is not None:
-            return InferReport({}, trap=trapped)
-    arrays = dict(zip(wanted.values, found, strict=True))
+    if options.load_state is not None:
+        compiled.variables.update(read_state(options.load_state, MemoryLimit(options.max_memory)))
+    trapped, arrays = _run_steps(compiled, wanted, sources, options, read, notifier, progress)
+    if trapped is not None and trapped.trap is not None:
+        return InferReport({}, trap=trapped)
     takes_text = any(port.element is STRING for port in compiled.inputs)
     report = replace(_report(wanted, arrays, labels, options), trap=trapped, takes_text=takes_text)
-    if options.output is not None:
-        write_results(options.output, report.tensors, options.image, notifier.note)
+    if options.save_state is not None:
+        write_state(options.save_state, compiled.variables)
     if options.dump_folder is not None:
         write_dump(Path(options.dump_folder), {name: (value, arrays[value]) for name, value in wanted.dumped.items()})
     return report
+
+
+def _check_files(options: InferOptions, read: Mapping[str, str]) -> None:
+    """Raise before the run what would keep its results, inputs and state from being written."""
+    steps = options.steps or 1
+    if options.save_inputs is not None and steps > 1 and STEP not in options.save_inputs:
+        raise InputError(
+            f"--save-inputs {options.save_inputs} is one file for {steps} steps: {STEP} in its name is the step"
+        )
+    for step in range(1, steps + 1):
+        output, inputs = (name and _named(name, step) for name in (options.output, options.save_inputs))
+        check_outputs(output, options.dump_folder, read)
+        if inputs is not None:
+            check_saved_inputs(inputs, output, read)
+    if options.save_state is not None:
+        # A state may be read from and written to the same file.
+        check_state_file(options.save_state, read)
+
+
+def _named(path: str, step: int) -> str:
+    """The path of a file of a step."""
+    return path.replace(STEP, str(step))
+
+
+def _run_steps(
+    compiled: CompiledModel,
+    wanted: _Wanted,
+    sources: Sequence[InputSource],
+    options: InferOptions,
+    read: Mapping[str, str],
+    notifier: Notifier,
+    progress: RunProgress | None,
+) -> tuple[TrapReport | None, dict[Value, np.ndarray]]:
+    """Run all steps; returns the report of the trap and the requested arrays of the last step."""
+    steps = options.steps or 1
+    share = None if progress is None else lambda part: progress(part / steps)
+    trapped: TrapReport | None = None
+    arrays: dict[Value, np.ndarray] = {}
+    for step in range(1, steps + 1):
+        inputs = _inputs_of_step(compiled, sources, step, options, notifier)
+        trapped, arrays = _run(compiled, inputs, wanted, options, read, share)
+        if trapped is not None and trapped.trap is not None:
+            if options.steps is not None:
+                notifier.note(f"the run stops in step {step} of {steps}")
+            break
+        if options.output is not None and (step == steps or STEP in options.output):
+            tensors = {name: arrays[value] for name, value in wanted.selected.items()}
+            write_results(_named(options.output, step), tensors, options.image, notifier.note)
+    return trapped, arrays
+
+
+def _inputs_of_step(
+    compiled: CompiledModel, sources: Sequence[InputSource], step: int, options: InferOptions, notifier: Notifier
+) -> dict[str, np.ndarray]:
+    """The inputs of a step, which are written if the options say so."""
+    inputs = input_arrays(
+        sources if options.steps is None else sources_of_step(sources, step, options.steps),
+        compiled.inputs,
+        seed=options.seed + STEP_SEED * (step - 1),
+        image=options.image,
+        notify=notifier.note if step == 1 else lambda text: None,
+        memory=MemoryLimit(options.max_memory),
+    )
+    _require_inputs(compiled, inputs)
+    if options.save_inputs is not None:
+        write_results(_named(options.save_inputs, step), inputs, options.image, notifier.note)
+    return inputs
+
+
+def _run(
+    compiled: CompiledModel,
+    inputs: Mapping[str, np.ndarray],
+    wanted: _Wanted,
+    options: InferOptions,
+    read: Mapping[str, str],
+    progress: RunProgress | None,
+) -> tuple[TrapReport | None, dict[Value, np.ndarray]]:
+    """Run once, from the state of the run before; returns the report of the trap, and the requested arrays."""
+    if options.trap is None:
+        found = compiled.values(inputs, wanted.values, timeout=options.timeout, progress=progress)
+        return None, dict(zip(wanted.values, found, strict=True))
+    # Few runs have a trap, and what sets one takes long to load.
+    from irexec.tools.trapping.trapped_run import run_with_trap
+
+    trapped, found = run_with_trap(
+        compiled, inputs, wanted.values, options.trap, read=read, timeout=options.timeout, progress=progress
+    )
+    return trapped, {} if trapped.trap is not None else dict(zip(wanted.values, found, strict=True))
 
 
 def _report(
@@ -209,14 +249,15 @@ def _predictions(
 
 def _files_read(path: str, sources: Sequence[InputSource], options: InferOptions) -> dict[str, str]:
     """Every file that the run reads, with what it is: none of them may be overwritten."""
-    files = files_read(path, options.weights, sources)
+    each = sources if options.steps is None else every_source(sources, options.steps)
+    files = files_read(path, options.weights, each)
     return files | {
         file: what for file, what in ((options.labels, "the labels"), (options.reference, "the reference")) if file
     }
 
 
 def _model(path: str, sources: Sequence[InputSource], options: InferOptions) -> Model:
-    given = GivenInputs(sources, image=options.image)
+    given = GivenInputs(sources, image=options.image, steps=options.steps)
     model = read_with_shapes(path, options.weights, options.shapes or {}, given=given, mmap=options.mmap)
     if options.strict:
         _refuse_errors(model)

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -29,7 +29,12 @@ _LARGEST = np.iinfo(np.intp).max
 _GENERATED = ("random", "zeros", "ones")
 TEXT = "text:"
 """The beginning of a source that is a string itself."""
+STEP = "{}"
+"""The place of the number of a step in the name of a file."""
 _ACCEPTED = f".npy, .npz or image ({', '.join(IMAGE_SUFFIXES)})"
+
+STEP_SEED = 1000
+"""The difference between the seeds of two steps, so that inputs that follow each other share none."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +44,13 @@ class InputSource:
     Attributes:
         name: a name of an input, or its position.
         source: a path, "-" for standard input, one of "random", "zeros", "ones", or "text:" and a string.
+        step: the number of the step, from 1, and the number of steps; None for the same values in every step. A file of
+            arrays that has one more axis than the input has the values of each step along it.
     """
 
     name: str | None
     source: str
+    step: tuple[int, int] | None = None
 
     @property
     def kind(self) -> Literal["generated", "image", "text", "arrays"]:
@@ -58,6 +66,27 @@ class InputSource:
         """The file that is read, if there is one."""
         is_file = self.kind != "generated" and self.source != STDIN and not self.source.startswith(TEXT)
         return self.source if is_file else None
+
+
+def sources_of_step(sources: Sequence[InputSource], step: int, steps: int) -> list[InputSource]:
+    """The sources of one step: the name of a file may have {} where its number is, from 1.
+
+    Raises:
+        InputError: standard input is to be read in several steps.
+    """
+    if steps > 1 and any(source.source == STDIN for source in sources):
+        raise InputError(f"standard input can be read only once, and there are {steps} steps")
+    return [
+        replace(
+            source, source=source.source.replace(STEP, str(step)) if source.path else source.source, step=(step, steps)
+        )
+        for source in sources
+    ]
+
+
+def every_source(sources: Sequence[InputSource], steps: int) -> list[InputSource]:
+    """The sources of all steps; errors are those of ``sources_of_step``."""
+    return [one for step in range(1, steps + 1) for one in sources_of_step(sources, step, steps)]
 
 
 def parse_input_source(text: str) -> InputSource:
@@ -194,7 +223,7 @@ class _Reader:
             return {port.name: self._text(source, port)}
         if source.kind == "image":
             return {port.name: read_image(source.source, port, self.image, self.notify, self.memory)}
-        return {port.name: _only(files[source], source)}
+        return {port.name: _of_step(_only(files[source], source), port, source)}
 
     def _generated(self, source: InputSource) -> dict[str, np.ndarray]:
         ports = (
@@ -240,6 +269,7 @@ class _Reader:
 
     def _by_member(self, source: InputSource, file: ArrayFile) -> dict[str, np.ndarray]:
         named: dict[str, str] = {}
+        ports: dict[str, Port] = {}
         for key in file.names:
             try:
                 port = find_port(self.ports, key)
@@ -249,8 +279,8 @@ class _Reader:
                 raise InputError(
                     f"input {port.name!r} is given twice by {source.source!r}, as {named[port.name]!r} and {key!r}"
                 )
-            named[port.name] = key
-        return {name: file.read(key) for name, key in named.items()}
+            named[port.name], ports[port.name] = key, port
+        return {name: _of_step(file.read(key), ports[name], source) for name, key in named.items()}
 
     def _next_free(self, source: InputSource) -> Port:
         for port in self.ports:
@@ -268,6 +298,18 @@ def _only(file: ArrayFile, source: InputSource) -> np.ndarray:
             f"expected one for {source.name!r}"
         )
     return file.read(file.names[0])
+
+
+def _of_step(array: np.ndarray, port: Port, source: InputSource) -> np.ndarray:
+    """The values of the step of a source, where the array has an axis of steps before those of the input."""
+    if source.step is None or port.shape is None or array.ndim != len(port.shape) + 1:
+        return array
+    step, steps = source.step
+    if len(array) != steps:
+        raise InputError(
+            f"{source.source!r} has {counted(len(array), 'step')} of input {port.name!r}, and there are {steps} steps"
+        )
+    return np.asarray(array[step - 1])
 
 
 def _assumed_shapes(ports: Iterable[Port]) -> list[tuple[int, ...]]:

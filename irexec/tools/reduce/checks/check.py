@@ -108,6 +108,10 @@ class Check(ABC):
         """
         return {}
 
+    def begin_with(self, state: Mapping[str, np.ndarray]) -> None:
+        """Give another version of the model, if the check has one, the variables that the model begins with."""
+        return
+
     def after_run(self, model: Model, inputs: Mapping[str, np.ndarray]) -> Model | None:
         """The model in the state after a run, for a fault of a later run.
 

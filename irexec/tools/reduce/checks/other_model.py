@@ -34,7 +34,8 @@ from irexec.tools.reduce.later_runs import after_run
 from irexec.tools.reduce.output import source_digest
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource
-from irexec.tools.run.shapes import Shapes
+from irexec.tools.run.shapes import Shapes, read_with_shapes
+from irexec.tools.run.states import with_state
 
 _PART_OF_MEMORY = 4
 """Tensors of the other version take at most this fraction of the available memory, as a divisor."""
@@ -106,6 +107,12 @@ class OtherModelCheck(Check):
                 raise InputError(f"the model is itself a part of {made.a.label}: irexec compare shows how it differs")
             self._made, self._independent = made, made.independent
             return self._values(made)
+
+    def begin_with(self, state: Mapping[str, np.ndarray]) -> None:
+        if isinstance(self.other, Model):
+            self.other = with_state(self.other, state)
+        elif not is_recorded(Path(self.other)):
+            self.other = with_state(read_with_shapes(str(self.other), None, self._options.shapes or {}), state)
 
     def after_run(self, model: Model, inputs: Mapping[str, np.ndarray]) -> Model | None:
         """See Check: the other version continues from the state after its own run."""
