@@ -38,7 +38,6 @@ from irexec.tools.run.input_sources import (
 from irexec.tools.run.result_files import check_outputs, check_saved_inputs, write_dump, write_results
 from irexec.tools.run.results import Prediction, predictions, read_labels
 from irexec.tools.run.shapes import read_with_shapes, refused, reshape
-from irexec.tools.run.states import check_state_file, read_state, write_state
 
 if TYPE_CHECKING:
     from irexec.tools.trapping.report import TrapReport
@@ -125,6 +124,9 @@ def infer(
     _require(compiled, wanted.required, options)
     _warn(model, compiled, notifier)
     if options.load_state is not None:
+        # Few runs begin with a state or write one.
+        from irexec.tools.run.states import read_state
+
         compiled.variables.update(read_state(options.load_state, MemoryLimit(options.max_memory)))
     trapped, arrays = _run_steps(compiled, wanted, sources, options, read, notifier, progress)
     if trapped is not None and trapped.trap is not None:
@@ -132,6 +134,8 @@ def infer(
     takes_text = any(port.element is STRING for port in compiled.inputs)
     report = replace(_report(wanted, arrays, labels, options), trap=trapped, takes_text=takes_text)
     if options.save_state is not None:
+        from irexec.tools.run.states import write_state
+
         write_state(options.save_state, compiled.variables)
     if options.dump_folder is not None:
         write_dump(Path(options.dump_folder), {name: (value, arrays[value]) for name, value in wanted.dumped.items()})
@@ -151,6 +155,8 @@ def _check_files(options: InferOptions, read: Mapping[str, str]) -> None:
         if inputs is not None:
             check_saved_inputs(inputs, output, read)
     if options.save_state is not None:
+        from irexec.tools.run.states import check_state_file
+
         # A state may be read from and written to the same file.
         check_state_file(options.save_state, read)
 
