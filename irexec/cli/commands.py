@@ -23,6 +23,7 @@ GROUPS = {
     },
     "Run": {
         "infer": "Run a model on arrays, images or generated values.",
+        "generate": "Continue a prompt with a language model, token by token.",
         "profile": "Show where the time of a model goes.",
         "bench": "Measure how fast a model runs.",
     },

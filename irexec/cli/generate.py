@@ -1,0 +1,126 @@
+"""irexec generate"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from irexec.cli import render
+from irexec.cli.compute_options import COMPUTE, ComputeOptions
+from irexec.cli.next_steps import go_on
+from irexec.cli.option_groups import Option, OptionGroup, command, flag, json_option, option, settings
+from irexec.cli.options import LIMITS, LimitOptions
+from irexec.cli.progress import progress_bar
+from irexec.cli.runtime_options import ENVIRONMENTS, PROPERTIES, RUNTIME, RUNTIME_NAMES
+from irexec.cli.values import FilePath, Parsed
+from irexec.tools.generating import GenerateOptions, Generation
+from irexec.tools.generating import generate as generated
+from irexec.tools.generating.exported import MODEL
+from irexec.tools.generating.result import generation_sections, text_sections
+
+
+def _ids(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"{text!r} is not a list of token ids, expected such as 1,15,7") from None
+
+
+def _prompt(prompt: str | None, ids: tuple[int, ...] | None) -> Any:
+    if (prompt is None) == (ids is None):
+        raise click.UsageError("give the prompt either as text with -p or as token ids with --ids")
+    return ids if prompt is None else prompt
+
+
+_PROMPT = OptionGroup(
+    "Prompt",
+    _prompt,
+    {
+        "prompt": option("-p", "--prompt", "The text to continue, without a chat template.", metavar="TEXT"),
+        "ids": option("--ids", "The prompt as token ids.", type=Parsed("ids", _ids), metavar="ID,ID..."),
+    },
+)
+_TOKENS = OptionGroup(
+    "Tokens",
+    GenerateOptions,
+    {
+        "max_new_tokens": option(
+            "--max-new-tokens",
+            "Stop after so many tokens, or before at an end token.",
+            type=click.IntRange(1),
+            default=20,
+        ),
+        "temperature": option(
+            "--temperature", "Sample with this temperature.", type=click.FloatRange(0, min_open=True)
+        ),
+        "top_k": option("--top-k", "Sample from so many of the most probable tokens.", type=click.IntRange(1)),
+        "top_p": option(
+            "--top-p",
+            "Sample from the most probable tokens that together have this probability.",
+            type=click.FloatRange(0, 1, min_open=True),
+        ),
+        "seed": option("--seed", "For sampling.", type=click.IntRange(0), default=0),
+    },
+)
+_BESIDE = OptionGroup(
+    "Another runtime",
+    GenerateOptions,
+    {
+        "runtime": option("--runtime", f"Run the same steps in it: {RUNTIME_NAMES}.", type=RUNTIME, metavar="RUNTIME"),
+        # -p is the prompt.
+        "properties": Option(("--property",), PROPERTIES.settings),
+        "environments": ENVIRONMENTS,
+        "save_inputs": option(
+            "--save-inputs", "Write the inputs of each step to a .npz; {} in its name is the step.", type=FilePath()
+        ),
+    },
+)
+
+
+@command()
+@click.argument("folder", type=FilePath(), metavar="DIR")
+@_PROMPT("prompt")
+@_TOKENS("tokens")
+@_BESIDE("beside")
+@COMPUTE("compute", only=("precision",))
+@LIMITS("limits", timeout="Stop a step that takes longer; exit code 124.")
+@flag("--trace", "Show each token with its probability and the runner-up.")
+@json_option
+def generate(
+    folder: str,
+    prompt: Any,
+    tokens: GenerateOptions,
+    beside: GenerateOptions,
+    compute: ComputeOptions,
+    limits: LimitOptions,
+    trace: bool,
+    as_json: bool,
+) -> int:
+    """Continue a prompt with the language model in DIR, as optimum-intel exports it, and show where runtimes part.
+
+    \b
+    irexec generate DIR -p "Once upon a time" --trace
+    irexec generate DIR -p "Once upon a time" --runtime openvino
+    irexec generate DIR -p "Once upon a time" --temperature 0.8 --top-p 0.9 --seed 1
+
+    The most probable token is chosen unless an option of sampling is given. The other runtime has the tokens of irexec
+    in each step. The exit code is 1 if it chooses another token in any step.
+    """
+    request = settings(
+        GenerateOptions, tokens, compute, limits, **{name: getattr(beside, name) for name in _BESIDE.options}
+    )
+    with progress_bar(f"running {folder}", 1.0) as advance:
+        found = generated(folder, prompt, request, advance=advance)
+    render.result(as_json, found.as_dict, generation_sections(found) if trace else text_sections(found))
+    if not as_json:
+        _after(found, request)
+    return 0 if found.agrees else 1
+
+
+def _after(found: Generation, request: GenerateOptions) -> None:
+    """Show the comparison of all layers up to the step in which the runtimes part."""
+    if found.first is not None and request.save_inputs is not None and found.runtime is not None:
+        model = f"{found.folder}/{MODEL}"
+        steps = ["-i", request.save_inputs, f"--steps={found.first}"]
+        go_on("compare", model, "--b-runtime", found.runtime, *steps)
