@@ -86,6 +86,7 @@ _TOOLS: dict[str, set[str]] = {
     "reduce": {"arrays", "commands", "compare", "engines", "run"},
     "bundling": {"commands", "compare", "engines", "images", "judge", "reduce", "run"},
     "bisecting": {"arrays", "commands", "compare", "engines", "run"},
+    "generating": {"engines", "images", "run"},
     "downgrading": {"arrays", "sections", "verify"},
     "joining": set(),
     "upgrading": {"arrays", "engines", "run"},

@@ -253,13 +253,25 @@ def test_shapes_are_for_a_single_model(fill: Callable[[str, Row], list[str]], co
     assert "--shape is for a single model, here are 2" in capsys.readouterr().err
 
 
-_WITHOUT_SHAPES = ("convert", "ops", "explain", "demo", "extract", "join", "script", "upgrade", "conform", "bisect")
+_WITHOUT_SHAPES = (
+    "convert",
+    "ops",
+    "explain",
+    "demo",
+    "extract",
+    "join",
+    "script",
+    "upgrade",
+    "conform",
+    "bisect",
+    "generate",
+)
 
 
 def test_every_command_that_reads_a_model_is_in_the_table() -> None:
     """convert has --input in place of --shape, ops looks at the types of nodes alone, and models that are joined, cut out or scripted
-    are read as they convert; upgrade takes no ONNX model, conform no model at all, and bisect passes
-    its shapes to compare."""
+    are read as they convert; upgrade takes no ONNX model, conform no model at all, bisect passes
+    its shapes to compare, and generate makes its inputs from a prompt."""
     tested = {command.split()[0] for command in COMMANDS.values()}
     names = {name for name in commands.COMMANDS if name not in _WITHOUT_SHAPES}
     assert tested == names

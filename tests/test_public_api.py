@@ -119,6 +119,7 @@ _COMMANDS: list[tuple[list[str], tuple[str, ...]]] = [
         ["bisect", _XML, "--openvino", "2024.0", "--installed", "--environments", "nothing"],
         ("irexec.tools.reduce", "irexec.tools.graph", "onnx", "openvino", "onnxruntime"),
     ),
+    (["generate", "nothing", "-p", "text"], ("irexec.tools.compare", "irexec.tools.graph", "onnx", "openvino")),
     (["demo"], ("onnx", "irexec.tools.graph")),
     (
         ["conform", "--runtime", "reference", "--ops", "Relu", "--quick"],

@@ -39,6 +39,7 @@ _LINES: dict[str, tuple[int, Sequence[str]]] = {
     "demo": (0, []),
     "diff": (1, [XML, str(DIGITS / "denoiser.xml")]),
     "explain": (0, ["IR103"]),
+    "generate": (3, ["nothing", "-p", "text"]),
     "graph": (0, [XML, "-o", "m.dot"]),
     "infer": (0, [XML, "-i", "random"]),
     "inspect": (0, [XML, "--cost", "--memory", "--precision", "--tree"]),

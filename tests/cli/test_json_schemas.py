@@ -18,6 +18,7 @@ import pytest
 from irexec.cli.commands import COMMANDS
 from irexec.cli.main import run
 from tests.support.fake_releases import fake_releases
+from tests.support.language_model import language_model
 
 ROOT = Path(__file__).parent.parent.parent
 SCHEMAS = ROOT / "docs" / "reference" / "schemas"
@@ -109,6 +110,9 @@ ROWS = (
     Row("reduce {digits}/damaged.xml -o {tmp}/min.xml --finding IR302"),
     Row("reduce {digits}/classifier.xml -o {tmp}/min.xml --finding IR107", 1),
     Row("reduce {tmp}/faulty.xml -o {tmp}/min.xml --against {digits}/classifier.xml"),
+    Row("generate {tmp}/language --ids 1,2 --max-new-tokens 2 --runtime reference"),
+    Row("generate {tmp}/language -p text --max-new-tokens 1"),
+    Row("generate {tmp} -p text", 3),
     Row("bisect {digits}/classifier.xml --openvino 2024.0..2025.0 --installed --environments {tmp}/releases", 1),
     Row("bisect {digits}/classifier.xml --openvino 2025.0..2024.0", 2),
     Row("judge {digits}/classifier.xml --runtime reference"),
@@ -140,6 +144,7 @@ ROWS = (
 
 def _files(folder: Path) -> None:
     """Files that rows name as {tmp}/..."""
+    language_model(folder / "language", 1500)
     fake_releases(folder / "releases", {"2024.0.0": "refuses", "2025.0.0": "refuses"})
     text = (ROOT / "samples/digits/classifier.xml").read_text("utf-8")
     (folder / "cut.xml").write_text(text[:500], "utf-8")
