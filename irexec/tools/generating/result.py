@@ -16,7 +16,7 @@ class Choice(Record):
 
     Attributes:
         id: in the vocabulary.
-        text: that it adds to the text before it; "" for a special token.
+        text: its part of the whole text; "" for a special token.
         probability: softmax of the logits, without temperature.
     """
 
