@@ -75,7 +75,17 @@ def test_each_level_is_compiled_with_its_options(compiler: str, tmp_path: Path) 
     for level, path in zip(levels(), paths, strict=True):
         words = path.read_text().split()
         assert set(level.flags) <= set(words) and any(word.endswith("run.c") for word in words)
+        assert not level.processor or f"-march={level.processor}" in words
     assert sorted(path.name for path in (tmp_path / "made").iterdir()) == sorted(path.name for path in paths)
+
+
+def test_all_levels_together_are_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    try:
+        paths = build(tmp_path / "made")
+    except BuildError as error:
+        pytest.skip(str(error))
+    assert sum(path.stat().st_size for path in paths) < 500_000
 
 
 def test_cc_names_the_compiler_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
