@@ -53,7 +53,7 @@ class Drawn:
     """Random weights in the form of a mode of compression.
 
     Args:
-        mode: "i4" (symmetric), "u4" (with zero points) or "f16".
+        mode: "i4" (symmetric), "u4" (with zero points), "i8" or "f16".
     """
 
     def __init__(self, mode: str, seed: int = 0) -> None:
@@ -61,7 +61,8 @@ class Drawn:
 
     def layer(self, outputs: int, inputs: int) -> Any:
         """The weights of a layer, (outputs, inputs) as f32."""
-        return self._half(outputs, inputs) if self.mode == "f16" else self._four_bits(outputs, inputs)
+        kinds = {"f16": self._half, "i8": self._eight_bits}
+        return kinds.get(self.mode, self._four_bits)(outputs, inputs)
 
     def table(self, rows: int, width: int) -> Any:
         """The table of words or the output layer, (rows, width) as f32."""

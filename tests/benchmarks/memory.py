@@ -2,8 +2,9 @@
 
     python -m tests.benchmarks.memory [compressed] [shapes] [repeated] [startup] [--folder DIR] [--json FILE]
 
-compressed: a decoder of 220 million parameters with 4-bit weights, 32 tokens: load, first run, next runs, peak memory, for irexec with
-            each kind of weights and for OpenVINO, with and without its quantisation of activations to 8 bits.
+compressed: a decoder of 220 million parameters with 4-bit and with 8-bit weights, 32 tokens: load, first run, next runs, a run of one
+            token, peak memory, for irexec with each kind of weights and for OpenVINO, with and without its quantisation of
+            activations to 8 bits.
 shapes:     eight input shapes of a dynamic model with 34 MB of f16 weights against one.
 repeated:   the resident memory after twenty and after a thousand runs, and the same with a new shape for each run.
 startup:    ``import irexec`` beside ``import numpy``, and ``irexec --help``.
@@ -48,13 +49,16 @@ def load(path: Path, engine: str, threads: int, options: dict[str, Any]) -> Run:
 
 
 def measure_compressed(path: Path, engine: str, threads: int, options: dict[str, Any]) -> Figures:
-    """Load with compile, first run, the fastest of ten next runs in milliseconds; peak memory in MB."""
+    """Load with compile, first run, the fastest of ten next runs and of fifty of one token, in milliseconds; peak memory in MB."""
     prepare(engine)
     load_ms, run = timed(lambda: load(path, engine, threads, options))
     given = feeds(TOKENS)
     first_ms, _ = timed(lambda: run(given))
     next_ms = min(timed(lambda: run(given))[0] for _ in range(10))
-    return {"load_ms": load_ms, "first_ms": first_ms, "next_ms": next_ms, "peak_mb": peak_megabytes()}
+    peak = peak_megabytes()
+    one = feeds(1)
+    token_ms = min(timed(lambda: run(one))[0] for _ in range(50))
+    return {"load_ms": load_ms, "first_ms": first_ms, "next_ms": next_ms, "token_ms": token_ms, "peak_mb": peak}
 
 
 def measure_shapes(path: Path, engine: str, threads: int, options: dict[str, Any]) -> Figures:
@@ -137,17 +141,22 @@ def kinds_of_weights() -> list[dict[str, str]]:
 def report_compressed(folder: Path, threads: int) -> list[Figures]:
     from tests.benchmarks.decoder import LARGE, ensure_decoder
 
-    path = ensure_decoder(LARGE, "i4", folder)
+    return [one for mode in ("i4", "i8") for one in _compressed(ensure_decoder(LARGE, mode, folder), threads)]
+
+
+def _compressed(path: Path, threads: int) -> list[Figures]:
     cases: list[tuple[str, dict[str, Any]]] = [("irexec", options) for options in kinds_of_weights()]
     cases += [("openvino", {}), ("openvino", {"DYNAMIC_QUANTIZATION_GROUP_SIZE": 0})]
     found = []
     print(f"{path.stem}, {TOKENS} tokens, {path.with_suffix('.bin').stat().st_size / 1e6:.0f} MB of weights")
     for engine, options in cases:
         figures = in_process("compressed", path, engine, threads, **options)
-        found.append({"engine": engine, "options": options, **figures})
+        found.append({"model": path.stem, "engine": engine, "options": options, **figures})
         label = f"{engine} {', '.join(f'{k}={v}' for k, v in options.items())}"
         seconds = " ".join(f"{name} {figures[f'{name}_ms'] / 1000:.2f} s" for name in ("load", "first", "next"))
-        print(f"  {label:46} peak {figures['peak_mb']:6.0f} MB  {seconds}", flush=True)
+        print(
+            f"  {label:46} peak {figures['peak_mb']:6.0f} MB  {seconds} token {figures['token_ms']:.1f} ms", flush=True
+        )
     return found
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from irexec.native.build import BuildError, build, find_compiler
-from irexec.native.levels import PORTABLE, Level, is_supported, levels
+from irexec.native.levels import Level, is_supported, levels
 from irexec.native.library import FOLDER, description, library, path_of
 from tests.support.paths import ROOT
 
@@ -38,6 +38,7 @@ def _has_compiler() -> bool:
     return "CC" not in os.environ
 
 
+PORTABLE = levels()[-1]
 built = pytest.mark.skipif(not path_of(PORTABLE).is_file(), reason="the C kernels were not built")
 
 
