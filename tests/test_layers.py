@@ -126,6 +126,7 @@ _ONLY = {
         "irexec/tools/engines/inference_engine/worker.py",
         "irexec/backend/native/",
         "irexec/backend/cores.py",
+        "irexec/backend/free_memory.py",
         "irexec/backend/system_memory.py",
         "irexec/backend/openblas.py",
         "irexec/tools/engines/engine.py",

@@ -92,9 +92,13 @@ class ConstantStore:
 
     Every plan, session and thread shares it, so that nothing is packed or held twice. What was made of a constant is
     released with the constant, which is when no plan reads it any more.
+
+    Attributes:
+        packed: how often something was made of constants so far; about so often where threads pack at once.
     """
 
     def __init__(self) -> None:
+        self.packed = 0
         self._entries: dict[_Key, _Entry[Any]] = {}
         self._keys: dict[int, set[_Key]] = {}
         self._dead: deque[int] = deque()
@@ -116,6 +120,7 @@ class ConstantStore:
         with entry.lock:
             if entry.made is None:
                 entry.made = (make(*(source.array() for source in sources)),)
+                self.packed += 1
                 for source in sources:
                     source.release()
             return entry.made[0]

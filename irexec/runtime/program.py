@@ -14,6 +14,7 @@ from irexec.analysis.f32_arithmetic import compute_in_f32
 from irexec.analysis.model import Model, Port, check_model, find_port, input_ports, output_ports
 from irexec.analysis.precision import Precision, check_precision
 from irexec.analysis.shape_inference import Inference, infer_shapes
+from irexec.backend.free_memory import return_free_memory
 from irexec.backend.kernel import KernelOptions
 from irexec.backend.threads import one_blas_thread, thread_count
 from irexec.compile.errors import check_as_inferred, node_error
@@ -188,8 +189,13 @@ class Program:
 
     def _make(self, shapes: Shapes, targets: Targets) -> Plan:
         inference = self.infer(shapes)
+        store = self.compilation.store
+        packed = store.packed
         with one_blas_thread(), limited(self.memory):
-            return plan(self.model, inference, targets, self.compilation)
+            made = plan(self.model, inference, targets, self.compilation)
+        if store.packed != packed:
+            return_free_memory()
+        return made
 
     def infer(self, shapes: Shapes) -> Inference:
         """The facts of every value for inputs of these shapes; () stands for those of the model."""
