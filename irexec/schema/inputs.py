@@ -19,7 +19,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import numpy as np
 
 from irexec.dtypes.elements import ELEMENTS, I32, I64, Element
-from irexec.errors import check
+from irexec.errors import OpError
 from irexec.ir.dims import may_equal
 from irexec.ir.facts import Fact
 from irexec.messages import alternatives
@@ -127,13 +127,15 @@ class InputSpec:
 
     def check(self, fact: Fact) -> None:
         """Raise OpError if what is known of the input breaks its declaration."""
-        if self.elements is not None and fact.element is not None:
-            expected = self.elements
-            check(fact.element in expected, f"{self.name} has element type {fact.element}, expected {expected.text}")
-        if self.ranks is not None and fact.rank is not None:
-            check(fact.rank in self.ranks, f"{self.name} has rank {fact.rank}, expected {self.ranks.text}")
-            if self.ranks.single_element and fact.shape:
-                check(may_equal(fact.shape[0], 1), f"{self.name} has {fact.shape[0]} elements, expected 1")
+        # Messages are made where they are needed: growing states have every input checked in every run.
+        elements, ranks = self.elements, self.ranks
+        if elements is not None and fact.element is not None and fact.element not in elements:
+            raise OpError(f"{self.name} has element type {fact.element}, expected {elements.text}")
+        if ranks is not None and fact.shape is not None:
+            if len(fact.shape) not in ranks:
+                raise OpError(f"{self.name} has rank {fact.rank}, expected {ranks.text}")
+            if ranks.single_element and fact.shape and not may_equal(fact.shape[0], 1):
+                raise OpError(f"{self.name} has {fact.shape[0]} elements, expected 1")
 
 
 def input_spec(name: str, hint: Any, *, optional: bool = False, variadic: bool = False) -> InputSpec:

@@ -26,6 +26,7 @@ class Loader:
         self._packages: list[tuple[str, list[str]]] = []
         self._pending: dict[str, None] = {}
         self._by_name: dict[str, list[str]] = {}
+        self._loaded: set[str] = set()
         self._lock = threading.RLock()
         self._loading = False
 
@@ -33,6 +34,7 @@ class Loader:
         """The modules below the package of this ``__name__`` and ``__path__`` are imported when they are needed."""
         with self._lock:
             self._packages.append((name, path))
+            self._loaded.clear()
 
     def load(self) -> None:
         """Import what has not been imported yet. Other threads wait until it is done; modules being imported do not."""
@@ -45,11 +47,14 @@ class Loader:
     def load_for(self, name: str) -> None:
         """Import the modules that have ``name`` in quotes. What is registered under a name that is put together is not
         found so."""
-        if not self._packages and not self._pending:
+        if name in self._loaded or (not self._packages and not self._pending):
             return
         with self._lock:
             self._find_modules()
-            self._import([module for module in self._by_name.get(name, ()) if module in self._pending])
+            modules = self._by_name.get(name, ())
+            self._import([module for module in modules if module in self._pending])
+            if not any(module in self._pending for module in modules):
+                self._loaded.add(name)
 
     def modules_for(self, name: str) -> list[str]:
         """The modules that have ``name`` in quotes."""

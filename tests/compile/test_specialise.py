@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import irexec
+from irexec.analysis.evaluate import as_tuple
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.backend.kernel import Task
 from irexec.compile import specialise
 from irexec.compile.plan import plan
-from irexec.compile.specialise import KEPT
+from irexec.compile.specialise import COPIED, KEPT
 
 
 @pytest.fixture
@@ -77,3 +78,19 @@ def test_the_least_recently_used_kernel_is_dropped(selected: list[tuple[int, ...
     assert selected.count((3 * KEPT - 1, 5)) == 1
     call(np.zeros((1, 5), np.float32))
     assert selected.count((1, 5)) == 2
+
+
+def test_small_arrays_are_moved_by_the_reference_and_large_ones_by_a_kernel(selected: list[tuple[int, ...]]) -> None:
+    """A state that grows has another shape in every run: selecting a kernel takes longer than moving it."""
+    builder = irexec.Builder("m")
+    x, y = builder.parameter("f32", "1,?,8", "x"), builder.parameter("f32", "1,3,8", "y")
+    builder.result(builder.emit("Concat", x, y, axis=1))
+    model = builder.model()
+    (step,) = plan(model, infer_shapes(model)).steps
+    assert step.report.algorithm == "by shape" and step.call is not None
+    end, long = np.ones((1, 3, 8), np.float32), COPIED // 32
+    for length in (2, 5, long):
+        start = np.arange(8 * length, dtype=np.float32).reshape(1, length, 8)
+        (found,) = as_tuple(step.call.function(start, end))
+        np.testing.assert_array_equal(found, np.concatenate([start, end], 1))
+    assert selected == [(1, long, 8)]

@@ -11,16 +11,10 @@ from irexec.bounds.algebra import floats, settled
 from irexec.bounds.interval import Bound, Interval, Unbounded
 from irexec.bounds.registry import Layer, rule
 from irexec.schema.elementwise import align
-
-_MOVEMENT = (
-    "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "StridedSlice", "Split", "VariadicSplit", "Concat",
-    "Gather", "GatherElements", "GatherND", "Tile", "Broadcast", "Pad", "Reverse", "ReverseSequence", "Roll",
-    "ShuffleChannels", "SpaceToDepth", "DepthToSpace", "SpaceToBatch", "BatchToSpace", "ReorgYolo", "GatherTree",
-    "ExtractImagePatches", "Result", "Identity", "SliceScatter", "OneHot", "SparseFillEmptyRows",
-)  # fmt: skip
+from irexec.schema.moves import MOVES
 
 
-@rule(*_MOVEMENT)
+@rule(*MOVES, "SparseFillEmptyRows")
 def moved(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]:
     """Elements keep their values and change their places."""
     return _at_ends(layer, inputs)
