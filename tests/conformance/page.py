@@ -1,32 +1,26 @@
-"""The page docs/conformance.md: verdicts on three implementations, operation by operation.
+"""The page docs/conformance.md: verdicts on several implementations, operation by operation.
 
-    python -m tests.conformance.page [--cases 3] [--seed N] [--with openvino,evaluate,onnxruntime]
+    irexec conform --runtime openvino --cases 2 --json > openvino.json
+    irexec conform --runtime "command:python tests/conformance/evaluate.py" --cases 2 --json > evaluate.json
+    irexec conform --runtime onnxruntime --cases 2 --json > onnxruntime.json
+    python -m tests.conformance.page openvino.json evaluate.json onnxruntime.json
 
-"evaluate" is OpenVINO's own evaluation of operations, with which it folds constants: tests/conformance/evaluate.py.
-A runtime that is left out keeps nothing: the page has the columns of the last call.
+evaluate.py is OpenVINO's own evaluation of operations, with which it folds constants.
 """
 
 from __future__ import annotations
 
-import argparse
-import shlex
+import json
 import sys
 from collections import Counter
 from pathlib import Path
 
-from irexec.cli.progress import progress_bar
-from irexec.conformance import Conformance, ConformOptions, conform
+from irexec.conformance import CaseResult, Conformance
 from irexec.conformance.result import VERDICTS
+from irexec.records import Records
 
 ROOT = Path(__file__).parents[2]
-_COLUMNS = {
-    "openvino": ("openvino", "OpenVINO CPU"),
-    "evaluate": (
-        f"command:{shlex.quote(sys.executable)} {shlex.quote(str(Path(__file__).with_name('evaluate.py')))}",
-        "OpenVINO evaluate",
-    ),
-    "onnxruntime": ("onnxruntime", "ONNX Runtime"),
-}  # fmt: skip
+_TITLES = {"openvino": "OpenVINO CPU", "evaluate": "OpenVINO evaluate", "onnxruntime": "ONNX Runtime"}
 _TEXT = """# Conformance
 
 What three implementations give for the corpus of [`irexec conform`](commands/conform.md), {cases} cases of each version
@@ -36,7 +30,10 @@ means. A case that is *outside* is a result that no correct implementation of th
 difference of the [portability table](reference/portability.md). The page was made by
 
 ```console
-$ {command}
+$ irexec conform --runtime openvino --cases {cases} --json > openvino.json
+$ irexec conform --runtime "command:python tests/conformance/evaluate.py" --cases {cases} --json > evaluate.json
+$ irexec conform --runtime onnxruntime --cases {cases} --json > onnxruntime.json
+$ python -m tests.conformance.page openvino.json evaluate.json onnxruntime.json
 ```
 
 ## In short
@@ -49,34 +46,30 @@ $ {command}
 """
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--with", dest="columns", default=",".join(_COLUMNS))
-    args = parser.parse_args()
-    options = ConformOptions(cases=args.cases, seed=args.seed)
-    found: dict[str, Conformance] = {}
-    for name in args.columns.split(","):
-        runtime, title = _COLUMNS[name]
-        with progress_bar(title, 1) as advance:
-            held = conform(runtime, options, advance)
-        found[f"{title} {held.version.partition('-')[0]}".strip()] = held
-    (ROOT / "docs" / "conformance.md").write_text(page(found, f"python -m tests.conformance.page --cases {args.cases}"))
-    return 0
+def main() -> None:
+    files = [Path(name) for name in sys.argv[1:]]
+    found = {_TITLES.get(path.stem, path.stem): _read(path) for path in files}
+    (ROOT / "docs" / "conformance.md").write_text(page(found))
 
 
-def page(found: dict[str, Conformance], command: str) -> str:
+def _read(path: Path) -> Conformance:
+    document = json.loads(path.read_text())
+    cases = Records(CaseResult(**{**case, "codes": tuple(case["codes"])}) for case in document["cases"])
+    return Conformance(document["runtime"], document["version"], document["arithmetic"], document["seed"], cases)
+
+
+def page(found: dict[str, Conformance]) -> str:
     """The Markdown of the page, of verdicts by the name of a column."""
     columns = {name: held.by_operation() for name, held in found.items()}
     names = sorted({name for rows in columns.values() for name in rows})
     used = [verdict for verdict in VERDICTS if any(held.counts[verdict] for held in found.values())]
-    summary = [[name, *(str(held.counts[verdict]) for verdict in used)] for name, held in found.items()]
+    summary = [
+        [f"{name} {held.version.partition('-')[0]}".strip(), *(str(held.counts[verdict]) for verdict in used)]
+        for name, held in found.items()
+    ]
     table = [[name, *(_cell(columns[column].get(name), found[column], name) for column in columns)] for name in names]
     cases = max((max(sum(row.values()) for row in rows.values()) for rows in columns.values()), default=0)
-    return _TEXT.format(
-        cases=cases, command=command, summary=_table(["", *used], summary), table=_table(["Operation", *columns], table)
-    )
+    return _TEXT.format(cases=cases, summary=_table(["", *used], summary), table=_table(["Operation", *columns], table))
 
 
 def _cell(counts: Counter[str] | None, held: Conformance, name: str) -> str:
@@ -93,4 +86,4 @@ def _table(heads: list[str], rows: list[list[str]]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -100,12 +100,3 @@ def col2im(layer: Layer, x: Interval, size: Interval, kernel: Interval) -> Bound
         count = float(np.prod(integers(kernel.exact, "kernel_size")))
         of = Algebra(replace(layer.arithmetic, sum_unit=2 * layer.arithmetic.unit))
         return of.summed(settled(exact, exact - reach, exact + reach), run(x.magnitude), count)
-
-
-@rule("BinaryConvolution")
-def binary_convolution(layer: Layer, x: Interval, w: Interval) -> Bound:
-    """Sums of ones are exact below 2 to the power of the significant bits."""
-    exact = layer.run(x.exact, w.exact)[0]
-    if not x.is_certain or w.exact[0].size * layer.arithmetic.unit > 0.25:
-        return Unbounded("elements that are not certain, or too many")
-    return Interval.certain(exact)
