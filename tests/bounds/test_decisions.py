@@ -146,3 +146,25 @@ def test_bytes_of_a_colour_are_rounded_either_way() -> None:
     (found,) = _intervals(case("NV12toRGB", 8, y, uv, id="a"))
     for value, is_outside in ((97, False), (98, False), (90, True), (105, True)):
         assert found.outside(np.full((1, 2, 2, 3), value, np.uint8)).all() == is_outside
+
+
+def _aligned(roi: list[float]) -> Interval:
+    data = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
+    row = case("ROIAlign", 9, data, np.float32([roi]), np.int32([0]), id="a", pooled_h=1, pooled_w=1,
+               sampling_ratio=1, spatial_scale=1.0, mode="avg", aligned_mode="asymmetric")  # fmt: skip
+    (found,) = _intervals(row)
+    return found
+
+
+def test_a_point_of_a_region_is_interpolated() -> None:
+    """Hand computed: the middle of the box is (1.5, 1.5), the mean of 5, 6, 9 and 10."""
+    found = _aligned([0.5, 0.5, 2.5, 2.5])
+    assert [bool(found.outside(np.full((1, 1, 1, 1), value, np.float32)).any()) for value in (7.5, 7.499, 8.0)] == [
+        False, True, True,
+    ]  # fmt: skip
+
+
+def test_a_point_at_the_edge_of_what_is_zero_is_open() -> None:
+    found = _aligned([3.0, 0.0, 5.0, 2.0])
+    assert not found.outside(np.full((1, 1, 1, 1), 0, np.float32)).any()
+    assert not found.outside(np.full((1, 1, 1, 1), 7, np.float32)).any()
