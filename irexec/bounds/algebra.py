@@ -58,6 +58,11 @@ def integers_near(x: Interval, exact: np.ndarray) -> Interval:
     return Interval(exact, np.where(is_open, -np.inf, low), np.where(is_open, np.inf, high))
 
 
+def _single(x: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return x.astype(np.float32).astype(np.float64)
+
+
 @dataclass(frozen=True, slots=True)
 class Algebra:
     """Operations on intervals with the roundings of an arithmetic."""
@@ -84,6 +89,9 @@ class Algebra:
             return x
         ends = floats(x.low), floats(x.high)
         low, high = np.minimum(low, ends[0]), np.maximum(high, ends[1])
+        if x.exact.dtype == np.float64 and self.arithmetic.unit >= 2.0**-24:
+            # A runtime of a coarser arithmetic may hold f64 in f32, which may lie beyond the number as given.
+            low, high = np.minimum(low, _single(ends[0])), np.maximum(high, _single(ends[1]))
         low, high = np.where(is_small, np.minimum(low, 0), low), np.where(is_small, np.maximum(high, 0), high)
         largest = self.arithmetic.largest
         # A value out of range may be held as the largest number.

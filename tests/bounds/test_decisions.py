@@ -168,3 +168,10 @@ def test_a_point_at_the_edge_of_what_is_zero_is_open() -> None:
     found = _aligned([3.0, 0.0, 5.0, 2.0])
     assert not found.outside(np.full((1, 1, 1, 1), 0, np.float32)).any()
     assert not found.outside(np.full((1, 1, 1, 1), 7, np.float32)).any()
+
+
+def test_a_coarser_arithmetic_may_hold_f64_in_f32() -> None:
+    x = np.array([-3.9464288127875093]).reshape(1, 1, 1)
+    (found,) = _intervals(case("MaxPool", 1, x, id="a", kernel=[1], strides=[1], pads_begin=[0], pads_end=[0],
+                               rounding_type="floor", auto_pad="explicit"), "bf16")  # fmt: skip
+    assert not found.outside(x.astype(np.float32).astype(np.float64)).any()

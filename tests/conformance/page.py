@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from irexec.conformance import CaseResult, Conformance
@@ -21,19 +22,16 @@ from irexec.records import Records
 
 ROOT = Path(__file__).parents[2]
 _TITLES = {"openvino": "OpenVINO CPU", "evaluate": "OpenVINO evaluate", "onnxruntime": "ONNX Runtime"}
+_COMMAND = "irexec conform --runtime {runtime} --cases {cases} --json > {name}.json"
 _TEXT = """# Conformance
 
-What three implementations give for the corpus of [`irexec conform`](commands/conform.md), {cases} cases of each version
-of each operation: OpenVINO's CPU plugin, OpenVINO's own evaluation of single operations, with which it folds constants,
-and ONNX Runtime, by way of irexec's exporter. A cell counts the cases by verdict; the command page says what a verdict
+Verdicts of [`irexec conform`](commands/conform.md) on other implementations, for {cases} cases of each version of each
+operation. ONNX Runtime runs what irexec's exporter writes. A cell counts the cases by verdict; the command page says what a verdict
 means. A case that is *outside* is a result that no correct implementation of the arithmetic gives; *open* is a
 difference of the [portability table](reference/portability.md). The page was made by
 
-```console
-$ irexec conform --runtime openvino --cases {cases} --json > openvino.json
-$ irexec conform --runtime "command:python tests/conformance/evaluate.py" --cases {cases} --json > evaluate.json
-$ irexec conform --runtime onnxruntime --cases {cases} --json > onnxruntime.json
-$ python -m tests.conformance.page openvino.json evaluate.json onnxruntime.json
+```sh
+{commands}
 ```
 
 ## In short
@@ -47,8 +45,7 @@ $ python -m tests.conformance.page openvino.json evaluate.json onnxruntime.json
 
 
 def main() -> None:
-    files = [Path(name) for name in sys.argv[1:]]
-    found = {_TITLES.get(path.stem, path.stem): _read(path) for path in files}
+    found = {path.stem: _read(path) for path in map(Path, sys.argv[1:])}
     (ROOT / "docs" / "conformance.md").write_text(page(found))
 
 
@@ -59,17 +56,32 @@ def _read(path: Path) -> Conformance:
 
 
 def page(found: dict[str, Conformance]) -> str:
-    """The Markdown of the page, of verdicts by the name of a column."""
+    """The Markdown of the page, of verdicts by the name of a document."""
     columns = {name: held.by_operation() for name, held in found.items()}
     names = sorted({name for rows in columns.values() for name in rows})
     used = [verdict for verdict in VERDICTS if any(held.counts[verdict] for held in found.values())]
     summary = [
-        [f"{name} {held.version.partition('-')[0]}".strip(), *(str(held.counts[verdict]) for verdict in used)]
+        [
+            f"{_TITLES.get(name, name)} {held.version.partition('-')[0]}".strip(),
+            *(str(held.counts[verdict]) for verdict in used),
+        ]
         for name, held in found.items()
     ]
     table = [[name, *(_cell(columns[column].get(name), found[column], name) for column in columns)] for name in names]
     cases = max((max(sum(row.values()) for row in rows.values()) for rows in columns.values()), default=0)
-    return _TEXT.format(cases=cases, summary=_table(["", *used], summary), table=_table(["Operation", *columns], table))
+    return _TEXT.format(
+        cases=cases,
+        summary=_table(["", *used], summary),
+        table=_table(["Operation", *(_TITLES.get(name, name) for name in columns)], table),
+        commands="\n".join(_commands(found, cases)),
+    )
+
+
+def _commands(found: dict[str, Conformance], cases: int) -> Iterator[str]:
+    for name, held in found.items():
+        runtime = f'"command:python tests/conformance/{name}.py"' if ":" in held.runtime else held.runtime
+        yield _COMMAND.format(runtime=runtime, cases=cases, name=name)
+    yield f"python -m tests.conformance.page {' '.join(f'{name}.json' for name in found)}"
 
 
 def _cell(counts: Counter[str] | None, held: Conformance, name: str) -> str:
