@@ -15,9 +15,9 @@ import irexec
 from irexec.bounds import ARITHMETICS
 from irexec.cli.main import run
 from irexec.cli.runtime_options import ARITHMETIC_NAMES
-from irexec.conformance import ConformOptions, conform
+from irexec.conformance import ConformOptions, conform, running
 from irexec.conformance.corpus import cases, chosen
-from irexec.errors import InputError
+from irexec.errors import ConversionError, InputError
 
 SOFTMAX = ConformOptions(ops=("Softmax",), cases=2)
 
@@ -87,10 +87,15 @@ def test_names_of_arithmetics_are_those_of_the_bounds() -> None:
     assert tuple(ARITHMETICS) == ARITHMETIC_NAMES
 
 
-def test_what_is_not_expressible_in_onnx_is_no_refusal() -> None:
+def test_what_is_not_expressible_in_onnx_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
-    assert conform("onnxruntime", ConformOptions(ops=("Proposal-4",), cases=1)).counts["inexpressible"] == 1
+
+    def refuse(model: object) -> None:
+        raise ConversionError("no operator")
+
+    monkeypatch.setattr(running, "to_onnx", refuse)
+    assert conform("onnxruntime", ConformOptions(ops=("Relu",), cases=1)).counts["inexpressible"] == 1
 
 
 def test_files_of_a_run(tmp_path: Path) -> None:

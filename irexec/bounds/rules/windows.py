@@ -36,6 +36,9 @@ def largest(layer: Layer, x: Interval, *rest: Interval | None) -> tuple[Bound, .
         found = settled(exact, low, high).open_where(is_open)
     if len(layer.outputs) == 1:
         return (found,)
+    if found.exact.dtype.kind in "iu":
+        # A search that begins at the smallest number finds none that is larger.
+        is_open = is_open | (found.exact == np.iinfo(found.exact.dtype).min)
     return found, _index_of_largest(layer, x, found, is_open, run, others)
 
 
