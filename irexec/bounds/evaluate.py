@@ -153,6 +153,8 @@ def _of_integers(layer: Layer, arrays: Sequence[np.ndarray | None]) -> tuple[Bou
     Runtimes saturate or wrap where a result does not fit its type, and hold i64 in 32 bits (OpenVINO's CPU plugin);
     what a division by zero gives is nowhere specified.
     """
+    if layer.definition.type in _CUT and any(one is not None and one.dtype.kind in "iu" for one in arrays):
+        return (Unbounded("a function of integers, which is rounded to nearest or cut"),) * len(layer.outputs)
     if layer.definition.type in _DIVIDING and any(one is not None and (one == 0).any() for one in arrays[1:]):
         return (Unbounded("a division of integers by zero"),) * len(layer.outputs)
     outputs = [rounded(out, fact.element) for out, fact in zip(layer.run(*arrays), layer.outputs, strict=True)]
@@ -162,6 +164,9 @@ def _of_integers(layer: Layer, arrays: Sequence[np.ndarray | None]) -> tuple[Bou
             return (Unbounded("integers that do not fit their type, or 32 bits"),) * len(layer.outputs)
     return tuple(Interval.certain(out) for out in outputs)
 
+
+_CUT = ("Exp", "Log", "Sin", "Asin")
+"""Functions of integers that OpenVINO's constant folding cuts, where its CPU plugin rounds to nearest."""
 
 _DIVIDING = ("Divide", "Mod", "FloorMod", "Power")
 

@@ -108,6 +108,10 @@ def test_integers_that_runtimes_hold_differently_have_no_bound(type: str, a: np.
     assert isinstance(_bound(case(type, 1, a, b, id="a")), Unbounded)
 
 
+def test_functions_of_integers_that_are_cut_or_rounded_have_no_bound() -> None:
+    assert isinstance(_bound(case("Exp", 1, np.array([4], np.int32), id="a")), Unbounded)
+
+
 def test_integers_are_exact() -> None:
     bound = _bound(case("Add", 1, np.array([1], np.int32), np.array([2], np.int32), id="a"))
     assert isinstance(bound, Interval)
