@@ -94,7 +94,7 @@ class ConstantStore:
     released with the constant, which is when no plan reads it any more.
 
     Attributes:
-        packed: how often something was made of constants so far; about so often where threads pack at once.
+        packed: number of packings made so far; an estimate where threads pack at once.
     """
 
     def __init__(self) -> None:
