@@ -60,7 +60,7 @@ def conform(
     \b
     irexec conform --runtime openvino --quick
     irexec conform --runtime onnxruntime --ops Softmax,Conv* --junit onnx.xml
-    irexec conform --runtime command:./runner --ops Relu --cases 50 --html relu.html
+    irexec conform --runtime command:./runner --ops Relu --html relu.html
     irexec conform --build corpus --ops Softmax
 
     An output of a case is inside of its bound, or outside: then no correct implementation of the arithmetic gives it.

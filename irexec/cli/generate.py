@@ -102,7 +102,7 @@ def generate(
     \b
     irexec generate DIR -p "Once upon a time" --trace
     irexec generate DIR -p "Once upon a time" --runtime openvino
-    irexec generate DIR -p "Once upon a time" --temperature 0.8 --top-p 0.9 --seed 1
+    irexec generate DIR -p "Once upon a time" --temperature 0.8 --seed 1
 
     The most probable token is chosen unless an option of sampling is given. The other runtime has the tokens of irexec
     in each step. The exit code is 1 if it chooses another token in any step.

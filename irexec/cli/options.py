@@ -160,7 +160,7 @@ LOAD_STATE = option(
     type=FilePath(),
 )
 _OF_EACH_STEP = (
-    "{} in the name of a -i file is the step, and an array with one more axis than its input has the values of each "
+    "{} in the name of a file of -i is the step, and an array with one more axis than its input has the values of each "
     "step."
 )
 STEPS = option(

@@ -11,7 +11,7 @@ import pytest
 from irexec.cli.commands import COMMANDS, GROUPS
 from tests.cli.calling import Capture, stdout
 
-_MOST = 13
+_MOST = 14
 
 
 def _command(name: str) -> click.Command:
@@ -56,6 +56,7 @@ def test_groups_have_headings(capsys: Capture) -> None:
     assert headings == [
         "Options",
         "Inputs",
+        "Steps and state",
         "Weights",
         "Images",
         "Results",

@@ -51,7 +51,7 @@ def _moved(weight: np.ndarray, error: np.ndarray) -> np.ndarray:
     """The sum over the points of a window of the weights times the distance that the point may move."""
     points, counts = math.prod(weight.shape[2:]), error.shape[2:]
     groups = error.shape[1] // (points * len(counts))
-    each = error.reshape(len(error), groups, points, len(counts), -1).sum(3).max(1)
+    each = error.reshape(len(error), groups, points, len(counts), math.prod(counts)).sum(3).max(1, initial=0)
     total = np.einsum("oik,nkp->nop", weight.reshape(*weight.shape[:2], points), each)
     return total.reshape(len(error), len(weight), *counts)
 
