@@ -76,7 +76,8 @@ def write_for(model: Model, target: Path, release: str, verification: Verify, as
         written = written_for(model, release)
     found = written.found
     document: dict[str, Any] = {
-        "model": None if found.findings else str(target), "layers": len(found.model.nodes), "warnings": [],
+        "model": None if found.findings else str(target), "layers": len(found.model.nodes),
+        "warnings": [f"{remark.at()}: {remark.message}" for remark in found.remarks],
         "release": release, "version": found.model.version, "changes": found.changes, "findings": found.findings,
     }  # fmt: skip
     code = _UNSUPPORTED if found.findings else 0
@@ -88,6 +89,8 @@ def write_for(model: Model, target: Path, release: str, verification: Verify, as
             save_model(found.model, target)
         layers = counted(len(found.model.nodes), "layer")
         contents.append(f"{target}: {layers}, IR version {found.model.version} for OpenVINO {release}")
+        for text in document["warnings"]:
+            render.note_line(text)
     if verification.wanted and not found.findings:
         given = verification
         with render.progress("verifying"):

@@ -343,6 +343,13 @@ NOT_RUN_BY_RELEASE = _code(
     '<data element_type="f32" shape="1,3,?,?"/>',
     "Set the shapes (irexec edit --shape) or another type, or use a newer release.",
 )
+OTHER_VALUES_IN_RELEASE = _code(
+    "IR907", "info", "other values in the release",
+    "for some values of its inputs the CPU plugin of the release of OpenVINO gives other results, or fails (found with "
+    "--for)",
+    '<layer id="2" name="gather" type="GatherND" version="opset8"/>',
+    "Make sure that the layer does not get such values, or use a newer release.",
+)
 NOT_WRITTEN_FOR_RELEASE = _code(
     "IR905", "error", "layer without older operations",
     "the release of OpenVINO does not have the operation, and irexec convert --for cannot write it in older operations",

@@ -27,6 +27,10 @@ for _rows in families().values():
             _CASES.setdefault((_row.type, _row.since), []).append(_row)
 
 
+_WINDOWS = {"strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "dilations": [1, 1]}
+_MAXIMA = {"pooled_h": 2, "pooled_w": 2, "sampling_ratio": 2, "spatial_scale": 1.0, "mode": "max"}
+
+
 def _before(release: Release) -> Release:
     """The newest release that is older."""
     known = {*OPSETS.values(), Release(2023, 3), Release(2024, 2), Release(2024, 6), Release(2025, 4)}
@@ -115,6 +119,41 @@ def test_layers_that_the_plugin_does_not_run_are_named(
     found = downgrade(builder.model(), "2021.4").findings
     assert {finding.code for finding in found} == {"IR906"}
     assert any(says in finding.message for finding in found)
+
+
+def test_other_values_of_a_release_are_remarks() -> None:
+    """The plugin of 2021.4 reads other elements for negative indices; constants are counted from the front."""
+    for indices, code in (("x", "IR907"), ([[-1, 0]], None)):
+        builder = Builder("m")
+        data = builder.parameter("f32", [2, 3], "data")
+        given = builder.parameter("i64", [1, 2], "x") if indices == "x" else np.array(indices, np.int64)
+        builder.result(builder.emit("GatherND", data, given, version=5))
+        found = downgrade(builder.model(), "2021.4")
+        assert not found.findings
+        assert [remark.code for remark in found.remarks] == ([code] if code else [])
+
+
+@pytest.mark.parametrize(
+    ("type", "version", "shapes", "attributes", "says"),
+    [
+        ("ROIAlign", 3, {"x": "f32 1,2,8,8", "rois": "f32 1,4", "i": "i32 1"}, _MAXIMA, "other maxima"),
+        ("Einsum", 7, {"a": "f32 2,1", "b": "f32 3,4"}, {"equation": "ij,jk->ik"}, "stretch"),
+        ("Interpolate", 4, {"x": "i32 1,2,4,4"}, {}, "Interpolate of i32"),
+        ("Convolution", 1, {"x": "i8 1,2,4,4", "w": "i8 2,2,1,1"}, _WINDOWS, "Convolution of i8"),
+    ],
+)
+def test_what_the_plugin_of_2021_refuses(type: str, version: int, shapes: dict, attributes: dict, says: str) -> None:
+    builder = Builder("m")
+    operands = []
+    for name, text in shapes.items():
+        element, shape = text.split()
+        operands.append(builder.parameter(element, [int(size) for size in shape.split(",")], name))
+    if type == "Interpolate":
+        operands += [[8, 8], np.array([2.0, 2.0], np.float32), [2, 3]]
+        attributes = {"mode": "nearest", "shape_calculation_mode": "sizes"}
+    builder.result(builder.emit(type, *operands, version=version, **attributes))
+    (finding,) = downgrade(builder.model(), "2021.4").findings
+    assert finding.code == "IR906" and says in finding.message
 
 
 def _models(row: Case) -> Iterator[tuple[Model, list[np.ndarray]]]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from irexec.analysis.portability import DIFFERENCES, Difference
 from irexec.analysis.portability.layer import ExaminedLayer
+from irexec.analysis.portability.old_values import other_values
 from irexec.analysis.portability.plugins import plugin_findings
 from irexec.analysis.portability.releases import ELEMENTS, IR_VERSIONS, OPSETS, Release, first_release, parse_release
 from irexec.analysis.shape_inference import Inference
@@ -32,6 +33,12 @@ def portability_findings(model: ModelGraph, inference: Inference, release: Relea
         else:
             repeated.setdefault(row.code, []).append(finding)
     yield from map(at_the_first, repeated.values())
+
+
+def value_findings(model: ModelGraph, inference: Inference, release: Release) -> Iterator[Finding]:
+    """A finding for each layer to which an implementation of a release may give other values or another shape."""
+    rows = {code for code, row in DIFFERENCES.items() if row.effect != "fails"}
+    return (one for one in portability_findings(model, inference, release) if one.code in rows)
 
 
 def at_the_first(findings: Sequence[Finding]) -> Finding:
@@ -88,6 +95,7 @@ def release_findings(model: ModelGraph, inference: Inference, release: Release) 
             *_operation(node, release),
             *_elements(node, inference, release),
             *plugin_findings(node, inference.facts, release),
+            *other_values(node, inference.facts, release),
         ):
             repeated.setdefault(finding.message, []).append(finding)
     yield from map(at_the_first, repeated.values())

@@ -1,6 +1,6 @@
 """Models that a release reads and its CPU plugin does not run: shapes and element types.
 
-Source: the plugins themselves of 2021.4.2, 2022.3.2 and 2023.3.0, which tests.release_sweep asks.
+Source: the plugins themselves of 2021.4.2, 2022.3.2, 2023.3.0 and 2024.6.0, which tests.release_sweep asks.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 
 from irexec.analysis.portability.releases import Release
 from irexec.ir import codes
-from irexec.ir.dims import is_static
+from irexec.ir.dims import Size, is_static
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Node, Value
 
-_FIRST, _BF16, _EVERY = Release(2020, 1), Release(2023, 0), Release(2024, 0)
+_FIRST, _BF16, _EVERY = Release(2020, 1), Release(2023, 0), Release(2025, 0)
 """The first release, the first with bf16 on any processor, and the first that has not been asked."""
 
 DYNAMIC_SHAPES, NO_ELEMENTS = Release(2022, 1), Release(2023, 0)
@@ -73,13 +73,13 @@ def plugin_findings(node: Node, facts: Mapping[Value, Fact], release: Release) -
     """Findings about a layer that the CPU plugin of the release does not run."""
     reasons = [
         *_inputs(node, release),
-        *_equation(node, release),
+        *_equation(node, facts, release),
         *_attributes(node, release),
         *_reduction(node, release),
     ]
     data = facts.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
     if data is not None:
-        reasons += _data(node, data, release)
+        reasons += [*_data(node, data, release), *_oldest(node, data, facts, release)]
     for value in node.outputs:
         fact = facts.get(value)
         if fact is not None and node.constant is None:
@@ -92,11 +92,19 @@ def plugin_findings(node: Node, facts: Mapping[Value, Fact], release: Release) -
 
 def _inputs(node: Node, release: Release) -> Iterator[str]:
     for type, indices, since, until in CONSTANT_INPUTS:
-        if node.type == type and since <= release < until:
+        if node.type == type and since <= release < until and not _is_decomposed(node):
             given = [node.inputs[i] for i in indices if i < len(node.inputs)]
             if any(value is not None and not _is_constant(value) for value in given):
                 which = ", ".join(map(str, indices))
                 yield f"runs {type} only if its inputs {which} are constants"
+
+
+def _is_decomposed(node: Node) -> bool:
+    """Whether a cell is computed as several layers, because of its activations or its clip."""
+    default = {"LSTMCell": "sigmoid,tanh,tanh", "GRUCell": "sigmoid,tanh", "RNNCell": "tanh"}.get(node.type)
+    given = node.attributes.get("activations", "").replace(" ", "")
+    has_clip = node.attributes.get("clip", "0") not in ("0", "0.0", "inf")
+    return default is not None and (given not in ("", default) or has_clip)
 
 
 def _is_constant(value: Value) -> bool:
@@ -112,7 +120,7 @@ def _is_constant(value: Value) -> bool:
     return True
 
 
-def _equation(node: Node, release: Release) -> Iterator[str]:
+def _equation(node: Node, facts: Mapping[Value, Fact], release: Release) -> Iterator[str]:
     """Einsum is decomposed into products, unless an operand has an ellipsis or a label twice."""
     if node.type != "Einsum" or release >= _EVERY:
         return
@@ -120,6 +128,14 @@ def _equation(node: Node, release: Release) -> Iterator[str]:
     operands = equation.partition("->")[0].split(",")
     if "." in equation or " " in equation or any(len(set(one)) < len(one) for one in operands):
         yield "does not run an Einsum with blanks, an ellipsis, or a label twice in one operand"
+        return
+    sizes: dict[str, set[Size]] = {}
+    for operand, value in zip(operands, node.inputs, strict=False):
+        shape = facts[value].shape if value in facts else None
+        for label, size in zip(operand, shape or (), strict=False):
+            sizes.setdefault(label, set()).add(size)
+    if any(len(found) > 1 and 1 in found for found in sizes.values()):
+        yield "does not stretch axes of an Einsum"
 
 
 def _reduction(node: Node, release: Release) -> Iterator[str]:
@@ -144,12 +160,41 @@ def _data(node: Node, data: Fact, release: Release) -> Iterator[str]:
         yield f"does not run {type} of {data.element}"
 
 
+def _oldest(node: Node, data: Fact, facts: Mapping[Value, Fact], release: Release) -> Iterator[str]:
+    """What the plugins before 2022.1 do not run, and what those before 2025.0 do not."""
+    name = "" if data.element is None else data.element.name
+    if node.type == "BinaryConvolution" and name not in ("f32", "f16", "bf16", "") and release < _EVERY:
+        yield f"does not run BinaryConvolution of {name}"
+    if node.type == "ScatterUpdate" and release < _EVERY and _rank(node, facts, 1) == 0:
+        yield "runs ScatterUpdate of a scalar index only if its axis is a constant"
+    if release >= DYNAMIC_SHAPES:
+        return
+    if node.type == "Convolution" and name == "i8":
+        yield "does not run Convolution of i8"
+    if node.type == "Interpolate" and name in ("u8", "i16", "u16", "i32", "i64"):
+        yield f"does not read Interpolate of {name}"
+    if node.type == "DeformableConvolution" and node.attributes.get("group", "1") != "1":
+        yield "does not run DeformableConvolution with groups"
+    axes = node.inputs[1] if len(node.inputs) > 1 else None
+    if node.type == "Reverse" and node.attributes.get("mode") == "mask" and axes is not None and not _is_constant(axes):
+        yield "runs Reverse with a mask only if it is a constant"
+
+
+def _rank(node: Node, facts: Mapping[Value, Fact], index: int) -> int | None:
+    value = node.inputs[index] if index < len(node.inputs) else None
+    fact = None if value is None else facts.get(value)
+    return None if fact is None or fact.shape is None else len(fact.shape)
+
+
 def _attributes(node: Node, release: Release) -> Iterator[str]:
     if release >= _EVERY:
         return
     given = node.attributes
-    if node.type == "LSTMCell" and (len(node.inputs) > 6 or given.get("weights_format", "fico") != "fico"):
-        yield "does not run an LSTMCell with peepholes or another order of gates than fico"
+    forgets = given.get("input_forget", "false") in ("true", "1")
+    if node.type == "LSTMCell" and (len(node.inputs) > 6 or forgets):
+        yield "does not run an LSTMCell with peepholes or input_forget"
+    if node.type == "ROIAlign" and given.get("mode") == "max" and release < Release(2022, 1):
+        yield "gives other maxima for ROIAlign"
     if node.type == "PriorBox" and given.get("min_max_aspect_ratios_order", "true") in ("false", "0"):
         yield "does not run PriorBox without min_max_aspect_ratios_order"
     if (
@@ -185,6 +230,9 @@ def _shape(type: str, fact: Fact, release: Release) -> str | None:
 
 def _element(node: Node, fact: Fact, release: Release) -> str | None:
     name = "" if fact.element is None else fact.element.name
+    if name == "bf16" and node.type == "Convert":
+        # What reads it may be the end of the model, which gets f32.
+        return None
     if name in ELEMENTS_COMPUTED and ELEMENTS_COMPUTED[name] > release:
         return f"does not compute in {name} on a CPU"
     if node.type == "Parameter" and name in ELEMENTS_OF_INPUTS and ELEMENTS_OF_INPUTS[name] > release:

@@ -8,6 +8,7 @@ from irexec.authoring.downgrade import (  # noqa: F401 - they fill the table
     activations,
     detection,
     movement,
+    narrow_integers,
     normalization,
     pooling,
     spellings,

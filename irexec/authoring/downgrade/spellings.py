@@ -1,7 +1,7 @@
 """Layers that a release has, written so that its reader and its CPU plugin take them.
 
 Each of these forms means the same, and older releases refuse or crash on one of them. Source: the releases 2021.4.2,
-2022.3.2 and 2023.3.0 themselves (tests.release_sweep).
+2022.3.2, 2023.3.0 and 2024.6.0 themselves (tests.release_sweep).
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from irexec.analysis.portability.releases import Release
 from irexec.authoring.downgrade.layer import ONE, Layer, respells
 from irexec.authoring.downgrade.normalization import attention
 from irexec.authoring.ends import constant
+from irexec.authoring.tensor import Tensor
 
-_EVERY = Release(2024, 0)
+_EVERY = Release(2025, 0)
 """The first release that has not been asked."""
 
 _PDPD = (
@@ -25,18 +26,162 @@ _PDPD = (
 )  # fmt: skip
 
 
+@respells(Release(2022, 1), "Xor")
+def _xor(layer: Layer) -> Any:
+    """The plugin has LogicalXor alone, which is the same."""
+    if layer["auto_broadcast"] == "pdpd" and layer.rank(0) >= layer.rank(1):
+        return ONE.logical_xor(layer.inputs[0], _with_axes_at_the_end(layer, 1))
+    return ONE.logical_xor(*layer.inputs, auto_broadcast=layer["auto_broadcast"])
+
+
+@respells(_EVERY, "ScatterUpdate")
+def _scalar_index(layer: Layer) -> Any:
+    """The plugin takes no scalar index: its update gets an axis of size 1."""
+    data, index, update, axis = layer.inputs
+    if layer.rank(1) or not layer.is_known(3):
+        return None
+    position = layer.axis(layer.ints(3, "axis")[0])
+    return layer.same(layer.since, data, ONE.unsqueeze(index, 0), ONE.unsqueeze(update, position), axis)
+
+
+@respells(_EVERY, "Einsum")
+def _einsum(layer: Layer) -> Any:
+    """The result is named, and one operand whose axes only move is transposed."""
+    equation = layer["equation"].replace(" ", "")
+    if "." in equation:
+        return None
+    operands, arrow, result = equation.partition("->")
+    if not arrow:
+        letters = operands.replace(",", "")
+        result = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+    if sorted(operands) == sorted(result):
+        return ONE.transpose(layer.inputs[0], [operands.index(letter) for letter in result])
+    named = f"{operands}->{result}"
+    return None if named == layer["equation"] else layer.same(layer.since, equation=named)
+
+
+@respells(_EVERY, "ScatterNDUpdate")
+def _one_index(layer: Layer) -> Any:
+    """The plugin takes no single index: it gets an axis of size 1, and so does its update."""
+    data, index, update = layer.inputs
+    if layer.rank(1) != 1:
+        return None
+    return layer.same(layer.since, data, ONE.unsqueeze(index, 0), ONE.unsqueeze(update, 0))
+
+
+_REDUCED = ("Max", "Min", "Mean", "Sum", "Prod", "L1", "L2", "LogicalAnd", "LogicalOr")
+
+
+@respells(_EVERY, *(f"Reduce{kind}" for kind in _REDUCED))
+def _reduced_scalar(layer: Layer) -> Any:
+    """The plugin reduces no scalar, which stays as it is."""
+    if layer.rank():
+        return None
+    return ONE.abs(layer.inputs[0]) if layer.definition.type in ("ReduceL1", "ReduceL2") else layer.inputs[0]
+
+
+@respells(Release(2022, 1), "StridedSlice")
+def _masks_of_the_entries(layer: Layer) -> Any:
+    """The plugin takes bits of masks beyond the entries for entries."""
+    (count,) = layer.static(1)
+    masks = ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask")
+    if not any(any(layer[name][count:]) for name in masks):
+        return None
+    return layer.same(layer.since, **{name: layer[name][:count] for name in masks})
+
+
+@respells(Release(2022, 1), "NormalizeL2")
+def _normalized(layer: Layer) -> Any:
+    """The plugin normalises over axis 1 alone, or over all but the batch."""
+    if not layer.is_known(1) or not layer.element().is_float or not layer.rank():
+        return None
+    summed = {layer.axis(axis) for axis in layer.ints(1, "axes")}
+    if summed in (set(), {1}):
+        return None
+    (x, axes), eps = layer.inputs, layer.number(layer["eps"])
+    squares = ONE.reduce_sum(ONE.multiply(x, x), axes, keep_dims=True)
+    is_sum = layer["eps_mode"] == "add"
+    return ONE.divide(x, ONE.sqrt(ONE.add(squares, eps) if is_sum else ONE.maximum(squares, eps)))
+
+
+@respells(_EVERY, "GatherND", "GatherElements", "ScatterNDUpdate", "ScatterElementsUpdate")
+def _indices_from_the_front(layer: Layer) -> Any:
+    """Plugins do not count indices from the end."""
+    if not layer.is_known(1):
+        return None
+    indices = layer.known(1, "indices")
+    if indices.size == 0 or indices.min() >= 0:
+        return None
+    shape = layer.static()
+    if "ND" in layer.definition.type:
+        first = layer.attributes.get("batch_dims", 0)
+        sizes = np.array(shape[first : first + indices.shape[-1]])
+    else:
+        given = layer.attributes.get("axis")
+        sizes = np.array(shape[layer.axis(layer.ints(3, "axis")[0] if given is None else given)])
+    front = constant(np.where(indices < 0, indices + sizes, indices), layer.element(1))
+    return layer.same(layer.since, layer.inputs[0], front, *layer.inputs[2:])
+
+
+@respells(Release(2022, 1), "LRN", "MVN", "NormalizeL2")
+def _axes_of_normalization(layer: Layer) -> Any:
+    """The plugin counts axes from the front."""
+    if len(layer.inputs) < 2 or not layer.is_known(1):
+        return None
+    axes = layer.ints(1, "axes")
+    if min(axes, default=0) >= 0:
+        return None
+    front = constant(sorted({layer.axis(axis) for axis in axes}), "i64")
+    return layer.same(layer.since, layer.inputs[0], front)
+
+
+@respells(Release(2022, 1), "Tile")
+def _tile(layer: Layer) -> Any:
+    """The plugin takes as many repeats as the data has axes."""
+    data, repeats = layer.inputs
+    if not layer.is_known(1):
+        return None
+    counts = layer.ints(1, "repeats")
+    more = len(counts) - layer.rank()
+    if not more:
+        return None
+    if more > 0:
+        data = ONE.unsqueeze(data, list(range(more)))
+    return ONE.tile(data, constant([1] * -more + counts, "i64"))
+
+
+@respells(_EVERY, "FakeQuantize")
+def _ranges_aligned_at_the_start(layer: Layer) -> Any:
+    """With axes of size 1 at their end, ranges are aligned from the first axis on."""
+    if layer["auto_broadcast"] != "pdpd":
+        return None
+    ranges = [_with_axes_at_the_end(layer, index) for index in range(1, 5)]
+    return layer.same(layer.since, layer.inputs[0], *ranges, auto_broadcast="numpy")
+
+
 @respells(_EVERY, *_PDPD)
 def _aligned_at_the_start(layer: Layer) -> Any:
     """With axes of size 1 at its end, the second input is aligned from the first axis on."""
     if layer["auto_broadcast"] != "pdpd":
         return None
-    a, b = layer.inputs
-    missing = layer.rank(0) - layer.rank(1)
-    if missing < 0:
+    if layer.rank(0) < layer.rank(1):
         return None
-    if missing and layer.rank(1):
-        b = ONE.unsqueeze(b, list(range(layer.rank(1), layer.rank(0))))
-    return layer.same(layer.since, a, b, auto_broadcast="numpy")
+    return layer.same(layer.since, layer.inputs[0], _with_axes_at_the_end(layer, 1), auto_broadcast="numpy")
+
+
+def _with_axes_at_the_end(layer: Layer, index: int, of: int = 0) -> Tensor:
+    """An input with as many axes as another one; a scalar as it is."""
+    missing = list(range(layer.rank(index), layer.rank(of))) if layer.rank(index) else []
+    return ONE.unsqueeze(layer.inputs[index], missing) if missing else layer.inputs[index]
+
+
+@respells(_EVERY, "Select")
+def _select(layer: Layer) -> Any:
+    """Condition and the other value are aligned from the first axis of the first value on."""
+    if layer["auto_broadcast"] != "pdpd":
+        return None
+    condition, other = (_with_axes_at_the_end(layer, index, 1) for index in (0, 2))
+    return layer.same(layer.since, condition, layer.inputs[1], other, auto_broadcast="numpy")
 
 
 _ACTIVATIONS = {"LSTMCell": ("sigmoid", "tanh", "tanh"), "GRUCell": ("sigmoid", "tanh"), "RNNCell": ("tanh",)}
@@ -45,18 +190,24 @@ _GATES = {"LSTMCell": 4, "GRUCell": 3, "RNNCell": 1}
 
 @respells(_EVERY, *_ACTIVATIONS)
 def _cell(layer: Layer) -> Any:
-    """The reader has no default for activations, and none for the biases."""
+    """The reader has no default for activations, and none for the biases.
+
+    To version 1 of LSTMCell it adds peepholes, which the plugin refuses.
+    """
     type = layer.definition.type
     bias = 5 if type == "LSTMCell" else 4
     is_complete = len(layer.inputs) > bias
-    if layer["activations"] and is_complete:
+    is_old = type == "LSTMCell" and layer.since == 1
+    has_peepholes = is_old and (len(layer.inputs) > 6 or layer["input_forget"])
+    if has_peepholes or (layer["activations"] and is_complete and not is_old):
         return None
     inputs = list(layer.inputs)
     if not is_complete:
         gates = _GATES[type] + int(type == "GRUCell" and layer["linear_before_reset"])
         inputs.append(constant(np.zeros(gates * layer["hidden_size"]), layer.element()))
     names = layer["activations"] or _ACTIVATIONS[type]
-    return layer.same(layer.since, *inputs, activations=names)
+    leave = ["weights_format", "input_forget"] if is_old else []
+    return layer.same(4 if is_old else layer.since, *inputs, leave=leave, activations=names)
 
 
 @respells(_EVERY, "CumSum")
@@ -147,12 +298,6 @@ def _selu(layer: Layer) -> Any:
 def _convert_like(layer: Layer) -> Any:
     """The plugin has no ConvertLike."""
     return ONE.convert(layer.inputs[0], destination_type=layer.element(1))
-
-
-@respells(Release(2022, 1), "Xor")
-def _xor(layer: Layer) -> Any:
-    """The plugin has LogicalXor alone, which is the same."""
-    return ONE.logical_xor(*layer.inputs, auto_broadcast=layer["auto_broadcast"])
 
 
 @respells(Release(2022, 1), "Reverse")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.collection import in_order
 from irexec.analysis.model import Model
-from irexec.analysis.portability.findings import release_findings
+from irexec.analysis.portability.findings import release_findings, value_findings
 from irexec.analysis.portability.plugins import DYNAMIC_SHAPES, UNIQUE_NAMES
 from irexec.analysis.portability.releases import IR_VERSIONS, OPSETS, Release, first_release, parse_release
 from irexec.analysis.shape_inference import UNKNOWN
@@ -57,12 +57,14 @@ class Downgraded:
         changes: the layers that were replaced.
         findings: the layers that the release cannot have, each with the reason; the model is written for the release
             only if there are none.
+        remarks: the layers for which the CPU plugin of the release may give other values, as infos.
     """
 
     model: Model
     release: str
     changes: list[Change] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    remarks: list[Finding] = field(default_factory=list)
 
     def require(self) -> Downgraded:
         """The same object; raises ConversionError, which names every layer that the release cannot have."""
@@ -113,9 +115,13 @@ class _Writing:
         if first is not None and first > self._release:
             model.version = max(version for version, since in IR_VERSIONS.items() if since <= self._release)
         self._graph(model)
-        left = release_findings(model, infer_all(model), self._release)
-        self._found.findings += [finding for finding in left if finding.code != codes.NOT_IN_RELEASE]
-        self._found.findings.sort(key=lambda finding: finding.line or 0)
+        inference = infer_all(model)
+        left = [one for one in release_findings(model, inference, self._release) if one.code != codes.NOT_IN_RELEASE]
+        found = self._found
+        found.findings += [finding for finding in left if finding.severity != "info"]
+        found.findings.sort(key=lambda finding: finding.line or 0)
+        found.remarks += [finding for finding in left if finding.severity == "info"]
+        found.remarks += value_findings(model, inference, self._release)
 
     def _graph(self, graph: Graph) -> None:
         before = needed(graph)

@@ -1,0 +1,124 @@
+"""Layers for which the CPU plugin of an older release gives other results, or fails, for some values of the inputs.
+
+Source: the plugins themselves of 2021.4.2, 2022.3.2, 2023.3.0 and 2024.6.0, which tests.release_sweep asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from irexec.analysis.portability.releases import Release
+from irexec.dtypes.elements import Element
+from irexec.ir import codes
+from irexec.ir.facts import Fact
+from irexec.ir.findings import Finding
+from irexec.ir.graph import Node, Value
+
+_NOT_DYNAMIC, _NOT_ASKED = Release(2022, 1), Release(2025, 0)
+
+Facts = Mapping[Value, Fact]
+Condition = Callable[[Node, Facts], bool]
+
+
+class _Row(NamedTuple):
+    """Operations, the first release that is not known to have the remark, a condition, and the remark."""
+
+    types: str
+    until: Release
+    condition: Condition
+    text: str
+
+
+def _element(node: Node, facts: Facts, index: int = 0) -> Element | None:
+    value = node.inputs[index] if index < len(node.inputs) else None
+    fact = None if value is None else facts.get(value)
+    return None if fact is None else fact.element
+
+
+def _is_known(node: Node, facts: Facts, index: int) -> bool:
+    value = node.inputs[index] if index < len(node.inputs) else None
+    return value is None or value.node.constant is not None
+
+
+def _always(node: Node, facts: Facts) -> bool:
+    return True
+
+
+def _computed(index: int) -> Condition:
+    """The input is not a constant."""
+    return lambda node, facts: not _is_known(node, facts, index)
+
+
+def _of_integers(*bits: int) -> Condition:
+    """The first input is of integers of so many bits."""
+
+    def condition(node: Node, facts: Facts) -> bool:
+        element = _element(node, facts)
+        return element is not None and element.is_integer and element.bits in bits
+
+    return condition
+
+
+def _converts(node: Node, facts: Facts) -> bool:
+    """To integers or booleans that may not hold the value, or from integers that i32 may not hold."""
+    source = _element(node, facts)
+    target = facts[node.outputs[0]].element if node.outputs and node.outputs[0] in facts else None
+    if source is None or target is None or source is target:
+        return False
+    is_wider = source.is_integer and target.bits > source.bits and not source.kind == "signed" != target.kind
+    return _is_large(source) or (not target.is_float and not is_wider)
+
+
+def _is_large(element: Element) -> bool:
+    return element.name in ("i64", "u64", "u32", "f64")
+
+
+_ARITHMETIC = "Add Subtract Multiply Convolution ConvolutionBackpropData GroupConvolution MatMul ReduceMean ReduceL2"
+
+_ROWS = (
+    _Row(
+        _ARITHMETIC + " Power Mod FloorMod Divide SquaredDifference", _NOT_ASKED, _of_integers(8, 16, 32, 64),
+        "saturates or rounds integers beyond the range of i32 or of their type, and quotients by zero",
+    ),
+    _Row(
+        "Convert ConvertLike ConvertPromoteTypes", _NOT_ASKED, _converts,
+        "saturates values that the type, or i32 in place of a larger type, does not hold",
+    ),
+    _Row(
+        "GatherND GatherElements ScatterNDUpdate ScatterElementsUpdate", _NOT_ASKED, _computed(1),
+        "takes indices that are counted from the end for indices outside of the data",
+    ),
+    _Row("Reverse", _NOT_DYNAMIC, _computed(1), "fails for axes that are counted from the end"),
+    _Row("Clamp", _NOT_DYNAMIC, _of_integers(8, 16, 32, 64), "rounds the bounds of integers towards zero"),
+    _Row("LSTMSequence", _NOT_ASKED, _computed(3), "gives zeros for a sequence of length 0"),
+    _Row("GRUSequence RNNSequence", _NOT_ASKED, _computed(2), "gives zeros for a sequence of length 0"),
+    _Row("GatherTree", _NOT_ASKED, _always, "does not write the beams of length 0"),
+    _Row(
+        "FakeQuantize", _NOT_ASKED, _always,
+        "computes levels in f32: a value half-way between two of them may get the other one",
+    ),
+    _Row(
+        "Proposal ExperimentalDetectronDetectionOutput GenerateProposals "
+        "ExperimentalDetectronGenerateProposalsSingleImage",
+        _NOT_ASKED, _always, "does not order boxes of equal scores by their positions",
+    ),
+    _Row(
+        "DetectionOutput", _NOT_DYNAMIC, _always,
+        "takes another box of several classes of one score at the limit of keep_top_k",
+    ),
+    _Row(
+        "ExperimentalDetectronTopKROIs", _NOT_ASKED, _always,
+        "leaves the rest of the output unwritten if there are fewer boxes than max_rois",
+    ),
+    _Row("CTCLoss", _NOT_ASKED, _always, "gives infinity where logits are large, and fails without labels"),
+    _Row("EmbeddingBagOffsetsSum", _NOT_ASKED, _always, "fails for an empty last bag"),
+)  # fmt: skip
+
+
+def other_values(node: Node, facts: Facts, release: Release) -> Iterator[Finding]:
+    """Findings about a layer that a release may compute differently, as infos."""
+    for row in _ROWS:
+        if release < row.until and node.type in row.types.split() and row.condition(node, facts):
+            message = f"the CPU plugin of OpenVINO {release} {row.text} ({node.type})"
+            yield node.finding(codes.OTHER_VALUES_IN_RELEASE, message)

@@ -1,0 +1,77 @@
+"""Integers of 8 and 16 bits before 2022.1, whose CPU plugin gives a result as f32 before it is rounded or wrapped.
+
+Source: the release 2021.4.2 itself (tests.release_sweep).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from irexec.analysis.portability.releases import Release
+from irexec.authoring.downgrade.layer import FIVE, ONE, Layer, respells
+from irexec.authoring.ends import constant
+from irexec.authoring.tensor import Tensor
+from irexec.dtypes.elements import Element
+
+_UNTIL = Release(2022, 1)
+
+_ROUNDED = (
+    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Elu", "Erf", "Exp", "HSigmoid", "HSwish", "Log",
+    "Sigmoid", "Sin", "Sinh", "Sqrt", "Tan", "Tanh", "AvgPool",
+)  # fmt: skip
+"""Operations that OpenVINO computes in f32 and rounds to the integers of the input."""
+
+
+def _is_narrow(element: Element | None) -> bool:
+    return element is not None and element.is_integer and element.bits in (8, 16)
+
+
+@respells(_UNTIL, *_ROUNDED)
+def _rounded(layer: Layer) -> Any:
+    """Rounds to even, and saturates."""
+    element = layer.element()
+    if not _is_narrow(element):
+        return None
+    first, *rest = layer.inputs
+    floats = (ONE.convert(given, destination_type="f32") for given in (first, *rest))
+    exact = FIVE.round(layer.same(layer.since, *floats), mode="half_to_even")
+    low, high = _range(element)
+    return _in_type(ONE.clamp(exact, min=low, max=high), element)
+
+
+@respells(_UNTIL, "Convert", "ConvertLike")
+def _convert(layer: Layer) -> Any:
+    """Of numbers, zero alone is false; integers wrap."""
+    source, target = layer.element(), layer.outputs[0].element
+    (x, *_) = layer.inputs
+    if target is None or source is target:
+        return None
+    if target.kind == "boolean":
+        return ONE.not_equal(x, layer.number(0))
+    if not _is_narrow(target) or source.kind == "boolean" or (source.is_integer and _holds(target, source)):
+        return None
+    return _in_type(_wrapped(ONE.convert(x, destination_type="i32"), target), target)
+
+
+def _wrapped(x: Tensor, element: Element) -> Tensor:
+    low, high = _range(element)
+    middle, count = constant(-low, "i32"), constant(high - low + 1, "i32")
+    if low == 0:
+        return ONE.floor_mod(x, count)
+    return ONE.subtract(ONE.floor_mod(ONE.add(x, middle), count), middle)
+
+
+def _in_type(x: Tensor, element: Element) -> Tensor:
+    """Numbers in the range of the type, as the type."""
+    return ONE.convert(ONE.convert(x, destination_type="i32"), destination_type=element)
+
+
+def _range(element: Element) -> tuple[int, int]:
+    if element.kind == "signed":
+        return -(1 << element.bits - 1), (1 << element.bits - 1) - 1
+    return 0, (1 << element.bits) - 1
+
+
+def _holds(element: Element, other: Element) -> bool:
+    (low, high), (other_low, other_high) = _range(element), _range(other)
+    return low <= other_low and other_high <= high
