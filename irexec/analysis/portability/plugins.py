@@ -131,7 +131,7 @@ def _equation(node: Node, facts: Mapping[Value, Fact], release: Release) -> Iter
         return
     sizes: dict[str, set[Size]] = {}
     for operand, value in zip(operands, node.inputs, strict=False):
-        shape = facts[value].shape if value in facts else None
+        shape = None if value is None or value not in facts else facts[value].shape
         for label, size in zip(operand, shape or (), strict=False):
             sizes.setdefault(label, set()).add(size)
     if any(len(found) > 1 and 1 in found for found in sizes.values()):

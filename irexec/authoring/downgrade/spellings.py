@@ -74,10 +74,13 @@ _REDUCED = ("Max", "Min", "Mean", "Sum", "Prod", "L1", "L2", "LogicalAnd", "Logi
 
 @respells(_EVERY, *(f"Reduce{kind}" for kind in _REDUCED))
 def _reduced_scalar(layer: Layer) -> Any:
-    """The plugin reduces no scalar, which stays as it is."""
+    """The plugin reduces no scalar, whose value stays; a model of no layer is not read."""
     if layer.rank():
         return None
-    return ONE.abs(layer.inputs[0]) if layer.definition.type in ("ReduceL1", "ReduceL2") else layer.inputs[0]
+    (x, *_), type = layer.inputs, layer.definition.type
+    if type in ("ReduceL1", "ReduceL2"):
+        return ONE.abs(x)
+    return ONE.logical_or(x, x) if type.startswith("ReduceLogical") else ONE.maximum(x, x)
 
 
 @respells(Release(2022, 1), "StridedSlice")
@@ -138,7 +141,7 @@ def _axes_of_normalization(layer: Layer) -> Any:
 @respells(Release(2022, 1), "Tile")
 def _tile(layer: Layer) -> Any:
     """The plugin takes as many repeats as the data has axes."""
-    data, repeats = layer.inputs
+    data = layer.inputs[0]
     if not layer.is_known(1):
         return None
     counts = layer.ints(1, "repeats")
