@@ -156,6 +156,15 @@ def test_what_the_plugin_of_2021_refuses(type: str, version: int, shapes: dict, 
     assert finding.code == "IR906" and says in finding.message
 
 
+@pytest.mark.parametrize(("release", "count"), [("2022.3", 1), ("2023.3", 0), ("2024.6", 0)])
+def test_one_axis_that_is_computed_is_squeezed_from_2023_3_on(release: str, count: int) -> None:
+    builder = Builder("m")
+    x, axis = builder.parameter("f32", [2, 1, 3], "x"), builder.parameter("i64", [1], "axis")
+    builder.result(builder.emit("Squeeze", x, axis, version=1))
+    found = downgrade(builder.model(), release).findings
+    assert len([one for one in found if "only if its inputs 1" in one.message]) == count
+
+
 def _models(row: Case) -> Iterator[tuple[Model, list[np.ndarray]]]:
     """The row with and without constants, and with its first output alone."""
     for constants in (None, 1, 0) if len(row.inputs) > 1 else (None, 0):

@@ -22,6 +22,7 @@ DYNAMIC_SHAPES, NO_ELEMENTS = Release(2022, 1), Release(2023, 0)
 
 ELEMENTS_COMPUTED: dict[str, Release] = {
     "bf16": Release(2022, 1), "u4": _EVERY, "i4": _EVERY, "u1": _EVERY, "nf4": _EVERY,
+    "u2": _EVERY, "u3": _EVERY, "u6": _EVERY,
 }  # fmt: skip
 """The first release whose CPU plugin computes in an element type on any processor; constants may have it before."""
 
@@ -72,10 +73,10 @@ SCALARS: tuple[tuple[str, Release], ...] = (
 def plugin_findings(node: Node, facts: Mapping[Value, Fact], release: Release) -> Iterator[Finding]:
     """Findings about a layer that the CPU plugin of the release does not run."""
     reasons = [
-        *_inputs(node, release),
+        *_inputs(node, facts, release),
         *_equation(node, facts, release),
         *_attributes(node, release),
-        *_reduction(node, release),
+        *_reduction(node, facts, release),
     ]
     data = facts.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
     if data is not None:
@@ -90,9 +91,11 @@ def plugin_findings(node: Node, facts: Mapping[Value, Fact], release: Release) -
         yield node.finding(codes.NOT_RUN_BY_RELEASE, f"OpenVINO {release} {reason}")
 
 
-def _inputs(node: Node, release: Release) -> Iterator[str]:
+def _inputs(node: Node, facts: Mapping[Value, Fact], release: Release) -> Iterator[str]:
     for type, indices, since, until in CONSTANT_INPUTS:
         if node.type == type and since <= release < until and not _is_decomposed(node):
+            if type == "Squeeze" and release >= Release(2023, 3) and _is_one(node, facts):
+                continue
             given = [node.inputs[i] for i in indices if i < len(node.inputs)]
             if any(value is not None and not _is_constant(value) for value in given):
                 which = ", ".join(map(str, indices))
@@ -138,11 +141,19 @@ def _equation(node: Node, facts: Mapping[Value, Fact], release: Release) -> Iter
         yield "does not stretch axes of an Einsum"
 
 
-def _reduction(node: Node, release: Release) -> Iterator[str]:
+def _is_one(node: Node, facts: Mapping[Value, Fact]) -> bool:
+    """Whether a layer has one axis, so that the rank of its result is known whatever the axis."""
+    axes = node.inputs[1] if len(node.inputs) > 1 else None
+    return axes is not None and axes in facts and facts[axes].shape in ((), (1,))
+
+
+def _reduction(node: Node, facts: Mapping[Value, Fact], release: Release) -> Iterator[str]:
     """Without the reduced axes the rank of the result must be known."""
     if not node.type.startswith("Reduce") or release >= _EVERY or node.attributes.get("keep_dims") in ("true", "1"):
         return
     axes = node.inputs[1] if len(node.inputs) > 1 else None
+    if release >= Release(2024, 0) and _is_one(node, facts):
+        return
     if axes is not None and not _is_constant(axes):
         yield f"runs {node.type} without keep_dims only if its axes are constants"
 
