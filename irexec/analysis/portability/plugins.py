@@ -172,7 +172,7 @@ def _data(node: Node, data: Fact, release: Release) -> Iterator[str]:
 
 
 def _oldest(node: Node, data: Fact, facts: Mapping[Value, Fact], release: Release) -> Iterator[str]:
-    """What the plugins before 2022.1 do not run, and what those before 2025.0 do not."""
+    """Reasons of plugins before 2022.1, and of plugins before 2025.0."""
     name = "" if data.element is None else data.element.name
     if node.type == "BinaryConvolution" and name not in ("f32", "f16", "bf16", "") and release < _EVERY:
         yield f"does not run BinaryConvolution of {name}"
@@ -242,7 +242,7 @@ def _shape(type: str, fact: Fact, release: Release) -> str | None:
 def _element(node: Node, fact: Fact, release: Release) -> str | None:
     name = "" if fact.element is None else fact.element.name
     if name == "bf16" and node.type == "Convert":
-        # What reads it may be the end of the model, which gets f32.
+        # Its reader may be the end of the model, which gets f32.
         return None
     if name in ELEMENTS_COMPUTED and ELEMENTS_COMPUTED[name] > release:
         return f"does not compute in {name} on a CPU"

@@ -41,7 +41,7 @@ def _rounded(layer: Layer) -> Any:
 
 @respells(_UNTIL, "Convert", "ConvertLike")
 def _convert(layer: Layer) -> Any:
-    """Of numbers, zero alone is false; integers wrap."""
+    """Zero is false, other numbers are true; integers wrap."""
     source, target = layer.element(), layer.outputs[0].element
     (x, *_) = layer.inputs
     if target is None or source is target:
