@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from irexec.analysis.model import Model
+from irexec.analysis.model import Model, find_port
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import BF16, F16, Element
 from irexec.errors import InputError
@@ -61,12 +61,25 @@ class Opponent:
         named = {port.name: next((n for n in port.names if n in recorded.names), None) for port in self.model.inputs}
         return {name: recorded.read(found) for name, found in named.items() if found is not None}
 
+    def require_inputs(self, given: Mapping[str, np.ndarray]) -> None:
+        """Raise InputError unless the inputs of a recording are given: others make its first layers look wrong."""
+        known = {find_port(self.model.inputs, name).name for name in given}
+        missing = [port.name for port in self.model.inputs if port.name not in known]
+        if self.recorded is not None and missing:
+            raise InputError(
+                f"{self.options.runtime} does not have the input {missing[0]!r} of the model: give it with -i, as "
+                "it was in the recorded run"
+            )
+
     def observed(self, arrays: Arrays, values: Sequence[Value]) -> dict[Value, np.ndarray]:
         """The tensors of one run in which all these values are asked for."""
         if self.recorded is not None:
             named = values_by_name(self.model)
             found = {named[name]: name for name in reversed(self.recorded.names) if name in named}
-            return {value: self.recorded.read(found[value]) for value in values if value in found}
+            made = [value for value in values if value in found]
+            if not made:
+                raise InputError(f"{self.options.runtime} has no tensor that the model computes")
+            return {value: self.recorded.read(found[value]) for value in made}
         assert self.runtime is not None
         seen = observe(self.runtime, [arrays], values)
         self.failures |= {value: reason for value, reason in seen.failures.items() if isinstance(value, Value)}

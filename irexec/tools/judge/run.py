@@ -102,7 +102,10 @@ def judged_case(
     """The judgement together with its model; see ``judge``."""
     read = _read(model, inputs, options, sources)
     with ExitStack() as stack:
-        known = Opponent(read, options, stack).inputs()
+        opponent = Opponent(read, options, stack)
+        known = opponent.inputs()
+        if not sources:
+            opponent.require_inputs({**known, **(inputs or {})})
         fixed, arrays = with_inputs(read, {**known, **(inputs or {})}, options, sources, notify)
         judging = _Judging(fixed, arrays, options, stack)
         found = judging.judgement()

@@ -12,6 +12,7 @@ import irexec
 from irexec.analysis.model import Model
 from irexec.bounds import evaluate
 from irexec.bounds.registry import rule_of
+from irexec.errors import InputError
 from irexec.ir.find import find_value
 from irexec.ir.graph import Value
 from irexec.tools.judge import judge
@@ -190,6 +191,18 @@ def test_what_has_no_bound_is_named_and_not_accused(monkeypatch: pytest.MonkeyPa
     found = judge(b.model(), {"x": np.zeros(3, np.float32)}, runtime=moved)
     assert found.verdict == "no-bound"
     assert "'noise'" in found.sentence
+
+
+def test_a_recording_without_the_inputs_or_without_tensors_is_refused(tmp_path: Path) -> None:
+    """With random inputs the first layers would be accused, and of no tensor nothing agrees."""
+    model = network()
+    tensors = {"relu": np.zeros((1, 3, 6, 6), np.float32)}
+    np.savez(tmp_path / "alone.npz", **tensors)
+    with pytest.raises(InputError, match=r"does not have the input 'x' of the model: give it with -i"):
+        judge(model, runtime=str(tmp_path / "alone.npz"))
+    np.savez(tmp_path / "inputs.npz", x=IMAGE)
+    with pytest.raises(InputError, match="has no tensor that the model computes"):
+        judge(model, runtime=str(tmp_path / "inputs.npz"))
 
 
 def test_recorded_tensors(tmp_path: Path) -> None:
