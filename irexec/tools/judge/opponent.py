@@ -11,7 +11,7 @@ import numpy as np
 from irexec.analysis.model import Model, find_port
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import BF16, F16, Element
-from irexec.errors import InputError
+from irexec.errors import InputError, IrexecError
 from irexec.ir.facts import Fact
 from irexec.ir.find import values_by_name
 from irexec.ir.graph import Value
@@ -36,6 +36,7 @@ class Opponent:
     Attributes:
         runtime: None for recorded tensors.
         failures: reasons for tensors that the runtime does not give.
+        errors: errors of its runs.
     """
 
     def __init__(self, model: Model, options: JudgeOptions, stack: ExitStack) -> None:
@@ -43,6 +44,7 @@ class Opponent:
         self.runtime: Runtime | None = None
         self.recorded: RecordedSide | None = None
         self.failures: dict[Value, str] = {}
+        self.errors: list[IrexecError] = []
         # A folder may have the name of a runtime: ./irexec is a folder of tensors.
         if options.runtime not in RUNTIMES and is_recorded(Path(options.runtime)):
             self.recorded = RecordedSide(Path(options.runtime), MemoryLimit(options.max_memory), stack)
@@ -82,6 +84,7 @@ class Opponent:
             return {value: self.recorded.read(found[value]) for value in made}
         assert self.runtime is not None
         seen = observe(self.runtime, [arrays], values)
+        self.errors += seen.errors
         self.failures |= {value: reason for value, reason in seen.failures.items() if isinstance(value, Value)}
         return {value: arrays[0] for value, arrays in seen.arrays.items() if isinstance(value, Value)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -160,11 +160,14 @@ class _Judging:
     def judgement(self) -> Judgement:
         """The verdict, from what the runtime gives."""
         self.seen = self.observed(self.values)
+        self._require(value for value in self.values if value in self.seen)
         self.arithmetic = self.opponent.arithmetic(self.facts, self.values)
         self.layers = Layers(self.opponent, self.side, self.facts, arithmetic(self.arithmetic))
         found = judged(self.layers, self.seen, [value for value in self.values if value in self.seen])
         self.judged = with_known(found, self.known)
         self.plain = self.seen if self.opponent.runtime is None else self.observed(self.results)
+        if not any(one.state == "outside" for one in self.judged):
+            self._require(value for value in self.results if value in self.plain)
         verdict, sentence, at = self._verdict()
         runtime = self.opponent.runtime
         return Judgement(
@@ -172,6 +175,11 @@ class _Judging:
             verdict, sentence, tuple(at), tuple(self.judged), tuple(value.name for value in self.differing),
             tuple(self._notes()),
         )  # fmt: skip
+
+    def _require(self, given: Iterable[Value]) -> None:
+        """Raise the runtime's error if it gives nothing of this: a model that does not run is not judged."""
+        if self.opponent.errors and next(iter(given), None) is None:
+            raise self.opponent.errors[0]
 
     def observed(self, values: Sequence[Value]) -> Tensors:
         """A run in which the results and these values are asked for, with the inputs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import irexec
 from irexec.analysis.model import Model
 from irexec.bounds import evaluate
 from irexec.bounds.registry import rule_of
-from irexec.errors import InputError
+from irexec.errors import EngineError, InputError
 from irexec.ir.find import find_value
 from irexec.ir.graph import Value
 from irexec.tools.judge import judge
@@ -203,6 +204,12 @@ def test_a_recording_without_the_inputs_or_without_tensors_is_refused(tmp_path: 
     np.savez(tmp_path / "inputs.npz", x=IMAGE)
     with pytest.raises(InputError, match="has no tensor that the model computes"):
         judge(model, runtime=str(tmp_path / "inputs.npz"))
+
+
+def test_a_runtime_that_does_not_run_the_model_is_not_judged() -> None:
+    """Nothing is inside of its interval then, and nothing outside."""
+    with pytest.raises(EngineError, match=r"cannot run|ended"):
+        judge(network(), {"x": IMAGE}, runtime=f"command:{sys.executable} -c 'raise SystemExit(1)'")
 
 
 def test_recorded_tensors(tmp_path: Path) -> None:
