@@ -75,6 +75,15 @@ def test_refusals(words: list[str], message: str, capsys: pytest.CaptureFixture[
     assert message in capsys.readouterr().err
 
 
+def test_a_model_without_state_has_none_to_write(capsys: pytest.CaptureFixture[str]) -> None:
+    builder = irexec.Builder("m")
+    builder.result(builder.emit("Relu", builder.parameter("f32", (1, 2), "x")))
+    irexec.save_model(builder.model(), "plain.xml")
+    assert run(["infer", "plain.xml", "-i", "s1.npz", "--save-state", "state.npz"]) == 2
+    assert "the model changes no variable, and has no state to write" in capsys.readouterr().err
+    assert not Path("state.npz").exists()
+
+
 def test_compare_finds_the_step_and_the_layer(capsys: pytest.CaptureFixture[str]) -> None:
     # Twice a sum differs from half of it only where the sum is not 0: in the second step.
     irexec.save_model(_counter(2.0), "a.xml")

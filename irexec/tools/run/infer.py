@@ -123,6 +123,8 @@ def infer(
     wanted = _wanted(compiled, options)
     _require(compiled, wanted.required, options)
     _warn(model, compiled, notifier)
+    if options.save_state is not None and not any(node.type == "Assign" for node in model.walk()):
+        raise InputError(f"--save-state {options.save_state}: the model changes no variable, and has no state to write")
     if options.load_state is not None:
         # Few runs begin with a state or write one.
         from irexec.tools.run.states import read_state
