@@ -135,6 +135,8 @@ def infer(
         return InferReport({}, trap=trapped)
     takes_text = any(port.element is STRING for port in compiled.inputs)
     report = replace(_report(wanted, arrays, labels, options), trap=trapped, takes_text=takes_text)
+    # Only now: labels that do not fit the results, for example, leave no file.
+    _write(wanted, arrays, options.steps or 1, options, notifier)
     if options.save_state is not None:
         from irexec.tools.run.states import write_state
 
@@ -189,10 +191,18 @@ def _run_steps(
             if options.steps is not None:
                 notifier.note(f"the run stops in step {step} of {steps}")
             break
-        if options.output is not None and (step == steps or STEP in options.output):
-            tensors = {name: arrays[value] for name, value in wanted.selected.items()}
-            write_results(_named(options.output, step), tensors, options.image, notifier.note)
+        if step < steps and STEP in (options.output or ""):
+            _write(wanted, arrays, step, options, notifier)
     return trapped, arrays
+
+
+def _write(
+    wanted: _Wanted, arrays: Mapping[Value, np.ndarray], step: int, options: InferOptions, notifier: Notifier
+) -> None:
+    """Write the results of a step, if the options say so."""
+    if options.output is not None:
+        tensors = {name: arrays[value] for name, value in wanted.selected.items()}
+        write_results(_named(options.output, step), tensors, options.image, notifier.note)
 
 
 def _inputs_of_step(
