@@ -51,6 +51,9 @@ def command_line(rng: random.Random, files: Sequence[str]) -> list[str]:
             words.append(_words(rng, name, parameter, files))
     if rng.random() < 0.1:
         rng.shuffle(words)
+    if name == "bisect":
+        # Nothing is asked of an index or installed: the case's folder has no releases.
+        words.append(["--installed", "--environments", "."])
     found = [name, *(word for group in words for word in group)]
     if rng.random() < 0.08:
         found.insert(
