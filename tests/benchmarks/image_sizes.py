@@ -9,14 +9,14 @@ may take over 1.3 times longer for each multiply-accumulate than its neighbours:
 from __future__ import annotations
 
 import argparse
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import openvino as ov
 
 import irexec
-from irexec.tools.engines.engine import timed
+from irexec.tools.engines.engine import LOADERS, EngineJob, timed
 from tests.benchmarks.models import default_folder, ensure
 
 BATCHES = (1, 8, 32)
@@ -25,21 +25,16 @@ SIZES = (32, 48, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512)
 
 def measure(path: Path, shape: Sequence[int], threads: int, rounds: int) -> tuple[float, float, int]:
     """Milliseconds of a run of irexec and of OpenVINO, in turns, for an input of a shape; multiply-accumulates."""
-    theirs = ov.Core().read_model(path)
-    theirs.reshape(list(shape))
-    file = ov.Core().compile_model(
-        theirs, "CPU", {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 1}
-    )
-    request = file.create_infer_request()
     model = irexec.read_model(path)
     model.reshape(list(shape))
-    compiled = irexec.compile_model(model, threads=threads)
-    x = np.random.default_rng(7).uniform(-1, 1, shape).astype(np.float32)
-    ours, other = [], []
-    for _ in range(rounds + 1):
-        ours.append(timed(lambda: compiled(x))[0])
-        other.append(timed(lambda: request.infer([x]))[0])
-    return min(ours[1:]), min(other[1:]), irexec.cost(model).cost.macs
+    feeds = {model.inputs[0].name: np.random.default_rng(7).uniform(-1, 1, shape).astype(np.float32)}
+    runs = [
+        LOADERS[engine](EngineJob(engine, str(path), "", threads=threads, reshape=True), feeds)
+        for engine in ("irexec", "openvino")
+    ]
+    times = np.array([[timed(functools.partial(run, feeds))[0] for run in runs] for _ in range(rounds + 1)])
+    ours, theirs = times[1:].min(0)
+    return float(ours), float(theirs), irexec.cost(model).cost.macs or 0
 
 
 def main() -> None:

@@ -14,35 +14,25 @@ import time
 from pathlib import Path
 from statistics import geometric_mean
 
-import numpy as np
-import openvino as ov
-
 import irexec
 from irexec.tools.engines.engine import timed
-from tests.support.networks import feeds, unpacked
+from tests.benchmarks import engines
+from tests.support import networks
 from tests.support.paths import NETWORKS
 
 
 def measure(path: Path, threads: int, seconds: float, least: float, most: float) -> tuple[float, float] | None:
     """The best milliseconds of irexec and of OpenVINO; None for a network that OpenVINO takes more or less time for."""
-    file = ov.Core().compile_model(
-        path, "CPU", {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 1}
-    )
-    compiled = irexec.compile_model(path, threads=threads)
-    if any(input.element.name == "string" for input in compiled.inputs):
-        return None
-    given = feeds(path, compiled.inputs)[0]
-    request = file.create_infer_request()
-    tensors: list[np.ndarray] = list(given)
-    theirs = min(timed(lambda: request.infer(tensors))[0] for _ in range(20))
+    inputs = irexec.read_model(path).inputs
+    given = {port.name: array for port, array in zip(inputs, networks.feeds(path, inputs)[0], strict=True)}
+    run_ours, run_theirs = (engines.load(engine, path, threads) for engine in ("irexec", "openvino"))
+    theirs = min(timed(lambda: run_theirs(given))[0] for _ in range(20))
     if not least <= theirs <= most:
         return None
     ours, end = float("inf"), time.monotonic() + seconds
     while time.monotonic() < end:
-        for _ in range(5):
-            ours = min(ours, timed(lambda: compiled(given))[0])
-        for _ in range(5):
-            theirs = min(theirs, timed(lambda: request.infer(tensors))[0])
+        ours = min(ours, *(timed(lambda: run_ours(given))[0] for _ in range(5)))
+        theirs = min(theirs, *(timed(lambda: run_theirs(given))[0] for _ in range(5)))
     return ours, theirs
 
 
@@ -56,7 +46,7 @@ def main() -> None:
     ratios = []
     with tempfile.TemporaryDirectory() as folder:
         for archive in sorted(NETWORKS.glob("*.zip")):
-            path = unpacked(archive.stem, Path(folder))
+            path = networks.unpacked(archive.stem, Path(folder))
             found = measure(path, arguments.threads, arguments.seconds, arguments.least, arguments.most)
             if found is not None:
                 ours, theirs = found

@@ -8,6 +8,7 @@ import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
 from converters.ir_to_onnx.ops.selection import (
+    ALL,
     best_of_images,
     corners_of,
     known,
@@ -19,9 +20,6 @@ from converters.ir_to_onnx.registry import composed
 from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import BOOLEAN, F32, F64, I64
 from irexec.ir.dims import ANY
-
-_LOWEST = float(np.finfo(np.float32).min)
-_ALL = int(np.iinfo(np.int64).max)
 
 
 @composed("DetectionOutput")
@@ -53,7 +51,7 @@ def detection_output(
         background = np.arange(classes) == attributes.background_label_id
         scores = ctx.where(low, ctx.constant(background.astype(np.float32), wide), scores)
     rated = _candidates(ctx, ctx.transpose(scores, [0, 2, 1]), marks, classes, attributes)
-    triplets = suppressed_triplets(ctx, boxes, rated, attributes.nms_threshold, _ALL, classes)
+    triplets = suppressed_triplets(ctx, boxes, rated, attributes.nms_threshold, ALL, classes)
     triplets = best_of_images(ctx, triplets, rated, attributes.keep_top_k[0], [0, 2, 1])
     rows = _detections(ctx, triplets, rated, boxes, attributes)
     return ctx.cast(_with_end(ctx, rows, box_logits, scores, classes, attributes), kind)

@@ -23,12 +23,11 @@ from converters.ir_to_onnx.ops.region_boxes import (
 )
 from converters.ir_to_onnx.ops.roi import region_means
 from converters.ir_to_onnx.ops.roi_sampling import wide_element
+from converters.ir_to_onnx.ops.selection import ALL
 from converters.ir_to_onnx.registry import composed
 from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import I32, I64
 from irexec.reference.proposals import MAX_LOG_SCALE, as_f32
-
-_ALL = int(np.iinfo(np.int64).max)
 
 
 @composed("ExperimentalDetectronTopKROIs")
@@ -111,7 +110,7 @@ def detection_output(
     boxes, points = _of_classes(ctx, ctx.cast(rois, wide), ctx.cast(deltas, wide), ctx.cast(scores, wide), attributes)
     threshold = ctx.scalar(as_f32(attributes.score_threshold), points)
     rated = ctx.where(ctx.emit("Greater", points, threshold), points, ctx.scalar(-np.inf, points))
-    limit = _ALL if attributes.post_nms_count == -1 else attributes.post_nms_count
+    limit = ALL if attributes.post_nms_count == -1 else attributes.post_nms_count
     kept = kept_boxes(ctx, boxes, rated, rule_of(ctx, attributes.nms_threshold, limit, boxes), 1)
     places, count = kept.places(ctx), attributes.max_detections_per_image
     group = ctx.slice(places, 0, 1, 1)

@@ -8,14 +8,13 @@ import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
 from converters.ir_to_onnx.ops.rotated_boxes import rotated_overlaps
+from converters.ir_to_onnx.ops.selection import ALL
 from converters.ir_to_onnx.ops.shape import as_i64
 from converters.ir_to_onnx.ops.suppression import AlignedBoxes, Kept, Rule, SoftRule, softly_suppressed, suppressed
 from converters.ir_to_onnx.registry import composed, exact
 from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import F32
 from irexec.ir.dims import ANY
-
-_ALL = int(np.iinfo(np.int64).max)
 
 
 @exact("NonMaxSuppression")
@@ -119,7 +118,7 @@ def _limit(ctx: ExportContext, limit: Tensor | None) -> Tensor:
         return ctx.ints(0)
     if limit.value is not None:
         value = int(limit.value.ravel()[0])
-        return ctx.ints(_ALL if value < 0 else value)
+        return ctx.ints(ALL if value < 0 else value)
     count = ctx.reshape(as_i64(ctx, limit), [1])
-    result: Tensor = ctx.where(ctx.emit("Less", count, ctx.ints(0)), ctx.ints(_ALL), count)
+    result: Tensor = ctx.where(ctx.emit("Less", count, ctx.ints(0)), ctx.ints(ALL), count)
     return result

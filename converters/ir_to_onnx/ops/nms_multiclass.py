@@ -9,6 +9,7 @@ import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
 from converters.ir_to_onnx.ops.selection import (
+    ALL,
     best_of_images,
     corners_of,
     filled,
@@ -23,9 +24,6 @@ from converters.ir_to_onnx.registry import composed
 from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import BOOLEAN, F32, F64, I64
 from irexec.ir.dims import ANY
-
-_LOWEST = float(np.finfo(np.float32).min)
-_ALL = int(np.iinfo(np.int64).max)
 
 
 @composed("MulticlassNms")
@@ -60,11 +58,11 @@ def multiclass_nms(
 def _suppressed(ctx: ExportContext, corners: Tensor, rated: Tensor, classes: int, attributes: Any) -> Tensor:
     threshold = max(np.float32(attributes.iou_threshold), np.float32(0))
     if attributes.nms_eta < 1 and threshold > 0.5:
-        rule = Rule(ctx.constant(threshold, F32), ctx.constant(_ALL), is_inclusive=True, eta=attributes.nms_eta)
+        rule = Rule(ctx.constant(threshold, F32), ctx.constant(ALL), is_inclusive=True, eta=attributes.nms_eta)
         return suppressed_in_steps(ctx, corners, rated, rule, classes)
     # IR drops a box whose overlap is equal to the threshold too; at 0 every box is equal.
     below = float(np.nextafter(threshold, np.float32(0)))
-    return suppressed_triplets(ctx, corners, rated, below, _ALL if threshold > 0 else 1, classes)
+    return suppressed_triplets(ctx, corners, rated, below, ALL if threshold > 0 else 1, classes)
 
 
 def _outputs(

@@ -13,8 +13,11 @@ from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import F32
 from irexec.errors import check
 
-_LOWEST = float(np.finfo(np.float32).min)
-_ALL = int(np.iinfo(np.int64).max)
+LOWEST = float(np.finfo(np.float32).min)
+"""The score of a box that no selection keeps."""
+
+ALL = int(np.iinfo(np.int64).max)
+"""The number of boxes that a selection without a limit keeps."""
 
 
 def known(size: Any, what: str) -> int:
@@ -64,7 +67,7 @@ def suppressed_triplets(
     first, last = (ctx.slice(ctx.cast(boxes, F32), i, i + 2, 3) for i in (0, 2))
     # ONNX puts corners in order; in IR a box with corners the wrong way round overlaps nothing, as one without area.
     wide, rated = ctx.concat(first, ctx.emit("Max", first, last), axis=3), ctx.cast(scores, F32)
-    options = (ctx.ints(limit), ctx.constant([overlap], F32), ctx.constant([_LOWEST], F32))
+    options = (ctx.ints(limit), ctx.constant([overlap], F32), ctx.constant([LOWEST], F32))
     if boxes.require_shape("the boxes")[2] == 1:
         return ctx.emit("NonMaxSuppression", ctx.squeeze(wide, 2), rated, *options)
     apart = ctx.emit("Reshape", ctx.transpose(wide, [0, 2, 1, 3]),

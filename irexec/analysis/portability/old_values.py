@@ -66,7 +66,8 @@ def _converts(node: Node, facts: Facts) -> bool:
     target = facts[node.outputs[0]].element if node.outputs and node.outputs[0] in facts else None
     if source is None or target is None or source is target:
         return False
-    is_wider = source.is_integer and target.bits > source.bits and not source.kind == "signed" != target.kind
+    loses_sign = source.kind == "signed" and target.kind != "signed"
+    is_wider = source.is_integer and target.bits > source.bits and not loses_sign
     return _is_large(source) or (not target.is_float and not is_wider)
 
 

@@ -5,6 +5,7 @@ The products of a gate and its bias are one sum in any order; states are rounded
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -162,7 +163,7 @@ def sequence(layer: Layer, x: Interval, *inputs: Interval) -> tuple[Bound, ...]:
             layer.algebra,
             _product(layer.algebra, x, _at(w, d)),
             _step_of(layer, _at(r, d), _at(b, d)),
-            tuple(one.moved(lambda array, d=d: array[:, d]) for one in states),  # type: ignore[misc]
+            tuple(one.moved(operator.itemgetter((slice(None), d))) for one in states),
             limits,
             is_reverse,
         )
@@ -180,7 +181,7 @@ def sequence(layer: Layer, x: Interval, *inputs: Interval) -> tuple[Bound, ...]:
 
 
 def _at(x: Interval, index: int) -> Interval:
-    return x.moved(lambda array: array[index])
+    return x.moved(operator.itemgetter(index))
 
 
 @dataclass(frozen=True)
@@ -206,7 +207,7 @@ class _Direction:
         for t in range(steps):
             running = t < self.limits
             index = np.where(running, self.limits - 1 - t, 0) if self.is_reverse else np.full(batch, t)
-            new = self.step(self.gates.moved(lambda array, index=index: array[rows, index]), state)  # type: ignore[misc]
+            new = self.step(self.gates.moved(operator.itemgetter((rows, index))), state)
             for array, end in zip(ends, (new[0].exact, new[0].low, new[0].high), strict=True):
                 array[rows[running], index[running]] = end[running]
             if observed is not None:

@@ -7,12 +7,11 @@ alike. Equal numbers are not apart, so that it does not matter which side of an 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from irexec.bounds.algebra import Algebra, floats, settled
+from irexec.bounds.algebra import Algebra, floats, joined, settled
 from irexec.bounds.interval import Bound, Interval, Unbounded
 from irexec.bounds.registry import Layer, rule
 
@@ -79,42 +78,35 @@ class _Decisions:
 
     def _edges(self, boxes: Interval) -> tuple[Interval, Interval]:
         """The lower and the upper corners [n, 2]."""
-        one, two = (_each(lambda end, part=part: floats(end)[:, part], boxes) for part in (slice(0, 2), slice(2, 4)))
+        one, two = (joined(lambda end, part=part: floats(end)[:, part], boxes) for part in (slice(0, 2), slice(2, 4)))
         if self.is_centre:
-            half = _each(lambda end: end / 2, two)
+            half = joined(lambda end: end / 2, two)
             return self.of.subtract(one, half), self.of.add(one, half)
-        return _each(np.minimum, one, two), _each(np.maximum, one, two)
+        return joined(np.minimum, one, two), joined(np.maximum, one, two)
 
     def _overlaps(self, first: Interval, last: Interval, sides: Interval) -> Interval:
         """Intersection over union [n, n]; both are positive."""
         of = self.of
-        begin, end = _each(np.maximum, *_pairs(first)), _each(np.minimum, *_pairs(last))
+        begin, end = joined(np.maximum, *_pairs(first)), joined(np.minimum, *_pairs(last))
         shared = of.add(of.subtract(end, begin), Interval.certain(np.asarray(self.unit)))
-        shared = _each(lambda end: np.maximum(end, 0), shared)
+        shared = joined(lambda end: np.maximum(end, 0), shared)
         area, of_both = of.multiply(*_columns(sides)), of.multiply(*_columns(shared))
         union = of.subtract(of.add(*_pairs(area)), of_both)
         return of.divide(of_both, union)
 
 
-def _each(function: Callable[..., np.ndarray], *of: Interval) -> Interval:
-    """A function that never decreases, of the ends."""
-    return Interval(
-        function(*(x.exact for x in of)), function(*(x.low for x in of)), function(*(x.high for x in of))
-    )  # fmt: skip
-
-
 def _part(x: Interval, image: int, used: np.ndarray) -> Interval:
-    return _each(lambda end: end[image][used], x)
+    return joined(lambda end: end[image][used], x)
 
 
 def _pairs(x: Interval) -> tuple[Interval, Interval]:
     """The interval with a new second axis, and with a new first one."""
-    return _each(lambda end: end[:, None], x), _each(lambda end: end[None], x)
+    return joined(lambda end: end[:, None], x), joined(lambda end: end[None], x)
 
 
 def _columns(x: Interval) -> tuple[Interval, Interval]:
     """The two elements of the last axis."""
-    return _each(lambda end: end[..., 0], x), _each(lambda end: end[..., 1], x)
+    return joined(lambda end: end[..., 0], x), joined(lambda end: end[..., 1], x)
 
 
 def _scalar(x: Interval | None) -> float:

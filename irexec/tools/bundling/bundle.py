@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from irexec.bounds import Interval
 from irexec.errors import InputError
 from irexec.io import write
 from irexec.messages import counted, listed
+from irexec.tools.arrays.files import write_npz
 from irexec.tools.bundling.criterion import OutsideCheck, VerdictCheck, results_beside
 from irexec.tools.bundling.stripping import without_weights
 from irexec.tools.compare.isolate import Isolated
@@ -59,8 +60,8 @@ def judge_into(
 
 
 def _check_folder(folder: Path) -> None:
-    if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"{folder} has files already")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} is not an empty folder")
 
 
 def write_bundle(case: Case, folder: Path, strip_weights: bool = False) -> Bundle:
@@ -77,18 +78,21 @@ def write_bundle(case: Case, folder: Path, strip_weights: bool = False) -> Bundl
     if strip_weights and check is not None:
         candidate, kept = without_weights(candidate, check)
     folder.mkdir(parents=True, exist_ok=True)
-    write(candidate.model, folder / "model.xml")
     # In the order of the inputs, since the script has no other names.
-    inputs: dict[str, Any] = {port.name: candidate.inputs[port.name] for port in candidate.model.inputs}
-    np.savez(folder / "inputs.npz", **inputs)
-    beside = results_beside(candidate, case.options, case.judgement.arithmetic, recorded)
-    np.savez(folder / "interval.npz", **_arrays(beside))
-    (folder / "check.py").write_text(_script(case), "utf-8")
+    inputs = {port.name: candidate.inputs[port.name] for port in candidate.model.inputs}
+    intervals = _arrays(results_beside(candidate, case.options, case.judgement.arithmetic, recorded))
     made = Bundle(
         str(folder), ("report.md", "check.py", "inputs.npz", "interval.npz", "model.xml", "model.bin"),
         _count(case.side.model), _count(candidate.model), kept,
     )  # fmt: skip
-    (folder / "report.md").write_text(_report(case.judgement, made, case.options), "utf-8")
+    report = _report(case.judgement, made, case.options)
+    beside: dict[Path, Callable[[IO[bytes]], object]] = {
+        folder / "inputs.npz": lambda file: write_npz(file, inputs),
+        folder / "interval.npz": lambda file: write_npz(file, intervals),
+        folder / "check.py": lambda file: file.write(_script(case).encode()),
+        folder / "report.md": lambda file: file.write(report.encode()),
+    }
+    write(candidate.model, folder / "model.xml", beside)
     return made
 
 

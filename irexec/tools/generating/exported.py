@@ -43,6 +43,7 @@ class ExportedModel:
             raise ModelError(f"{folder} has no {MODEL}, expected a folder that optimum-intel has exported")
         self.model: Model = read_model(str(self.path))
         self.has_state = any(node.type == "ReadValue" for node in self.model.walk())
+        self._last_text: tuple[tuple[int, ...], str] = (), ""
         self._names = _input_names(self.model)
         self.logits = _logits(self.model)
 
@@ -73,7 +74,10 @@ class ExportedModel:
 
     def text_after(self, before: Sequence[int], *tokens: int) -> str:
         """The text that tokens add after others: tokens may have parts of a character, or a space between them."""
-        old, new = self.text(before), self.text([*before, *tokens])
+        if self._last_text[0] != tuple(before):
+            # A step asks for several tokens after the same ones.
+            self._last_text = tuple(before), self.text(before)
+        old, new = self._last_text[1], self.text([*before, *tokens])
         same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
         return new[same:]
 

@@ -130,9 +130,10 @@ class Layers:
 
 def _with_worst(one: JudgedLayer, bound: Interval, actual: np.ndarray) -> JudgedLayer:
     position = np.unravel_index(int(np.argmax(bound.excess(actual))), actual.shape)
-    low, high, value = (_number(array[position]) for array in (bound.low, bound.high, actual))
+    low, high, value = (_number(array, position) for array in (bound.low, bound.high, actual))
     return replace(one, value=value, low=low, high=high, position=tuple(map(int, position)))
 
 
-def _number(value: object) -> float | None:
-    return None if isinstance(value, str | bytes) else float(value)  # type: ignore[arg-type]
+def _number(array: np.ndarray, position: tuple[np.intp, ...]) -> float | None:
+    """An element as a number; None for a string."""
+    return None if array.dtype.kind in "OSU" else float(array[position])

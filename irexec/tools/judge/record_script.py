@@ -7,16 +7,16 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
+from irexec.io.files import new_file
+from irexec.io.output_file import check_file
 from irexec.records import Record
+from irexec.tools.arrays.files import write_npz
 from irexec.tools.images.files import Notify
 from irexec.tools.judge.options import JudgeOptions
 from irexec.tools.judge.run import with_inputs
 from irexec.tools.run.given_inputs import GivenInputs
-from irexec.tools.run.input_sources import InputSource
+from irexec.tools.run.input_sources import InputSource, external_files, files_read
 from irexec.tools.run.shapes import read_with_shapes
 
 
@@ -49,17 +49,26 @@ def record_script(
         options: weights, shapes, seed, and properties of the plugin.
         sources: sources of inputs; by default random ones.
         notify: receives unexpected facts.
+
+    Raises:
+        InputError: a file that is read would be overwritten, or the options, inputs or shapes do not fit the model.
+        ModelError: the model cannot be read, or a file not be written.
     """
-    options = options or JudgeOptions()
-    read = read_with_shapes(str(model), options.weights, options.shapes or {}, given=GivenInputs(sources, []))
-    fixed, arrays = with_inputs(read, {}, options, sources, notify)
-    script = Path(output)
+    options, script = options or JudgeOptions(), Path(output)
     inputs = script.with_suffix(".inputs.npz")
-    tensors: dict[str, Any] = {port.name: arrays[port.name] for port in fixed.inputs}
-    np.savez(inputs, **tensors)
+    read = read_with_shapes(str(model), options.weights, options.shapes or {}, given=GivenInputs(sources, []))
+    for path in (script, inputs):
+        check_file(
+            "--record-script", path, files_read(str(model), options.weights, sources) | external_files(read)
+        )  # fmt: skip
+    fixed, arrays = with_inputs(read, {}, options, sources, notify)
     properties = json.dumps(dict(options.properties or {}))
     text = _SCRIPT.format(model=json.dumps(Path(model).name), inputs=json.dumps(inputs.name), properties=properties)
-    script.write_text(text, "utf-8")
+    with new_file(inputs) as file:
+        # In the order of the inputs, since the script has no other names.
+        write_npz(file, {port.name: arrays[port.name] for port in fixed.inputs})
+    with new_file(script) as file:
+        file.write(text.encode())
     return RecordScript(str(script), str(inputs))
 
 

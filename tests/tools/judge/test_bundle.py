@@ -89,6 +89,34 @@ def test_a_recording_made_by_the_script_and_its_bundle(tmp_path: Path, monkeypat
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--record-script", "m.xml"], "--record-script m.xml is the model, which would be overwritten"),
+        (["--record-script", "m.bin"], "--record-script m.bin is the model's weights, which would be overwritten"),
+        (["-i", "x.inputs.npz", "--record-script", "x.py"], "x.inputs.npz is an input, which would be overwritten"),
+        (["--record-script", "no/r.py"], "the folder no does not exist"),
+        (["--runtime", "reference", "--bundle", "m.bin"], "m.bin is not an empty folder"),
+        (["--runtime", "reference", "--bundle", "."], ". is not an empty folder"),
+    ],
+)
+def test_no_file_of_the_user_is_overwritten(
+    options: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for suffix in (".xml", ".bin"):
+        Path(f"m{suffix}").write_bytes((DIGITS / f"classifier{suffix}").read_bytes())
+    np.savez("x.inputs.npz", image=np.ones((1, 1, 8, 8), np.float32))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert run(["judge", "m.xml", *options]) == 2
+    assert message in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
         (["--strip-weights"], "--strip-weights is for --bundle, which is not given"),
         (["--record-script", "r.py"], "--record-script judges nothing: no --runtime"),
     ],
