@@ -11,6 +11,7 @@ actual error and the share of planted faults that are outside. Exit 1 for an out
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 import tempfile
 from collections import Counter, defaultdict
@@ -235,11 +236,11 @@ def _mutants(row: Case, right: Results) -> Iterator[tuple[str, Callable[[], Resu
         yield "scaled", lambda: [_scaled(x) for x in right]
     for name, value in row.attributes.items():
         for other in _others(name, value):
-            yield f"wrong {name}", lambda name=name, other=other: _again(row, name, other)  # type: ignore[misc]
+            yield f"wrong {name}", functools.partial(_again, row, name, other)
     for i, x in enumerate(row.inputs[1:], 1):
         if x.array.dtype.kind == "f" and x.array.size:
-            yield f"input {i} left out", lambda i=i: _with_input(row, i, np.zeros_like)  # type: ignore[misc]
-            yield f"input {i} rolled", lambda i=i: _with_input(row, i, lambda a: np.roll(a, 1))  # type: ignore[misc]
+            yield f"input {i} left out", functools.partial(_with_input, row, i, np.zeros_like)
+            yield f"input {i} rolled", functools.partial(_with_input, row, i, functools.partial(np.roll, shift=1))
 
 
 def _scaled(x: np.ndarray) -> np.ndarray:
