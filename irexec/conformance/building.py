@@ -66,8 +66,8 @@ class Corpus(Report):
 
     def sections(self) -> list[Content]:
         """One line."""
-        text = f"{self.folder}: {counted(self.cases, 'case')}; {self.bounded} of {counted(self.outputs, 'output')} have"
-        return [Text(f"{text} bounds", "title")]
+        outputs = f"bounds for {self.bounded} of {counted(self.outputs, 'output')}"
+        return [Text(f"{self.folder}: {counted(self.cases, 'case')}, {outputs}", "title")]
 
 
 def build_corpus(
