@@ -84,7 +84,7 @@ _TOOLS: dict[str, set[str]] = {
     "judge": {"arrays", "compare", "engines", "images", "run"},
     "verify": {"arrays", "compare", "engines", "run"},
     "reduce": {"arrays", "commands", "compare", "engines", "run"},
-    "bundling": {"commands", "compare", "engines", "images", "judge", "reduce", "run"},
+    "bundling": {"arrays", "commands", "compare", "engines", "images", "judge", "reduce", "run"},
     "bisecting": {"arrays", "commands", "compare", "engines", "run"},
     "generating": {"engines", "images", "run"},
     "downgrading": {"arrays", "sections", "verify"},

@@ -116,7 +116,7 @@ ROWS = (
     Row("bisect {digits}/classifier.xml --openvino 2024.0..2025.0 --installed --environments {tmp}/releases", 1),
     Row("bisect {digits}/classifier.xml --openvino 2025.0..2024.0", 2),
     Row("judge {digits}/classifier.xml --runtime reference"),
-    Row("judge {digits}/classifier.xml --runtime {tmp}/other.npz --bundle {tmp}/fault", 1),
+    Row("judge {digits}/classifier.xml -i random --runtime {tmp}/other.npz --bundle {tmp}/fault", 1),
     Row("conform --runtime reference --ops Relu --quick"),
     Row("conform --runtime reference --ops Nothing", 2),
     Row("report {digits}/classifier.xml -o {tmp}/a.html --graph off"),
