@@ -88,7 +88,7 @@ if TYPE_CHECKING:
     from irexec.tools.batch.columns import ColumnPredictor
     from irexec.tools.batch.predictor import Predictor, PredictorOptions
     from irexec.tools.batch.run import BatchReport, BatchWatch, PartDone
-    from irexec.tools.bisecting import Bisection, BisectOptions, ReleaseChange, ReleaseRun, bisect
+    from irexec.tools.bisecting import Bisection, BisectOptions, JudgedRelease, ReleaseChange, ReleaseRun, bisect
     from irexec.tools.compare import (
         ComparedLayer,
         CompareOptions,
@@ -203,6 +203,7 @@ __all__ = [
     "IrexecError",
     "JudgeOptions",
     "JudgedLayer",
+    "JudgedRelease",
     "Judgement",
     "LayerCost",
     "LayerDiff",
@@ -379,7 +380,7 @@ _MODULES: dict[str, str] = {
     "irexec.tools.batch.columns": "ColumnPredictor",
     "irexec.tools.batch.predictor": "Predictor, PredictorOptions",
     "irexec.tools.batch.run": "BatchReport, PartDone, BatchWatch",
-    "irexec.tools.bisecting": "BisectOptions, Bisection, ReleaseChange, ReleaseRun, bisect",
+    "irexec.tools.bisecting": "BisectOptions, Bisection, JudgedRelease, ReleaseChange, ReleaseRun, bisect",
     "irexec.tools.compare": (
         "CompareOptions, Comparison, Divergence, InputRow, ComparedLayer, Suspect, TensorRow, Uncompared, compare"
     ),

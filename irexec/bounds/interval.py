@@ -80,14 +80,21 @@ class Interval:
             return np.asarray((found < self.low) | (found > self.high), bool)
         return self._float_outside(found)
 
+    @property
+    def is_anything(self) -> Mask:
+        """Mask of the elements for which anything is allowed, NaN too."""
+        ends = np.asarray(self.low), np.asarray(self.high)
+        if self.admits is not None or not all(end.dtype.kind == "f" for end in ends):
+            return np.zeros(np.shape(self.exact), bool)
+        return np.asarray(np.isneginf(ends[0]) & np.isposinf(ends[1]), bool)
+
     def _float_outside(self, found: np.ndarray) -> Mask:
         values = found.astype(np.float64)
         low, high = np.asarray(self.low, np.float64), np.asarray(self.high, np.float64)
-        is_anything = np.isneginf(low) & np.isposinf(high)
         is_demanded = np.isnan(low) | np.isnan(high)
         with np.errstate(invalid="ignore"):
             is_inside = (values >= low) & (values <= high)
-        return np.where(is_demanded, ~np.isnan(values), ~(is_inside | is_anything))
+        return np.where(is_demanded, ~np.isnan(values), ~(is_inside | self.is_anything))
 
     def excess(self, actual: np.ndarray) -> np.ndarray:
         """Distance of each element from the interval, in radii of the interval: 0 inside, infinite for a wrong NaN."""

@@ -10,7 +10,7 @@ from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, command, flag, is_given, json_option, option, refuse_without, settings
 from irexec.cli.options import INPUTS, LIMITS, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.progress import progress_bar
-from irexec.cli.runtime_options import ARITHMETIC_NAMES, PROPERTIES, RUNTIME_NAMES
+from irexec.cli.runtime_options import ARITHMETIC_NAMES, ENVIRONMENTS, PROPERTIES, RUNTIME_NAMES
 from irexec.cli.values import FilePath
 from irexec.tools.judge import Judgement, JudgeOptions
 from irexec.tools.judge import judge as judge_runtime
@@ -37,6 +37,7 @@ _RUNTIME = OptionGroup(
             "Arithmetic that it is held to; default: what the runtime says, or the types of the model.",
             choices=ARITHMETIC_NAMES,
         ),
+        "environments": ENVIRONMENTS,
     },
 )
 
@@ -79,6 +80,7 @@ def judge(
     irexec judge model.xml -i x.npz --runtime openvino
     irexec judge model.xml --runtime openvino:GPU -p INFERENCE_PRECISION_HINT=f16
     irexec judge model.onnx --runtime onnxruntime
+    irexec judge model.xml --runtime openvino==2024.1.0
     irexec judge model.xml --runtime 'command:./runner' --bundle fault/
     irexec judge model.xml --record-script record.py
     irexec judge model.xml --runtime recorded.npz
@@ -92,6 +94,7 @@ def judge(
     request = settings(
         JudgeOptions, inputs, files, limits,
         runtime=runtime.runtime, properties=runtime.properties, arithmetic=runtime.arithmetic,
+        environments=runtime.environments,
     )  # fmt: skip
     if record_script is not None:
         return _recorded_script(model, record_script, request, inputs.sources)

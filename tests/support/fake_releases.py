@@ -1,6 +1,6 @@
 """Fake releases of OpenVINO: environments whose Python is this one, with a module openvino that runs Add and ReLU.
 
-A release computes ReLU as Abs, or refuses every model, or ends, as its fault says.
+A release computes ReLU as Abs, or 0 of NaN, or refuses every model, or ends, as its fault says.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ class Port:
     def get_friendly_name(self):
         return self.name
 
+class Precision:
+    def get_type_name(self):
+        return "f32"
+
 class Core:
     def __init__(self):
         self.loaded = False
@@ -49,7 +53,7 @@ class Core:
 
 COMPUTED = {
     "Add": np.add,
-    "ReLU": np.abs if FAULT == "relu" else lambda x: np.maximum(x, 0),
+    "ReLU": {"relu": np.abs, "drops": lambda x: np.fmax(x, 0)}.get(FAULT, lambda x: np.maximum(x, 0)),
     "Result": lambda x: x,
 }
 
@@ -63,6 +67,8 @@ class Model:
         self.outputs = self.of("Result")
     def of(self, kind):
         return [layer for layer in self.layers.values() if layer.get("type") == kind]
+    def get_property(self, name):
+        return ["INFERENCE_PRECISION_HINT"] if name == "SUPPORTED_PROPERTIES" else Precision()
     def create_infer_request(self):
         return self
     def infer(self, feeds):
@@ -79,7 +85,7 @@ class Model:
 
 
 def fake_releases(folder: Path, faults: Mapping[str, str]) -> Path:
-    """Write releases of OpenVINO into a folder, each with its fault by version: "", relu, refuses or ends."""
+    """Write releases of OpenVINO into a folder, each with its fault by version: "", relu, drops, refuses, ends."""
     module = folder / "modules" / "openvino" / "__init__.py"
     module.parent.mkdir(parents=True)
     module.write_text(_MODULE)

@@ -1,7 +1,7 @@
 """The release of a runtime with which the results of a model change."""
 
 from irexec.tools.bisecting.options import BisectOptions
-from irexec.tools.bisecting.result import Bisection, ReleaseChange, ReleaseRun
+from irexec.tools.bisecting.result import Bisection, JudgedRelease, ReleaseChange, ReleaseRun
 from irexec.tools.bisecting.run import bisect
 
-__all__ = ["BisectOptions", "Bisection", "ReleaseChange", "ReleaseRun", "bisect"]
+__all__ = ["BisectOptions", "Bisection", "JudgedRelease", "ReleaseChange", "ReleaseRun", "bisect"]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irexec.display import Column, Content, Table, Text, sections_of
 from irexec.messages import counted
 from irexec.records import Record, Records, Report
-from irexec.tools.compare.comparison import Comparison
+from irexec.tools.compare.comparison import ComparedLayer, Comparison
 
+NOT_JUDGED = "not judged"
+_WRONG = ("bug", "fusion")
 AGREES, DIFFERS, REFUSED, SKIPPED = "agrees", "differs", "refused", "skipped"
 VERDICTS = (AGREES, DIFFERS, REFUSED, SKIPPED)
 """Refused: the release does not run the model, or its process ended. Skipped: the release is not installed."""
@@ -49,6 +51,28 @@ class ReleaseChange(Record):
 
 
 @dataclass(frozen=True)
+class JudgedRelease(Record):
+    """The verdict of ``irexec judge`` about a release.
+
+    Attributes:
+        version: of the release.
+        verdict: of irexec.tools.judge.judgement.Verdict, or "not judged".
+        sentence: the verdict in a sentence, or the reason for none.
+        layers: the layers that the verdict names.
+    """
+
+    version: str
+    verdict: str
+    sentence: str
+    layers: tuple[ComparedLayer, ...] = ()
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the release has a bug."""
+        return self.verdict in _WRONG
+
+
+@dataclass(frozen=True)
 class Bisection(Report):
     """The result of a bisection.
 
@@ -61,6 +85,7 @@ class Bisection(Report):
         runs: the releases that were tried, the oldest first.
         change: where the verdict changes; None if the first and the last release that run have the same one.
         inputs: the shapes of the inputs.
+        judged: the verdicts about the two releases of the change, or about the last one that differs if all do.
     """
 
     model: str
@@ -71,6 +96,7 @@ class Bisection(Report):
     runs: Records[ReleaseRun]
     change: ReleaseChange | None
     inputs: Mapping[str, tuple[int, ...]]
+    judged: tuple[JudgedRelease, ...] = ()
     _json_properties = ("agrees",)
 
     @property
@@ -91,6 +117,16 @@ class Bisection(Report):
         if any(run.verdict != tried[0].verdict for run in tried):
             return f"{self.package} {tried[0].version} and {tried[-1].version} {done}, and others between do not"
         return f"all {counted(len(tried), 'release')} that were run {done}"
+
+
+def _who_is_wrong(package: str, judged: Sequence[JudgedRelease]) -> str:
+    """The title of the verdicts."""
+    wrong = [one.version for one in judged if one.is_wrong]
+    if wrong:
+        return f"judge: {package} {' and '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong"
+    if any(one.verdict == NOT_JUDGED for one in judged):
+        return "judge finds no fault in what could be judged"
+    return f"judge finds no fault{' in either' if len(judged) > 1 else ''}"
 
 
 def _changed(package: str, against: str, change: ReleaseChange) -> str:
@@ -125,5 +161,7 @@ def bisection_sections(found: Bisection) -> Iterable[Content]:
         ),
         *(Text(f"skipped {run.version}: {run.why}", "note") for run in skipped),
         Text(found.summary, "title"),
+        *([Text(_who_is_wrong(found.package, found.judged), "title")] if found.judged else []),
+        *(Text(f"{one.version}: {one.sentence}", "error" if one.is_wrong else "") for one in found.judged),
         f"{len(tried)} of {counted(found.releases, 'release')} were run; {found.tolerance}",
     ]

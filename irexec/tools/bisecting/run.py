@@ -8,8 +8,18 @@ from collections.abc import Callable, Sequence
 from irexec.api import ModelLike, as_model
 from irexec.errors import EngineError, InputError, RunTimeoutError
 from irexec.records import Records
+from irexec.tools.bisecting.judging import judged_release
 from irexec.tools.bisecting.options import BisectOptions, range_of
-from irexec.tools.bisecting.result import AGREES, DIFFERS, REFUSED, SKIPPED, Bisection, ReleaseChange, ReleaseRun
+from irexec.tools.bisecting.result import (
+    AGREES,
+    DIFFERS,
+    REFUSED,
+    SKIPPED,
+    Bisection,
+    JudgedRelease,
+    ReleaseChange,
+    ReleaseRun,
+)
 from irexec.tools.bisecting.search import Boundary, boundary, ends
 from irexec.tools.bisecting.sources import InstalledReleases, PublishedReleases, Releases
 from irexec.tools.compare import CompareOptions, Comparison, compare
@@ -126,7 +136,19 @@ class Bisecting:
             runs,
             change,
             made.inputs if made else {},
+            tuple(self._judged(self._found[i]) for i in self._to_judge(at)),
         )
+
+    def _to_judge(self, change: Boundary | None) -> list[int]:
+        """The releases of the change that run the model; without a change the last one that differs."""
+        if change is not None:
+            return [i for i in change if self._verdict(i) in (AGREES, DIFFERS)]
+        return [i for i in sorted(self._runs) if self._verdict(i) == DIFFERS][-1:]
+
+    def _judged(self, release: Release) -> JudgedRelease:
+        self._say(f"judging {release}")
+        folder = str(self._releases.folder)
+        return judged_release(release, self._model, self._inputs, self._sources, self._options, folder)
 
     def _boundary(self) -> Boundary | None:
         """The change: releases at the beginning that refuse the model are no change, unless all that follow run."""

@@ -145,7 +145,7 @@ class Isolated:
         return open_runtime(
             runtime, model, properties=options.properties_of(runtime), threads=options.threads,
             precision=options.own_precision,
-            max_memory=options.max_memory, timeout=options.timeout,
+            max_memory=options.max_memory, timeout=options.timeout, environments=options.environments,
         )  # fmt: skip
 
     def _part(self, node: Node) -> tuple[list[Node], list[Value]]:

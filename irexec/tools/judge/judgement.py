@@ -28,6 +28,7 @@ class JudgedLayer(Record):
         region: names of further layers whose tensors the runtime does not give, and which are judged with this one.
         codes: codes of the portability table: alternatives that the interval includes, or known differences.
         alone: whether the layer is also outside when it runs alone with the same inputs.
+        free: number of elements that may be anything, since NaN, infinity or overflow reaches them.
     """
 
     layer: ComparedLayer
@@ -42,6 +43,7 @@ class JudgedLayer(Record):
     region: tuple[str, ...] = ()
     codes: tuple[str, ...] = ()
     alone: bool = False
+    free: int = 0
 
 
 @dataclass(frozen=True)

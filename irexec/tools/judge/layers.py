@@ -82,8 +82,16 @@ class Layers:
             return self._of_another_shape(value, bound, actual, names)
         outside = bound.outside(actual)
         count = int(np.count_nonzero(outside))
-        made = JudgedLayer(layer, "outside" if count else "inside", count, actual.size, region=names, codes=bound.codes)
+        made = JudgedLayer(
+            layer, "outside" if count else "inside", count, actual.size, region=names, codes=bound.codes,
+            free=int(np.count_nonzero(bound.is_anything)),
+        )  # fmt: skip
         return _with_worst(made, bound, actual) if count else made
+
+    def free(self, value: Value, given: Tensors) -> np.ndarray:
+        """Mask of the elements of a value that may be anything."""
+        bound, _ = self.bound(value, given)
+        return bound.is_anything if isinstance(bound, Interval) else np.zeros(given[value].shape, bool)
 
     def _of_another_shape(
         self, value: Value, bound: Interval, actual: np.ndarray, names: tuple[str, ...]

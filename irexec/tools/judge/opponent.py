@@ -51,7 +51,7 @@ class Opponent:
         else:
             opened = open_runtime(
                 options.runtime, model, properties=options.properties, threads=options.threads,
-                max_memory=options.max_memory, timeout=options.timeout,
+                max_memory=options.max_memory, timeout=options.timeout, environments=options.environments,
             )  # fmt: skip
             self.runtime = stack.enter_context(opened)
 

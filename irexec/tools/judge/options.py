@@ -21,7 +21,7 @@ class JudgeOptions:
         weights: the .bin of the model; None is the file of the model's name.
         shapes: new shapes of inputs by name; None is the only input.
         seed: seed of random inputs.
-        threads, max_memory, timeout: as for open_runtime.
+        threads, max_memory, timeout, environments: as for open_runtime.
     """
 
     runtime: str = "openvino"
@@ -33,6 +33,7 @@ class JudgeOptions:
     threads: int | None = None
     max_memory: int | None = None
     timeout: float | None = None
+    environments: str | None = None
 
     @property
     def running(self) -> CompareOptions:
@@ -43,4 +44,5 @@ class JudgeOptions:
             threads=self.threads,
             max_memory=self.max_memory,
             timeout=self.timeout,
+            environments=self.environments,
         )

@@ -245,6 +245,8 @@ class _Judging:
         first = first_not_finite(self.side.order, self.ours)
         if first is None:
             return None
+        if first.node.type == "Parameter":
+            return f"NaN or infinity comes from the input {first.name!r}"
         kind = "constant" if first.node.constant is not None else f"{first.node.type} of finite inputs, layer"
         return f"NaN or infinity comes from {kind} {first.node.id} {first.node.name!r}"
 
@@ -252,7 +254,8 @@ class _Judging:
         """The reason for visible differences, where no layer is outside."""
         unknown = [one for one in self.judged if one.state in ("no bound", "unconfirmed")]
         opened = [one for one in self.judged if one.codes]
-        apart = self._differing_alone([*unknown, *opened])
+        own = self._of_irexec_alone([*unknown, *opened, *(one for one in self.judged if one.free)])
+        apart = {value.name for value in own if self._differ(value, own, self.seen)}
         if suspects := [one for one in unknown if one.layer.tensor in apart]:
             first = suspects[0]
             text = f"no bound: {first.layer} differs from irexec with equal inputs, and {first.reason}"
@@ -260,6 +263,10 @@ class _Judging:
         if opened := [one for one in opened if one.layer.tensor in apart]:
             codes = ", ".join(opened[0].codes)
             return "open", f"left open by the specification: {codes}, at {opened[0].layer}", opened
+        if freed := [one for one in self.judged if one.layer.tensor in apart and self._differs_freely(one, own)]:
+            first = freed[0]
+            text = f"{first.free:,} of {counted(first.elements, 'value')} of {first.layer}"
+            return "open", f"left open: {text}, which NaN, infinity or overflow reaches, may be anything", freed
         found = amplification(self.side.order, self.ours, self.seen, self._before_differing())
         if found is None:
             return "precision", f"precision: every layer within {self.arithmetic}", ()
@@ -270,12 +277,19 @@ class _Judging:
         )
         return "precision", text, [one for one in self.judged if one.layer.tensor == value.name][:1]
 
-    def _differing_alone(self, layers: Sequence[JudgedLayer]) -> set[str]:
-        """Names of the tensors that differ visibly from those of irexec with the inputs of the runtime."""
+    def _of_irexec_alone(self, layers: Sequence[JudgedLayer]) -> Tensors:
+        """The tensors of layers in irexec with the inputs of the runtime."""
         names = {one.layer.tensor for one in layers}
         values = [value for value in self.values if value.name in names and value in self.seen]
-        own = self.layers.alone(values, self.seen, "irexec") if values else {}
-        return {value.name for value in own if self._differ(value, own, self.seen)}
+        return self.layers.alone(values, self.seen, "irexec") if values else {}
+
+    def _differs_freely(self, one: JudgedLayer, own: Tensors) -> bool:
+        """Whether a layer differs visibly from irexec's in the elements that may be anything."""
+        value = next((value for value in own if value.name == one.layer.tensor), None)
+        if value is None or not one.free:
+            return False
+        mask = self.layers.free(value, self.seen)
+        return self._differ(value, {value: own[value][mask]}, {value: self.seen[value][mask]})
 
     def _before_differing(self) -> set[Node]:
         found, waiting = set[Node](), [value.node for value in self.differing]

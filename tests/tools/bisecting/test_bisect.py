@@ -47,6 +47,12 @@ def test_the_first_release_that_differs_and_its_layer(tmp_path: Path, model: Pat
     assert (found.change.before.version, found.change.after.version) == ("2024.0.0", "2024.1.0")
     assert "'positive' (Relu" in found.change.after.layer
     assert "2024.1.0 is the first release that differs from irexec, first in 'positive'" in found.summary
+    assert [(one.version, one.verdict, one.is_wrong) for one in found.judged] == [
+        ("2024.0.0", "agrees", False),
+        ("2024.1.0", "bug", True),
+    ]
+    assert [layer.name for layer in found.judged[1].layers] == ["positive"]
+    assert "judge: openvino 2024.1.0 is wrong" in str(found)
     # Both ends, and log2 of those between.
     assert len(found.runs) == 4
     assert not found.agrees
@@ -58,6 +64,22 @@ def test_a_fault_that_vanishes(tmp_path: Path, model: Path) -> None:
     assert found.change is not None
     assert found.change.after.version == "2024.0.0"
     assert "is the first release that agrees with irexec; 2023.1.0 differed first in 'positive'" in found.summary
+    assert [one.version for one in found.judged if one.is_wrong] == ["2023.1.0"]
+
+
+def test_the_last_release_is_judged_if_all_differ(tmp_path: Path, model: Path) -> None:
+    found = bisect(model, X, _options(_of(tmp_path, *["relu"] * 6)))
+    assert found.change is None
+    assert [(one.version, one.is_wrong) for one in found.judged] == [("2026.0.0", True)]
+
+
+def test_a_change_within_the_bounds_is_no_fault(tmp_path: Path, model: Path) -> None:
+    """The results of the releases differ by more than the tolerance, and neither is wrong."""
+    x = {"x": np.array([[np.nan, 2.0]], np.float32)}
+    found = bisect(model, x, _options(_of(tmp_path, *[""] * 5, "drops"), against="first"))
+    assert found.change is not None
+    assert not any(one.is_wrong for one in found.judged)
+    assert "judge finds no fault in either" in str(found)
 
 
 def test_all_agree(tmp_path: Path, model: Path) -> None:

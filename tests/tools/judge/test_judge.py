@@ -180,6 +180,21 @@ def test_infinities_of_the_model_itself(monkeypatch: pytest.MonkeyPatch) -> None
     assert "'power'" in found.sentence
 
 
+@pytest.mark.parametrize(("gives", "verdict"), [(0.0, "open"), (np.nan, "model")])
+def test_what_becomes_of_nan_is_open(monkeypatch: pytest.MonkeyPatch, gives: float, verdict: str) -> None:
+    """maxps and fmax differ for NaN: a runtime with the other one is not wrong, and rounding is not the reason."""
+    b = irexec.Builder("m")
+    b.result(b.emit("Relu", b.parameter("f32", (3,), "x"), name="relu"))
+    runtime = plant(monkeypatch, change=lambda value, array: np.where(np.isnan(array), np.float32(gives), array))
+    found = judge(b.model(), {"x": np.array([1, np.nan, -2], np.float32)}, runtime=runtime)
+    assert found.verdict == verdict, found.sentence
+    assert found.sentence.startswith(
+        "left open: 1 of 3 values of 'relu' (Relu, layer 1), which NaN, infinity or overflow reaches"
+        if verdict == "open"
+        else "the model itself: NaN or infinity comes from the input 'x'"
+    )
+
+
 def test_what_has_no_bound_is_named_and_not_accused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluate, "rule_of", lambda type: None if type == "RandomUniform" else rule_of(type))
     b = irexec.Builder("m")

@@ -34,6 +34,7 @@ class OpenVINO:
             properties["INFERENCE_NUM_THREADS"] = job["threads"]
         compiled = core.compile_model(model, job["device"], properties)
         self.request, self.count = compiled.create_infer_request(), len(compiled.outputs)
+        self.precision = precision_of(compiled)
 
     def __call__(self, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
         self.request.infer({self.index[name]: array for name, array in feeds.items()})
@@ -50,7 +51,9 @@ class InferenceEngine:
         network = core.read_network(job["model"])
         # Inputs that no layer reads are left out of the network.
         self.inputs, self.outputs = set(network.input_info), layer_outputs(job["model"])
-        self.network = core.load_network(network, job["device"], dict({"ENFORCE_BF16": "NO"}, **job["options"]))
+        properties = dict({"ENFORCE_BF16": "NO"}, **job["options"])
+        self.network = core.load_network(network, job["device"], properties)
+        self.precision = "f32" if properties["ENFORCE_BF16"] == "NO" else ""
 
     def __call__(self, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
         found = self.network.infer({name: array for name, array in feeds.items() if name in self.inputs})
@@ -104,6 +107,14 @@ def known(module: Any, device: str, properties: Mapping[str, str]) -> dict[str, 
     return found
 
 
+def precision_of(compiled: Any) -> str:
+    """The type that the plugin computes floats in; "" where it does not say."""
+    name = "INFERENCE_PRECISION_HINT"
+    if name in compiled.get_property("SUPPORTED_PROPERTIES"):
+        return str(compiled.get_property(name).get_type_name())
+    return ""
+
+
 class ONNXRuntime:
     """Runs of a model. Inputs have the names of the model."""
 
@@ -114,7 +125,7 @@ class ONNXRuntime:
         options.log_severity_level = 4
         if job["threads"]:
             options.intra_op_num_threads = job["threads"]
-        self.version = onnxruntime.__version__
+        self.version, self.precision = onnxruntime.__version__, ""
         self.session = onnxruntime.InferenceSession(job["model"], options, providers=["CPUExecutionProvider"])
 
     def __call__(self, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
@@ -134,7 +145,7 @@ def served(request: Mapping[str, Any]) -> dict[str, str]:
         given = run(feeds)
         with open(files["outputs"], "wb") as file:
             np.savez(file, **{str(i): array for i, array in enumerate(given)})
-    return {"version": run.version, "precision": ""}
+    return {"version": run.version, "precision": run.precision}
 
 
 def main() -> None:
