@@ -85,7 +85,7 @@ _TOOLS: dict[str, set[str]] = {
     "verify": {"arrays", "compare", "engines", "run"},
     "reduce": {"arrays", "commands", "compare", "engines", "run"},
     "bundling": {"arrays", "commands", "compare", "engines", "images", "judge", "reduce", "run"},
-    "bisecting": {"arrays", "commands", "compare", "engines", "run"},
+    "bisecting": {"arrays", "commands", "compare", "engines", "judge", "run"},
     "generating": {"engines", "images", "run"},
     "downgrading": {"arrays", "sections", "verify"},
     "joining": set(),

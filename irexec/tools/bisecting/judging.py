@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from irexec.api import ModelLike
 from irexec.errors import IrexecError
 from irexec.tools.bisecting.options import BisectOptions
 from irexec.tools.bisecting.result import NOT_JUDGED, JudgedRelease
+from irexec.tools.compare.inputs import Given
 from irexec.tools.engines.releases.environments import Release
 from irexec.tools.judge import JudgeOptions, judge
 from irexec.tools.run.input_sources import InputSource
@@ -18,12 +17,15 @@ from irexec.tools.run.input_sources import InputSource
 def judged_release(
     release: Release,
     model: ModelLike,
-    inputs: Mapping[str, np.ndarray] | None,
+    inputs: Given | Sequence[Given] | None,
     sources: Sequence[InputSource],
     options: BisectOptions,
     folder: str,
 ) -> JudgedRelease:
     """The verdict about a release; arguments as for ``bisect``, with the folder of the environments."""
+    runs = [inputs] if isinstance(inputs, Mapping) else list(inputs or ())
+    if len(runs) > 1:
+        return JudgedRelease(release.version, NOT_JUDGED, "judge runs a model once")
     asked = JudgeOptions(
         runtime=release.runtime,
         environments=folder,
@@ -33,7 +35,7 @@ def judged_release(
         timeout=options.timeout,
     )
     try:
-        found = judge(model, inputs, asked, sources=sources)
+        found = judge(model, runs[0] if runs else None, asked, sources=sources)
     except IrexecError as error:
         return JudgedRelease(release.version, NOT_JUDGED, str(error))
     return JudgedRelease(release.version, found.verdict, found.sentence, tuple(one.layer for one in found.at))

@@ -254,8 +254,8 @@ class _Judging:
         """The reason for visible differences, where no layer is outside."""
         unknown = [one for one in self.judged if one.state in ("no bound", "unconfirmed")]
         opened = [one for one in self.judged if one.codes]
-        own = self._of_irexec_alone([*unknown, *opened, *(one for one in self.judged if one.free)])
-        apart = {value.name for value in own if self._differ(value, own, self.seen)}
+        alone = self._of_irexec_alone([*unknown, *opened, *(one for one in self.judged if one.free)])
+        apart = {value.name for value in alone if self._differ(value, alone, self.seen)}
         if suspects := [one for one in unknown if one.layer.tensor in apart]:
             first = suspects[0]
             text = f"no bound: {first.layer} differs from irexec with equal inputs, and {first.reason}"
@@ -263,7 +263,7 @@ class _Judging:
         if opened := [one for one in opened if one.layer.tensor in apart]:
             codes = ", ".join(opened[0].codes)
             return "open", f"left open by the specification: {codes}, at {opened[0].layer}", opened
-        if freed := [one for one in self.judged if one.layer.tensor in apart and self._differs_freely(one, own)]:
+        if freed := [one for one in self.judged if one.layer.tensor in apart and self._differs_freely(one, alone)]:
             first = freed[0]
             text = f"{first.free:,} of {counted(first.elements, 'value')} of {first.layer}"
             return "open", f"left open: {text}, which NaN, infinity or overflow reaches, may be anything", freed
