@@ -97,7 +97,7 @@ def _inputs(node: Node, facts: Mapping[Value, Fact], release: Release) -> Iterat
             if type == "Squeeze" and release >= Release(2023, 3) and _is_one(node, facts):
                 continue
             given = [node.inputs[i] for i in indices if i < len(node.inputs)]
-            if any(value is not None and not _is_constant(value) for value in given):
+            if any(value is not None and not is_constant(value) for value in given):
                 which = ", ".join(map(str, indices))
                 yield f"runs {type} only if its inputs {which} are constants"
 
@@ -110,7 +110,7 @@ def _is_decomposed(node: Node) -> bool:
     return default is not None and (given not in ("", default) or has_clip)
 
 
-def _is_constant(value: Value) -> bool:
+def is_constant(value: Value) -> bool:
     """Whether a value depends on constants alone, which are computed when the model is compiled."""
     waiting, seen = [value.node], set[Node]()
     while waiting:
@@ -154,7 +154,7 @@ def _reduction(node: Node, facts: Mapping[Value, Fact], release: Release) -> Ite
     axes = node.inputs[1] if len(node.inputs) > 1 else None
     if release >= Release(2024, 0) and _is_one(node, facts):
         return
-    if axes is not None and not _is_constant(axes):
+    if axes is not None and not is_constant(axes):
         yield f"runs {node.type} without keep_dims only if its axes are constants"
 
 
@@ -187,7 +187,7 @@ def _oldest(node: Node, data: Fact, facts: Mapping[Value, Fact], release: Releas
     if node.type == "DeformableConvolution" and node.attributes.get("group", "1") != "1":
         yield "does not run DeformableConvolution with groups"
     axes = node.inputs[1] if len(node.inputs) > 1 else None
-    if node.type == "Reverse" and node.attributes.get("mode") == "mask" and axes is not None and not _is_constant(axes):
+    if node.type == "Reverse" and node.attributes.get("mode") == "mask" and axes is not None and not is_constant(axes):
         yield "runs Reverse with a mask only if it is a constant"
 
 
@@ -217,7 +217,7 @@ def _attributes(node: Node, release: Release) -> Iterator[str]:
     if node.type == "GenerateProposals" and given.get("nms_eta", "1") not in ("1", "1.0"):
         yield "reads GenerateProposals only with an nms_eta of 1"
     sizes = [value for value in node.inputs[1:] if value is not None]
-    if node.type == "Interpolate" and "pillow" in given.get("mode", "") and not all(map(_is_constant, sizes)):
+    if node.type == "Interpolate" and "pillow" in given.get("mode", "") and not all(map(is_constant, sizes)):
         yield "runs the modes of Pillow only if sizes and axes are constants"
     if node.type == "NonMaxSuppression" and Release(2022, 1) <= release < Release(2023, 0) and _is_old(node.version):
         yield "does not give the outputs of NonMaxSuppression before version 5"

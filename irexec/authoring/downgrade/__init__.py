@@ -10,6 +10,7 @@ from irexec.authoring.downgrade import (  # noqa: F401 - they fill the table
     movement,
     narrow_integers,
     normalization,
+    oldest_plugins,
     pooling,
     spellings,
 )
