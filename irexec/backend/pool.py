@@ -88,6 +88,8 @@ class _Job:
                 break
             except BaseException as error:
                 interrupted = error
+        # A late helper holds the job until it has seen that nothing is left, but not what the blocks refer to.
+        del self._body
         if interrupted is not None:
             raise interrupted
 

@@ -7,7 +7,8 @@ kernel.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ from irexec.analysis.shape_inference import Inference
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import KernelOptions
 from irexec.backend.numpy_state import set_for_run
+from irexec.backend.pool import pool_of
 from irexec.backend.registry import has_candidates
 from irexec.backend.scratch import Workspace
 from irexec.compile.errors import check_as_inferred, node_error, too_large
@@ -40,6 +42,9 @@ from irexec.ir.facts import EveryOutput, Fact
 from irexec.schema.injected import Variables
 from irexec.schema.inputs import check_inputs
 from irexec.schema.opdef import OpDef
+
+# Bytes that take longer to pack than threads to start.
+_LARGE = 1 << 22
 
 
 @dataclass
@@ -110,6 +115,19 @@ def plan_graph(graph: CompileGraph, report: Report, compilation: Compilation, *,
     return made
 
 
+@contextmanager
+def _at(operation: Operation) -> Iterator[None]:
+    """Errors with the layer of an operation."""
+    try:
+        yield
+    except NodeError:
+        raise
+    except OpError as error:
+        raise node_error(operation.node, [], error) from error
+    except (MemoryError, OverflowError) as error:
+        raise node_error(operation.node, [], too_large(error)) from error
+
+
 class _Planner:
     def __init__(self, graph: CompileGraph, report: Report, compilation: Compilation, stage: bool) -> None:
         self.graph, self.report, self.compilation, self.stage = graph, report, compilation, stage
@@ -118,6 +136,7 @@ class _Planner:
 
     def plan(self) -> Plan:
         operations = [self._select(operation) for operation in self.graph.order()]
+        self._pack([planned for planned in operations if planned.kernel is not None])
         observed = self.compilation.observed
         reuse = self.compilation.optimize is not False and not observed
         threads = self.compilation.options.threads
@@ -170,21 +189,26 @@ class _Planner:
     def _select(self, operation: Operation) -> PlannedOperation:
         wanted = tuple(bool(value.uses) or value in self.targets for value in operation.outputs)
         kernel = None
-        try:
-            optimized = self.compilation.optimize is not False and (
-                operation.definition is None or operation.empty_outputs is None
-            )
-            if optimized and is_selectable(operation) and is_native(operation) and not is_view(operation):
+        optimized = self.compilation.optimize is not False and (
+            operation.definition is None or operation.empty_outputs is None
+        )
+        if optimized and is_selectable(operation) and is_native(operation) and not is_view(operation):
+            with _at(operation):
                 kernel = select_kernel(operation, wanted, self.compilation.options)
-            if kernel is not None:
-                kernel.pack(self.compilation.store)
-        except NodeError:
-            raise
-        except OpError as error:
-            raise node_error(operation.node, [], error) from error
-        except (MemoryError, OverflowError) as error:
-            raise node_error(operation.node, [], too_large(error)) from error
         return PlannedOperation(operation, kernel, wanted)
+
+    def _pack(self, operations: Sequence[PlannedOperation]) -> None:
+        """Pack the constants of kernels; many bytes on several threads, which share no lock while they copy."""
+
+        def pack(index: int, _worker: int) -> None:
+            planned = operations[index]
+            assert planned.kernel is not None, "only operations with a kernel are packed"
+            with _at(planned.operation):
+                planned.kernel.pack(self.compilation.store)
+
+        inputs = {value for planned in operations for value in planned.operation.inputs if value is not None}
+        size = sum(value.constant.size for value in inputs if value.constant is not None)
+        pool_of(self.compilation.options.threads if size > _LARGE else 1).run(len(operations), pack)
 
     def _constants(self) -> tuple[tuple[int, np.ndarray], ...]:
         store = self.compilation.store

@@ -20,6 +20,7 @@ from irexec.backend.linear import LinearGeometry
 from irexec.backend.native.calls import Binding, NativeKernel, element_strides, is_available, loaded
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, overwritten
+from irexec.backend.native.copies import Copy, bordered, copied
 from irexec.backend.native.matmul import activations, reordering_cost
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32, I4, I8, U4, U8
@@ -76,16 +77,19 @@ def packed_panels(source: CompressedSource, stored: np.ndarray) -> Panels:
     element, columns = source.packed.element, width()
     bits, middle = element.bits, {I4: 8, U8: -128}.get(element, 0)
     mask = np.uint32({I4: 0x88888888, U8: 0x80808080}.get(element, 0))
-    rows = stored.reshape(source.count, -1)
-    count = -(-source.count // columns)
-    words = np.zeros((count, source.groups * -(-source.group * bits // 32), columns), np.uint32)
-    for panel in range(count):
-        some = _words(source, rows[panel * columns : (panel + 1) * columns])
-        np.bitwise_xor(some.T, mask, out=words[panel, :, : len(some)])
+    words = _words(source, stored.reshape(source.count, -1))
+    count, rest = divmod(source.count, columns)
+    panels = np.empty((count + bool(rest), words.shape[1], columns), np.uint32)
+    copies = [Copy(words[: count * columns].reshape(count, columns, -1).swapaxes(1, 2), panels[:count])]
+    if rest:
+        copies += bordered(words[count * columns :].T, panels[count], [(0, 0), (0, columns - rest)])
+    copied(copies)
+    if mask:
+        np.bitwise_xor(panels, mask, out=panels)
     zero_point = np.zeros_like(source.scale) if source.zero_point is None else source.zero_point
     zeros = zero_point + np.float32(middle)
     implied = bool((zeros == (8 if bits == 4 else 0)).all())
-    return Panels(words, _by_panel(source.scale, columns), None if implied else _by_panel(zeros, columns))
+    return Panels(panels, _by_panel(source.scale, columns), None if implied else _by_panel(zeros, columns))
 
 
 def _words(source: CompressedSource, rows: np.ndarray) -> np.ndarray:

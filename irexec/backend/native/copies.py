@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from irexec.backend.native.calls import Binding
+from irexec.backend.native.calls import Binding, Job
+from irexec.backend.pool import pool_of
 
 AXES = 8
 """Axes of a copy in C, the last two of which are the plane."""
@@ -74,6 +75,13 @@ def bind_copies(copies: Sequence[Copy], binding: Binding) -> None:
         bound[i] = _c_copy(data, out, axes, last, binding)
         last = bound[i].last
     binding.call("irx_move", Movement(binding.pointer(bound)), last)
+
+
+def copied(copies: Sequence[Copy]) -> None:
+    """Make copies whose results do not meet, at once and on the calling thread."""
+    binding = Binding()
+    bind_copies(copies, binding)
+    Job([binding]).run(pool_of(1))
 
 
 def array_at(address: int, shape: Sequence[int], dtype: np.dtype = _F32) -> np.ndarray:

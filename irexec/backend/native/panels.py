@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.backend.native.calls import loaded
+from irexec.backend.native.copies import Copy, bordered, copied
 from irexec.backend.native.sharing import blocks_for, imbalance
 from irexec.backend.native.windows import most_rows
 
@@ -49,12 +50,14 @@ def pack(matrices: np.ndarray) -> np.ndarray:
     vector = loaded().vector
     width, whole = panel_of(columns) * vector, padded(columns)
     made = np.empty((groups, whole * depth), np.float32)
-    for start in range(0, columns, width):
-        some = matrices[:, :, start : start + width]
-        pitch = padded(some.shape[2])
-        panel = made[:, start * depth : (start + pitch) * depth].reshape(groups, depth, pitch)
-        panel[:, :, : some.shape[2]] = some
-        panel[:, :, some.shape[2] :] = 0
+    full = columns // width
+    stop = full * width
+    panels = made[:, : stop * depth].reshape(groups, full, depth, width)
+    copies = [Copy(matrices[:, :, :stop].reshape(groups, depth, full, width).swapaxes(1, 2), panels)]
+    if stop < columns:
+        last = made[:, stop * depth :].reshape(groups, depth, whole - stop)
+        copies += bordered(matrices[:, :, stop:], last, [(0, 0), (0, 0), (0, whole - columns)])
+    copied(copies)
     return made.reshape(-1)
 
 
