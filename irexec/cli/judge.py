@@ -7,8 +7,18 @@ from collections.abc import Sequence
 import click
 
 from irexec.cli import render
-from irexec.cli.option_groups import OptionGroup, command, flag, is_given, json_option, option, refuse_without, settings
-from irexec.cli.options import INPUTS, LIMITS, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
+from irexec.cli.option_groups import (
+    Option,
+    OptionGroup,
+    command,
+    flag,
+    is_given,
+    json_option,
+    option,
+    refuse_without,
+    settings,
+)
+from irexec.cli.options import INPUTS, LIMITS, LOAD_STATE, STEPS, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.progress import progress_bar
 from irexec.cli.runtime_options import ARITHMETIC_NAMES, ENVIRONMENTS, PROPERTIES, RUNTIME_NAMES
 from irexec.cli.values import FilePath
@@ -18,7 +28,12 @@ from irexec.tools.judge.sections import judgement_sections
 from irexec.tools.run.input_sources import InputSource
 
 EXIT_CODES = {"agrees": 0, "bug": 1, "fusion": 10, "precision": 11, "open": 12, "model": 13, "no-bound": 14}
-_FLAGS = {"strip_weights": "--strip-weights", "shows_all": "--verbose", "as_json": "--json"}
+_FLAGS = {
+    "strip_weights": "--strip-weights",
+    "shows_all": "--verbose",
+    "load_state": "--load-state",
+    "as_json": "--json",
+}
 
 _RUNTIME = OptionGroup(
     "The runtime",
@@ -40,12 +55,23 @@ _RUNTIME = OptionGroup(
         "environments": ENVIRONMENTS,
     },
 )
+_STEPS = OptionGroup(
+    INPUTS.heading,
+    JudgeOptions,
+    {
+        "steps": Option(
+            STEPS.flags, STEPS.settings | {"help": f"{STEPS.settings['help']} Default: 2 with state, else 1."}
+        ),
+        "load_state": LOAD_STATE,
+    },
+)
 
 
 @command()
 @click.argument("model", type=FilePath())
 @_RUNTIME("runtime")
 @INPUTS("inputs")
+@_STEPS("steps")
 @WEIGHTS("files", only=("weights",))
 @LIMITS("limits", timeout="Stop a run that takes longer; exit code 124.")
 @option(
@@ -66,6 +92,7 @@ def judge(
     model: str,
     runtime: JudgeOptions,
     inputs: InputOptions,
+    steps: JudgeOptions,
     files: WeightsOptions,
     limits: LimitOptions,
     bundle: str | None,
@@ -94,7 +121,7 @@ def judge(
     request = settings(
         JudgeOptions, inputs, files, limits,
         runtime=runtime.runtime, properties=runtime.properties, arithmetic=runtime.arithmetic,
-        environments=runtime.environments,
+        environments=runtime.environments, steps=steps.steps, load_state=steps.load_state,
     )  # fmt: skip
     if record_script is not None:
         return _recorded_script(model, record_script, request, inputs.sources)
@@ -124,7 +151,17 @@ def _judged(
 
 
 def _recorded_script(model: str, script: str, request: JudgeOptions, sources: Sequence[InputSource]) -> int:
-    for name in ("runtime", "arithmetic", "bundle", "strip_weights", "timeout", "shows_all", "as_json"):
+    for name in (
+        "runtime",
+        "arithmetic",
+        "steps",
+        "load_state",
+        "bundle",
+        "strip_weights",
+        "timeout",
+        "shows_all",
+        "as_json",
+    ):
         if is_given(name):
             raise click.UsageError(f"--record-script judges nothing: no {_FLAGS.get(name, f'--{name}')}")
     from irexec.tools.judge.record_script import record_script

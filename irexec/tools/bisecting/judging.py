@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from irexec.api import ModelLike
 from irexec.errors import IrexecError
@@ -23,19 +23,17 @@ def judged_release(
     folder: str,
 ) -> JudgedRelease:
     """The verdict about a release; arguments as for ``bisect``, with the folder of the environments."""
-    runs = [inputs] if isinstance(inputs, Mapping) else list(inputs or ())
-    if len(runs) > 1:
-        return JudgedRelease(release.version, NOT_JUDGED, "judge runs a model once")
     asked = JudgeOptions(
         runtime=release.runtime,
         environments=folder,
         shapes=options.shapes,
         seed=options.seed,
+        steps=options.runs,
         threads=options.threads,
         timeout=options.timeout,
     )
     try:
-        found = judge(model, runs[0] if runs else None, asked, sources=sources)
+        found = judge(model, inputs, asked, sources=sources)
     except IrexecError as error:
         return JudgedRelease(release.version, NOT_JUDGED, str(error))
     return JudgedRelease(release.version, found.verdict, found.sentence, tuple(one.layer for one in found.at))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -22,21 +22,23 @@ from irexec.tools.bundling.stripping import without_weights
 from irexec.tools.compare.isolate import Isolated
 from irexec.tools.compare.observe import Observed
 from irexec.tools.compare.pairs import TensorPair
-from irexec.tools.engines.runtimes import runtime_kind
+from irexec.tools.engines.runtimes import Arrays, runtime_kind
 from irexec.tools.images.files import Notify
 from irexec.tools.judge.judgement import Bundle, JudgedLayer, Judgement
+from irexec.tools.judge.judging import Case
 from irexec.tools.judge.opponent import Tensors
 from irexec.tools.judge.options import JudgeOptions
-from irexec.tools.judge.run import Case, judged_case
+from irexec.tools.judge.run import judged_case
 from irexec.tools.reduce import Candidate, Check, DoesNotFail, reduce
 from irexec.tools.reduce.recording import BOUNDARY
 from irexec.tools.run.input_sources import InputSource
+from irexec.tools.run.states import with_state
 
 
 def judge_into(
     folder: str,
     model: ModelLike,
-    inputs: Mapping[str, np.ndarray] | None = None,
+    inputs: Arrays | Sequence[Arrays] | None = None,
     options: JudgeOptions | None = None,
     *,
     sources: Sequence[InputSource] = (),
@@ -107,12 +109,18 @@ def _smallest(case: Case) -> tuple[Candidate, Check | None, Tensors | None]:
         check = OutsideCheck(options, found.arithmetic)
         if check(candidate) is not None:
             return _reduced(candidate, check), check, None
-    whole = Candidate(case.side.model, case.inputs)
+    whole = Candidate(_with_state(case), case.inputs)
     if case.is_recorded:
         results = [value for node in case.side.model.results for value in node.inputs if value is not None]
         return whole, None, {value: case.seen[value] for value in results if value in case.seen}
     verdict = VerdictCheck(options, found)
     return _reduced(whole, verdict), verdict, None
+
+
+def _with_state(case: Case) -> Model:
+    """The model, whose variables begin with the state before the judged step."""
+    state = {value.node.attributes["variable_id"]: array for value, array in case.state.items()}
+    return with_state(case.side.model, state) if state else case.side.model
 
 
 def _reduced(candidate: Candidate, check: Check) -> Candidate:

@@ -39,7 +39,7 @@ def results_beside(
     results = [value for node in model.results for value in node.inputs if value is not None]
     with ExitStack() as stack:
         opponent = Opponent(model, options, stack)
-        given = opponent.observed(candidate.inputs, results) if seen is None else seen
+        given = opponent.observed([candidate.inputs], results)[0] if seen is None else seen
         facts = infer_shapes(model, tolerant=True).facts
         layers = Layers(opponent, ModelSide("part", model, options.runtime), facts, arithmetic(arithmetic_name))
         inputs = {port.node.outputs[0]: candidate.inputs[port.name] for port in model.inputs}

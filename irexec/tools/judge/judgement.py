@@ -81,6 +81,7 @@ class Judgement(Record):
         differing: names of the results that differ visibly from irexec's.
         notes: unexpected facts.
         bundle: the files that show the verdict; None unless they are asked for.
+        step, steps: the step that the verdict is about, from 1, and the number of steps.
     """
 
     model: str
@@ -94,6 +95,13 @@ class Judgement(Record):
     differing: tuple[str, ...]
     notes: tuple[str, ...] = ()
     bundle: Bundle | None = None
+    step: int = 1
+    steps: int = 1
+
+    @property
+    def is_bug(self) -> bool:
+        """Whether the runtime is wrong."""
+        return self.verdict in ("bug", "fusion")
 
     def count(self, state: State) -> int:
         """Number of tensors in a state."""

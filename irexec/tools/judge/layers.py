@@ -24,7 +24,7 @@ from irexec.tools.judge.opponent import Opponent, Tensors
 
 T = TypeVar("T")
 Sources = Mapping[Value, np.ndarray] | Mapping[Value, Interval]
-_ROUGH = 4
+ROUGH = 4
 """Roundings by which an observed tensor may differ from the one that fused layers compute for themselves."""
 
 
@@ -86,7 +86,7 @@ class Layers:
             layer, "outside" if count else "inside", count, actual.size, region=names, codes=bound.codes,
             free=int(np.count_nonzero(bound.is_anything)),
         )  # fmt: skip
-        return _with_worst(made, bound, actual) if count else made
+        return with_worst(made, bound, actual) if count else made
 
     def free(self, value: Value, given: Tensors) -> np.ndarray:
         """Mask of the elements of a value that may be anything."""
@@ -117,9 +117,7 @@ class Layers:
         algebra = Algebra(self._arithmetic)
         certain = {value: Interval.certain(array) for value, array in given.items()}
         return {
-            value: one
-            if value.node.type == "Parameter" or one.exact.dtype.kind != "f"
-            else algebra.rounded(one, _ROUGH)
+            value: one if value.node.type == "Parameter" or one.exact.dtype.kind != "f" else algebra.rounded(one, ROUGH)
             for value, one in certain.items()
         }
 
@@ -136,7 +134,8 @@ class Layers:
         return {value: found[value][0] for value in values if value in found}
 
 
-def _with_worst(one: JudgedLayer, bound: Interval, actual: np.ndarray) -> JudgedLayer:
+def with_worst(one: JudgedLayer, bound: Interval, actual: np.ndarray) -> JudgedLayer:
+    """A judgement with the element that is farthest outside of its interval."""
     position = np.unravel_index(int(np.argmax(bound.excess(actual))), actual.shape)
     low, high, value = (_number(array, position) for array in (bound.low, bound.high, actual))
     return replace(one, value=value, low=low, high=high, position=tuple(map(int, position)))

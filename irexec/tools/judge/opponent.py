@@ -73,20 +73,21 @@ class Opponent:
                 "it was in the recorded run"
             )
 
-    def observed(self, arrays: Arrays, values: Sequence[Value]) -> dict[Value, np.ndarray]:
-        """The tensors of one run in which all these values are asked for."""
+    def observed(self, steps: Sequence[Arrays], values: Sequence[Value]) -> list[dict[Value, np.ndarray]]:
+        """The tensors of each step, with state from step to step, in a run in which all these values are asked for."""
         if self.recorded is not None:
             named = values_by_name(self.model)
             found = {named[name]: name for name in reversed(self.recorded.names) if name in named}
             made = [value for value in values if value in found]
             if not made:
                 raise InputError(f"{self.options.runtime} has no tensor that the model computes")
-            return {value: self.recorded.read(found[value]) for value in made}
+            return [{value: self.recorded.read(found[value]) for value in made}]
         assert self.runtime is not None
-        seen = observe(self.runtime, [arrays], values)
+        seen = observe(self.runtime, steps, values)
         self.errors += seen.errors
         self.failures |= {value: reason for value, reason in seen.failures.items() if isinstance(value, Value)}
-        return {value: arrays[0] for value, arrays in seen.arrays.items() if isinstance(value, Value)}
+        arrays = {value: given for value, given in seen.arrays.items() if isinstance(value, Value)}
+        return [{value: given[i] for value, given in arrays.items()} for i in range(len(steps))]
 
     def arithmetic(self, facts: Mapping[Value, Fact], computed: Iterable[Value]) -> str:
         """The name of the arithmetic that the runtime says to compute in, or in which computed values are written.

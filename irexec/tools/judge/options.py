@@ -21,6 +21,10 @@ class JudgeOptions:
         weights: the .bin of the model; None is the file of the model's name.
         shapes: new shapes of inputs by name; None is the only input.
         seed: seed of random inputs.
+        steps: number of runs one after the other, with state from step to step; None is 2 for a model with state that
+            is not recorded, else 1. Where it is given, a source of arrays may have those of each step, see
+            ``sources_of_step``.
+        load_state: a .npz with the arrays of variables before the first step, by variable_id.
         threads, max_memory, timeout, environments: as for open_runtime.
     """
 
@@ -30,6 +34,8 @@ class JudgeOptions:
     weights: str | None = None
     shapes: Shapes | None = None
     seed: int = 0
+    steps: int | None = None
+    load_state: str | None = None
     threads: int | None = None
     max_memory: int | None = None
     timeout: float | None = None

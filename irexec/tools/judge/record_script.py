@@ -13,8 +13,8 @@ from irexec.io.output_file import check_file
 from irexec.records import Record
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.images.files import Notify
+from irexec.tools.judge.judging import with_inputs
 from irexec.tools.judge.options import JudgeOptions
-from irexec.tools.judge.run import with_inputs
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource, external_files, files_read
 from irexec.tools.run.shapes import read_with_shapes

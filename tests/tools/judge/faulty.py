@@ -22,18 +22,22 @@ Change = Callable[[Value, np.ndarray], np.ndarray]
 
 
 class Faulty(Runtime):
-    """Runs ``damage``d copies; ``change`` changes a tensor that is asked for, but not what later layers read."""
+    """Runs ``damage``d copies; ``change`` changes a tensor that is asked for, but not what later layers read;
+    ``forgets``: every run begins with the initial state."""
 
-    def __init__(self, model: Model, damage: Damage, change: Change, kernels: str = "reference") -> None:
+    def __init__(
+        self, model: Model, damage: Damage, change: Change, kernels: str = "reference", forgets: bool = False
+    ) -> None:
         super().__init__(NAME, model)
-        self._damage, self._change, self._kernels = damage, change, kernels
+        self._damage, self._change, self._kernels, self._forgets = damage, change, kernels, forgets
 
     def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
         damaged = copy.copy(self.model)
         at = {node: i for i, node in enumerate(self.model.nodes)}
         own = [damaged.nodes[at[value.node]].outputs[value.index] for value in values]
         self._damage(damaged, own)
-        given = OwnRuntime(self._kernels, damaged).run_all(runs, own)
+        rows = [[run] for run in runs] if self._forgets else [runs]
+        given = [one for row in rows for one in OwnRuntime(self._kernels, damaged).run_all(row, own)]
         return [[self._change(value, array) for value, array in zip(values, arrays, strict=True)] for arrays in given]
 
 
@@ -42,11 +46,12 @@ def plant(
     damage: Damage = lambda model, values: None,
     change: Change = lambda value, array: array,
     kernels: str = "reference",
+    forgets: bool = False,
 ) -> str:
     """Let a runtime have a fault; its name."""
 
     def opened(name: str, model: Model, **options: Any) -> Runtime:
-        return Faulty(model, damage, change, kernels) if name == NAME else open_runtime(name, model, **options)
+        return Faulty(model, damage, change, kernels, forgets) if name == NAME else open_runtime(name, model, **options)
 
     for module in (opponent, isolate):
         patch.setattr(module, "open_runtime", opened)

@@ -1,0 +1,79 @@
+"""Several steps of a model with state: their inputs, the state that a step reads, and the first step with a fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from irexec.analysis.model import Model
+from irexec.messages import counted
+from irexec.tools.engines.runtimes import Arrays
+from irexec.tools.images.files import Notify
+from irexec.tools.judge.judging import Case, Judging, with_inputs
+from irexec.tools.judge.options import JudgeOptions
+from irexec.tools.judge.runs import Runs
+from irexec.tools.run.input_sources import STEP_SEED, InputSource, sources_of_step
+
+
+@dataclass(frozen=True)
+class StepInputs:
+    """The inputs of steps.
+
+    Attributes:
+        arrays: of each step, or one mapping for all steps.
+        all_sources: sources of other inputs, see ``sources_of_step``.
+        steps: number of steps.
+        options: options with the seed, and whether ``steps`` was given.
+        notify: receives unexpected facts of the first step.
+    """
+
+    arrays: Sequence[Arrays]
+    all_sources: Sequence[InputSource]
+    steps: int
+    options: JudgeOptions
+    notify: Notify
+
+    def fixed(self, model: Model) -> tuple[Model, list[Arrays]]:
+        """The model in the shapes of its inputs unless these change from step to step, and the inputs of each step."""
+        steps = [self._of_step(model, step) for step in range(1, self.steps + 1)]
+        shapes = [{name: array.shape for name, array in arrays.items()} for _, arrays in steps]
+        is_same = all(one == shapes[0] for one in shapes)
+        return (steps[0][0] if is_same else model), [arrays for _, arrays in steps]
+
+    def _of_step(self, model: Model, step: int) -> tuple[Model, dict[str, np.ndarray]]:
+        """A model in the shapes of the inputs of a step, and these inputs; random ones differ from step to step."""
+        seeded = replace(self.options, seed=self.options.seed + STEP_SEED * (step - 1))
+        notify = self.notify if step == 1 else lambda text: None
+        sources = self.all_sources
+        if self.options.steps is not None:
+            sources = sources_of_step(sources, step, self.steps)
+        return with_inputs(model, self.arrays[min(step, len(self.arrays)) - 1], seeded, sources, notify)
+
+
+def judged_steps(model: Model, steps: Sequence[Arrays], options: JudgeOptions) -> Case:
+    """The judgement of the first step with a bug, else of the first one that does not agree, else of the last one."""
+    with ExitStack() as stack:
+        runs = Runs(model, steps, options, stack)
+        cases = list(_up_to_a_bug(runs))
+    if len(steps) == 1:
+        return cases[0]
+    apart = [case for case in cases if case.judgement.verdict != "agrees"]
+    chosen = next((case for case in apart if case.judgement.is_bug), apart[0] if apart else cases[-1])
+    found = chosen.judgement
+    text = (
+        f"step {found.step}: {found.sentence}"
+        if apart
+        else f"agrees in {counted(len(cases), 'step')}{found.sentence[6:]}"
+    )
+    return replace(chosen, judgement=replace(found, sentence=text))
+
+
+def _up_to_a_bug(runs: Runs) -> Iterator[Case]:
+    for step in range(len(runs.steps)):
+        case = Judging(runs, step).case()
+        yield case
+        if case.judgement.is_bug:
+            return
