@@ -25,11 +25,14 @@ class Formula:
     Attributes:
         name: of the function; see backend/native/chains.py.
         p, q: its constants.
+        table: further constants, f64 of shape (parts, ...), that broadcast to the result without their first axis; None
+            where there are none. Arguments after the first are not read then.
     """
 
     name: str
     p: float = 0.0
     q: float = 0.0
+    table: np.ndarray | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.block_types import block_function
-from irexec.backend.chain import BlockFunction
+from irexec.backend.chain import BlockFunction, Formula
 from irexec.backend.kernel import Task
 from irexec.backend.numpy_ufuncs import clip
 from irexec.backend.registry import BlockOperation
@@ -45,8 +45,10 @@ def _fake_quantize_1(task: Task) -> BlockOperation | None:
     if found is None:
         return None
     if found.scale.size != 1:
-        return BlockOperation(_quantize_by_ranges(levels), (0, 1, 2, 3, 4), (None,) * 5, temporaries=3, passes=14)
-    return BlockOperation(found.reshaped(()).quantize, temporaries=3, passes=9)
+        function, formula = _quantize_by_ranges(levels), Formula("Quantize", table=found.table())
+        return BlockOperation(function, (0, 1, 2, 3, 4), (None,) * 5, temporaries=3, passes=14, formula=formula)
+    one = found.reshaped(())
+    return BlockOperation(one.quantize, temporaries=3, passes=9, formula=Formula("Quantize", table=one.table()))
 
 
 def _quantize_by_ranges(levels: int) -> BlockFunction:
@@ -80,8 +82,8 @@ class _Levels:
         begin, factor, scale: the index of a level is ``(data - begin) * factor * scale``, rounded. No factor is 1 for
             all ranges.
         step, offset: the value of a level is ``index * step + offset``.
-        zero: the index of the level that is taken for 0, -1 where the value of each level is right; None if it is so
-            for all ranges.
+        zero: the index of the level that is meant to be 0; -1 where there is none.
+        is_exact: whether that level is 0 as computed, for all ranges.
     """
 
     low: np.ndarray
@@ -91,7 +93,8 @@ class _Levels:
     scale: np.ndarray
     step: np.ndarray
     offset: np.ndarray
-    zero: np.ndarray | None
+    zero: np.ndarray
+    is_exact: bool
 
     @staticmethod
     def of(bounds: Sequence[np.ndarray], levels: int) -> _Levels | None:
@@ -108,16 +111,21 @@ class _Levels:
             return None
         scale = (levels - 1) / (np.subtract(high, low, dtype=_F64) * factor)
         several = factor if (factor != 1).any() else None
-        is_told = (zero * step + offset != 0) & (zero >= 0)
-        others = np.where(is_told, zero, -1.0) if is_told.any() else None
-        return _Levels(low, high, begin, several, scale, step, offset, others).reshaped(ranges[0].shape)
+        is_exact = bool(((zero * step + offset == 0) | (zero < 0)).all())
+        return _Levels(low, high, begin, several, scale, step, offset, zero, is_exact).reshaped(ranges[0].shape)
 
     def reshaped(self, shape: tuple[int, ...]) -> _Levels:
         """The same with arrays of another shape."""
         arrays: dict[str, Any] = {
-            name: None if values is None else values.reshape(shape) for name, values in vars(self).items()
+            name: values.reshape(shape) for name, values in vars(self).items() if isinstance(values, np.ndarray)
         }
         return replace(self, **arrays)
+
+    def table(self) -> np.ndarray:
+        """The parts that C reads, f64 of shape (7, *ranges): low, high, factor, scale, step, offset and zero."""
+        factor = 1.0 if self.factor is None else self.factor
+        parts = np.broadcast_arrays(self.low, self.high, factor, self.scale, self.step, self.offset, self.zero)
+        return np.stack(parts).astype(_F64)
 
     def quantize(self, scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
         """Write the values of the levels nearest to ``x``, which may be ``out``."""
@@ -134,9 +142,7 @@ class _Levels:
             np.multiply(level, self.factor, out=level)
         np.multiply(level, self.scale, out=level)
         np.rint(level, out=level)
-        others = (
-            None if self.zero is None else np.not_equal(level, self.zero, out=scratch.take(out.shape, np.dtype(bool)))
-        )
+        others = None if self.is_exact else np.not_equal(level, self.zero, out=scratch.take(out.shape, np.dtype(bool)))
         np.multiply(level, self.step, out=level)
         np.add(level, self.offset, out=level)
         np.copyto(out, level, casting="same_kind")

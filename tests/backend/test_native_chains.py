@@ -20,6 +20,7 @@ from irexec.ir.facts import Fact
 from irexec.native.library import library
 from irexec.native.sources import SOURCE
 from irexec.testing.tasks import task_of
+from tests.support.exact_levels import fake_quantize
 
 built = pytest.mark.skipif(library() is None, reason="the C kernels were not built")
 
@@ -36,8 +37,8 @@ def test_codes_are_numbered_as_in_c() -> None:
 
 
 def run(type: str, version: str, inputs: list[np.ndarray], **attributes: Any) -> np.ndarray:
-    """The operation in C; inputs of one element are constants."""
-    constants = [i for i, x in enumerate(inputs) if x.size == 1]
+    """The operation in C; inputs of one element, and ranges, are constants."""
+    constants = [i for i, x in enumerate(inputs) if x.size == 1 or (type == "FakeQuantize" and i)]
     task = task_of(type, version, inputs, attributes, constants=constants, native=True)
     made = find_block_operation(task)
     assert made is not None and isinstance(made.formula, Formula)
@@ -139,6 +140,29 @@ def test_powers_are_those_of_numpy(exponent: float) -> None:
     np.testing.assert_allclose(out, expected, rtol=4e-7)
     zeros = expected == 0
     assert np.array_equal(np.signbit(out[zeros]), np.signbit(expected[zeros]))
+
+
+@built
+@pytest.mark.parametrize("ranges", [(), (2, 1, 1), (3, 1), (1037,), (2, 3, 1)], ids=str)
+def test_levels_are_exact_whatever_the_ranges_vary_along(ranges: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(len(ranges))
+    high = rng.uniform(1, 5, ranges).astype(np.float32)
+    low = (-high * np.float32(128 / 127)).astype(np.float32)
+    # Values of the levels and between two, where half an ulp decides.
+    index = rng.integers(0, 511, SHAPE) / 2
+    x = (low + index * (high.astype(float) - low) / 255).astype(np.float32)
+    x[0, 0, : SPECIAL.size] = SPECIAL
+    x[0, 0, 4] = 0  # what is expected has no NaN
+    bounds = [low, high, low, high] if ranges else [np.reshape(b, ()) for b in (low, high, low * 3, high * 3)]
+    expected = fake_quantize(np.clip(x, -6e4, 6e4), *bounds, levels=256)
+    np.testing.assert_array_equal(run("FakeQuantize", "opset1", [x, *bounds], levels=256), expected)
+
+
+@built
+def test_no_level_is_nearest_to_nan() -> None:
+    x = np.full((2, 33), np.nan, np.float32)
+    bounds = [np.float32(b).reshape(()) for b in (-1, 1, -1, 1)]
+    assert np.isnan(run("FakeQuantize", "opset1", [x, *bounds], levels=5)).all()
 
 
 def _program(*formulas: Formula) -> Program:

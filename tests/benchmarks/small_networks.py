@@ -1,6 +1,6 @@
 """Small networks: those of tests/networks that take OpenVINO 0.2 to 2 ms, on one thread or more.
 
-    python -m tests.benchmarks.small_networks [--threads 1] [--seconds 1] [--least 0.2] [--most 2]
+    python -m tests.benchmarks.small_networks [NAME ...] [--threads 1] [--seconds 1] [--least 0.2] [--most 2]
 
 Both engines run in turns in one process, and the best time of each counts. Prints the times and the geometric mean of
 OpenVINO / irexec. Needs the extra ``oracle``.
@@ -38,6 +38,7 @@ def measure(path: Path, threads: int, seconds: float, least: float, most: float)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="parts of names: only networks with one of them")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--least", type=float, default=0.2, help="milliseconds in OpenVINO")
@@ -46,6 +47,8 @@ def main() -> None:
     ratios = []
     with tempfile.TemporaryDirectory() as folder:
         for archive in sorted(NETWORKS.glob("*.zip")):
+            if arguments.names and not any(name in archive.stem for name in arguments.names):
+                continue
             path = networks.unpacked(archive.stem, Path(folder))
             found = measure(path, arguments.threads, arguments.seconds, arguments.least, arguments.most)
             if found is not None:

@@ -6,7 +6,7 @@ import ctypes
 import functools
 from collections.abc import Sequence
 from ctypes import c_double, c_int64, c_void_p
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,12 +20,15 @@ CODES = (
     "MultiplyP", "DividePBy", "MaximumP",
     "Clamp", "Sigmoid", "Swish", "HardSigmoid", "HSwish", "Tanh", "Exp", "Log", "Sqrt", "Abs", "Negative",
     "Erf", "Gelu", "GeluTanh", "Elu", "Mish", "SoftPlus", "SoftSign", "PRelu", "Floor",
-    "Ceiling", "Round", "Square", "Copy", "Cube", "Root", "InverseRoot",
+    "Ceiling", "Round", "Square", "Copy", "Cube", "Root", "InverseRoot", "Quantize",
 )  # fmt: skip
 """The functions of chain.c, in its order."""
 
 REGISTERS = 8
 """Arrays of a tile that a program works on, the tile itself included."""
+
+LANES = 16
+"""Elements of the longest vector."""
 
 Axes = tuple[tuple[int, ...], ...]
 """The axes of a tensor that are images, rows and columns of its tiles."""
@@ -41,7 +44,8 @@ class CInstruction(ctypes.Structure):
     """See chain.h."""
 
     _fields_ = (
-        ("code", c_int64), ("target", c_int64), ("a", c_int64), ("b", c_int64), ("p", c_double), ("q", c_double),
+        ("code", c_int64), ("target", c_int64), ("a", c_int64), ("b", c_int64), ("operand", c_int64), ("p", c_double),
+        ("q", c_double),
     )  # fmt: skip
 
 
@@ -59,6 +63,8 @@ class _Line:
     b: int
     p: float = 0.0
     q: float = 0.0
+    operand: int = 0
+    table: np.ndarray | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -141,14 +147,32 @@ class NativeChain:
         """The address of the chain as C has it; None where nothing is left for it to do."""
         if self.program is None or not self.program.lines:
             return None
-        bound = (Operand * max(1, len(operands)))()
-        for i, array in enumerate(operands):
-            bound[i] = self._operand(array, binding)
+        bound = [self._operand(array, binding) for array in operands]
         instructions = (CInstruction * len(self.program.lines))()
         for i, line in enumerate(self.program.lines):
-            instructions[i] = CInstruction(CODES.index(line.code), line.target, line.a, line.b, line.p, line.q)
-        made = CChain(binding.pointer(bound), binding.pointer(instructions), len(self.program.lines))
+            operand, p = line.operand, line.p
+            if line.table is not None:
+                operand, p = len(bound), line.table[0].size
+                bound.append(self._table(line.table, binding))
+            instructions[i] = CInstruction(CODES.index(line.code), line.target, line.a, line.b, operand, p, line.q)
+        made = CChain(
+            binding.pointer((Operand * max(1, len(bound)))(*bound)),
+            binding.pointer(instructions),
+            len(self.program.lines),
+        )
         return binding.pointer(made)
+
+    def _table(self, table: np.ndarray, binding: Binding) -> Operand:
+        """A table as an operand whose columns follow each other; a vector may be read behind the last part."""
+        ranked = table.reshape(len(table), *(1,) * (len(self._shape) - table.ndim + 1), *table.shape[1:])
+        order = grouped_order(ranked.ndim - 1, self._axes)
+        memory = np.zeros(table.size + LANES)
+        memory[: table.size] = ranked.transpose(0, *(1 + axis for axis in order)).reshape(-1)
+        sizes = [ranked.shape[1 + axis] for axis in order]
+        lying = memory[: table[0].size].reshape(sizes).transpose(np.argsort(order))
+        strides = merged_strides(lying, self._axes)
+        assert strides is not None, "a table varies along whole groups of axes, as the operands it is made of"
+        return Operand(binding.address(memory), *strides)
 
     def _operand(self, array: np.ndarray, binding: Binding) -> Operand:
         ranked = array.reshape((1,) * (len(self._shape) - array.ndim) + array.shape)
@@ -259,11 +283,13 @@ class _Translation:
         instruction = self.chain.instructions[i]
         formula = instruction.formula
         assert formula is not None
-        for source in instruction.sources:
+        # The other arguments are in the table.
+        sources = instruction.sources if formula.table is None else instruction.sources[:1]
+        for source in sources:
             if source not in self.place and not self._load(source):
                 return False
-        registers = [self.place[source] for source in instruction.sources]
-        for source in set(instruction.sources):
+        registers = [self.place[source] for source in sources]
+        for source in set(instruction.sources) & self.place.keys():
             if self.chain.last_reads[source] == i:
                 self.free.append(self.place.pop(source))
         if not self.free:
@@ -272,12 +298,12 @@ class _Translation:
         target = 0 if is_last else self.free.pop()
         self.place[self.chain.inputs + i] = target
         a, b = registers[0], registers[1] if len(registers) > 1 else registers[0]
-        self.lines.append(_Line(formula.name, target, a, b, formula.p, formula.q))
+        self.lines.append(_Line(formula.name, target, a, b, formula.p, formula.q, table=formula.table))
         return True
 
     def _load(self, operand: int) -> bool:
         if not self.free:
             return False
         register = self.place[operand] = self.free.pop()
-        self.lines.append(_Line("Load", register, operand - self.first, 0))
+        self.lines.append(_Line("Load", register, 0, 0, operand=operand - self.first))
         return True

@@ -11,12 +11,18 @@ enum {
     MULTIPLY_P, DIVIDE_P_BY, MAXIMUM_P,
     CLAMP, SIGMOID, SWISH, HARD_SIGMOID, H_SWISH, TANH_OF, EXP_OF, LOG_OF, SQRT_OF, ABS_OF, NEGATIVE_OF,
     ERF_OF, GELU_OF, GELU_TANH_OF, ELU_OF, MISH_OF, SOFTPLUS_OF, SOFTSIGN_OF, PRELU_OF, FLOOR_OF,
-    CEILING_OF, ROUND_OF, SQUARE_OF, COPY, CUBE_OF, ROOT_OF, INVERSE_ROOT_OF
+    CEILING_OF, ROUND_OF, SQUARE_OF, COPY, CUBE_OF, ROOT_OF, INVERSE_ROOT_OF, QUANTIZE
 };
+
+/* Where a tile begins in an operand, in elements. */
+INLINE i64 begin_of(const operand *o, const place *at)
+{
+    return at->image * o->image + at->row * o->row + at->column * o->column;
+}
 
 void irx_load(const operand *o, const place *at, i64 pitch, float *out)
 {
-    const float *from = o->base + at->image * o->image + at->row * o->row + at->column * o->column;
+    const float *from = o->base + begin_of(o, at);
     for (i64 r = 0; r < at->rows; r++, from += o->row, out += pitch) {
         if (r && !o->row) {
             memcpy(out, out - pitch, (size_t)pitch * sizeof(float));
@@ -94,17 +100,52 @@ static void apply(const instruction *i, i64 size, float *t, const float *a, cons
     }
 }
 
+typedef double vd __attribute__((vector_size(VECTOR * 4), aligned(8), may_alias));
+typedef i64 vl __attribute__((vector_size(VECTOR * 4)));
+typedef float vh __attribute__((vector_size(VECTOR * 2), aligned(4), may_alias));
+
+INLINE vd picked(vl mask, vd yes, vd no) { return (vd)(((vl)yes & mask) | ((vl)no & ~mask)); }
+
+/* The values of the levels nearest to a tile, in f64. The ranges are an operand of doubles: one plane for each part of a
+ * range, columns follow each other or repeat, and a vector may be read behind the last part.
+ */
+static void quantize(const operand *o, i64 plane, const place *at, i64 pitch, float *t, const float *a)
+{
+    enum { LOW, HIGH, FACTOR, SCALE, STEP, OFFSET, ZERO, PARTS, LANES = VECTOR / 2 };
+    const double shift = 6755399441055744.0; /* 1.5 * 2**52: adding it rounds to an integer */
+    double one[PARTS * LANES];
+    const double *range = (const double *)o->base + begin_of(o, at);
+    for (i64 r = 0; r < at->rows; r++, range += o->row, t += pitch, a += pitch) {
+        if (!o->column)
+            for (i64 i = 0; i < PARTS * LANES; i++) one[i] = range[i / LANES * plane];
+        const double *first = o->column ? range : one;
+        const i64 each = o->column ? plane : LANES;
+        for (i64 k = 0; k < pitch; k += LANES) {
+            const double *q = first + k * o->column;
+#define PART(name) (*(const vd *)(q + name * each))
+            vd x = __builtin_convertvector(*(const vh *)(a + k), vd);
+            x = picked(x < PART(LOW), PART(LOW), x);
+            x = picked(x > PART(HIGH), PART(HIGH), x);
+            x = (x - PART(LOW)) * PART(FACTOR) * PART(SCALE);
+            /* The sign is cleared, though x is not negative, so that the product is rounded before the sum. */
+            const vd level = (vd)((vl)x & INT64_MAX) + shift - shift;
+            const vd value = picked(level == PART(ZERO), (vd){0}, level * PART(STEP) + PART(OFFSET));
+            *(vh *)(t + k) = __builtin_convertvector(value, vh);
+        }
+    }
+}
+
 void irx_chain(const chain *c, const place *at, i64 pitch, float *tile)
 {
     float registers[REGISTERS - 1][TILE] __attribute__((aligned(64)));
     const i64 size = at->rows * pitch;
     for (const instruction *i = c->instructions; i < c->instructions + c->count; i++) {
         float *t = i->target ? registers[i->target - 1] : tile;
-        if (i->code == LOAD) {
-            irx_load(c->operands + i->a, at, pitch, t);
-            continue;
-        }
         const float *a = i->a ? registers[i->a - 1] : tile, *b = i->b ? registers[i->b - 1] : tile;
-        apply(i, size, t, a, b);
+        switch (i->code) {
+        case LOAD: irx_load(c->operands + i->operand, at, pitch, t); break;
+        case QUANTIZE: quantize(c->operands + i->operand, (i64)i->p, at, pitch, t, a); break;
+        default: apply(i, size, t, a, b);
+        }
     }
 }

@@ -13,9 +13,11 @@ typedef struct {
     i64 image, row, column;
 } operand;
 
-/* One operation: register `target` becomes the operation of registers a and b, with the constants p and q. */
+/* One operation: register `target` becomes the operation of registers a and b, with the constants p and q. A few read an
+ * operand.
+ */
 typedef struct {
-    i64 code, target, a, b;
+    i64 code, target, a, b, operand;
     double p, q;
 } instruction;
 

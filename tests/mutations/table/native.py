@@ -54,8 +54,8 @@ NATIVE = (
     Mutation(
         "an operand of a chain is that of the first image",
         f"{_SOURCE}/chain.c",
-        "o->base + at->image * o->image + ",
-        "o->base + ",
+        "return at->image * o->image + ",
+        "return ",
         ("tests/backend/test_native_chains.py",),
         graphs=200,
     ),
@@ -72,6 +72,20 @@ NATIVE = (
         "case PRELU_OF: EACH(choose((vi)(x < zero), x * y, x));",
         "case PRELU_OF: EACH(choose((vi)(x > zero), x * y, x));",
         ("tests/backend/test_native_chains.py",),
+    ),
+    Mutation(
+        "all columns have the range of the first",
+        f"{_SOURCE}/chain.c",
+        "first + k * o->column",
+        "first",
+        ("tests/backend/test_native_chains.py",),
+    ),
+    Mutation(
+        "a value between two levels is compared before it is rounded to f64",
+        f"{_SOURCE}/chain.c",
+        "(vd)((vl)x & INT64_MAX) + shift - shift",
+        "x + shift - shift",
+        ("tests/backend/test_native_chains.py", "tests/backend/test_fake_quantize.py"),
     ),
     Mutation(
         "between tiles a column is left out",
