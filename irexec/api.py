@@ -290,8 +290,8 @@ def validate(
         weights: also read every constant and report NaN and infinities.
         portability: also report, as info, where OpenVINO's own implementations differ from each other or from the
             specification.
-        release: also report what this release of OpenVINO, such as "2023.3", does not read; of ``portability`` what
-            holds for it.
+        release: also report what this release of OpenVINO, such as "2023.3", does not read, or what a device of the
+            newest release refuses: "CPU", "GPU" or "NPU"; of ``portability`` what holds for it.
         inference: the result of ``infer_all`` for the unchanged model; inferred unless given.
         progress: called after shape inference and after each check with its share of the work, a fraction.
 
@@ -299,7 +299,7 @@ def validate(
         The findings, a list. An execution graph gives one that says so, and nothing else of it is checked.
 
     Raises:
-        InputError: it is neither a model nor what one is read from, or there is no such release.
+        InputError: it is neither a model nor what one is read from, or there is no such release or device.
         ModelError, ConversionError: it cannot be read at all.
     """
     read, before = (as_model(model), []) if isinstance(model, ir.ModelGraph) else read_tolerant(model)

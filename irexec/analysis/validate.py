@@ -7,6 +7,7 @@ shape inference goes on from the declared ports, and the node is reported once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from irexec.analysis.checks.bodies import body_findings
 from irexec.analysis.checks.graph import graph_findings, graphs
@@ -17,7 +18,6 @@ from irexec.analysis.checks.variables import variable_findings
 from irexec.analysis.checks.weights import constant_findings, value_findings
 from irexec.analysis.execution_graph import description, is_execution_graph
 from irexec.analysis.model import check_model
-from irexec.analysis.portability.releases import Release, parse_release
 from irexec.analysis.shape_inference import Inference, ShapeInference
 from irexec.ir import codes
 from irexec.ir.findings import Finding, Findings, in_model
@@ -25,6 +25,9 @@ from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import ModelGraph, Node
 from irexec.ir.writable import unwritable
 from irexec.schema.plugins import plugins
+
+if TYPE_CHECKING:
+    from irexec.analysis.portability.targets import Target
 
 FindingCheck = Callable[[ModelGraph, Inference], Iterable[Finding]]
 
@@ -49,7 +52,7 @@ def validate(
     """All findings about a model, however damaged, by XML line; arguments and errors are those of
     irexec.api.validate."""
     check_model(model)
-    target = None if release is None else parse_release(release)
+    target = None if release is None else _target(release)
     if is_execution_graph(model):
         return Findings([in_model(codes.EXECUTION_GRAPH, description(model))])
     unwritten = list(unwritable(model))
@@ -81,16 +84,21 @@ def _sorted(findings: Iterable[Finding]) -> Findings:
 
 
 def _of_other_implementations(
-    model: ModelGraph, inference: Inference, portability: bool, release: Release | None
+    model: ModelGraph, inference: Inference, portability: bool, target: Target | None
 ) -> list[Finding]:
     found: list[Finding] = []
-    if portability or release is not None:
+    if portability:
         # Not before: most models are validated without.
-        from irexec.analysis.portability.findings import portability_findings, release_findings
+        from irexec.analysis.portability.findings import portability_findings
 
-        found += portability_findings(model, inference, release) if portability else ()
-        found += release_findings(model, inference, release) if release is not None else ()
-    return found
+        found += portability_findings(model, inference, None if target is None else target.release)
+    return [*found, *(target.findings(model, inference) if target is not None else ())]
+
+
+def _target(text: str) -> Target:
+    from irexec.analysis.portability.targets import parse_target
+
+    return parse_target(text)
 
 
 @collection_paused()

@@ -1,4 +1,4 @@
-"""irexec convert --for: IR for an older release of OpenVINO."""
+"""irexec convert --for: IR for an older release of OpenVINO, or for a device."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from irexec.analysis.model import Model
-from irexec.analysis.portability.releases import parse_release
+from irexec.analysis.portability.targets import parse_target
 from irexec.api import read_model, save_model
 from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, option
 from irexec.cli.verify_options import Verify
+from irexec.display import Content
 from irexec.io.output_file import check_model_files
 from irexec.ir.dims import PartialShape
 from irexec.messages import counted
@@ -21,19 +22,19 @@ from irexec.messages import counted
 _UNSUPPORTED = 4
 
 
-def _release(release: str | None) -> str | None:
-    return None if release is None else str(parse_release(release))
+def _target(release: str | None) -> str | None:
+    return None if release is None else str(parse_target(release))
 
 
 FOR = OptionGroup(
-    "Another release",
-    _release,
+    "Another release or device",
+    _target,
     {
         "release": option(
             "--for",
-            "Write the IR for this release of OpenVINO, such as 2021.4: in the version of IR and in operations that it "
-            "has. MODEL may be an .xml.",
-            metavar="RELEASE",
+            "Write the IR for this release of OpenVINO, such as 2021.4, in the version of IR and in operations that it "
+            "has, or for this device: CPU, GPU or NPU. MODEL may be an .xml.",
+            metavar="TARGET",
         )
     },
 )
@@ -69,10 +70,20 @@ def read_ir(path: str, output: str | None, shapes: Mapping[str | None, PartialSh
 
 
 def write_for(model: Model, target: Path, release: str, verification: Verify, as_json: bool) -> int:
-    """Write a model for a release, and compare it with the original if that is wanted; the exit code."""
+    """Write a model for a release or device, and compare it with the original if that is wanted; the exit code."""
+    code, document, contents = rewritten(model, target, release, verification)
+    render.result(as_json, lambda: document, contents)
+    return code
+
+
+def rewritten(
+    model: Model, target: Path, release: str, verification: Verify
+) -> tuple[int, dict[str, Any], list[Content]]:
+    """Write a model for a release or device; the exit code, the JSON document and the contents to show."""
     from irexec.tools.downgrading import verify_rewriting, written_for
 
-    with render.progress(f"rewriting for OpenVINO {release}"):
+    name = parse_target(release).name
+    with render.progress(f"rewriting for {name}"):
         written = written_for(model, release)
     found = written.found
     document: dict[str, Any] = {
@@ -80,25 +91,21 @@ def write_for(model: Model, target: Path, release: str, verification: Verify, as
         "warnings": [f"{remark.at()}: {remark.message}" for remark in found.remarks],
         "release": release, "version": found.model.version, "changes": found.changes, "findings": found.findings,
     }  # fmt: skip
-    code = _UNSUPPORTED if found.findings else 0
-    contents: list[Any] = [*written.sections()]
+    contents: list[Content] = [*written.sections()]
     if found.findings:
-        contents.append(f"{counted(len(found.findings), 'finding')}: nothing is written for OpenVINO {release}")
-    else:
-        with render.progress(f"writing {target}"):
-            save_model(found.model, target)
-        layers = counted(len(found.model.nodes), "layer")
-        contents.append(f"{target}: {layers}, IR version {found.model.version} for OpenVINO {release}")
-        for text in document["warnings"]:
-            render.note_line(text)
-    if verification.wanted and not found.findings:
-        given = verification
-        with render.progress("verifying"):
-            result = verify_rewriting(
-                model, found.model, given.shapes, seed=given.seed, rtol=given.rtol, atol=given.atol
-            )
-        contents.insert(-1, result.sections())
-        code = 0 if result.agrees else 1
-        document["verify"] = {"against": None, "inputs": result.shapes, "outputs": result.agreements}
-    render.result(as_json, lambda: document, contents)
-    return code
+        contents.append(f"{counted(len(found.findings), 'finding')}: nothing is written for {name}")
+        return _UNSUPPORTED, document, contents
+    with render.progress(f"writing {target}"):
+        save_model(found.model, target)
+    layers = counted(len(found.model.nodes), "layer")
+    contents.append(f"{target}: {layers}, IR version {found.model.version} for {name}")
+    for text in document["warnings"]:
+        render.note_line(text)
+    if not verification.wanted:
+        return 0, document, contents
+    given = verification
+    with render.progress("verifying"):
+        result = verify_rewriting(model, found.model, given.shapes, seed=given.seed, rtol=given.rtol, atol=given.atol)
+    contents.insert(-1, result.sections())
+    document["verify"] = {"against": None, "inputs": result.shapes, "outputs": result.agreements}
+    return 0 if result.agrees else 1, document, contents

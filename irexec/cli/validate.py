@@ -10,7 +10,7 @@ import click
 
 import irexec
 from irexec.analysis.codes import CODES
-from irexec.analysis.portability.releases import parse_release
+from irexec.analysis.portability.targets import parse_target
 from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, command, flag, is_given, option
 from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
@@ -45,7 +45,7 @@ class _Checks:
 
 def _checks(reads_weights: bool, portability: bool, release: str | None, ignore: tuple[str, ...]) -> _Checks:
     if release is not None:
-        parse_release(release)
+        parse_target(release)
     codes = frozenset(parse_codes(ignore))
     return _Checks(weights=reads_weights, portability=portability, release=release, ignore=codes)
 
@@ -60,7 +60,10 @@ _CHECKS = OptionGroup(
             "Also report, as info, layers on which OpenVINO's own implementations differ from each other.",
         ),
         "release": option(
-            "--for", "Also report what this release of OpenVINO does not read, such as 2023.3.", metavar="RELEASE"
+            "--for",
+            "Also report what this release of OpenVINO does not read, such as 2023.3, or what this device refuses: "
+            "CPU, GPU or NPU.",
+            metavar="TARGET",
         ),
         "ignore": option(
             "--ignore",
@@ -102,6 +105,12 @@ def _form(form: str, as_json: bool, explains: bool) -> str:
     default="table",
 )
 @flag("--json", "as_json", "Same as --format json.")
+@option(
+    "--fix",
+    "Write MODEL in operations that the release or device of --for has, and run both on the same random inputs.",
+    type=FilePath(),
+    metavar="FIXED.xml",
+)
 @flag("--explain", "explains", "Below the table, explain each code that was found.")
 def validate(
     models: tuple[str, ...],
@@ -112,6 +121,7 @@ def validate(
     jobs: int,
     form: str,
     as_json: bool,
+    fix: str | None,
     explains: bool,
 ) -> int:
     """Check each MODEL: every port, attribute, edge and weight range.
@@ -122,13 +132,17 @@ def validate(
     \b
     irexec validate model.xml --weights --explain
     irexec validate model.xml --portability --for 2023.3
+    irexec validate model.xml --for NPU --fix npu.xml
     irexec validate models/ --ignore IR302 --format sarif > irexec.sarif
     irexec validate models/ --jobs 4 --baseline findings.json
 
-    Exit code 1 if any error or warning is found that is not ignored, 3 if a file cannot be read at all, else 0.
+    Exit code 1 if any error or warning is found that is not ignored, 3 if a file cannot be read at all, else 0. With
+    --fix 0 if the IR is written and equal, 1 if it is not equal, 4 if some layer cannot be rewritten.
     """
     form = _form(form, as_json, explains)
     paths = find_files(models)
+    if fix is not None:
+        return _fixed(paths, fix, checks, inputs, files, form)
     options: dict[str, Any] = {"mmap": files.mmap, "shapes": inputs.shapes, **vars(checks)}
     known = None if baseline is None else read_baseline(baseline)
     found = _one(paths[0], files, form, options) if len(paths) == 1 else _many(paths, files, jobs, options)
@@ -141,6 +155,28 @@ def validate(
     if explains:
         _explain(found)
     return _UNREADABLE if any(r.error for r in found) else _CLEAN if all(r.is_clean for r in found) else _FINDINGS
+
+
+def _fixed(
+    paths: Sequence[str], fix: str, checks: _Checks, inputs: InputOptions, files: WeightsOptions, form: str
+) -> int:
+    """Show the findings, write the model for the target, and show what was changed; the exit code."""
+    # These modules load the compiler, which validation does not need.
+    from irexec.cli.convert_for import is_ir, read_ir, rewritten
+    from irexec.cli.verify_options import Verify
+
+    if checks.release is None or form not in ("table", "json"):
+        raise click.UsageError("--fix needs --for, and a table or JSON")
+    if len(paths) != 1 or not is_ir(paths[0]):
+        raise click.UsageError("--fix takes a single .xml; irexec convert --for writes an .onnx")
+    found = _one(paths[0], files, form, {"mmap": files.mmap, "shapes": inputs.shapes, **vars(checks)})
+    model, target = read_ir(paths[0], fix, inputs.shapes)
+    verification = Verify(wanted=True, shapes={}, seed=0, rtol=1e-3, atol=1e-4)
+    code, document, contents = rewritten(model, target, checks.release, verification)
+    render.result(
+        form == "json", lambda: {**_document(found), "fix": document}, [reports_sections(found), "", *contents]
+    )
+    return code
 
 
 def _one(path: str, files: WeightsOptions, form: str, options: dict[str, Any]) -> list[FileReport]:

@@ -350,9 +350,15 @@ OTHER_VALUES_IN_RELEASE = _code(
     '<layer id="2" name="gather" type="GatherND" version="opset8"/>',
     "Make sure that the layer does not get such values, or use a newer release.",
 )
+NOT_RUN_BY_DEVICE = _code(
+    "IR908", "error", "not run by the device",
+    "the device does not have the operation, or does not take the type or the sizes (found with --for CPU, GPU or NPU)",
+    '<layer id="2" name="u" type="Unique" version="opset10"/>',
+    "Rewrite the layer (irexec validate --fix does where that is exact), or run it on another device, as HETERO does.",
+)
 NOT_WRITTEN_FOR_RELEASE = _code(
     "IR905", "error", "layer without older operations",
-    "the release of OpenVINO does not have the operation, and irexec convert --for cannot write it in older operations",
+    "the release or device does not have the operation, and irexec convert --for cannot write it in others",
     '<layer id="2" name="u" type="Unique" version="opset10"/>',
     "Replace the layer, or use a newer release; layers with IR901 alone are rewritten by irexec convert --for.",
 )

@@ -50,6 +50,8 @@ ROWS = (
     Row("validate {samples}/execution_graph.xml"),
     Row("validate {digits}/classifier.xml --portability --for 2023.3", 1),
     Row("validate {data}/openvino/dynamic.xml --portability"),
+    Row("validate {digits}/classifier.xml --for 2021.4 --fix {tmp}/fixed.xml"),
+    Row("validate {data}/openvino/dynamic.xml --for NPU --fix {tmp}/npu.xml", 4),
     Row("demo {tmp}/demo"),
     Row("explain"),
     Row("explain IR103 IR007"),

@@ -174,8 +174,3 @@ def test_junit_has_times(folder: Path, capsys: Capture) -> None:
         assert total > 0
         cases = suite.findall("testcase")
         assert sum(float(case.get("time", "nan")) for case in cases) == pytest.approx(total, abs=0.001 * len(cases))
-
-
-def test_a_device_is_not_a_release(capsys: Capture) -> None:
-    assert run(["validate", str(DIGITS / "classifier.xml"), "--for", "npu"]) == 2
-    assert "'npu' is a device, expected a release of OpenVINO; openvino.Core().query_model" in capsys.readouterr().err

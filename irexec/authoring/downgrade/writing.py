@@ -1,16 +1,18 @@
-"""The rewriting of a model for a release: every layer that the release lacks is replaced, or named with the reason."""
+"""The rewriting of a model for a release or device: every layer that it lacks is replaced, or named with the reason."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.collection import in_order
 from irexec.analysis.model import Model
-from irexec.analysis.portability.findings import release_findings, value_findings
+from irexec.analysis.portability.devices import refusals
+from irexec.analysis.portability.findings import value_findings
 from irexec.analysis.portability.plugins import DYNAMIC_SHAPES, UNIQUE_NAMES
-from irexec.analysis.portability.releases import IR_VERSIONS, OPSETS, Release, first_release, parse_release
+from irexec.analysis.portability.releases import IR_VERSIONS, OPSETS
+from irexec.analysis.portability.targets import Target, parse_target
 from irexec.analysis.shape_inference import UNKNOWN
 from irexec.analysis.validate import infer_all
 from irexec.authoring.downgrade.layer import REASONS, RESPELLINGS, REWRITES, Inexact, Layer
@@ -49,11 +51,11 @@ class Change(Record):
 
 @dataclass
 class Downgraded:
-    """A model for a release.
+    """A model for a release or device.
 
     Attributes:
         model: the model.
-        release: the release, such as "2021.4".
+        release: the release, such as "2021.4", or the device.
         changes: the layers that were replaced.
         findings: the layers that the release cannot have, each with the reason; the model is written for the release
             only if there are none.
@@ -71,7 +73,7 @@ class Downgraded:
         if self.findings:
             reasons = "; ".join(f"{finding.at()}: {finding.message}" for finding in self.findings)
             raise ConversionError(
-                f"the model cannot be written for OpenVINO {self.release}: {reasons}", unsupported=True
+                f"the model cannot be written for {parse_target(self.release).name}: {reasons}", unsupported=True
             )
         return self
 
@@ -81,13 +83,13 @@ def downgrade(model: Model, release: str) -> Downgraded:
 
     Args:
         model: the model, which stays as it is.
-        release: such as "2021.4".
+        release: such as "2021.4", or a device: "CPU", "GPU" or "NPU".
 
     Raises:
-        InputError: there is no such release.
+        InputError: there is no such release or device.
         ModelError: the model is damaged.
     """
-    target = parse_release(release)
+    target = parse_target(release)
     refuse_damage(model)
     found = Downgraded(model.clone(), str(target))
     _Writing(found, target).run()
@@ -99,15 +101,18 @@ class _Writing:
 
     Args:
         found: takes the changes and findings.
-        release: the release.
+        target: the release or device.
     """
 
-    def __init__(self, found: Downgraded, release: Release) -> None:
-        self._found, self._release = found, release
-        if release < DYNAMIC_SHAPES:
+    def __init__(self, found: Downgraded, target: Target) -> None:
+        self._found, self._target, self._release = found, target, target.release
+        if target.release < DYNAMIC_SHAPES:
             _fold(found.model)
         inference = infer_all(found.model)
         self._facts, self._failures = dict(inference.facts), dict(inference.failures)
+        # A device has a form of its own only for layers that it refuses.
+        device = target.device
+        self._refused = None if device is None else {node for node, _ in refusals(found.model, inference, device)}
 
     def run(self) -> None:
         model = self._found.model
@@ -116,12 +121,14 @@ class _Writing:
             model.version = max(version for version, since in IR_VERSIONS.items() if since <= self._release)
         self._graph(model)
         inference = infer_all(model)
-        left = [one for one in release_findings(model, inference, self._release) if one.code != codes.NOT_IN_RELEASE]
         found = self._found
+        named = {(one.layer_id, one.layer_name) for one in found.findings}
+        left = [one for one in self._target.findings(model, inference) if not _is_named(one, named)]
         found.findings += [finding for finding in left if finding.severity != "info"]
         found.findings.sort(key=lambda finding: finding.line or 0)
         found.remarks += [finding for finding in left if finding.severity == "info"]
-        found.remarks += value_findings(model, inference, self._release)
+        if self._target.device in (None, "CPU"):
+            found.remarks += value_findings(model, inference, self._release)
 
     def _graph(self, graph: Graph) -> None:
         before = needed(graph)
@@ -172,8 +179,7 @@ class _Writing:
             raise Inexact(str(error)) from None
         if not isinstance(definition.since, int):
             raise Inexact(f"{node.type} of {node.version!r} is not an operation of OpenVINO")
-        first = first_release(node.type, definition.since)
-        if first is None or first > self._release:
+        if not self._target.has(node.type, definition.since):
             return definition
         written = opset_number(node.version)
         if written != definition.since and (written not in OPSETS or OPSETS[written] > self._release):
@@ -183,7 +189,7 @@ class _Writing:
     def _replacement(self, node: Node, definition: OpDef, read: frozenset[int]) -> list[Value]:
         """The values in place of the outputs of a layer, made of layers that the release has."""
         key = (node.type, int(definition.since))
-        lacks = f"OpenVINO {self._release} does not have {key[0]}-{key[1]}"
+        lacks = f"{self._target.name} does not have {key[0]}-{key[1]}"
         rewrite = REWRITES.get(key)
         if rewrite is None:
             raise Inexact(f"{lacks}: {REASONS.get(key, 'no older operations are known to compute the same')}")
@@ -197,7 +203,7 @@ class _Writing:
     def _respelled(self, node: Node, definition: OpDef, read: frozenset[int]) -> list[Value] | None:
         """The values of another form of the layer, which the release takes; None for a layer that stays."""
         for until, rewrite in RESPELLINGS.get(node.type, ()):
-            if self._release < until:
+            if self._release < until or (self._refused is not None and node in self._refused):
                 try:
                     made = rewrite(self._examined(node, definition, read))
                 except (Inexact, OpError):
@@ -239,6 +245,12 @@ class _Writing:
             values = [instead.get(value, value) for value in values]
             wanted = [instead.get(value, value) for value in wanted]
         return values
+
+
+def _is_named(finding: Finding, named: Collection[tuple[int | None, str | None]]) -> bool:
+    """Whether a finding says again that the target lacks the operation of a layer that was not replaced."""
+    is_of_devices = finding.code == codes.NOT_RUN_BY_DEVICE
+    return finding.code == codes.NOT_IN_RELEASE or (is_of_devices and (finding.layer_id, finding.layer_name) in named)
 
 
 def _fold(model: Model) -> None:

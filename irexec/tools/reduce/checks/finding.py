@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from irexec.analysis.codes import find_code
 from irexec.analysis.portability import DIFFERENCES
-from irexec.analysis.portability.releases import parse_release
+from irexec.analysis.portability.targets import parse_target
 from irexec.analysis.validate import validate
 from irexec.errors import InputError
 from irexec.ir.findings import Finding
@@ -48,7 +48,7 @@ class FindingCheck(Check):
         self._is_of_portability = self.code in DIFFERENCES
         is_of_releases = self.code.startswith(_OF_RELEASES)
         if release is not None:
-            parse_release(release)
+            parse_target(release)
             if not is_of_releases and not self._is_of_portability:
                 raise InputError(f"{self.code} does not depend on a release of OpenVINO, of which {release} is given")
         elif is_of_releases:
