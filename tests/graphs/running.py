@@ -14,6 +14,7 @@ from irexec.analysis.model import Model
 from irexec.analysis.precision import Precision
 from irexec.compile.passes import PASSES
 from irexec.compile.steps import SlotArray
+from irexec.native.library import library
 from irexec.runtime import arenas
 from irexec.runtime.compiled_model import CompiledModel
 from tests.graphs.agreement import Refused, Run, outcome, refusing
@@ -54,12 +55,16 @@ def poisoned() -> Iterator[None]:
         yield
 
 
-def threads(count: int) -> Way:
-    """All passes and fast kernels, on so many threads; each run twice, the second time on memory of the first."""
+def threads(count: int, *, native: bool = True) -> Way:
+    """All passes and fast kernels, on so many threads; each run twice, the second time on memory of the first.
+
+    Args:
+        native: whether kernels of the C library may run, if there is one.
+    """
 
     def run(model: Model, feeds: Feeds, precision: Precision) -> Outcome:
         with poisoned():
-            compiled = CompiledModel(model, threads=count, precision=precision)
+            compiled = CompiledModel(model, threads=count, precision=precision, native=native)
             first = outcome(compiled, feeds)
             second = outcome(compiled, feeds)
         return [
@@ -144,11 +149,13 @@ def packed(model: Model, feeds: Feeds, precision: Precision) -> Outcome:
 
 
 def ways(seed: int) -> dict[str, Way]:
-    """Some of the ways, by name, for a case of this seed: always one thread, and two others."""
+    """Some of the ways, by name, for a case of this seed: always one thread with and without the C library, and two
+    others."""
     rng = np.random.default_rng(seed)
     all_ways: dict[str, Way] = {
         "any plan": any_plan(seed), "2 threads": threads(2), "4 threads": threads(4), "some passes": some_passes(seed), "observed": observed,
         "on_layer": on_layer, "saved": saved, "packed": packed,
     }  # fmt: skip
     chosen = rng.choice(list(all_ways), 2, replace=False, p=[0.4, 0.16, 0.04, 0.12, 0.07, 0.07, 0.07, 0.07])
-    return {"1 thread": threads(1), **{name: all_ways[name] for name in map(str, chosen)}}
+    always = {"1 thread": threads(1)} | ({"NumPy alone": threads(1, native=False)} if library() is not None else {})
+    return {**always, **{name: all_ways[name] for name in map(str, chosen)}}
