@@ -1,6 +1,6 @@
 """Fake releases of OpenVINO: environments whose Python is this one, with a module openvino that runs Add and ReLU.
 
-A release computes ReLU as Abs, or 0 of NaN, or refuses every model, or ends, as its fault says.
+A release computes ReLU as Abs, or 0 of NaN, or refuses every model or those with a ReLU, or ends, as its fault says.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ class Core:
             raise RuntimeError("unsupported opset")
         if FAULT == "ends":
             os._exit(3)
-        return Model(ElementTree.parse(path).getroot())
+        model = Model(ElementTree.parse(path).getroot())
+        if FAULT == "no ReLU" and model.of("ReLU"):
+            raise RuntimeError("ReLU is not supported")
+        return model
     def compile_model(self, model, device, properties):
         assert "KV_CACHE_PRECISION" not in properties and properties["INFERENCE_PRECISION_HINT"] == "f32"
         return model
@@ -85,7 +88,8 @@ class Model:
 
 
 def fake_releases(folder: Path, faults: Mapping[str, str]) -> Path:
-    """Write releases of OpenVINO into a folder, each with its fault by version: "", relu, drops, refuses, ends."""
+    """Write releases of OpenVINO into a folder, each with its fault by version: "", relu, drops, refuses, no ReLU,
+    ends."""
     module = folder / "modules" / "openvino" / "__init__.py"
     module.parent.mkdir(parents=True)
     module.write_text(_MODULE)

@@ -163,5 +163,5 @@ def bisection_sections(found: Bisection) -> Iterable[Content]:
         Text(found.summary, "title"),
         *([Text(_who_is_wrong(found.package, found.judged), "title")] if found.judged else []),
         *(Text(f"{one.version}: {one.sentence}", "error" if one.is_wrong else "") for one in found.judged),
-        f"{len(tried)} of {counted(found.releases, 'release')} were run; {found.tolerance}",
+        "; ".join(filter(None, [f"{len(tried)} of {counted(found.releases, 'release')} were run", found.tolerance])),
     ]

@@ -186,6 +186,9 @@ class Bisecting:
         self._against = self._against or release.runtime
         if is_first or found.agrees:
             return ReleaseRun(release.version, AGREES, comparison=found)
+        refusal = _refusal(found)
+        if refusal:
+            return ReleaseRun(release.version, REFUSED, refusal)
         return ReleaseRun(release.version, DIFFERS, *_first_difference(found), found)
 
     def _compared(self, release: Release) -> Comparison:
@@ -225,3 +228,10 @@ def _first_difference(found: Comparison) -> tuple[str, str]:
     if row_of_result is not None:
         return f"{row_of_result.agreement.message}; no layer differs when it is observed", ""
     return f"no result {', '.join(found.missing_results)}", ""
+
+
+def _refusal(found: Comparison) -> str:
+    """The reason for which a release runs only a part of the model, in which nothing differs; "" for another one."""
+    if not found.missing_results or found.first is not None or not all(row.agreement.agrees for row in found.results):
+        return ""
+    return next((tensor.reason for tensor in found.uncompared if tensor.side == "B"), "")

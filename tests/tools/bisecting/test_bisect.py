@@ -89,11 +89,12 @@ def test_all_agree(tmp_path: Path, model: Path) -> None:
     assert found.summary == "all 6 releases that were run agree with irexec"
 
 
-@pytest.mark.parametrize("fault", ["refuses", "ends"])
+@pytest.mark.parametrize("fault", ["refuses", "no ReLU", "ends"])
 def test_releases_before_the_model_can_be_run(tmp_path: Path, model: Path, fault: str) -> None:
     found = bisect(model, X, _options(_of(tmp_path, fault, fault, "", "", "relu", "relu")))
     assert found.change is not None
     assert (found.change.before.version, found.change.after.version) == ("2024.1.0", "2025.0.0")
+    assert found.runs[0].verdict == "refused"
 
 
 def test_against_the_first_release(tmp_path: Path, model: Path) -> None:
