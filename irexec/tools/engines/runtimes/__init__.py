@@ -9,6 +9,7 @@ from typing import Any
 from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.api import ModelLike, as_model
 from irexec.errors import InputError, UnsupportedError
+from irexec.ir.writable import refuse_damage
 from irexec.tools.engines.runtimes.names import RUNTIMES, release_of, runtime_kind
 from irexec.tools.engines.runtimes.process import Worker
 from irexec.tools.engines.runtimes.runtime import Arrays, Runtime
@@ -98,6 +99,9 @@ def open_runtime(
         from irexec.tools.engines.runtimes.own import OwnRuntime
 
         return OwnRuntime(name, model, threads=threads, precision=precision, max_memory=max_memory, timeout=timeout)
+    if kind in ("openvino", "command"):
+        # Both get a file that irexec writes; the error would be about a file that nobody asked for.
+        refuse_damage(model)
     process: dict[str, Any] = {
         "threads": threads, "timeout": timeout, "worker": worker, "environments": environments
     }  # fmt: skip
