@@ -34,17 +34,22 @@ class Sizes:
     mask: str = "f32"
     beams: bool = True
     first: int | None = None
+    sized_before: bool = False
 
 
-def repeated(builder: irexec.Builder, x: Any, s: Sizes, columns: int) -> Any:
-    """Each head several times, as transformers write it."""
+def repeated(builder: irexec.Builder, x: Any, s: Sizes, columns: int, parts: tuple[Any, Any]) -> Any:
+    """Each head several times, as transformers write it: sized by the whole, or by the rows before and the new ones."""
     times = s.heads // s.key_heads
     if times == 1:
         return x
-    shape = builder.emit("ShapeOf", x, version=3, output_type="i64")
-    batch, heads, rows, width = (
-        builder.emit("Gather", shape, np.array([i]), np.array(0), version=8, batch_dims=0) for i in range(4)
-    )
+
+    def size(of: Any, axis: int) -> Any:
+        shape = builder.emit("ShapeOf", of, version=3, output_type="i64")
+        return builder.emit("Gather", shape, np.array([axis]), np.array(0), version=8, batch_dims=0)
+
+    batch, heads, rows, width = (size(x, axis) for axis in range(4))
+    if s.sized_before:
+        rows = builder.emit("Add", *(size(part, 2) for part in parts))
     spread = builder.emit("Concat", batch, heads, np.array([times]), rows, width, axis=0)
     x = builder.emit("Broadcast", builder.emit("Unsqueeze", x, np.array([2])), spread, version=3, mode="bidirectional")
     return builder.emit("Reshape", x, np.array([0, s.heads, -1, columns]), special_zero=True)
@@ -59,7 +64,7 @@ def model(s: Sizes, other_reader: str = "", axis: int = 2) -> irexec.Model:
     ]
     mask = b.parameter(s.mask, ("?", "?", "?", "?"), "mask")
     beams = b.parameter("i32", (s.batch,), "beams") if s.beams else None
-    whole, assigns = [], []
+    whole, parts = [], []
     for name, rows, width in (("k", new[0], s.width), ("v", new[1], s.values)):
         kind = {"variable_id": name, "variable_type": "f32", "variable_shape": f"?,{s.key_heads},?,{width}"}
         first = np.zeros((s.batch, s.key_heads, s.first or 0, width), np.float32)
@@ -68,8 +73,9 @@ def model(s: Sizes, other_reader: str = "", axis: int = 2) -> irexec.Model:
         if beams is not None:
             before = b.emit("Gather", before, beams, np.array(0), version=8, batch_dims=0)
         whole.append(b.emit("Concat", before, rows, axis=axis, name=f"all_{name}"))
-        assigns.append(b.emit("Assign", whole[-1], version=6, variable_id=name))
-    key, value = (repeated(b, x, s, columns) for x, columns in zip(whole, (s.width, s.values), strict=True))
+        parts.append((before, rows))
+        b.emit("Assign", whole[-1], version=6, variable_id=name)
+    key, value = (repeated(b, whole[i], s, columns, parts[0]) for i, columns in enumerate((s.width, s.values)))
     scale = np.array(0.3, np.float32)
     b.result(b.emit("ScaledDotProductAttention", query, key, value, mask, scale, causal=False), "out")
     if other_reader == "result":
@@ -145,6 +151,7 @@ def algorithms(compiled: irexec.CompiledModel, given: dict[str, np.ndarray]) -> 
         Sizes(heads=6, key_heads=2, width=64, values=64),
         Sizes(heads=3, key_heads=1, width=7, values=5, beams=False),
         Sizes(batch=2, heads=4, key_heads=2, mask="boolean"),
+        Sizes(batch=2, heads=4, key_heads=2, sized_before=True),
         Sizes(batch=2, first=3),
         Sizes(first=0, beams=False, mask="boolean"),
     ],

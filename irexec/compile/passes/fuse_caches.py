@@ -9,6 +9,7 @@ become one operation, which appends in place and takes part in a segment, althou
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +24,7 @@ from irexec.errors import OpError
 from irexec.ir.dims import low
 
 _SAMPLED = (1, 2, 3)
-"""Lengths of a cache for which the repetition of heads is computed, to see what it does."""
+"""Lengths of a cache before a run for which the repetition of heads is computed, to see what it does."""
 
 
 def fuse_caches(graph: CompileGraph, rewriting: Rewriting) -> None:
@@ -145,7 +146,7 @@ def _obstacle(graph: CompileGraph, attention: Operation, key: _Cache, value: _Ca
         if graph.is_target(cache.concat.output):
             return "a cache is asked for"
         times = shapes[0][1] // shapes[1][1]
-        if not _repeats(cache.concat.output, cache.new.fact.static_shape, attention.inputs[index], times):
+        if not _repeats(cache, (key, value), attention.inputs[index], times):
             return "heads are not repeated next to each other"
     return None
 
@@ -159,15 +160,24 @@ def _stays_inside(graph: CompileGraph, operation: Operation, private: set[Operat
     return all(_stays_inside(graph, reader, private) for value in operation.outputs for reader in value.readers)
 
 
-def _repeats(cache: CompileValue, shape: tuple[int, ...], value: CompileValue, times: int) -> bool:
-    """Whether a value is the cache with each head repeated, as its operations compute it for small caches."""
-    if value is cache:
+def _repeats(cache: _Cache, caches: Sequence[_Cache], value: CompileValue, times: int) -> bool:
+    """Whether a value is the cache with each head repeated, as its operations compute it for small caches.
+
+    They may read the sizes of both caches of an attention, which have the same length.
+    """
+    if value is cache.concat.output:
         return times == 1
     for length in _SAMPLED:
-        sample = np.arange(shape[0] * shape[1] * length * shape[3], dtype=np.float32)
-        sample = sample.reshape(*shape[:2], length, shape[3])
+        known: dict[CompileValue, np.ndarray] = {}
+        for one in caches:
+            batch, heads, rows, width = one.new.fact.static_shape
+            sample = np.arange(batch * heads * (length + rows) * width, dtype=np.float32)
+            sample = sample.reshape(batch, heads, length + rows, width)
+            before = sample[:, :, :length]
+            known |= {one.concat.output: sample, one.read.output: before, one.concat.inputs[0]: before}
+        sample = known[cache.concat.output]
         try:
-            found = _computed(value, {cache: sample})
+            found = _computed(value, known)
         except OpError:
             return False
         if found is None or not np.array_equal(found, np.repeat(sample, times, 1)):
