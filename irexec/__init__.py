@@ -138,6 +138,13 @@ if TYPE_CHECKING:
     from irexec.tools.report import page_of as report_page
     from irexec.tools.run.input_sources import InputSource
     from irexec.tools.script import Script, script
+    from irexec.tools.sensitivity import (
+        LayerSensitivity,
+        MixedPrecision,
+        Sensitivity,
+        SensitivityOptions,
+        sensitivity,
+    )
     from irexec.tools.trapping.ranges import Ranges
     from irexec.tools.trapping.report import Trap, TrappedTensor, TrapReport
     from irexec.tools.trapping.trapped_run import record_ranges, trap
@@ -209,8 +216,10 @@ __all__ = [
     "LayerDiff",
     "LayerPrecision",
     "LayerRef",
+    "LayerSensitivity",
     "LiveTensor",
     "MemoryReport",
+    "MixedPrecision",
     "Model",
     "ModelError",
     "Node",
@@ -242,6 +251,8 @@ __all__ = [
     "Runtime",
     "RuntimeCheck",
     "Script",
+    "Sensitivity",
+    "SensitivityOptions",
     "Session",
     "Statistics",
     "StepRow",
@@ -315,6 +326,7 @@ __all__ = [
     "report_page",
     "save_model",
     "script",
+    "sensitivity",
     "string",
     "testing",
     "to_onnx",
@@ -346,6 +358,7 @@ _MODULES: dict[str, str] = {
     "irexec.authoring.editor": "Editor",
     "irexec.conformance": "CaseResult, ConformOptions, Conformance, Corpus, build_corpus, conform",
     "irexec.tools.joining": "join",
+    "irexec.tools.sensitivity": "LayerSensitivity, MixedPrecision, Sensitivity, SensitivityOptions, sensitivity",
     "irexec.tools.judge": "JudgeOptions, JudgedLayer, Judgement, judge",
     "irexec.api": "Core, compile_model, convert, infer, read_model, save_model, to_onnx, validate",
     "irexec.authoring.tensor": "Tensor",

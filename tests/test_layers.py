@@ -82,6 +82,7 @@ _TOOLS: dict[str, set[str]] = {
     "graph": {"arrays", "images", "inspect", "measure", "run"},
     "compare": {"arrays", "engines", "images", "run"},
     "judge": {"arrays", "compare", "engines", "images", "run"},
+    "sensitivity": {"compare", "engines", "images", "judge", "run"},
     "verify": {"arrays", "compare", "engines", "run"},
     "reduce": {"arrays", "commands", "compare", "engines", "run"},
     "bundling": {"arrays", "commands", "compare", "engines", "images", "judge", "reduce", "run"},

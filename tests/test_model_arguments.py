@@ -63,6 +63,7 @@ FUNCTIONS: dict[str, Callable[[Any, Path], Any]] = {
     "diff, as b": lambda model, folder: irexec.diff(XML, model).counts,
     "compare": lambda model, folder: compare(model, options=REFERENCE).agrees,
     "judge": lambda model, folder: irexec.judge(model, runtime="reference").verdict,
+    "sensitivity": lambda model, folder: irexec.sensitivity(model).together,
     "cost": lambda model, folder: cost(model),
     "tree": lambda model, folder: tree(model).root,
     "precision": lambda model, folder: precision(model),

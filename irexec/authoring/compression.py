@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,18 +22,19 @@ _LARGEST_F16 = float(np.finfo(np.float16).max)
 _EPSILON = np.finfo(np.float32).eps
 
 
-def compress(editing: Editing, mode: str, group: int) -> None:
-    """Store weights in fewer bits; see Editor.compress."""
+def compress(editing: Editing, mode: str, group: int, keep: Collection[Node] = ()) -> None:
+    """Store weights in fewer bits, but those of the layers of ``keep``; see Editor.compress."""
     if mode not in _MODES:
         raise InputError(f"{mode!r} is not one of {', '.join(_MODES)}")
     if group < 1:
         raise InputError(f"a group of {group} weights is not possible")
-    if not _MODES[mode](editing, group):
+    if not _MODES[mode](editing, group, keep):
         raise InputError(f"the model has no weights that {mode} compresses")
 
 
-def _to_f16(editing: Editing, group: int) -> bool:
-    found = [node for node in _f32_constants(editing) if _fits_f16(node.constant)]
+def _to_f16(editing: Editing, group: int, keep: Collection[Node]) -> bool:
+    kept = {value.node for node in keep for value in node.inputs if value is not None}
+    found = [node for node in _f32_constants(editing) if node not in kept and _fits_f16(node.constant)]
     for node in found:
         constant, original = _constant(node), node.outputs[0]
         values = np.clip(constant_value(constant), -_LARGEST_F16, _LARGEST_F16).astype(np.float16)
@@ -111,15 +112,15 @@ class _Quantized:
     zero_point: np.ndarray | None = None
 
 
-def _to_int8(editing: Editing, group: int) -> bool:
-    return _quantize(editing, lambda weight, values: asymmetric(values, weight.axes))
+def _to_int8(editing: Editing, group: int, keep: Collection[Node]) -> bool:
+    return _quantize(editing, keep, lambda weight, values: asymmetric(values, weight.axes))
 
 
-def _to_int4(editing: Editing, group: int) -> bool:
+def _to_int4(editing: Editing, group: int, keep: Collection[Node]) -> bool:
     """Products in groups of 4 bits, but the last of them and everything else in 8 bits: as NNCF does by default."""
     products = [weight for weight in weights(editing.model) if weight.is_product]
     last = products[-1].node if products else None
-    chosen = [one for one in products if one.node is not last]
+    chosen = [one for one in products if one.node is not last and one.node not in keep]
     for one in chosen:
         size = _constant(one.constant).shape[one.axes[0]]
         if size % group:
@@ -134,7 +135,7 @@ def _to_int4(editing: Editing, group: int) -> bool:
             return symmetric(values, weight.axes[0], group)
         return asymmetric(values, weight.axes)
 
-    return _quantize(editing, quantized)
+    return _quantize(editing, keep, quantized)
 
 
 def asymmetric(values: np.ndarray, axes: tuple[int, ...]) -> _Quantized:
@@ -158,8 +159,8 @@ def symmetric(values: np.ndarray, axis: int, group: int) -> _Quantized:
     return _Quantized(I4, np.clip(np.round(grouped / scale), -8, 7).astype(np.int8), scale)
 
 
-def _quantize(editing: Editing, quantized: Callable[[Weight, np.ndarray], _Quantized]) -> bool:
-    found = list(weights(editing.model))
+def _quantize(editing: Editing, keep: Collection[Node], quantized: Callable[[Weight, np.ndarray], _Quantized]) -> bool:
+    found = [weight for weight in weights(editing.model) if weight.node not in keep]
     for weight in found:
         constant = _constant(weight.constant)
         values = constant_value(constant).astype(np.float32)
@@ -201,5 +202,9 @@ def _constant(node: Node) -> Constant:
     return node.constant
 
 
-_MODES: dict[str, Callable[[Editing, int], bool]] = {"f16": _to_f16, "int8": _to_int8, "int4": _to_int4}
+_MODES: dict[str, Callable[[Editing, int, Collection[Node]], bool]] = {
+    "f16": _to_f16,
+    "int8": _to_int8,
+    "int4": _to_int4,
+}
 """The modes, each with the function that compresses; False if there is nothing to compress."""

@@ -21,6 +21,8 @@ from irexec.authoring import (
 )
 from irexec.authoring.editing import Editing
 from irexec.dtypes.elements import ElementLike
+from irexec.io.annotations import mark_layer
+from irexec.ir.find import find_layer
 from irexec.ir.shape_text import ShapeLike
 from irexec.messages import counted
 
@@ -299,7 +301,7 @@ class Editor:
         with self._editing.step(f"append {kind}"):
             postprocessing.append(self._editing, kind, output, options)
 
-    def compress(self, mode: str, *, group: int = compression.DEFAULT_GROUP) -> None:
+    def compress(self, mode: str, *, group: int = compression.DEFAULT_GROUP, keep: Sequence[str] = ()) -> None:
         """Store weights in fewer bits: each becomes a constant and the layers that compute the weights of it.
 
         Args:
@@ -307,12 +309,22 @@ class Editor:
                 groups of i4 with a scale, all but the last product, and everything else as "int8". Integers are those
                 of NNCF's data-free modes.
             group: number of weights that share a scale.
+            keep: layers whose weights stay as they are.
 
         Raises:
-            InputError: there is no such mode, nothing to compress, or the groups do not divide an axis.
+            InputError: there is no such mode or layer, nothing to compress, or the groups do not divide an axis.
         """
         with self._editing.step(f"compress {mode}"):
-            compression.compress(self._editing, mode, group)
+            compression.compress(self._editing, mode, group, [find_layer(self.model, name)[1] for name in keep])
+
+    def precise(self, layer: str) -> None:
+        """Let a layer be computed in f32 on devices that compute in f16, by OpenVINO's attribute ``precise``.
+
+        Raises:
+            InputError: there is no such layer.
+        """
+        with self._editing.step(f"precise {layer}"):
+            mark_layer(find_layer(self.model, layer)[1], "precise")
 
     def decompress(self) -> None:
         """Compute weights that are stored in fewer bits, and store them in the element type in which they are used.

@@ -113,11 +113,15 @@ def _append(editor: Editor, output: str | None, kind: str, options: dict[str, An
 
 
 def _compress(editor: Editor, given: Given) -> None:
-    for _, (mode, options) in given:
+    keep = [value for name, value in given if name == "keep"]
+    modes = [value for name, value in given if name == "compress"]
+    if keep and not modes:
+        raise InputError("--keep is for --compress, which is not given")
+    for mode, options in modes:
         unknown = next((name for name in options if name != "group"), None)
         if unknown is not None or not isinstance(options.get("group", 1), int):
             raise InputError(f"--compress {mode}: {unknown or 'group'} is not an option with a whole number; group is")
-        editor.compress(mode, **options)
+        editor.compress(mode, **options, keep=keep)
 
 
 def _step(
@@ -217,7 +221,15 @@ STEPS: Mapping[str, StepOption] = {
     "compress": _step(
         _BITS, "--compress", "f16|int8|int4[:group=128]", _compress,
         "Store weights as f16, as integers of 8 bits, or of 4 bits in groups, as OpenVINO and NNCF do.",
-        parse=kind_with_options,
+        parse=kind_with_options, group="compress",
+    ),
+    "keep": _step(
+        _BITS, "--keep", "LAYER", _compress, "Leave the weights of this layer as they are; with --compress.",
+        group="compress",
+    ),
+    "precise": _step(
+        _BITS, "--precise", "LAYER", _each(Editor.precise),
+        "Compute this layer in f32 on devices that compute in f16: OpenVINO's attribute precise.",
     ),
     "decompress": _switch(
         _BITS, "--decompress", _flag(Editor.decompress),

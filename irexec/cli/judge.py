@@ -28,6 +28,8 @@ from irexec.tools.judge.sections import judgement_sections
 from irexec.tools.run.input_sources import InputSource
 
 EXIT_CODES = {"agrees": 0, "bug": 1, "fusion": 10, "precision": 11, "open": 12, "model": 13, "no-bound": 14}
+_TYPES = ("f16", "bf16", "int8", "int4")
+"""Types of irexec.tools.sensitivity, which completion must not load."""
 _FLAGS = {
     "strip_weights": "--strip-weights",
     "shows_all": "--verbose",
@@ -86,7 +88,13 @@ _STEPS = OptionGroup(
     "Judge nothing: write a script that records MODEL in OpenVINO where the device is, and beside it the inputs.",
     metavar="FILE",
 )
-@flag("--verbose", "shows_all", "Show every tensor.")
+@option(
+    "--sensitivity",
+    "Judge no runtime: measure how much of the error of the results each layer makes that has fewer bits.",
+    choices=_TYPES,
+)
+@option("--target", "SNR in decibels that the results need; default: 40, for int8 and int4 30.", type=float)
+@flag("--verbose", "shows_all", "Show every tensor or layer.")
 @json_option
 def judge(
     model: str,
@@ -98,6 +106,8 @@ def judge(
     bundle: str | None,
     strip_weights: bool,
     record_script: str | None,
+    sensitivity: str | None,
+    target: float | None,
     shows_all: bool,
     as_json: bool,
 ) -> int:
@@ -111,6 +121,7 @@ def judge(
     irexec judge model.xml --runtime 'command:./runner' --bundle fault/
     irexec judge model.xml --record-script record.py
     irexec judge model.xml --runtime recorded.npz
+    irexec judge model.xml -i x.npz --sensitivity int8
 
     Each layer is judged from the inputs that the runtime itself had: its values lie in the interval that correct
     implementations of the arithmetic give, or they are a bug. A layer without a rule has no bound, and is not accused.
@@ -125,6 +136,9 @@ def judge(
     )  # fmt: skip
     if record_script is not None:
         return _recorded_script(model, record_script, request, inputs.sources)
+    if sensitivity is not None:
+        return _sensitivity(model, request, inputs.sources, sensitivity, target, shows_all, as_json)
+    refuse_without("sensitivity", "target")
     if bundle is None:
         refuse_without("bundle", "strip_weights")
     with progress_bar(f"judging {runtime.runtime}", 1.0):
@@ -150,20 +164,41 @@ def _judged(
     )
 
 
-def _recorded_script(model: str, script: str, request: JudgeOptions, sources: Sequence[InputSource]) -> int:
-    for name in (
-        "runtime",
-        "arithmetic",
-        "steps",
-        "load_state",
-        "bundle",
-        "strip_weights",
-        "timeout",
-        "shows_all",
-        "as_json",
-    ):
+def _sensitivity(
+    model: str,
+    request: JudgeOptions,
+    sources: Sequence[InputSource],
+    type: str,
+    target: float | None,
+    shows_all: bool,
+    as_json: bool,
+) -> int:
+    names = ("runtime", "properties", "arithmetic", "environments", "bundle", "strip_weights", "timeout")
+    _refuse("--sensitivity judges no runtime", names)
+    from irexec.tools.sensitivity import SensitivityOptions
+    from irexec.tools.sensitivity import sensitivity as measured
+    from irexec.tools.sensitivity.result import sensitivity_sections
+
+    given = {} if target is None else {"target": target}
+    options = settings(SensitivityOptions, request, type=type, **given)
+    with progress_bar(f"measuring {model}", 1.0) as advance:
+        found = measured(model, None, options, sources=sources, notify=render.note_line, advance=advance)
+    render.result(as_json, found.as_dict, sensitivity_sections(found, shows_all))
+    return 0
+
+
+def _refuse(reason: str, names: Sequence[str]) -> None:
+    for name in names:
         if is_given(name):
-            raise click.UsageError(f"--record-script judges nothing: no {_FLAGS.get(name, f'--{name}')}")
+            raise click.UsageError(f"{reason}: no {_FLAGS.get(name, f'--{name}')}")
+
+
+def _recorded_script(model: str, script: str, request: JudgeOptions, sources: Sequence[InputSource]) -> int:
+    names = (
+        "runtime", "arithmetic", "environments", "steps", "load_state", "bundle", "strip_weights", "sensitivity",
+        "target", "timeout", "shows_all", "as_json",
+    )  # fmt: skip
+    _refuse("--record-script judges nothing", names)
     from irexec.tools.judge.record_script import record_script
 
     made = record_script(model, script, request, sources=sources, notify=render.note_line)

@@ -119,6 +119,7 @@ ROWS = (
     Row("bisect {digits}/classifier.xml --openvino 2025.0..2024.0", 2),
     Row("judge {digits}/classifier.xml --runtime reference"),
     Row("judge {digits}/classifier.xml -i random --runtime {tmp}/other.npz --bundle {tmp}/fault", 1),
+    Row("judge {digits}/classifier.xml -i random --sensitivity int8 --target 43"),
     Row("conform --runtime reference --ops Relu --quick"),
     Row("conform --runtime reference --ops Nothing", 2),
     Row("report {digits}/classifier.xml -o {tmp}/a.html --graph off"),

@@ -63,6 +63,17 @@ def judged_case(
     notify: Notify,
 ) -> Case:
     """The judgement together with its model: of several steps the one that the verdict is about; see ``judge``."""
+    return judged_steps(*given_steps(model, inputs, options, sources, notify), options)
+
+
+def given_steps(
+    model: ModelLike,
+    inputs: Arrays | Sequence[Arrays] | None,
+    options: JudgeOptions,
+    sources: Sequence[InputSource],
+    notify: Notify,
+) -> tuple[Model, list[Arrays]]:
+    """The model in the shapes of its inputs, and the inputs of each step; see ``judge``."""
     runs = [inputs] if isinstance(inputs, Mapping) else list(inputs or ())
     read = _read(model, runs, options, sources)
     if options.load_state is not None:
@@ -74,7 +85,7 @@ def judged_case(
         if not sources:
             opponent.require_inputs(known)
     given = StepInputs(runs if len(runs) > 1 else [known], sources, steps, options, notify)
-    return judged_steps(*given.fixed(read), options)
+    return given.fixed(read)
 
 
 def _steps(read: Model, runs: Sequence[Arrays], options: JudgeOptions, opponent: Opponent) -> int:

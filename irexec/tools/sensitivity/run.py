@@ -1,0 +1,245 @@
+"""The measurement: each layer alone in fewer bits, then all of them, then all but the most sensitive ones."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from irexec.analysis.model import Model
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.api import ModelLike
+from irexec.errors import InputError
+from irexec.ir.graph import Node, Value
+from irexec.records import Records
+from irexec.tools.compare.rows import layer as compared_layer
+from irexec.tools.engines.runtimes import Arrays
+from irexec.tools.engines.runtimes.own import OwnRuntime
+from irexec.tools.images.files import Notify
+from irexec.tools.judge.options import JudgeOptions
+from irexec.tools.judge.run import given_steps
+from irexec.tools.run.input_sources import InputSource
+from irexec.tools.run.shapes import Shapes
+from irexec.tools.sensitivity.lowering import STORED, TYPES, candidates, group_of, lowered
+from irexec.tools.sensitivity.result import LayerSensitivity, MixedPrecision, Sensitivity, decibels
+
+Type = Literal["f16", "bf16", "int8", "int4"]
+_LARGEST = {"f16": 65504.0, "bf16": 3.3895313892515355e38}
+_SPATIAL = 3
+_TARGET_COMPUTED, _TARGET_STORED = 40.0, 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensitivityOptions:
+    """What is measured.
+
+    Attributes:
+        type: "f16" or "bf16": layers compute in it; "int8" or "int4": weights are stored as ``irexec edit --compress``
+            stores them.
+        target: the SNR in decibels that the results need; None is 40 for types that layers compute in, and 30 for
+            stored weights.
+        steps: number of samples; of a model with state, number of steps.
+        weights, shapes, seed, load_state, threads, max_memory: see JudgeOptions.
+    """
+
+    type: Type = "f16"
+    target: float | None = None
+    weights: str | None = None
+    shapes: Shapes | None = None
+    seed: int = 0
+    steps: int | None = None
+    load_state: str | None = None
+    threads: int | None = None
+    max_memory: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.type not in TYPES:
+            raise InputError(f"{self.type!r} is not one of {', '.join(TYPES)}")
+
+    @property
+    def running(self) -> JudgeOptions:
+        """The options of runs."""
+        return JudgeOptions(
+            runtime="irexec",
+            weights=self.weights,
+            shapes=self.shapes,
+            seed=self.seed,
+            steps=self.steps,
+            load_state=self.load_state,
+            threads=self.threads,
+            max_memory=self.max_memory,
+        )
+
+
+def sensitivity(
+    model: ModelLike,
+    inputs: Arrays | Sequence[Arrays] | None = None,
+    options: SensitivityOptions | None = None,
+    *,
+    sources: Sequence[InputSource] = (),
+    notify: Notify = lambda text: None,
+    advance: Callable[[float], object] = lambda part: None,
+) -> Sensitivity:
+    """Measure how much of the error of a model with fewer bits each layer makes, in irexec.
+
+    Args:
+        model: a model, or a path that read_model accepts; it is not changed.
+        inputs: arrays by the names of inputs; one mapping for each of several samples. Others come from ``sources``.
+        options: the type, and options of inputs as for ``judge``; ``steps`` is the number of samples.
+        sources: sources of other inputs; by default random ones.
+        notify: receives unexpected facts.
+        advance: called with each finished part of the work, a fraction of it.
+
+    Raises:
+        InputError: no layer can have fewer bits, or the options, inputs or shapes do not fit the model.
+        ModelError, NodeError, ConversionError: the model cannot be read or run.
+    """
+    options = options or SensitivityOptions()
+    fixed, samples = given_steps(model, inputs, options.running, sources, notify)
+    return _Measuring(fixed, samples, options, advance).found()
+
+
+class _Measuring:
+    """A measurement of a model with static inputs."""
+
+    def __init__(
+        self, model: Model, samples: Sequence[Arrays], options: SensitivityOptions, advance: Callable[[float], object]
+    ) -> None:
+        self._model, self._samples, self._options, self._advance = model, samples, options, advance
+        default = _TARGET_STORED if options.type in STORED else _TARGET_COMPUTED
+        self._target = default if options.target is None else options.target
+        inference = infer_shapes(model, tolerant=True)
+        self._layers = candidates(model, inference, options.type)
+        if not self._layers:
+            raise InputError(f"the model has no layer that {options.type} changes")
+        self._group = group_of(model) if options.type == "int4" else 128
+        results = [value for node in model.results for value in node.inputs if value is not None]
+        self._results = list(dict.fromkeys(results))
+        outputs = [value for node in self._layers for value in node.outputs]
+        arrays = self._run(model, [*self._results, *outputs])
+        self._exact = [arrays[value] for value in self._results]
+        self._outputs = {value: arrays[value] for value in outputs}
+        # Each layer alone, all together, and a search among them.
+        self._part = 1 / (len(self._layers) + 1 + len(self._layers).bit_length())
+
+    def found(self) -> Sensitivity:
+        """Measure; called once."""
+        errors = {node: self._error([node]) for node in self._layers}
+        layers = sorted((self._sensitivity(node, errors) for node in self._layers), key=lambda one: -_rank(one.error))
+        order = sorted(self._layers, key=lambda node: -_rank(errors[node]))
+        whole = self._error(self._layers)
+        model, options = self._model, self._options
+        return Sensitivity(
+            str(model.path or model.name or "the model"), options.type, Records(layers), whole, self._target,
+            self._proposal(order, whole), len(self._samples),
+        )  # fmt: skip
+
+    def _run(self, model: Model, values: Sequence[Value]) -> dict[Value, list[np.ndarray]]:
+        """The arrays of values of a model in each sample."""
+        with OwnRuntime(
+            "irexec", model, threads=self._options.threads, max_memory=self._options.max_memory, precision="as-written"
+        ) as own:
+            found = own.run_all(self._samples, values)
+        return {value: [arrays[i] for arrays in found] for i, value in enumerate(values)}
+
+    def _error(self, layers: Collection[Node]) -> float:
+        """The relative error of the results with these layers in the type."""
+        made = lowered(self._model, layers, self._options.type, self._group)
+        values = [value for node in made.results for value in node.inputs if value is not None]
+        found = self._run(made, list(dict.fromkeys(values)))
+        self._advance(self._part)
+        return relative_error(self._exact, list(found.values()))
+
+    def _sensitivity(self, node: Node, errors: dict[Node, float]) -> LayerSensitivity:
+        arrays = [array for value in node.outputs for array in self._outputs[value] if array.dtype.kind == "f"]
+        limit = _LARGEST.get(self._options.type, math.inf)
+        channels = _dead_channels(self._outputs[node.outputs[0]])
+        return LayerSensitivity(
+            compared_layer(node.outputs[0]),
+            errors[node],
+            _share(errors[node], list(errors.values())),
+            int(sum(np.count_nonzero(np.abs(array) > limit) for array in arrays)),
+            int(np.count_nonzero(channels)),
+            channels.size,
+        )
+
+    def _proposal(self, order: Sequence[Node], whole: float) -> MixedPrecision | None:
+        """The fewest layers in f32 of those with the largest errors, by a binary search; None if all would be."""
+        low, high = 0, len(order)
+        measured = {0: whole}
+        while low < high:
+            middle = (low + high) // 2
+            if middle not in measured:
+                measured[middle] = self._error(order[middle:])
+            if decibels(measured[middle]) >= self._target:
+                high = middle
+            else:
+                low = middle + 1
+        if low == len(order):
+            return None
+        error = measured[low]
+        return self._proposed([node.name for node in order[:low]], error)
+
+    def _proposed(self, kept: Sequence[str], error: float) -> MixedPrecision:
+        type, path = self._options.type, self._model.path
+        if not kept and type not in STORED:
+            return MixedPrecision((), error, "", "")
+        words = ["irexec", "edit", str(path or "model.xml"), "-o", "mixed.xml"]
+        if type in STORED:
+            words += ["--compress", f"int4:group={self._group}" if type == "int4" else type]
+        flag = "--keep" if type in STORED else "--precise"
+        words += [word for name in kept for word in (flag, name)]
+        names = f"nncf.IgnoredScope(names={json.dumps(list(kept), ensure_ascii=False)})"
+        return MixedPrecision(tuple(kept), error, names if kept else "", shlex.join(words))
+
+
+def relative_error(exact: Sequence[Sequence[np.ndarray]], found: Sequence[Sequence[np.ndarray]]) -> float:
+    """Root mean square of the error of results, divided by that of the exact ones; over all samples.
+
+    Several results count alike: the root of the mean of their squares. Results of integers count as numbers.
+    """
+    squares = [_relative_square(one, other) for one, other in zip(exact, found, strict=True)]
+    return math.sqrt(sum(squares) / len(squares))
+
+
+def _relative_square(exact: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> float:
+    size = error = 0.0
+    with np.errstate(all="ignore"):
+        for a, b in zip(exact, found, strict=True):
+            if a.shape != b.shape:
+                return math.inf
+            one, other = a.astype(np.float64), b.astype(np.float64)
+            same = (one == other) | (np.isnan(one) & np.isnan(other))
+            error += float(np.sum(np.where(same, 0.0, one - other) ** 2))
+            size += float(np.sum(np.where(np.isfinite(one), one, 0.0) ** 2))
+    if math.isnan(error):
+        return math.inf
+    return error / size if size else (math.inf if error else 0.0)
+
+
+def _rank(error: float) -> float:
+    return math.inf if math.isnan(error) else error
+
+
+def _share(error: float, errors: Sequence[float]) -> float:
+    infinite = sum(map(math.isinf, errors))
+    if infinite:
+        return 1 / infinite if math.isinf(error) else 0.0
+    total = sum(one * one for one in errors)
+    return error * error / total if total else 0.0
+
+
+def _dead_channels(samples: Sequence[np.ndarray]) -> np.ndarray:
+    """Mask of the channels that are 0 in all samples: along axis 1 of images, else along the last axis."""
+    if any(array.ndim < 2 or not array.size for array in samples):
+        return np.zeros(0, bool)
+    axis = 1 if samples[0].ndim > _SPATIAL else -1
+    masks = []
+    for array in samples:
+        masks.append(~np.moveaxis(array, axis, -1).reshape(-1, array.shape[axis]).any(axis=0))
+    return np.asarray(np.logical_and.reduce(masks))
