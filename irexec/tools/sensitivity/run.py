@@ -36,7 +36,7 @@ _TARGET_COMPUTED, _TARGET_STORED = 40.0, 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class SensitivityOptions:
-    """What is measured.
+    """Options of a measurement.
 
     Attributes:
         type: "f16" or "bf16": layers compute in it; "int8" or "int4": weights are stored as ``irexec edit --compress``
