@@ -94,8 +94,7 @@ class NativeAttention(NativeKernel):
         s = self.sizes
         query, key, value, mask, scale, sink = (*inputs, None, None, None)[:6]
         out, strides = binding.written(outputs[0], self._axes())
-        if scale is not None and not scale.flags.c_contiguous:
-            binding.repeatable, scale = False, scale.copy()
+        scale = None if scale is None else binding.in_order(scale)
         parameters = AttentionParameters(
             self._matrices(query, (s.rows, s.width), binding), self._matrices(key, (s.columns, s.width), binding),
             self._matrices(value, (s.columns, s.values), binding),
@@ -117,8 +116,7 @@ class NativeAttention(NativeKernel):
         whole = np.broadcast_to(array, (*self.sizes.leading, *sizes))
         strides = merged_strides(whole, self._axes())
         if strides is None:
-            binding.repeatable = False
-            whole = np.ascontiguousarray(whole)
+            whole = binding.copied(whole)
             strides = merged_strides(whole, self._axes())
             assert strides is not None, "it is in order"
         return Matrices(binding.address(whole), *strides)

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.kernel import Kernel, KernelContext, Order, Task
+from irexec.backend.native.copies import Copy, bind_copies
 from irexec.backend.native.crew import crew
-from irexec.backend.pool import Pool
+from irexec.backend.pool import Pool, pool_of
 from irexec.dtypes.elements import F32
 from irexec.ir.facts import Fact
 from irexec.native.library import Library, library
@@ -30,6 +31,10 @@ LOOK = 50_000_000
 
 Often enough for people, and seldom enough where many threads of Python must wait for the interpreter's lock.
 """
+
+COPIED = 1 << 16
+"""Bytes of an array up to which a binding keeps a copy of it, which a call makes in each run; larger ones are copied by
+NumPy, and the step is bound in each run."""
 
 _Position = ctypes.c_int64 * 2
 
@@ -70,6 +75,7 @@ class Binding:
         repeatable: whether the calls compute the same from the arrays' next values: False after a copy.
         late: functions that complete the parameters for a run, given the inputs of the step and the variables.
         copies: arrays that the calls cannot write, each with the one that they write instead.
+        results: the same for small arrays, to which a call copies.
     """
 
     scratch: tuple[int, int] = (0, 0)
@@ -79,6 +85,7 @@ class Binding:
     repeatable: bool = True
     late: list[Callable[[Sequence[Any]], None]] = field(default_factory=list)
     copies: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+    results: list[Copy] = field(default_factory=list)
 
     def call(self, function: str, parameters: ctypes.Structure, blocks: int) -> None:
         """Add a call."""
@@ -98,11 +105,32 @@ class Binding:
     def in_order(self, array: np.ndarray, order: Order | None = None) -> np.ndarray:
         """The array if its memory is contiguous in an order of axes (None: C order), else a copy that is."""
         lying = array if order is None else array.transpose(order)
-        if lying.flags.c_contiguous:
-            return array
-        self.repeatable = False
-        copied = np.ascontiguousarray(lying)
-        return copied if order is None else copied.transpose(np.argsort(order))
+        return array if lying.flags.c_contiguous else self.copied(array, order)
+
+    def copied(self, array: np.ndarray, order: Sequence[int] | None = None) -> np.ndarray:
+        """A copy whose memory is contiguous in an order of axes, for the calls that are added from now on."""
+        made = _in_order_of(array, order)
+        if array.nbytes <= COPIED:
+            bind_copies([Copy(array, made)], self)
+        else:
+            self.repeatable = False
+            np.copyto(made, array)
+        return made
+
+    def result(self, array: np.ndarray, order: Sequence[int] | None = None) -> np.ndarray:
+        """An array to write instead of an output, contiguous in an order of axes."""
+        made = _in_order_of(array, order)
+        if array.nbytes <= COPIED:
+            self.results.append(Copy(made, array))
+        else:
+            self.repeatable = False
+            self.copies.append((array, made))
+        return made
+
+    def finish(self) -> None:
+        """Add the call that copies results to the outputs."""
+        if self.results:
+            bind_copies(self.results, self)
 
     def aligned(self, array: np.ndarray | None) -> np.ndarray | None:
         """The array if its address and strides are multiples of its elements' alignment, else a copy."""
@@ -115,8 +143,9 @@ class Binding:
         """The array if its elements along an axis follow each other in memory, else a copy in which they do."""
         if array.strides[axis] == array.itemsize or array.shape[axis] == 1:
             return array
-        self.repeatable = False
-        return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, axis, -1)), -1, axis)
+        return self.copied(
+            array, [*(other for other in range(array.ndim) if other != axis % array.ndim), axis % array.ndim]
+        )
 
     def written(
         self, array: np.ndarray, axes: Sequence[Sequence[int]], innermost: int | None = None
@@ -131,15 +160,20 @@ class Binding:
             innermost is None or array.shape[innermost] == 1 or array.strides[innermost] == array.itemsize
         ):
             return array, strides
-        self.repeatable = False
         order = grouped_order(array.ndim, axes)
         if innermost is not None:
             order = [*(axis for axis in order if axis != innermost), innermost]
-        other = np.empty([array.shape[axis] for axis in order], array.dtype).transpose(np.argsort(order))
-        self.copies.append((array, other))
+        other = self.result(array, order)
         strides = merged_strides(other, axes)
         assert strides is not None, "a group of axes is in order"
         return other, strides
+
+
+def _in_order_of(array: np.ndarray, order: Sequence[int] | None) -> np.ndarray:
+    """An array of the same shape and type, not set, contiguous in an order of axes; None stands for C order."""
+    if order is None:
+        return np.empty(array.shape, array.dtype)
+    return np.empty([array.shape[axis] for axis in order], array.dtype).transpose(np.argsort(order))
 
 
 def grouped_order(rank: int, axes: Sequence[Sequence[int]]) -> list[int]:
@@ -189,6 +223,7 @@ class NativeKernel(Kernel):
         assert context.shared is not None, "a plan gives native kernels both kinds of scratch"
         binding = Binding((first, each), context.shared.address)
         self.bind([binding.aligned(x) for x in inputs], outputs, binding)
+        binding.finish()
         binding.kept += (*inputs, *outputs)
         return binding
 
@@ -258,6 +293,13 @@ class Job:
     def _look(self, position: ctypes.Array) -> None:
         self.reached = self._owners[position[0]]
         check_time()
+
+
+def copied(copies: Sequence[Copy]) -> None:
+    """Make copies whose results do not meet, at once and on the calling thread."""
+    binding = Binding()
+    bind_copies(copies, binding)
+    Job([binding]).run(pool_of(1))
 
 
 def is_available(task: Task) -> bool:

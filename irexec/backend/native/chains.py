@@ -178,9 +178,7 @@ class NativeChain:
         ranked = array.reshape((1,) * (len(self._shape) - array.ndim) + array.shape)
         strides = merged_strides(ranked, self._axes)
         if strides is None:
-            binding.repeatable = False
-            order = grouped_order(ranked.ndim, self._axes)
-            ranked = np.ascontiguousarray(ranked.transpose(order)).transpose(np.argsort(order))
+            ranked = binding.copied(ranked, grouped_order(ranked.ndim, self._axes))
             strides = merged_strides(ranked, self._axes)
             assert strides is not None, "an operand is broadcast along a part of the rows"
         return Operand(binding.address(ranked), *strides)

@@ -17,10 +17,10 @@ from irexec.backend.compressed import CompressedSource
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.linear import LinearGeometry
-from irexec.backend.native.calls import Binding, NativeKernel, element_strides, is_available, loaded
+from irexec.backend.native.calls import Binding, NativeKernel, copied, element_strides, is_available, loaded
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, overwritten
-from irexec.backend.native.copies import Copy, bordered, copied
+from irexec.backend.native.copies import Copy, bordered
 from irexec.backend.native.matmul import activations, reordering_cost
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32, I4, I8, U4, U8
@@ -80,7 +80,7 @@ def packed_panels(source: CompressedSource, stored: np.ndarray) -> Panels:
     words = _words(source, stored.reshape(source.count, -1))
     count, rest = divmod(source.count, columns)
     panels = np.empty((count + bool(rest), words.shape[1], columns), np.uint32)
-    copies = [Copy(words[: count * columns].reshape(count, columns, -1).swapaxes(1, 2), panels[:count])]
+    copies = [Copy(words[: count * columns].reshape(count, columns, words.shape[1]).swapaxes(1, 2), panels[:count])]
     if rest:
         copies += bordered(words[count * columns :].T, panels[count], [(0, 0), (0, columns - rest)])
     copied(copies)

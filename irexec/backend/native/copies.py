@@ -7,11 +7,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from ctypes import c_int64, c_void_p
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
-
-from irexec.backend.native.calls import Binding, Job
-from irexec.backend.pool import pool_of
 
 AXES = 8
 """Axes of a copy in C, the last two of which are the plane."""
@@ -36,6 +34,16 @@ class Movement(ctypes.Structure):
     """See movement.c."""
 
     _fields_ = (("copies", c_void_p),)
+
+
+class Calls(Protocol):
+    """The calls that copies are added to; see Binding."""
+
+    def address(self, array: np.ndarray) -> int: ...
+
+    def pointer(self, structure: ctypes.Structure | ctypes.Array) -> int: ...
+
+    def call(self, function: str, parameters: ctypes.Structure, blocks: int) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +75,7 @@ class _Axis:
         return self.source == inner.source * inner.size and self.target == inner.target * inner.size
 
 
-def bind_copies(copies: Sequence[Copy], binding: Binding) -> None:
+def bind_copies(copies: Sequence[Copy], binding: Calls) -> None:
     """Add one call for copies whose results do not meet."""
     parts = [part for copy in copies if copy.out.size for part in _parts(copy)]
     bound, last = (CCopy * max(1, len(parts)))(), 0
@@ -75,13 +83,6 @@ def bind_copies(copies: Sequence[Copy], binding: Binding) -> None:
         bound[i] = _c_copy(data, out, axes, last, binding)
         last = bound[i].last
     binding.call("irx_move", Movement(binding.pointer(bound)), last)
-
-
-def copied(copies: Sequence[Copy]) -> None:
-    """Make copies whose results do not meet, at once and on the calling thread."""
-    binding = Binding()
-    bind_copies(copies, binding)
-    Job([binding]).run(pool_of(1))
 
 
 def array_at(address: int, shape: Sequence[int], dtype: np.dtype = _F32) -> np.ndarray:
@@ -112,7 +113,7 @@ def bordered(
 
 
 def channels_last(
-    x: np.ndarray, address: int, binding: Binding, pads: Sequence[tuple[int, int]] | None = None
+    x: np.ndarray, address: int, binding: Calls, pads: Sequence[tuple[int, int]] | None = None
 ) -> np.ndarray:
     """Add a copy of images (N, C, spatial...) to an address, where channels follow each other. Returns the copy, whose
     axes are those of the images.
@@ -171,7 +172,7 @@ def _merged(axes: list[_Axis]) -> list[_Axis]:
     return merged
 
 
-def _c_copy(data: np.ndarray, out: np.ndarray, axes: list[_Axis], before: int, binding: Binding) -> CCopy:
+def _c_copy(data: np.ndarray, out: np.ndarray, axes: list[_Axis], before: int, binding: Calls) -> CCopy:
     axes, item = _with_plane(axes, out.itemsize), out.itemsize
     *outer, rows, columns = axes
     outers, plane = math.prod(axis.size for axis in outer), rows.size * columns.size * item

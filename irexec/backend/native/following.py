@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Task
 from irexec.backend.native import elementwise
@@ -35,12 +33,11 @@ class Followed(NativeKernel):
         """See NativeKernel.bind."""
         out = outputs[0]
         if not out.transpose(self.order).flags.c_contiguous:
-            out = np.empty([out.shape[axis] for axis in self.order], out.dtype).transpose(np.argsort(self.order))
-            binding.repeatable = False
-            binding.copies.append((outputs[0], out))
-        others = len(binding.copies)
+            out = binding.result(out, self.order)
+        others = len(binding.copies), len(binding.results)
         self.kernel.bind(inputs[: self.own], [out, *outputs[1:]], binding)
-        assert len(binding.copies) == others, "the kernel writes an array that is contiguous in its order"
+        unchanged = others == (len(binding.copies), len(binding.results))
+        assert unchanged, "the kernel writes an array that is contiguous in its order"
         self.chain.bind([out, *inputs[self.own :]], [out], binding)
 
 

@@ -160,9 +160,7 @@ def packing_of(matrix: tuple[int, int, int, int], out: int, depth: int, columns:
 def sheets_of(geometry: LinearGeometry, x: np.ndarray, binding: Binding) -> np.ndarray:
     """Activations as (sheets, tokens, inner)."""
     sheets = geometry.matrices(x)
-    if not np.may_share_memory(x, sheets):
-        binding.repeatable = False
-    return sheets
+    return sheets if np.may_share_memory(x, sheets) else geometry.matrices(binding.copied(x))
 
 
 def activations(geometry: LinearGeometry, x: np.ndarray, binding: Binding) -> np.ndarray:
@@ -205,8 +203,7 @@ class NativeMatrices(_Matrices):
         last = x.ndim - 2
         strides = merged_strides(x, (tuple(range(last)), (last,), (last + 1,)))
         if strides is None:
-            binding.repeatable = False
-            x = np.ascontiguousarray(x)
+            x = binding.copied(x)
             strides = merged_strides(x, (tuple(range(last)), (last,), (last + 1,)))
             assert strides is not None, "it is in order"
         image, row, column = strides

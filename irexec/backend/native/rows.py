@@ -34,9 +34,7 @@ def source_of(array: np.ndarray, axes: Axes, binding: Binding) -> Operand:
     strides = merged_strides(array, axes)
     columns = [axis for axis in axes[2] if array.shape[axis] != 1]
     if strides is None or (columns and strides[2] != 1):
-        binding.repeatable = False
-        order = [axis for group in axes for axis in group]
-        array = np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
+        array = binding.copied(array, [axis for group in axes for axis in group])
         strides = merged_strides(array, axes)
         assert strides is not None, "a group of axes is in order"
     return Operand(binding.address(array), *strides)

@@ -8,6 +8,7 @@ become one operation, which appends in place and takes part in a segment, althou
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -171,8 +172,8 @@ def _repeats(cache: _Cache, caches: Sequence[_Cache], value: CompileValue, times
         known: dict[CompileValue, np.ndarray] = {}
         for one in caches:
             batch, heads, rows, width = one.new.fact.static_shape
-            sample = np.arange(batch * heads * (length + rows) * width, dtype=np.float32)
-            sample = sample.reshape(batch, heads, length + rows, width)
+            shape = batch, heads, length + rows, width
+            sample = np.arange(math.prod(shape), dtype=np.float32).reshape(shape)
             before = sample[:, :, :length]
             known |= {one.concat.output: sample, one.read.output: before, one.concat.inputs[0]: before}
         sample = known[cache.concat.output]

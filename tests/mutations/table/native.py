@@ -74,6 +74,13 @@ NATIVE = (
         ("tests/backend/test_native_chains.py",),
     ),
     Mutation(
+        "a result that was written elsewhere is not copied to the output",
+        f"{_BACKEND}/calls.py",
+        "            bind_copies(self.results, self)\n",
+        "            pass\n",
+        ("tests/backend/test_native_staging.py",),
+    ),
+    Mutation(
         "all columns have the range of the first",
         f"{_SOURCE}/chain.c",
         "first + k * o->column",
