@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from irexec.bounds.algebra import floats
-from irexec.bounds.interval import Bound, Interval
+from irexec.bounds.interval import Bound, Interval, Unbounded
 from irexec.bounds.registry import Layer, rule
 
 Error = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -63,6 +63,17 @@ _SMOOTH: dict[str, tuple[float, Error]] = {
 }  # fmt: skip
 
 
+_CLAMPED = ("HardSigmoid", "HSigmoid")
+"""Functions made of a minimum and a maximum: implementations make of NaN what they like."""
+
+
+def _lenient(layer: Layer, x: Interval, found: Bound) -> Bound:
+    if layer.definition.type not in _CLAMPED or isinstance(found, Unbounded):
+        return found
+    mark = np.isnan(floats(x.exact))
+    return found.open_where(mark) if mark.any() else found
+
+
 def _function(layer: Layer, rest: tuple[Interval | None, ...]) -> Callable[[np.ndarray], np.ndarray]:
     others = [None if one is None else floats(one.exact) for one in rest]
     return lambda array: layer.run(floats(array), *others)[0]
@@ -71,7 +82,7 @@ def _function(layer: Layer, rest: tuple[Interval | None, ...]) -> Callable[[np.n
 @rule(*INCREASING)
 def increasing(layer: Layer, x: Interval, *rest: Interval | None) -> Bound:
     """A function that never decreases; its parameters are read as they are."""
-    return layer.algebra.increasing(_function(layer, rest), x, INCREASING[layer.definition.type])
+    return _lenient(layer, x, layer.algebra.increasing(_function(layer, rest), x, INCREASING[layer.definition.type]))
 
 
 @rule("Acos")
@@ -84,7 +95,7 @@ def acos(layer: Layer, x: Interval) -> Bound:
 def smooth(layer: Layer, x: Interval, *rest: Interval | None) -> Bound:
     """A function with a largest slope."""
     slope, error = _SMOOTH[layer.definition.type]
-    return layer.algebra.smooth(_function(layer, rest), slope, x, error)
+    return _lenient(layer, x, layer.algebra.smooth(_function(layer, rest), slope, x, error))
 
 
 @rule("Negative")

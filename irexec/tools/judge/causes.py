@@ -16,7 +16,12 @@ from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node, Value
 from irexec.tools.engines.runtimes import RUNTIMES
 from irexec.tools.judge.judgement import JudgedLayer
+from irexec.tools.judge.layers import Layers
 from irexec.tools.judge.opponent import Tensors
+
+_PERTURBED = 2
+_STEP = 2.0**-12
+"""Relative perturbation: large beside the rounding of f32, and small enough for a layer to be nearly linear."""
 
 
 def known_differences(model: Model, inference: Inference, runtime: str) -> dict[str, tuple[str, ...]]:
@@ -65,8 +70,7 @@ def amplification(order: Sequence[Node], ours: Tensors, theirs: Tensors, before:
     """The layer that enlarges the relative difference most among those before a result.
 
     Returns:
-        Its tensor, the relative difference of it and of its inputs, and their ratio, an estimate of the layer's
-        condition number in the direction of the difference.
+        Its tensor, the relative difference of it and of its inputs, and their ratio.
     """
     wanted, found = set(before), None
     for node in order:
@@ -80,6 +84,26 @@ def amplification(order: Sequence[Node], ours: Tensors, theirs: Tensors, before:
                 if own < math.inf and (found is None or own / difference > found[3]):
                     found = value, own, difference, own / difference
     return found
+
+
+def condition(layers: Layers, value: Value, given: Tensors) -> float | None:
+    """An estimate of the condition number of a layer, from two runs of irexec with perturbed inputs.
+
+    Each element is moved up or down at random. The estimate is the largest ratio of the relative changes of the layer's
+    tensor and of its inputs; None if the layer does not run alone.
+    """
+    exact = layers.alone([value], given, "irexec").get(value)
+    read = {source for node in layers.region(value, given) for source in node.inputs if source in given}
+    moved = [source for source in read if source is not None and given[source].dtype.kind == "f"]
+    if exact is None or not moved:
+        return None
+    rng, found = np.random.default_rng(0), 0.0
+    for _ in range(_PERTURBED):
+        other = {one: given[one] * (1 + _STEP * rng.choice((-1, 1), given[one].shape)) for one in moved}
+        cast = {one: array.astype(given[one].dtype) for one, array in other.items()}
+        made = layers.alone([value], {**given, **cast}, "irexec").get(value)
+        found = max(found, math.inf if made is None else _relative(exact, made) / _STEP)
+    return found if found < math.inf else None
 
 
 def _relative(ours: np.ndarray, theirs: np.ndarray) -> float:

@@ -19,7 +19,7 @@ from irexec.tools.compare.rows import layer as compared_layer
 from irexec.tools.compare.sides import ModelSide
 from irexec.tools.compare.tolerances import RTOL
 from irexec.tools.images.files import Notify
-from irexec.tools.judge.causes import amplification, first_not_finite, is_finite, with_known
+from irexec.tools.judge.causes import amplification, condition, first_not_finite, is_finite, with_known
 from irexec.tools.judge.confirming import judged
 from irexec.tools.judge.fusion import fused_fault
 from irexec.tools.judge.judgement import JudgedLayer, Judgement, Verdict
@@ -151,6 +151,8 @@ class Judging:
         if (fused := self._fused()) and fused[0].state == "outside":
             text = described(fused[0], self.arithmetic)
             return "fusion", f"bug of the runtime, only while inner tensors are not observed: {text}", fused
+        if self.differing and (freed := self._freed()) is not None:
+            return freed
         if (own := self._of_the_model()) is not None:
             return "model", f"the model itself: {own}", ()
         if known := [one for one in self.judged if one.state == "known"]:
@@ -195,7 +197,7 @@ class Judging:
             and not (self.step and one.layer.type == "ReadValue")
         ]  # fmt: skip
         opened = [one for one in self.judged if one.codes]
-        alone = self._of_irexec_alone([*unknown, *opened, *(one for one in self.judged if one.free)])
+        alone = self._of_irexec_alone([*unknown, *opened])
         apart = {value.name for value in alone if differ(value, alone, self.seen, self.arithmetic)}
         if suspects := [one for one in unknown if one.layer.tensor in apart]:
             first = suspects[0]
@@ -204,19 +206,27 @@ class Judging:
         if opened := [one for one in opened if one.layer.tensor in apart]:
             codes = ", ".join(opened[0].codes)
             return "open", f"left open by the specification: {codes}, at {opened[0].layer}", opened
-        if freed := [one for one in self.judged if one.layer.tensor in apart and self._differs_freely(one, alone)]:
-            first = freed[0]
-            text = f"{first.free:,} of {counted(first.elements, 'value')} of {first.layer}"
-            return "open", f"left open: {text}, which NaN, infinity or overflow reaches, may be anything", freed
         found = amplification(self.runs.side.order, self.ours, self.seen, self._before_differing())
         if found is None:
             return "precision", f"precision: every layer within {self.arithmetic}", ()
         value, own, before, ratio = found
+        estimated = condition(self.layers, value, self.seen)
+        ratio = ratio if estimated is None else estimated
         text = (
             f"precision: every layer within {self.arithmetic}; amplified by {compared_layer(value)}, whose inputs "
             f"differ by {before:.1e} and whose values by {own:.1e} (condition {ratio:.0e})"
         )
         return "precision", text, [one for one in self.judged if one.layer.tensor == value.name][:1]
+
+    def _freed(self) -> Found | None:
+        """The layers that differ from irexec's with equal inputs where they may be anything; None if there are none."""
+        free = [one for one in self.judged if one.free]
+        alone = self._of_irexec_alone(free) if free else {}
+        freed = [one for one in free if self._differs_freely(one, alone)]
+        if not freed:
+            return None
+        text = f"{freed[0].free:,} of {counted(freed[0].elements, 'value')} of {freed[0].layer}"
+        return "open", f"left open: {text}, which NaN, infinity or overflow reaches, may be anything", freed
 
     def _of_irexec_alone(self, layers: Sequence[JudgedLayer]) -> Tensors:
         """The tensors of layers in irexec with the inputs of the runtime."""

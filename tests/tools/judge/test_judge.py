@@ -169,6 +169,8 @@ def test_rounding_that_a_difference_amplifies(monkeypatch: pytest.MonkeyPatch) -
     found = judge(b.model(), {"x": np.full(3, 0.34375, np.float32)}, runtime=plant(monkeypatch, damage=downward))
     assert found.verdict == "precision", found.sentence
     assert "amplified by 'rest'" in found.sentence
+    # A relative change of 1e6 is (1e6 / 0.34375) times as large beside 0.34375.
+    assert float(found.sentence.split("condition ")[1].rstrip(")")) == pytest.approx(1e6 / 0.34375, rel=0.1)
 
 
 def test_infinities_of_the_model_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,6 +180,25 @@ def test_infinities_of_the_model_itself(monkeypatch: pytest.MonkeyPatch) -> None
     found = judge(b.model(), {"x": np.array([1, 1000], np.float32)}, runtime=plant(monkeypatch))
     assert found.verdict == "model"
     assert "'power'" in found.sentence
+
+
+def test_nan_of_a_clamped_function_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HardSigmoid is max(0, min(1, ...)): it is not accused of what Minimum is not."""
+    b = irexec.Builder("m")
+    limits = [b.constant(np.float32(one)) for one in (0.2, 0.5)]
+    b.result(b.emit("HardSigmoid", b.parameter("f32", (2,), "x"), *limits, name="gate"))
+    runtime = plant(monkeypatch, change=lambda value, array: np.where(np.isnan(array), np.float32(1), array))
+    assert judge(b.model(), {"x": np.array([np.nan, 0], np.float32)}, runtime=runtime).verdict == "open"
+
+
+def test_nan_that_one_of_several_results_lost_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NaN stays in one element in both, and is lost in another one: the model does not explain the difference."""
+    b = irexec.Builder("m")
+    x, y = b.parameter("f32", (2,), "x"), b.parameter("f32", (2,), "y")
+    b.result(b.emit("Minimum", x, y, name="least"))
+    runtime = plant(monkeypatch, change=lambda v, a: np.float32([np.nan, 7]) if v.node.name == "least" else a)
+    given = {"x": np.array([np.nan, 7], np.float32), "y": np.array([np.nan, np.nan], np.float32)}
+    assert judge(b.model(), given, runtime=runtime).verdict == "open"
 
 
 @pytest.mark.parametrize(("gives", "verdict"), [(0.0, "open"), (np.nan, "model")])
