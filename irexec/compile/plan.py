@@ -32,7 +32,7 @@ from irexec.compile.select import is_native, is_selectable, is_static, may_be_f1
 from irexec.compile.specialise import ByShape
 from irexec.compile.steps import Alias, BodyPlan, Plan, ReferenceCall, Step, StepReport
 from irexec.compile.storage.intervals import memory_intervals
-from irexec.compile.storage.layout import lay_out, slot_array
+from irexec.compile.storage.layout import STAGED_INPUT, STAGED_TARGET, lay_out, slot_array
 from irexec.compile.storage.planned import EXTERNAL, Owner, PlannedOperation, Storage
 from irexec.compile.storage.views import is_view
 from irexec.dtypes.elements import Element
@@ -97,20 +97,17 @@ def plan(
         rewriting = Rewriting(compilation.derived, compilation.options, compilation.folding_budget)
         if compilation.optimize is not False:
             optimize(lowered, rewriting, None if compilation.optimize is True else compilation.optimize)
-        return plan_graph(lowered, rewriting.report, compilation, stage=True)
+        return plan_graph(lowered, rewriting.report, compilation)
 
 
-def plan_graph(graph: CompileGraph, report: Report, compilation: Compilation, *, stage: bool = False) -> Plan:
+def plan_graph(graph: CompileGraph, report: Report, compilation: Compilation) -> Plan:
     """The plan of a compile graph.
-
-    Args:
-        stage: whether the caller copies the targets before it gives back the arena; a body's targets are not copied.
 
     Raises:
         NodeError: a tensor, or all that are held at once, take more memory than there is.
     """
     refuse_too_large(graph, compilation.memory)
-    made = _Planner(graph, report, compilation, stage).plan()
+    made = _Planner(graph, report, compilation).plan()
     check_arena(made, compilation.memory)
     return made
 
@@ -129,8 +126,8 @@ def _at(operation: Operation) -> Iterator[None]:
 
 
 class _Planner:
-    def __init__(self, graph: CompileGraph, report: Report, compilation: Compilation, stage: bool) -> None:
-        self.graph, self.report, self.compilation, self.stage = graph, report, compilation, stage
+    def __init__(self, graph: CompileGraph, report: Report, compilation: Compilation) -> None:
+        self.graph, self.report, self.compilation = graph, report, compilation
         self.targets = set(graph.targets)
         self.slots: dict[CompileValue, int] = {}
 
@@ -140,7 +137,8 @@ class _Planner:
         observed = self.compilation.observed
         reuse = self.compilation.optimize is not False and not observed
         threads = self.compilation.options.threads
-        storage = lay_out(self.graph, operations, threads, reuse, overwrite=not observed, stage=reuse and self.stage)
+        stage = STAGED_TARGET if self.graph.is_body else STAGED_INPUT
+        storage = lay_out(self.graph, operations, threads, reuse, overwrite=not observed, stage=stage if reuse else 0)
         running = [planned for planned in operations if not storage.is_view(planned)]
         frees = self._frees(running, storage)
         run_views = self._run_views(running, storage)
@@ -321,7 +319,10 @@ class _Planner:
         return call, "reference", read
 
     def _copied(self, storage: Storage) -> tuple[bool, ...]:
-        """Whether each target may share memory with an earlier target, with memory of others or with the arena."""
+        """Whether each target may share memory with the arena; outside of bodies, also with an earlier target or with
+        memory of others."""
+        if self.graph.is_body:
+            return tuple(bool(storage.owners[value] & storage.buffers.keys()) for value in self.graph.targets)
         seen: set[Owner] = {EXTERNAL, *storage.buffers}
         copied = []
         for value in self.graph.targets:

@@ -18,7 +18,7 @@ from irexec.compile.storage.arena import ALIGNMENT
 from irexec.runtime.segments import Segment, segments_of
 
 KEPT = 2
-"""Arenas that are kept for the next run."""
+"""Arenas that are kept for the next runs, for each arena of a run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,14 +53,15 @@ class Arena:
 
 
 class Arenas:
-    """The arenas of a compiled model. Each grows to the largest plan that it was used for; at most KEPT are kept.
+    """The arenas of a compiled model. Each grows to the largest plan that it was used for; a few are kept.
 
     Args:
         memory: the limit of allocated memory.
+        depth: arenas that a run takes at once: one for the model, and one for each body inside another.
     """
 
-    def __init__(self, memory: MemoryLimit | None = None) -> None:
-        self.memory = memory or MemoryLimit()
+    def __init__(self, memory: MemoryLimit | None = None, depth: int = 1) -> None:
+        self.memory, self._kept = memory or MemoryLimit(), KEPT * depth
         self._free: list[Arena] = []
         self._lock = threading.Lock()
 
@@ -87,7 +88,7 @@ class Arenas:
     def give_back(self, arena: Arena) -> None:
         """The run is over."""
         with self._lock:
-            if len(self._free) < KEPT:
+            if len(self._free) < self._kept:
                 self._free.append(arena)
 
     @property

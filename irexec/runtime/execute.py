@@ -77,18 +77,11 @@ def run(
     """
     this = _Run(state, arenas, limits or RunLimits(arenas.memory), observer, watcher)
     with set_for_run() if plan.calls_numpy else contextlib.nullcontext(), limited(this.limits):
-        return _targets(plan, inputs, this, copied=plan.copied)
+        return _targets(plan, inputs, this)
 
 
-def _targets(
-    plan: Plan, inputs: Sequence[np.ndarray], run: _Run, copied: Sequence[bool] | None = None
-) -> list[np.ndarray]:
-    """The plan's targets.
-
-    Args:
-        copied: whether each is copied; others, or all without this, may share memory with the inputs, the plan or the
-            state.
-    """
+def _targets(plan: Plan, inputs: Sequence[np.ndarray], run: _Run) -> list[np.ndarray]:
+    """The plan's targets; those of a body may share memory with the inputs, the plan or the state."""
     arena = run.arenas.take(plan)
     try:
         frame = arena.frame(plan)
@@ -110,7 +103,7 @@ def _targets(
             run.state.update(variables.written)
         arrays = [slots[slot] for slot in plan.targets]
         # Before the arena is given back, since targets may lie in it.
-        return arrays if copied is None else [a.copy() if c else a for a, c in zip(arrays, copied, strict=True)]
+        return [array.copy() if copied else array for array, copied in zip(arrays, plan.copied, strict=True)]
     finally:
         run.arenas.give_back(arena)
 
@@ -252,8 +245,8 @@ def _raise_located(step: Step, arrays: Sequence[Any], error: Exception) -> NoRet
 class PlanRunner:
     """A body as a kernel calls it: arrays of its Parameters in, arrays of its Results out.
 
-    Results are not copied here: outputs of a node with bodies count as shared memory, and are copied when the run is
-    over.
+    Results that lie in the arena are copied. Others are not: outputs of a node with bodies count as shared memory, and
+    are copied when the run is over.
     """
 
     def __init__(self, planned: BodyPlan, outputs: Sequence[Fact], of: _Run, name: str) -> None:

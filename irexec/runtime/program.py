@@ -92,7 +92,7 @@ class Program:
         )
         self.memory, self.kernels = MemoryLimit(max_memory), description(native=native)
         options = KernelOptions(self.threads, holding_of(weights, self.model, self.memory), native)
-        self.arenas = Arenas(self.memory)
+        self.arenas = Arenas(self.memory, _depth(self.model))
         self.inference = infer_shapes(self.model, tolerant=tolerant)
         self.inserted: set[ir.Node] = set()
         self.runs_as_read = self.model.version == getattr(model, "version", self.model.version)
@@ -236,6 +236,11 @@ def _snapshot(model: ir.ModelGraph) -> tuple[Model, dict[Value, Value]]:
         version_10.adapt(copied)
     values |= {value: value for node in copied.nodes for value in node.outputs}
     return copied, values
+
+
+def _depth(graph: ir.Graph) -> int:
+    """One more than the number of bodies that lie inside one another."""
+    return 1 + max((_depth(body.graph) for node in graph.nodes for body in node.bodies.values()), default=0)
 
 
 def _fact(inference: Inference, port: Port) -> Fact:

@@ -21,31 +21,35 @@ def lay_out(
     threads: int,
     reuse: bool = True,
     overwrite: bool = True,
-    stage: bool = False,
+    stage: int = 0,
 ) -> Storage:
     """Decide the location of each value, and plan the arena.
 
     Args:
         reuse: whether outputs may be views, and parts of a Concat may be computed in its output.
         overwrite: whether an output may be written over an input.
-        stage: whether small Parameters and targets lie in the arena, copied at the start and the end of a run: then the
-            steps that read and write them have the same arrays in every run.
+        stage: bytes of a Parameter up to which it lies in the arena, copied at the start of a run, as small targets are
+            at the end: then the steps that read and write them have the same arrays in every run. 0 for none.
     """
     storage = Storage()
-    staged = [value for value in graph.inputs if stage and value.uses and _is_staged(value, STAGED_INPUT)]
+    staged = [value for value in graph.inputs if value.uses and _is_staged(value, stage)]
     _find_owners(graph, operations, storage, staged)
     outliving = _outliving(graph, operations, storage)
-    if any(value in outliving for value in staged):
-        staged = [value for value in staged if value not in outliving]
+    returned = {value for value in staged if value in outliving}
+    lost = {
+        value for value in returned if not _is_staged(value, STAGED_TARGET) or value in _stored(operations, storage)
+    }
+    if lost:
+        staged = [value for value in staged if value not in lost]
         _find_owners(graph, operations, storage, staged)
         outliving = _outliving(graph, operations, storage)
     last = _last_reads(graph, operations, storage)
-    for value in staged:
-        storage.buffers[value] = Buffer(value.fact.nbytes, 0, last.get(value, 0))
     if stage:
-        for value in _small_targets(operations, storage, outliving):
+        for value in (*(returned - lost), *_small_targets(operations, storage, outliving)):
             outliving.discard(value)
             last[value] = len(operations)
+    for value in staged:
+        storage.buffers[value] = Buffer(value.fact.nbytes, 0, last.get(value, 0))
     probes: dict[CompileValue, np.ndarray] = {}
     for i, planned in enumerate(operations):
         if planned.kernel is not None:
@@ -63,7 +67,7 @@ def lay_out(
 
 STAGED_INPUT, STAGED_TARGET = 1 << 20, 1 << 16
 """Bytes of a Parameter and of a target that lies in the arena, at most: copying it takes less time than binding the
-steps that read or write it."""
+steps that read or write it. In a body, which runs many times, Parameters are as small as targets."""
 
 
 def _is_staged(value: CompileValue, limit: int) -> bool:
@@ -77,7 +81,7 @@ def _small_targets(
     operations: Sequence[PlannedOperation], storage: Storage, outliving: Set[Owner]
 ) -> list[CompileValue]:
     """The small values of kernels that outlive a run only because they, or views of them, are asked for."""
-    kept = _passed_on(operations, storage)
+    kept = _stored(operations, storage)
     return [
         value
         for planned in operations
@@ -109,16 +113,16 @@ def _find_owners(
 
 
 def _outliving(graph: CompileGraph, operations: Sequence[PlannedOperation], storage: Storage) -> set[Owner]:
-    """Owners of the values that outlive a run or are passed to bodies and variables: they cannot lie in the arena."""
-    return {owner for value in graph.targets for owner in storage.owners[value]} | _passed_on(operations, storage)
+    """Owners of the values that outlive a run or may be stored in variables: they cannot lie in the arena."""
+    return {owner for value in graph.targets for owner in storage.owners[value]} | _stored(operations, storage)
 
 
-def _passed_on(operations: Sequence[PlannedOperation], storage: Storage) -> set[Owner]:
-    """Owners of the values that are passed to bodies and variables."""
+def _stored(operations: Sequence[PlannedOperation], storage: Storage) -> set[Owner]:
+    """Owners of the values that may be stored in variables."""
     return {
         owner
         for planned in operations
-        if planned.has_state
+        if planned.keeps_inputs
         for value in planned.operation.inputs
         for owner in storage.owners[value]
     }

@@ -50,6 +50,18 @@ class PlannedOperation:
             return False
         return definition.stateful or bool(self.operation.bodies)
 
+    @property
+    def keeps_inputs(self) -> bool:
+        """Whether its reference kernel may store an input in a variable, in a body too."""
+        return self.kernel is None and _assigns(self.operation)
+
+
+def _assigns(operation: Operation) -> bool:
+    definition = operation.definition
+    if definition is not None and definition.stateful:
+        return True
+    return any(_assigns(inner) for body in operation.bodies.values() for inner in body.graph)
+
 
 @dataclass(eq=False)
 class Storage:

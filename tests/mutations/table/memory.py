@@ -6,6 +6,13 @@ from tests.mutations.mutation import Mutation
 
 MEMORY = (
     Mutation(
+        "results of a body stay in the arena",
+        "irexec/compile/plan.py",
+        "bool(storage.owners[value] & storage.buffers.keys()) for",
+        "False for",
+        ("tests/runtime/test_bodies.py",),
+    ),
+    Mutation(
         "the arena frees a buffer during its last step",
         "irexec/compile/storage/arena.py",
         "while ends and ends[0].last < buffer.first:",
