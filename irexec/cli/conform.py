@@ -11,7 +11,7 @@ import click
 from irexec.cli import render
 from irexec.cli.option_groups import command, flag, json_option, option
 from irexec.cli.progress import progress_bar
-from irexec.cli.runtime_options import ARITHMETIC_NAMES, PROPERTIES, RUNTIME, RUNTIME_NAMES
+from irexec.cli.runtime_options import ARITHMETIC_NAMES, ENVIRONMENTS, PROPERTIES, RUNTIME, RUNTIME_NAMES
 from irexec.cli.values import FilePath
 from irexec.io.files import new_file
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @flag("--quick", "Two cases of each operation, in place of --cases.")
 @option("--seed", "Of the first case of each operation; the others follow.", type=click.IntRange(0), default=0)
 @PROPERTIES
+@ENVIRONMENTS
 @option(
     "--arithmetic", "Arithmetic that it is held to; default: what the runtime says, or f32.", choices=ARITHMETIC_NAMES
 )
@@ -47,6 +48,7 @@ def conform(
     quick: bool,
     seed: int,
     property: Mapping[str, str] | None,
+    environments: str | None,
     arithmetic: str | None,
     timeout: float,
     junit: str | None,
@@ -77,7 +79,13 @@ def conform(
     count = 2 if quick else cases or 10
     patterns = tuple(part.strip() for part in ops.split(",") if part.strip()) if ops else ()
     options = ConformOptions(
-        ops=patterns, cases=count, seed=seed, properties=property, arithmetic=arithmetic, timeout=timeout
+        ops=patterns,
+        cases=count,
+        seed=seed,
+        properties=property,
+        arithmetic=arithmetic,
+        timeout=timeout,
+        environments=environments,
     )
     if runtime is None:
         assert build is not None

@@ -21,6 +21,7 @@ from irexec.records import Records
 from irexec.testing import Case, model_of
 from irexec.tools.engines.engine import EngineJob
 from irexec.tools.engines.runtimes import Worker, open_runtime, require_runtime, runtime_kind
+from irexec.tools.engines.runtimes.names import release_of
 
 Reference = tuple[Model, list[np.ndarray], list[np.ndarray]]
 
@@ -39,6 +40,7 @@ class ConformOptions:
         arithmetic: a name of irexec.bounds.ARITHMETICS; by default what the runtime says it computes in, or f32. An
             element type that is coarser counts as well.
         timeout: seconds that a case may take.
+        environments: the folder of the environments of releases.
     """
 
     ops: tuple[str, ...] = ()
@@ -47,6 +49,7 @@ class ConformOptions:
     properties: Mapping[str, str] | None = None
     arithmetic: str | None = None
     timeout: float = 60
+    environments: str | None = None
 
 
 def conform(
@@ -62,7 +65,7 @@ def conform(
     Raises:
         InputError: there is no such runtime or arithmetic, it has no properties or does not say its arithmetic, or a
             pattern matches no operation.
-        UnsupportedError: the package of the runtime is not installed.
+        UnsupportedError: the package or the release of the runtime is not installed.
     """
     options = options or ConformOptions()
     stated = "" if options.arithmetic is None else arithmetic(options.arithmetic).name
@@ -71,7 +74,7 @@ def conform(
         raise InputError("conform does not run the evaluator of onnx")
     pairs, count = chosen(options.ops), options.cases
     kind = runtime_kind(runtime)
-    with Worker(kind, options.timeout) as worker:
+    with Worker(kind, options.timeout, release_of(runtime), options.environments) as worker:
         found: Records[CaseResult] = Records()
         for row in cases(pairs, options.seed, count):
             result = _judged(row, runtime, options, worker if kind in _IN_PROCESSES else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from irexec.cli.runtime_options import ARITHMETIC_NAMES
 from irexec.conformance import ConformOptions, conform, running
 from irexec.conformance.corpus import cases, chosen
 from irexec.errors import ConversionError, InputError
+from tests.support.fake_releases import fake_releases
 
 SOFTMAX = ConformOptions(ops=("Softmax",), cases=2)
 
@@ -65,6 +67,19 @@ def test_a_runtime_that_adds(tmp_path: Path, error: int, verdict: str) -> None:
 def test_openvino_is_inside() -> None:
     pytest.importorskip("openvino")
     assert conform("openvino", SOFTMAX).counts["inside"] == 4
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the fake releases are shell scripts")
+def test_a_release_is_held_to_the_corpus_and_not_what_is_installed(tmp_path: Path) -> None:
+    folder = str(fake_releases(tmp_path / "releases", {"2024.0.0": "", "2025.0.0": "relu"}))
+    found = {}
+    for version in ("2024.0.0", "2025.0.0"):
+        options = ConformOptions(ops=("Relu",), cases=4, environments=folder)
+        ran = conform(f"openvino=={version}", options)
+        assert ran.version == version
+        found[version] = {one.verdict for one in ran.cases}
+    assert "outside" in found["2025.0.0"]
+    assert "outside" not in found["2024.0.0"]
 
 
 def test_a_difference_of_the_portability_table_is_open() -> None:

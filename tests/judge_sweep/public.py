@@ -26,12 +26,16 @@ from tests.reduce_sweep import Editing
 from tests.tools.judge.faulty import Damage, plant
 
 Arrays = dict[str, np.ndarray]
-_ELEMENTS = {"float32": "f32", "uint8": "u8", "int8": "i8"}
+_ELEMENTS = {"float32": "f32", "uint8": "u8", "int8": "i8", "int32": "i32", "int64": "i64"}
 _X = np.random.default_rng(0).normal(10, 0.01, (4, 8)).astype(np.float32)
 
 
 def _f32(*values: float) -> np.ndarray:
     return np.array(values, np.float32)
+
+
+def _whole(*values: int) -> np.ndarray:
+    return np.array(values, np.int64)
 
 
 def _half(array: np.ndarray) -> np.ndarray:
@@ -160,6 +164,16 @@ FAULTS = (
         _named(opset.gelu, approximation_mode="ERF"), {"y": _f32(np.nan, np.nan, 5e30, 75)},
     ),
     PublicFault(
+        "openvinotoolkit/openvino#35838", "CPU 2026.1: Power of i64 is rounded to f32", "bug",
+        {"a": _whole(13, 17, 19, 23), "b": _whole(8, 7, 7, 6)}, _named(opset.power),
+        {"y": _whole(815730752, 410338688, 893871744, 148035888)},
+    ),
+    PublicFault(
+        "openvinotoolkit/openvino#35829", "CPU 2026.1: Mod of i64 by 13 is 0 and -128", "bug",
+        {"a": _whole(3, 1234567890, 999999999, 1999999993, 1500000001), "b": _whole(13, 13, 13, 13, 13)},
+        _named(opset.floor_mod), {"y": _whole(3, 0, -64, -128, 0)},
+    ),
+    PublicFault(
         "openvinotoolkit/openvino#2925", "GPU 2021.1 in f16: Mish overflows", "bug", {"x": _f32(12, 1)},
         _named(opset.mish), {"y": _f32(np.nan, 0.865)}, arithmetic="f16",
     ),
@@ -202,6 +216,16 @@ FAULTS = (
         {"a": _f32(np.nan, 1, np.nan, 5), "b": _f32(2, np.nan, 3, 4)}, _named(opset.minimum), {"y": _f32(2, 1, 3, 4)},
     ),
     PublicFault(
+        "openvinotoolkit/openvino#35839", "CPU 2026.1: Minimum of NaN and a number is the second one", "open",
+        {"a": _f32(np.nan, 7, np.nan, -2.5), "b": _f32(10, np.nan, np.nan, 9)}, _named(opset.minimum),
+        {"y": _f32(10, np.nan, np.nan, -2.5)},
+    ),
+    PublicFault(
+        "openvinotoolkit/openvino#35930", "CPU 2026.1: HardSigmoid of NaN is 1", "open", {"x": _f32(np.nan, np.nan, 1e25, 5)},
+        lambda x: opset.hard_sigmoid(x, np.float32(0.16667), np.float32(0.5), name="y", names=["y"]),
+        {"y": _f32(1, 1, 1, 1)},
+    ),
+    PublicFault(
         "openvinotoolkit/openvino#37730", "GPU: Maximum of 0 and Sqrt(-1) is 0", "open", {"x": _f32(-1)},
         _after(opset.sqrt, lambda s: opset.maximum(_f32(0), s, name="y", names=["y"])),
         {"s": _f32(np.nan), "y": _f32(0)},
@@ -224,6 +248,11 @@ FAULTS = (
     ),
     PublicFault(
         "openvinotoolkit/openvino#35647", "CPU 2026.1: u8 Add saturates", "no-bound", _BYTES, _named(opset.add), {"y": np.full(4, 255, np.uint8)}
+    ),
+    PublicFault(
+        "openvinotoolkit/openvino#35651", "CPU 2026.1: i8 Add saturates", "no-bound",
+        {"a": np.array([100, 127, -128, -100], np.int8), "b": np.array([100, 10, -10, -50], np.int8)},
+        _named(opset.add), {"y": np.array([127, 127, -128, -128], np.int8)},
     ),
     PublicFault(
         "openvinotoolkit/openvino#35798", "CPU 2026.1: i8 Multiply saturates", "no-bound", _SIGNED,

@@ -34,7 +34,7 @@ class OpenVINO:
             properties["INFERENCE_NUM_THREADS"] = job["threads"]
         compiled = core.compile_model(model, job["device"], properties)
         self.request, self.count = compiled.create_infer_request(), len(compiled.outputs)
-        self.precision = precision_of(compiled)
+        self.precision = precision_of(compiled, properties)
 
     def __call__(self, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
         self.request.infer({self.index[name]: array for name, array in feeds.items()})
@@ -107,9 +107,12 @@ def known(module: Any, device: str, properties: Mapping[str, str]) -> dict[str, 
     return found
 
 
-def precision_of(compiled: Any) -> str:
+def precision_of(compiled: Any, properties: Mapping[str, str]) -> str:
     """The type that the plugin computes floats in; "" where it does not say."""
     name = "INFERENCE_PRECISION_HINT"
+    if name in properties:
+        # 2022.1 takes the property, and cannot return it.
+        return properties[name]
     if name in compiled.get_property("SUPPORTED_PROPERTIES"):
         return str(compiled.get_property(name).get_type_name())
     return ""
