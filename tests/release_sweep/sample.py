@@ -54,12 +54,22 @@ def operations(count: int, seed: int) -> Iterator[Sample]:
         yield Sample(f"{row.id}{'' if first is None else ' (constants)'}", model, inputs)
 
 
-def networks() -> Iterator[Sample]:
-    """The networks of tests/data/networks with the inputs of their first run, to whose shapes they are set."""
+def networks(folder: Path | None = None) -> Iterator[Sample]:
+    """Networks with the inputs of their first run, to whose shapes they are set.
+
+    Args:
+        folder: of networks of tests.networks.build; those of tests/data/networks unless given.
+    """
+    if folder is not None:
+        yield from map(_network, sorted(folder.glob("*.xml")))
+        return
     for archive in sorted(NETWORKS.glob("*.zip")):
-        with tempfile.TemporaryDirectory() as folder:
-            path = unpacked(archive.stem, Path(folder))
-            model = read_model(path, mmap=False)
-            inputs = feeds(path, model.inputs)[0]
-            model.reshape({i: array.shape for i, array in enumerate(inputs)})
-            yield Sample(archive.stem, model, inputs)
+        with tempfile.TemporaryDirectory() as unpacking:
+            yield _network(unpacked(archive.stem, Path(unpacking)))
+
+
+def _network(path: Path) -> Sample:
+    model = read_model(path, mmap=False)
+    inputs = feeds(path, model.inputs)[0]
+    model.reshape({i: array.shape for i, array in enumerate(inputs)})
+    return Sample(path.stem, model, inputs)

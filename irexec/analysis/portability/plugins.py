@@ -17,6 +17,9 @@ from irexec.ir.graph import Node, Value
 _FIRST, _BF16, _EVERY = Release(2020, 1), Release(2023, 0), Release(2025, 0)
 """The first release, the first with bf16 on any processor, and the first that has not been asked."""
 
+_DYNAMIC_VARIABLES = Release(2024, 6)
+"""The oldest release that was found to run variables of any shape; 2023.3 does not."""
+
 DYNAMIC_SHAPES, NO_ELEMENTS = Release(2022, 1), Release(2023, 0)
 """The first releases with plugins for sizes that are not known, and for tensors without elements."""
 
@@ -97,7 +100,7 @@ def _inputs(node: Node, facts: Mapping[Value, Fact], release: Release) -> Iterat
             if type == "Squeeze" and release >= Release(2023, 3) and _is_one(node, facts):
                 continue
             given = [node.inputs[i] for i in indices if i < len(node.inputs)]
-            if any(value is not None and not is_constant(value) for value in given):
+            if any(value is not None and not is_constant(value) and not _is_known(value, facts) for value in given):
                 which = ", ".join(map(str, indices))
                 yield f"runs {type} only if its inputs {which} are constants"
 
@@ -121,6 +124,11 @@ def is_constant(value: Value) -> bool:
             seen.add(node)
             waiting += [one.node for one in node.inputs if one is not None]
     return True
+
+
+def _is_known(value: Value, facts: Mapping[Value, Fact]) -> bool:
+    """Whether the elements follow from sizes that are known, so that the plugin computes them when it compiles."""
+    return value in facts and facts[value].value is not None
 
 
 def _equation(node: Node, facts: Mapping[Value, Fact], release: Release) -> Iterator[str]:
@@ -230,7 +238,7 @@ def _is_old(version: str) -> bool:
 def _shape(type: str, fact: Fact, release: Release) -> str | None:
     if release < DYNAMIC_SHAPES and not is_static(fact.shape):
         return "does not run sizes that are not known before the model runs"
-    if release < _EVERY and type == "ReadValue" and not is_static(fact.shape):
+    if release < _DYNAMIC_VARIABLES and type == "ReadValue" and not is_static(fact.shape):
         return "does not run variables whose shape is not known"
     if release < _EVERY and fact.shape is None:
         return "does not run tensors of unknown rank"

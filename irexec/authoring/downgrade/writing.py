@@ -254,10 +254,14 @@ def _is_named(finding: Finding, named: Collection[tuple[int | None, str | None]]
 
 
 def _fold(model: Model) -> None:
-    """Compute what the shapes decide: plugins without dynamic shapes do not."""
-    editing = Editing(model)
-    with editing.step("fold"):
-        fold(editing)
+    """Compute what the shapes decide: plugins without dynamic shapes do not.
+
+    Then compute the layers whose inputs have become constants: some crash when the release computes them.
+    """
+    for _ in range(2):
+        editing = Editing(model)
+        with editing.step("fold"):
+            fold(editing)
 
 
 def _is_of_a_graph(node: Node) -> bool:
