@@ -13,6 +13,7 @@ from irexec.analysis.portability.releases import OPSETS, Release, first_release
 from irexec.authoring.downgrade import downgrade
 from irexec.authoring.downgrade.layer import RESPELLINGS, REWRITES
 from irexec.errors import ConversionError, IrexecError
+from irexec.ir.constants import constant_value
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.registry import opset_number, resolve
 from irexec.testing import Case
@@ -112,6 +113,18 @@ def test_a_constant_is_not_the_first_input_of_a_concat_along_axis_1(
     )
 
 
+def test_older_versions_get_the_form_that_the_release_takes() -> None:
+    """Interpolate-11 becomes Interpolate-4, whose axes are not counted from the end."""
+    builder = Builder("m")
+    x = builder.parameter("f32", [1, 1, 2, 2], "x")
+    attributes = {"mode": "nearest", "shape_calculation_mode": "sizes"}
+    builder.result(builder.emit("Interpolate", x, [4, 4], np.array([-2, -1], np.int64), version=11, **attributes))
+    (layer,) = [node for node in downgrade(builder.model(), "2022.3").model.nodes if node.type == "Interpolate"]
+    axes = layer.inputs[3]
+    assert axes is not None and axes.node.constant is not None
+    assert layer.version == "opset4" and constant_value(axes.node.constant).tolist() == [2, 3]
+
+
 def test_names_are_unique_and_known_values_are_constants_in_old_releases() -> None:
     builder = Builder("m")
     x = builder.parameter("f32", [2, 3], "x")
@@ -161,7 +174,6 @@ def test_other_values_of_a_release_are_remarks() -> None:
 @pytest.mark.parametrize(
     ("type", "version", "shapes", "attributes", "says"),
     [
-        ("ROIAlign", 3, {"x": "f32 1,2,8,8", "rois": "f32 1,4", "i": "i32 1"}, _MAXIMA, "other maxima"),
         ("Einsum", 7, {"a": "f32 2,1", "b": "f32 3,4"}, {"equation": "ij,jk->ik"}, "stretch"),
         ("Interpolate", 4, {"x": "i32 1,2,4,4"}, {}, "Interpolate of i32"),
         ("Convolution", 1, {"x": "i8 1,2,4,4", "w": "i8 2,2,1,1"}, _WINDOWS, "Convolution of i8"),
@@ -179,6 +191,30 @@ def test_what_the_plugin_of_2021_refuses(type: str, version: int, shapes: dict, 
     builder.result(builder.emit(type, *operands, version=version, **attributes))
     (finding,) = downgrade(builder.model(), "2021.4").findings
     assert finding.code == "IR906" and says in finding.message
+
+
+@pytest.mark.parametrize(
+    ("type", "version", "shapes", "attributes", "says"),
+    [
+        ("ROIAlign", 3, {"x": "f32 1,2,8,8", "rois": "f32 1,4", "i": "i32 1"}, _MAXIMA, "other maxima"),
+        ("TopK", 3, {"x": "f32 3", "k": "i64"}, {"axis": 0, "mode": "max", "sort": "value"}, "for a k of 0"),
+        ("Select", 1, {"c": "boolean 2", "x": "i64 2", "y": "i64 2"}, {}, "beyond the range of i32"),
+        ("NormalizeL2", 1, {"x": "f32", "axes": "i64 0"}, {"eps": 1.0, "eps_mode": "add"}, "adds eps"),
+        ("Tile", 1, {"x": "f32 2", "repeats": "i64 0"}, {}, "without repeats"),
+    ],
+)
+def test_what_the_plugin_of_2023_computes_otherwise(
+    type: str, version: int, shapes: dict, attributes: dict, says: str
+) -> None:
+    builder = Builder("m")
+    operands = []
+    for name, text in shapes.items():
+        element, _, sizes = text.partition(" ")
+        operands.append(builder.parameter(element, [int(size) for size in sizes.split(",") if size], name))
+    found = builder.emit(type, *operands, version=version, **attributes)
+    builder.result(found[0] if isinstance(found, tuple) else found)
+    remarks = downgrade(builder.model(), "2021.4" if type == "ROIAlign" else "2023.3").remarks
+    assert [one.code for one in remarks if says in one.message] == ["IR907"]
 
 
 @pytest.mark.parametrize(("release", "count"), [("2022.3", 1), ("2023.3", 0), ("2024.6", 0)])

@@ -14,7 +14,9 @@ from tests.legacy_sweep.case import made, write
 from tests.legacy_sweep.record import answer
 
 pytest.importorskip("onnx")
-NETWORKS = ("tagger",)
+NETWORKS = {"tagger": "back", "detector": "new"}
+"""The networks, and the IR that is written as version 10: boxes that come back from ONNX have sizes that are not known,
+which no release with version 10 as its newest runs."""
 
 
 def _run(*words: object) -> None:
@@ -48,7 +50,7 @@ def tour(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     _run("upgrade", folder / "old.xml", "-o", folder / "new.xml")
     _run("convert", folder / "new.xml", "-o", folder / "new.onnx")
     _run("convert", folder / "new.onnx", "-o", folder / "back.xml")
-    _run("convert", folder / "back.xml", "-o", folder / "v10.xml", "--for", "2021.4")
+    _run("convert", folder / f"{NETWORKS[request.param]}.xml", "-o", folder / "v10.xml", "--for", "2021.4")
     names = [port.name for port in irexec.read_model(folder / "old.xml").outputs]
     return folder, net.feeds[0], {name: recorded[name] for name in names}
 

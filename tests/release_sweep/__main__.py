@@ -54,7 +54,9 @@ class Sweep:
     def _outcome(self, sample: Sample) -> tuple[str, str]:
         found = downgrade(sample.model, self._name)
         if found.findings:
-            return ("FALSE REFUSAL" if self._runs_all_the_same(sample, found.model) else "refused"), found.findings[0].message
+            return ("FALSE REFUSAL" if self._runs_all_the_same(sample, found.model) else "refused"), found.findings[
+                0
+            ].message
         try:
             expected = _results(sample.model, sample.inputs)
         except IrexecError as error:

@@ -75,6 +75,56 @@ def _is_large(element: Element) -> bool:
     return element.name in ("i64", "u64", "u32", "f64")
 
 
+def _has_zero(index: int) -> Condition:
+    """An element of the input may be 0."""
+
+    def condition(node: Node, facts: Facts) -> bool:
+        value = node.inputs[index] if index < len(node.inputs) else None
+        known = None if value is None or value not in facts else facts[value].known
+        return value is not None and (known is None or not known.all())
+
+    return condition
+
+
+def _of_maxima(node: Node, facts: Facts) -> bool:
+    return node.attributes.get("mode") == "max"
+
+
+def _is_antialiased(node: Node, facts: Facts) -> bool:
+    return node.attributes.get("mode") == "linear" and node.attributes.get("antialias") in ("true", "1")
+
+
+def _is_uneven(node: Node, facts: Facts) -> bool:
+    """Some attribute of the windows has other numbers for the two axes."""
+    names = ("strides", "dilations", "pads_begin", "pads_end")
+    return any(len(set(node.attributes.get(name, "").replace(" ", "").split(","))) > 1 for name in names)
+
+
+def _is_of_no_repeats(node: Node, facts: Facts) -> bool:
+    value = node.inputs[1] if len(node.inputs) > 1 else None
+    shape = None if value is None or value not in facts else facts[value].shape
+    return shape is not None and 0 in shape
+
+
+def _has_computed_axes(node: Node, facts: Facts) -> bool:
+    count = len(node.inputs)
+    return count > 2 and not _is_known(node, facts, count - 1)
+
+
+def _is_along_an_axis(node: Node, facts: Facts) -> bool:
+    return len(node.inputs) > 1
+
+
+def _of_a_scalar(node: Node, facts: Facts) -> bool:
+    value = node.inputs[0] if node.inputs else None
+    return value is not None and value in facts and facts[value].shape == ()
+
+
+def _of_large(node: Node, facts: Facts) -> bool:
+    element = _element(node, facts, 1 if node.type == "Select" else 0)
+    return element is not None and _is_large(element)
+
+
 _ARITHMETIC = "Add Subtract Multiply Convolution ConvolutionBackpropData GroupConvolution MatMul ReduceMean ReduceL2"
 
 _ROWS = (
@@ -92,8 +142,19 @@ _ROWS = (
     ),
     _Row("Reverse", _NOT_DYNAMIC, _computed(1), "fails for axes that are counted from the end"),
     _Row("Clamp", _NOT_DYNAMIC, _of_integers(8, 16, 32, 64), "rounds the bounds of integers towards zero"),
-    _Row("LSTMSequence", _NOT_ASKED, _computed(3), "gives zeros for a sequence of length 0"),
-    _Row("GRUSequence RNNSequence", _NOT_ASKED, _computed(2), "gives zeros for a sequence of length 0"),
+    _Row("LSTMSequence", _NOT_ASKED, _has_zero(3), "gives zeros for a sequence of length 0"),
+    _Row("GRUSequence RNNSequence", _NOT_ASKED, _has_zero(2), "gives zeros for a sequence of length 0"),
+    _Row("ROIAlign", _NOT_DYNAMIC, _of_maxima, "gives other maxima where no sample is above 0"),
+    _Row("Interpolate", _NOT_DYNAMIC, _is_antialiased, "weighs pixels otherwise with antialias"),
+    _Row("DeformableConvolution", _NOT_DYNAMIC, _is_uneven, "gives other values where the axes of the windows differ"),
+    _Row("BinaryConvolution", _NOT_ASKED, _always, "takes data other than 0 and 1 for one of them"),
+    _Row("Select", _NOT_ASKED, _of_large, "saturates integers beyond the range of i32"),
+    _Row("Cos Sin", _NOT_ASKED, _of_large, "gives 0 for negative results of unsigned integers"),
+    _Row("NormalizeL2", _NOT_ASKED, _of_a_scalar, "fails for a scalar, or adds eps to its square"),
+    _Row("Interpolate", _NOT_ASKED, _has_computed_axes, "fails for axes that are counted from the end"),
+    _Row("Unique", Release(2023, 0), _is_along_an_axis, "gives other values along an axis"),
+    _Row("TopK", _NOT_ASKED, _has_zero(1), "fails for a k of 0"),
+    _Row("Tile", _NOT_ASKED, _is_of_no_repeats, "fails, or gives other values, without repeats"),
     _Row("GatherTree", _NOT_ASKED, _always, "does not write the beams of length 0"),
     _Row(
         "FakeQuantize", _NOT_ASKED, _always,

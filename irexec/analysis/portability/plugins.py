@@ -61,6 +61,7 @@ CONSTANT_INPUTS: tuple[tuple[str, tuple[int, ...], Release, Release], ...] = (
     ("StridedSlice", (1, 2, 3), _FIRST, Release(2022, 1)),
     *((f"Reduce{kind}", (1,), _FIRST, Release(2022, 1)) for kind in _REDUCED),
     *((f"{kind}DFT", (1, 2), _FIRST, _EVERY) for kind in ("", "I", "R", "IR")),
+    ("Split", (1,), Release(2022, 1), Release(2023, 0)),
     ("ConvolutionBackpropData", (2,), _FIRST, _EVERY), ("GroupConvolutionBackpropData", (2,), _FIRST, _EVERY),
 )  # fmt: skip
 """Inputs of operations that must be constants, from a release on until before another."""
@@ -212,8 +213,6 @@ def _attributes(node: Node, release: Release) -> Iterator[str]:
     forgets = given.get("input_forget", "false") in ("true", "1")
     if node.type == "LSTMCell" and (len(node.inputs) > 6 or forgets):
         yield "does not run an LSTMCell with peepholes or input_forget"
-    if node.type == "ROIAlign" and given.get("mode") == "max" and release < Release(2022, 1):
-        yield "gives other maxima for ROIAlign"
     if node.type == "PriorBox" and given.get("min_max_aspect_ratios_order", "true") in ("false", "0"):
         yield "does not run PriorBox without min_max_aspect_ratios_order"
     if (

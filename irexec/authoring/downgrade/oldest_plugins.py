@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from irexec.analysis.portability.plugins import DYNAMIC_SHAPES, is_constant
 from irexec.authoring.downgrade.layer import ONE, Layer, respells
+from irexec.authoring.ends import constant
 
 
 @respells(DYNAMIC_SHAPES, "Concat")
@@ -23,3 +26,45 @@ def _concat(layer: Layer) -> Any:
         return None
     axis = [0]
     return ONE.unsqueeze(ONE.concat(*(ONE.squeeze(x, axis) for x in layer.inputs), axis=0), axis)
+
+
+@respells(DYNAMIC_SHAPES, "LRN")
+def _lrn(layer: Layer) -> Any:
+    """Data of rank 3 is divided by another size of the window: it gets a fourth axis."""
+    if layer.rank() != 3 or not layer.is_known(1) or layer.ints(1, "axes") != [1]:
+        return None
+    return ONE.squeeze(layer.same(1, ONE.unsqueeze(layer.inputs[0], [3]), layer.inputs[1]), [3])
+
+
+@respells(DYNAMIC_SHAPES, "RegionYolo")
+def _region_yolo(layer: Layer) -> Any:
+    """Axes that are counted from the end, or that end before they begin, give another shape or none."""
+    axis, end_axis = layer.axis(layer["axis"]), layer.axis(layer["end_axis"])
+    if not layer["do_softmax"] or (end_axis >= axis and (axis, end_axis) == (layer["axis"], layer["end_axis"])):
+        return None
+    (output,) = layer.outputs
+    rank = layer.rank()
+    found = layer.same(1, axis=rank - 1, end_axis=rank - 1)
+    return ONE.reshape(found, constant(np.array(output.shape), "i64"), special_zero=False)
+
+
+@respells(DYNAMIC_SHAPES, "BinaryConvolution")
+def _binary_convolution(layer: Layer) -> Any:
+    """The plugin reads the bits of a filter in another order: a Convolution counts the bits that agree.
+
+    Data other than 0 and 1 agrees with neither.
+    """
+    data, _ = layer.inputs
+    if layer["auto_pad"] != "explicit" or not layer.is_known(1):
+        return None
+    bits = np.asarray(layer.known(1, "filter"), np.float32)
+    ends = [[0, 0, *layer[name]] for name in ("pads_begin", "pads_end")]
+    if any(map(any, ends)):
+        data = ONE.pad(data, *ends, layer.number(layer["pad_value"]), pad_mode="constant")
+    is_bit = [ONE.convert(ONE.equal(data, layer.number(bit)), destination_type="f32") for bit in (1, 0)]
+    agreeing = ONE.convolution(
+        ONE.concat(*is_bit, axis=1), constant(np.concatenate([bits, 1 - bits], 1), "f32"), strides=layer["strides"],
+        pads_begin=[0, 0], pads_end=[0, 0], dilations=layer["dilations"],
+    )  # fmt: skip
+    found = ONE.subtract(ONE.multiply(agreeing, constant(2, "f32")), constant(bits[0].size, "f32"))
+    return ONE.convert(found, destination_type=layer.element())

@@ -83,14 +83,29 @@ def _reduced_scalar(layer: Layer) -> Any:
     return ONE.logical_or(x, x) if type.startswith("ReduceLogical") else ONE.maximum(x, x)
 
 
-@respells(Release(2022, 1), "StridedSlice")
+@respells(_EVERY, "StridedSlice")
 def _masks_of_the_entries(layer: Layer) -> Any:
-    """The plugin takes bits of masks beyond the entries for entries."""
+    """The plugin takes bits of masks beyond the entries for entries, and begins at 0 where begin_mask says so although
+    the axis is removed."""
     (count,) = layer.static(1)
     masks = ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask")
-    if not any(any(layer[name][count:]) for name in masks):
+    cut = {name: list(layer[name][:count]) for name in masks}
+    removed = [i for i, on in enumerate(cut["shrink_axis_mask"]) if on]
+    cut["begin_mask"] = [0 if i in removed else on for i, on in enumerate(cut["begin_mask"])]
+    if all(list(layer[name]) == cut[name] for name in masks):
         return None
-    return layer.same(layer.since, **{name: layer[name][:count] for name in masks})
+    return layer.same(layer.since, **cut)
+
+
+@respells(_EVERY, "NonMaxSuppression")
+def _overlaps_of_0(layer: Layer) -> Any:
+    """The plugin suppresses boxes whose overlap is the threshold; with a threshold of 0 these are all."""
+    given = list(layer.inputs)
+    if len(given) > 3 and (not layer.is_known(3) or layer.known(3, "iou_threshold").any()):
+        return None
+    given += [layer.number(0, 1)] * (4 - len(given)) if len(given) > 2 else [constant(0, "i64"), layer.number(0, 1)]
+    given[3] = layer.number(float(np.finfo(np.float32 if layer.element(1).bits > 16 else np.float16).tiny), 1)
+    return layer.same(layer.since, *given)
 
 
 @respells(Release(2022, 1), "NormalizeL2")
@@ -228,10 +243,12 @@ def _detection_output(layer: Layer) -> Any:
 
 @respells(_EVERY, "MatrixNms", "MulticlassNms")
 def _sorted_by_class(layer: Layer) -> Any:
-    """The order by class is called classid."""
-    if layer["sort_result_type"] != "class":
+    """The order is called sort_result_type, and the one by class classid."""
+    order = layer.attributes.get("sort_result") or layer["sort_result_type"]
+    wanted = "classid" if order == "class" else order
+    if layer["sort_result_type"] == wanted and not layer.attributes.get("sort_result"):
         return None
-    return layer.same(layer.since, sort_result_type="classid")
+    return layer.same(layer.since, leave=["sort_result"], sort_result_type=wanted)
 
 
 @respells(_EVERY, "Interpolate")
@@ -303,7 +320,7 @@ def _convert_like(layer: Layer) -> Any:
     return ONE.convert(layer.inputs[0], destination_type=layer.element(1))
 
 
-@respells(Release(2022, 1), "Reverse")
+@respells(Release(2023, 0), "Reverse")
 def _reverse(layer: Layer) -> Any:
     """The plugin takes neither masks nor axes that are counted from the end."""
     if not layer.is_known(1):

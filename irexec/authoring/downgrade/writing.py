@@ -211,7 +211,7 @@ class _Writing:
                     continue
                 if made is not None:
                     values = [tensor.value for tensor in (made if isinstance(made, tuple) else (made,))]
-                    return self._rewritten(values, read)
+                    return self._rewritten(values, read, respells=False)
         return None
 
     def _examined(self, node: Node, definition: OpDef, read: frozenset[int]) -> Layer:
@@ -228,17 +228,24 @@ class _Writing:
             known = Fact.of(constant_value(value.node.constant), value.node.constant.element)
         return Tensor(value, known or value.fact or UNKNOWN)
 
-    def _rewritten(self, values: list[Value], read: frozenset[int]) -> list[Value]:
-        """The same values, in which layers that the release lacks are replaced too."""
+    def _rewritten(self, values: list[Value], read: frozenset[int], respells: bool = True) -> list[Value]:
+        """The same values, in which layers that the release lacks are replaced too, and others have the form it takes.
+
+        A layer in another form gets no third one, which could be the first.
+        """
         wanted = [value for index, value in enumerate(values) if index in read]
         new = in_order([value.node for value in wanted], _is_of_a_graph)
         for node in new:
-            definition = self._lacking(node)
-            if definition is None:
-                continue
             sources = {value for other in new for value in other.inputs} | set(wanted)
             used = frozenset(value.index for value in node.outputs if value in sources)
-            instead = dict(zip(node.outputs, self._replacement(node, definition, used), strict=False))
+            lacking = self._lacking(node)
+            if lacking is not None:
+                given: list[Value] | None = self._replacement(node, lacking, used)
+            else:
+                given = self._respelled(node, resolve(node.type, node.version), used) if used and respells else None
+            if given is None:
+                continue
+            instead = dict(zip(node.outputs, given, strict=False))
             for other in new:
                 for port in other.ports:
                     port.source = instead.get(port.source, port.source) if port.source is not None else None
