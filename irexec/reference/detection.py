@@ -105,53 +105,87 @@ def detect(scores: np.ndarray, boxes: np.ndarray, limits: DetectionLimits) -> tu
     return classes, indices
 
 
+_PAIRS = 1 << 16
+"""Pairs of boxes up to which the overlaps of all are computed at once."""
+
+
 def suppress_groups(groups: list[np.ndarray], max_overlap: float) -> list[np.ndarray]:
     """Mask of each group of boxes: True for a box that overlaps no earlier kept box by more than ``max_overlap``.
 
-    All groups are processed together, one kept box of each at a time. IoU is in f32 as in the reference; a box without
-    an area overlaps nothing.
+    All groups are processed together. IoU is in f32 as in the reference; a box without an area overlaps nothing.
 
     Args:
         groups: (n, 4) each, corners, the best first.
     """
     longest = max(map(len, groups), default=0)
     boxes = np.zeros((4, len(groups), longest), np.float32)
-    candidates, kept = np.zeros((2, len(groups), longest), np.bool_)
-    rows = np.arange(len(groups) if longest else 0)
+    candidates = np.zeros((len(groups), longest), np.bool_)
     with np.errstate(all="ignore"):
         for i, group in enumerate(groups):
             boxes[:, i, : len(group)] = group.T
             candidates[i, : len(group)] = True
         areas = (boxes[2] - boxes[0]) * (boxes[3] - boxes[1])
-    while len(rows):
-        check_time()
-        first = candidates.argmax(1)
-        unfinished = candidates[np.arange(len(rows)), first]
-        if not unfinished.all():
-            rows, first, candidates = rows[unfinished], first[unfinished], candidates[unfinished]
-            boxes, areas = boxes[:, unfinished], areas[unfinished]
-            continue
-        kept[rows, first] = True
-        candidates[np.arange(len(rows)), first] = False
-        start = int(first.min())
-        candidates[:, start:] &= ~(
-            _overlaps(boxes[..., start:], areas[:, start:], first - start) > np.float32(max_overlap)
-        )
+    suppress = _suppressed_by_pairs if candidates.size * longest <= _PAIRS else _suppressed_by_boxes
+    kept = suppress(boxes, areas, candidates, np.float32(max_overlap))
     return [mask[: len(group)] for mask, group in zip(kept, groups, strict=True)]
 
 
-def _overlaps(boxes: np.ndarray, areas: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """The IoU of the chosen box of each row with those of the row; boxes are (4, rows, n)."""
-    at = (np.arange(len(chosen)), chosen)
-    one = [side[at][:, None] for side in boxes]
-    zeros = np.zeros(areas.shape[1], np.float32)
+def _suppressed_by_boxes(
+    boxes: np.ndarray, areas: np.ndarray, candidates: np.ndarray, max_overlap: np.floating
+) -> np.ndarray:
+    """The kept boxes of each row, one of each row at a time.
+
+    Args:
+        boxes: (4, rows, n).
+        areas, candidates: (rows, n); ``candidates`` are overwritten.
+    """
+    kept, rows = np.zeros_like(candidates), np.arange(len(candidates) if candidates.size else 0)
+    while len(rows):
+        check_time()
+        first = candidates.argmax(1)
+        at = np.arange(len(rows)), first
+        unfinished = candidates[at]
+        if not unfinished.all():
+            rows, candidates = rows[unfinished], candidates[unfinished]
+            boxes, areas = boxes[:, unfinished], areas[unfinished]
+            continue
+        kept[rows, first] = True
+        candidates[at] = False
+        start = int(first.min())
+        one, area = boxes[:, *at][..., None], areas[at][:, None]
+        candidates[:, start:] &= ~(_overlaps(boxes[..., start:], areas[:, start:], one, area) > max_overlap)
+    return kept
+
+
+def _suppressed_by_pairs(
+    boxes: np.ndarray, areas: np.ndarray, candidates: np.ndarray, max_overlap: np.floating
+) -> np.ndarray:
+    """The same for few boxes, from the overlaps of all pairs: a set of boxes is an integer with a bit for each."""
+    overlapping = _overlaps(boxes[..., None, :], areas[:, None], boxes[..., None], areas[..., None]) > max_overlap
+    kept = np.zeros_like(candidates)
+    pairs, every = (np.packbits(mask, -1, bitorder="little") for mask in (overlapping, candidates))
+    size = pairs.shape[-1]
+    for row, (sets, members) in enumerate(zip(pairs, every, strict=True)):
+        check_time()
+        data, left, found = sets.tobytes(), int.from_bytes(members.tobytes(), "little"), []
+        while left:
+            best = (left & -left).bit_length() - 1
+            found.append(best)
+            left &= ~(1 << best | int.from_bytes(data[best * size : (best + 1) * size], "little"))
+        kept[row, found] = True
+    return kept
+
+
+def _overlaps(boxes: np.ndarray, areas: np.ndarray, others: np.ndarray, other_areas: np.ndarray) -> np.ndarray:
+    """The IoU of boxes with others; boxes are (4, ...), areas (...), all of which broadcast."""
     with np.errstate(all="ignore"):
-        shared, height = (np.minimum(boxes[i + 2], one[i + 2]) for i in (0, 1))
-        shared -= np.maximum(boxes[0], one[0])
-        height -= np.maximum(boxes[1], one[1])
+        shared, height = (np.minimum(boxes[i + 2], others[i + 2]) for i in (0, 1))
+        shared -= np.maximum(boxes[0], others[0])
+        height -= np.maximum(boxes[1], others[1])
+        zeros = np.zeros(shared.shape[-1], np.float32)
         shared = np.maximum(shared, zeros, out=shared)
         shared *= np.maximum(height, zeros, out=height)
-        whole = np.add(areas, areas[at][:, None], out=height)
+        whole = np.add(areas, other_areas, out=height)
         whole -= shared
         # 0 / 0 must be 0.
         whole = np.maximum(whole, zeros + np.finfo(np.float32).tiny, out=whole)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from irexec.reference import detection
 from irexec.reference.detection import suppress_groups
 
 
@@ -24,8 +25,12 @@ def _one_by_one(boxes: np.ndarray, overlap: float) -> list[bool]:
     return mask
 
 
+@pytest.mark.parametrize("pairs", [0, 1 << 16], ids=["by boxes", "by pairs"])
 @pytest.mark.parametrize("overlap", [-0.5, 0, 0.2, 0.6])
-def test_groups_together_keep_what_each_keeps_alone(overlap: float) -> None:
+def test_groups_together_keep_what_each_keeps_alone(
+    overlap: float, pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(detection, "_PAIRS", pairs)
     rng = np.random.default_rng(3)
     groups = []
     for count in (0, 40, 1, 17, 0, 25):
