@@ -10,7 +10,7 @@ import numpy as np
 
 from irexec.analysis.model import Model, find_port
 from irexec.analysis.submodel import with_shapes
-from irexec.bounds import arithmetic
+from irexec.bounds import Interval, arithmetic
 from irexec.ir.graph import Node, Value
 from irexec.messages import counted
 from irexec.runtime.inputs import bind_inputs
@@ -222,11 +222,29 @@ class Judging:
         """The layers that differ from irexec's with equal inputs where they may be anything; None if there are none."""
         free = [one for one in self.judged if one.free]
         alone = self._of_irexec_alone(free) if free else {}
-        freed = [one for one in free if self._differs_freely(one, alone)]
+        freed = [one for one in free if self._differs_freely(one, alone)] or self._freed_unobserved()
         if not freed:
             return None
         text = f"{freed[0].free:,} of {counted(freed[0].elements, 'value')} of {freed[0].layer}"
         return "open", f"left open: {text}, which NaN, infinity or overflow reaches, may be anything", freed
+
+    def _freed_unobserved(self) -> list[JudgedLayer]:
+        """Results that differ only while inner tensors are not observed, where NaN or infinity reaches them."""
+        found = []
+        for value in self.differing:
+            if differ(value, self.seen, self.ours, self.arithmetic):
+                continue
+            given = {source: array for source, array in self.plain.items() if source is not value}
+            ours, theirs = self.ours[value], self.plain[value]
+            if ours.shape != theirs.shape or ours.dtype.kind != "f":
+                continue
+            bound, _ = self.layers.bound(value, given)
+            if isinstance(bound, Interval):
+                # Intervals that merely grew are no reason.
+                mask = bound.is_anything & ~(np.isfinite(ours) & np.isfinite(theirs))
+                if differ(value, {value: theirs[mask]}, {value: ours[mask]}, self.arithmetic):
+                    found.append(self.layers.beside(value, given, theirs))
+        return found
 
     def _of_irexec_alone(self, layers: Sequence[JudgedLayer]) -> Tensors:
         """The tensors of layers in irexec with the inputs of the runtime."""

@@ -182,6 +182,22 @@ def test_infinities_of_the_model_itself(monkeypatch: pytest.MonkeyPatch) -> None
     assert "'power'" in found.sentence
 
 
+def test_nan_that_fused_layers_lose_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenVINO 2022.3 gives max(0, sqrt(-1)) = NaN where the root is observed, and 0 where it is not."""
+    b = irexec.Builder("m")
+    root = b.emit("Sqrt", b.parameter("f32", (2,), "x"), name="root")
+    b.result(b.emit("Maximum", b.constant(np.float32([0])), root, name="largest"))
+
+    def fused(model: Model, values: Sequence[Value]) -> None:
+        for node in model.nodes:
+            if node.name == "root" and node.outputs[0] not in values:
+                node.type = "Relu"
+
+    found = judge(b.model(), {"x": np.float32([-1, 1])}, runtime=plant(monkeypatch, damage=fused))
+    assert found.verdict == "open", found.sentence
+    assert "1 of 2 values of 'largest'" in found.sentence
+
+
 def test_nan_of_a_clamped_function_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """HardSigmoid is max(0, min(1, ...)): it is not accused of what Minimum is not."""
     b = irexec.Builder("m")
