@@ -113,6 +113,18 @@ def test_a_constant_is_not_the_first_input_of_a_concat_along_axis_1(
     )
 
 
+def test_an_overlap_that_is_the_threshold_stays() -> None:
+    """Plugins up to 2024.6 suppress it: the threshold becomes the next larger number."""
+    builder = Builder("m")
+    boxes, scores = builder.parameter("f32", [1, 4, 4], "boxes"), builder.parameter("f32", [1, 1, 4], "scores")
+    threshold = np.array(0.5, np.float32)
+    builder.result(builder.emit("NonMaxSuppression", boxes, scores, 3, threshold, version=5)[0])
+    (layer,) = [node for node in downgrade(builder.model(), "2023.3").model.nodes if node.type == "NonMaxSuppression"]
+    written = layer.inputs[3]
+    assert written is not None and written.node.constant is not None
+    assert constant_value(written.node.constant) == np.nextafter(threshold, np.float32(1))
+
+
 def test_older_versions_get_the_form_that_the_release_takes() -> None:
     """Interpolate-11 becomes Interpolate-4, whose axes are not counted from the end."""
     builder = Builder("m")
@@ -201,6 +213,8 @@ def test_what_the_plugin_of_2021_refuses(type: str, version: int, shapes: dict, 
         ("Select", 1, {"c": "boolean 2", "x": "i64 2", "y": "i64 2"}, {}, "beyond the range of i32"),
         ("NormalizeL2", 1, {"x": "f32", "axes": "i64 0"}, {"eps": 1.0, "eps_mode": "add"}, "adds eps"),
         ("Tile", 1, {"x": "f32 2", "repeats": "i64 0"}, {}, "without repeats"),
+        ("NonMaxSuppression", 5, {"b": "f32 1,4,4", "s": "f32 1,1,4", "n": "i64", "t": "f32"}, {}, "is the threshold"),
+        ("MatMul", 1, {"x": "f32 2,0", "y": "f32 0,3"}, {}, "without elements"),
     ],
 )
 def test_what_the_plugin_of_2023_computes_otherwise(

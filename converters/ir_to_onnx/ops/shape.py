@@ -58,13 +58,14 @@ def reshape(ctx: ExportContext, data: Tensor, shape: Tensor, *, special_zero: bo
 
 @exact("Squeeze")
 def squeeze(ctx: ExportContext, data: Tensor, axes: Tensor | None = None, *, allow_axis_skip: bool = False) -> Tensor:
-    """Squeeze; constant axes of another size than 1 are left out, as IR keeps them."""
+    """Squeeze; axes of another size than 1 are left out, as IR keeps them: where that is known when the model runs, the
+    sizes that stay are selected, and the data gets them by a Reshape."""
     if data.shape == ():
         return ctx.emit("Identity", data)
     if axes is None:
         return ctx.emit("Squeeze", data)
     if axes.value is None:
-        return ctx.emit("Squeeze", data, as_vector(ctx, as_i64(ctx, axes)))
+        return _squeezed_where_1(ctx, data, as_vector(ctx, as_i64(ctx, axes)))
     given = axes.require_ints("the axes")
     if not given:
         return ctx.emit("Squeeze", data)
@@ -73,10 +74,21 @@ def squeeze(ctx: ExportContext, data: Tensor, axes: Tensor | None = None, *, all
     rank = len(data.shape)
     kept = sorted({axis % rank for axis in given if may_equal(data.shape[axis], 1)})
     unknown = [axis for axis in kept if data.shape and not isinstance(data.shape[axis], int)]
-    check(not (unknown and allow_axis_skip), "whether an axis is of size 1 is not known, and ONNX skips none")
+    if unknown and allow_axis_skip:
+        return _squeezed_where_1(ctx, data, ctx.ints(*kept))
     if not kept:
         return ctx.emit("Identity", data)
     return ctx.emit("Squeeze", data, ctx.ints(*kept))
+
+
+def _squeezed_where_1(ctx: ExportContext, data: Tensor, axes: Tensor) -> Tensor:
+    """The data without those of the axes that have size 1 when the model runs."""
+    sizes = ctx.emit("Shape", data)
+    none, chosen = (ctx.emit("Sub", tensor, tensor) for tensor in (sizes, axes))
+    marked = ctx.emit("ScatterElements", none, axes, ctx.emit("Add", chosen, ctx.ints(1)))
+    is_removed = ctx.emit("And", ctx.emit("Equal", sizes, ctx.ints(1)), ctx.emit("Equal", marked, ctx.ints(1)))
+    left = ctx.emit("Compress", sizes, ctx.emit("Not", is_removed), axis=0)
+    return ctx.emit("Reshape", data, left, allowzero=1 if ctx.opset >= 14 else None)
 
 
 @exact("Unsqueeze")

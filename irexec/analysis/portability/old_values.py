@@ -115,6 +115,19 @@ def _is_along_an_axis(node: Node, facts: Facts) -> bool:
     return len(node.inputs) > 1
 
 
+def _has_no_elements(node: Node, facts: Facts) -> bool:
+    """Some input has an axis of size 0."""
+    shapes = (facts[value].shape for value in node.inputs if value is not None and value in facts)
+    return any(shape is not None and 0 in shape for shape in shapes)
+
+
+def _may_select_none(node: Node, facts: Facts) -> bool:
+    """The largest number of boxes may be 0 or less, or is not given."""
+    value = node.inputs[2] if len(node.inputs) > 2 else None
+    known = None if value is None or value not in facts else facts[value].known
+    return value is None or known is None or bool((known <= 0).any())
+
+
 def _of_a_scalar(node: Node, facts: Facts) -> bool:
     value = node.inputs[0] if node.inputs else None
     return value is not None and value in facts and facts[value].shape == ()
@@ -125,6 +138,11 @@ def _of_large(node: Node, facts: Facts) -> bool:
     return element is not None and _is_large(element)
 
 
+_OF_ELEMENTS = (
+    "NonMaxSuppression MulticlassNms MatrixNms MatMul ReduceMax ReduceMin ReduceProd ReduceSum ReduceMean ReduceL1 "
+    "ReduceL2 Gather Einsum Convolution BatchNormInference MVN NormalizeL2 LSTMCell GRUCell RNNCell Unique AvgPool "
+    "MaxPool ScaledDotProductAttention ScatterNDUpdate"
+)
 _ARITHMETIC = "Add Subtract Multiply Convolution ConvolutionBackpropData GroupConvolution MatMul ReduceMean ReduceL2"
 
 _ROWS = (
@@ -153,6 +171,9 @@ _ROWS = (
     _Row("NormalizeL2", _NOT_ASKED, _of_a_scalar, "fails for a scalar, or adds eps to its square"),
     _Row("Interpolate", _NOT_ASKED, _has_computed_axes, "fails for axes that are counted from the end"),
     _Row("Unique", Release(2023, 0), _is_along_an_axis, "gives other values along an axis"),
+    _Row("NonMaxSuppression", _NOT_ASKED, _computed(3), "suppresses boxes whose overlap is the threshold"),
+    _Row("NonMaxSuppression", _NOT_ASKED, _may_select_none, "fails, or counts other boxes, where it may select none"),
+    _Row(_OF_ELEMENTS, _NOT_ASKED, _has_no_elements, "fails, or gives other values, without elements"),
     _Row("TopK", _NOT_ASKED, _has_zero(1), "fails for a k of 0"),
     _Row("Tile", _NOT_ASKED, _is_of_no_repeats, "fails, or gives other values, without repeats"),
     _Row("GatherTree", _NOT_ASKED, _always, "does not write the beams of length 0"),

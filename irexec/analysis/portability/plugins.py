@@ -61,7 +61,7 @@ CONSTANT_INPUTS: tuple[tuple[str, tuple[int, ...], Release, Release], ...] = (
     ("StridedSlice", (1, 2, 3), _FIRST, Release(2022, 1)),
     *((f"Reduce{kind}", (1,), _FIRST, Release(2022, 1)) for kind in _REDUCED),
     *((f"{kind}DFT", (1, 2), _FIRST, _EVERY) for kind in ("", "I", "R", "IR")),
-    ("Split", (1,), Release(2022, 1), Release(2023, 0)),
+    ("Split", (1,), Release(2022, 1), Release(2023, 0)), ("Broadcast", (1,), _FIRST, Release(2022, 1)),
     ("ConvolutionBackpropData", (2,), _FIRST, _EVERY), ("GroupConvolutionBackpropData", (2,), _FIRST, _EVERY),
 )  # fmt: skip
 """Inputs of operations that must be constants, from a release on until before another."""

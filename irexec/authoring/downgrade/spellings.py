@@ -98,14 +98,21 @@ def _masks_of_the_entries(layer: Layer) -> Any:
 
 
 @respells(_EVERY, "NonMaxSuppression")
-def _overlaps_of_0(layer: Layer) -> Any:
-    """The plugin suppresses boxes whose overlap is the threshold; with a threshold of 0 these are all."""
+def _overlap_of_the_threshold(layer: Layer) -> Any:
+    """The plugin suppresses boxes whose overlap is the threshold: it gets the next larger number.
+
+    With a threshold of 0, or none, it would suppress boxes that do not overlap.
+    """
     given = list(layer.inputs)
-    if len(given) > 3 and (not layer.is_known(3) or layer.known(3, "iou_threshold").any()):
+    if len(given) > 3 and not layer.is_known(3):
         return None
-    given += [layer.number(0, 1)] * (4 - len(given)) if len(given) > 2 else [constant(0, "i64"), layer.number(0, 1)]
-    given[3] = layer.number(float(np.finfo(np.float32 if layer.element(1).bits > 16 else np.float16).tiny), 1)
-    return layer.same(layer.since, *given)
+    threshold = np.float32(layer.known(3, "iou_threshold").ravel()[0] if len(given) > 3 else 0)
+    if threshold < 0:
+        return None
+    given += [constant(0, "i64")] if len(given) == 2 else []
+    kind = np.float32 if layer.element(1).bits > 16 else np.float16
+    larger = max(np.nextafter(kind(threshold), kind(np.inf)), np.finfo(kind).tiny)
+    return layer.same(layer.since, *given[:3], layer.number(float(larger), 1), *given[4:])
 
 
 @respells(Release(2022, 1), "NormalizeL2")
