@@ -9,6 +9,7 @@ import numpy as np
 from irexec.bounds.algebra import Algebra, floats, settled
 from irexec.bounds.interval import Bound, Interval, Unbounded
 from irexec.bounds.registry import Layer, rule
+from irexec.bounds.rules.functions import INCREASING
 from irexec.ir.integers import integers
 
 _ROUNDINGS = 64.0
@@ -75,14 +76,16 @@ def top_rois(layer: Layer, rois: Interval, scores: Interval) -> Bound:
 @rule("RegionYolo")
 def region_yolo(layer: Layer, x: Interval) -> Bound:
     """Sigmoids and softmax of channels, or channels as they are: each has a relative error of no more than that of exp
-    of twice the largest element, and of the sum of all channels."""
+    of twice the largest element, and of the sum of all channels; sigmoids have an absolute one as well."""
     if not x.is_certain or not np.isfinite(x.exact).all():
         return Unbounded("elements that are not certain")
     exact = floats(layer.run(floats(x.exact))[0])
     largest = float(x.magnitude.max(initial=0.0))
     share = layer.arithmetic.unit * (32 + 8 * min(largest, 800.0))
     share += layer.arithmetic.sum_unit * x.exact.shape[1]
-    return layer.algebra.widened(settled(exact, exact, exact), np.abs(exact) * np.expm1(share))
+    size = np.abs(exact)
+    reach = size * np.expm1(share) + layer.arithmetic.unit * INCREASING["Sigmoid"](size, size)
+    return layer.algebra.widened(settled(exact, exact, exact), reach)
 
 
 @rule("Col2Im")

@@ -30,7 +30,7 @@ def power(layer: Layer, a: Interval, b: Interval) -> Bound:
     """a ** b by way of a logarithm: some roundings of the exponent b log(a), by which the result is multiplied.
 
     For a positive base the power is monotone in each operand. Other bases have a bound where the exponent is an
-    integer: by the sign and the absolute value. Base 0 is exact for a positive exponent.
+    integer: by the sign and the absolute value. Base 0 is exact for a positive exponent. Large results may overflow.
     """
     if layer.element is not None and not layer.element.is_float:
         return Unbounded("powers of integers that are not known")
@@ -41,6 +41,7 @@ def power(layer: Layer, a: Interval, b: Interval) -> Bound:
         size = corners(np.power, _absolute(a), b)
         steps = 8 + 4 * np.maximum(np.abs(floats(b.low)), np.abs(floats(b.high))) * _log_size(a)
         found = of.widened(size, np.where(size.magnitude == 0, 0, steps * of.arithmetic.unit * size.magnitude))
+        found = of.overflowing(found)
         odd = (np.mod(floats(b.exact), 2) == 1) & (base < 0)
         low, high = np.where(odd, -found.high, found.low), np.where(odd, -found.low, found.high)
     is_whole = (np.rint(floats(b.exact)) == b.exact) & (b.low == b.high)
@@ -100,7 +101,7 @@ def cosh(layer: Layer, x: Interval) -> Bound:
     ends = np.abs(floats(x.low)), np.abs(floats(x.high))
     spans = (floats(x.low) < 0) & (floats(x.high) > 0)
     size = settled(np.abs(floats(x.exact)), np.where(spans, 0, np.minimum(*ends)), np.maximum(*ends))
-    return layer.algebra.increasing(np.cosh, size, by_exp)
+    return layer.algebra.overflowing(layer.algebra.increasing(np.cosh, size, by_exp))
 
 
 @rule("ErfInv")
