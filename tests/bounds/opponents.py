@@ -24,6 +24,7 @@ import numpy as np
 from irexec.api import to_onnx
 from irexec.bounds import ARITHMETICS, Bound, Interval
 from irexec.conformance.corpus import cases, chosen
+from irexec.dtypes.elements import F32
 from irexec.errors import IrexecError
 from irexec.testing import Case, Typed, model_of
 from irexec.testing.laws import attributes_of, infer, kernel, read_only
@@ -51,12 +52,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--with", dest="opponents", default="reference,irexec,emulated,half")
+    parser.add_argument("--spread", type=float, default=0, help="powers of 10 over which elements of f32 are spread")
     args = parser.parse_args()
     tallies: defaultdict[str, Tally] = defaultdict(Tally)
     opponents = Opponents(args.opponents.split(","))
     pairs = chosen([one for one in args.ops.split(",") if one])
     for row in cases(pairs, args.seed, args.count):
-        judge(row, opponents, tallies[row.type])
+        judge(spread(row, args.spread) if args.spread else row, opponents, tallies[row.type])
     for type, tally in tallies.items():
         _print(type, tally)
     return int(any("outside" in key for tally in tallies.values() for key in tally.verdicts))
@@ -150,6 +152,18 @@ _RUNS: dict[str, list[tuple[str, Callable[..., Results]]]] = {
     "openvino": [("f32", Opponents.openvino)],
     "onnxruntime": [("f32", Opponents.onnxruntime)],
 }
+
+
+def spread(row: Case, powers: float) -> Case:
+    """The row with each element of f32 multiplied by a power of 10, as tensors of networks have a wide range."""
+    rng = np.random.default_rng(len(row.type) + row.since)
+
+    def wide(x: Typed) -> Typed:
+        if x.element is not F32:
+            return x
+        return replace(x, array=np.asarray(x.array * 10 ** rng.uniform(-powers, powers, x.array.shape), np.float32))
+
+    return replace(row, inputs=tuple(map(wide, row.inputs)))
 
 
 def judge(row: Case, opponents: Opponents, tally: Tally) -> None:
