@@ -159,3 +159,31 @@ def test_targets_of_removed_operations_are_given_apart() -> None:
     np.testing.assert_array_equal(arrays[0], given)
     np.testing.assert_array_equal(arrays[1], arrays[2])
     assert not any(np.shares_memory(a, b) for i, a in enumerate(arrays) for b in (given, *arrays[i + 1 :]))
+
+
+def _size(b: Builder, of: Value, *axes: int) -> Value:
+    shape = b.emit("ShapeOf", of, version=3, output_type=I64)
+    return b.emit("Gather", shape, c(b, axes, np.int64), c(b, 0, np.int64), version=8, batch_dims=0)
+
+
+@pytest.mark.parametrize(
+    ("indices", "axis", "read", "left"),
+    [
+        ([1, 0, 1], 0, [2], ["Gather", "ShapeOf"]),
+        ([1, 0, 1], 0, [1, 2], ["Gather", "ShapeOf"]),
+        ([1, 0, 1], 0, [0], ["Gather", "Gather", "ShapeOf"]),
+        ([1, 0, 1], -1, [2], ["Gather", "Gather", "ShapeOf"]),
+        ([[1, 0, 1]], 0, [2], ["Gather", "Gather", "ShapeOf"]),
+    ],
+)
+def test_sizes_that_a_gather_keeps(indices: list[int], axis: int, read: list[int], left: list[str]) -> None:
+    """The data has unknown sizes, or nothing would be left."""
+    builder = Builder("m")
+    x = builder.parameter(F32, (Dim(), Dim(), Dim()), "x")
+    picked = builder.emit(
+        "Gather", x, c(builder, indices, np.int64), c(builder, axis, np.int64), version=8, batch_dims=0
+    )
+    builder.result(_size(builder, picked, *read))
+    model = builder.model()
+    assert sorted(types(optimized(model, ["remove no-ops"])[0])) == left
+    assert_agrees(model, [np.zeros((2, 3, 5), np.float32)], True)

@@ -1,16 +1,16 @@
-"""Remove operations that return their input unchanged, bit by bit.
+"""Remove operations that return their input unchanged, bit by bit; sizes are read in front of operations that keep them.
 
 Adding 0.0 is not among them: it changes -0.0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 import numpy as np
 
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
-from irexec.compile.rewriting import Rewriting
+from irexec.compile.rewriting import Rewriting, created
 from irexec.dtypes.elements import Element
 
 IDEMPOTENT = frozenset({"Relu", "Abs", "Sign", "Ceiling", "Floor", "Round", "Clamp"})
@@ -23,6 +23,13 @@ Source = CompileValue | Reason | None
 def remove_no_ops(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Operations that read the output of such an operation read its input instead."""
     for operation in graph.order():
+        data = _sized_alike(graph, operation) if operation.type == "ShapeOf" else None
+        if data is not None and operation.definition is not None:
+            sizes = created(graph, operation.definition, [data], operation.attributes, [operation])
+            graph.replace_all_uses_with(operation.output, sizes.output)
+            graph.remove(operation)
+            rewriting.applied()
+            continue
         rule = _RULES.get(operation.type)
         if rule is None or operation.chain is not None:
             continue
@@ -33,6 +40,30 @@ def remove_no_ops(graph: CompileGraph, rewriting: Rewriting) -> None:
             graph.replace_all_uses_with(operation.output, source)
             graph.remove(operation)
             rewriting.applied()
+
+
+def _sized_alike(graph: CompileGraph, shape_of: Operation) -> CompileValue | None:
+    """The data of a Gather along one axis, of which only sizes along other axes are read; None for anything else.
+
+    A decoder asks for the length of its cache after the entries of the batch were reordered, which copies the cache.
+    """
+    picked, sizes = _data(shape_of).producer, shape_of.output
+    if picked is None or picked.type != "Gather" or graph.is_target(sizes):
+        return None
+    data, indices, axis = picked.inputs
+    along, rank = axis.fact.ints(), data.fact.rank
+    if along is None or rank is None or indices.fact.rank != 1 or picked.attributes.get("batch_dims"):
+        return None
+    others = set(range(rank)) - {along[0] % rank}
+    return data if all(_picks(reader, sizes, others) for reader in sizes.readers) else None
+
+
+def _picks(operation: Operation, sizes: CompileValue, axes: Set[int]) -> bool:
+    """Whether an operation is a Gather of the sizes of some axes."""
+    if operation.type != "Gather" or operation.inputs[0] is not sizes or operation.attributes.get("batch_dims"):
+        return False
+    indices, axis = (value.fact.ints() for value in operation.inputs[1:])
+    return indices is not None and axes >= set(indices) and axis is not None and axis[0] in (0, -1)
 
 
 def _data(operation: Operation) -> CompileValue:
