@@ -194,7 +194,10 @@ class _Runner:
                 array = (
                     results[i] if is_whole else rounded(results[i], None if call.elements is None else call.elements[i])
                 )
-                self.slots[slot] = array if call.views else _own(array, arrays)
+                if self.slots[slot] is not None:
+                    np.copyto(self.slots[slot], array)
+                else:
+                    self.slots[slot] = array if call.views else _own(array, arrays)
 
     def _injected(self, step: Step, call: ReferenceCall) -> dict[str, Any]:
         if not call.bodies and call.state is None:

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 import irexec
+from irexec import opset
+from irexec.backend.native.calls import NativeKernel
 from irexec.native.library import library
 from irexec.runtime import execute, session
 from tests.support.paths import ROOT
@@ -223,3 +225,23 @@ def test_only_plans_that_call_numpy_set_its_state_for_a_run(monkeypatch: pytest.
         entered.clear()
         compiled(inputs())
         assert entered == expected
+
+
+def test_steps_after_a_reference_kernel_are_bound_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = opset.parameter([3, 8], "f32", "x")
+    sums = opset.cum_sum(x, 1)
+    shaped = opset.reshape(sums, [2, 12], special_zero=False)
+    model = irexec.Model([opset.tanh(shaped) * 2, opset.softmax(sums, axis=1)], [x])
+    compiled = irexec.compile_model(model, threads=1)
+    assert "reference" in str(compiled.plan)
+    bound, bind = [], NativeKernel.bound
+    monkeypatch.setattr(NativeKernel, "bound", lambda self, *given: bound.append(self) or bind(self, *given))
+    counts = []
+    for seed in range(3):
+        given = np.random.default_rng(seed).standard_normal((3, 8), np.float32)
+        doubled, shares = compiled([given]).values()
+        expected = np.cumsum(given.astype(np.float64), 1)
+        np.testing.assert_allclose(doubled, 2 * np.tanh(expected).reshape(2, 12), rtol=1e-5)
+        np.testing.assert_allclose(shares, np.exp(expected) / np.exp(expected).sum(1, keepdims=True), rtol=1e-5)
+        counts.append(len(bound))
+    assert counts[0] == counts[2] == 2

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 
 import numpy as np
 
-from irexec.compile.graph import CompileGraph, CompileValue
+from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.steps import SlotArray
 from irexec.compile.storage.arena import Buffer, assign_offsets
 from irexec.compile.storage.concatenations import place_parts
@@ -51,6 +51,7 @@ def lay_out(
     for value in staged:
         storage.buffers[value] = Buffer(value.fact.nbytes, 0, last.get(value, 0))
     probes: dict[CompileValue, np.ndarray] = {}
+    fast = {planned.operation for planned in operations if planned.kernel is not None}
     for i, planned in enumerate(operations):
         if planned.kernel is not None:
             _place_outputs(i, planned, storage, outliving, last, overwrite)
@@ -59,6 +60,9 @@ def lay_out(
                 storage.workspaces[planned] = Buffer(needed, i, i)
         elif reuse and planned.kernel is None and may_be_views(planned.operation):
             _find_views(planned, storage, probes)
+        elif stage:
+            for value in _small_results(planned, fast, storage, outliving):
+                storage.buffers[value] = Buffer(value.fact.nbytes, i, last[value])
     if reuse:
         place_parts(operations, storage, probes)
     storage.arena = assign_offsets([*dict.fromkeys(storage.buffers.values()), *storage.workspaces.values()])
@@ -89,6 +93,27 @@ def _small_targets(
         for value in planned.operation.outputs
         if value in outliving and value not in kept and _is_staged(value, STAGED_TARGET)
     ]
+
+
+def _small_results(
+    planned: PlannedOperation, fast: Set[Operation], storage: Storage, outliving: Set[Owner]
+) -> list[CompileValue]:
+    """The small results of a reference kernel that fast kernels read: copied to the arena, they are the same arrays in
+    every run."""
+    return [
+        value
+        for value, wanted in zip(planned.operation.outputs, planned.wanted, strict=True)
+        if wanted and value not in outliving and storage.owners[value] == {value} and _is_staged(value, STAGED_TARGET)
+        if _is_read_by(value, fast)
+    ]
+
+
+def _is_read_by(value: CompileValue, operations: Set[Operation]) -> bool:
+    """Whether one of the operations reads a value or a view of it."""
+    return any(
+        reader in operations or (may_be_views(reader) and any(_is_read_by(view, operations) for view in reader.outputs))
+        for reader in value.readers
+    )
 
 
 def _find_owners(

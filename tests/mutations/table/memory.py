@@ -6,6 +6,13 @@ from tests.mutations.mutation import Mutation
 
 MEMORY = (
     Mutation(
+        "the result of a reference kernel is not copied to its place in the arena",
+        "irexec/runtime/execute.py",
+        "                    np.copyto(self.slots[slot], array)\n",
+        "                    pass\n",
+        ("tests/runtime/test_native.py",),
+    ),
+    Mutation(
         "results of a body stay in the arena",
         "irexec/compile/plan.py",
         "bool(storage.owners[value] & storage.buffers.keys()) for",
