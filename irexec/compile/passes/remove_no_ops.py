@@ -1,4 +1,4 @@
-"""Remove operations that return their input unchanged, bit by bit; sizes are read in front of operations that keep them.
+"""Remove operations that return their input unchanged, bit by bit, and Gathers of which only sizes are read.
 
 Adding 0.0 is not among them: it changes -0.0.
 """
