@@ -22,6 +22,8 @@ from irexec.schema.registry import opset_versions
 
 Capture = pytest.CaptureFixture[str]
 
+_WINDOWS = {"strides": [1], "pads_begin": [0], "pads_end": [0], "dilations": [1]}
+
 
 def _of(type: str, version: int, *shapes: str, **attributes: object) -> Model:
     """A model of one layer, whose inputs are as "f32 2,?" says."""
@@ -77,6 +79,11 @@ def test_what_is_computed_from_constants_never_comes_to_a_device() -> None:
     [
         ("NPU", _of("SoftSign", 9, "f32 3"), ("Abs-1", "Add-1", "Divide-1")),
         ("GPU", _of("BitwiseNot", 13, "i32 3"), ("Subtract-1",)),
+        (
+            "CPU",
+            _of("GroupConvolutionBackpropData", 1, "f32 1,2,4", "f32 1,2,3,2", **_WINDOWS),
+            ("Squeeze-1", "ConvolutionBackpropData-1"),
+        ),
         ("CPU", _of("Subtract", 1, "f32 2,3,4", "f32 2,3", auto_broadcast="pdpd"), ("Unsqueeze-1", "Subtract-1")),
     ],
 )

@@ -64,8 +64,10 @@ def _converts(node: Node, facts: Facts) -> bool:
     """To integers or booleans that may not hold the value, or from integers that i32 may not hold."""
     source = _element(node, facts)
     target = facts[node.outputs[0]].element if node.outputs and node.outputs[0] in facts else None
-    if source is None or target is None or source is target:
+    if source is None or target is None:
         return False
+    if source is target:
+        return _is_large(source)
     loses_sign = source.kind == "signed" and target.kind != "signed"
     is_wider = source.is_integer and target.bits > source.bits and not loses_sign
     return _is_large(source) or (not target.is_float and not is_wider)
@@ -163,7 +165,7 @@ _ROWS = (
     _Row("LSTMSequence", _NOT_ASKED, _has_zero(3), "gives zeros for a sequence of length 0"),
     _Row("GRUSequence RNNSequence", _NOT_ASKED, _has_zero(2), "gives zeros for a sequence of length 0"),
     _Row("ROIAlign", _NOT_DYNAMIC, _of_maxima, "gives other maxima where no sample is above 0"),
-    _Row("Interpolate", _NOT_DYNAMIC, _is_antialiased, "weighs pixels otherwise with antialias"),
+    _Row("Interpolate", _NOT_ASKED, _is_antialiased, "weighs pixels otherwise with antialias"),
     _Row("DeformableConvolution", _NOT_DYNAMIC, _is_uneven, "gives other values where the axes of the windows differ"),
     _Row("BinaryConvolution", _NOT_ASKED, _always, "takes data other than 0 and 1 for one of them"),
     _Row("Select", _NOT_ASKED, _of_large, "saturates integers beyond the range of i32"),

@@ -248,6 +248,15 @@ def _detection_output(layer: Layer) -> Any:
     return None if kind.startswith(prefix) else layer.same(layer.since, code_type=prefix + kind)
 
 
+@respells(_EVERY, "GroupConvolutionBackpropData")
+def _one_group(layer: Layer) -> Any:
+    """Plugins from 2024.2 on refuse a single group of several channels."""
+    if layer.sizes(1)[0] != 1:
+        return None
+    data, filter, *others = layer.inputs
+    return ONE.convolution_backprop_data(data, ONE.squeeze(filter, [0]), *others, **layer.attributes)
+
+
 @respells(_EVERY, "MatrixNms", "MulticlassNms")
 def _sorted_by_class(layer: Layer) -> Any:
     """The order is called sort_result_type, and the one by class classid."""
