@@ -38,9 +38,10 @@ def _padded(x: np.ndarray, w: SlidingWindows, value: float) -> np.ndarray:
 
 
 def max_pool(x: np.ndarray, w: SlidingWindows, start: float) -> np.ndarray:
-    """The maximum of each window; padding never wins, NaN only where there is nothing else. One axis after the other.
+    """The maximum of each window; NaN only where there is nothing else. One axis after the other.
 
-    ``start`` is the lowest finite value of the type: what a window gives that lies beside the data.
+    Padding counts as ``start``, the lowest finite value of the type: the result of a window beside the data, and of one
+    that reaches beyond the data with nothing but NaN and negative infinities, as in OpenVINO 2026.4.
     """
     shape = (*x.shape[:2], *w.counts)
     if 0 in shape:
@@ -65,8 +66,7 @@ def _reduce(function: np.ufunc, padded: np.ndarray, w: SlidingWindows) -> np.nda
 def max_pool_indices(x: np.ndarray, w: SlidingWindows, axis: int, start: float) -> tuple[np.ndarray, np.ndarray]:
     """The maximum of each window and its index in ``x`` flattened from ``axis`` on; the first of equals.
 
-    NaN counts only where there is nothing else. A window beside the data gives ``start``, the lowest finite value of
-    the type, and the index at which its channel begins.
+    Values are those of ``max_pool``. A window beside the data gives the index at which its channel begins.
     """
     shape = (*x.shape[:2], *w.counts)
     flat = np.arange(math.prod(x.shape[axis:]), dtype=np.int64).reshape(x.shape[axis:])
@@ -81,7 +81,7 @@ def max_pool_indices(x: np.ndarray, w: SlidingWindows, axis: int, start: float) 
         best = np.where(better, value, best)
         found = np.where(better, position, found)
     first = positions[(slice(None), slice(None), *(slice(0, 1),) * len(w.kernel))]
-    return best, np.where(found < 0, first, found) if first.size else found
+    return max_pool(x, w, start), np.where(found < 0, first, found) if first.size else found
 
 
 def window_sums(x: np.ndarray, w: SlidingWindows) -> np.ndarray:

@@ -219,13 +219,25 @@ LOWEST = {
     "i4": -8,
     "u4": 0,
 }
+BORDERS = np.float32([[[np.nan, np.nan, 1, -np.inf, -np.inf]]])
 LINE = np.float32([[[np.nan, 1, 2, np.inf, -np.inf, 0, np.nan, np.nan]]])
 for since in (1, 8, 14):
     # NaN is passed over, and stays where there is nothing else, of which OpenVINO makes its lowest number.
     values = np.float32([[[1, np.inf, 0, np.nan]]])
     gives = values if since == 1 else (values, np.array([[[1, 3, 5, 6]]]))
     more = {} if since == 1 else {"dilations": "1"}
+    # Padding counts as the lowest number, as in OpenVINO.
+    lowest = -np.finfo(np.float32).max
+    beside = np.float32([[[lowest, np.nan, 1, 1, -np.inf, lowest]]])
     ROWS += [
+        case(
+            "MaxPool",
+            since,
+            BORDERS,
+            **texts("1", "1", "1", "2", **more),
+            gives=beside if since == 1 else (beside, np.array([[[0, 0, 2, 2, 3, 4]]])),
+            id="NaN and infinities beside padding",
+        ),
         case("MaxPool", since, LINE, **texts("2", "0", "0", "2", **more), gives=gives, id="NaN and infinities"),
         *(
             # numeric_limits<T>::lowest() of OpenVINO's types, by their bits; see max_pool_1 for what its implementations do.
