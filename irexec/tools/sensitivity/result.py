@@ -125,6 +125,9 @@ def sensitivity_sections(found: Sensitivity, shows_all: bool = False) -> Iterato
     if proposal is None:
         yield Text(f"no choice of layers reaches {found.target:g} dB", "error")
         return
-    kept = counted(len(proposal.kept), "layer") if proposal.kept else "no layer"
-    yield Text(f"{kept} in f32, the others in {found.type}: {_in_decibels(proposal.error)}", "title")
+    if proposal.kept:
+        kept = counted(len(proposal.kept), "layer")
+        yield Text(f"{kept} in f32, the others in {found.type}: {_in_decibels(proposal.error)}", "title")
+    else:
+        yield Text(f"no layer needs f32 for {found.target:g} dB", "title")
     yield from (text for text in (proposal.ignored_scope, proposal.command) if text)
