@@ -6,6 +6,7 @@ but the layers that an operation was made of, for messages and reports.
 
 from __future__ import annotations
 
+import functools
 import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -70,6 +71,11 @@ class LoweredBody:
     body: Body
     graph: CompileGraph
 
+    @functools.cached_property
+    def uses_variables(self) -> bool:
+        """Whether an operation in it reads or writes variables, in a body too; known once for all levels of bodies."""
+        return any(operation.uses_variables for operation in self.graph)
+
 
 @dataclass(eq=False)
 class Operation:
@@ -113,6 +119,12 @@ class Operation:
     def is_pure(self) -> bool:
         """True if the operation only produces outputs: it has no state and no bodies (which may have state)."""
         return not self.bodies and (self.definition is None or not self.definition.stateful)
+
+    @property
+    def uses_variables(self) -> bool:
+        """Whether it reads or writes variables, or a body of it does."""
+        is_stateful = self.definition is not None and self.definition.stateful
+        return is_stateful or any(body.uses_variables for body in self.bodies.values())
 
     @property
     def empty_outputs(self) -> tuple[np.ndarray, ...] | None:

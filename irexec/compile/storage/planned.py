@@ -53,14 +53,7 @@ class PlannedOperation:
     @property
     def keeps_inputs(self) -> bool:
         """Whether its reference kernel may store an input in a variable, in a body too."""
-        return self.kernel is None and _assigns(self.operation)
-
-
-def _assigns(operation: Operation) -> bool:
-    definition = operation.definition
-    if definition is not None and definition.stateful:
-        return True
-    return any(_assigns(inner) for body in operation.bodies.values() for inner in body.graph)
+        return self.kernel is None and self.operation.uses_variables
 
 
 @dataclass(eq=False)
