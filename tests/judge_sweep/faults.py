@@ -41,17 +41,21 @@ def planted(fault: Fault, layer: str, fact: Fact, when_unobserved: bool = False)
         node = next((one for one in model.nodes if one.name == layer), None)
         if node is None or (when_unobserved and node.outputs[0] in values):
             return
-        edit, own = Editing(model), node.outputs[0]
-        before = set(model.nodes)
-        new = fault.change(node, fact, edit)
-        if new is own:
-            return
-        edit.put_after(own, new, [one for one in model.nodes if one not in before])
-        for i, value in enumerate(values):
-            if value is own:
-                values[i] = new  # type: ignore[index]
+        replace_output(model, values, node, lambda edit: fault.change(node, fact, edit))
 
     return damage
+
+
+def replace_output(model: Model, values: Sequence[Value], node: Node, change: Callable[[Editing], Value]) -> None:
+    """Let all readers of a layer, and the values that are asked for, have what ``change`` makes of its output."""
+    edit, own, before = Editing(model), node.outputs[0], set(model.nodes)
+    new = change(edit)
+    if new is own:
+        return
+    edit.put_after(own, new, [one for one in model.nodes if one not in before])
+    for i, value in enumerate(values):
+        if value is own:
+            values[i] = new  # type: ignore[index]
 
 
 def _shape(node: Node, facts: Facts) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from irexec.dtypes.elements import F32
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 from irexec.tools.judge import Judgement, judge
+from tests.judge_sweep.faults import replace_output
 from tests.reduce_sweep import Editing
 from tests.tools.judge.faulty import Damage, plant
 
@@ -117,12 +118,8 @@ def _only_unobserved(inner: str, layer: str, change: Callable[[Value, Editing], 
         nodes = {node.name: node for node in model.nodes}
         if layer not in nodes or inner not in nodes or nodes[inner].outputs[0] in values:
             return
-        edit, own, before = Editing(model), nodes[layer].outputs[0], set(model.nodes)
-        new = change(own, edit)
-        edit.put_after(own, new, [node for node in model.nodes if node not in before])
-        for i, value in enumerate(values):
-            if value is own:
-                values[i] = new  # type: ignore[index]
+        node = nodes[layer]
+        replace_output(model, values, node, lambda edit: change(node.outputs[0], edit))
 
     return damage
 

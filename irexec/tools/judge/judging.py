@@ -25,7 +25,7 @@ from irexec.tools.judge.fusion import fused_fault
 from irexec.tools.judge.judgement import JudgedLayer, Judgement, Verdict
 from irexec.tools.judge.layers import Layers
 from irexec.tools.judge.opponent import Tensors
-from irexec.tools.judge.options import JudgeOptions
+from irexec.tools.judge.options import JudgeOptions, StepOptions
 from irexec.tools.judge.runs import Runs
 from irexec.tools.judge.variables import kept
 from irexec.tools.run.input_sources import InputSource, sample_inputs
@@ -60,7 +60,7 @@ class Case:
 def with_inputs(
     read: Model,
     inputs: Mapping[str, np.ndarray],
-    options: JudgeOptions,
+    options: StepOptions,
     sources: Sequence[InputSource],
     notify: Notify,
 ) -> tuple[Model, dict[str, np.ndarray]]:

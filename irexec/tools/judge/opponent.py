@@ -16,8 +16,8 @@ from irexec.ir.facts import Fact
 from irexec.ir.find import values_by_name
 from irexec.ir.graph import Value
 from irexec.tools.compare.observe import observe
-from irexec.tools.compare.sides import RecordedSide, is_recorded
-from irexec.tools.engines.runtimes import RUNTIMES, Arrays, Runtime, open_runtime, runtime_kind
+from irexec.tools.compare.sides import RecordedSide
+from irexec.tools.engines.runtimes import Arrays, Runtime, open_runtime, runtime_kind
 from irexec.tools.judge.options import JudgeOptions
 
 Tensors = Mapping[Value, np.ndarray]
@@ -45,8 +45,7 @@ class Opponent:
         self.recorded: RecordedSide | None = None
         self.failures: dict[Value, str] = {}
         self.errors: list[IrexecError] = []
-        # A folder may have the name of a runtime: ./irexec is a folder of tensors.
-        if options.runtime not in RUNTIMES and is_recorded(Path(options.runtime)):
+        if options.is_recorded:
             self.recorded = RecordedSide(Path(options.runtime), MemoryLimit(options.max_memory), stack)
         else:
             opened = open_runtime(

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from irexec.tools.compare.options import CompareOptions
+from irexec.tools.compare.sides import is_recorded
+from irexec.tools.engines.runtimes import RUNTIMES
 from irexec.tools.run.shapes import Shapes
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgeOptions:
-    """How a runtime is judged.
+class StepOptions:
+    """The inputs and the state of the steps that a model runs.
 
     Attributes:
-        runtime: the runtime, see irexec.tools.engines.runtimes.open_runtime, or the path of recorded tensors: a .npz,
-            or a folder of ``infer --dump-layers``.
-        properties: of OpenVINO's plugin, by name.
-        arithmetic: a name of irexec.bounds.ARITHMETICS; by default that of the runtime.
         weights: the .bin of the model; None is the file of the model's name.
         shapes: new shapes of inputs by name; None is the only input.
         seed: seed of random inputs.
@@ -25,12 +24,9 @@ class JudgeOptions:
             is not recorded, else 1. Where it is given, a source of arrays may have those of each step, see
             ``sources_of_step``.
         load_state: a .npz with the arrays of variables before the first step, by variable_id.
-        threads, max_memory, timeout, environments: as for open_runtime.
+        threads, max_memory: as for open_runtime.
     """
 
-    runtime: str = "openvino"
-    properties: Mapping[str, str] | None = None
-    arithmetic: str | None = None
     weights: str | None = None
     shapes: Shapes | None = None
     seed: int = 0
@@ -38,8 +34,30 @@ class JudgeOptions:
     load_state: str | None = None
     threads: int | None = None
     max_memory: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeOptions(StepOptions):
+    """How a runtime is judged, and its steps.
+
+    Attributes:
+        runtime: the runtime, see irexec.tools.engines.runtimes.open_runtime, or the path of recorded tensors: a .npz,
+            or a folder of ``infer --dump-layers``.
+        properties: of OpenVINO's plugin, by name.
+        arithmetic: a name of irexec.bounds.ARITHMETICS; by default that of the runtime.
+        timeout, environments: as for open_runtime.
+    """
+
+    runtime: str = "openvino"
+    properties: Mapping[str, str] | None = None
+    arithmetic: str | None = None
     timeout: float | None = None
     environments: str | None = None
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the runtime is a recording. A folder may have the name of a runtime: ./irexec is one of tensors."""
+        return self.runtime not in RUNTIMES and is_recorded(Path(self.runtime))
 
     @property
     def running(self) -> CompareOptions:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
+
 from irexec.analysis.model import Model
 from irexec.api import ModelLike, as_model
 from irexec.compile.memory_limit import MemoryLimit
@@ -17,7 +19,7 @@ from irexec.tools.images.files import Notify
 from irexec.tools.judge.judgement import Judgement
 from irexec.tools.judge.judging import Case
 from irexec.tools.judge.opponent import Opponent
-from irexec.tools.judge.options import JudgeOptions
+from irexec.tools.judge.options import JudgeOptions, StepOptions
 from irexec.tools.judge.steps import StepInputs, judged_steps
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource
@@ -69,7 +71,7 @@ def judged_case(
 def given_steps(
     model: ModelLike,
     inputs: Arrays | Sequence[Arrays] | None,
-    options: JudgeOptions,
+    options: StepOptions,
     sources: Sequence[InputSource],
     notify: Notify,
 ) -> tuple[Model, list[Arrays]]:
@@ -78,28 +80,36 @@ def given_steps(
     read = _read(model, runs, options, sources)
     if options.load_state is not None:
         read = with_state(read, read_state(options.load_state, MemoryLimit(options.max_memory)))
+    if isinstance(options, JudgeOptions) and options.is_recorded:
+        runs, steps = [_recorded(read, runs, options, sources)], 1
+    else:
+        steps = _steps(read, runs, options)
+    return StepInputs(runs or [{}], sources, steps, options, notify).fixed(read)
+
+
+def _recorded(
+    read: Model, runs: Sequence[Arrays], options: JudgeOptions, sources: Sequence[InputSource]
+) -> dict[str, np.ndarray]:
+    """The inputs of the one step of a recording: its own, and those that are given."""
+    if len(runs) > 1 or options.steps not in (None, 1):
+        raise InputError(f"{options.runtime} holds the tensors of one step: no --steps")
     with ExitStack() as stack:
         opponent = Opponent(read, options, stack)
-        steps = _steps(read, runs, options, opponent)
         known = opponent.inputs() | dict(runs[0] if runs else {})
         if not sources:
             opponent.require_inputs(known)
-    given = StepInputs(runs if len(runs) > 1 else [known], sources, steps, options, notify)
-    return given.fixed(read)
+    return known
 
 
-def _steps(read: Model, runs: Sequence[Arrays], options: JudgeOptions, opponent: Opponent) -> int:
+def _steps(read: Model, runs: Sequence[Arrays], options: StepOptions) -> int:
     """The number of steps: that of the options or of the inputs, else 2 for a model with state."""
     if len(runs) > 1 and options.steps not in (None, len(runs)):
         raise InputError(f"inputs are given for {counted(len(runs), 'step')}, and steps is {options.steps}")
     has_state = any(node.type == "ReadValue" for node in read.nodes)
-    steps = options.steps or (len(runs) if len(runs) > 1 else 2 if has_state and opponent.runtime else 1)
-    if steps > 1 and opponent.runtime is None:
-        raise InputError(f"{options.runtime} holds the tensors of one step: no --steps")
-    return steps
+    return options.steps or (len(runs) if len(runs) > 1 else 2 if has_state else 1)
 
 
-def _read(model: ModelLike, runs: Sequence[Arrays], options: JudgeOptions, sources: Sequence[InputSource]) -> Model:
+def _read(model: ModelLike, runs: Sequence[Arrays], options: StepOptions, sources: Sequence[InputSource]) -> Model:
     if isinstance(model, str | os.PathLike):
         given = GivenInputs(sources, runs, steps=options.steps)
         return read_with_shapes(str(model), options.weights, options.shapes or {}, given=given)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
-from pathlib import Path
 
 from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.ir.graph import Value
 from irexec.tools.compare.observe import observe
-from irexec.tools.compare.sides import ModelSide, computed, is_recorded
+from irexec.tools.compare.sides import ModelSide, computed
 from irexec.tools.engines.runtimes import Arrays, open_runtime, precision_beside, runtime_kind
 from irexec.tools.judge.causes import known_differences
 from irexec.tools.judge.opponent import Opponent, Tensors
@@ -39,7 +38,7 @@ class Runs:
         self.side = ModelSide(str(model.path or model.name or "the model"), model, options.runtime)
         inference = infer_shapes(model, tolerant=True)
         self.facts = inference.facts
-        kind = options.runtime if is_recorded(Path(options.runtime)) else runtime_kind(options.runtime)
+        kind = options.runtime if options.is_recorded else runtime_kind(options.runtime)
         self.known = known_differences(model, inference, kind)
         self.opponent = Opponent(model, options, stack)
         constant = constant_layers(model)

@@ -13,7 +13,7 @@ from irexec.messages import counted
 from irexec.tools.engines.runtimes import Arrays
 from irexec.tools.images.files import Notify
 from irexec.tools.judge.judging import Case, Judging, with_inputs
-from irexec.tools.judge.options import JudgeOptions
+from irexec.tools.judge.options import JudgeOptions, StepOptions
 from irexec.tools.judge.runs import Runs
 from irexec.tools.run.input_sources import STEP_SEED, InputSource, sources_of_step
 
@@ -33,7 +33,7 @@ class StepInputs:
     arrays: Sequence[Arrays]
     all_sources: Sequence[InputSource]
     steps: int
-    options: JudgeOptions
+    options: StepOptions
     notify: Notify
 
     def fixed(self, model: Model) -> tuple[Model, list[Arrays]]:

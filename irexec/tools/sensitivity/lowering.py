@@ -84,6 +84,11 @@ class _Adding:
     def __init__(self, model: Model, element: Element) -> None:
         self._model, self._element = model, element
         self._next = max((node.id for node in model.nodes), default=0) + 1
+        self._readers: dict[Value, list[Input]] = {}
+        for node in model.nodes:
+            for port in node.ports:
+                if port.source is not None:
+                    self._readers.setdefault(port.source, []).append(port)
 
     def round_ports(self, node: Node) -> None:
         """Round the f32 inputs and outputs of a layer."""
@@ -92,10 +97,11 @@ class _Adding:
                 port.source = self._rounded(port.source)
         for value in node.outputs:
             if _is_f32(value):
-                readers = [port for one in self._model.nodes for port in one.ports if port.source is value]
                 rounded = self._rounded(value)
-                for port in readers:
-                    port.source = rounded
+                for port in self._readers.get(value, ()):
+                    # A reader that rounds its inputs itself reads another value by now.
+                    if port.source is value:
+                        port.source = rounded
 
     def _rounded(self, value: Value) -> Value:
         return self._converted(self._converted(value, self._element), F32)

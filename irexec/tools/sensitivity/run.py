@@ -21,10 +21,9 @@ from irexec.tools.compare.rows import layer as compared_layer
 from irexec.tools.engines.runtimes import Arrays
 from irexec.tools.engines.runtimes.own import OwnRuntime
 from irexec.tools.images.files import Notify
-from irexec.tools.judge.options import JudgeOptions
+from irexec.tools.judge.options import StepOptions
 from irexec.tools.judge.run import given_steps
 from irexec.tools.run.input_sources import InputSource
-from irexec.tools.run.shapes import Shapes
 from irexec.tools.sensitivity.lowering import STORED, TYPES, candidates, group_of, lowered
 from irexec.tools.sensitivity.result import LayerSensitivity, MixedPrecision, Sensitivity, decibels
 
@@ -35,45 +34,22 @@ _TARGET_COMPUTED, _TARGET_STORED = 40.0, 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class SensitivityOptions:
-    """Options of a measurement.
+class SensitivityOptions(StepOptions):
+    """Options of a measurement, which runs a step for each sample; of a model with state steps with state.
 
     Attributes:
         type: "f16" or "bf16": layers compute in it; "int8" or "int4": weights are stored as ``irexec edit --compress``
             stores them.
         target: the SNR in decibels that the results need; None is 40 for types that layers compute in, and 30 for
             stored weights.
-        steps: number of samples; of a model with state, number of steps.
-        weights, shapes, seed, load_state, threads, max_memory: see JudgeOptions.
     """
 
     type: Type = "f16"
     target: float | None = None
-    weights: str | None = None
-    shapes: Shapes | None = None
-    seed: int = 0
-    steps: int | None = None
-    load_state: str | None = None
-    threads: int | None = None
-    max_memory: int | None = None
 
     def __post_init__(self) -> None:
         if self.type not in TYPES:
             raise InputError(f"{self.type!r} is not one of {', '.join(TYPES)}")
-
-    @property
-    def running(self) -> JudgeOptions:
-        """The options of runs."""
-        return JudgeOptions(
-            runtime="irexec",
-            weights=self.weights,
-            shapes=self.shapes,
-            seed=self.seed,
-            steps=self.steps,
-            load_state=self.load_state,
-            threads=self.threads,
-            max_memory=self.max_memory,
-        )
 
 
 def sensitivity(
@@ -100,7 +76,7 @@ def sensitivity(
         ModelError, NodeError, ConversionError: the model cannot be read or run.
     """
     options = options or SensitivityOptions()
-    fixed, samples = given_steps(model, inputs, options.running, sources, notify)
+    fixed, samples = given_steps(model, inputs, options, sources, notify)
     return _Measuring(fixed, samples, options, advance).found()
 
 
@@ -130,12 +106,12 @@ class _Measuring:
     def found(self) -> Sensitivity:
         """Measure; called once."""
         errors = {node: self._error([node]) for node in self._layers}
-        layers = sorted((self._sensitivity(node, errors) for node in self._layers), key=lambda one: -_rank(one.error))
-        order = sorted(self._layers, key=lambda node: -_rank(errors[node]))
+        layers = sorted((self._sensitivity(node, errors) for node in self._layers), key=lambda one: -one.error)
+        order = sorted(self._layers, key=lambda node: -errors[node])
         whole = self._error(self._layers)
-        model, options = self._model, self._options
+        model = self._model
         return Sensitivity(
-            str(model.path or model.name or "the model"), options.type, Records(layers), whole, self._target,
+            str(model.path or model.name or "the model"), self._options.type, Records(layers), whole, self._target,
             self._proposal(order, whole), len(self._samples),
         )  # fmt: skip
 
@@ -222,10 +198,6 @@ def _relative_square(exact: Sequence[np.ndarray], found: Sequence[np.ndarray]) -
     return error / size if size else (math.inf if error else 0.0)
 
 
-def _rank(error: float) -> float:
-    return math.inf if math.isnan(error) else error
-
-
 def _share(error: float, errors: Sequence[float]) -> float:
     infinite = sum(map(math.isinf, errors))
     if infinite:
@@ -239,7 +211,5 @@ def _dead_channels(samples: Sequence[np.ndarray]) -> np.ndarray:
     if any(array.ndim < 2 or not array.size for array in samples):
         return np.zeros(0, bool)
     axis = 1 if samples[0].ndim > _SPATIAL else -1
-    masks = []
-    for array in samples:
-        masks.append(~np.moveaxis(array, axis, -1).reshape(-1, array.shape[axis]).any(axis=0))
-    return np.asarray(np.logical_and.reduce(masks))
+    masks = [np.moveaxis(array, axis, -1).reshape(-1, array.shape[axis]).any(axis=0) for array in samples]
+    return ~np.logical_or.reduce(masks)
