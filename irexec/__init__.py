@@ -114,7 +114,7 @@ if TYPE_CHECKING:
     from irexec.tools.inspect.tree import TreeBranch, TreeReport, tree
     from irexec.tools.inspect.weights import StoredWeights
     from irexec.tools.joining import join
-    from irexec.tools.judge import JudgedLayer, Judgement, JudgeOptions, judge
+    from irexec.tools.judge import JudgedLayer, Judgement, JudgeOptions, StepOptions, judge
     from irexec.tools.reduce import (
         Blame,
         Candidate,
@@ -255,6 +255,7 @@ __all__ = [
     "SensitivityOptions",
     "Session",
     "Statistics",
+    "StepOptions",
     "StepRow",
     "StepRun",
     "StoredWeights",
@@ -359,7 +360,7 @@ _MODULES: dict[str, str] = {
     "irexec.conformance": "CaseResult, ConformOptions, Conformance, Corpus, build_corpus, conform",
     "irexec.tools.joining": "join",
     "irexec.tools.sensitivity": "LayerSensitivity, MixedPrecision, Sensitivity, SensitivityOptions, sensitivity",
-    "irexec.tools.judge": "JudgeOptions, JudgedLayer, Judgement, judge",
+    "irexec.tools.judge": "JudgeOptions, JudgedLayer, Judgement, StepOptions, judge",
     "irexec.api": "Core, compile_model, convert, infer, read_model, save_model, to_onnx, validate",
     "irexec.authoring.tensor": "Tensor",
     "irexec.compile.plan_report": "PlanReport, Reason as PlanReason, StepRow",

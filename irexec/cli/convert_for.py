@@ -45,8 +45,10 @@ def is_ir(path: str) -> bool:
     return Path(path).suffix.lower() == ".xml"
 
 
-def read_ir(path: str, output: str | None, shapes: Mapping[str | None, PartialShape]) -> tuple[Model, Path]:
-    """The IR, whose inputs get the shapes, and the .xml to write, which must be named.
+def read_ir(
+    path: str, output: str | None, shapes: Mapping[str | None, PartialShape], option: str = "-o"
+) -> tuple[Model, Path]:
+    """The IR, whose inputs get the shapes, and the .xml to write, which ``option`` must name.
 
     Raises:
         click.UsageError: no file to write is named.
@@ -59,12 +61,12 @@ def read_ir(path: str, output: str | None, shapes: Mapping[str | None, PartialSh
     from irexec.tools.run.shapes import reshape
 
     if output is None:
-        raise click.UsageError("-o names the .xml to write: MODEL is an IR itself")
+        raise click.UsageError(f"{option} names the .xml to write: MODEL is an IR itself")
     read = files_read(path, None)
-    check_model_files(output, read)
+    check_model_files(output, read, option)
     with render.progress(f"reading {path}"):
         model = read_model(path)
-    check_model_files(output, read | external_files(model))
+    check_model_files(output, read | external_files(model), option)
     reshape(model, shapes)
     return model, Path(output)
 

@@ -170,7 +170,7 @@ def _fixed(
     if len(paths) != 1 or not is_ir(paths[0]):
         raise click.UsageError("--fix takes a single .xml; irexec convert --for writes an .onnx")
     found = _one(paths[0], files, form, {"mmap": files.mmap, "shapes": inputs.shapes, **vars(checks)})
-    model, target = read_ir(paths[0], fix, inputs.shapes)
+    model, target = read_ir(paths[0], fix, inputs.shapes, "--fix")
     verification = Verify(wanted=True, shapes={}, seed=0, rtol=1e-3, atol=1e-4)
     code, document, contents = rewritten(model, target, checks.release, verification)
     render.result(

@@ -35,18 +35,19 @@ def check_file(option: str, output: Path, read: Mapping[str, str]) -> None:
             raise InputError(f"{option} {output} is {what}, which would be overwritten")
 
 
-def check_model_files(output: str, read: Mapping[str, str]) -> None:
+def check_model_files(output: str, read: Mapping[str, str], option: str = "-o") -> None:
     """Raise InputError unless an .xml and the .bin beside it can be written without overwriting a file that is read.
 
     Args:
-        output: the .xml, as -o names it.
+        output: the .xml, as the option names it.
         read: the files that are read, with what they are.
+        option: the option that names the file, for messages.
     """
     target = Path(output)
     if target.suffix.lower() != ".xml":
-        raise InputError(f"-o {output} does not end in .xml")
+        raise InputError(f"{option} {output} does not end in .xml")
     for path in (target, target.with_suffix(".bin")):
-        check_file("-o", path, read)
+        check_file(option, path, read)
 
 
 def check_target(model: ModelGraph, xml: Path) -> None:

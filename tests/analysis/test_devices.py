@@ -111,5 +111,7 @@ def test_the_command_says_what_it_cannot_fix(tmp_path: Path, capsys: Capture) ->
     assert run(["validate", str(source), "--for", "GPU", "--fix", str(tmp_path / "gpu.xml")]) == 4
     assert "1 finding: nothing is written for the GPU" in capsys.readouterr().out
     assert not (tmp_path / "gpu.xml").exists()
+    assert run(["validate", str(source), "--for", "GPU", "--fix", str(source)]) == 2
+    assert f"--fix {source} is the model, which would be overwritten" in capsys.readouterr().err
     for arguments in (["--fix", "a.xml"], ["--for", "GPU", "--fix", "a.xml", "--format", "sarif"]):
         assert run(["validate", str(source), *arguments]) == 2

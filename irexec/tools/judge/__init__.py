@@ -2,7 +2,7 @@
 
 from irexec.tools.judge import sections  # noqa: F401 - it registers them
 from irexec.tools.judge.judgement import JudgedLayer, Judgement
-from irexec.tools.judge.options import JudgeOptions
+from irexec.tools.judge.options import JudgeOptions, StepOptions
 from irexec.tools.judge.run import judge
 
-__all__ = ["JudgeOptions", "JudgedLayer", "Judgement", "judge"]
+__all__ = ["JudgeOptions", "JudgedLayer", "Judgement", "StepOptions", "judge"]

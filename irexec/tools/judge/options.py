@@ -46,6 +46,8 @@ class JudgeOptions(StepOptions):
         properties: of OpenVINO's plugin, by name.
         arithmetic: a name of irexec.bounds.ARITHMETICS; by default that of the runtime.
         timeout, environments: as for open_runtime.
+
+    Others are those of StepOptions.
     """
 
     runtime: str = "openvino"

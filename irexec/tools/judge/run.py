@@ -13,6 +13,7 @@ from irexec.analysis.model import Model
 from irexec.api import ModelLike, as_model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError
+from irexec.ir.writable import refuse_damage
 from irexec.messages import counted
 from irexec.tools.engines.runtimes import Arrays
 from irexec.tools.images.files import Notify
@@ -78,6 +79,7 @@ def given_steps(
     """The model in the shapes of its inputs, and the inputs of each step; see ``judge``."""
     runs = [inputs] if isinstance(inputs, Mapping) else list(inputs or ())
     read = _read(model, runs, options, sources)
+    refuse_damage(read)
     if options.load_state is not None:
         read = with_state(read, read_state(options.load_state, MemoryLimit(options.max_memory)))
     if isinstance(options, JudgeOptions) and options.is_recorded:

@@ -42,6 +42,8 @@ class SensitivityOptions(StepOptions):
             stores them.
         target: the SNR in decibels that the results need; None is 40 for types that layers compute in, and 30 for
             stored weights.
+
+    Others are those of StepOptions.
     """
 
     type: Type = "f16"

@@ -13,10 +13,11 @@ import irexec
 from irexec.analysis.model import Model
 from irexec.bounds import evaluate
 from irexec.bounds.registry import rule_of
-from irexec.errors import EngineError, InputError
+from irexec.errors import EngineError, InputError, ModelError
 from irexec.ir.find import find_value
 from irexec.ir.graph import Value
 from irexec.tools.judge import judge
+from tests.support.paths import ROOT
 from tests.tools.judge.faulty import plant
 
 IMAGE = np.random.default_rng(0).standard_normal((1, 2, 6, 6)).astype(np.float32)
@@ -256,6 +257,13 @@ def test_a_recording_without_the_inputs_or_without_tensors_is_refused(tmp_path: 
     np.savez(tmp_path / "inputs.npz", x=IMAGE)
     with pytest.raises(InputError, match="has no tensor that the model computes"):
         judge(model, runtime=str(tmp_path / "inputs.npz"))
+
+
+@pytest.mark.parametrize("measure", [judge, irexec.sensitivity])
+def test_a_damaged_file_is_named(measure: Callable[..., object]) -> None:
+    damaged = ROOT / "samples" / "digits" / "damaged.xml"
+    with pytest.raises(ModelError, match=r"damaged\.xml, line 353: an edge .* \(and 1 more, see validate\)"):
+        measure(damaged)
 
 
 def test_a_runtime_that_does_not_run_the_model_is_not_judged() -> None:
