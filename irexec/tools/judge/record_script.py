@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from irexec.errors import InputError
 from irexec.io.files import new_file
 from irexec.io.output_file import check_file
 from irexec.records import Record
@@ -51,7 +52,8 @@ def record_script(
         notify: receives unexpected facts.
 
     Raises:
-        InputError: a file that is read would be overwritten, or the options, inputs or shapes do not fit the model.
+        InputError: a file that is read, or one that ``output`` does not name, would be overwritten, ``output`` does not
+            end in .py, or the options, inputs or shapes do not fit the model.
         ModelError: the model cannot be read, or a file not be written.
     """
     options, script = options or JudgeOptions(), Path(output)
@@ -61,6 +63,10 @@ def record_script(
         check_file(
             "--record-script", path, files_read(str(model), options.weights, sources) | external_files(read)
         )  # fmt: skip
+    if script.suffix != ".py":
+        raise InputError(f"--record-script {output} does not end in .py")
+    if inputs.exists() and not script.exists():
+        raise InputError(f"{inputs} exists, and is not the one of {output}: --record-script names another file")
     fixed, arrays = with_inputs(read, {}, options, sources, notify)
     properties = json.dumps(dict(options.properties or {}))
     text = _SCRIPT.format(model=json.dumps(Path(model).name), inputs=json.dumps(inputs.name), properties=properties)

@@ -92,6 +92,8 @@ def test_a_recording_made_by_the_script_and_its_bundle(tmp_path: Path, monkeypat
         (["--record-script", "m.xml"], "--record-script m.xml is the model, which would be overwritten"),
         (["--record-script", "m.bin"], "--record-script m.bin is the model's weights, which would be overwritten"),
         (["-i", "x.inputs.npz", "--record-script", "x.py"], "x.inputs.npz is an input, which would be overwritten"),
+        (["--record-script", "x.py"], "x.inputs.npz exists, and is not the one of x.py"),
+        (["--record-script", "x.xml"], "--record-script x.xml does not end in .py"),
         (["--record-script", "no/r.py"], "the folder no does not exist"),
         (["--runtime", "reference", "--bundle", "m.bin"], "m.bin is not an empty folder"),
         (["--runtime", "reference", "--bundle", "."], ". is not an empty folder"),
