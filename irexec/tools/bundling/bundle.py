@@ -45,7 +45,7 @@ def judge_into(
     strip_weights: bool = False,
     notify: Notify = lambda text: None,
 ) -> Judgement:
-    """Judge a runtime, and write a bundle unless it agrees; the arguments are those of ``judge``.
+    """Judge a runtime, and write a bundle unless it agrees or loses its state; arguments are those of ``judge``.
 
     Args:
         folder: the folder of the bundle.
@@ -56,9 +56,14 @@ def judge_into(
     """
     _check_folder(Path(folder))
     case = judged_case(model, inputs, options or JudgeOptions(), sources, notify)
-    if case.judgement.verdict == "agrees":
-        return case.judgement
-    return replace(case.judgement, bundle=write_bundle(case, Path(folder), strip_weights))
+    found = case.judgement
+    if found.verdict == "agrees":
+        return found
+    if found.is_bug and found.at[0].layer.type == "ReadValue":
+        # The script of a bundle runs one step.
+        note = "no bundle is written: a state that is not kept shows in two steps"
+        return replace(found, notes=(*found.notes, note))
+    return replace(found, bundle=write_bundle(case, Path(folder), strip_weights))
 
 
 def _check_folder(folder: Path) -> None:

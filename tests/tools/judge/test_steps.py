@@ -14,7 +14,8 @@ from irexec.dtypes.elements import F32, I64
 from irexec.errors import InputError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
-from irexec.tools.judge import judge
+from irexec.tools.bundling.bundle import judge_into
+from irexec.tools.judge import JudgeOptions, judge
 from tests.reduce_sweep import Editing
 from tests.tools.judge.faulty import plant
 
@@ -109,3 +110,19 @@ def test_rounding_that_the_state_lets_grow(monkeypatch: pytest.MonkeyPatch) -> N
     assert judge(b.model(), given, runtime=runtime, steps=1).verdict == "agrees"
     found = judge(b.model(), given, runtime=runtime, steps=4)
     assert (found.verdict, found.step) == ("precision", 3), found.sentence
+
+
+def test_the_bundle_of_a_step_and_none_of_a_state_that_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    wrong = plant(monkeypatch, change=lambda v, a: a + (a > 10) if v.node.name == "double" else a)
+    found = judge_into(str(tmp_path / "step"), counter(), X, JudgeOptions(runtime=wrong, steps=4))
+    assert found.bundle is not None and found.bundle.after == 1
+    inputs, interval = (np.load(tmp_path / "step" / f"{name}.npz") for name in ("inputs", "interval"))
+    # The third sums are (3, 6), and 13 is wrong for the double of 6.
+    assert [inputs[name].tolist() for name in inputs.files] == [[3, 6]]
+    assert interval["exact_0"].tolist() == [6, 12] and interval["actual_0"].tolist() == [6, 13]
+    forgetful = plant(monkeypatch, forgets=True)
+    found = judge_into(str(tmp_path / "state"), counter(), X, JudgeOptions(runtime=forgetful, steps=2))
+    assert found.bundle is None and "shows in two steps" in found.notes[-1]
+    assert not (tmp_path / "state").exists()
