@@ -66,6 +66,17 @@ def test_dequantize_linear(
     np.testing.assert_allclose(result, X @ weights.T, rtol=1e-5, atol=1e-5)
 
 
+def test_an_older_opset_scales_halves_in_f32() -> None:
+    """Until opset 19 the scale is f32. ONNX Runtime does not round the product where it is a Mul of halves."""
+    levels, scale = _levels("i8", 6, 8), _RNG.uniform(0.01, 0.1, (6, 1)).astype(np.float16)
+    proto = irexec.to_onnx(_model("i8", levels, scale, None, "f16"), opset=17)
+    onnx.checker.check_model(proto, full_check=True)
+    assert "DequantizeLinear" in [node.op_type for node in proto.graph.node]
+    (result,), _ = run_onnx(proto, [X])
+    weights = (levels.astype(np.float16) * scale).astype(np.float32)
+    np.testing.assert_allclose(result, X @ weights.T, rtol=1e-5, atol=1e-5)
+
+
 def test_an_older_opset_has_no_blocks() -> None:
     model = _model("i8", _levels("i8", 6, 2, 4), np.ones((6, 2, 1), np.float32), None)
     operators = [node.op_type for node in irexec.to_onnx(model, opset=17).graph.node]

@@ -14,7 +14,7 @@ from converters.ir_to_onnx.context import ExportContext
 from converters.ir_to_onnx.opsets import accepted
 from converters.ir_to_onnx.recognition import constant_of, producer, recognises
 from converters.ir_to_onnx.tensors import Tensor
-from irexec.dtypes.elements import F32, I8, U8, Element
+from irexec.dtypes.elements import F16, F32, I8, U8, Element
 from irexec.ir.dims import PartialShape
 from irexec.ir.graph import Node, Value
 
@@ -39,6 +39,9 @@ def _dequantized(ctx: ExportContext, levels: Value, scale: Value) -> Tensor | No
     if source is None or factors is None or kind is None:
         return None
     integers = ctx.writer.tensor(source)
+    if kind is F16 and ctx.opset < _HALVES:
+        # The product is exact in f32 and rounded by the cast; ONNX Runtime does not round a Mul of halves.
+        kind = F32
     layout = _layout(integers.shape, factors.shape)
     if layout is None or not _is_taken(ctx, "DequantizeLinear", integers.element, kind, layout):
         return None
