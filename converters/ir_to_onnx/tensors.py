@@ -99,5 +99,5 @@ def tensor_proto(name: str, constant: Constant, element: Element) -> TensorProto
     elif element is not constant.element:
         proto.raw_data = constant_value(constant).astype(element.carrier).tobytes()
     else:
-        proto.raw_data = constant.raw[: constant.size].tobytes()
+        proto.raw_data = constant.contents.tobytes()
     return proto

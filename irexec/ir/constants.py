@@ -59,6 +59,11 @@ class Constant:
             raise ModelError(f"the constant has {data.nbytes} bytes, expected {self.size}")
         return data
 
+    @property
+    def contents(self) -> np.ndarray:
+        """The bytes of the elements, as ``raw``; a constant without elements has none, even if it declares one."""
+        return self.raw[: self.size if self.count else 0]
+
 
 def release(constant: Constant) -> None:
     """The bytes of a constant are not needed for now: a mapped file gives their memory back."""
@@ -78,7 +83,7 @@ def constant_value(constant: Constant) -> np.ndarray:
         raise ModelError(wrong)
     element = constant.element
     try:
-        value = unpack(element, constant.raw[: constant.size], constant.count).reshape(constant.shape)
+        value = unpack(element, constant.contents, constant.count).reshape(constant.shape)
     except OpError as error:
         raise ModelError(str(error)) from None
     value.flags.writeable = False

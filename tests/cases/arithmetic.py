@@ -97,6 +97,14 @@ ROWS += [
     case(
         "Divide",
         1,
+        typed("i8", [-128, 127, -128, 127, 1, -1]),
+        typed("i8", [3, -2, -128, -128, -128, 127]),
+        gives=np.array([-43, -64, 1, -1, -1, -1], np.int8),
+        id="floors at the limits of i8",
+    ),
+    case(
+        "Divide",
+        1,
         typed("i32", [7, -7, 7, -7]),
         typed("i32", [2, 2, -2, -2]),
         m_pythondiv="false",

@@ -13,7 +13,7 @@ import pytest
 import irexec
 from irexec.analysis.builder import Builder
 from irexec.cli.main import run
-from tests.support.paths import DIGITS, ROOT
+from tests.support.paths import DIGITS, IRS, ROOT
 
 Capture = pytest.CaptureFixture[str]
 CLASSIFIER = DIGITS / "classifier.xml"
@@ -163,3 +163,11 @@ def test_states_are_named(tmp_path: Path, capsys: Capture) -> None:
     document = json.loads(report.read_text("utf-8"))
     assert document["states"] == [{"variable": "sum", "input": "sum", "output": "sum/next"}]
     _check(document)
+
+
+def test_an_empty_constant_that_declares_a_byte(tmp_path: Path, capsys: Capture) -> None:
+    """OpenVINO writes such constants; a tensor of ONNX may not have the byte."""
+    _convert(capsys, IRS / "operations" / "empty.xml", "-o", tmp_path / "e.onnx", "--verify")
+    model = onnx.load(tmp_path / "e.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    assert {tensor.raw_data for tensor in model.graph.initializer if 0 in tensor.dims} <= {b""}

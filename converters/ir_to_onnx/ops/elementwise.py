@@ -226,8 +226,12 @@ def divide(ctx: ExportContext, a: Tensor, b: Tensor, *, m_pythondiv: bool, auto_
 
 
 def floor_divide(ctx: ExportContext, a: Tensor, b: Tensor) -> Tensor:
-    """The quotient of signed integers, rounded down: (a - the remainder with the sign of b) / b."""
-    return ctx.emit("Div", ctx.emit("Sub", a, ctx.emit("Mod", a, b)), b)
+    """The quotient of signed integers, rounded down: the truncated one, minus 1 where the two remainders differ.
+
+    Their difference is 0 or b: unlike that of a and a remainder, it cannot overflow.
+    """
+    difference = ctx.emit("Sub", ctx.emit("Mod", a, b), ctx.emit("Mod", a, b, fmod=1))
+    return ctx.emit("Sub", ctx.emit("Div", a, b), ctx.emit("Div", difference, b))
 
 
 @exact("Mod")

@@ -144,7 +144,7 @@ def attribute_values(node: Node) -> Mapping[str, str]:
 def fingerprint(constant: Constant) -> Hashable:
     """Identity of the bytes of a constant: all of them, or samples of a large one."""
     try:
-        raw = constant.raw[: constant.size]
+        raw = constant.contents
     except IrexecError:
         return None
     digest = hashlib.blake2b(digest_size=16)

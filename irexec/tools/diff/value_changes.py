@@ -32,11 +32,11 @@ def same_bytes(a: Constant, b: Constant) -> bool:
     Raises:
         ModelError: the bytes cannot be read.
     """
-    if (a.element, a.shape, a.size) != (b.element, b.shape, b.size):
+    if (a.element, a.shape) != (b.element, b.shape):
         return False
     if not (a.is_readable and b.is_readable):
-        return a.is_readable == b.is_readable
-    return bool(np.array_equal(a.raw[: a.size], b.raw[: b.size]))
+        return (a.is_readable, a.size) == (b.is_readable, b.size)
+    return bool(np.array_equal(a.contents, b.contents))
 
 
 def constant_changes(a: Constant, b: Constant) -> Iterator[Change]:
@@ -92,7 +92,7 @@ def _same_values(a: Constant, b: Constant) -> bool:
         return False
     if a.shape != b.shape and is_transposed(a, b):
         return True
-    return a.size == b.size and bool(np.array_equal(a.raw[: a.size], b.raw[: b.size]))
+    return bool(np.array_equal(a.contents, b.contents))
 
 
 def is_transposed(a: Constant, b: Constant) -> bool:
