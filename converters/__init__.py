@@ -68,8 +68,9 @@ def to_onnx(model: Model, *, opset: int | None = None, strict: bool = False) -> 
         An onnx.ModelProto. A model over 2 GB must be saved with external data.
 
     Raises:
-        ConversionError: layers cannot be expressed in ONNX, all of which the attribute ``layers`` of the error has; the
-            opset is not one that is written; or the package onnx is not installed.
+        ConversionError: layers cannot be expressed in ONNX, all of which the attribute ``layers`` of the error has; or
+            the package onnx is not installed.
+        InputError: the opset is not one that is written.
         ModelError: the graph has a cycle, or weights cannot be read.
     """
     try:

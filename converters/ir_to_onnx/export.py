@@ -78,7 +78,8 @@ def export(model: Model, opset: int | None = None, strict: bool = False) -> Expo
 
     Raises:
         ExportError: layers cannot be written; the error lists all of them.
-        ConversionError: the opset is not one that is written, or the type of an input or output is not known.
+        InputError: the opset is not one that is written.
+        ConversionError: the type of an input, or the rank of an input or output, is not known.
         ModelError: the model is damaged, or the graph has a cycle.
     """
     chosen = checked_opset(opset)

@@ -10,7 +10,7 @@ from onnx.defs import OpSchema
 
 from converters.ir_to_onnx.tensors import type_name
 from irexec.dtypes.elements import BOOLEAN, ELEMENTS, F32, I32, I64, U8, U32, U64, Element
-from irexec.errors import ConversionError, OpError
+from irexec.errors import InputError, OpError
 
 OLDEST_OPSET = 13
 NEWEST_OPSET = 25
@@ -22,11 +22,11 @@ _BY_NAME = {type_name(row): row for row in ELEMENTS if row.onnx is not None}
 
 
 def checked_opset(opset: int | None) -> int:
-    """The opset to write; raises ConversionError for one that is not written."""
+    """The opset to write; raises InputError for one that is not written."""
     chosen = NEWEST_OPSET if opset is None else opset
     newest = onnx.defs.onnx_opset_version()
     if not OLDEST_OPSET <= chosen <= newest:
-        raise ConversionError(f"opset {chosen} cannot be written: the opsets are {OLDEST_OPSET} to {newest}")
+        raise InputError(f"opset {chosen} cannot be written: the opsets are {OLDEST_OPSET} to {newest}")
     return chosen
 
 

@@ -168,9 +168,10 @@ OUTPUT_SHAPE = _code(
     "readers trust them.",
 )
 OUTPUT_ELEMENT = _code(
-    "IR202", "error", "wrong output type", "an output port declares another element type than shape inference gives",
+    "IR202", "error", "wrong output type",
+    "an output port, or a Parameter of a body, declares another element type than shape inference gives",
     '<output>\n  <port id="2" precision="FP16"/>\n</output>',
-    "Correct the precision of the port.",
+    "Correct the precision of the port, or the element_type of the Parameter.",
 )
 INPUT_SHAPE = _code(
     "IR203", "error", "wrong input shape", "an input port declares another shape than its producer gives",

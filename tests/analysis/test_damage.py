@@ -168,6 +168,7 @@ ROWS = [
     Damage("back edge from a missing Result", L, 45, 'from-layer="11"', 'from-layer="5"', "IR503", LOOP, 45),
     Damage("back edge to a missing Parameter", L, 45, 'to-layer="2"', 'to-layer="5"', "IR503", LOOP, 45),
     Damage("damage inside a body", L, 125, '"numpy"', '"numb"', "IR105", "Add_192", 124),
+    Damage("another type inside a body", L, 90, '"f32"', '"f16"', "IR202", "Parameter_188", 89, RUNS),
     Damage("edge inside a body", L, 213, 'to-port="0"', 'to-port="7"', "IR011", "Add_192", 213),
     Damage("variable without its pair", S, 57, '"counter"', '"other"', "IR504", "Assign_301", 56, RUNS),
     Damage(

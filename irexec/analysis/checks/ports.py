@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from irexec.analysis import version_10
+from irexec.analysis.attributes import typed_attribute
 from irexec.analysis.shape_inference import UNKNOWN, Inference
 from irexec.ir import codes
 from irexec.ir.dims import contradict, shape_text
@@ -42,6 +43,8 @@ def port_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:
                 inferred = inference.facts.get(value, UNKNOWN)
                 if not _agrees(value.fact, inferred):
                     yield from _output(value, inferred, is_static, has_type=value not in free)
+                if node.type == "Parameter":
+                    yield from _parameter(value, inferred)
         for index, port in enumerate(node.ports):
             if port.source is not None and port.fact is not None:
                 inferred = inference.facts.get(port.source, UNKNOWN)
@@ -86,6 +89,19 @@ def _output(value: Value, inferred: Fact, is_static: bool, *, has_type: bool) ->
     yield from _shape(port, inferred, codes.OUTPUT_SHAPE, is_static)
     if has_type:
         yield from _element(port, inferred, codes.OUTPUT_ELEMENT)
+
+
+def _parameter(value: Value, inferred: Fact) -> Iterator[Finding]:
+    """A Parameter of a body whose element_type is not the type that it is given, where its port does not show it.
+
+    OpenVINO computes the body of a TensorIterator in the type that the attribute says.
+    """
+    declared, port = typed_attribute(value.node, "element_type"), value.fact
+    if None in (declared, inferred.element) or declared is inferred.element:
+        return
+    if port is None or port.element is None or port.element is inferred.element:
+        text = f"attribute element_type is {declared}, inference gives {inferred.element}"
+        yield value.node.finding(codes.OUTPUT_ELEMENT, text)
 
 
 def _input(port: _Port, source: Value, inferred: Fact, is_static: bool) -> Iterator[Finding]:
