@@ -49,5 +49,14 @@ def constant_of(value: Value | None) -> np.ndarray | None:
 
 def producer(node: Node | None, index: int, type: str) -> Node | None:
     """The layer of that type that produces an input of a layer; None if another does."""
-    value = None if node is None or index >= len(node.inputs) else node.inputs[index]
+    return producer_of(None if node is None or index >= len(node.inputs) else node.inputs[index], type)
+
+
+def producer_of(value: Value | None, type: str) -> Node | None:
+    """The layer of that type that produces a value; None if another does."""
     return value.node if value is not None and value.node.type == type else None
+
+
+def has_flag(node: Node, attribute: str) -> bool:
+    """Whether a boolean attribute is given and true."""
+    return node.attributes.get(attribute, "").lower() in ("true", "1")

@@ -26,6 +26,18 @@ GRAPHS = [
     ("(float[N,4,8] x) => (float[N,4,8] y) { y = LayerNormalization (x, W) }", "W"),
     ("(float[N,3,8,8] x) => (float[N,3,8,8] y) { y = InstanceNormalization (x, C, D) }", "C D"),
     ("(float[N,4,8] x) => (float[N,4,8] y) { y = RMSNormalization (x, W) }", "W"),
+    ("(float[N,4,8] x, float[8] w, float[8] b) => (float[N,4,8] y) { y = LayerNormalization (x, w, b) }", ""),
+    ("(float[N,4,8] x, float[8] w) => (float[N,4,8] y) { y = RMSNormalization (x, w) }", ""),
+    ("(float[N,3,5] x, float[3] w, float[3] b) => (float[N,3,5] y) { y = InstanceNormalization (x, w, b) }", ""),
+    ("(float[2,4,L,8] q, float[2,4,K,8] k, float[2,4,K,6] v) => (float[2,4,L,6] y) { y = Attention (q, k, v) }", ""),
+    ("(float[2,4,L,8] q, float[2,2,K,8] k, float[2,2,K,6] v) => (float[2,4,L,6] y)"
+     " { y = Attention <is_causal = 1, scale = 0.2> (q, k, v) }", ""),
+    ("(float[2,4,5,8] q, float[2,4,7,8] k, float[2,4,7,8] v, float[5,7] m) => (float[2,4,5,8] y)"
+     " { y = Attention (q, k, v, m) }", ""),
+    ("(float[2,4,5,8] q, float[2,4,7,8] k, float[2,4,7,8] v, bool[2,1,5,7] m) => (float[2,4,5,8] y)"
+     " { y = Attention (q, k, v, m) }", ""),
+    ("(float[2,L,12] q, float[2,K,6] k, float[2,K,8] v) => (float[2,L,16] y)"
+     " { y = Attention <q_num_heads = 4, kv_num_heads = 2> (q, k, v) }", ""),
     ("(float[N,3,8,8] x) => (float[N,3,1,1] y) { y = GlobalAveragePool (x) }", ""),
     ("(float[N,8] x) => (float[N,8] y) { y = HardSwish (x) }", ""),
     ("(float[N,8] x) => (float[N,8] y) { y = Gelu (x) }", ""),
@@ -41,7 +53,7 @@ GRAPHS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("graph", "constants"), GRAPHS, ids=[graph.split("= ", 1)[1][:28] for graph, _ in GRAPHS])
+@pytest.mark.parametrize(("graph", "constants"), GRAPHS, ids=[graph.split("= ", 1)[1] for graph, _ in GRAPHS])
 def test_operator_survives(graph: str, constants: str) -> None:
     given = {name: np.asarray(globals()[name]) for name in constants.split()}
     before = model_of(graph, 24, **given)
@@ -50,9 +62,18 @@ def test_operator_survives(graph: str, constants: str) -> None:
     operator = before.graph.node[0].op_type
     left = [node.op_type for node in after.graph.node if node.op_type not in ("Squeeze", "Unsqueeze")]
     assert left == [operator]
-    (kind,) = (info.type.tensor_type for info in before.graph.input)
-    shape = [dim.dim_value or 2 for dim in kind.shape.dim]
-    x = _RNG.uniform(-3, 3, shape) if kind.elem_type == onnx.TensorProto.FLOAT else _RNG.integers(0, 100, shape)
-    x = x.astype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
-    (old,), (new,) = (run_onnx(model, [x])[0] for model in (before, after))
+    inputs = [_input(info.type.tensor_type) for info in before.graph.input]
+    (old,), (new,) = (run_onnx(model, inputs)[0] for model in (before, after))
     np.testing.assert_allclose(new, old, rtol=1e-5, atol=1e-5)
+
+
+def _input(kind: onnx.TypeProto.Tensor) -> np.ndarray:
+    """Random values; sizes with a name are 2."""
+    shape = [dim.dim_value or 2 for dim in kind.shape.dim]
+    values = _RNG.integers(0, 100, shape)
+    if kind.elem_type == onnx.TensorProto.FLOAT:
+        return _RNG.uniform(-3, 3, shape).astype(np.float32)
+    if kind.elem_type == onnx.TensorProto.BOOL:
+        # A query that sees no key gives 0.
+        return (values > 50) & (np.arange(shape[-2])[:, None] > 0)
+    return values.astype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
