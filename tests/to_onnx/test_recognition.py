@@ -38,6 +38,11 @@ GRAPHS = [
      " { y = Attention (q, k, v, m) }", ""),
     ("(float[2,L,12] q, float[2,K,6] k, float[2,K,8] v) => (float[2,L,16] y)"
      " { y = Attention <q_num_heads = 4, kv_num_heads = 2> (q, k, v) }", ""),
+    ("(float[2,4,5,8] x, float[2,5,4] c, float[2,5,4] s) => (float[2,4,5,8] y) { y = RotaryEmbedding (x, c, s) }", ""),
+    ("(float[2,4,5,8] x, float[200,2] c, float[200,2] s, int64[2,5] p) => (float[2,4,5,8] y)"
+     " { y = RotaryEmbedding <interleaved = 1, rotary_embedding_dim = 4> (x, c, s, p) }", ""),
+    ("(float[2,5,32] x, float[200,4] c, float[200,4] s, int64[2,5] p) => (float[2,5,32] y)"
+     " { y = RotaryEmbedding <num_heads = 4> (x, c, s, p) }", ""),
     ("(float[N,3,8,8] x) => (float[N,3,1,1] y) { y = GlobalAveragePool (x) }", ""),
     ("(float[N,8] x) => (float[N,8] y) { y = HardSwish (x) }", ""),
     ("(float[N,8] x) => (float[N,8] y) { y = Gelu (x) }", ""),

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.heads import are_equal, flat, is_joined, moved, shape_of_value
 from converters.ir_to_onnx.recognition import constant_of, has_flag, producer_of, recognises
 from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import BOOLEAN, F16, F32
-from irexec.ir.dims import Shape, Size
+from irexec.ir.dims import Shape
 from irexec.ir.graph import Node, Value
-
-_HEADS_FIRST = [0, 2, 1, 3]
 
 
 @dataclass(frozen=True)
@@ -43,15 +42,14 @@ def attention(ctx: ExportContext) -> Tensor | None:
 @recognises("Reshape")
 def attention_without_head_axis(ctx: ExportContext) -> Tensor | None:
     """Attention on (batch, length, heads * size): heads are split by Reshape and Transpose, and joined after it."""
-    transpose = _moved(ctx.node.inputs[0])
+    transpose = moved(ctx.node.inputs[0])
     found = None if transpose is None else _attention(ctx, transpose.node)
     output = ctx.facts[0].shape
     if found is None or output is None or len(output) != 3:
         return None
-    flat = [_flat(ctx, x) for x in (found.query, found.key, found.value)]
-    tensors = [x for x in flat if x is not None]
-    heads = [_shape(ctx, x)[1] for x in (found.query, found.key)]
-    if len(tensors) != 3 or not _is_joined(output, _shape(ctx, found.query), _shape(ctx, found.value)):
+    tensors = [x for part in (found.query, found.key, found.value) if (x := flat(ctx, part)) is not None]
+    heads = [shape_of_value(ctx, x)[1] for x in (found.query, found.key)]
+    if len(tensors) != 3 or not is_joined(output, shape_of_value(ctx, found.query), shape_of_value(ctx, found.value)):
         return None
     return _emitted(ctx, found, *tensors, q_num_heads=heads[0], kv_num_heads=heads[1])
 
@@ -130,65 +128,28 @@ def _before_sharing(ctx: ExportContext, x: Value, query: Value) -> Value:
 
 
 def _heads(ctx: ExportContext, value: Value) -> int | None:
-    shape = _shape(ctx, value)
+    shape = shape_of_value(ctx, value)
     return shape[1] if len(shape) == 4 and isinstance(shape[1], int) else None
 
 
 def _fits(ctx: ExportContext, found: _Attention) -> bool:
     """Whether the types and shapes are those of the operator: nothing but heads and the mask is broadcast."""
-    query, key, value = (_shape(ctx, x) for x in (found.query, found.key, found.value))
+    query, key, value = (shape_of_value(ctx, x) for x in (found.query, found.key, found.value))
     if ctx.element_of(found.query) not in (F32, F16) or any(len(x) != 4 or 0 in x for x in (query, key, value)):
         return False
     heads = query[1], key[1]
     if not isinstance(heads[0], int) or not isinstance(heads[1], int) or heads[0] % heads[1]:
         return False
-    is_one_batch = _are_equal(query[0], key[0]) and _are_equal(query[0], value[0])
-    if not is_one_batch or not _are_equal(key[1], value[1]):
+    is_one_batch = are_equal(query[0], key[0]) and are_equal(query[0], value[0])
+    if not is_one_batch or not are_equal(key[1], value[1]):
         return False
     return found.mask is None or _fits_mask(ctx, found, (*query[:3], key[2]))
 
 
 def _fits_mask(ctx: ExportContext, found: _Attention, scores: Shape) -> bool:
     assert found.mask is not None
-    mask, kind = _shape(ctx, found.mask), ctx.element_of(found.mask)
+    mask, kind = shape_of_value(ctx, found.mask), ctx.element_of(found.mask)
     if not 2 <= len(mask) <= 4 or kind not in (BOOLEAN, ctx.element_of(found.query)):
         return False
-    last = all(_are_equal(*pair) for pair in zip(mask[-2:], scores[-2:], strict=True))
-    return last and all(a == 1 or _are_equal(a, b) for a, b in zip(mask[:-2], scores[4 - len(mask) : 2], strict=True))
-
-
-def _are_equal(a: Size, b: Size) -> bool:
-    """Whether two sizes certainly are equal."""
-    return a == b and (isinstance(a, int) or bool(a.name))
-
-
-def _shape(ctx: ExportContext, value: Value) -> Shape:
-    """The shape of a value; () if its rank is not known."""
-    return ctx.writer.tensor(value).shape or ()
-
-
-def _moved(value: Value | None) -> Value | None:
-    """The source of a Transpose that exchanges the axes of heads and of the length."""
-    transpose = producer_of(value, "Transpose")
-    order = None if transpose is None else constant_of(transpose.inputs[1])
-    return (
-        transpose.inputs[0] if transpose is not None and order is not None and order.tolist() == _HEADS_FIRST else None
-    )
-
-
-def _flat(ctx: ExportContext, value: Value) -> Tensor | None:
-    """(batch, length, heads * size), from which heads were split."""
-    reshape = producer_of(_moved(value), "Reshape")
-    source = None if reshape is None else reshape.inputs[0]
-    if source is None:
-        return None
-    tensor, heads = ctx.writer.tensor(source), _shape(ctx, value)
-    return tensor if tensor.shape is not None and _is_joined(tensor.shape, heads, heads) else None
-
-
-def _is_joined(flat: Shape, heads: Shape, sizes: Shape) -> bool:
-    """Whether a shape is (batch, length, heads * size)."""
-    number, size = heads[1], sizes[3]
-    if len(flat) != 3 or not isinstance(number, int) or not isinstance(size, int):
-        return False
-    return _are_equal(flat[0], heads[0]) and _are_equal(flat[1], heads[2]) and flat[2] == number * size
+    last = all(are_equal(*pair) for pair in zip(mask[-2:], scores[-2:], strict=True))
+    return last and all(a == 1 or are_equal(a, b) for a, b in zip(mask[:-2], scores[4 - len(mask) : 2], strict=True))
