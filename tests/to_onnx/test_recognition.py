@@ -20,6 +20,9 @@ def _floats(*shape: int) -> np.ndarray:
 W, B, C, D = _floats(8), _floats(8), _floats(3), _floats(3)
 SCALE, U8, I8 = np.float32(0.02), np.uint8(120), np.int8(3)
 SCALES, ZEROS = _floats(3) / 50, np.array([1, 2, 3], np.int8)
+FILTER, BIAS = _RNG.integers(-99, 99, (6, 2, 3, 3), np.int8), _RNG.integers(-99, 99, 6, np.int32)
+OF_FILTER, NO_ZEROS = _floats(6) / 50, np.zeros(6, np.int8)
+MATRIX = _RNG.integers(0, 255, (8, 3), np.uint8)
 
 GRAPHS = [
     ("(float[N,4,8] x) => (float[N,4,8] y) { y = LayerNormalization <epsilon = 0.001> (x, W, B) }", "W B"),
@@ -53,6 +56,14 @@ GRAPHS = [
     ("(float[N,8] x) => (int64[N,1] y) { y = ArgMax <axis = 1> (x) }", ""),
     ("(float[N,3,8] x) => (uint8[N,3,8] y) { y = QuantizeLinear (x, SCALE, U8) }", "SCALE U8"),
     ("(float[N,3,8] x) => (int8[N,3,8] y) { y = QuantizeLinear <axis = 1> (x, SCALES, ZEROS) }", "SCALES ZEROS"),
+    ("(uint8[N,4,6,6] x) => (uint8[N,6,2,2] y) { y = QLinearConv <group = 2, strides = [2, 2]>"
+     " (x, SCALE, U8, FILTER, OF_FILTER, NO_ZEROS, SCALE, U8, BIAS) }", "SCALE U8 FILTER OF_FILTER NO_ZEROS BIAS"),
+    ("(uint8[N,2,6,6] x) => (uint8[N,6,6,6] y) { y = QLinearConv <pads = [1, 1, 1, 1]>"
+     " (x, SCALE, U8, FILTER, SCALE, I8, SCALE, U8) }", "SCALE U8 FILTER I8"),
+    ("(uint8[N,8] x) => (uint8[N,3] y) { y = QLinearMatMul (x, SCALE, U8, MATRIX, SCALES, U8, SCALE, U8) }",
+     "SCALE SCALES U8 MATRIX"),
+    ("(uint8[N,8] x, uint8 z) => (int32[N,3] y) { y = MatMulInteger (x, MATRIX, z, U8) }", "U8 MATRIX"),
+    ("(uint8[N,2,6,6] x, uint8[5,2,3,3] w) => (int32[N,5,4,4] y) { y = ConvInteger (x, w, U8) }", "U8"),
     ("(uint8[N,3,8] x) => (float[N,3,8] y) { y = DequantizeLinear (x, SCALE, U8) }", "SCALE U8"),
     ("(int8[N,3,8] x) => (float[N,3,8] y) { y = DequantizeLinear <axis = 1> (x, SCALES, ZEROS) }", "SCALES ZEROS"),
 ]  # fmt: skip

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.levels import rounded_levels
 from converters.ir_to_onnx.opsets import accepted
-from converters.ir_to_onnx.recognition import constant_of, producer, recognises
+from converters.ir_to_onnx.recognition import constant_of, recognises
 from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import F16, F32, I8, U8, Element
 from irexec.ir.dims import PartialShape
@@ -72,25 +73,15 @@ def _integers(ctx: ExportContext, levels: Value) -> tuple[Value | None, np.ndarr
 def quantized(ctx: ExportContext) -> Tensor | None:
     """Convert(Clamp(Round(x / scale) + zero point)) to bytes, clamped to their range."""
     kind = ctx.facts[0].element
-    if kind is None or kind not in (I8, U8):
+    found = None if kind not in (I8, U8) else rounded_levels(ctx.node, kind)
+    if found is None or kind is None:
         return None
-    node = producer(ctx.node, 0, "Clamp")
-    limits = None if node is None else (float(node.attributes["min"]), float(node.attributes["max"]))
-    if node is None or limits != ((-128.0, 127.0) if kind is I8 else (0.0, 255.0)):
-        return None
-    rounded, zero = producer(node, 0, "Round"), None
-    shifted = producer(node, 0, "Add")
-    if rounded is None and shifted is not None and shifted.inputs[1] is not None:
-        rounded, zero = producer(shifted, 0, "Round"), constant_of(shifted.inputs[1])
-        if zero is None:
-            return None
-    if rounded is None or rounded.attributes.get("mode", "half_to_even").lower() != "half_to_even":
-        return None
-    return _quantized(ctx, producer(rounded, 0, "Divide"), zero, kind)
+    zero = constant_of(found[1])
+    return None if found[1] is not None and zero is None else _quantized(ctx, found[0], zero, kind)
 
 
-def _quantized(ctx: ExportContext, divide: Node | None, zero: np.ndarray | None, kind: Element) -> Tensor | None:
-    if divide is None or divide.inputs[0] is None or divide.inputs[1] is None:
+def _quantized(ctx: ExportContext, divide: Node, zero: np.ndarray | None, kind: Element) -> Tensor | None:
+    if divide.inputs[0] is None or divide.inputs[1] is None:
         return None
     x, scale = ctx.writer.tensor(divide.inputs[0]), constant_of(divide.inputs[1])
     layout = None if scale is None or x.element is not F32 else _layout(x.shape, scale.shape)
